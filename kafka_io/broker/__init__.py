@@ -1,0 +1,1 @@
+"""The embedded broker: a real log on disk, served in the 0.7 dialect."""

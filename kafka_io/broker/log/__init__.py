@@ -1,0 +1,1 @@
+"""The log of one partition: segments named by offset, flush, recovery, retention."""

@@ -1,0 +1,131 @@
+"""Every error kafka_io raises: one family, each with the place it happened as data.
+
+An error is rebuilt from its `args`, so it survives pickling from a Spark executor to the driver.
+`retriable` tells the retry loop (client/retry.py) whether another attempt can help.
+"""
+
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Where:
+    """The place an error belongs to; unknown parts stay None and are left out of its text."""
+
+    cluster: str | None = None
+    broker: str | None = None
+    topic: str | None = None
+    partition: str | int | None = None
+    offset: int | None = None
+
+    def at(self, offset: int) -> "Where":
+        """The same place at another offset."""
+        return replace(self, offset=offset)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The known parts, in the order they are read."""
+        known = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return {name: value for name, value in known if value is not None}
+
+    def __str__(self) -> str:
+        # Topic names come from the registry: repr keeps line ends and escape codes out of logs (X05).
+        parts = (f"{name}={_plain(value)}" for name, value in self.as_dict().items())
+        return " ".join(parts)
+
+
+def _plain(value: object) -> str:
+    text = str(value)
+    return text if text.isprintable() and " " not in text and text else repr(text)
+
+
+NOWHERE = Where()
+
+
+class KafkaIOError(Exception):
+    """What went wrong, in one sentence, and where."""
+
+    retriable: ClassVar[bool] = False
+
+    def __init__(self, reason: str, where: Where = NOWHERE) -> None:
+        super().__init__(reason, where)
+        self.reason = reason
+        self.where = where
+
+    def placed(self, where: Where) -> Self:
+        """The same error at `where`: a layer that knows more of the place adds it."""
+        other = type(self)(self.reason, where)
+        other.__cause__ = self.__cause__
+        return other
+
+    def __str__(self) -> str:
+        place = str(self.where)
+        return f"{self.reason} [{place}]" if place else self.reason
+
+
+class WireError(KafkaIOError):
+    """Bytes from the other side that do not follow the protocol."""
+
+
+class Truncated(WireError):
+    """A structure ends before all its fields are there."""
+
+
+class Corrupt(WireError):
+    """A checksum, length, count or offset that cannot be right."""
+
+
+class Unsupported(WireError):
+    """A magic, codec or generation that this version does not read."""
+
+
+class TooLarge(WireError):
+    """Something passed a cap; the sentence names the setting that raises it."""
+
+
+class NetworkError(KafkaIOError):
+    """A broker could not be reached, went away, or did not answer in time."""
+
+    retriable = True
+
+
+class ConnectFailed(NetworkError):
+    """No connection could be made."""
+
+
+class ConnectionLost(NetworkError):
+    """The connection ended before the answer was whole."""
+
+
+class DeadlineExceeded(NetworkError):
+    """The answer was not whole when its deadline came."""
+
+
+class BrokerError(KafkaIOError):
+    """An error code in a broker's answer; `code` is its number (see error_codes)."""
+
+    def __init__(self, reason: str, where: Where = NOWHERE, code: int = -1) -> None:
+        super().__init__(reason, where)
+        self.args = (reason, where, code)
+        self.code = code
+
+    def placed(self, where: Where) -> Self:
+        """The same error at `where`."""
+        return type(self)(self.reason, where, self.code)
+
+
+class OffsetOutOfRange(BrokerError):
+    """The offset asked for is not, or no longer, in the broker's log."""
+
+
+class RegistryError(KafkaIOError):
+    """ZooKeeper's registry could not be read, or holds something that cannot be right."""
+
+
+class RegistryUnavailable(RegistryError):
+    """ZooKeeper gave no answer. This is never the same as an empty registry."""
+
+    retriable = True
+
+
+class NodeMalformed(RegistryError):
+    """A registry node whose value or name does not parse."""

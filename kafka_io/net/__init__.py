@@ -1,0 +1,1 @@
+"""The only sockets: bytes out, bytes in, deadlines."""

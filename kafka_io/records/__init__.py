@@ -1,0 +1,1 @@
+"""Record bytes to Arrow columns and back."""

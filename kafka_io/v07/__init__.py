@@ -1,0 +1,1 @@
+"""The 0.7 dialect: its requests and its conversation."""

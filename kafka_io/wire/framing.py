@@ -1,0 +1,80 @@
+"""Frames: an int32 size, then that many bytes. Both sides of every generation use them.
+
+The caller writes what arrives straight into the memory of the frame it belongs to (`space`, `filled`), so a large
+fetch answer is never copied. A size is checked against the cap before a byte of memory is given (W06, W07).
+"""
+
+from collections.abc import Callable, Iterator
+
+from kafka_io.errors import Corrupt, TooLarge
+
+_HEADER = 4
+
+
+class Frames:
+    """Cuts a byte stream into frames.
+
+    Args:
+        smallest: the least size a frame can have.
+        largest: asked once per frame, when its size is known: the most bytes it may have.
+    """
+
+    def __init__(self, *, smallest: int, largest: Callable[[], int]) -> None:
+        self._smallest = smallest
+        self._largest = largest
+        self._header = bytearray(_HEADER)
+        self._body: bytearray | None = None
+        self._have = 0
+
+    @property
+    def partial(self) -> bool:
+        """Whether a frame has begun and is not whole."""
+        return self._body is not None or self._have > 0
+
+    def space(self) -> memoryview:
+        """Where the next bytes of the stream belong; never empty."""
+        target = self._header if self._body is None else self._body
+        return memoryview(target)[self._have :]
+
+    def filled(self, count: int) -> memoryview | None:
+        """Take note of `count` bytes written into `space()`; the frame's body if that made it whole.
+
+        Raises:
+            Corrupt: the size is below the smallest.
+            TooLarge: the size is above the largest.
+        """
+        self._have += count
+        if self._body is None:
+            if self._have < _HEADER:
+                return None
+            self._body = bytearray(self._checked(int.from_bytes(self._header, "big", signed=True)))
+            self._have = 0
+        if self._have < len(self._body):
+            return None
+        body, self._body, self._have = self._body, None, 0
+        return memoryview(body)
+
+    def _checked(self, size: int) -> int:
+        if size < self._smallest:
+            raise Corrupt(f"a frame of {size} bytes, the least is {self._smallest}")
+        if size > (most := self._largest()):
+            raise TooLarge(f"a frame of {size} bytes where at most {most} were expected")
+        return size
+
+    def split(self, data: bytes) -> Iterator[memoryview]:
+        """Frames completed by `data`, each as soon as it is whole; the rest waits."""
+        rest = memoryview(data)
+        while rest:
+            space = self.space()
+            count = min(len(space), len(rest))
+            space[:count] = rest[:count]
+            rest = rest[count:]
+            frame = self.filled(count)
+            if frame is not None:
+                yield frame
+
+
+def framed(*parts: bytes | bytearray | memoryview) -> bytes:
+    """One frame holding `parts`, one after the other."""
+    size = sum(len(part) for part in parts)
+    return b"".join((size.to_bytes(_HEADER, "big"), *parts))

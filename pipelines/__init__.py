@@ -1,0 +1,1 @@
+"""Dagster declarations and the command line."""

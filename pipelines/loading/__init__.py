@@ -1,0 +1,1 @@
+"""Plan, execute, commit, verify: how a topic becomes a table."""
