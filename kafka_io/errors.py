@@ -4,6 +4,8 @@ An error is rebuilt from its `args`, so it survives pickling from a Spark execut
 `retriable` tells the retry loop (client/retry.py) whether another attempt can help.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
@@ -21,6 +23,10 @@ class Where:
     def at(self, offset: int) -> "Where":
         """The same place at another offset."""
         return replace(self, offset=offset)
+
+    def within(self, outer: "Where") -> "Where":
+        """The same place with its unknown parts taken from `outer`."""
+        return replace(outer, **self.as_dict())
 
     def as_dict(self) -> dict[str, Any]:
         """The known parts, in the order they are read."""
@@ -41,7 +47,7 @@ def _plain(value: object) -> str:
 NOWHERE = Where()
 
 
-class KafkaIOError(Exception):
+class PlacedError(Exception):
     """What went wrong, in one sentence, and where."""
 
     retriable: ClassVar[bool] = False
@@ -52,14 +58,25 @@ class KafkaIOError(Exception):
         self.where = where
 
     def placed(self, where: Where) -> Self:
-        """The same error at `where`: a layer that knows more of the place adds it."""
-        other = type(self)(self.reason, where)
-        other.__cause__ = self.__cause__
-        return other
+        """The same error with the unknown parts of its place taken from `where`."""
+        return type(self)(self.reason, self.where.within(where))
 
     def __str__(self) -> str:
         place = str(self.where)
         return f"{self.reason} [{place}]" if place else self.reason
+
+
+@contextmanager
+def placing(where: Where) -> Iterator[None]:
+    """Errors that leave this block know at least `where`: a layer adds what it knows of the place."""
+    try:
+        yield
+    except PlacedError as error:
+        raise error.placed(where) from error.__cause__
+
+
+class KafkaIOError(PlacedError):
+    """The base of every error this package raises."""
 
 
 class WireError(KafkaIOError):
@@ -109,12 +126,18 @@ class BrokerError(KafkaIOError):
         self.code = code
 
     def placed(self, where: Where) -> Self:
-        """The same error at `where`."""
-        return type(self)(self.reason, where, self.code)
+        """The same error with the unknown parts of its place taken from `where`."""
+        return type(self)(self.reason, self.where.within(where), self.code)
 
 
 class OffsetOutOfRange(BrokerError):
     """The offset asked for is not, or no longer, in the broker's log."""
+
+
+class LogShort(BrokerError):
+    """The broker's log ends where it was longer before."""
+
+    retriable = True
 
 
 class RegistryError(KafkaIOError):

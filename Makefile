@@ -1,0 +1,57 @@
+# Everything runs from .venv, which is made from requirements.lock: `make demo` on a fresh machine needs Python 3.11+.
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/installed
+RUN := $(STAMP)
+TESTS ?= tests
+
+.PHONY: demo ui test unit check format lock clean help
+
+help:
+	@echo 'make demo        the whole story on this machine: servers, data, Dagster, Spark, proof'
+	@echo 'make demo UI=1   the same, and leave the Dagster UI running'
+	@echo 'make ui          the Dagster UI on the state of the last demo'
+	@echo 'make test        all tests      make unit    the fast ones'
+	@echo 'make check       formatter, linter, types, import contracts'
+	@echo 'make format      let the formatter do its work'
+	@echo 'make lock        resolve requirements.lock anew'
+
+# --no-deps: the lock is complete, so pip need not resolve, and takes nothing that is not in it.
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Penstock needs Python 3.11 or newer; set PYTHON=")'
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation --quiet -e .
+	touch $@
+
+demo: $(RUN)
+	$(BIN)/python -m pipelines.demo $(if $(UI),--ui)
+
+ui: $(RUN)
+	$(BIN)/python -m pipelines.demo --resume
+
+test: $(RUN)
+	$(BIN)/python -m pytest $(TESTS)
+
+unit: $(RUN)
+	$(BIN)/python -m pytest $(TESTS) -m 'not (zookeeper or spark or crash or ui)'
+
+check: $(RUN)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(RUN)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+# uv resolves for every Python and platform at once; it is fetched for this only, and names no host in what it writes.
+lock:
+	$(PYTHON) -m venv .cache/lock && .cache/lock/bin/pip install --quiet uv
+	.cache/lock/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links \
+		--no-header --python-version 3.11 --all-extras pyproject.toml -o requirements.lock
+
+
+clean:
+	rm -rf .venv .demo .cache

@@ -1,0 +1,46 @@
+"""The only loop that retries. The policy is a value, the error says whether another attempt can help."""
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from kafka_io.errors import KafkaIOError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backoff:
+    """At most `attempts` tries, with a pause that doubles from `first_s` to `most_s`, jittered down to its half.
+
+    `first_s` is never below 0.1 s: no error is retried more than ten times a second (DESIGN, 7).
+    """
+
+    attempts: int = 6
+    first_s: float = 0.2
+    most_s: float = 5.0
+
+    def __post_init__(self) -> None:
+        """Refuse what would hammer a broker."""
+        if self.attempts < 1 or self.first_s < 0.1:
+            raise ValueError(f"a back-off needs 1 attempt and 0.1 s at least, not {self}")
+
+    def pause_s(self, failures: int) -> float:
+        """Seconds to wait after so many failures in a row."""
+        longest = min(self.most_s, self.first_s * 2 ** (failures - 1))
+        return max(0.1, longest * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, not a secret
+
+
+def retrying(act: Callable[[], T], backoff: Backoff, *, sleep: Callable[[float], None] = time.sleep) -> T:
+    """What `act` returns; a retriable error is tried again until the attempts are used up, then it is raised."""
+    failures = 0
+    while True:
+        try:
+            return act()
+        except KafkaIOError as error:
+            failures += 1
+            if not error.retriable or failures >= backoff.attempts:
+                raise
+            sleep(backoff.pause_s(failures))

@@ -1,0 +1,269 @@
+"""The `penstock` command. Exit code 0: done; 1: failed, or not proven; 2: wrong use.
+
+Results go to stdout (`--json` for scripts), progress and errors to stderr. An error is one sentence; `--debug` adds the
+traceback.
+"""
+
+import json
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from kafka_io.errors import PlacedError
+from pipelines import console
+from resources.settings import PATH_VARIABLE, Settings, SettingsError
+
+if TYPE_CHECKING:
+    from kafka_io.client.cluster import Cluster
+    from resources.lake import Lake
+
+FAILED = 1
+WRONG_USE = 2
+_LINES_PER_BATCH = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the options before the command say."""
+
+    settings_file: str | None
+    debug: bool
+
+    def settings(self) -> Settings:
+        """The settings file."""
+        return Settings.load(self.settings_file)
+
+
+class _Group(click.Group):
+    """Turns errors into one sentence and an exit code."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except SettingsError as error:
+            code, message = WRONG_USE, str(error)
+        except PlacedError as error:
+            code, message = FAILED, f"{type(error).__name__}: {error}"
+        except (click.exceptions.Exit, click.ClickException, click.Abort):
+            raise
+        except Exception as error:  # noqa: BLE001 - the last door: a sentence, and the traceback if asked for
+            code, message = FAILED, f"{type(error).__name__}: {error}"
+        if ctx.params.get("debug"):
+            traceback.print_exc()
+        console.error(message)
+        return ctx.exit(code)
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.option("--settings", "settings_file", metavar="FILE", help=f"The settings file. [env: {PATH_VARIABLE}]")
+@click.option("--debug", is_flag=True, help="Show tracebacks.")
+@click.version_option(package_name="penstock")
+@click.pass_context
+def main(ctx: click.Context, settings_file: str | None, debug: bool) -> None:
+    r"""Load Kafka topics into lake tables, exactly once.
+
+    \b
+    Examples:
+      penstock topics
+      penstock load clicks
+      penstock load --all --json
+      penstock verify --all
+    """
+    ctx.obj = Options(settings_file=settings_file, debug=debug)
+
+
+_cluster = click.option("--cluster", metavar="NAME", help="One of the clusters in the settings.")
+_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
+_all = click.option("--all", "every", is_flag=True, help="All topics that the settings allow.")
+_names = click.argument("topics", nargs=-1, metavar="TOPIC...")
+
+
+@main.command("topics")
+@_cluster
+@_json
+@click.pass_obj
+def topics_command(options: Options, cluster: str | None, as_json: bool) -> None:
+    """Show topics: what brokers hold, what tables hold, and the lag between."""
+    from pipelines.loading.overview import overview
+
+    settings = options.settings()
+    found = []
+    for name in _clusters(settings, cluster):
+        with _open(settings, name) as (connected, lake):
+            found += overview(connected, lake, settings.rules(name))
+    if as_json:
+        _print_json([one.as_dict() for one in found])
+    else:
+        console.topics(found)
+
+
+@main.command("load")
+@_names
+@_all
+@_cluster
+@click.option("--from-earliest", is_flag=True, help="Also load what brokers hold from before a table's first offsets.")
+@_json
+@click.pass_context
+def load_command(
+    ctx: click.Context, topics: Sequence[str], every: bool, cluster: str | None, from_earliest: bool, as_json: bool
+) -> None:
+    r"""Load what is new of topics into their tables.
+
+    \b
+    Examples:
+      penstock load clicks views
+      penstock load --all --cluster old
+      penstock load clicks --from-earliest
+    """
+    from pipelines.loading.load import Loader
+    from resources.spark import open_session
+
+    settings = ctx.obj.settings()
+    loads = []
+    for name in _chosen(settings, topics, every, cluster):
+        with _open(settings, name) as (connected, _), console.progress() as on_progress:
+            loader = Loader.of(
+                settings,
+                connected,
+                lambda: open_session(settings.spark),
+                backfill=from_earliest,
+                start="earliest" if from_earliest else None,
+                on_progress=on_progress,
+            )
+            loads += [(name, loader.load(topic)) for topic in topics or _allowed(settings, connected)]
+    if as_json:
+        _print_json([{"cluster": name, **load.as_dict()} for name, load in loads])
+    else:
+        console.loads([load for _, load in loads])
+    for _, load in loads:
+        if load.error and ctx.obj.debug and load.trace:
+            click.echo(load.trace, err=True)
+    ctx.exit(FAILED if any(load.error for _, load in loads) else 0)
+
+
+@main.command("verify")
+@_names
+@_all
+@_cluster
+@_json
+@click.pass_context
+def verify_command(ctx: click.Context, topics: Sequence[str], every: bool, cluster: str | None, as_json: bool) -> None:
+    """Prove from the tables alone that every committed offset is there exactly once."""
+    from pipelines.loading.verify import verify
+
+    settings = ctx.obj.settings()
+    lake = _lake(settings)
+    proofs = []
+    for name in _chosen(settings, topics, every, cluster):
+        known = topics or [topic for topic in lake.topics(name) if settings.rules(name).allows(topic)]
+        proofs += [(name, verify(lake, topic, lake.table_uri(name, topic))) for topic in known]
+    if as_json:
+        _print_json([{"cluster": name, **proof.as_dict()} for name, proof in proofs])
+    else:
+        console.proofs([proof for _, proof in proofs])
+    ctx.exit(0 if all(proof.proven for _, proof in proofs) else FAILED)
+
+
+@main.command("publish")
+@click.argument("topic")
+@click.argument("file", type=click.File("rb"))
+@_cluster
+@click.option("--codec", type=click.Choice(["none", "gzip", "snappy"]), default="none", show_default=True)
+@click.option("--batch", type=click.IntRange(1), default=_LINES_PER_BATCH, show_default=True, help="Lines a request.")
+@click.pass_obj
+def publish_command(options: Options, topic: str, file: IO[bytes], cluster: str | None, codec: str, batch: int) -> None:
+    """Publish the lines of FILE (- for stdin) as messages of TOPIC."""
+    from kafka_io.client.producer import publish
+
+    settings = options.settings()
+    with _open(settings, _only(settings, cluster)) as (connected, _):
+        count = publish(connected.registry, topic, _lines(file), codecs=(codec,), batch=batch)
+    click.echo(f"{count} messages published to {topic}")
+
+
+@main.command("zookeeper")
+@click.option("--port", type=click.IntRange(0, 65535), required=True)
+@click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False), required=True)
+def zookeeper_command(port: int, data_dir: Path) -> None:
+    """Run an embedded ZooKeeper on loopback until SIGTERM."""
+    from resources.zookeeper_server import run_foreground
+
+    run_foreground(port, data_dir)
+
+
+@main.command("broker")
+@click.option("--broker-id", type=click.IntRange(0), required=True)
+@click.option("--port", type=click.IntRange(0, 65535), required=True)
+@click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False), required=True)
+@click.option("--zookeeper", metavar="HOST:PORT[/CHROOT]", help="Where to register; without it, nowhere.")
+@click.option("--partitions", type=click.IntRange(1), default=1, show_default=True, help="Partitions of a new topic.")
+def broker_command(broker_id: int, port: int, data_dir: Path, zookeeper: str | None, partitions: int) -> None:
+    """Run an embedded broker that speaks Kafka 0.7, on loopback, until SIGTERM.
+
+    It serves the log directories of a genuine 0.7 broker as they are.
+    """
+    from kafka_io.broker.config import BrokerConfig
+    from kafka_io.broker.foreground import run_foreground
+
+    config = BrokerConfig(broker_id=broker_id, port=port, data_dir=data_dir, partitions=partitions)
+    run_foreground(config, zookeeper)
+
+
+def _clusters(settings: Settings, chosen: str | None) -> list[str]:
+    if chosen is None:
+        return sorted(settings.clusters)
+    if chosen not in settings.clusters:
+        known = ", ".join(sorted(settings.clusters))
+        raise click.UsageError(f"there is no cluster {chosen!r} in the settings; there is: {known}")
+    return [chosen]
+
+
+def _only(settings: Settings, chosen: str | None) -> str:
+    names = _clusters(settings, chosen)
+    if len(names) > 1:
+        raise click.UsageError(f"choose one with --cluster: {', '.join(names)}")
+    return names[0]
+
+
+def _chosen(settings: Settings, topics: Sequence[str], every: bool, cluster: str | None) -> list[str]:
+    """The clusters that a command works on: one for named topics, all for `--all`."""
+    if bool(topics) == every:
+        raise click.UsageError("name topics, or give --all" if not topics else "name topics or give --all, not both")
+    return _clusters(settings, cluster) if every else [_only(settings, cluster)]
+
+
+def _allowed(settings: Settings, cluster: "Cluster") -> list[str]:
+    found = cluster.topics()
+    for skipped in found.skipped:
+        console.warning(f"passed over {skipped.path}: {skipped.reason}")
+    return sorted(topic.name for topic in found.found if settings.rules(cluster.name).allows(topic.name))
+
+
+def _lake(settings: Settings) -> "Lake":
+    from resources.lake import Lake
+
+    return Lake(root=settings.lake, options=settings.lake_options)
+
+
+@contextmanager
+def _open(settings: Settings, name: str) -> Iterator[tuple["Cluster", "Lake"]]:
+    from resources.kafka import open_cluster
+
+    with open_cluster(settings, name) as cluster:
+        yield cluster, _lake(settings)
+
+
+def _lines(file: IO[bytes]) -> Iterator[bytes]:
+    for line in file:
+        yield line.removesuffix(b"\n").removesuffix(b"\r")
+
+
+def _print_json(values: list[dict[str, Any]]) -> None:
+    json.dump(values, sys.stdout, indent=2)
+    sys.stdout.write("\n")

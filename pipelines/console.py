@@ -1,0 +1,111 @@
+"""What the command line shows a person: tables on stdout, progress and errors on stderr, colours on terminals only."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from pipelines.loading.load import TopicLoad
+    from pipelines.loading.overview import TopicOverview
+    from pipelines.loading.verify import Proof
+
+_out = Console()
+_err = Console(stderr=True)
+_UNKNOWN = "?"
+
+
+def error(message: str) -> None:
+    """One sentence that says what went wrong. Control characters in it are shown, not obeyed (X05)."""
+    _err.print(f"[bold red]penstock:[/] {escape(_printable(message))}", soft_wrap=True, highlight=False)
+
+
+def warning(message: str) -> None:
+    """One sentence that a person should know."""
+    _err.print(f"[yellow]warning:[/] {escape(_printable(message))}", soft_wrap=True, highlight=False)
+
+
+def _printable(text: str) -> str:
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
+def _table(*columns: str) -> Table:
+    """Text columns on the left, then numbers; a name that begins with `>` is a number's."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column.removeprefix(">"), justify="right" if column.startswith(">") else "left", no_wrap=True)
+    return table
+
+
+def _number(value: int | None) -> str:
+    return _UNKNOWN if value is None else f"{value:,}"
+
+
+def topics(found: Sequence["TopicOverview"]) -> None:
+    """A line per topic."""
+    table = _table("CLUSTER", "TOPIC", ">PARTITIONS", ">EARLIEST..LATEST", ">CURSOR", ">LAG", "TABLE")
+    for one in found:
+        parts = one.partitions
+        lags = [part.lag for part in parts]
+        held = sum((part.latest or 0) - (part.earliest or 0) for part in parts)
+        loaded = [part.cursor for part in parts if part.cursor is not None]
+        lag = None if None in lags else sum(lag or 0 for lag in lags)
+        cursor = f"{sum(loaded):,}" if loaded else "-"
+        table.add_row(
+            one.cluster,
+            escape(_printable(one.topic)),
+            str(len(parts)),
+            f"{held:,} bytes",
+            cursor,
+            _number(lag),
+            one.table,
+        )
+    _out.print(table if found else "no topics")
+
+
+def loads(done: Sequence["TopicLoad"]) -> None:
+    """A line per topic; its error, if it has one, on stderr."""
+    table = _table("TOPIC", ">VERSION", ">ROWS", ">BYTES", ">FILES", ">SECONDS", "TABLE")
+    for one in done:
+        numbers = (_number(one.version), _number(one.rows), _number(one.bytes), _number(one.files))
+        table.add_row(escape(_printable(one.topic)), *numbers, f"{one.seconds:.1f}", one.table)
+    _out.print(table if done else "no topics")
+    for one in done:
+        for sentence in one.warnings:
+            warning(f"{one.topic}: {sentence}")
+        if one.error:
+            error(f"{one.topic}: {one.error}")
+
+
+def proofs(found: Sequence["Proof"]) -> None:
+    """A line per partition, then what was not proven."""
+    table = _table("TOPIC", "PARTITION", ">START", ">END", ">ROWS", ">MISSING", ">DUPLICATES", "GAPS")
+    for proof in found:
+        for one in proof.partitions:
+            gaps = ", ".join(f"{cause} {count}" for cause, count in one.gaps.items()) or "-"
+            numbers = map(_number, (one.start, one.end, one.rows, one.missing, one.duplicates))
+            table.add_row(escape(_printable(proof.topic)), f"{one.broker}-{one.partition}", *numbers, gaps)
+    _out.print(table if found else "no tables")
+    for proof in found:
+        for problem in proof.problems:
+            error(f"{proof.topic}: {problem}")
+        if proof.proven:
+            rows = sum(one.rows for one in proof.partitions)
+            _out.print(f"[green]proven[/] {escape(_printable(proof.topic))}: {rows:,} rows, each once", highlight=False)
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[str], Callable[[int, int], None]]]:
+    """A bar per topic on stderr while a load runs, on a terminal only. Gives what a Loader calls `on_progress`."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=_err, transient=True, disable=not _err.is_terminal) as bars:
+
+        def begin(topic: str) -> Callable[[int, int], None]:
+            bar = bars.add_task(escape(_printable(topic)), total=None)
+            return lambda done, total: bars.update(bar, completed=done, total=total)
+
+        yield begin

@@ -1,0 +1,93 @@
+"""`make demo`, `make demo UI=1` and `make ui`."""
+
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import click
+import dagster as dg
+
+from pipelines.demo.servers import servers
+from pipelines.demo.state import State, free_port
+from pipelines.demo.story import tell
+from resources.processes import dying_with_parent, end
+from resources.settings import PATH_VARIABLE
+
+_WORKSPACE = Path(__file__).parent.parent.parent / "workspace.yaml"
+_DEFAULT_UI_PORT = 3000
+
+
+@click.command()
+@click.option("--home", type=click.Path(path_type=Path), default=".demo", show_default=True, help="Its folder.")
+@click.option("--ui", is_flag=True, help="Leave servers, Dagster webserver and daemon running until Ctrl-C.")
+@click.option("--resume", is_flag=True, help="No new story: bring up what an earlier demo left.")
+@click.option("--ui-port", type=int, help="Port of the Dagster UI. [default: 3000, or a free one]")
+def main(home: Path, ui: bool, resume: bool, ui_port: int | None) -> None:
+    """Show Penstock end to end on this machine."""
+    state = State(home=home.absolute())
+    if not resume:
+        state.begin()
+    elif not state.settings.exists():
+        raise click.UsageError(f"there is no demo in {home}; `make demo` makes one")
+    os.environ[PATH_VARIABLE] = str(state.settings)
+    os.environ["DAGSTER_HOME"] = str(state.dagster_home)
+    proven = True
+    with servers(state.home, state.zookeeper_port):
+        if not resume:
+            proven = _story(state)
+        if ui or resume:
+            _serve(state, ui_port)
+    sys.exit(0 if proven else 1)
+
+
+def _story(state: State) -> bool:
+    logging.getLogger("dagster").setLevel(logging.ERROR)
+    with dg.DagsterInstance.get() as instance:
+        proven = tell(state, instance)
+    click.echo(f"\nThe tables are in {state.home / 'lake' / 'demo'}: one Delta table per topic.")
+    click.echo(f"Prove them again:      .venv/bin/penstock --settings {state.settings} verify --all")
+    click.echo("Dagster on this state: make ui")
+    return proven
+
+
+def _serve(state: State, ui_port: int | None) -> None:
+    port = ui_port or free_port(preferred=_DEFAULT_UI_PORT)
+    commands = (
+        ["dagster.daemon", "run", "-w", str(_WORKSPACE)],
+        ["dagster_webserver", "-h", "127.0.0.1", "-p", str(port), "-w", str(_WORKSPACE)],
+    )
+    with ExitStack() as running:
+        processes = [running.enter_context(_process(command, state)) for command in commands]
+        publish = f".venv/bin/penstock --settings {state.settings} publish"
+        click.echo(f"\nThe Dagster UI: http://127.0.0.1:{port} (loopback only; it has no login)")
+        click.echo("The sensor is on. Publish to a new topic, and its table appears within half a minute:")
+        click.echo(f"  seq 1000 | {publish} numbers -")
+        click.echo("Ctrl-C ends everything; the state stays.")
+        try:
+            processes[1].wait()
+        except KeyboardInterrupt:
+            click.echo("\nending")
+
+
+@contextmanager
+def _process(command: list[str], state: State) -> Iterator[subprocess.Popen[bytes]]:
+    with (state.home / "logs" / f"{command[0]}.log").open("ab") as log:
+        process = subprocess.Popen(  # noqa: S603 - Dagster's own commands
+            [sys.executable, "-m", *command],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            process_group=0,  # Ctrl-C is for us; we then end them in order
+            preexec_fn=dying_with_parent(),  # noqa: PLW1509 - two system calls, looked up before the fork
+        )
+    try:
+        yield process
+    finally:
+        end(process)
+
+
+main()

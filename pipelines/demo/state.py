@@ -1,0 +1,78 @@
+"""Where the demo keeps what it makes: all in one folder that git ignores."""
+
+import json
+import re
+import shutil
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+CLUSTER = "demo"
+_SETTINGS = """\
+# Written by `make demo`. Every command takes it: penstock --settings {file} ...
+lake = "lake"
+start = "earliest"
+
+[clusters.{cluster}]
+zookeeper = "127.0.0.1:{port}"
+
+[topics]
+allow = ".*"
+
+[spark]
+master = "local[2,4]"
+"""
+_DAGSTER = """\
+telemetry:
+  enabled: false
+nux:
+  enabled: false
+# A run is one JVM: one at a time on a small machine.
+concurrency:
+  runs:
+    max_concurrent_runs: 1
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """The demo's folder and what is in it."""
+
+    home: Path
+
+    @property
+    def settings(self) -> Path:
+        """The settings file."""
+        return self.home / "penstock.toml"
+
+    @property
+    def dagster_home(self) -> Path:
+        """Dagster's instance: runs, partitions, ticks."""
+        return self.home / "dagster"
+
+    @property
+    def zookeeper_port(self) -> int:
+        """The port that the settings name."""
+        match = re.search(r'zookeeper = "127\.0\.0\.1:(\d+)"', self.settings.read_text())
+        assert match is not None, f"{self.settings} was edited"
+        return int(match[1])
+
+    def begin(self) -> None:
+        """A fresh state, in the place of what an earlier demo left."""
+        if self.home.exists():
+            shutil.rmtree(self.home)
+        self.dagster_home.mkdir(parents=True)
+        (self.dagster_home / "dagster.yaml").write_text(_DAGSTER)
+        text = _SETTINGS.format(file=json.dumps(str(self.settings)), cluster=CLUSTER, port=free_port())
+        self.settings.write_text(text)
+
+
+def free_port(*, preferred: int = 0) -> int:
+    """A port on loopback that nobody listens on now: `preferred` if it is free."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", preferred))
+        except OSError:
+            probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,147 @@
+"""What the demo does, in order: publish, discover, load, publish more, load only that, prove, ask a question."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import dagster as dg
+import duckdb
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from kafka_io.client.producer import publish
+from pipelines import console
+from pipelines.definitions import defs
+from pipelines.demo.flights import a_year_later, messages
+from pipelines.demo.state import CLUSTER, State
+from pipelines.loading.verify import verify
+from pipelines.partitions import run_tags, topics
+from resources.kafka import open_cluster
+from resources.lake import Lake
+from resources.settings import Settings
+
+TOPICS = ("flights", "weather")
+CODECS = ("gzip", "snappy", "none")
+_MORE = {"flights": 842, "weather": 72}  # a day of each
+_BATCH = 400
+_LATEST_CARRIERS = """
+    SELECT json_extract_string(message, '$.carrier') AS carrier,
+           count(*) AS flights,
+           round(avg(CAST(json_extract(message, '$.dep_delay') AS DOUBLE)), 1) AS minutes_late
+    FROM (SELECT decode(value) AS message FROM flights)
+    WHERE json_extract_string(message, '$.year') = '2013' AND json_type(message, '$.dep_delay') <> 'NULL'
+    GROUP BY carrier ORDER BY minutes_late DESC LIMIT 5
+"""
+_WINDIEST_MONTH = """
+    SELECT CAST(json_extract(message, '$.month') AS INTEGER) AS month,
+           count(*) AS hours,
+           round(avg(CAST(json_extract(message, '$.wind_speed') AS DOUBLE)), 1) AS miles_per_hour
+    FROM (SELECT decode(value) AS message FROM weather)
+    WHERE json_type(message, '$.wind_speed') <> 'NULL'
+    GROUP BY month ORDER BY miles_per_hour DESC LIMIT 3
+"""
+_COVERAGE = """
+    SELECT topic, broker, partition, count(*) AS rows, min("offset") AS first, max("offset") AS last
+    FROM (SELECT * FROM flights UNION ALL SELECT * FROM weather) GROUP BY ALL ORDER BY ALL
+"""
+_out = Console(highlight=False)
+
+
+@contextmanager
+def _chapter(title: str) -> Iterator[None]:
+    _out.print(f"\n[bold]{title}[/]")
+    began = time.monotonic()
+    yield
+    _out.print(f"[dim]  {time.monotonic() - began:.1f} s[/]")
+
+
+def tell(state: State, instance: dg.DagsterInstance) -> bool:
+    """Run the whole story against servers that are up; whether every table was proven."""
+    settings = Settings.load(state.settings)
+    lake = Lake(root=settings.lake)
+    data = {topic: messages(topic) for topic in TOPICS}
+    with _chapter("Publishing flights and weather, a JSON message each: gzip, snappy and plain by turns"):
+        _publish(settings, data)
+    with _chapter("Dagster's sensor looks into ZooKeeper"):
+        tags = _discover(instance)
+    with _chapter("The run it asks for loads both topics through Spark (the JVM starts first)"):
+        _run(instance, tags)
+    with _chapter("More messages arrive"):
+        _publish(settings, {topic: a_year_later(data[topic], _MORE[topic]) for topic in TOPICS})
+    with _chapter("A second run loads only those"):
+        _run(instance, run_tags(list(instance.get_dynamic_partitions(topics.name))))
+    with _chapter("penstock verify: is every committed offset there exactly once?"):
+        proofs = [verify(lake, topic, lake.table_uri(CLUSTER, topic)) for topic in TOPICS]
+        console.proofs(proofs)
+    with _chapter("DuckDB asks the tables"):
+        _ask(lake)
+    published = {topic: len(data[topic]) + _MORE[topic] for topic in TOPICS}
+    loaded = {proof.topic: sum(one.rows for one in proof.partitions) for proof in proofs}
+    for topic in TOPICS:
+        _out.print(f"  {topic}: {published[topic]:,} published, {loaded[topic]:,} in the table")
+    return all(proof.proven for proof in proofs) and published == loaded
+
+
+def _publish(settings: Settings, data: Mapping[str, Sequence[bytes]]) -> None:
+    columns = (TextColumn("  {task.description:<8}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with open_cluster(settings, CLUSTER) as cluster, Progress(*columns, console=_out) as bars:
+        for topic, rows in data.items():
+            bar = bars.add_task(topic, total=len(rows))
+            publish(
+                cluster.registry,
+                topic,
+                rows,
+                codecs=CODECS,
+                batch=_BATCH,
+                on_sent=lambda count, bar=bar: bars.advance(bar, count),  # type: ignore[misc]
+            )
+
+
+def _discover(instance: dg.DagsterInstance) -> Mapping[str, Any]:
+    """One tick of the sensor, and what the daemon would do with its answer: add partitions. The run's tags."""
+    sensor = defs.get_sensor_def("new_topics")
+    with dg.build_sensor_context(instance=instance, definitions=defs) as context:
+        tick = sensor.evaluate_tick(context)
+    added = []
+    for request in tick.dynamic_partitions_requests or []:
+        added += list(request.partition_keys)
+        instance.add_dynamic_partitions(request.partitions_def_name, list(request.partition_keys))
+    _out.print(f"  new partitions of the asset topic_table: {', '.join(added)}")
+    (run,) = tick.run_requests or []
+    return run.tags
+
+
+def _run(instance: dg.DagsterInstance, tags: Mapping[str, Any]) -> None:
+    result = defs.get_job_def("load_topics").execute_in_process(instance=instance, tags=dict(tags))
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("PARTITION", "ROWS", "BYTES OF LOG", "FILES", "ROWS/S"):
+        table.add_column(name, justify="left" if name == "PARTITION" else "right")
+    for event in result.get_asset_materialization_events():
+        done = event.materialization
+        numbers = [done.metadata[name].value for name in ("rows", "bytes", "files", "rows_per_second")]
+        table.add_row(str(done.partition), *(f"{number:,.0f}" for number in numbers))
+    _out.print(table)
+
+
+def _ask(lake: Lake) -> None:
+    """Any reader of Delta will do; DuckDB reads the files that the newest version names."""
+    with duckdb.connect() as database:
+        for topic in TOPICS:
+            table = lake.open(lake.table_uri(CLUSTER, topic))
+            assert table is not None
+            database.register(topic, table.to_pyarrow_dataset())
+        for question, query in (
+            ("Which carriers left New York latest in 2013?", _LATEST_CARRIERS),
+            ("Which months were windiest?", _WINDIEST_MONTH),
+            ("What is in the tables?", _COVERAGE),
+        ):
+            _out.print(f"  [italic]{question}[/]")
+            answer = database.execute(query)
+            table_shown = Table(box=None, header_style="bold")
+            for column in answer.description or []:
+                table_shown.add_column(str(column[0]))
+            for row in answer.fetchall():
+                table_shown.add_row(*map(str, row))
+            _out.print(table_shown)

@@ -1,0 +1,167 @@
+"""The worker's part: fetch a group of slices and write each as one Parquet file, under a name no other attempt has.
+
+It runs in Spark's Python workers through `mapInArrow`. What goes wrong with a slice comes back as that slice's failure,
+so that its siblings are not lost; a worker that dies is Spark's to start again, and its files are nobody's.
+"""
+
+import time
+import traceback
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from itertools import groupby
+from typing import Self
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from kafka_io.client.link import Link
+from kafka_io.client.partition import Partition, fetch_firsts
+from kafka_io.errors import NetworkError
+from kafka_io.v07.messages import FetchAnswer
+from pipelines.loading.rows import FILE_SCHEMA, table_rows
+from pipelines.loading.steps import step
+from pipelines.loading.work import Facts, Failure, Work
+from resources.lake import filesystem
+
+WORK_SCHEMA = "task int, work string"
+FACTS_SCHEMA = "facts string"
+_ROW_GROUP_BYTES = 64 * 1024 * 1024
+_ROW_GROUP_ROWS = 1_000_000
+
+
+def fetch_slices(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """`mapInArrow`'s function: rows of WORK_SCHEMA in, rows of FACTS_SCHEMA out, one each."""
+    step("fetch began")
+    works = [Work.from_json(text) for batch in batches for text in batch.column("work").to_pylist()]
+    by_broker = sorted(works, key=lambda work: (work.source, work.id, work.start))
+    for source, group in groupby(by_broker, key=lambda work: work.source):
+        of_broker = list(group)
+        with Link(source, of_broker[0].reading.patience) as link:
+            for facts in _fetch_group(of_broker, link):
+                yield pa.RecordBatch.from_pydict({"facts": [facts.to_json()]})
+
+
+def _fetch_group(works: list[Work], link: Link) -> Iterator[Facts]:
+    firsts = _firsts(works, link)
+    for work, first in zip(works, firsts, strict=True):
+        began = time.monotonic()
+        try:
+            yield _fetch_one(work, link, first, began)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to this slice and is told as such
+            failure = Failure.of(error, work.where, traceback.format_exc())
+            yield Facts(broker=work.broker, partition=work.partition, start=work.start, stop=work.stop, failure=failure)
+
+
+def _firsts(works: list[Work], link: Link) -> Iterable[FetchAnswer | None]:
+    """Small slices of one broker are fetched with one MULTIFETCH instead of a FETCH each."""
+    total = sum(work.stop - work.start for work in works)
+    if len(works) == 1 or total > works[0].reading.fetch_bytes:
+        return [None] * len(works)
+    try:
+        return fetch_firsts(link, [(_partition(work, link), work.start, work.stop - work.start) for work in works])
+    except NetworkError:
+        return [None] * len(works)  # each slice asks for itself and reports its own failure
+
+
+def _partition(work: Work, link: Link) -> Partition:
+    return Partition(
+        link=link,
+        topic=work.topic,
+        id=work.id,
+        cluster=work.cluster,
+        sizes=work.reading.sizes,
+        limits=work.reading.limits,
+    )
+
+
+def _fetch_one(work: Work, link: Link, first: FetchAnswer | None, began: float) -> Facts:
+    constants: dict[str, object] = {
+        "topic": work.topic,
+        "broker": work.broker,
+        "partition": work.partition,
+        "loaded_at": work.loaded_at_us,
+    }
+    output = SliceFile(work)
+    with output:
+        for decoded in _partition(work, link).read(work.start, work.stop, first=first):
+            step("batch fetched")
+            if decoded.batch.num_rows:
+                output.write(table_rows(decoded.batch, constants))
+    return Facts(
+        broker=work.broker,
+        partition=work.partition,
+        start=work.start,
+        stop=work.stop,
+        rows=output.rows,
+        bytes=work.stop - work.start,
+        path=output.path if output.rows else None,
+        size=output.size,
+        first=output.first,
+        last=output.last,
+        seconds=time.monotonic() - began,
+    )
+
+
+class SliceFile:
+    """The Parquet file of one slice. It is opened at the first row: a slice of gaps alone has none."""
+
+    def __init__(self, work: Work) -> None:
+        self._files = filesystem(work.table_uri, work.options)
+        name = f"{work.id}-{work.start:020d}-{work.stop:020d}-{uuid.uuid4().hex}.parquet"
+        self.path = f"{work.folder}/{name}"
+        self.rows = 0
+        self.size = 0
+        self.first: int | None = None
+        self.last: int | None = None
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_bytes = 0
+        self._writer: pq.ParquetWriter | None = None
+        self._closing = ExitStack()
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add rows, in the order of their offsets; they are written a row group at a time."""
+        offsets = batch.column("offset")
+        self.first = offsets[0].as_py() if self.first is None else self.first
+        self.last = offsets[-1].as_py()
+        self.rows += batch.num_rows
+        self._waiting.append(batch)
+        self._waiting_bytes += batch.nbytes
+        if self._waiting_bytes >= _ROW_GROUP_BYTES:
+            self._write_row_group()
+
+    def _write_row_group(self) -> None:
+        if self._writer is None:
+            self._writer = self._open()
+        self._writer.write_table(pa.Table.from_batches(self._waiting), row_group_size=_ROW_GROUP_ROWS)
+        self._waiting, self._waiting_bytes = [], 0
+        step("file written")
+
+    def _open(self) -> pq.ParquetWriter:
+        folder = self.path.rpartition("/")[0]
+        self._files.create_dir(folder, recursive=True)
+        stream = self._closing.enter_context(self._files.open_output_stream(self.path))
+        writer = pq.ParquetWriter(
+            stream,
+            FILE_SCHEMA,
+            compression="zstd",
+            compression_level=1,
+            use_dictionary=["key", "topic", "broker", "partition", "timestampType", "loaded_at"],
+            column_encoding={"offset": "DELTA_BINARY_PACKED", "timestamp": "DELTA_BINARY_PACKED"},
+        )
+        return self._closing.enter_context(writer)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: object) -> None:
+        """Make the file whole. After an error what is there stays: no commit will name it, housekeeping collects it."""
+        with self._closing:
+            if kind is None and self._waiting:
+                self._write_row_group()
+        if kind is None and self.rows:
+            info = self._files.get_file_info(self.path)
+            assert info.type == pafs.FileType.File
+            self.size = info.size
+            step("file closed")

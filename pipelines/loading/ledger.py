@@ -1,0 +1,164 @@
+"""The table's log as a ledger: what each commit says it holds, and the cursor.
+
+A commit's `txn` actions are the cursor (appId = cluster/topic/incarnation/partition, version = next offset). The commit
+info beside them carries one JSON text, the `Entry`, that tells the ranges, their rows, gaps and files.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Self
+
+from deltalake import DeltaTable
+
+from kafka_io.errors import Where
+from kafka_io.model import BrokerPartition
+from pipelines.loading.work import Facts
+from resources.errors import CursorStrayed, TableForeign, TopicRecreated
+from resources.lake import lake_errors
+
+KEY = "penstock"
+Covered = Mapping[BrokerPartition, tuple[int, int]]
+"""Of each partition the `[start, cursor)` that a table covers without a hole."""
+
+_TXN_EXPIRY = "delta.setTransactionRetentionDuration"
+CONFIGURATION = {
+    # The log is the ledger: what it says is never cleaned away by itself.
+    "delta.enableExpiredLogCleanup": "false",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """Whose table it is."""
+
+    cluster: str
+    name: str
+    incarnation: str
+
+    def app_id(self, partition: BrokerPartition) -> str:
+        """The `txn` appId under which the partition's next offset is kept."""
+        return f"penstock/{self.cluster}/{self.name}/{self.incarnation}/{partition}"
+
+    @property
+    def where(self) -> Where:
+        """The topic's place, for errors."""
+        return Where(cluster=self.cluster, topic=self.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    """A committed range of one partition: every offset in it is in one of `rows` rows, or in a gap."""
+
+    broker: int
+    partition: int
+    start: int
+    stop: int
+    rows: int
+    bytes: int
+    gaps: Mapping[str, int] = field(default_factory=dict)
+    path: str | None = None
+
+    @property
+    def id(self) -> BrokerPartition:
+        """The broker-partition."""
+        return BrokerPartition(self.broker, self.partition)
+
+    @classmethod
+    def of(cls, facts: Facts) -> Self:
+        """What a worker did, as the ledger keeps it."""
+        return cls(
+            broker=facts.broker,
+            partition=facts.partition,
+            start=facts.start,
+            stop=facts.stop,
+            rows=facts.rows,
+            bytes=facts.bytes,
+            gaps=facts.gaps,
+            path=facts.path,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """What one commit holds: its ranges, and after it the `[start, cursor)` of all partitions the table knows."""
+
+    commit: str
+    run: str
+    code: str
+    topic: Topic
+    ranges: tuple[Range, ...]
+    covered: Covered
+
+    def to_json(self) -> str:
+        """As text for the commit info."""
+        fields = asdict(replace(self, covered={}))
+        fields["covered"] = {str(id_): span for id_, span in self.covered.items()}
+        return json.dumps(fields, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """The inverse."""
+        fields: dict[str, Any] = json.loads(text)
+        return cls(
+            commit=fields["commit"],
+            run=fields["run"],
+            code=fields["code"],
+            topic=Topic(**fields["topic"]),
+            ranges=tuple(Range(**one) for one in fields["ranges"]),
+            covered={BrokerPartition.parse(id_): (start, stop) for id_, (start, stop) in fields["covered"].items()},
+        )
+
+
+def entries(table: DeltaTable, *, most: int | None = None) -> Iterator[tuple[int, Entry]]:
+    """Version and entry of each commit that Penstock made, newest first, among the table's `most` newest versions."""
+    with lake_errors(table.table_uri):
+        history = table.history(most)
+    for info in history:
+        if KEY in info:
+            yield int(info["version"]), Entry.from_json(info[KEY])
+
+
+def newest(table: DeltaTable, where: Where) -> Entry | None:
+    """The newest entry; None for a table with nothing loaded yet.
+
+    Raises:
+        TableForeign: commits are there, but none of them is Penstock's.
+    """
+    for most in (10, None):
+        for _, entry in entries(table, most=most):
+            return entry
+        if table.version() < (most or 0):
+            break
+    if table.version() > 0 or table.file_uris():
+        raise TableForeign(f"the table {table.table_uri} holds data that Penstock did not load", where)
+    return None
+
+
+def covered(table: DeltaTable, topic: Topic) -> Covered:
+    """What the table covers, as the very snapshot behind `table` has it; empty before the first load.
+
+    Raises:
+        TopicRecreated: the table holds another incarnation of the topic (B05, B06).
+        CursorStrayed: the `txn` cursor is not where the newest entry left it: somebody restored an old version (L14).
+        TableForeign: see `newest`; also a table whose `txn` entries expire, for then a cursor could vanish (L15).
+    """
+    expiry = table.metadata().configuration.get(_TXN_EXPIRY)
+    if expiry:
+        raise TableForeign(f"the table sets {_TXN_EXPIRY} = {expiry}: cursors would expire", topic.where)
+    entry = newest(table, topic.where)
+    if entry is None:
+        return {}
+    if entry.topic.incarnation != topic.incarnation:
+        raise TopicRecreated(
+            f"the table holds incarnation {entry.topic.incarnation} of the topic, the registry has {topic.incarnation}",
+            topic.where,
+        )
+    for id_, (_, at) in entry.covered.items():
+        cursor = table.transaction_version(topic.app_id(id_))
+        if cursor != at:
+            raise CursorStrayed(
+                f"the cursor stands at {cursor}, the newest commit ended at {at}",
+                topic.where.within(Where(partition=str(id_))),
+            )
+    return entry.covered

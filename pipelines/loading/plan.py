@@ -1,0 +1,141 @@
+"""Plan, purely: cursor and bounds in, frozen slices out. What cannot be right stops here, with the exact range."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from heapq import heapify, heapreplace
+
+from kafka_io.errors import Where
+from kafka_io.model import Bounds, BrokerPartition
+from pipelines.loading.ledger import Covered
+from resources.errors import CursorAheadOfLog, CursorExpired
+from resources.settings import Start
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Slice:
+    """A half-open range `[start, stop)` of one broker-partition, frozen before anything is read: one unit of work."""
+
+    id: BrokerPartition
+    start: int
+    stop: int
+
+    @property
+    def size(self) -> int:
+        """How many offsets; bytes of the log in 0.7."""
+        return self.stop - self.start
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """How slices are cut: the target of one, and the most of all, in bytes of the log; None is no cap."""
+
+    slice_bytes: int
+    run_bytes: int | None = None
+
+    def share(self, partitions: int) -> int | None:
+        """What each of so many partitions may take."""
+        return None if self.run_bytes is None else self.run_bytes // max(1, partitions)
+
+
+def plan(
+    covered: Covered,
+    bounds: Mapping[BrokerPartition, Bounds],
+    *,
+    start: Start,
+    sizes: Sizes,
+    where: Where,
+) -> list[Slice]:
+    """What is new, cut into slices, in order of partition and offset.
+
+    A partition without a cursor starts at its earliest offset. Only in a topic's first load `start = "latest"` makes it
+    begin at the end: an empty slice records that, so that the next run goes on from there. A partition that appears
+    later is new data as a whole (B10).
+
+    Raises:
+        CursorExpired: the log begins after the cursor (B07).
+        CursorAheadOfLog: the log ends before the cursor (B05, B14).
+    """
+    at_end = not covered and start == "latest"
+    starts: dict[BrokerPartition, int] = {}
+    for id_, bound in sorted(bounds.items()):
+        fresh = bound.latest if at_end else bound.earliest
+        starts[id_] = covered[id_][1] if id_ in covered else fresh
+        _check(starts[id_], bound, where.within(Where(partition=str(id_))))
+    if at_end:
+        return [Slice(id=id_, start=at, stop=at) for id_, at in starts.items()]
+    behind = [id_ for id_, at in starts.items() if at < bounds[id_].latest]
+    share = sizes.share(len(behind))
+    return [
+        piece
+        for id_ in behind
+        for piece in _within(share, _slices(id_, starts[id_], bounds[id_].latest, bounds[id_].cuts, sizes.slice_bytes))
+    ]
+
+
+def plan_backfill(covered: Covered, bounds: Mapping[BrokerPartition, Bounds], *, sizes: Sizes) -> list[Slice]:
+    """What the brokers hold from before the table's first offsets, cut into slices.
+
+    A capped run takes the newest of it, so that what is covered stays without a hole and the next run goes on below.
+    """
+    behind = [id_ for id_ in sorted(bounds) if id_ in covered and bounds[id_].earliest < covered[id_][0]]
+    share = sizes.share(len(behind))
+    slices: list[Slice] = []
+    for id_ in behind:
+        pieces = list(_slices(id_, bounds[id_].earliest, covered[id_][0], bounds[id_].cuts, sizes.slice_bytes))
+        slices += reversed(list(_within(share, reversed(pieces))))
+    return slices
+
+
+def _check(at: int, bound: Bounds, where: Where) -> None:
+    if bound.latest < bound.earliest:
+        raise CursorAheadOfLog(f"the broker says the log is [{bound.earliest}, {bound.latest})", where)
+    if at < bound.earliest:
+        raise CursorExpired(
+            f"offsets [{at}, {bound.earliest}) expired before they were loaded; the log begins at {bound.earliest}",
+            where.at(at),
+        )
+    if at > bound.latest:
+        raise CursorAheadOfLog(
+            f"the log ends at {bound.latest}, before the committed offset {at}: it was truncated or made anew",
+            where.at(at),
+        )
+
+
+def _slices(id_: BrokerPartition, start: int, stop: int, cuts: Iterable[int], target: int) -> Iterator[Slice]:
+    """`[start, stop)` in slices that end at cuts, each at most `target` where cuts allow it."""
+    ends = [*(cut for cut in cuts if start < cut < stop), stop]
+    at = start
+    for end, next_end in zip(ends, [*ends[1:], None], strict=True):
+        if next_end is None or next_end - at > target:
+            yield Slice(id=id_, start=at, stop=end)
+            at = end
+
+
+def _within(share: int | None, slices: Iterable[Slice]) -> Iterator[Slice]:
+    """Slices until `share` is used up, and one at least, so that every run gets on."""
+    taken = 0
+    for piece in slices:
+        if share is not None and taken >= share:
+            return
+        yield piece
+        taken += piece.size
+
+
+def into_tasks(slices: list[Slice], *, slice_bytes: int, at_least: int) -> list[list[Slice]]:
+    """Slices grouped into tasks of about equal size: small ones share a task, a large one has its own.
+
+    Args:
+        slices: what is to be fetched.
+        slice_bytes: the size a task should not pass by sharing.
+        at_least: how many tasks keep all cores busy.
+    """
+    total = sum(piece.size for piece in slices)
+    count = min(len(slices), max(at_least, -(-total // slice_bytes)))
+    heap: list[tuple[int, int]] = [(0, task) for task in range(count)]
+    heapify(heap)
+    tasks: list[list[Slice]] = [[] for _ in range(count)]
+    for piece in sorted(slices, key=lambda piece: (-piece.size, piece.id, piece.start)):
+        load, task = heap[0]
+        tasks[task].append(piece)
+        heapreplace(heap, (load + piece.size, task))
+    return [sorted(task) for task in tasks if task]

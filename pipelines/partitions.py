@@ -1,0 +1,30 @@
+"""A topic is one dynamic partition. Its key is `<cluster>/<encoded topic>`, so no two topics share one (O06)."""
+
+import dagster as dg
+
+from resources import topic_names
+
+topics = dg.DynamicPartitionsDefinition(name="topics")
+
+RANGE_START = "dagster/asset_partition_range_start"
+RANGE_END = "dagster/asset_partition_range_end"
+
+
+def key_of(cluster: str, topic: str) -> str:
+    """The partition key of a topic."""
+    return f"{cluster}/{topic_names.encode(topic)}"
+
+
+def parse_key(key: str) -> tuple[str, str]:
+    """Cluster and topic of a partition key.
+
+    Raises:
+        ValueError: it is no such key.
+    """
+    cluster, _, name = key.partition("/")
+    return cluster, topic_names.decode(name)
+
+
+def run_tags(keys: list[str]) -> dict[str, str]:
+    """The tags that make one run take all of `keys`, which follow each other in the order of their adding."""
+    return {RANGE_START: keys[0], RANGE_END: keys[-1]}

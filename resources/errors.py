@@ -1,0 +1,51 @@
+"""Errors of the lake and of a load, each with its place as data, like those of kafka_io."""
+
+from kafka_io.errors import PlacedError
+
+
+class LoadError(PlacedError):
+    """A topic cannot be loaded, or not in full."""
+
+
+class TopicUnknown(LoadError):
+    """The registry has no such topic, or the settings do not allow it."""
+
+
+class CursorExpired(LoadError):
+    """Retention removed offsets that no run has committed."""
+
+
+class CursorAheadOfLog(LoadError):
+    """The log ends before the committed cursor: it was truncated, or the topic was made anew."""
+
+
+class CursorStrayed(LoadError):
+    """The table's cursor and its newest commit do not agree."""
+
+
+class TopicRecreated(LoadError):
+    """The table holds another incarnation of the topic."""
+
+
+class CommitRefused(LoadError):
+    """Another run moved the cursor first; nothing of this run is visible."""
+
+
+class CommitUnknown(LoadError):
+    """The commit call failed and the table cannot be read to see whether it landed."""
+
+
+class FileRefused(LoadError):
+    """A data file that was to be committed is missing or not what the worker wrote."""
+
+
+class LakeUnavailable(LoadError):
+    """The lake's store cannot be read or written."""
+
+
+class TableForeign(LoadError):
+    """A table in the topic's place that Penstock did not make."""
+
+
+class SparkFailed(LoadError):
+    """Spark could not run the plan, or gave up on one of its tasks."""

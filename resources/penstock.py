@@ -1,0 +1,56 @@
+"""The one Dagster resource: the settings file, and what it opens. Nothing happens before a method is called."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import dagster as dg
+from pyspark.sql import SparkSession
+
+from kafka_io.client.cluster import Cluster
+from kafka_io.model import TopicEntry
+from resources.kafka import open_cluster
+from resources.lake import Lake
+from resources.settings import Settings
+from resources.spark import open_session
+
+
+class PenstockResource(dg.ConfigurableResource["PenstockResource"]):
+    """Clusters, lake and Spark as `penstock.toml` says. Tests put a subclass in its place."""
+
+    settings_file: str | None = None
+
+    def settings(self) -> Settings:
+        """The settings, read afresh.
+
+        Raises:
+            SettingsError: the file is missing or wrong.
+        """
+        return Settings.load(self.settings_file)
+
+    @contextmanager
+    def cluster(self, name: str) -> Iterator[Cluster]:
+        """The cluster of that name, open for the length of a `with` block."""
+        with open_cluster(self.settings(), name) as cluster:
+            yield cluster
+
+    def topics(self, name: str) -> list[TopicEntry]:
+        """The topics of a cluster that the settings allow, listed afresh, by name.
+
+        Raises:
+            RegistryError: the registry gives no answer; that is never an empty list.
+        """
+        rules = self.settings().rules(name)
+        with self.cluster(name) as cluster:
+            found = cluster.topics().found
+        return sorted((topic for topic in found if rules.allows(topic.name)), key=lambda topic: topic.name)
+
+    def lake(self) -> Lake:
+        """Where the tables are."""
+        settings = self.settings()
+        return Lake(root=settings.lake, options=settings.lake_options)
+
+    @property
+    def session(self) -> Callable[[], SparkSession]:
+        """What starts Spark, or gives the session that runs."""
+        spark = self.settings().spark
+        return lambda: open_session(spark)

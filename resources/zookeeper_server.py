@@ -1,0 +1,210 @@
+"""A ZooKeeper server of our own, run from the jars in the pyspark package: for tests, the demo and a laptop.
+
+It answers on one address, loopback by default, to anyone who can reach it: this is no server for production.
+"""
+
+import ctypes
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import IO, Self
+
+import click
+import pyspark
+
+from kafka_io.errors import RegistryUnavailable
+from kafka_io.registry.session import Session
+from resources.java import find_java
+
+_START_S = 60.0
+_STOP_S = 10.0
+_POLL_S = 0.5
+_LOG_LINES = 15
+_JVM_OPTIONS = (
+    "-Xmx256m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Dorg.apache.logging.log4j.level=WARN",
+)
+# tickTime: sessions may be as short as two ticks. preAllocSize is in KiB; its default is 64 MiB a log file.
+_CONFIG = """\
+clientPort={port}
+clientPortAddress={host}
+dataDir={data_dir}
+tickTime=500
+maxSessionTimeout=60000
+maxClientCnxns=0
+preAllocSize=1024
+admin.enableServer=false
+4lw.commands.whitelist=ruok,srvr
+"""
+_PR_SET_PDEATHSIG = 1
+
+
+class ZooKeeperNotStarted(RuntimeError):
+    """The server ended, or did not accept sessions in time; the sentence has the end of its log."""
+
+
+class ZooKeeperServer:
+    """One server with its data in `data_dir`, which it finds again after a stop. A context manager.
+
+    On Linux the kernel also ends it when the thread that started it is gone, however that came about: start it from a
+    thread that lives as long. Elsewhere a parent that is killed leaves it behind.
+    """
+
+    def __init__(self, port: int | None, data_dir: Path, host: str = "127.0.0.1") -> None:
+        """Port 0 or None is a free one, picked at the start."""
+        self.host = host
+        self.port = port or 0
+        self._data_dir = data_dir
+        self._jvm: subprocess.Popen[bytes] | None = None
+
+    @property
+    def connect(self) -> str:
+        """Where clients find it: `host:port`."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def log(self) -> Path:
+        """What the server printed, from its first start on."""
+        return self._data_dir / "zookeeper.log"
+
+    def start(self) -> Self:
+        """Start it and wait until it accepts sessions.
+
+        Raises:
+            ZooKeeperNotStarted: it did not, or the port is taken.
+            JavaNotFound: there is no Java to run it.
+        """
+        self._data_dir.mkdir(parents=True, exist_ok=True)
+        self.port = _bindable(self.host, self.port)
+        config = self._data_dir / "zookeeper.cfg"
+        # Java reads a backslash in a properties file as an escape.
+        data_dir = str(self._data_dir.resolve()).replace("\\", "\\\\")
+        config.write_text(_CONFIG.format(port=self.port, host=self.host, data_dir=data_dir))
+        with self.log.open("ab") as log:
+            self._jvm = _start_jvm(config, log)
+        try:
+            self._wait_for_sessions()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """End it; safe to call again."""
+        if self._jvm is None:
+            return
+        self._jvm.terminate()
+        try:
+            self._jvm.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            self._jvm.kill()
+            self._jvm.wait()
+        self._jvm = None
+
+    def check(self) -> None:
+        """It still runs.
+
+        Raises:
+            ZooKeeperNotStarted: it ended.
+        """
+        if self._jvm is None or self._jvm.poll() is not None:
+            raise ZooKeeperNotStarted(f"ZooKeeper ended on port {self.port}. {self._last_words()}")
+
+    def _wait_for_sessions(self) -> None:
+        """An answer to `ruok` is not enough: it comes slightly before sessions are accepted (FINDINGS, 3)."""
+        deadline = time.monotonic() + _START_S
+        while time.monotonic() < deadline:
+            self.check()
+            try:
+                Session.open(self.connect, timeout_s=2.0, session_timeout_s=2.0).close()
+            except RegistryUnavailable:
+                continue
+            return
+        raise ZooKeeperNotStarted(f"ZooKeeper accepts no session within {_START_S:g} s. {self._last_words()}")
+
+    def _last_words(self) -> str:
+        lines = self.log.read_text(errors="replace").splitlines()
+        telling = [line for line in lines if line and not line.startswith("\tat ")]  # not the frames of a Java trace
+        return "\n".join([f"The end of {self.log}:", *telling[-_LOG_LINES:]])
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def run_foreground(
+    port: int | None, data_dir: Path, *, host: str = "127.0.0.1", say: Callable[[str], None] = click.echo
+) -> None:
+    """Run a server until SIGTERM or SIGINT, then end it and return. Only for the main thread.
+
+    Raises:
+        ZooKeeperNotStarted: the server did not start, or ended by itself.
+    """
+    asked_to_end = threading.Event()
+
+    def end(_signal: int, _frame: FrameType | None) -> None:
+        asked_to_end.set()
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        with ZooKeeperServer(port, data_dir, host) as server:
+            say(f"ZooKeeper is ready on {server.connect}")
+            while not asked_to_end.wait(_POLL_S):
+                server.check()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _bindable(host: str, port: int) -> int:
+    """`port` if a server can listen there, a free one for 0. Without this we might wait on somebody else's server."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise ZooKeeperNotStarted(f"ZooKeeper cannot listen on {host} port {port}: {error}") from error
+        return int(probe.getsockname()[1])
+
+
+def _start_jvm(config: Path, log: IO[bytes]) -> subprocess.Popen[bytes]:
+    jars = Path(pyspark.__file__).parent / "jars" / "*"
+    java = find_java() / "bin" / "java"
+    main = "org.apache.zookeeper.server.ZooKeeperServerMain"
+    return subprocess.Popen(  # noqa: S603 - the Java we found, with our own words
+        [java, *_JVM_OPTIONS, "-cp", str(jars), main, str(config)],
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        process_group=0,  # Ctrl-C is for us; we then end the server
+        preexec_fn=_dying_with_parent(),  # noqa: PLW1509 - it only makes two system calls, looked up before the fork
+    )
+
+
+def _dying_with_parent() -> Callable[[], None] | None:
+    """What a new child does so that the kernel kills it when the thread that made it ends; None if it cannot be had."""
+    if sys.platform != "linux":
+        return None
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    parent = os.getpid()
+
+    def tie() -> None:
+        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it died before the line above
+            os._exit(1)
+
+    return tie

@@ -1,0 +1,77 @@
+"""The timed flush and retention, on a clock that is set by hand."""
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from kafka_io.broker.config import BrokerConfig
+from kafka_io.broker.housekeeping import Housekeeping
+from kafka_io.broker.logs import Logs
+from tests.kafka_io.broker.log.conftest import bounds
+from tests.kafka_io.broker.talk import TIMEOUT_S, numbered
+
+START_MS = 1_700_000_000_000
+
+
+class Kept:
+    """A log of one message that housekeeping looks after."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self.now_ms = START_MS
+        config = BrokerConfig(
+            broker_id=0, data_dir=data_dir, flush_interval_ms=5, retention_ms=5_000, retention_check_ms=1_000
+        )
+        self.logs = Logs(config, clock=lambda: self.now_ms, on_new_topic=lambda _: None)
+        self.housekeeping = Housekeeping(self.logs, clock=lambda: self.now_ms)
+        self.log = self.logs.find_or_create("clicks", 0)
+        self.log.append(numbered(1)[0], 1)
+
+
+def test_a_tick_shows_what_was_written(tmp_path: Path) -> None:
+    kept = Kept(tmp_path)
+    assert bounds(kept.log) == (0, 0)
+    kept.housekeeping.tick()
+    assert bounds(kept.log) == (0, 20)
+    kept.logs.close()
+
+
+def test_retention_looks_at_the_logs_once_per_interval(tmp_path: Path) -> None:
+    kept = Kept(tmp_path)
+    kept.housekeeping.tick()
+    os.utime(kept.log.segments[0].path, (1000, 1000))
+    kept.now_ms += 999
+    kept.housekeeping.tick()
+    assert bounds(kept.log) == (0, 20)
+    kept.now_ms += 1
+    kept.housekeeping.tick()
+    assert bounds(kept.log) == (20, 20)
+    kept.logs.close()
+
+
+def test_the_thread_ends_when_told(tmp_path: Path) -> None:
+    kept = Kept(tmp_path)
+    kept.housekeeping.start()
+    kept.housekeeping.stop()
+    assert not kept.housekeeping._thread.is_alive()
+    kept.logs.close()
+
+
+def test_a_flush_that_fails_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the disk did not take stays unseen, and the thread lives on."""
+    kept = Kept(tmp_path)
+    flushed = threading.Event()
+    failures = iter([OSError(5, "Input/output error")])
+
+    def fail_once(_: int) -> None:
+        for failure in failures:
+            raise failure
+        flushed.set()
+
+    monkeypatch.setattr(os, "fsync", fail_once)
+    kept.housekeeping.start()
+    assert flushed.wait(TIMEOUT_S)
+    kept.housekeeping.stop()
+    assert bounds(kept.log) == (0, 20)
+    kept.logs.close()

@@ -1,0 +1,229 @@
+"""What a scan of the registry finds, leaves out, and refuses to call empty."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pytest
+from kazoo.security import make_acl
+
+from kafka_io.errors import NodeMalformed, RegistryError, Unsupported
+from kafka_io.model import Broker, BrokerPartition
+from kafka_io.registry.session import Asking
+from kafka_io.registry.zookeeper import Registry
+
+pytestmark = pytest.mark.zookeeper
+
+
+def both(broker: int) -> tuple[BrokerPartition, ...]:
+    return BrokerPartition(broker, 0), BrokerPartition(broker, 1)
+
+
+@pytest.fixture
+def vanishing(monkeypatch: pytest.MonkeyPatch, kafka: Any) -> Callable[[str, str], None]:
+    """Have a node deleted after the listing and before it is read through the named question."""
+
+    def arrange(question: str, victim: str) -> None:
+        original = getattr(Asking, question)
+
+        def late(self: Asking, paths: Iterable[str]) -> Iterator[tuple[str, Any]]:
+            listed = list(paths)
+            if victim in listed:
+                kafka.delete(victim)
+            return iter(list(original(self, listed)))
+
+        monkeypatch.setattr(Asking, question, late)
+
+    return arrange
+
+
+def test_lists_what_a_genuine_broker_registered(load_dump: Callable[[str], None], registry: Registry) -> None:
+    load_dump("00-brokers-and-topics.json")
+    assert registry.brokers().found == (Broker(0, "127.0.0.1", 19072),)
+    topics = registry.topics()
+    assert len(topics.found) == 29
+    assert topics.skipped == ()
+    assert [topic.name for topic in topics.found] == sorted(topic.name for topic in topics.found)
+    by_name = {topic.name: topic.partitions for topic in topics.found}
+    assert by_name["caf\xe9"] == by_name["a b:c"] == both(0)
+    assert len(by_name["three"]) == 3
+
+
+def test_topics_outlive_their_brokers(load_dump: Callable[[str], None], registry: Registry) -> None:
+    load_dump("40-broker-stopped.json")
+    assert registry.brokers().found == ()
+    topics = registry.topics()
+    assert len(topics.found) == 29
+    assert {topic.partitions for topic in topics.found} == {()}
+    assert topics.skipped == ()
+
+
+def test_a_registry_without_topics_is_truly_empty(kafka: Any, registry: Registry) -> None:
+    assert registry.topics().found == ()
+    assert registry.brokers().found == ()
+    assert registry.topic("clicks") is None
+
+
+# Z06
+def test_a_missing_chroot_is_an_error_and_stays_missing(zookeeper_server: str) -> None:
+    for ask in (Registry.topics, Registry.brokers, lambda registry: Registry.topic(registry, "clicks")):
+        with (
+            Registry.open(f"{zookeeper_server}/no-such-chroot") as registry,
+            pytest.raises(RegistryError, match=r"chroot .* does not exist"),
+        ):
+            ask(registry)
+    with Registry.open(zookeeper_server) as root:
+        assert not root._session.steady(lambda asking: asking.exists("/no-such-chroot"))
+
+
+# Z06
+def test_a_place_without_kafka_is_an_error(registry: Registry) -> None:
+    with pytest.raises(RegistryError, match=r"not a Kafka registry.*'/brokers/topics'"):
+        registry.topics()
+    with pytest.raises(RegistryError, match=r"not a Kafka registry.*'/brokers/ids'"):
+        registry.brokers()
+    with pytest.raises(RegistryError, match="not a Kafka registry"):
+        registry.topic("clicks")
+
+
+# Z06
+@pytest.mark.parametrize("denied", ["/brokers/topics", "/brokers/topics/clicks", "/brokers/topics/clicks/0"])
+def test_what_may_not_be_read_is_an_error(denied: str, kafka: Any, registry: Registry) -> None:
+    kafka.create("/brokers/topics/clicks/0", b"1", makepath=True)
+    kafka.set_acls(denied, [make_acl("digest", "nobody:x", all=True)])
+    with pytest.raises(RegistryError, match=f"denies access to '{denied}'"):
+        registry.topics()
+
+
+def test_partitions_are_in_numeric_order(kafka: Any, registry: Registry) -> None:
+    for broker, count in (("10", b"1"), ("2", b"12")):
+        kafka.create(f"/brokers/topics/clicks/{broker}", count, makepath=True)
+    (topic,) = registry.topics().found
+    assert topic.partitions == (*(BrokerPartition(2, partition) for partition in range(12)), BrokerPartition(10, 0))
+    assert registry.topic("clicks") == topic
+
+
+def test_the_incarnation_tells_a_recreated_topic(kafka: Any, registry: Registry) -> None:
+    kafka.create("/brokers/topics/clicks")
+    (before,) = registry.topics().found
+    kafka.create("/brokers/topics/clicks/0", b"1")
+    kafka.set("/brokers/topics/clicks", b"touched")
+    assert registry.topics().found[0].incarnation == before.incarnation
+    assert before.incarnation == str(kafka.exists("/brokers/topics/clicks").czxid)
+    kafka.delete("/brokers/topics/clicks", recursive=True)
+    kafka.create("/brokers/topics/clicks")
+    assert registry.topics().found[0].incarnation != before.incarnation
+
+
+# Z04
+def test_a_malformed_broker_is_skipped_with_its_reason(kafka: Any, registry: Registry) -> None:
+    kafka.create("/brokers/ids/1", b"a-1:a:9092")
+    kafka.create("/brokers/ids/2", b"\xff\xfe")
+    kafka.create("/brokers/ids/3", b"x" * 1_000_000)
+    kafka.create("/brokers/ids/4", None)
+    kafka.create("/brokers/ids/five", b"a-1:a:9092")
+    listing = registry.brokers()
+    assert listing.found == (Broker(1, "a", 9092),)
+    reasons = {node.path: node.reason for node in listing.skipped}
+    assert sorted(reasons) == ["/brokers/ids/2", "/brokers/ids/3", "/brokers/ids/4", "/brokers/ids/five"]
+    assert "1000000 bytes" in reasons["/brokers/ids/3"]
+
+
+# Z04
+def test_a_malformed_share_hides_only_itself(kafka: Any, registry: Registry) -> None:
+    kafka.create("/brokers/topics/clicks/0", b"many", makepath=True)
+    kafka.create("/brokers/topics/clicks/1", b"2")
+    kafka.create("/brokers/topics/views/0", b"2", makepath=True)
+    listing = registry.topics()
+    assert [(topic.name, topic.partitions) for topic in listing.found] == [("clicks", both(1)), ("views", both(0))]
+    assert [node.path for node in listing.skipped] == ["/brokers/topics/clicks/0"]
+    with pytest.raises(NodeMalformed, match="/brokers/topics/clicks/0"):
+        registry.topic("clicks")
+
+
+# Z11
+def test_a_name_no_broker_would_take_is_skipped(kafka: Any, registry: Registry) -> None:
+    kafka.create(f"/brokers/topics/{'t' * 10_000}")
+    kafka.create("/brokers/topics/clicks")
+    listing = registry.topics()
+    assert [topic.name for topic in listing.found] == ["clicks"]
+    assert [len(node.path) for node in listing.skipped] == [10_000 + len("/brokers/topics/")]
+    with pytest.raises(NodeMalformed):
+        registry.topic("../ids")
+
+
+# Z03
+def test_a_topic_that_vanishes_meanwhile_is_skipped(
+    kafka: Any, registry: Registry, vanishing: Callable[[str, str], None]
+) -> None:
+    kafka.create("/brokers/topics/clicks")
+    kafka.create("/brokers/topics/views/0", b"2", makepath=True)
+    vanishing("nodes", "/brokers/topics/clicks")
+    listing = registry.topics()
+    assert [topic.name for topic in listing.found] == ["views"]
+    assert [(node.path, "vanished" in node.reason) for node in listing.skipped] == [("/brokers/topics/clicks", True)]
+
+
+# Z03
+def test_a_broker_that_vanishes_meanwhile_takes_only_its_share(
+    kafka: Any, registry: Registry, vanishing: Callable[[str, str], None]
+) -> None:
+    kafka.create("/brokers/topics/clicks/0", b"2", makepath=True)
+    kafka.create("/brokers/topics/clicks/1", b"2")
+    vanishing("values", "/brokers/topics/clicks/0")
+    listing = registry.topics()
+    assert [topic.partitions for topic in listing.found] == [both(1)]
+    assert [node.path for node in listing.skipped] == ["/brokers/topics/clicks/0"]
+    topic = registry.topic("clicks")
+    assert topic is not None
+    assert topic.partitions == both(1)
+
+
+# Z03
+def test_a_broker_address_that_vanishes_meanwhile_is_skipped(
+    kafka: Any, registry: Registry, vanishing: Callable[[str, str], None]
+) -> None:
+    kafka.create("/brokers/ids/0", b"a-1:a:9092")
+    vanishing("values", "/brokers/ids/0")
+    listing = registry.brokers()
+    assert listing.found == ()
+    assert [node.path for node in listing.skipped] == ["/brokers/ids/0"]
+
+
+def test_a_later_generation_is_called_by_its_name(kafka: Any, registry: Registry) -> None:
+    kafka.create("/brokers/ids/0", json.dumps({"host": "a", "port": 9092, "version": 1}).encode())
+    kafka.create("/brokers/topics/clicks/partitions", makepath=True)
+    with pytest.raises(Unsupported):
+        registry.brokers()
+    with pytest.raises(Unsupported):
+        registry.topics()
+
+
+# Z08
+def test_the_server_catches_up_before_each_listing(
+    kafka: Any, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    for question in ("sync", "node", "nodes", "values"):
+        original = getattr(Asking, question)
+
+        def noted(self: Asking, *args: Any, question: str = question, original: Any = original) -> Any:
+            asked.append(question)
+            return original(self, *args)
+
+        monkeypatch.setattr(Asking, question, noted)
+    for listing in (registry.topics, registry.brokers, lambda: registry.topic("clicks")):
+        asked.clear()
+        listing()
+        assert asked[0] == "sync"
+        assert len(asked) > 1
+
+
+# Z05
+def test_a_list_of_more_than_a_megabyte_is_read_whole(kafka: Any, registry: Registry) -> None:
+    names = [f"{number:05d}{'x' * 245}" for number in range(4_400)]
+    for start in range(0, len(names), 400):
+        making = [kafka.create_async(f"/brokers/topics/{name}") for name in names[start : start + 400]]
+        for made in making:
+            made.get(timeout=30)
+    assert [topic.name for topic in registry.topics().found] == names

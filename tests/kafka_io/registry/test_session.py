@@ -1,0 +1,149 @@
+"""The session under the registry: broken, expired, silent, forked, closed."""
+
+import logging
+import multiprocessing
+import signal
+import socketserver
+import threading
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_io.errors import RegistryError, RegistryUnavailable
+from kafka_io.registry.session import Asking, Session
+from kafka_io.registry.zookeeper import Registry
+from resources.zookeeper_server import ZooKeeperServer
+
+pytestmark = pytest.mark.zookeeper
+
+
+# Z06
+def test_nobody_there_is_no_answer(tmp_path: Path) -> None:
+    with pytest.raises(RegistryUnavailable, match=r"no ZooKeeper answers at '127\.0\.0\.1:1/kafka'"):
+        Session.open("127.0.0.1:1/kafka", timeout_s=0.3, session_timeout_s=2)
+
+
+# Z10
+@pytest.mark.parametrize(
+    "answer", [b"\x7f\xff\xff\xff", b"\xff\xff\xff\xfb", b"\0\0\0\0", b"HTTP/1.1 400 Bad Request\r\n"]
+)
+def test_a_server_that_speaks_no_zookeeper_is_no_answer(answer: bytes) -> None:
+    class Hostile(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(1024)
+            self.request.sendall(answer)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Hostile) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,)).start()
+        try:
+            with pytest.raises(RegistryUnavailable):
+                Session.open(f"127.0.0.1:{server.server_address[1]}", timeout_s=1, session_timeout_s=2)
+        finally:
+            server.shutdown()
+
+
+@pytest.mark.parametrize("connect", ["", "/kafka", "a:port", "a:99999"])
+def test_a_connect_string_of_another_form_is_refused(connect: str) -> None:
+    with pytest.raises(RegistryError, match="is not host:port"):
+        Session.open(connect, timeout_s=0.3, session_timeout_s=2)
+
+
+# Z01
+def test_a_scan_that_loses_its_session_starts_again(
+    monkeypatch: pytest.MonkeyPatch, kafka: Any, registry: Registry, expire: Callable[[Registry], None]
+) -> None:
+    kafka.create("/brokers/topics/clicks/0", b"2", makepath=True)
+    scans = []
+    original = Asking.values
+
+    def values(self: Asking, paths: Any) -> Any:
+        scans.append(registry._session.id)
+        if len(scans) == 1:
+            kafka.create("/brokers/topics/views/0", b"1", makepath=True)
+            expire(registry)
+        return original(self, paths)
+
+    monkeypatch.setattr(Asking, "values", values)
+    found = registry.topics().found
+    assert [(topic.name, len(topic.partitions)) for topic in found] == [("clicks", 2), ("views", 1)]
+    assert len(set(scans)) == 2
+
+
+# Z01
+def test_a_connection_that_breaks_each_time_ends_in_one_error(registry: Registry) -> None:
+    tries = []
+
+    def ask(asking: Asking) -> bool:
+        tries.append(1)
+        registry._session._client._connection._socket.shutdown(2)
+        return asking.exists("/")
+
+    with pytest.raises(RegistryUnavailable, match="broke 3 times"):
+        registry._session.steady(ask)
+    assert len(tries) == 3
+    assert registry._session.steady(lambda asking: asking.exists("/"))
+
+
+# Z06
+def test_a_server_that_falls_silent_is_no_answer(tmp_path: Path) -> None:
+    with ZooKeeperServer(None, tmp_path) as server, Registry.open(server.connect, timeout_s=2) as registry:
+        assert server._jvm is not None
+        server._jvm.send_signal(signal.SIGSTOP)
+        try:
+            with pytest.raises(RegistryUnavailable, match="gave no answer about '/'"):
+                registry.topics()
+        finally:
+            server._jvm.send_signal(signal.SIGCONT)
+        with pytest.raises(RegistryError, match="not a Kafka registry"):
+            registry.topics()
+
+
+# Z09
+def test_a_session_is_refused_after_a_fork(registry: Registry, kafka: Any) -> None:
+    context = multiprocessing.get_context("fork")
+    answers = context.SimpleQueue()
+
+    def ask() -> None:
+        try:
+            registry.topics()
+        except RegistryError as error:
+            answers.put(str(error))
+        registry.close()
+
+    child = context.Process(target=ask)
+    child.start()
+    child.join(30)
+    with closing(answers):
+        assert "open another after a fork" in answers.get()
+    assert registry.topics().found == ()
+
+
+def test_a_closed_session_is_refused(chroot: str) -> None:
+    registry = Registry.open(chroot)
+    registry.close()
+    registry.close()
+    with pytest.raises(RegistryError, match="closed"):
+        registry.topics()
+
+
+def test_no_thread_is_left_behind(chroot: str) -> None:
+    before = set(threading.enumerate())
+    with Registry.open(chroot) as registry:
+        registry.watch(lambda: None)
+    with pytest.raises(RegistryUnavailable):
+        Registry.open("127.0.0.1:1", timeout_s=0.1)
+    assert set(threading.enumerate()) <= before
+
+
+def test_a_lost_connection_warns_nobody_by_itself(
+    kafka: Any, registry: Registry, expire: Callable[[Registry], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.DEBUG, logger="kafka_io"):
+        expire(registry)
+        assert registry.topics().found == ()
+    ours = [record for record in caplog.records if record.name.startswith("kafka_io")]
+    assert any("expired" in record.getMessage() for record in ours)
+    assert {record.levelno for record in ours} <= {logging.DEBUG, logging.INFO, 5}

@@ -1,0 +1,52 @@
+"""Frames: whole, byte by byte, several at once; sizes are checked before memory is given."""
+
+import pytest
+
+from kafka_io.errors import Corrupt, TooLarge
+from kafka_io.wire.framing import Frames, framed
+
+
+def frames(smallest: int = 0, largest: int = 100) -> Frames:
+    return Frames(smallest=smallest, largest=lambda: largest)
+
+
+def bodies(cutter: Frames, *chunks: bytes) -> list[bytes]:
+    return [bytes(body) for chunk in chunks for body in cutter.split(chunk)]
+
+
+def test_frames_come_out_however_the_stream_is_cut() -> None:
+    stream = framed(b"one") + framed(b"") + framed(b"three")
+    expected = [b"one", b"", b"three"]
+    assert bodies(frames(), stream) == expected
+    assert bodies(frames(), *(stream[at : at + 1] for at in range(len(stream)))) == expected
+    for cut in range(len(stream)):
+        assert bodies(frames(), stream[:cut], stream[cut:]) == expected
+
+
+def test_a_tail_waits() -> None:
+    cutter = frames()
+    assert bodies(cutter, framed(b"one") + b"\x00\x00") == [b"one"]
+    assert cutter.partial
+    assert bodies(cutter, b"\x00\x01x") == [b"x"]
+    assert not cutter.partial
+
+
+def test_bytes_are_written_where_they_stay() -> None:
+    cutter = frames()
+    for part in (framed(b"abcd")[:4], b"ab", b"cd"):
+        space = cutter.space()
+        space[: len(part)] = part
+        body = cutter.filled(len(part))
+    assert body is not None
+    assert bytes(body) == b"abcd"
+
+
+@pytest.mark.parametrize("size", [-5, -1, 0, 1])
+def test_a_size_below_the_least_is_refused(size: int) -> None:  # W07
+    with pytest.raises(Corrupt):
+        bodies(frames(smallest=2), size.to_bytes(4, "big", signed=True))
+
+
+def test_a_size_above_the_largest_is_refused_before_memory_is_given() -> None:  # W06
+    with pytest.raises(TooLarge, match="2147483647"):
+        bodies(frames(), (2**31 - 1).to_bytes(4, "big"))

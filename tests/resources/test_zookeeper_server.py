@@ -1,0 +1,111 @@
+"""The embedded server: ready when it says so, gone when it should be, its data kept."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient
+
+from kafka_io.registry.zookeeper import Registry
+from resources.zookeeper_server import ZooKeeperNotStarted, ZooKeeperServer
+
+pytestmark = pytest.mark.zookeeper
+
+FOREGROUND = "import sys; from pathlib import Path; from resources.zookeeper_server import run_foreground; "
+FOREGROUND += "run_foreground(0, Path(sys.argv[1]))"
+
+
+@contextmanager
+def in_foreground(data_dir: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """What `penstock zookeeper` runs, and what it said when it was ready."""
+    command = [sys.executable, "-c", FOREGROUND, str(data_dir)]
+    root = Path(__file__).parents[2]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root, process_group=0) as process:
+        assert process.stdout is not None
+        try:
+            yield process, process.stdout.readline().strip()
+        finally:
+            process.kill()
+
+
+def refuses(address: str) -> bool:
+    """Nobody listens there, now or within half a minute."""
+    host, _, port = address.rpartition(":")
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        try:
+            socket.create_connection((host, int(port)), timeout=5).close()
+        except ConnectionRefusedError:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_data_survives_a_stop_and_a_start(tmp_path: Path) -> None:
+    server = ZooKeeperServer(None, tmp_path / "new" / "folder")
+    for expected in (None, b"kept"):
+        with server:
+            client = KazooClient(server.connect)
+            client.start()
+            try:
+                found = client.get("/node")[0] if client.exists("/node") else None
+                client.ensure_path("/node")
+                client.set("/node", b"kept")
+            finally:
+                client.stop()
+                client.close()
+            assert found == expected
+        assert refuses(server.connect)
+
+
+def test_listens_on_loopback_alone(zookeeper_server: str) -> None:
+    port = int(zookeeper_server.rpartition(":")[2])
+    with socket.socket() as elsewhere:
+        elsewhere.bind(("127.0.0.2", port))  # refused if the server listened on all addresses
+    assert zookeeper_server.startswith("127.0.0.1:")
+
+
+def test_a_taken_port_is_named(zookeeper_server: str, tmp_path: Path) -> None:
+    port = int(zookeeper_server.rpartition(":")[2])
+    with pytest.raises(ZooKeeperNotStarted, match=f"cannot listen on 127.0.0.1 port {port}"):
+        ZooKeeperServer(port, tmp_path).start()
+
+
+def test_a_server_that_dies_leaves_its_last_words(tmp_path: Path) -> None:
+    (tmp_path / "version-2").write_text("a file where the server wants a directory")
+    with pytest.raises(ZooKeeperNotStarted, match=r"(?s)The end of .*zookeeper.log:\n.*version-2"):
+        ZooKeeperServer(None, tmp_path).start()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_in_the_foreground_a_signal_ends_it_cleanly(number: signal.Signals, tmp_path: Path) -> None:
+    with in_foreground(tmp_path) as (process, line):
+        said, address = line.rsplit(" ", 1)
+        assert said == "ZooKeeper is ready on"
+        Registry.open(address).close()
+        process.send_signal(number)
+        assert process.wait(30) == 0
+        assert refuses(address)
+
+
+def test_a_killed_parent_leaves_no_server_behind(tmp_path: Path) -> None:
+    with in_foreground(tmp_path) as (process, line):
+        address = line.rsplit(" ", 1)[1]
+        Registry.open(address).close()
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait(30)
+        assert refuses(address)
+
+
+def test_in_the_foreground_a_server_that_ends_by_itself_is_an_error(tmp_path: Path) -> None:
+    with in_foreground(tmp_path) as (process, _):
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        os.kill(int(children[0]), signal.SIGKILL)
+        assert process.wait(30) == 1
