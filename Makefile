@@ -25,10 +25,10 @@ $(STAMP): requirements.lock pyproject.toml
 	touch $@
 
 demo: $(RUN)
-	$(BIN)/python -m pipelines.demo $(if $(UI),--ui)
+	$(BIN)/python -W ignore -m pipelines.demo $(if $(UI),--ui)
 
 ui: $(RUN)
-	$(BIN)/python -m pipelines.demo --resume
+	$(BIN)/python -W ignore -m pipelines.demo --resume
 
 test: $(RUN)
 	$(BIN)/python -m pytest $(TESTS)

@@ -25,28 +25,27 @@ class LoadConfig(dg.Config):
     kinds={"kafka", "spark", "delta"},
     group_name="lake",
     pool="kafka",
-    output_required=False,
 )
 def topic_table(context: dg.AssetExecutionContext, config: LoadConfig, penstock: PenstockResource) -> None:
     """One Delta table per Kafka topic, continued from its committed offsets.
 
-    Each topic is committed, and recorded as materialized, by itself: one that fails takes nothing from the others.
+    Each topic is committed by itself: one that fails takes nothing from the others, but the run is told as failed.
     """
-    failures = []
-    for load, key in _loads(context, config, penstock):
-        if load.error:
-            context.log.error("%s: %s", key, load.error)
-            failures.append(f"{key}: {load.error}")
-        if load.error is None or load.partitions:
-            context.log_event(
-                dg.AssetMaterialization(asset_key=context.asset_key, partition=key, metadata=metadata(load))
-            )
-    if failures:
-        raise dg.Failure(
-            f"{len(failures)} of {len(context.partition_keys)} topics were not loaded in full: {failures[0]}",
-            metadata={"errors": dg.MetadataValue.json(failures)},
-            allow_retries=False,
-        )
+    loads = list(_loads(context, config, penstock))
+    failures = [f"{key}: {load.error}" for load, key in loads if load.error]
+    if not failures:
+        for load, key in loads:
+            context.add_asset_metadata(metadata(load), partition_key=key)
+        return
+    for load, key in loads:
+        if load.error is None:
+            event = dg.AssetMaterialization(asset_key=context.asset_key, partition=key, metadata=metadata(load))
+            context.log_event(event)
+    raise dg.Failure(
+        f"{len(failures)} of {len(loads)} topics were not loaded in full: {failures[0]}",
+        metadata={"errors": dg.MetadataValue.json(failures)},
+        allow_retries=False,
+    )
 
 
 def _loads(
@@ -81,7 +80,13 @@ def _cluster_loads(
             on_progress=lambda name: _progress(context, key_of(cluster_name, name)),
         )
         for name in names:
-            yield loader.load(name), key_of(cluster_name, name)
+            load, key = loader.load(name), key_of(cluster_name, name)
+            context.log.info("%s: %d rows, version %s, %.1f s", key, load.rows, load.version, load.seconds)
+            for sentence in load.warnings:
+                context.log.warning("%s: %s", key, sentence)
+            if load.error:
+                context.log.error("%s: %s", key, load.error)
+            yield load, key
 
 
 def _progress(context: dg.AssetExecutionContext, key: str) -> Progress:

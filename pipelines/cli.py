@@ -66,7 +66,7 @@ class _Group(click.Group):
 @click.version_option(package_name="penstock")
 @click.pass_context
 def main(ctx: click.Context, settings_file: str | None, debug: bool) -> None:
-    r"""Load Kafka topics into lake tables, exactly once.
+    """Load Kafka topics into lake tables, exactly once.
 
     \b
     Examples:
@@ -113,7 +113,7 @@ def topics_command(options: Options, cluster: str | None, as_json: bool) -> None
 def load_command(
     ctx: click.Context, topics: Sequence[str], every: bool, cluster: str | None, from_earliest: bool, as_json: bool
 ) -> None:
-    r"""Load what is new of topics into their tables.
+    """Load what is new of topics into their tables.
 
     \b
     Examples:

@@ -3,12 +3,9 @@
 It answers on one address, loopback by default, to anyone who can reach it: this is no server for production.
 """
 
-import ctypes
-import os
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -22,9 +19,9 @@ import pyspark
 from kafka_io.errors import RegistryUnavailable
 from kafka_io.registry.session import Session
 from resources.java import find_java
+from resources.processes import dying_with_parent, end
 
 _START_S = 60.0
-_STOP_S = 10.0
 _POLL_S = 0.5
 _LOG_LINES = 15
 _JVM_OPTIONS = (
@@ -45,7 +42,6 @@ preAllocSize=1024
 admin.enableServer=false
 4lw.commands.whitelist=ruok,srvr
 """
-_PR_SET_PDEATHSIG = 1
 
 
 class ZooKeeperNotStarted(RuntimeError):
@@ -102,12 +98,7 @@ class ZooKeeperServer:
         """End it; safe to call again."""
         if self._jvm is None:
             return
-        self._jvm.terminate()
-        try:
-            self._jvm.wait(_STOP_S)
-        except subprocess.TimeoutExpired:
-            self._jvm.kill()
-            self._jvm.wait()
+        end(self._jvm)
         self._jvm = None
 
     def check(self) -> None:
@@ -191,20 +182,5 @@ def _start_jvm(config: Path, log: IO[bytes]) -> subprocess.Popen[bytes]:
         stdout=log,
         stderr=subprocess.STDOUT,
         process_group=0,  # Ctrl-C is for us; we then end the server
-        preexec_fn=_dying_with_parent(),  # noqa: PLW1509 - it only makes two system calls, looked up before the fork
+        preexec_fn=dying_with_parent(),  # noqa: PLW1509 - two system calls, looked up before the fork
     )
-
-
-def _dying_with_parent() -> Callable[[], None] | None:
-    """What a new child does so that the kernel kills it when the thread that made it ends; None if it cannot be had."""
-    if sys.platform != "linux":
-        return None
-    prctl = ctypes.CDLL(None, use_errno=True).prctl
-    parent = os.getpid()
-
-    def tie() -> None:
-        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it died before the line above
-            os._exit(1)
-
-    return tie

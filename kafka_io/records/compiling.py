@@ -10,12 +10,15 @@ import os
 import pkgutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from numba import config, njit
+from numba import njit
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 from numba.misc.appdirs import AppDirs
 
+# All that becomes machine code: numba freezes the layout's numbers into it.
+_SOURCES = ("kernels.py", "layout.py")
 _Kernel = TypeVar("_Kernel", bound=Callable[..., Any])
 
 
@@ -23,19 +26,17 @@ def kernel(function: _Kernel) -> _Kernel:
     """`function`, compiled when it is first called; left as it is under NUMBA_DISABLE_JIT."""
     compiled: Any = njit(nogil=True)(function)
     if compiled is not function:
-        compiled._cache = _KernelCache(function)  # noqa: SLF001 - what enable_caching() does, with our place
+        # What enable_caching() does, with our place.
+        compiled._cache = _KernelCache(function)  # type: ignore[no-untyped-call] # noqa: SLF001 - numba is untyped
     result: _Kernel = compiled
     return result
 
 
-class _SourceLocator(_CacheLocator):  # type: ignore[misc] # numba is untyped
-    """A place under NUMBA_CACHE_DIR, or the user's cache, named after the text of the function's module."""
+class _SourceLocator(_CacheLocator):
+    """A place under NUMBA_CACHE_DIR, or the user's cache, named after the text of the kernels."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        package, _, module = function.__module__.rpartition(".")
-        source = pkgutil.get_data(package, f"{module}.py")
-        assert source is not None
-        self._stamp = hashlib.sha256(source).hexdigest()
+        self._stamp = hashlib.sha256(b"".join(map(_source, _SOURCES))).hexdigest()
         self._line = function.__code__.co_firstlineno
 
     @classmethod
@@ -43,8 +44,8 @@ class _SourceLocator(_CacheLocator):  # type: ignore[misc] # numba is untyped
         return cls(py_func)
 
     def get_cache_path(self) -> str:
-        root = config.CACHE_DIR or AppDirs(appname="numba", appauthor=False).user_cache_dir
-        return os.path.join(root, f"penstock-{self._stamp[:16]}")
+        root = os.environ.get("NUMBA_CACHE_DIR") or _user_cache_dir()
+        return str(Path(root) / f"penstock-{self._stamp[:16]}")
 
     def get_source_stamp(self) -> str:
         return self._stamp
@@ -53,11 +54,21 @@ class _SourceLocator(_CacheLocator):  # type: ignore[misc] # numba is untyped
         return str(self._line)
 
 
-class _KernelCacheImpl(CompileResultCacheImpl):  # type: ignore[misc] # numba is untyped
-    _locator_classes = (_SourceLocator,)
+def _source(name: str) -> bytes:
+    text = pkgutil.get_data(__package__, name)
+    assert text is not None
+    return text
 
 
-class _KernelCache(FunctionCache):  # type: ignore[misc] # numba is untyped
+def _user_cache_dir() -> str:
+    return str(AppDirs(appname="numba", appauthor=False).user_cache_dir)  # type: ignore[no-untyped-call] # numba's own
+
+
+class _KernelCacheImpl(CompileResultCacheImpl):
+    _locator_classes: list[type[object]] = [_SourceLocator]  # noqa: RUF012 - the name and kind are numba's
+
+
+class _KernelCache(FunctionCache):
     _impl_class = _KernelCacheImpl
 
     @contextmanager

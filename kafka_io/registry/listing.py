@@ -48,7 +48,7 @@ def list_brokers(asking: Asking) -> Listing[Broker]:
 def list_topics(asking: Asking) -> Listing[TopicEntry]:
     """All topics, by name."""
     asking.sync()
-    return _listing(lambda skip: _read_topics(asking, sorted(_names(asking, TOPICS)), skip))
+    return _listing(lambda skip: _read_topics(asking, sorted(_topic_names(asking)), skip))
 
 
 def read_topic(asking: Asking, name: str) -> TopicEntry | None:
@@ -60,8 +60,8 @@ def read_topic(asking: Asking, name: str) -> TopicEntry | None:
 
     asking.sync()
     entry = next(_read_topics(asking, [name], skip), None)
-    if entry is None and not asking.exists(TOPICS):
-        raise _not_a_registry(asking, TOPICS)
+    if entry is None:
+        _topic_names(asking)  # says so if this is no registry at all
     return entry
 
 
@@ -100,6 +100,14 @@ def _topic_nodes(asking: Asking, names: Iterable[str], skip: Skip) -> dict[str, 
         with _skipping(path, skip):
             nodes[legal[path]] = _present(node)
     return nodes
+
+
+def _topic_names(asking: Asking) -> tuple[str, ...]:
+    """The first topic makes the node above it; a cluster that never had one has just its brokers' node."""
+    node = asking.node(TOPICS)
+    if node is None and asking.exists(BROKER_IDS):
+        return ()
+    return _names(asking, TOPICS)
 
 
 def _names(asking: Asking, path: str) -> tuple[str, ...]:

@@ -37,12 +37,14 @@ class Registration:
         """
         # Noted first: if the session ends between here and the return, the node is made again like all others.
         with self._changing:
+            known = path in self._values
             self._values[path] = value
         try:
             self._make(path, value)
         except BaseException:
-            with self._changing:
-                del self._values[path]
+            if not known:
+                with self._changing:
+                    self._values.pop(path, None)
             raise
 
     def _make(self, path: str, value: bytes) -> None:
@@ -58,8 +60,11 @@ class Registration:
             if made is None:
                 _make_parents(asking, path)
                 made = asking.create(path, value, ephemeral=True)
+            if made:
+                return True
             # A create whose answer was lost may have landed: then the node is there and ours.
-            return bool(made) or asking.owner(path) == self._session.id
+            owner = asking.owner(path)
+            return owner is not None and owner == self._session.id
 
         return self._session.steady(ask)
 

@@ -1,6 +1,5 @@
 """`make demo`, `make demo UI=1` and `make ui`."""
 
-import logging
 import os
 import subprocess
 import sys
@@ -45,7 +44,6 @@ def main(home: Path, ui: bool, resume: bool, ui_port: int | None) -> None:
 
 
 def _story(state: State) -> bool:
-    logging.getLogger("dagster").setLevel(logging.ERROR)
     with dg.DagsterInstance.get() as instance:
         proven = tell(state, instance)
     click.echo(f"\nThe tables are in {state.home / 'lake' / 'demo'}: one Delta table per topic.")

@@ -20,6 +20,7 @@ from pipelines.loading.verify import verify
 from pipelines.partitions import run_tags, topics
 from resources.kafka import open_cluster
 from resources.lake import Lake
+from resources.penstock import PenstockResource
 from resources.settings import Settings
 
 TOPICS = ("flights", "weather")
@@ -62,7 +63,7 @@ def tell(state: State, instance: dg.DagsterInstance) -> bool:
     settings = Settings.load(state.settings)
     lake = Lake(root=settings.lake)
     data = {topic: messages(topic) for topic in TOPICS}
-    with _chapter("Publishing flights and weather, a JSON message each: gzip, snappy and plain by turns"):
+    with _chapter("Publishing flights and weather as JSON: gzip, snappy and plain by turns"):
         _publish(settings, data)
     with _chapter("Dagster's sensor looks into ZooKeeper"):
         tags = _discover(instance)
@@ -101,9 +102,9 @@ def _publish(settings: Settings, data: Mapping[str, Sequence[bytes]]) -> None:
 
 def _discover(instance: dg.DagsterInstance) -> Mapping[str, Any]:
     """One tick of the sensor, and what the daemon would do with its answer: add partitions. The run's tags."""
-    sensor = defs.get_sensor_def("new_topics")
-    with dg.build_sensor_context(instance=instance, definitions=defs) as context:
-        tick = sensor.evaluate_tick(context)
+    resources = {"penstock": PenstockResource()}
+    with dg.build_sensor_context(instance=instance, definitions=defs, resources=resources) as context:
+        tick = defs.get_sensor_def("new_topics").evaluate_tick(context)
     added = []
     for request in tick.dynamic_partitions_requests or []:
         added += list(request.partition_keys)
@@ -114,7 +115,9 @@ def _discover(instance: dg.DagsterInstance) -> Mapping[str, Any]:
 
 
 def _run(instance: dg.DagsterInstance, tags: Mapping[str, Any]) -> None:
-    result = defs.get_job_def("load_topics").execute_in_process(instance=instance, tags=dict(tags))
+    job = defs.resolve_job_def("load_topics")
+    quiet = {"loggers": {"console": {"config": {"log_level": "ERROR"}}}}
+    result = job.execute_in_process(instance=instance, tags=dict(tags), run_config=quiet)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("PARTITION", "ROWS", "BYTES OF LOG", "FILES", "ROWS/S"):
         table.add_column(name, justify="left" if name == "PARTITION" else "right")

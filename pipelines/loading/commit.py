@@ -85,7 +85,8 @@ def commit(lake: Lake, table: DeltaTable, entry: Entry, facts: Sequence[Facts]) 
     except (DeltaError, OSError) as error:
         return _settled(lake, table.table_uri, entry, error)
     step("after log entry")
-    return table.version()
+    table.update_incremental()
+    return next(version for version, one in ledger.entries(table) if one.commit == entry.commit)
 
 
 def check_files(lake: Lake, uri: str, entry: Entry, facts: Sequence[Facts]) -> None:

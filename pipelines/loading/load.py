@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from importlib.metadata import version
+from importlib import metadata
 from typing import Any
 
 from deltalake import DeltaTable
@@ -129,14 +129,13 @@ class Loader:
         facts = self._fetch(topic, uri, slices, began)
         step("fetched")
         good = committable(facts, covered)
-        if good:
-            self._commit(table, topic, covered, good)
+        version = self._commit(table, topic, covered, good) if good else table.version()
         step("loaded")
         failures += [str(one.failure) for one in facts if one.failure]
         return TopicLoad(
             topic=name,
             table=uri,
-            version=table.version(),
+            version=version,
             rows=sum(one.rows for one in good),
             bytes=sum(one.bytes for one in good),
             files=sum(one.path is not None for one in good),
@@ -196,7 +195,7 @@ class Loader:
         entry = Entry(
             commit=uuid.uuid4().hex,
             run=self.run_id,
-            code=version("penstock"),
+            code=metadata.version("penstock"),
             topic=topic,
             ranges=tuple(Range.of(one) for one in facts),
             covered=spans(covered, facts),

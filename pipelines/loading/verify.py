@@ -24,12 +24,12 @@ _MOST_PROBLEMS = 100
 # A row is told from others by offset and, within one compressed 0.7 message, by inner.
 _COUNT = """
     WITH found AS (
-        SELECT broker, partition, "offset" AS at, "inner" AS part, count(*) AS copies
-        FROM held GROUP BY broker, partition, at, part
+        SELECT broker, partition, "offset" AS start_offset, "inner" AS inner_index, count(*) AS copies
+        FROM held GROUP BY ALL
     )
     SELECT ranges.number, count(*) AS distinct_rows, sum(copies) AS all_rows
     FROM found LEFT JOIN ranges ON ranges.broker = found.broker AND ranges.partition = found.partition
-        AND found.at >= ranges.start AND found.at < ranges.stop
+        AND found.start_offset >= ranges.start AND found.start_offset < ranges.stop
     GROUP BY ranges.number
 """
 

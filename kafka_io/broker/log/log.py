@@ -19,7 +19,7 @@ from kafka_io.broker.log.recovery import recover
 from kafka_io.broker.log.retention import Retention
 from kafka_io.broker.log.segment import SUFFIX, Region, Segment
 from kafka_io.errors import Corrupt, OffsetOutOfRange, Where
-from kafka_io.v07.messages import EARLIEST_TIME, LATEST_TIME
+from kafka_io.v07.messages import EARLIEST_TIME, LATEST_TIME, Bytes
 
 _NAME = re.compile("[0-9]+" + re.escape(SUFFIX))
 
@@ -73,7 +73,7 @@ class Log:
         """The log's segments as they are now, never none."""
         return self._segments
 
-    def append(self, data: bytes | memoryview, messages: int) -> None:
+    def append(self, data: Bytes, messages: int) -> None:
         """Write `data`, a valid set of `messages` messages, at the end; seen by readers once it is flushed."""
         with self._lock:
             now_ms = self._clock()

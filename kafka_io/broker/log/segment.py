@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from kafka_io.v07.messages import Bytes
+
 SUFFIX = ".kafka"
 
 
@@ -54,7 +56,7 @@ class Segment:
         """When it was last written to, from the file: it survives a restart, and tests set it."""
         return os.fstat(self.descriptor).st_mtime_ns // 1_000_000
 
-    def append(self, data: bytes | memoryview, now_ms: int) -> None:
+    def append(self, data: Bytes, now_ms: int) -> None:
         """Write `data` at the end; all of it or, when the disk refuses, none of it."""
         rest = memoryview(data)
         at = self.size

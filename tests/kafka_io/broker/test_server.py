@@ -145,7 +145,7 @@ def test_a_broker_that_cannot_start_leaves_nothing_running(start_broker: StartBr
     threads = set(threading.enumerate())
     with pytest.raises(OSError, match="Address already in use"):
         start_broker(port=taken, data_dir=tmp_path / "other")
-    assert set(threading.enumerate()) == threads
+    assert set(threading.enumerate()) <= threads
     start_broker(data_dir=tmp_path / "other")
 
 
@@ -160,7 +160,7 @@ def test_a_name_too_long_for_the_disk_closes_the_producer_and_not_the_reader(
 
 
 def test_a_thousand_fetches_leave_nothing_open(start_broker: StartBroker) -> None:
-    threads, descriptors = threading.enumerate(), open_descriptors()
+    threads, descriptors = set(threading.enumerate()), open_descriptors()
     broker = start_broker()
     for number in range(100):
         with Client(broker.port) as client:
@@ -168,7 +168,8 @@ def test_a_thousand_fetches_leave_nothing_open(start_broker: StartBroker) -> Non
             for _ in range(10):
                 assert client.fetch("clicks", 20 * number) == numbered(1, first=number)[0]
     broker.stop()
-    assert (threading.enumerate(), open_descriptors()) == (threads, descriptors)
+    assert set(threading.enumerate()) <= threads
+    assert open_descriptors() <= descriptors
 
 
 def open_descriptors() -> int:

@@ -64,6 +64,12 @@ def test_a_registry_without_topics_is_truly_empty(kafka: Any, registry: Registry
     assert registry.topic("clicks") is None
 
 
+def test_a_cluster_that_never_had_a_topic_is_truly_empty(kafka: Any, registry: Registry) -> None:
+    kafka.delete("/brokers/topics")
+    assert registry.topics().found == ()
+    assert registry.topic("clicks") is None
+
+
 # Z06
 def test_a_missing_chroot_is_an_error_and_stays_missing(zookeeper_server: str) -> None:
     for ask in (Registry.topics, Registry.brokers, lambda registry: Registry.topic(registry, "clicks")):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kafka_io.errors import RegistryError
+from kafka_io.errors import RegistryError, RegistryUnavailable
 from kafka_io.model import Broker, BrokerPartition
 from kafka_io.registry.zookeeper import Registry
 
@@ -97,6 +97,23 @@ def test_a_new_session_registers_all_of_it_again(
     topic = registry.topic("clicks")
     assert topic is not None
     assert topic.partitions == (BrokerPartition(4, 0), BrokerPartition(4, 1))
+
+
+def test_a_registration_that_fails_to_be_repeated_is_kept(
+    nodes: Any, registry: Registry, expire: Callable[[Registry], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_answer(_path: str, _value: bytes) -> None:
+        raise RegistryUnavailable("no answer")
+
+    registry.register_broker(BROKER, CREATOR)
+    session = nodes.exists("/brokers/ids/4").ephemeralOwner
+    with monkeypatch.context() as patch:
+        patch.setattr(registry._registration, "_make", no_answer)
+        with pytest.raises(RegistryUnavailable):
+            registry.register_broker(BROKER, CREATOR)
+    expire(registry)
+    until(lambda: getattr(nodes.exists("/brokers/ids/4"), "ephemeralOwner", session) != session)
+    assert registry.brokers().found == (BROKER,)
 
 
 def test_a_registration_taken_over_meanwhile_is_logged(

@@ -6,7 +6,16 @@ import pytest
 
 from kafka_io.errors import Corrupt, KafkaIOError, TooLarge, Truncated, Unsupported
 from kafka_io.v07.conversation import ClientConversation, ServerConversation
-from kafka_io.v07.messages import Fetch, FetchAnswer, MultiFetch, MultiFetchAnswer, Offsets, OffsetsAnswer, Produce
+from kafka_io.v07.messages import (
+    AnyAnswer,
+    Fetch,
+    FetchAnswer,
+    MultiFetch,
+    MultiFetchAnswer,
+    Offsets,
+    OffsetsAnswer,
+    Produce,
+)
 from kafka_io.wire.framing import framed
 from tests.golden_v07 import captured
 
@@ -22,7 +31,7 @@ def conversation(*requests: Fetch | MultiFetch | Offsets | Produce) -> ClientCon
 
 
 def test_pipelined_answers_match_by_position() -> None:
-    answers = [FetchAnswer(0, b"abc"), OffsetsAnswer(0, (7,)), FetchAnswer(1)]
+    answers: list[AnyAnswer] = [FetchAnswer(0, b"abc"), OffsetsAnswer(0, (7,)), FetchAnswer(1)]
     stream = b"".join(answer.encode() for answer in answers)
     client = conversation(FETCH, Produce("plain", 0, b""), OFFSETS, FETCH)
     assert client.waiting == 3

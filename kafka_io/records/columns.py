@@ -1,0 +1,130 @@
+"""The typed face of the kernels: message sets to Arrow columns, no Python object per message.
+
+A batch ends only between outer messages, so one holds a compressed message whole or not at all. Nested sets are read
+with a stack, not by recursion (R19); what all sets inside one outer message decompress to counts against one cap, and
+the columns grow only by what bytes at hand can hold: whatever a message claims, it costs at most about three times its
+own bytes and the cap (R15, R16).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from kafka_io.compression import Bytes
+from kafka_io.errors import NOWHERE, TooLarge, Where, placing
+from kafka_io.records import kernels
+from kafka_io.records.growing import Columns
+from kafka_io.records.layout import LENGTH_BYTES
+from kafka_io.records.sets import MessageSet
+
+_MIB = 1024 * 1024
+_INT32_MAX = 2**31 - 1
+_UNBOUNDED = 2**62
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What decoding may cost.
+
+    Args:
+        max_decompressed_bytes: the most that all sets compressed in one message may hold together.
+        max_depth: how often a message may be compressed.
+        batch_bytes: a batch ends behind the message with which its columns reach this size.
+
+    Raises:
+        ValueError: a limit below 1, or a batch that could outgrow the 32-bit ends of Arrow's binary values.
+    """
+
+    max_decompressed_bytes: int = 256 * _MIB
+    max_depth: int = 16
+    batch_bytes: int = 32 * _MIB
+
+    def __post_init__(self) -> None:
+        if min(self.max_decompressed_bytes, self.max_depth, self.batch_bytes) < 1:
+            raise ValueError("a limit below 1")
+        if self.batch_bytes + self.max_decompressed_bytes > _INT32_MAX:
+            raise ValueError("batch_bytes and max_decompressed_bytes together must stay below 2 GiB")
+
+
+DEFAULT_LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """Rows, and the offset behind the last message that was read for them: the next to read."""
+
+    batch: pa.RecordBatch
+    next_offset: int
+
+
+def decode_v07(data: Bytes, *, base: int, limits: Limits = DEFAULT_LIMITS, where: Where = NOWHERE) -> Iterator[Decoded]:
+    """The messages of `data` as batches (growing.SCHEMA_07); the last one's `next_offset` is `base + len(data)`.
+
+    Args:
+        data: whole outer messages of 0.7 (see `batches.whole_bytes`).
+        base: the offset of its first byte.
+        limits: what it may cost.
+        where: the place of `data`; errors add the offset of the outermost message.
+
+    Raises:
+        Corrupt: a length or checksum that cannot be right, or a compressed message that cannot be read.
+        Unsupported: a magic above 1, or codec 3.
+        TooLarge: a message passed a limit, which the sentence names.
+    """
+    if len(data) + limits.batch_bytes > _INT32_MAX:
+        raise TooLarge(f"{len(data)} bytes to decode at once: with batch_bytes they must stay below 2 GiB", where)
+    outer = MessageSet(data, base=base)
+    while outer.left:
+        columns = Columns()
+        _fill(columns, outer, limits, where)
+        yield Decoded(columns.to_batch(), outer.offset)
+
+
+def warm() -> None:
+    """Compile the kernels, or load them from numba's cache, before there is data waiting for them."""
+    nothing = MessageSet(b"", base=0)
+    kernels.measure(nothing.array)
+    Columns().take(nothing, most=_UNBOUNDED)
+
+
+def _fill(columns: Columns, outer: MessageSet, limits: Limits, where: Where) -> None:
+    """Decode outer messages until the columns are full or there are no more."""
+    while True:
+        status = columns.take(outer, most=limits.batch_bytes)
+        if status in (kernels.END, kernels.PAUSED):
+            return
+        with placing(where.at(outer.offset)):
+            if status != kernels.WRAPPER:
+                raise outer.fault(status)
+            _unwrap(columns, outer, limits)
+
+
+def _unwrap(columns: Columns, outer: MessageSet, limits: Limits) -> None:
+    """Decode all that is compressed in the outer message at hand; the sets being read stand on a stack."""
+    cap = limits.max_decompressed_bytes
+    stack = [outer]
+    status = kernels.WRAPPER
+    while True:
+        top = stack[-1]
+        if status == kernels.WRAPPER:
+            if len(stack) > limits.max_depth:
+                raise TooLarge(f"a message compressed more than max_depth = {limits.max_depth} times")
+            inside = top.take_compressed(cap, row=columns.rows)
+            cap -= len(inside.view)
+            stack.append(inside)
+        elif status == kernels.END or _is_dropped_tail(status, top):
+            stack.pop()
+        else:
+            raise top.fault(status)
+        if stack[-1] is outer:
+            return
+        status = columns.take(stack[-1], most=_UNBOUNDED)
+
+
+def _is_dropped_tail(status: int, inside: MessageSet) -> bool:
+    """A compressed set may end in a cut message, which nobody has ever read; but not be nothing else.
+
+    The genuine iterator drops the tail, and throws when there was no message before it and its length is there.
+    """
+    return status == kernels.CUT and (inside.at > 0 or inside.left < LENGTH_BYTES)

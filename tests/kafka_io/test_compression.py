@@ -1,0 +1,179 @@
+"""Codecs give back what went in, and never more than the cap, whatever a stream claims."""
+
+import gzip
+import struct
+import tracemalloc
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import cramjam
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka_io.compression import CODEC_NUMBERS, CODECS
+from kafka_io.errors import Corrupt, TooLarge, WireError
+
+MIB = 1024 * 1024
+GZIP, SNAPPY = CODECS[1], CODECS[2]
+TEXT = b"to be, or not to be, that is the question " * 50
+XERIAL_HEADER = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
+
+
+def snappy_block(data: bytes) -> bytes:
+    return bytes(cramjam.snappy.compress_raw(data))
+
+
+def xerial(*blocks: bytes) -> bytes:
+    return XERIAL_HEADER + b"".join(struct.pack(">i", len(block)) + block for block in blocks)
+
+
+def zeros_gzipped(size: int) -> bytes:
+    """`size` zero bytes, without ever holding them."""
+    deflater = zlib.compressobj(9, wbits=31)
+    parts = [deflater.compress(bytes(MIB)) for _ in range(size // MIB)]
+    return b"".join((*parts, deflater.flush()))
+
+
+@contextmanager
+def at_most(budget: int) -> Iterator[None]:
+    """Fails when Python's memory grows by more than `budget` bytes inside."""
+    tracemalloc.start()
+    try:
+        yield
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak <= budget
+
+
+def test_codecs_have_their_numbers_on_the_wire() -> None:
+    assert CODEC_NUMBERS == {"none": 0, "gzip": 1, "snappy": 2}
+
+
+@pytest.mark.parametrize("number", CODECS)
+@given(data=st.binary(max_size=200) | st.integers(0, 100_000).map(lambda size: (b"%d," % size) * (size // 5)))
+def test_what_went_in_comes_out_with_a_cap_of_its_size(number: int, data: bytes) -> None:
+    codec = CODECS[number]
+    assert codec.decompress(codec.compress(data), len(data)) == data
+
+
+@pytest.mark.parametrize("number", CODECS)
+def test_one_byte_above_the_cap_is_too_large(number: int) -> None:
+    codec = CODECS[number]
+    with pytest.raises(TooLarge, match="max_decompressed_bytes"):
+        codec.decompress(codec.compress(TEXT), len(TEXT) - 1)
+
+
+def test_gzip_of_the_same_bytes_is_the_same() -> None:
+    assert GZIP.compress(TEXT) == GZIP.compress(TEXT)
+    assert GZIP.compress(TEXT)[4:8] == bytes(4)
+    assert gzip.decompress(GZIP.compress(TEXT)) == TEXT
+
+
+# R18
+@pytest.mark.parametrize("members", [2, 3, 2000])
+def test_gzip_members_are_read_one_after_the_other(members: int) -> None:
+    data = b"".join(gzip.compress(b"%d;" % number) for number in range(members))
+    assert GZIP.decompress(data, MIB) == b"".join(b"%d;" % number for number in range(members))
+
+
+def test_a_gzip_header_with_all_its_fields_is_read() -> None:
+    header = b"\x1f\x8b\x08\x1e" + bytes(6) + b"\x04\x00abcd" + b"name\x00" + b"comment\x00"
+    header += struct.pack("<H", zlib.crc32(header) & 0xFFFF)
+    member = header + gzip.compress(TEXT, mtime=0)[10:]
+    padding = gzip.compress(bytes(range(256)) * 100)
+    assert GZIP.decompress(padding + member, MIB) == bytes(range(256)) * 100 + TEXT
+
+
+# R14
+@pytest.mark.parametrize("tail", [b"\x00", b"junk", b"\x1f\x8b", b"\x1f\x8b\x08\x00" + bytes(20)])
+def test_junk_behind_the_last_gzip_member_is_corrupt(tail: bytes) -> None:
+    with pytest.raises(Corrupt, match="gzip"):
+        GZIP.decompress(gzip.compress(TEXT) + tail, MIB)
+
+
+# R14
+def test_a_stream_cut_anywhere_is_corrupt() -> None:
+    whole = gzip.compress(TEXT)
+    for size in range(len(whole)):
+        with pytest.raises(Corrupt):
+            GZIP.decompress(whole[:size], MIB)
+
+
+# R14, R27: the checksum lies outside the snappy stream, so other bytes may come out, but nothing else may happen.
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_flipped_bit_is_typed_or_stays_below_the_cap(number: int) -> None:
+    codec = CODECS[number]
+    whole = codec.compress(TEXT)
+    for bit in range(8 * len(whole)):
+        flipped = bytearray(whole)
+        flipped[bit // 8] ^= 1 << bit % 8
+        try:
+            result = codec.decompress(flipped, 2 * len(TEXT))
+        except WireError:
+            continue
+        assert len(result) <= 2 * len(TEXT)
+        assert number != 1 or result == TEXT
+
+
+# R15
+def test_a_gzip_bomb_of_one_gib_stops_at_the_cap() -> None:
+    bomb = zeros_gzipped(1024 * MIB)
+    with at_most(8 * MIB), pytest.raises(TooLarge):
+        GZIP.decompress(bomb, 4 * MIB)
+
+
+# R15
+def test_a_snappy_bomb_stops_at_the_cap() -> None:
+    block = snappy_block(bytes(MIB))
+    bomb = xerial(*[block] * 1024)
+    with at_most(MIB), pytest.raises(TooLarge):
+        SNAPPY.decompress(bomb, 4 * MIB)
+
+
+# R16
+@pytest.mark.parametrize("claim", [b"\xff\xff\xff\xff\x0f", b"\x80\x80\x80\x80\x08"], ids=["4 GiB", "2 GiB"])
+@pytest.mark.parametrize("frame", [bytes, xerial], ids=["bare", "xerial"])
+def test_a_snappy_block_that_claims_more_than_the_cap_is_refused_by_its_claim(claim: bytes, frame: type[bytes]) -> None:
+    with at_most(MIB), pytest.raises(TooLarge):
+        SNAPPY.decompress(frame(claim + snappy_block(TEXT)[2:]), 256 * MIB)
+
+
+# R16
+@pytest.mark.parametrize("length", [-1, -(2**31), 0, 13, 2**31 - 1])
+def test_a_xerial_block_length_that_lies_is_corrupt(length: int) -> None:
+    block = snappy_block(b"0123456789")
+    with at_most(MIB), pytest.raises(Corrupt):
+        SNAPPY.decompress(XERIAL_HEADER + struct.pack(">i", length) + block, MIB)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        XERIAL_HEADER[:12],
+        XERIAL_HEADER + b"\x00",
+        XERIAL_HEADER + bytes(3),
+        snappy_block(TEXT)[:-1],
+        snappy_block(TEXT) + b"x",
+        xerial(b"\x05"),
+        b"\xff" * 20,
+    ],
+)
+def test_a_snappy_stream_that_is_not_whole_is_corrupt(data: bytes) -> None:
+    with pytest.raises(Corrupt, match="snappy"):
+        SNAPPY.decompress(data, MIB)
+
+
+def test_a_bare_snappy_block_is_read() -> None:
+    assert SNAPPY.decompress(snappy_block(TEXT), MIB) == TEXT
+
+
+def test_snappy_is_written_in_blocks_of_32_kib_as_0_7_does() -> None:
+    data = bytes(range(256)) * 300
+    blocks = [data[at : at + 32768] for at in range(0, len(data), 32768)]
+    assert len(blocks) == 3
+    assert SNAPPY.compress(data) == xerial(*map(snappy_block, blocks))
+    assert SNAPPY.compress(b"") == XERIAL_HEADER

@@ -1,0 +1,92 @@
+"""A small live cluster: two embedded brokers of 0.7 in a real ZooKeeper, with topics whose content is known."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from kafka_io.broker.config import BrokerConfig
+from kafka_io.broker.server import BrokerServer
+from kafka_io.client.cluster import Cluster
+from kafka_io.client.producer import publish
+
+PARTITIONS = 2
+CODECS = ("gzip", "none", "snappy")
+
+
+@dataclass(slots=True)
+class LiveCluster:
+    """The cluster `main`, and a settings file for it."""
+
+    zookeeper: str
+    home: Path
+    brokers: list[BrokerServer]
+
+    @property
+    def lake(self) -> Path:
+        """The lake's root."""
+        return self.home / "lake"
+
+    @property
+    def settings(self) -> Path:
+        """The settings file."""
+        return self.home / "penstock.toml"
+
+    def configure(self, extra: str = "", *, spark: str = "") -> Path:
+        """Write the settings file: `extra` in front, `spark` under [spark]."""
+        self.settings.write_text(
+            f"""{extra}
+lake = "lake"
+[clusters.main]
+zookeeper = "{self.zookeeper}"
+[caps]
+attempts = 2
+request_timeout_s = 5
+[spark]
+master = "local[2,2]"
+"spark.ui.enabled" = false
+{spark}
+"""
+        )
+        return self.settings
+
+    def open(self) -> Cluster:
+        """A client of the cluster."""
+        return Cluster.open("main", zookeeper=self.zookeeper)
+
+    def publish(self, topic: str, messages: Sequence[bytes], *, codecs: Sequence[str] = CODECS, batch: int = 7) -> None:
+        """Publish `messages`; the brokers flush each request, so they can be read at once."""
+        with self.open() as cluster:
+            assert publish(cluster.registry, topic, messages, codecs=codecs, batch=batch) == len(messages)
+
+
+@contextmanager
+def live_cluster(zookeeper: str, home: Path, *, brokers: int = 2, segment_bytes: int = 4096) -> Iterator[LiveCluster]:
+    """Brokers that answer, and end with the block."""
+    home.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as running:
+        servers = [
+            running.enter_context(
+                BrokerServer(
+                    BrokerConfig(
+                        broker_id=number,
+                        data_dir=home / f"broker-{number}",
+                        partitions=PARTITIONS,
+                        segment_bytes=segment_bytes,
+                        flush_messages=1,
+                    ),
+                    zookeeper=zookeeper,
+                )
+            )
+            for number in range(brokers)
+        ]
+        cluster = LiveCluster(zookeeper=zookeeper, home=home, brokers=servers)
+        cluster.configure()
+        yield cluster
+
+
+def numbered(count: int, start: int = 0) -> list[bytes]:
+    """Messages that tell which they are."""
+    return [
+        b'{"number": %d, "padding": "%s"}' % (number, b"x" * (number % 50)) for number in range(start, start + count)
+    ]

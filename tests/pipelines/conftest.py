@@ -1,0 +1,46 @@
+"""A live cluster and one Spark session, for the tests of loads."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pipelines.loading.load import Loader, TopicLoad
+from pipelines.loading.verify import Proof, verify
+from resources.lake import Lake
+from resources.settings import Settings
+from resources.spark import open_session
+from tests.live import LiveCluster, live_cluster
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    session = open_session({"master": "local[2,2]", "spark.ui.enabled": "false"})
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def live(chroot: str, tmp_path: Path) -> Iterator[LiveCluster]:
+    with live_cluster(chroot, tmp_path / "live") as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def load(live: LiveCluster, spark: SparkSession) -> Callable[..., TopicLoad]:
+    """Load a topic of the live cluster, as the settings file says."""
+
+    def run(topic: str, **options: object) -> TopicLoad:
+        settings = Settings.load(live.settings)
+        with live.open() as cluster:
+            return Loader.of(settings, cluster, lambda: spark, **options).load(topic)
+
+    return run
+
+
+@pytest.fixture
+def prove(live: LiveCluster) -> Callable[[str], Proof]:
+    """Verify the table of a topic of the live cluster."""
+    lake = Lake(root=str(live.lake))
+    return lambda topic: verify(lake, topic, lake.table_uri("main", topic))

@@ -1,0 +1,190 @@
+"""Loads end to end: real ZooKeeper, real brokers, real Spark, real Delta."""
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from kafka_io.broker.server import BrokerServer
+from pipelines.loading.load import TopicLoad
+from pipelines.loading.verify import Proof
+from tests.live import LiveCluster, numbered
+
+pytestmark = [pytest.mark.spark, pytest.mark.zookeeper]
+
+Load = Callable[..., TopicLoad]
+Prove = Callable[[str], Proof]
+
+
+def table(live: LiveCluster, topic: str) -> pa.Table:
+    return DeltaTable(live.lake / "main" / topic).to_pyarrow_table()
+
+
+def values(live: LiveCluster, topic: str) -> Counter[bytes]:
+    return Counter(table(live, topic).column("value").to_pylist())
+
+
+def numbers(rows: pa.Table) -> list[int]:
+    return [json.loads(value)["number"] for value in rows.column("value").to_pylist()]
+
+
+def test_every_message_is_one_row_and_a_second_load_takes_only_what_is_new(
+    live: LiveCluster, load: Load, prove: Prove
+) -> None:
+    messages = numbered(1000)
+    live.publish("clicks", messages[:900])
+    first = load("clicks")
+    assert (first.error, first.rows) == (None, 900)
+    assert values(live, "clicks") == Counter(messages[:900])
+    live.publish("clicks", messages[900:])
+    second = load("clicks")
+    assert (second.error, second.rows) == (None, 100)
+    assert values(live, "clicks") == Counter(messages)
+    ends = {(one.broker, one.partition): one.end for one in first.partitions}
+    assert {(one.broker, one.partition): one.start for one in second.partitions}.items() <= ends.items()
+    third = load("clicks")
+    assert (third.error, third.rows, third.files, third.version) == (None, 0, 0, second.version)
+    proof = prove("clicks")
+    assert proof.proven, proof.problems
+    assert sum(one.rows for one in proof.partitions) == 1000
+    assert len(proof.partitions) == 4
+
+
+def test_rows_are_told_apart_by_offset_and_inner_and_stay_in_order(live: LiveCluster, load: Load) -> None:
+    live.publish("clicks", numbered(300))
+    load("clicks")
+    rows = table(live, "clicks").sort_by(
+        [("broker", "ascending"), ("partition", "ascending"), ("offset", "ascending"), ("inner", "ascending")]
+    )
+    keys = list(
+        zip(*(rows.column(name).to_pylist() for name in ("broker", "partition", "offset", "inner")), strict=True)
+    )
+    assert len(set(keys)) == 300
+    by_partition: dict[tuple[int, int], list[int]] = {}
+    for (broker, partition, _, _), number in zip(keys, numbers(rows), strict=True):
+        by_partition.setdefault((broker, partition), []).append(number)
+    assert all(found == sorted(found) for found in by_partition.values())
+    assert rows.column("key").null_count == rows.column("timestamp").null_count == 300
+    assert set(rows.column("topic").to_pylist()) == {"clicks"}
+    assert rows.column("loaded_at").null_count == 0
+
+
+def test_duckdb_and_polars_agree_with_the_source(live: LiveCluster, load: Load) -> None:
+    live.publish("clicks", numbered(500))
+    load("clicks")
+    uri = live.lake / "main" / "clicks"
+    held = DeltaTable(uri).to_pyarrow_dataset()
+    with duckdb.connect() as database:
+        database.register("held", held)
+        counted = database.execute(
+            "SELECT count(*), sum(CAST(json_extract(decode(value), '$.number') AS BIGINT)) FROM held"
+        ).fetchone()
+    assert counted == (500, sum(range(500)))
+    frame = pl.scan_delta(str(uri)).select(pl.col("value").bin.size().sum().alias("bytes"), pl.len()).collect()
+    assert frame.row(0) == (sum(map(len, numbered(500))), 500)
+
+
+def test_a_topic_with_nothing_in_it_becomes_an_empty_table(live: LiveCluster, load: Load, prove: Prove) -> None:
+    live.publish("clicks", [b"x"])
+    live.configure('start = "latest"')
+    found = load("clicks")
+    assert (found.error, found.rows) == (None, 0)
+    live.publish("clicks", [b"y"])
+    assert load("clicks").rows == 1
+    assert values(live, "clicks") == Counter([b"y"])
+    assert prove("clicks").proven
+
+
+def test_a_backfill_fills_in_what_lies_before(live: LiveCluster, load: Load, prove: Prove) -> None:
+    live.configure('start = "latest"')
+    live.publish("clicks", numbered(600))
+    assert load("clicks").rows == 0
+    live.publish("clicks", numbered(100, start=600))
+    assert load("clicks").rows == 100
+    live.publish("clicks", numbered(50, start=700))
+    found = load("clicks", backfill=True, start="earliest")
+    assert (found.error, found.rows) == (None, 650)
+    assert values(live, "clicks") == Counter(numbered(750))
+    assert load("clicks", backfill=True, start="earliest").rows == 0
+    assert prove("clicks").proven
+
+
+def test_capped_runs_get_on_and_end_with_everything(live: LiveCluster, load: Load, prove: Prove) -> None:
+    live.publish("clicks", numbered(3000), codecs=("none",), batch=10)
+    live.settings.write_text(
+        live.settings.read_text().replace("[caps]", "[caps]\nbytes_per_run = 16000\nslice_bytes = 4096")
+    )
+    runs = 0
+    while load("clicks").rows:
+        runs += 1
+        assert prove("clicks").proven
+    assert runs > 2
+    assert values(live, "clicks") == Counter(numbered(3000))
+
+
+def test_a_broker_that_is_down_holds_back_only_its_own_partitions(live: LiveCluster, load: Load, prove: Prove) -> None:
+    live.publish("clicks", numbered(400))
+    load("clicks")
+    live.publish("clicks", numbered(400, start=400))
+    live.brokers[1].stop()
+    found = load("clicks")
+    assert found.error is None
+    assert {one.broker for one in found.partitions} == {0}
+    assert len(found.warnings) == 2
+    assert "partition 1-0 is not registered" in found.warnings[0]
+    with BrokerServer(live.brokers[1].config, zookeeper=live.zookeeper):
+        assert load("clicks").error is None
+    assert values(live, "clicks") == Counter(numbered(800))
+    assert prove("clicks").proven
+
+
+def test_a_corrupt_message_stops_its_partition_at_the_slice_and_says_where(
+    live: LiveCluster, load: Load, prove: Prove
+) -> None:  # R01, S07
+    live.publish("clicks", numbered(400), codecs=("none",))
+    segment = next(iter(sorted((live.home / "broker-0").glob("clicks-1/*.kafka"))))
+    data = bytearray(segment.read_bytes())
+    data[40] ^= 1
+    segment.write_bytes(data)
+    found = load("clicks")
+    assert found.error is not None
+    assert "Corrupt" in found.error
+    for word in ("cluster=main", "broker=0@127.0.0.1", "topic=clicks", "partition=0-1", "offset=0"):
+        assert word in found.error
+    assert {(one.broker, one.partition) for one in found.partitions} == {(0, 0), (1, 0), (1, 1)}
+    assert prove("clicks").proven
+    data[40] ^= 1
+    segment.write_bytes(data)
+    assert load("clicks").error is None
+    assert values(live, "clicks") == Counter(numbered(400))
+
+
+def test_a_log_that_was_wiped_stops_the_topic(live: LiveCluster, load: Load) -> None:  # B05
+    live.publish("clicks", numbered(100))
+    load("clicks")
+    config = live.brokers[0].config
+    live.brokers[0].stop()
+    for segment in Path(config.data_dir).glob("clicks-*/*.kafka"):
+        segment.write_bytes(b"")
+    with BrokerServer(config, zookeeper=live.zookeeper):
+        found = load("clicks")
+    assert found.error is not None
+    assert "CursorAheadOfLog: the log ends at 0, before the committed offset" in found.error
+
+
+def test_an_unknown_topic_is_one_sentence(live: LiveCluster, load: Load) -> None:
+    live.publish("clicks", [b"x"])
+    assert load("views").error == "TopicUnknown: the registry has no such topic [cluster=main topic=views]"
+
+
+@pytest.mark.parametrize("topic", ["a b:c", "caf\u00e9", "A", "a...b", "_delta_log"])
+def test_any_legal_topic_name_can_be_loaded(live: LiveCluster, load: Load, prove: Prove, topic: str) -> None:  # X03
+    live.publish(topic, numbered(10))
+    assert load(topic).rows == 10
+    assert prove(topic).proven

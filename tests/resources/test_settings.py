@@ -1,0 +1,122 @@
+"""The settings file: checked on load, with errors that name the file and the key."""
+
+from pathlib import Path
+
+import pytest
+
+from resources.settings import PATH_VARIABLE, Settings, SettingsError, TopicRules
+
+GOOD = """
+lake = "lake"
+[clusters.main]
+zookeeper = "127.0.0.1:2181"
+"""
+
+
+def load(tmp_path: Path, text: str) -> Settings:
+    file = tmp_path / "penstock.toml"
+    file.write_text(text)
+    return Settings.load(file)
+
+
+def test_the_least_file_has_sensible_defaults(tmp_path: Path) -> None:
+    settings = load(tmp_path, GOOD)
+    assert settings.lake == str(tmp_path / "lake")
+    assert settings.start_of("main") == "earliest"
+    assert settings.rules("main").allows("anything")
+    assert settings.spark == {}
+
+
+def test_every_setting_is_read(tmp_path: Path) -> None:
+    settings = load(
+        tmp_path,
+        """
+        lake = "s3://bucket/lake"
+        start = "latest"
+        [lake_options]
+        region = "eu"
+        [clusters.main]
+        zookeeper = "a:2181,b:2181/kafka"
+        start = "earliest"
+        topics.allow = "clicks"
+        [clusters.other]
+        bootstrap = "c:9092"
+        [topics]
+        allow = ["a.*", ""]
+        deny = [".*_test"]
+        [caps]
+        bytes_per_run = 10
+        [spark]
+        master = "local[3]"
+        "spark.driver.memory" = "2g"
+        spark.executor.cores = 2
+        spark.ui.enabled = false
+        """,
+    )
+    assert settings.lake == "s3://bucket/lake"
+    assert (settings.start_of("main"), settings.start_of("other")) == ("earliest", "latest")
+    assert settings.rules("main").allows("clicks")
+    assert not settings.rules("main").allows("abc")
+    assert settings.rules("other").allows("abc")
+    assert not settings.rules("other").allows("abc_test")
+    assert settings.spark == {
+        "master": "local[3]",
+        "spark.driver.memory": "2g",
+        "spark.executor.cores": "2",
+        "spark.ui.enabled": "false",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (GOOD.replace("lake =", "leak ="), "lake is missing"),
+        ("lak = 1\n" + GOOD, "lak is not a setting"),
+        (GOOD.replace('lake = "lake"', "lake = 3"), "lake: "),
+        ('lake = "x"', "clusters is missing"),
+        ('lake = "x"\n[clusters.main]\n', "clusters.main: needs `zookeeper` or `bootstrap`"),
+        (GOOD + "port = 3", "clusters.main.port is not a setting"),
+        (GOOD.replace("main", "Main"), "clusters.Main: a cluster's name"),
+        (GOOD + '[topics]\nallow = ["("]', "topics.allow.0: '(' is not a regular expression"),
+        (GOOD + "[caps]\nfetch_bytes = 0", "caps.fetch_bytes: "),
+        (GOOD + "[caps]\nfetch_bytes = 1_000_000_000", "caps.fetch_bytes is above caps.max_fetch_bytes"),
+        (GOOD + '[spark]\nmaster = "a"\nremote = "b"', "spark: `master` and `remote` exclude each other"),
+        (GOOD.replace("zookeeper =", "start = 'middle'\nzookeeper ="), "clusters.main.start: "),
+        ("lake = ", "Invalid value"),
+    ],
+)
+def test_an_error_names_the_file_and_the_key(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        load(tmp_path, text)
+    assert str(tmp_path / "penstock.toml") in str(caught.value)
+    assert said in str(caught.value)
+
+
+def test_a_missing_file_is_told_with_the_way_out(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"there is no settings file .*PENSTOCK_SETTINGS"):
+        Settings.load(tmp_path / "none.toml")
+
+
+def test_the_path_may_come_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine.toml").write_text(GOOD)
+    monkeypatch.setenv(PATH_VARIABLE, str(tmp_path / "mine.toml"))
+    assert Settings.load().lake == str(tmp_path / "lake")
+
+
+@pytest.mark.parametrize(
+    ("allow", "deny", "topic", "allowed"),
+    [
+        ((".*",), (), "a", True),
+        (("a",), (), "ab", False),
+        ((".*",), ("a",), "a", False),
+        (("",), (), "a", False),
+        (("",), (), "", False),
+        ((".*",), ("",), "a", True),
+        ((), (), "a", False),
+        ((".*",), (), "a\nb", True),
+    ],
+)
+def test_deny_wins_and_an_empty_entry_matches_nothing(
+    allow: tuple[str, ...], deny: tuple[str, ...], topic: str, *, allowed: bool
+) -> None:
+    assert TopicRules(allow=allow, deny=deny).allows(topic) == allowed

@@ -1,0 +1,59 @@
+"""Topic names as folder and partition names: reversible, never colliding, never outside the lake."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from resources.topic_names import decode, decode_folders, encode, folders
+
+topics = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=255)
+
+
+@given(topics)
+def test_every_topic_comes_back(topic: str) -> None:  # X03
+    assert decode(encode(topic)) == topic
+    assert decode_folders(folders(topic)) == topic
+
+
+@given(topics)
+def test_folders_are_plain_small_names(topic: str) -> None:  # X03
+    for folder in folders(topic):
+        assert 0 < len(folder) <= 201
+        assert folder.isascii()
+        assert folder == folder.lower()
+        assert folder[0] not in "_."
+        assert not set(folder) & set('/\\:*?"<>|% ')
+
+
+@given(topics, topics)
+def test_two_topics_never_share_a_folder_even_where_case_is_ignored(one: str, other: str) -> None:  # O06
+    assert (one == other) == ("/".join(folders(one)).lower() == "/".join(folders(other)).lower())
+
+
+@pytest.mark.parametrize(
+    ("topic", "name"),
+    [
+        ("clicks", "clicks"),
+        ("a.b", "a.b"),
+        ("a-b_c", "a-b_c"),
+        ("A", "~41"),
+        ("a...b", "a.~2e~2eb"),
+        (".", "~2e"),
+        ("..", "~2e~2e"),
+        ("_delta_log", "~5fdelta_log"),
+        ("a b:c", "a~20b~3ac"),
+        ("caf\u00e9", "caf~c3~a9"),
+    ],
+)
+def test_names_stay_readable(topic: str, name: str) -> None:  # O06, X03
+    assert encode(topic) == name
+
+
+def test_the_longest_topic_fits_any_file_system() -> None:
+    assert [len(folder) for folder in folders("A" * 249)] == [201, 201, 201, 147]
+
+
+@pytest.mark.parametrize("name", ["~4", "A", "~zz", "a..b", "~ff"])
+def test_a_name_that_stands_for_no_topic_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        decode(name)
