@@ -90,10 +90,10 @@ _names = click.argument("topics", nargs=-1, metavar="TOPIC...")
 @click.pass_obj
 def topics_command(options: Options, cluster: str | None, as_json: bool) -> None:
     """Show topics: what brokers hold, what tables hold, and the lag between."""
-    from pipelines.loading.overview import overview
+    from pipelines.loading.overview import TopicOverview, overview
 
     settings = options.settings()
-    found = []
+    found: list[TopicOverview] = []
     for name in _clusters(settings, cluster):
         with _open(settings, name) as (connected, lake):
             found += overview(connected, lake, settings.rules(name))

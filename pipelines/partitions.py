@@ -4,10 +4,16 @@ import dagster as dg
 
 from resources import topic_names
 
-topics = dg.DynamicPartitionsDefinition(name="topics")
+NAME = "topics"
+topics = dg.DynamicPartitionsDefinition(name=NAME)
 
 RANGE_START = "dagster/asset_partition_range_start"
 RANGE_END = "dagster/asset_partition_range_end"
+
+
+def known_keys(instance: dg.DagsterInstance) -> list[str]:
+    """The partitions that Dagster knows, in the order of their adding."""
+    return list(instance.get_dynamic_partitions(NAME))
 
 
 def key_of(cluster: str, topic: str) -> str:

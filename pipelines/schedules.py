@@ -3,7 +3,7 @@
 import dagster as dg
 
 from pipelines.jobs import load_topics
-from pipelines.partitions import run_tags, topics
+from pipelines.partitions import known_keys, run_tags
 
 
 @dg.schedule(
@@ -14,7 +14,7 @@ from pipelines.partitions import run_tags, topics
 )
 def every_topic(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
     """One run over all partitions: each topic is planned from its own cursor, and one with nothing new costs a look."""
-    keys = list(context.instance.get_dynamic_partitions(topics.name))
+    keys = known_keys(context.instance)
     if not keys:
         return dg.SkipReason("no topic is known yet; the sensor new_topics adds them")
     return dg.RunRequest(tags=run_tags(keys))

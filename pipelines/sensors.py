@@ -4,7 +4,7 @@ import dagster as dg
 
 from kafka_io.errors import KafkaIOError
 from pipelines.jobs import load_topics
-from pipelines.partitions import key_of, run_tags, topics
+from pipelines.partitions import key_of, known_keys, run_tags, topics
 from resources.penstock import PenstockResource
 
 MOST_PER_TICK = 500
@@ -24,7 +24,7 @@ def new_topics(context: dg.SensorEvaluationContext, penstock: PenstockResource) 
     and the run key, which holds the topic's incarnation, keeps its run from being asked for twice (O01, O02). A topic
     that vanishes leaves its partition and table alone. A registry without an answer is an error, never an empty list.
     """
-    known = set(context.instance.get_dynamic_partitions(topics.name))
+    known = set(known_keys(context.instance))
     fresh: dict[str, str] = {}
     silent = []
     for cluster in sorted(penstock.settings().clusters):

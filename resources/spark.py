@@ -129,16 +129,16 @@ def _watched(session: SparkSession, group: str, on_progress: Progress) -> Iterat
 
 @contextmanager
 def _watched_remote(session: SparkSession, on_progress: Progress) -> Iterator[None]:
-    def handler(stages: Any, **_rest: Any) -> None:
+    def handler(stages: Any, *_: Any, **_rest: Any) -> None:
         total = sum(stage.num_tasks for stage in stages)
         if total:
             on_progress(sum(stage.num_completed_tasks for stage in stages), total)
 
-    session.registerProgressHandler(handler)
+    session.registerProgressHandler(handler)  # type: ignore[arg-type] # any callable will do
     try:
         yield
     finally:
-        session.removeProgressHandler(handler)
+        session.removeProgressHandler(handler)  # type: ignore[arg-type] # same
 
 
 def _poll(session: SparkSession, group: str, on_progress: Progress, done: threading.Event) -> None:

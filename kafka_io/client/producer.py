@@ -13,29 +13,42 @@ from typing import Self
 from kafka_io.client.link import Link, Patience
 from kafka_io.compression import CODEC_NUMBERS
 from kafka_io.errors import RegistryError, Where, placing
-from kafka_io.model import Broker, BrokerPartition
+from kafka_io.model import BrokerPartition
 from kafka_io.records.build import message_set
 from kafka_io.registry.paths import check_topic_name
 from kafka_io.registry.zookeeper import Registry
 from kafka_io.v07.messages import LATEST_TIME, Offsets, Produce
 
+_REGISTRATION_S = 10.0
+_PAUSE_S = 0.05
+
 
 class Producer:
     """Sends batches of messages to one topic, a batch to one broker-partition, by turns.
 
-    A topic that is not registered yet goes to partition 0 of each broker, which makes them register it.
+    A broker that has not registered the topic yet gets the first batch in partition 0, which every broker has (seed
+    000); once it has registered, all its partitions take turns.
     """
 
-    def __init__(self, registry: Registry, topic: str, *, patience: Patience | None = None) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        topic: str,
+        *,
+        patience: Patience | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
         check_topic_name(topic)
         self.topic = topic
         self._registry = registry
-        self._patience = patience or Patience()
-        self._links: dict[int, Link] = {}
-        self._used: set[BrokerPartition] = set()
-        partitions = self._partitions()
-        self.first_round = len(partitions)
-        self._turns = cycle(partitions)
+        self._sleep = sleep
+        brokers = registry.brokers().found
+        if not brokers:
+            raise RegistryError("no broker is registered", Where(topic=topic))
+        self._links = {broker.id: Link(broker, patience or Patience()) for broker in brokers}
+        self._unconfirmed: set[BrokerPartition] = set()
+        self._reached: set[int] = set()
+        self._turns, self._unregistered = self._look()
 
     def send(self, payloads: Iterable[bytes], *, codec: str = "none") -> BrokerPartition:
         """Send one batch, compressed by `codec` (`none`, `gzip`, `snappy`); to which broker-partition it went.
@@ -43,52 +56,43 @@ class Producer:
         Raises:
             NetworkError: the broker went away; part of what was sent since the last `confirm` may be lost.
         """
+        if self._unregistered and self._unregistered <= self._reached:
+            self.confirm()
         target = next(self._turns)
         data = message_set(payloads, codec=CODEC_NUMBERS[codec])
         self._links[target.broker].tell(Produce(self.topic, target.partition, data))
-        self._used.add(target)
+        self._unconfirmed.add(target)
+        self._reached.add(target.broker)
         return target
 
     def confirm(self) -> None:
-        """Wait until the brokers have taken in everything sent so far.
+        """Wait until the brokers have taken in everything sent so far, and have registered the topic.
 
         Raises:
             NetworkError: a broker closed the connection, as it does on a set it refuses.
+            RegistryError: a broker does not register the topic.
         """
-        for target in sorted(self._used):
+        for target in sorted(self._unconfirmed):
             link = self._links[target.broker]
             with placing(Where(topic=self.topic, partition=str(target))):
                 link.tell(Offsets(self.topic, target.partition, LATEST_TIME, 1))
                 link.collect()
-        self._used.clear()
+        self._unconfirmed.clear()
+        for _ in range(int(_REGISTRATION_S / _PAUSE_S)):
+            if not self._unregistered & self._reached:
+                return
+            self._turns, self._unregistered = self._look()
+            self._sleep(_PAUSE_S)
+        raise RegistryError(
+            f"not every broker registered the topic within {_REGISTRATION_S} s", Where(topic=self.topic)
+        )
 
-    def spread(self, *, within_s: float = 10.0, sleep: Callable[[float], None] = time.sleep) -> int:
-        """Wait until every broker has registered the topic, then use all its partitions; how many there are.
-
-        Raises:
-            RegistryError: they did not in time.
-        """
-        pause_s = 0.05
-        for _ in range(int(within_s / pause_s) + 1):
-            entry = self._registry.topic(self.topic)
-            registered = {partition.broker for partition in entry.partitions} if entry else set()
-            if entry and registered >= self._links.keys():
-                self.registered = True
-                self._turns = cycle(entry.partitions)
-                return len(entry.partitions)
-            sleep(pause_s)
-        raise RegistryError(f"not every broker registered the topic within {within_s} s", Where(topic=self.topic))
-
-    def _partitions(self) -> list[BrokerPartition]:
-        brokers: dict[int, Broker] = {broker.id: broker for broker in self._registry.brokers().found}
-        if not brokers:
-            raise RegistryError("no broker is registered", Where(topic=self.topic))
-        self._links = {broker.id: Link(broker, self._patience) for broker in brokers.values()}
+    def _look(self) -> tuple[Iterator[BrokerPartition], set[int]]:
+        """Where to send by turns, and the brokers that do not know the topic yet."""
         entry = self._registry.topic(self.topic)
-        shares = {partition for partition in entry.partitions if partition.broker in brokers} if entry else set()
-        unregistered = brokers.keys() - {partition.broker for partition in shares}
-        self.registered = not unregistered
-        return sorted(shares | {BrokerPartition(broker, 0) for broker in unregistered})
+        shares = {one for one in entry.partitions if one.broker in self._links} if entry else set()
+        unregistered = self._links.keys() - {one.broker for one in shares}
+        return cycle(sorted(shares | {BrokerPartition(broker, 0) for broker in unregistered})), unregistered
 
     def close(self) -> None:
         """End all connections; safe to call again."""
@@ -131,10 +135,7 @@ def publish(
     """
     count = 0
     with Producer(registry, topic, patience=patience) as producer:
-        for number, (payload_batch, codec) in enumerate(zip(_batched(payloads, batch), cycle(codecs), strict=False)):
-            if number == producer.first_round and not producer.registered:
-                producer.confirm()
-                producer.spread()
+        for payload_batch, codec in zip(_batched(payloads, batch), cycle(codecs), strict=False):
             producer.send(payload_batch, codec=codec)
             count += len(payload_batch)
             on_sent(len(payload_batch))

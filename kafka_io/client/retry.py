@@ -29,7 +29,7 @@ class Backoff:
 
     def pause_s(self, failures: int) -> float:
         """Seconds to wait after so many failures in a row."""
-        longest = min(self.most_s, self.first_s * 2 ** (failures - 1))
+        longest = min(self.most_s, self.first_s * 2.0 ** (failures - 1))
         return max(0.1, longest * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, not a secret
 
 

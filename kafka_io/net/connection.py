@@ -36,7 +36,9 @@ class Conversation(Protocol[RequestT_contra, AnswerT_co]):
 class Connection(Generic[RequestT_contra, AnswerT_co]):
     """Requests out, answers in, in order. After an error it is closed for good: what was under way is unknown."""
 
-    def __init__(self, stream: Stream, conversation: Conversation[RequestT_contra, AnswerT_co], *, timeout_s: float) -> None:
+    def __init__(
+        self, stream: Stream, conversation: Conversation[RequestT_contra, AnswerT_co], *, timeout_s: float
+    ) -> None:
         self._stream = stream
         self._conversation = conversation
         self._timeout_s = timeout_s

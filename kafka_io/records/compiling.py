@@ -38,6 +38,7 @@ class _SourceLocator(_CacheLocator):
     def __init__(self, function: Callable[..., Any]) -> None:
         self._stamp = hashlib.sha256(b"".join(map(_source, _SOURCES))).hexdigest()
         self._line = function.__code__.co_firstlineno
+        self._py_file = function.__code__.co_filename  # numba names it when it warns
 
     @classmethod
     def from_function(cls, py_func: Callable[..., Any], _py_file: str) -> Self:

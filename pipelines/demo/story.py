@@ -17,7 +17,7 @@ from pipelines.definitions import defs
 from pipelines.demo.flights import a_year_later, messages
 from pipelines.demo.state import CLUSTER, State
 from pipelines.loading.verify import verify
-from pipelines.partitions import run_tags, topics
+from pipelines.partitions import known_keys, run_tags
 from resources.kafka import open_cluster
 from resources.lake import Lake
 from resources.penstock import PenstockResource
@@ -72,7 +72,7 @@ def tell(state: State, instance: dg.DagsterInstance) -> bool:
     with _chapter("More messages arrive"):
         _publish(settings, {topic: a_year_later(data[topic], _MORE[topic]) for topic in TOPICS})
     with _chapter("A second run loads only those"):
-        _run(instance, run_tags(list(instance.get_dynamic_partitions(topics.name))))
+        _run(instance, run_tags(known_keys(instance)))
     with _chapter("penstock verify: is every committed offset there exactly once?"):
         proofs = [verify(lake, topic, lake.table_uri(CLUSTER, topic)) for topic in TOPICS]
         console.proofs(proofs)

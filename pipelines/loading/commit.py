@@ -86,7 +86,7 @@ def commit(lake: Lake, table: DeltaTable, entry: Entry, facts: Sequence[Facts]) 
         return _settled(lake, table.table_uri, entry, error)
     step("after log entry")
     table.update_incremental()
-    return next(version for version, one in ledger.entries(table) if one.commit == entry.commit)
+    return next(version for version, one in ledger.entries(lake, table) if one.commit == entry.commit)
 
 
 def check_files(lake: Lake, uri: str, entry: Entry, facts: Sequence[Facts]) -> None:
@@ -126,7 +126,7 @@ def _settled(lake: Lake, uri: str, entry: Entry, error: Exception) -> int:
     """The version of `entry` if it landed after all, though its call failed."""
     try:
         table = lake.open(uri)
-        found = {one.commit: (version, one) for version, one in ledger.entries(table)} if table else {}
+        found = {one.commit: (version, one) for version, one in ledger.entries(lake, table)} if table else {}
     except LakeUnavailable as blind:
         raise CommitUnknown(f"the commit failed ({error}) and the table cannot be read", entry.topic.where) from blind
     if entry.commit in found:

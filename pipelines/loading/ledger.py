@@ -15,7 +15,7 @@ from kafka_io.errors import Where
 from kafka_io.model import BrokerPartition
 from pipelines.loading.work import Facts
 from resources.errors import CursorStrayed, TableForeign, TopicRecreated
-from resources.lake import lake_errors
+from resources.lake import Lake, filesystem, lake_errors
 
 KEY = "penstock"
 Covered = Mapping[BrokerPartition, tuple[int, int]]
@@ -110,43 +110,69 @@ class Entry:
         )
 
 
-def entries(table: DeltaTable, *, most: int | None = None) -> Iterator[tuple[int, Entry]]:
-    """Version and entry of each commit that Penstock made, newest first, among the table's `most` newest versions."""
-    with lake_errors(table.table_uri):
-        history = table.history(most)
-    for info in history:
-        if KEY in info:
-            yield int(info["version"]), Entry.from_json(info[KEY])
+def entries(lake: Lake, table: DeltaTable) -> Iterator[tuple[int, Entry]]:
+    """Version and entry of each commit that Penstock made, newest first, up to the version behind `table`."""
+    return ((version, Entry.from_json(info[KEY])) for version, info in _commits(lake, table) if KEY in info)
 
 
-def newest(table: DeltaTable, where: Where) -> Entry | None:
-    """The newest entry; None for a table with nothing loaded yet.
+def _commits(lake: Lake, table: DeltaTable) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Version and commit info, newest first, read from the log itself.
 
-    Raises:
-        TableForeign: commits are there, but none of them is Penstock's.
+    deltalake's `history` counts down from the handle's version but begins at the newest commit there is: behind a
+    handle that others have overtaken it tells later commits under earlier numbers.
     """
-    for most in (10, None):
-        for _, entry in entries(table, most=most):
-            return entry
-        if table.version() < (most or 0):
-            break
+    files = filesystem(table.table_uri, lake.options)
+    for version in range(table.version(), -1, -1):
+        with lake_errors(table.table_uri), files.open_input_stream(f"_delta_log/{version:020d}.json") as log:
+            actions = [json.loads(line) for line in log.read().splitlines() if line]
+        yield version, next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+
+
+def _newest(lake: Lake, table: DeltaTable, where: Where) -> Entry | None:
+    """The newest entry; None for a table with nothing loaded yet."""
+    for _, info in _commits(lake, table):
+        if info.get("operation") == "RESTORE":
+            raise CursorStrayed("the table was restored to an old version, but its cursor was not", where)
+        if KEY in info:
+            return Entry.from_json(info[KEY])
     if table.version() > 0 or table.file_uris():
         raise TableForeign(f"the table {table.table_uri} holds data that Penstock did not load", where)
     return None
 
 
-def covered(table: DeltaTable, topic: Topic) -> Covered:
+def newest(lake: Lake, table: DeltaTable, where: Where) -> Entry | None:
+    """The newest entry, whose `covered` is the cursor; None for a table with nothing loaded yet.
+
+    Raises:
+        TableForeign: commits are there, but none of them is Penstock's; or its `txn` entries expire, for then a cursor
+            could vanish (L15).
+        CursorStrayed: the `txn` cursor is not where the entry left it, or somebody restored an old version (L14).
+    """
+    expiry = table.metadata().configuration.get(_TXN_EXPIRY)
+    if expiry:
+        raise TableForeign(f"the table sets {_TXN_EXPIRY} = {expiry}: cursors would expire", where)
+    entry = _newest(lake, table, where)
+    for strayed in strayed_cursors(table, entry) if entry else ():
+        raise CursorStrayed(strayed, where)
+    return entry
+
+
+def strayed_cursors(table: DeltaTable, entry: Entry) -> Iterator[str]:
+    """A sentence for each `txn` cursor that is not where `entry` left it."""
+    for id_, (_, at) in sorted(entry.covered.items()):
+        cursor = table.transaction_version(entry.topic.app_id(id_))
+        if cursor != at:
+            yield f"partition {id_}: the cursor stands at {cursor}, the newest commit left it at {at}"
+
+
+def covered(lake: Lake, table: DeltaTable, topic: Topic) -> Covered:
     """What the table covers, as the very snapshot behind `table` has it; empty before the first load.
 
     Raises:
         TopicRecreated: the table holds another incarnation of the topic (B05, B06).
-        CursorStrayed: the `txn` cursor is not where the newest entry left it: somebody restored an old version (L14).
-        TableForeign: see `newest`; also a table whose `txn` entries expire, for then a cursor could vanish (L15).
+        LoadError: see `newest`.
     """
-    expiry = table.metadata().configuration.get(_TXN_EXPIRY)
-    if expiry:
-        raise TableForeign(f"the table sets {_TXN_EXPIRY} = {expiry}: cursors would expire", topic.where)
-    entry = newest(table, topic.where)
+    entry = newest(lake, table, topic.where)
     if entry is None:
         return {}
     if entry.topic.incarnation != topic.incarnation:
@@ -154,11 +180,4 @@ def covered(table: DeltaTable, topic: Topic) -> Covered:
             f"the table holds incarnation {entry.topic.incarnation} of the topic, the registry has {topic.incarnation}",
             topic.where,
         )
-    for id_, (_, at) in entry.covered.items():
-        cursor = table.transaction_version(topic.app_id(id_))
-        if cursor != at:
-            raise CursorStrayed(
-                f"the cursor stands at {cursor}, the newest commit ended at {at}",
-                topic.where.within(Where(partition=str(id_))),
-            )
     return entry.covered

@@ -122,7 +122,7 @@ class Loader:
         table = self.lake.open(uri) or self.lake.create(
             uri, TABLE_SCHEMA, partition_by=[PARTITION_COLUMN], configuration=ledger.CONFIGURATION
         )
-        covered = ledger.covered(table, topic)
+        covered = ledger.covered(self.lake, table, topic)
         bounds, failures = self._bounds(found)
         slices = self._plan(topic, covered, bounds)
         step("planned")

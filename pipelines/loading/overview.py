@@ -75,19 +75,17 @@ def _topic(cluster: Cluster, lake: Lake, found: TopicEntry) -> TopicOverview:
 def _covered(lake: Lake, uri: str, found: TopicEntry, where: Where) -> Covered:
     """The table's cursors, if it holds this very incarnation of the topic."""
     table = lake.open(uri)
-    entry = ledger.newest(table, where) if table else None
+    entry = ledger.newest(lake, table, where) if table else None
     return entry.covered if entry and entry.topic.incarnation == found.incarnation else {}
 
 
-def _partition(id_: BrokerPartition, bounds: object, covered: Covered) -> PartitionOverview:
+def _partition(id_: BrokerPartition, held: object, covered: Covered) -> PartitionOverview:
     cursor = covered[id_][1] if id_ in covered else None
-    held = bounds if isinstance(bounds, Bounds) else None
-    begin = cursor if cursor is not None else held and held.earliest
+    if not isinstance(held, Bounds):
+        earliest = latest = lag = None
+    else:
+        earliest, latest = held.earliest, held.latest
+        lag = latest - (earliest if cursor is None else cursor)
     return PartitionOverview(
-        broker=id_.broker,
-        partition=id_.partition,
-        earliest=held and held.earliest,
-        latest=held and held.latest,
-        cursor=cursor,
-        lag=held.latest - begin if held and begin is not None else None,
+        broker=id_.broker, partition=id_.partition, earliest=earliest, latest=latest, cursor=cursor, lag=lag
     )

@@ -91,11 +91,11 @@ def verify(lake: Lake, topic: str, uri: str) -> Proof:
     table = lake.open(uri)
     if table is None:
         return Proof(topic=topic, table=uri, problems=(f"there is no table {uri}",))
-    found = list(ledger.entries(table))
+    found = list(ledger.entries(lake, table))
     ranges = [one for _, entry in reversed(found) for one in entry.ranges]
     problems = list(_broken_chains(ranges))
     if found:
-        problems += _strayed_cursors(table, found[0][1], ranges)
+        problems += ledger.strayed_cursors(table, found[0][1])
     present, lost = _files(lake, table)
     problems += [_lost(path, ranges) for path in lost]
     counts = _count(lake, uri, ranges, present)
@@ -117,16 +117,6 @@ def _broken_chains(ranges: Iterable[Range]) -> Iterable[str]:
         if ends.get(one.id, one.start) != one.start or one.stop < one.start:
             yield f"{_name(one)} does not follow the range before it, which ended at {ends.get(one.id)}"
         ends[one.id] = one.stop
-
-
-def _strayed_cursors(table: DeltaTable, entry: ledger.Entry, ranges: Iterable[Range]) -> Iterable[str]:
-    ends: dict[BrokerPartition, int] = {}
-    for one in ranges:
-        ends[one.id] = max(one.stop, ends.get(one.id, one.stop))
-    for id_, at in ends.items():
-        cursor = table.transaction_version(entry.topic.app_id(id_))
-        if cursor != at:
-            yield f"partition {id_}: the cursor stands at {cursor}, the committed ranges end at {at}"
 
 
 def _files(lake: Lake, table: DeltaTable) -> tuple[list[str], list[str]]:

@@ -5,13 +5,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
-from kafka_io.records.columns import Limits
-
 from kafka_io.client.link import Patience
 from kafka_io.client.partition import FetchSizes
 from kafka_io.client.retry import Backoff
 from kafka_io.errors import PlacedError, Where
 from kafka_io.model import Broker, BrokerPartition
+from kafka_io.records.columns import Limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

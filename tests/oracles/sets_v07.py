@@ -49,7 +49,7 @@ def _messages(data: bytes) -> list[tuple[int, int, bytes]]:
     while len(data) - at >= 4:
         (length,) = unpack_from(">i", data, at)
         body = data[at + 4 : at + 4 + length]
-        if 0 <= length and len(body) < length:
+        if length >= 0 and len(body) < length:
             if at == 0:
                 raise BadSetError("only a piece of a message")
             break

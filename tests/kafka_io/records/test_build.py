@@ -1,7 +1,7 @@
 """What we write is what the genuine producer wrote."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafka_io.records.build import message, message_set
@@ -27,6 +27,7 @@ def test_a_snappy_set_is_the_captured_bytes() -> None:
     assert message_set([b"s1"], codec=2).hex() == produced("produce-snappy-xerial")
 
 
+@settings(deadline=None)
 @given(payloads=PAYLOADS, codec=st.sampled_from([0, 1, 2]), magic=st.sampled_from([0, 1]))
 def test_a_set_gives_back_its_payloads(payloads: list[bytes], codec: int, magic: int) -> None:
     data = message_set(payloads, codec=codec, magic=magic)

@@ -91,12 +91,12 @@ class SmallTable:
     def commit(self, *facts: Facts, table: DeltaTable | None = None, run: str = "run") -> int:
         """Commit `facts` on `table`, or on a fresh handle."""
         handle = table or self.handle()
-        entry = self.entry(facts, ledger.covered(handle, self.topic), run=run)
+        entry = self.entry(facts, ledger.covered(self.lake, handle, self.topic), run=run)
         return commit(self.lake, handle, entry, facts)
 
     def covered(self) -> dict[BrokerPartition, tuple[int, int]]:
         """What the newest version covers."""
-        return dict(ledger.covered(self.handle(), self.topic))
+        return dict(ledger.covered(self.lake, self.handle(), self.topic))
 
     def rows(self) -> int:
         """The rows any reader of Delta sees."""

@@ -148,7 +148,7 @@ def test_another_incarnation_is_refused(small: "SmallTable") -> None:  # B05, B0
     small.commit(small.write(0, 50))
     other = ledger.Topic(cluster="main", name="clicks", incarnation="8")
     with pytest.raises(TopicRecreated, match=r"incarnation 7 .* has 8"):
-        ledger.covered(small.handle(), other)
+        ledger.covered(small.lake, small.handle(), other)
 
 
 def test_a_restored_table_whose_cursor_stayed_ahead_is_refused(small: "SmallTable") -> None:  # L14

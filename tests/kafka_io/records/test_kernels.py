@@ -1,0 +1,70 @@
+"""The kernels agree with the oracle, compiled and not."""
+
+import os
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kafka_io.compression import CODECS
+from kafka_io.records import kernels
+from kafka_io.records.build import message
+from kafka_io.records.sets import MessageSet
+from tests.kafka_io.records.talk import read_rows
+from tests.oracles import sets_v07
+
+ROOT = Path(__file__).parents[3]
+# Also run without the compiler, in a process of its own.
+LAWS = ("test_golden.py", "test_kernels.py::test_any_nested_set_is_read_as_the_oracle_reads_it")
+
+
+def wrapped(messages: list[bytes], cut: int, codec: int) -> bytes:
+    """`messages`, the last one maybe cut, compressed in one."""
+    content = b"".join(messages)
+    # The first message is never cut: a set that is nothing but a piece is refused.
+    kept = len(content) - (cut if len(messages) > 1 else 0)
+    return message(CODECS[codec].compress(content[:kept]), attributes=codec)
+
+
+PAYLOADS = st.binary(max_size=40)
+# All attribute bits but the codec's are ignored.
+IGNORED_BITS = st.integers(0, 63).map(lambda bits: bits << 2)
+PLAIN = st.builds(message, PAYLOADS, magic=st.just(0)) | st.builds(message, PAYLOADS, attributes=IGNORED_BITS)
+MESSAGES = st.recursive(
+    PLAIN,
+    lambda inner: st.builds(wrapped, st.lists(inner, max_size=5), st.integers(0, 9), st.sampled_from([1, 2])),
+    max_leaves=20,
+)
+
+
+@settings(deadline=None)
+@given(messages=st.lists(MESSAGES, max_size=6), cut=st.integers(0, 9), base=st.integers(0, 2**62))
+def test_any_nested_set_is_read_as_the_oracle_reads_it(messages: list[bytes], cut: int, base: int) -> None:
+    data = b"".join(messages)
+    data = data[: len(data) - cut]
+    whole = sets_v07.whole_bytes(data)
+    assert read_rows(data, base=base) == sets_v07.decode(data[:whole], base=base)
+
+
+@settings(deadline=None)
+@given(data=st.binary(max_size=100), start=st.integers(0, 20))
+def test_the_checksum_is_zlibs_at_any_alignment(data: bytes, start: int) -> None:
+    start = min(start, len(data))
+    array = MessageSet(data, base=0).array
+    assert kernels._crc32(array, start, len(data)) == zlib.crc32(data[start:])
+
+
+def test_the_laws_hold_with_the_compiler_off() -> None:
+    """Habit 7: also what no golden byte reaches must not overflow where numba would have widened."""
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", *(str(Path(__file__).parent / law) for law in LAWS)],
+        cwd=ROOT,
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout
