@@ -100,23 +100,26 @@ def _snappy_compress(data: bytes) -> bytes:
 def _snappy_decompress(data: Bytes, cap: int) -> Bytes:
     """Blocks in xerial's framing, or one bare block."""
     view = memoryview(data)
-    framed = view[: len(_XERIAL_MAGIC)] == _XERIAL_MAGIC
-    blocks = list(_xerial_blocks(view)) if framed else [view]
     try:
-        sizes = [cramjam.snappy.decompress_raw_len(block) for block in blocks]
-        if sum(sizes) > cap:
-            raise _too_large(cap)
-        out = bytearray(sum(sizes))
-        rest = memoryview(out)
-        for block, size in zip(blocks, sizes, strict=True):
-            cramjam.snappy.decompress_raw_into(block, rest[:size])
-            rest = rest[size:]
+        size = 0
+        for block in _snappy_blocks(view):
+            size += cramjam.snappy.decompress_raw_len(block)
+            if size > cap:
+                raise _too_large(cap)
+        out = bytearray(size)
+        filled = 0
+        for block in _snappy_blocks(view):
+            filled += cramjam.snappy.decompress_raw_into(block, memoryview(out)[filled:])
     except cramjam.DecompressionError as error:
         raise Corrupt(f"a snappy block that cannot be read: {error}") from error
     return out
 
 
-def _xerial_blocks(view: memoryview) -> Iterator[memoryview]:
+def _snappy_blocks(view: memoryview) -> Iterator[memoryview]:
+    """One after the other; there may be far too many to hold."""
+    if view[: len(_XERIAL_MAGIC)] != _XERIAL_MAGIC:
+        yield view
+        return
     at = _XERIAL_HEADER.size
     if len(view) < at:
         raise Corrupt("a snappy stream that is cut in its header")

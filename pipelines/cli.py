@@ -15,7 +15,6 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from kafka_io.errors import PlacedError
 from pipelines import console
 from resources.settings import PATH_VARIABLE, Settings, SettingsError
 
@@ -46,18 +45,13 @@ class _Group(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
-        except SettingsError as error:
-            code, message = WRONG_USE, str(error)
-        except PlacedError as error:
-            code, message = FAILED, f"{type(error).__name__}: {error}"
-        except (click.exceptions.Exit, click.ClickException, click.Abort):
+        except (click.exceptions.Exit, click.ClickException, click.Abort, BrokenPipeError):
             raise
         except Exception as error:  # noqa: BLE001 - the last door: a sentence, and the traceback if asked for
-            code, message = FAILED, f"{type(error).__name__}: {error}"
-        if ctx.params.get("debug"):
-            traceback.print_exc()
-        console.error(message)
-        return ctx.exit(code)
+            if ctx.params.get("debug"):
+                traceback.print_exc()
+            console.error(str(error) if isinstance(error, SettingsError) else f"{type(error).__name__}: {error}")
+            return ctx.exit(WRONG_USE if isinstance(error, SettingsError) else FAILED)
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

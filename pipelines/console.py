@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
+from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
@@ -41,6 +42,12 @@ def _table(*columns: str) -> Table:
     return table
 
 
+def _print(table: Table) -> None:
+    """Print a table as wide as it is: rich would cut the names short to fit 80 columns, in pipes too."""
+    wide = Console(width=10_000)
+    Console(width=Measurement.get(wide, wide.options, table).maximum).print(table)
+
+
 def _number(value: int | None) -> str:
     return _UNKNOWN if value is None else f"{value:,}"
 
@@ -64,7 +71,10 @@ def topics(found: Sequence["TopicOverview"]) -> None:
             _number(lag),
             one.table,
         )
-    _out.print(table if found else "no topics")
+    if found:
+        _print(table)
+    else:
+        _out.print("no topics")
 
 
 def loads(done: Sequence["TopicLoad"]) -> None:
@@ -73,7 +83,7 @@ def loads(done: Sequence["TopicLoad"]) -> None:
     for one in done:
         numbers = (_number(one.version), _number(one.rows), _number(one.bytes), _number(one.files))
         table.add_row(escape(_printable(one.topic)), *numbers, f"{one.seconds:.1f}", one.table)
-    _out.print(table if done else "no topics")
+    _print(table)
     for one in done:
         for sentence in one.warnings:
             warning(f"{one.topic}: {sentence}")
@@ -89,7 +99,7 @@ def proofs(found: Sequence["Proof"]) -> None:
             gaps = ", ".join(f"{cause} {count}" for cause, count in one.gaps.items()) or "-"
             numbers = map(_number, (one.start, one.end, one.rows, one.missing, one.duplicates))
             table.add_row(escape(_printable(proof.topic)), f"{one.broker}-{one.partition}", *numbers, gaps)
-    _out.print(table if found else "no tables")
+    _print(table)
     for proof in found:
         for problem in proof.problems:
             error(f"{proof.topic}: {problem}")

@@ -2,11 +2,13 @@
 
 import os
 import sys
+import tempfile
 import threading
 import uuid
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from resources.errors import SparkFailed
-from resources.java import cache_dir, find_java
+from resources.java import find_java
 
 Progress = Callable[[int, int], None]
 """Told how many tasks are done, and of how many."""
@@ -54,7 +56,7 @@ def open_session(settings: Mapping[str, str]) -> SparkSession:
     for key, value in {**_DEFAULTS, **rest}.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
-    session.addArtifacts(str(shipped_code()), pyfile=True)
+    session.addArtifacts(str(_shipped_code()), pyfile=True)
     return session
 
 
@@ -65,24 +67,24 @@ def _prepare_environment() -> None:
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "spark_conf"))
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    os.environ.setdefault("NUMBA_CACHE_DIR", str(cache_dir() / "numba"))
 
 
-def shipped_code() -> Path:
-    """A zip of our packages for the executors, one per state of the code.
+@cache
+def _code_folder() -> tempfile.TemporaryDirectory[str]:
+    """Spark hands the zip out from where it lies, to executors that start later too: it stays as long as we do."""
+    return tempfile.TemporaryDirectory(prefix="penstock-")
 
-    Its name tells the state, so that a worker never reads another's, and an unchanged one is made once.
-    """
+
+def _shipped_code() -> Path:
+    """A zip of our packages for the executors. Its name tells the state of the code, and so does what is in it."""
     root = Path(__file__).parent.parent
     files = sorted(file for package in _SHIPPED for file in (root / package).rglob("*.py"))
     stamp = uuid.uuid5(uuid.NAMESPACE_OID, "".join(f"{file}{file.stat().st_mtime_ns}" for file in files)).hex
-    target = cache_dir() / f"penstock-{stamp}.zip"
+    target = Path(_code_folder().name) / f"penstock-{stamp}.zip"
     if not target.exists():
-        partial = target.with_suffix(f".{uuid.uuid4().hex}")
-        with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as archive:
+        with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
             for file in files:
                 archive.write(file, file.relative_to(root))
-        partial.replace(target)
     return target
 
 
@@ -97,7 +99,7 @@ def collect(session: SparkSession, frame: DataFrame, on_progress: Progress) -> l
         with _watched(session, tag, on_progress):
             return frame.collect()
     except (PySparkException, Py4JError) as error:
-        raise SparkFailed(f"Spark gave up: {_first_line(error)}") from error
+        raise SparkFailed(f"Spark gave up: {_cause(error)}") from error
     except BaseException:
         # Also for KeyboardInterrupt and Dagster's own: PySpark's handler alone leaves the job running (FINDINGS, 4).
         session.interruptTag(tag)
@@ -106,8 +108,11 @@ def collect(session: SparkSession, frame: DataFrame, on_progress: Progress) -> l
         session.removeTag(tag)
 
 
-def _first_line(error: Exception) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+def _cause(error: Exception) -> str:
+    """The line that says what happened: Spark's own, else the first that is not about how it was called."""
+    lines = [line.strip(" :") for line in str(error).splitlines() if line.strip(" :")]
+    telling = [line for line in lines if "SparkException" in line] or lines[1:] or lines
+    return telling[0] if telling else type(error).__name__
 
 
 @contextmanager

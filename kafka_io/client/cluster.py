@@ -7,7 +7,15 @@ from typing import Self
 
 from kafka_io.client.link import Link, Patience
 from kafka_io.client.partition import FetchSizes, Partition
-from kafka_io.errors import KafkaIOError, RegistryError, Where, placing
+from kafka_io.errors import (
+    ConnectFailed,
+    DeadlineExceeded,
+    KafkaIOError,
+    NetworkError,
+    RegistryError,
+    Where,
+    placing,
+)
 from kafka_io.model import Bounds, Broker, BrokerPartition, TopicEntry
 from kafka_io.records.columns import Limits
 from kafka_io.registry.zookeeper import Listing, Registry
@@ -58,7 +66,11 @@ class Cluster:
             return self.registry.topic(name)
 
     def brokers(self) -> Mapping[int, Broker]:
-        """The brokers by id, listed once."""
+        """The brokers by id, listed once.
+
+        Raises:
+            RegistryError: the registry gives no answer, or is none.
+        """
         if self._brokers is None:
             with placing(Where(cluster=self.name)):
                 self._brokers = {broker.id: broker for broker in self.registry.brokers().found}
@@ -80,19 +92,26 @@ class Cluster:
         )
 
     def bounds(self, topic: str, partitions: Iterable[BrokerPartition]) -> dict[BrokerPartition, Bounds | KafkaIOError]:
-        """What the brokers hold of each partition; an error hides only that broker's."""
+        """What the brokers hold of each partition; an error hides only that partition, or that broker's.
+
+        Raises:
+            RegistryError: the registry cannot say where the brokers are.
+        """
+        self.brokers()
         found: dict[BrokerPartition, Bounds | KafkaIOError] = {}
-        down: dict[int, KafkaIOError] = {}
+        down: dict[int, NetworkError] = {}
         for partition in partitions:
-            if partition.broker in down:
-                found[partition] = down[partition.broker].placed(Where(partition=str(partition)))
+            error = down.get(partition.broker)
+            if error is not None:
+                found[partition] = type(error)(error.reason, Where(partition=str(partition)).within(error.where))
                 continue
             try:
                 found[partition] = self.partition(topic, partition).bounds()
-            except KafkaIOError as error:
-                found[partition] = error
-                if error.retriable:
-                    down[partition.broker] = error
+            except KafkaIOError as failure:
+                found[partition] = failure
+                # A broker that only closes the connection may have refused just this partition (facts, 3).
+                if isinstance(failure, ConnectFailed | DeadlineExceeded):
+                    down[partition.broker] = failure
         return found
 
     def _link(self, broker_id: int, topic: str) -> Link:

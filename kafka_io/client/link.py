@@ -1,16 +1,17 @@
 """A broker as the clients hold it: one connection, opened when needed and again after it broke."""
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
 from kafka_io.client.retry import Backoff, retrying
-from kafka_io.errors import NetworkError, Where, placing
+from kafka_io.errors import ConnectionLost, NetworkError, Where, placing
 from kafka_io.model import Broker
 from kafka_io.net.connection import Connection
 from kafka_io.v07.conversation import ClientConversation
-from kafka_io.v07.messages import AnyAnswer, AnyRequest, Asked
+from kafka_io.v07.messages import AnyAnswer, AnyRequest, Asked, MultiProduce, Produce
 
 Connection07 = Connection[AnyRequest, AnyAnswer]
 
@@ -23,16 +24,40 @@ class Patience:
     backoff: Backoff = field(default_factory=Backoff)
 
 
+class Ahead:
+    """A request sent ahead of its time. It is bound to the connection it went out on, so its answer is no other's."""
+
+    def __init__(self, connection: Connection07 | None, where: Where) -> None:
+        self._connection = connection
+        self._where = where
+
+    def answer(self) -> AnyAnswer | None:
+        """The answer; None where the connection broke, or the link was used for something else meanwhile.
+
+        Raises:
+            WireError: what came cannot be the answer.
+        """
+        connection, self._connection = self._connection, None
+        if connection is None or connection.closed:
+            return None
+        try:
+            with placing(self._where):
+                return connection.answer()
+        except NetworkError:
+            return None
+
+
 class Link:
     """Keeps at most one connection to `broker`; a broken one is dropped and the next call opens another.
 
     After an error nothing is known of what was under way, so requests sent ahead are forgotten with their connection.
     """
 
-    def __init__(self, broker: Broker, patience: Patience) -> None:
+    def __init__(self, broker: Broker, patience: Patience, *, sleep: Callable[[float], None] = time.sleep) -> None:
         self.broker = broker
         self.where = Where(broker=f"{broker.id}@{broker.address}")
         self._patience = patience
+        self._sleep = sleep
         self._connection: Connection07 | None = None
 
     def ask(self, request: Asked, *, accepted: Callable[[AnyAnswer], None] = lambda _: None) -> AnyAnswer:
@@ -46,30 +71,46 @@ class Link:
         """
 
         def attempt() -> AnyAnswer:
-            answer = self._fresh().ask(request)
+            answer = self._unused().ask(request)
             accepted(answer)
             return answer
 
         with placing(self.where):
-            return retrying(attempt, self._patience.backoff)
+            return retrying(attempt, self._patience.backoff, sleep=self._sleep)
 
-    def tell(self, request: AnyRequest) -> None:
-        """Send a request that has no answer, or whose answer `collect` will fetch."""
+    def ask_ahead(self, request: Asked) -> Ahead:
+        """Send `request` for an answer that is wanted later. It is not tried again: who needs the answer can ask.
+
+        Raises:
+            WireError: the broker sent what nobody asked for.
+        """
+        with placing(self.where):
+            try:
+                connection = self._unused()
+                connection.send(request)
+            except NetworkError:
+                return Ahead(None, self.where)
+        return Ahead(connection, self.where)
+
+    def tell(self, request: Produce | MultiProduce) -> None:
+        """Send a request that has no answer; `confirm` shows whether it was taken in.
+
+        Raises:
+            NetworkError: the broker cannot be reached, or closed the connection since.
+        """
         with placing(self.where):
             self._open().send(request)
 
-    def tell_ahead(self, request: Asked) -> bool:
-        """Like `tell`; False where the broker cannot be reached, for a caller that can ask later."""
-        try:
-            self.tell(request)
-        except NetworkError:
-            return False
-        return True
+    def confirm(self, request: Asked) -> AnyAnswer:
+        """The answer to `request` on the very connection that carried what was told. It is not tried again.
 
-    def collect(self) -> AnyAnswer:
-        """The answer to the oldest request that `tell` sent."""
+        Raises:
+            NetworkError: that connection is gone, maybe with what it carried.
+        """
         with placing(self.where):
-            return self._open().answer()
+            if self._connection is None or self._connection.closed:
+                raise ConnectionLost("the connection is gone, maybe with what was sent on it")
+            return self._connection.ask(request)
 
     def close(self) -> None:
         """Drop the connection; the next call opens another."""
@@ -82,7 +123,8 @@ class Link:
             self._connection = Connection07.open(self.broker, ClientConversation(), timeout_s=self._patience.timeout_s)
         return self._connection
 
-    def _fresh(self) -> Connection07:
+    def _unused(self) -> Connection07:
+        """A connection on which no answer is under way."""
         if self._connection is not None and self._connection.waiting:
             self.close()
         return self._open()

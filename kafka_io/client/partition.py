@@ -10,12 +10,11 @@ from dataclasses import dataclass, field
 
 from kafka_io.client.link import Link
 from kafka_io.error_codes import check
-from kafka_io.errors import Corrupt, LogShort, NetworkError, TooLarge, Where, placing
+from kafka_io.errors import Corrupt, LogShort, TooLarge, Where, placing
 from kafka_io.model import Bounds, BrokerPartition
 from kafka_io.records.batches import first_length, whole_bytes
 from kafka_io.records.columns import Decoded, Limits, decode_v07
 from kafka_io.v07.messages import (
-    EARLIEST_TIME,
     LATEST_TIME,
     AnyAnswer,
     Fetch,
@@ -26,15 +25,24 @@ from kafka_io.v07.messages import (
     OffsetsAnswer,
 )
 
-MOST_CUTS = 100_000
+MOST_OFFSETS = 1_000_000  # a genuine broker keeps the file of every segment open: it cannot have as many
+_INT32_MAX = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchSizes:
-    """Bytes asked for in one fetch: at first, and at most, when a message is larger than that."""
+    """Bytes asked for in one fetch: at first, and at most, when a message is larger than that.
+
+    Raises:
+        ValueError: sizes that are out of order, or that the wire has no room for.
+    """
 
     fetch_bytes: int = 4 * 1024 * 1024
     max_fetch_bytes: int = 128 * 1024 * 1024
+
+    def __post_init__(self) -> None:
+        if not 0 < self.fetch_bytes <= self.max_fetch_bytes <= _INT32_MAX:
+            raise ValueError(f"fetch sizes must be 0 < fetch_bytes <= max_fetch_bytes <= {_INT32_MAX}, not {self}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,27 +64,22 @@ class Partition:
     def bounds(self) -> Bounds:
         """What the broker holds: earliest, latest, and the starts of its segments between them (facts, 4).
 
+        One answer tells all, so retention cannot come between its parts.
+
         Raises:
+            Corrupt: offsets that cannot be right.
+            TooLarge: more than MOST_OFFSETS of them.
             NetworkError: no answer; a genuine broker closes the connection when it has no such partition.
         """
         with placing(self.where):
-            latest, *starts = self._offsets(LATEST_TIME, MOST_CUTS)
-            (earliest,) = self._offsets(EARLIEST_TIME, 1)
-        # Retention may have moved the start between the two answers: cuts before it are gone.
-        cuts = tuple(sorted({start for start in starts if earliest < start < latest}))
-        return Bounds(earliest=earliest, latest=latest, cuts=cuts)
+            answer = self.link.ask(Offsets(self.topic, self.id.partition, LATEST_TIME, MOST_OFFSETS))
+            assert isinstance(answer, OffsetsAnswer)
+            check(answer.error, self.where)
+            return _bounds(answer.offsets)
 
-    def _offsets(self, time: int, most: int) -> tuple[int, ...]:
-        answer = self.link.ask(Offsets(self.topic, self.id.partition, time, most))
-        assert isinstance(answer, OffsetsAnswer)
-        check(answer.error, self.where)
-        if (
-            not answer.offsets
-            or min(answer.offsets) < 0
-            or list(answer.offsets) != sorted(answer.offsets, reverse=True)
-        ):
-            raise Corrupt(f"offsets that cannot be right: {answer.offsets[:5]} for time {time}", self.where)
-        return answer.offsets
+    def fetch(self, offset: int, size: int) -> Fetch:
+        """The request for at most `size` bytes from `offset` on."""
+        return Fetch(self.topic, self.id.partition, offset, size)
 
     def read(self, start: int, stop: int, *, first: FetchAnswer | None = None) -> Iterator[Decoded]:
         """Everything in `[start, stop)` as Arrow batches; the last one's `next_offset` is `stop`.
@@ -84,7 +87,8 @@ class Partition:
         Args:
             start: where a message starts.
             stop: where a message ends.
-            first: the answer to a fetch from `start`, if one is at hand (see `fetch_firsts`).
+            first: the answer to a fetch from `start` of the whole range or `fetch_bytes`, if one is at hand (see
+                `fetch_firsts`).
 
         Raises:
             OffsetOutOfRange: the broker no longer holds it all.
@@ -94,52 +98,36 @@ class Partition:
             NetworkError: the broker could not be reached, also after all retries.
         """
         with placing(self.where):
-            yield from self._read(start, stop, first)
+            yield from self._read(start, stop, _useful(first))
 
     def _read(self, at: int, stop: int, answer: FetchAnswer | None) -> Iterator[Decoded]:
         size = self.sizes.fetch_bytes
         while at < stop:
-            if answer is None or _is_empty(answer):
-                answer = self._fetch(at, min(size, stop - at))
+            asked = min(size, stop - at)
+            answer = answer or self._ask(at, asked)
             check(answer.error, self.where.at(at))
             data = memoryview(answer.message_set)[: stop - at]
             whole = whole_bytes(data, base=at, where=self.where)
+            after = at + whole
             if not whole:
-                size = self._larger_size(data, asked=min(size, stop - at), at=at, stop=stop)
+                size = self._larger_size(data, asked=asked, at=at, stop=stop)
                 answer = None
                 continue
-            after = at + whole
-            ahead = after < stop and self.link.tell_ahead(self._request(after, min(size, stop - after)))
+            ahead = self.link.ask_ahead(self.fetch(after, min(size, stop - after))) if after < stop else None
             yield from decode_v07(data[:whole], base=at, limits=self.limits, where=self.where)
             at = after
-            answer = self._collect() if ahead else None
+            answer = _useful(ahead.answer()) if ahead else None
 
-    def _request(self, at: int, size: int) -> Fetch:
-        return Fetch(self.topic, self.id.partition, at, size)
-
-    def _fetch(self, at: int, size: int) -> FetchAnswer:
-        answer = self.link.ask(self._request(at, size), accepted=self._not_short)
-        assert isinstance(answer, FetchAnswer)
-        return answer
-
-    def _not_short(self, answer: AnyAnswer) -> None:
-        """Bytes were there when the slice was planned; none now may pass (a flush to come), or the log was cut."""
-        assert isinstance(answer, FetchAnswer)
-        if _is_empty(answer):
-            raise LogShort("the broker's log ends before the planned range does: it was truncated")
-
-    def _collect(self) -> FetchAnswer | None:
-        try:
-            answer = self.link.collect()
-        except NetworkError:
-            return None
+    def _ask(self, at: int, size: int) -> FetchAnswer:
+        with placing(self.where.at(at)):
+            answer = self.link.ask(self.fetch(at, size), accepted=_not_short)
         assert isinstance(answer, FetchAnswer)
         return answer
 
     def _larger_size(self, data: memoryview, *, asked: int, at: int, stop: int) -> int:
-        """The size to ask for next when `data` holds not one whole message."""
+        """The size to ask for next when `data`, the answer for `asked` bytes, holds not one whole message."""
         needed = first_length(data) or len(data) + 1
-        if len(data) < asked or at + asked == stop:
+        if len(data) < asked or at + needed > stop:
             raise Corrupt(f"a message of {needed} bytes runs past the end of the log or slice", self.where.at(at))
         if needed > self.sizes.max_fetch_bytes:
             raise TooLarge(
@@ -149,16 +137,38 @@ class Partition:
         return min(self.sizes.max_fetch_bytes, 2 * asked)
 
 
-def _is_empty(answer: FetchAnswer) -> bool:
-    return not answer.error and not len(answer.message_set)
-
-
 def fetch_firsts(link: Link, starts: Sequence[tuple[Partition, int, int]]) -> list[FetchAnswer]:
     """The first bytes of many small ranges of one broker in one MULTIFETCH: (partition, offset, size) each.
 
     The answers go to `Partition.read(first=...)`, which also raises the errors they hold.
+
+    Raises:
+        NetworkError: the broker could not be reached, also after all retries.
+        WireError: an answer that does not fit the request (W11).
     """
-    fetches = tuple(partition._request(at, size) for partition, at, size in starts)  # noqa: SLF001 - same file
-    answer = link.ask(MultiFetch(fetches))
+    answer = link.ask(MultiFetch(tuple(partition.fetch(at, size) for partition, at, size in starts)))
     assert isinstance(answer, MultiFetchAnswer)
     return list(answer.answers)
+
+
+def _bounds(offsets: tuple[int, ...]) -> Bounds:
+    """`offsets` are the end and the starts of all segments, descending."""
+    if not offsets or offsets[-1] < 0 or list(offsets) != sorted(offsets, reverse=True):
+        raise Corrupt(f"offsets that cannot be right: {list(offsets[:5])}")
+    if len(offsets) == MOST_OFFSETS:
+        raise TooLarge(f"a log of {MOST_OFFSETS} segments or more")
+    latest, earliest = offsets[0], offsets[-1]
+    cuts = sorted(set(offsets) - {latest, earliest})
+    return Bounds(earliest=earliest, latest=latest, cuts=tuple(cuts))
+
+
+def _useful(answer: AnyAnswer | None) -> FetchAnswer | None:
+    """A fetch answer that holds bytes or an error; an empty one tells nothing that is worth keeping."""
+    assert answer is None or isinstance(answer, FetchAnswer)
+    return answer if answer and (answer.error or len(answer.message_set)) else None
+
+
+def _not_short(answer: AnyAnswer) -> None:
+    """Bytes were there when the slice was planned; none now may pass (a flush to come), or the log was cut."""
+    if _useful(answer) is None:
+        raise LogShort("the broker's log ends before the planned range does: it was truncated")

@@ -1,33 +1,41 @@
 """Publishing to 0.7: PRODUCE requests spread over the broker-partitions of a topic (facts, 7).
 
 A genuine broker never answers PRODUCE, and closes the connection on what it refuses. `confirm` asks each broker for an
-offset on the same connection: brokers work in order, so an answer shows that everything before it was taken in.
+offset on the same connection: brokers work in order, so an answer shows that everything before it was taken in. A
+message above its max.message.size is the one thing a broker drops without a word (facts, 3): it is refused here.
 """
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from itertools import cycle, islice
 from types import TracebackType
 from typing import Self
 
 from kafka_io.client.link import Link, Patience
 from kafka_io.compression import CODEC_NUMBERS
-from kafka_io.errors import RegistryError, Where, placing
-from kafka_io.model import BrokerPartition
+from kafka_io.error_codes import check
+from kafka_io.errors import RegistryError, TooLarge, Where, placing
+from kafka_io.model import BrokerPartition, TopicEntry
 from kafka_io.records.build import message_set
+from kafka_io.records.layout import HEADER_BYTES, LENGTH_BYTES
 from kafka_io.registry.paths import check_topic_name
 from kafka_io.registry.zookeeper import Registry
-from kafka_io.v07.messages import LATEST_TIME, Offsets, Produce
+from kafka_io.v07.messages import LATEST_TIME, Offsets, OffsetsAnswer, Produce
 
-_REGISTRATION_S = 10.0
-_PAUSE_S = 0.05
+MAX_MESSAGE_BYTES = 1_000_000  # max.message.size of a genuine broker: payload, or what the messages compress to
+_POLL_S = 0.1
 
 
 class Producer:
     """Sends batches of messages to one topic, a batch to one broker-partition, by turns.
 
-    A broker that has not registered the topic yet gets the first batch in partition 0, which every broker has (seed
-    000); once it has registered, all its partitions take turns.
+    A topic that a broker has not registered yet goes to partition 0 there, which makes the broker register it. Until
+    `spread` was called the turns are over these `first_targets`.
+
+    Raises:
+        NodeMalformed: no topic may have this name.
+        RegistryError: no broker is registered, or the registry gives no answer.
     """
 
     def __init__(
@@ -36,68 +44,85 @@ class Producer:
         topic: str,
         *,
         patience: Patience | None = None,
-        sleep: Callable[[float], None] = time.sleep,
+        max_message_bytes: int = MAX_MESSAGE_BYTES,
     ) -> None:
         check_topic_name(topic)
         self.topic = topic
         self._registry = registry
-        self._sleep = sleep
-        brokers = registry.brokers().found
-        if not brokers:
+        self._max_message_bytes = max_message_bytes
+        self._closing = ExitStack()
+        self._links = {
+            broker.id: self._closing.enter_context(Link(broker, patience or Patience()))
+            for broker in registry.brokers().found
+        }
+        if not self._links:
             raise RegistryError("no broker is registered", Where(topic=topic))
-        self._links = {broker.id: Link(broker, patience or Patience()) for broker in brokers}
-        self._unconfirmed: set[BrokerPartition] = set()
-        self._reached: set[int] = set()
-        self._turns, self._unregistered = self._look()
+        registered = self._registered()
+        self.unregistered = frozenset(self._links) - {partition.broker for partition in registered}
+        self.first_targets = sorted({*registered, *(BrokerPartition(broker, 0) for broker in self.unregistered)})
+        self._turns = cycle(self.first_targets)
+        self._told: dict[int, BrokerPartition] = {}
 
     def send(self, payloads: Iterable[bytes], *, codec: str = "none") -> BrokerPartition:
         """Send one batch, compressed by `codec` (`none`, `gzip`, `snappy`); to which broker-partition it went.
 
         Raises:
+            TooLarge: a message above `max_message_bytes`; nothing of the batch was sent.
             NetworkError: the broker went away; part of what was sent since the last `confirm` may be lost.
         """
-        if self._unregistered and self._unregistered <= self._reached:
-            self.confirm()
+        batch = list(payloads)
+        data = message_set(batch, codec=CODEC_NUMBERS[codec])
+        self._check_sizes([len(data) - LENGTH_BYTES - HEADER_BYTES[1]] if CODEC_NUMBERS[codec] else map(len, batch))
         target = next(self._turns)
-        data = message_set(payloads, codec=CODEC_NUMBERS[codec])
-        self._links[target.broker].tell(Produce(self.topic, target.partition, data))
-        self._unconfirmed.add(target)
-        self._reached.add(target.broker)
+        with placing(Where(topic=self.topic, partition=str(target))):
+            self._links[target.broker].tell(Produce(self.topic, target.partition, data))
+        self._told[target.broker] = target
         return target
 
     def confirm(self) -> None:
-        """Wait until the brokers have taken in everything sent so far, and have registered the topic.
+        """Wait until the brokers have taken in everything sent so far.
 
         Raises:
             NetworkError: a broker closed the connection, as it does on a set it refuses.
-            RegistryError: a broker does not register the topic.
         """
-        for target in sorted(self._unconfirmed):
-            link = self._links[target.broker]
-            with placing(Where(topic=self.topic, partition=str(target))):
-                link.tell(Offsets(self.topic, target.partition, LATEST_TIME, 1))
-                link.collect()
-        self._unconfirmed.clear()
-        for _ in range(int(_REGISTRATION_S / _PAUSE_S)):
-            if not self._unregistered & self._reached:
-                return
-            self._turns, self._unregistered = self._look()
-            self._sleep(_PAUSE_S)
-        raise RegistryError(
-            f"not every broker registered the topic within {_REGISTRATION_S} s", Where(topic=self.topic)
-        )
+        for target in tuple(self._told.values()):
+            where = Where(topic=self.topic, partition=str(target))
+            with placing(where):
+                answer = self._links[target.broker].confirm(Offsets(self.topic, target.partition, LATEST_TIME, 1))
+            assert isinstance(answer, OffsetsAnswer)
+            check(answer.error, where)
+            del self._told[target.broker]
 
-    def _look(self) -> tuple[Iterator[BrokerPartition], set[int]]:
-        """Where to send by turns, and the brokers that do not know the topic yet."""
-        entry = self._registry.topic(self.topic)
-        shares = {one for one in entry.partitions if one.broker in self._links} if entry else set()
-        unregistered = self._links.keys() - {one.broker for one in shares}
-        return cycle(sorted(shares | {BrokerPartition(broker, 0) for broker in unregistered})), unregistered
+    def spread(self, *, within_s: float = 10.0, sleep: Callable[[float], None] = time.sleep) -> int:
+        """Wait until every broker has registered the topic, then use all its partitions; how many there are.
+
+        Raises:
+            RegistryError: they did not in time.
+        """
+        for _ in range(int(within_s / _POLL_S) + 1):
+            partitions = self._registered()
+            if {partition.broker for partition in partitions} == set(self._links):
+                self._turns = cycle(partitions)
+                return len(partitions)
+            sleep(_POLL_S)
+        raise RegistryError(f"not every broker registered the topic within {within_s} s", Where(topic=self.topic))
+
+    def _registered(self) -> list[BrokerPartition]:
+        """The topic's partitions on the brokers this producer knows; one that came later is left to the next."""
+        entry: TopicEntry | None = self._registry.topic(self.topic)
+        return [partition for partition in entry.partitions if partition.broker in self._links] if entry else []
+
+    def _check_sizes(self, sizes: Iterable[int]) -> None:
+        largest = max(sizes, default=0)
+        if largest > self._max_message_bytes:
+            raise TooLarge(
+                f"a message of {largest} bytes is above max_message_bytes = {self._max_message_bytes}",
+                Where(topic=self.topic),
+            )
 
     def close(self) -> None:
         """End all connections; safe to call again."""
-        for link in self._links.values():
-            link.close()
+        self._closing.close()
 
     def __enter__(self) -> Self:
         return self
@@ -130,12 +155,16 @@ def publish(
         on_sent: told how many messages each request held.
 
     Raises:
+        TooLarge: a message above MAX_MESSAGE_BYTES, which a broker would drop without a word.
         NetworkError: a broker went away, or refused a batch by closing the connection.
         RegistryError: no broker is registered.
     """
     count = 0
     with Producer(registry, topic, patience=patience) as producer:
-        for payload_batch, codec in zip(_batched(payloads, batch), cycle(codecs), strict=False):
+        for number, (payload_batch, codec) in enumerate(zip(_batched(payloads, batch), cycle(codecs), strict=False)):
+            if number == len(producer.first_targets) and producer.unregistered:
+                producer.confirm()
+                producer.spread()
             producer.send(payload_batch, codec=codec)
             count += len(payload_batch)
             on_sent(len(payload_batch))

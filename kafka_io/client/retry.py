@@ -10,12 +10,16 @@ from kafka_io.errors import KafkaIOError
 
 T = TypeVar("T")
 
+LEAST_PAUSE_S = 0.1  # no error is retried more than ten times a second (DESIGN, 7)
+_MOST_DOUBLINGS = 32  # more would pass what a float holds, after a thousand failures
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
     """At most `attempts` tries, with a pause that doubles from `first_s` to `most_s`, jittered down to its half.
 
-    `first_s` is never below 0.1 s: no error is retried more than ten times a second (DESIGN, 7).
+    Raises:
+        ValueError: no attempt at all, or pauses below LEAST_PAUSE_S, which would hammer a broker.
     """
 
     attempts: int = 6
@@ -23,18 +27,21 @@ class Backoff:
     most_s: float = 5.0
 
     def __post_init__(self) -> None:
-        """Refuse what would hammer a broker."""
-        if self.attempts < 1 or self.first_s < 0.1:
-            raise ValueError(f"a back-off needs 1 attempt and 0.1 s at least, not {self}")
+        if self.attempts < 1 or min(self.first_s, self.most_s) < LEAST_PAUSE_S:
+            raise ValueError(f"a back-off needs 1 attempt and pauses of {LEAST_PAUSE_S} s at least, not {self}")
 
     def pause_s(self, failures: int) -> float:
         """Seconds to wait after so many failures in a row."""
         longest = min(self.most_s, self.first_s * 2.0 ** (failures - 1))
-        return max(0.1, longest * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, not a secret
+        return max(LEAST_PAUSE_S, longest * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, not a secret
 
 
 def retrying(act: Callable[[], T], backoff: Backoff, *, sleep: Callable[[float], None] = time.sleep) -> T:
-    """What `act` returns; a retriable error is tried again until the attempts are used up, then it is raised."""
+    """What `act` returns; a retriable error is tried again until the attempts are used up, then it is raised.
+
+    Raises:
+        KafkaIOError: the last attempt's, or the first that no other attempt can help.
+    """
     failures = 0
     while True:
         try:

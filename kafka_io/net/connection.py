@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Generic, Protocol, Self, TypeVar
 
+from kafka_io.errors import Corrupt
 from kafka_io.model import Broker
 from kafka_io.net.deadline import Deadline
 from kafka_io.net.stream import Stream
@@ -60,9 +61,9 @@ class Connection(Generic[RequestT_contra, AnswerT_co]):
         return self._conversation.waiting
 
     def send(self, request: RequestT_contra) -> None:
-        """Send without waiting for an answer; `answer` collects it."""
+        """Send without waiting for an answer; `answer` collects it. Same errors as `answer`."""
         with self._closed_on_error():
-            self._stream.send(self._conversation.send(request), Deadline.after(self._timeout_s))
+            self._send(request, Deadline.after(self._timeout_s))
 
     def answer(self) -> AnswerT_co:
         """Wait for the answer to the oldest request. One deadline holds for all of it, however it trickles (W04, W05).
@@ -71,23 +72,34 @@ class Connection(Generic[RequestT_contra, AnswerT_co]):
             NetworkError: the broker went away or is too slow.
             WireError: what came cannot be the answer.
         """
-        deadline = Deadline.after(self._timeout_s)
         with self._closed_on_error():
-            while True:
-                count = self._stream.receive_into(self._conversation.space(), deadline)
-                answer = self._conversation.filled(count)
-                if answer is not None:
-                    return answer
+            return self._answer(Deadline.after(self._timeout_s))
 
     def ask(self, request: RequestT_contra) -> AnswerT_co:
-        """Send and wait."""
-        self.send(request)
-        return self.answer()
+        """Send and wait, both within one deadline. Same errors as `answer`."""
+        deadline = Deadline.after(self._timeout_s)
+        with self._closed_on_error():
+            self._send(request, deadline)
+            return self._answer(deadline)
 
     def close(self) -> None:
         """End the connection; safe to call again."""
         self.closed = True
         self._stream.close()
+
+    def _send(self, request: RequestT_contra, deadline: Deadline) -> None:
+        # Without correlation ids a repeated answer would pass for the next one; it can only be noticed before that is
+        # asked for (W08).
+        if not self.waiting and self._stream.has_unread():
+            raise Corrupt("the broker sent bytes that nobody asked for")
+        self._stream.send(self._conversation.send(request), deadline)
+
+    def _answer(self, deadline: Deadline) -> AnswerT_co:
+        while True:
+            count = self._stream.receive_into(self._conversation.space(), deadline)
+            answer = self._conversation.filled(count)
+            if answer is not None:
+                return answer
 
     @contextmanager
     def _closed_on_error(self) -> Iterator[None]:

@@ -3,7 +3,7 @@
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Self
+from typing import Any, Self
 
 from kafka_io.errors import ConnectFailed, ConnectionLost, DeadlineExceeded
 from kafka_io.net.deadline import Deadline
@@ -19,33 +19,28 @@ class Stream:
 
     @classmethod
     def connect(cls, host: str, port: int, deadline: Deadline) -> Self:
-        """Connect to the first address of `host` that answers (W01, W17).
+        """Connect to the first address of `host` that answers. None may use up the time of those after it (W01, W17).
 
         Raises:
-            ConnectFailed: none did, each refusal is in the sentence.
+            ConnectFailed: none did; each refusal is in the sentence.
         """
+        addresses = _addresses(host, port)
         refusals = []
-        try:
-            addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        except OSError as error:
-            raise ConnectFailed(f"the host name {host!r} has no address: {error}") from error
-        for family, kind, protocol, _, address in addresses:
-            connecting = socket.socket(family, kind, protocol)
+        for tried, (family, _, _, _, address) in enumerate(addresses):
             try:
-                connecting.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
-                connecting.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                connecting.settimeout(deadline.left())
-                connecting.connect(address)
+                return cls(_connected(family, address, deadline.left() / (len(addresses) - tried)))
             except (OSError, DeadlineExceeded) as error:
-                connecting.close()
                 refusals.append(f"{address[0]}: {error}")
-            else:
-                return cls(connecting)
         raise ConnectFailed(f"cannot connect to port {port} ({'; '.join(refusals)})")
 
     def send(self, data: bytes, deadline: Deadline) -> None:
-        """Put all of `data` on the wire."""
-        with self._mapped(deadline):
+        """Put all of `data` on the wire.
+
+        Raises:
+            ConnectionLost: the other side is gone.
+            DeadlineExceeded: it did not take all of it in time.
+        """
+        with self._mapped(deadline.left()):
             self._socket.sendall(data)
 
     def receive_into(self, space: memoryview, deadline: Deadline) -> int:
@@ -55,22 +50,59 @@ class Stream:
             ConnectionLost: the other side closed.
             DeadlineExceeded: nothing came.
         """
-        with self._mapped(deadline):
-            count = self._socket.recv_into(space)
-        if count == 0:
-            raise ConnectionLost("the broker closed the connection")
-        return count
+        with self._mapped(deadline.left()):
+            return _some(self._socket.recv_into(space))
+
+    def has_unread(self) -> bool:
+        """Whether bytes lie there that nobody has taken; it does not wait for any.
+
+        Raises:
+            ConnectionLost: the other side closed.
+        """
+        with self._mapped(0):
+            try:
+                return _some(len(self._socket.recv(1, socket.MSG_PEEK))) > 0
+            except BlockingIOError:
+                return False
 
     def close(self) -> None:
         """End the connection; safe to call again."""
         self._socket.close()
 
     @contextmanager
-    def _mapped(self, deadline: Deadline) -> Iterator[None]:
-        self._socket.settimeout(deadline.left())
+    def _mapped(self, timeout_s: float) -> Iterator[None]:
         try:
+            self._socket.settimeout(timeout_s)
             yield
         except TimeoutError as error:
             raise DeadlineExceeded("no whole answer before its deadline") from error
         except OSError as error:
             raise ConnectionLost(f"the connection broke: {error}") from error
+
+
+def _some(count: int) -> int:
+    if count == 0:
+        raise ConnectionLost("the broker closed the connection")
+    return count
+
+
+def _addresses(host: str, port: int) -> list[Any]:
+    """What the name service says of `host`; its time limit is the system's own, for it takes none."""
+    try:
+        return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, ValueError) as error:  # ValueError: no name can look like this
+        raise ConnectFailed(f"the host name {host!r} has no address: {error}") from error
+
+
+def _connected(family: int, address: Any, timeout_s: float) -> socket.socket:
+    connecting = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        # Before the connection is made: the window it can grow to is settled then.
+        connecting.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
+        connecting.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connecting.settimeout(timeout_s)
+        connecting.connect(address)
+    except BaseException:
+        connecting.close()
+        raise
+    return connecting

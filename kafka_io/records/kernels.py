@@ -63,7 +63,7 @@ def _uint32(data: Bytes, at: int) -> int:
 
 @kernel
 def _crc32(data: Bytes, start: int, end: int) -> int:
-    # Unsigned throughout: numba tests every signed index for being negative, which halves the speed.
+    # Unsigned throughout: numba tests each signed index for being negative (20 bytes: 2.4 GB/s, and 1.5 signed).
     tables = _CRC_TABLES
     byte = np.uint64(0xFF)
     crc = np.uint64(0xFFFFFFFF)

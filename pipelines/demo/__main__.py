@@ -55,7 +55,7 @@ def _story(state: State) -> bool:
 def _serve(state: State, ui_port: int | None) -> None:
     port = ui_port or free_port(preferred=_DEFAULT_UI_PORT)
     commands = (
-        ["dagster.daemon", "run", "-w", str(_WORKSPACE)],
+        ["dagster._daemon", "run", "-w", str(_WORKSPACE)],
         ["dagster_webserver", "-h", "127.0.0.1", "-p", str(port), "-w", str(_WORKSPACE)],
     )
     with ExitStack() as running:

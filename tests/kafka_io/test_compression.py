@@ -144,6 +144,13 @@ def test_a_snappy_block_that_claims_more_than_the_cap_is_refused_by_its_claim(cl
 
 
 # R16
+def test_any_number_of_empty_snappy_blocks_takes_no_memory() -> None:
+    data = xerial(*[snappy_block(b"")] * 50_000)
+    with at_most(MIB):
+        assert SNAPPY.decompress(data, MIB) == b""
+
+
+# R16
 @pytest.mark.parametrize("length", [-1, -(2**31), 0, 13, 2**31 - 1])
 def test_a_xerial_block_length_that_lies_is_corrupt(length: int) -> None:
     block = snappy_block(b"0123456789")

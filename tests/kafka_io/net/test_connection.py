@@ -1,0 +1,135 @@
+"""Connections of the 0.7 dialect to a server that breaks every rule of it."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+
+import pytest
+
+from kafka_io.errors import ConnectionLost, Corrupt, DeadlineExceeded, KafkaIOError, NetworkError, TooLarge, WireError
+from kafka_io.net.connection import Connection
+from kafka_io.net.deadline import Deadline
+from kafka_io.v07.conversation import ClientConversation
+from kafka_io.v07.messages import (
+    AnyAnswer,
+    AnyRequest,
+    Fetch,
+    FetchAnswer,
+    MultiFetch,
+    MultiFetchAnswer,
+    Offsets,
+    OffsetsAnswer,
+)
+from kafka_io.wire.framing import framed
+from tests.fakes.hostile import Act, HostileServer, drip, hear, reset, send, stall
+
+FETCH = Fetch("clicks", 0, 0, 100)
+TWO = MultiFetch((FETCH, Fetch("clicks", 1, 0, 100)))
+OFFSETS = Offsets("clicks", 0, -1, 10)
+ANSWER = FetchAnswer(0, b"some bytes").encode()
+GENEROUS = 20.0
+SHORT = 0.3
+
+
+@contextmanager
+def connection(script: Sequence[Act], *, timeout_s: float = GENEROUS) -> Iterator[Connection[AnyRequest, AnyAnswer]]:
+    with HostileServer(script) as server:
+        opened = Connection[AnyRequest, AnyAnswer].open(server.broker, ClientConversation(), timeout_s=timeout_s)
+        with closing(opened):
+            yield opened
+
+
+def test_answers_belong_to_requests_in_their_order() -> None:
+    answers = [FetchAnswer(0, bytes((number,))) for number in range(3)]
+    with connection([hear, hear, hear, *(send(answer.encode()) for answer in answers)]) as asking:
+        for _ in answers:
+            asking.send(FETCH)
+        assert asking.waiting == 3
+        assert [asking.answer() for _ in answers] == answers
+        assert asking.waiting == 0
+
+
+def test_an_answer_may_come_byte_by_byte() -> None:
+    with connection([hear, drip(ANSWER, every_s=0.0)]) as asking:
+        assert asking.ask(FETCH) == FetchAnswer(0, b"some bytes")
+
+
+@pytest.mark.parametrize("cut", [0, 3, 4, 6, len(ANSWER) - 1])
+@pytest.mark.parametrize("end", [[], [reset]], ids=["closed", "reset"])
+def test_an_answer_that_ends_early_is_a_lost_connection(cut: int, end: list[Act]) -> None:  # W02, W03
+    with connection([hear, send(ANSWER[:cut]), *end]) as asking:
+        with pytest.raises(ConnectionLost):
+            asking.ask(FETCH)
+        assert asking.closed
+
+
+@pytest.mark.parametrize("cut", [0, 3, len(ANSWER) - 1])
+def test_an_answer_that_stops_half_way_ends_with_the_deadline(cut: int) -> None:  # W04
+    with connection([hear, send(ANSWER[:cut]), stall], timeout_s=SHORT) as asking:
+        with pytest.raises(DeadlineExceeded):
+            asking.ask(FETCH)
+        assert asking.closed
+
+
+def test_a_byte_now_and_then_does_not_put_the_deadline_off() -> None:  # W05
+    trickle = drip(ANSWER * 100, every_s=0.05)
+    with connection([hear, trickle], timeout_s=SHORT) as asking, pytest.raises(DeadlineExceeded):
+        asking.ask(FETCH)
+
+
+@pytest.mark.parametrize(
+    ("request_", "answer", "error"),
+    [
+        (FETCH, bytes.fromhex("7fffffff"), TooLarge),  # W06
+        (FETCH, framed(bytes(2 + 101)), TooLarge),  # W06: a byte more than was asked for
+        (FETCH, bytes.fromhex("00000000"), Corrupt),  # W07
+        (FETCH, bytes.fromhex("00000001"), Corrupt),  # W07
+        (FETCH, bytes.fromhex("fffffffb"), Corrupt),  # W07
+        (OFFSETS, framed(bytes.fromhex("0000 7fffffff")), WireError),  # W09
+        (OFFSETS, framed(bytes.fromhex("0000 fffffff9")), WireError),  # W09
+        (TWO, framed(bytes.fromhex("0000 00000010 0000")), WireError),  # W10: a part beyond the frame
+        (TWO, MultiFetchAnswer((FetchAnswer(0),)).encode(), Corrupt),  # W11: one part of two
+        (TWO, MultiFetchAnswer((FetchAnswer(0),) * 3).encode(), Corrupt),  # W11: three
+        (TWO, MultiFetchAnswer((FetchAnswer(0), FetchAnswer(0, bytes(101)))).encode(), Corrupt),  # W11
+        (OFFSETS, framed(OffsetsAnswer(0, (5,)).encode()[4:], b"x"), WireError),  # W12
+    ],
+)  # fmt: skip
+def test_what_cannot_be_the_answer_is_refused_and_ends_the_connection(
+    request_: AnyRequest, answer: bytes, error: type[KafkaIOError]
+) -> None:
+    with connection([hear, send(answer), stall]) as asking:
+        with pytest.raises(error) as caught:
+            asking.ask(request_)
+        assert (asking.closed, caught.value.retriable) == (True, False)
+
+
+def test_a_repeated_answer_is_never_taken_for_the_next_one() -> None:  # W08
+    with connection([hear, send(ANSWER + ANSWER), stall]) as asking:
+        asking.ask(FETCH)
+        with pytest.raises(Corrupt, match="nobody asked for"):
+            asking.ask(Fetch("clicks", 0, 10, 100))
+        assert asking.closed
+
+
+def test_bytes_before_any_request_end_the_connection() -> None:  # W08
+    with HostileServer([send(ANSWER), stall]) as server:
+        opened = Connection[AnyRequest, AnyAnswer].open(server.broker, ClientConversation(), timeout_s=GENEROUS)
+        with closing(opened), pytest.raises(Corrupt, match="nobody asked for"):
+            opened.answer()
+
+
+def test_a_connection_that_the_broker_closed_meanwhile_is_noticed_before_it_is_used() -> None:
+    with connection([hear, send(ANSWER)]) as asking:
+        asking.ask(FETCH)
+        with pytest.raises(ConnectionLost):  # waits for the end of the stream, and leaves it there
+            asking._stream.receive_into(memoryview(bytearray(1)), Deadline.after(GENEROUS))
+        with pytest.raises(ConnectionLost):
+            asking.send(FETCH)
+        assert asking.closed
+
+
+def test_a_closed_connection_stays_closed() -> None:
+    with connection([stall]) as asking:
+        asking.close()
+        asking.close()
+        with pytest.raises(NetworkError):
+            asking.ask(FETCH)
