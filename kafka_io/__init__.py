@@ -1,1 +1,82 @@
-"""Kafka as a library: every generation's wire protocol, records as Arrow columns, clients and an embedded broker."""
+"""Kafka as a library: wire protocol, records as Arrow columns, clients and an embedded broker.
+
+The names below are its door. Each is imported when it is first asked for, so that looking at bytes needs no ZooKeeper
+client, and asking for help no compiler.
+
+    >>> from kafka_io import decode_v07, message_set
+    >>> data = message_set([b"one", b"two"])
+    >>> [decoded] = decode_v07(data, base=0)
+    >>> decoded.batch.column("value").to_pylist()
+    [b'one', b'two']
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kafka_io.client.cluster import Cluster
+    from kafka_io.client.partition import Partition
+    from kafka_io.client.producer import Producer, publish
+    from kafka_io.errors import (
+        BrokerError,
+        Corrupt,
+        KafkaIOError,
+        NetworkError,
+        OffsetOutOfRange,
+        RegistryError,
+        TooLarge,
+        Unsupported,
+        Where,
+        WireError,
+    )
+    from kafka_io.model import Bounds, Broker, BrokerPartition, TopicEntry
+    from kafka_io.records.build import message_set
+    from kafka_io.records.columns import Decoded, Limits, decode_v07
+    from kafka_io.registry.zookeeper import Registry
+
+__all__ = [
+    "Bounds",
+    "Broker",
+    "BrokerError",
+    "BrokerPartition",
+    "Cluster",
+    "Corrupt",
+    "Decoded",
+    "KafkaIOError",
+    "Limits",
+    "NetworkError",
+    "OffsetOutOfRange",
+    "Partition",
+    "Producer",
+    "Registry",
+    "RegistryError",
+    "TooLarge",
+    "TopicEntry",
+    "Unsupported",
+    "Where",
+    "WireError",
+    "decode_v07",
+    "message_set",
+    "publish",
+]
+
+_ROOMS = (
+    "errors",
+    "model",
+    "records.columns",
+    "records.build",
+    "registry.zookeeper",
+    "client.cluster",
+    "client.partition",
+    "client.producer",
+)
+
+
+def __getattr__(name: str) -> Any:
+    """The name from the room it lives in (PEP 562)."""
+    if name in __all__:
+        for room in _ROOMS:
+            found = vars(import_module(f"kafka_io.{room}")).get(name)
+            if found is not None:
+                return found
+    raise AttributeError(f"module 'kafka_io' has no attribute {name!r}")

@@ -1,14 +1,17 @@
 """The asset: one lake table per Kafka topic."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from itertools import groupby
 
 import dagster as dg
 
+from kafka_io.errors import PlacedError
 from pipelines.loading.load import Loader, TopicLoad
-from pipelines.partitions import key_of, parse_key, topics
+from pipelines.partitions import cluster_of, key_of, parse_key, topics
 from pipelines.report import metadata
 from resources.penstock import PenstockResource
+from resources.settings import SettingsError
 from resources.spark import Progress
 
 
@@ -31,16 +34,21 @@ def topic_table(context: dg.AssetExecutionContext, config: LoadConfig, penstock:
 
     Each topic is committed by itself: one that fails takes nothing from the others, but the run is told as failed.
     """
-    loads = list(_loads(context, config, penstock))
-    failures = [f"{key}: {load.error}" for load, key in loads if load.error]
+    loads: dict[str, TopicLoad] = {}
+    try:
+        for key, load in _loads(context, config, penstock):
+            _tell(context, key, load)
+            loads[key] = load
+    except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError) as error:
+        _log_events(context, loads)
+        # A retry policy would take the interrupt for a failure and start the run again (FINDINGS, 4).
+        raise dg.Failure("the run was terminated; nothing uncommitted is visible", allow_retries=False) from error
+    failures = [f"{key}: {load.error}" for key, load in loads.items() if load.error]
     if not failures:
-        for load, key in loads:
+        for key, load in loads.items():
             context.add_asset_metadata(metadata(load), partition_key=key)
         return
-    for load, key in loads:
-        if load.error is None:
-            event = dg.AssetMaterialization(asset_key=context.asset_key, partition=key, metadata=metadata(load))
-            context.log_event(event)
+    _log_events(context, loads)
     raise dg.Failure(
         f"{len(failures)} of {len(loads)} topics were not loaded in full: {failures[0]}",
         metadata={"errors": dg.MetadataValue.json(failures)},
@@ -48,18 +56,19 @@ def topic_table(context: dg.AssetExecutionContext, config: LoadConfig, penstock:
     )
 
 
+def _log_events(context: dg.AssetExecutionContext, loads: Mapping[str, TopicLoad]) -> None:
+    """What a run that fails must say by itself: these are loaded, and of those this much, for this reason."""
+    for key, load in loads.items():
+        kind = dg.AssetObservation if load.error else dg.AssetMaterialization
+        context.log_event(kind(asset_key=context.asset_key, partition=key, metadata=metadata(load)))
+
+
 def _loads(
     context: dg.AssetExecutionContext, config: LoadConfig, penstock: PenstockResource
-) -> Iterator[tuple[TopicLoad, str]]:
-    """The loads of the run's topics, a cluster after the other. Terminating the run ends its Spark work (S04)."""
-    keys = sorted(map(parse_key, context.partition_keys))
-    try:
-        for cluster, group in groupby(keys, key=lambda key: key[0]):
-            names = [name for _, name in group]
-            yield from _cluster_loads(context, config, penstock, cluster, names)
-    except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError) as error:
-        # A retry policy would take the interrupt for a failure and start the run again (FINDINGS, 4).
-        raise dg.Failure("the run was terminated; nothing uncommitted is visible", allow_retries=False) from error
+) -> Iterator[tuple[str, TopicLoad]]:
+    """The loads of the run's topics by partition key, a cluster after the other."""
+    for cluster, keys in groupby(sorted(context.partition_keys), key=cluster_of):
+        yield from _cluster_loads(context, config, penstock, cluster, list(keys))
 
 
 def _cluster_loads(
@@ -67,9 +76,15 @@ def _cluster_loads(
     config: LoadConfig,
     penstock: PenstockResource,
     cluster_name: str,
-    names: Sequence[str],
-) -> Iterator[tuple[TopicLoad, str]]:
-    with penstock.cluster(cluster_name) as cluster:
+    keys: Sequence[str],
+) -> Iterator[tuple[str, TopicLoad]]:
+    """A cluster that cannot be opened fails its own topics only."""
+    with ExitStack() as closing:
+        try:
+            cluster = closing.enter_context(penstock.cluster(cluster_name))
+        except (PlacedError, SettingsError) as error:
+            yield from ((key, _failed(key, error)) for key in keys)
+            return
         loader = Loader.of(
             penstock.settings(),
             cluster,
@@ -79,14 +94,25 @@ def _cluster_loads(
             start="earliest" if config.from_earliest else None,
             on_progress=lambda name: _progress(context, key_of(cluster_name, name)),
         )
-        for name in names:
-            load, key = loader.load(name), key_of(cluster_name, name)
-            context.log.info("%s: %d rows, version %s, %.1f s", key, load.rows, load.version, load.seconds)
-            for sentence in load.warnings:
-                context.log.warning("%s: %s", key, sentence)
-            if load.error:
-                context.log.error("%s: %s", key, load.error)
-            yield load, key
+        for key in keys:
+            try:
+                _, name = parse_key(key)
+            except ValueError as error:
+                yield key, _failed(key, error)
+            else:
+                yield key, loader.load(name)
+
+
+def _failed(key: str, error: Exception) -> TopicLoad:
+    return TopicLoad(topic=key, table="", error=f"{type(error).__name__}: {error}")
+
+
+def _tell(context: dg.AssetExecutionContext, key: str, load: TopicLoad) -> None:
+    context.log.info("%s: %d rows, version %s, %.1f s", key, load.rows, load.version, load.seconds)
+    for sentence in load.warnings:
+        context.log.warning("%s: %s", key, sentence)
+    if load.error:
+        context.log.error("%s: %s", key, load.error)
 
 
 def _progress(context: dg.AssetExecutionContext, key: str) -> Progress:

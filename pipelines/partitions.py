@@ -21,6 +21,11 @@ def key_of(cluster: str, topic: str) -> str:
     return f"{cluster}/{topic_names.encode(topic)}"
 
 
+def cluster_of(key: str) -> str:
+    """The cluster of a partition key."""
+    return key.partition("/")[0]
+
+
 def parse_key(key: str) -> tuple[str, str]:
     """Cluster and topic of a partition key.
 
@@ -32,5 +37,9 @@ def parse_key(key: str) -> tuple[str, str]:
 
 
 def run_tags(keys: list[str]) -> dict[str, str]:
-    """The tags that make one run take all of `keys`, which follow each other in the order of their adding."""
+    """The tags that make one run take all of `keys`, which follow each other in the order of their adding.
+
+    Dagster takes the range from that order when the run starts. A key that another writer added in between is loaded
+    with them, from its own cursor.
+    """
     return {RANGE_START: keys[0], RANGE_END: keys[-1]}

@@ -1,6 +1,6 @@
 """What a load or a proof looks like in the Dagster UI. Numbers are numeric metadata, so that the UI plots them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import dagster as dg
 
@@ -14,9 +14,7 @@ def metadata(load: TopicLoad) -> dict[str, dg.MetadataValue]:
     """A load's metadata: the table of partitions first, then the numbers."""
     rate = load.rows / load.seconds if load.seconds else 0.0
     columns = ("broker", "partition", "start", "end", "rows", "lag", "seconds")
-    records = [
-        {**{name: getattr(one, name) for name in columns}, "gaps": _gaps(one.gaps.items())} for one in load.partitions
-    ]
+    records = [{**{name: getattr(one, name) for name in columns}, "gaps": _gaps(one.gaps)} for one in load.partitions]
     found: dict[str, dg.MetadataValue] = {
         "partitions": _table(records, (*columns, "gaps")),
         "rows": dg.MetadataValue.int(load.rows),
@@ -25,8 +23,10 @@ def metadata(load: TopicLoad) -> dict[str, dg.MetadataValue]:
         "rows_per_second": dg.MetadataValue.float(round(rate, 1)),
         "seconds": dg.MetadataValue.float(load.seconds),
         "lag": dg.MetadataValue.int(sum(one.lag for one in load.partitions)),
-        "table": dg.MetadataValue.path(load.table),
+        "topic": dg.MetadataValue.text(load.topic),
     }
+    if load.table:
+        found["table"] = dg.MetadataValue.path(load.table)
     if load.version is not None:
         found["table_version"] = dg.MetadataValue.int(load.version)
     if load.error:
@@ -40,7 +40,7 @@ def check_metadata(proofs: Sequence[Proof]) -> dict[str, dg.MetadataValue]:
     """What was proven, partition by partition, and the problems."""
     columns = ("broker", "partition", "start", "end", "rows", "missing", "duplicates")
     records = [
-        {"topic": proof.topic, **{name: getattr(one, name) for name in columns}, "gaps": _gaps(one.gaps.items())}
+        {"topic": proof.topic, **{name: getattr(one, name) for name in columns}, "gaps": _gaps(one.gaps)}
         for proof in proofs
         for one in proof.partitions
     ]
@@ -56,8 +56,8 @@ def check_metadata(proofs: Sequence[Proof]) -> dict[str, dg.MetadataValue]:
     return found
 
 
-def _gaps(gaps: object) -> str:
-    return ", ".join(f"{cause}: {count}" for cause, count in dict(gaps).items())  # type: ignore[call-overload]
+def _gaps(gaps: Mapping[str, int]) -> str:
+    return ", ".join(f"{cause}: {count}" for cause, count in gaps.items())
 
 
 def _table(records: Sequence[dict[str, object]], columns: Sequence[str]) -> dg.MetadataValue:

@@ -1,6 +1,7 @@
 """Spark sessions, classic and Connect, and running one DataFrame so that it can be watched and cancelled."""
 
 import os
+import re
 import sys
 import tempfile
 import threading
@@ -109,10 +110,12 @@ def collect(session: SparkSession, frame: DataFrame, on_progress: Progress) -> l
 
 
 def _cause(error: Exception) -> str:
-    """The line that says what happened: Spark's own, else the first that is not about how it was called."""
-    lines = [line.strip(" :") for line in str(error).splitlines() if line.strip(" :")]
-    telling = [line for line in lines if "SparkException" in line] or lines[1:] or lines
-    return telling[0] if telling else type(error).__name__
+    """The line that says what happened, of texts that hold a Java trace, a Python trace, or both."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    # A Python trace ends with its error, at the left margin; Spark's own words begin with its exception's name.
+    python = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Interrupt|Exit)\b", line)]
+    spark = [line for line in lines if "SparkException: " in line]
+    return (python or spark or lines or [type(error).__name__])[0].strip()
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from kafka_io.client.link import Link, Patience
 from kafka_io.compression import CODEC_NUMBERS
 from kafka_io.error_codes import check
 from kafka_io.errors import RegistryError, TooLarge, Where, placing
-from kafka_io.model import BrokerPartition, TopicEntry
+from kafka_io.model import BrokerPartition
 from kafka_io.records.build import message_set
 from kafka_io.records.layout import HEADER_BYTES, LENGTH_BYTES
 from kafka_io.registry.paths import check_topic_name
@@ -30,8 +30,8 @@ _POLL_S = 0.1
 class Producer:
     """Sends batches of messages to one topic, a batch to one broker-partition, by turns.
 
-    A topic that a broker has not registered yet goes to partition 0 there, which makes the broker register it. Until
-    `spread` was called the turns are over these `first_targets`.
+    On a broker that has not registered the topic yet only partition 0 is used, which makes the broker register it.
+    `targets` are the broker-partitions of one round; `spread` finds those that were registered since.
 
     Raises:
         NodeMalformed: no topic may have this name.
@@ -57,11 +57,9 @@ class Producer:
         }
         if not self._links:
             raise RegistryError("no broker is registered", Where(topic=topic))
-        registered = self._registered()
-        self.unregistered = frozenset(self._links) - {partition.broker for partition in registered}
-        self.first_targets = sorted({*registered, *(BrokerPartition(broker, 0) for broker in self.unregistered)})
-        self._turns = cycle(self.first_targets)
-        self._told: dict[int, BrokerPartition] = {}
+        self._used: set[int] = set()
+        self._unconfirmed: dict[int, BrokerPartition] = {}
+        self._take_turns(self._registered())
 
     def send(self, payloads: Iterable[bytes], *, codec: str = "none") -> BrokerPartition:
         """Send one batch, compressed by `codec` (`none`, `gzip`, `snappy`); to which broker-partition it went.
@@ -76,7 +74,8 @@ class Producer:
         target = next(self._turns)
         with placing(Where(topic=self.topic, partition=str(target))):
             self._links[target.broker].tell(Produce(self.topic, target.partition, data))
-        self._told[target.broker] = target
+        self._used.add(target.broker)
+        self._unconfirmed[target.broker] = target
         return target
 
     def confirm(self) -> None:
@@ -85,32 +84,37 @@ class Producer:
         Raises:
             NetworkError: a broker closed the connection, as it does on a set it refuses.
         """
-        for target in tuple(self._told.values()):
+        for target in tuple(self._unconfirmed.values()):
             where = Where(topic=self.topic, partition=str(target))
             with placing(where):
                 answer = self._links[target.broker].confirm(Offsets(self.topic, target.partition, LATEST_TIME, 1))
             assert isinstance(answer, OffsetsAnswer)
             check(answer.error, where)
-            del self._told[target.broker]
+            del self._unconfirmed[target.broker]
 
-    def spread(self, *, within_s: float = 10.0, sleep: Callable[[float], None] = time.sleep) -> int:
-        """Wait until every broker has registered the topic, then use all its partitions; how many there are.
+    def spread(self, *, within_s: float = 10.0, sleep: Callable[[float], None] = time.sleep) -> None:
+        """Wait until every broker that was sent something has registered the topic; from then on use all partitions.
 
         Raises:
             RegistryError: they did not in time.
         """
         for _ in range(int(within_s / _POLL_S) + 1):
-            partitions = self._registered()
-            if {partition.broker for partition in partitions} == set(self._links):
-                self._turns = cycle(partitions)
-                return len(partitions)
+            registered = self._registered()
+            if self._used <= {partition.broker for partition in registered}:
+                self._take_turns(registered)
+                return
             sleep(_POLL_S)
         raise RegistryError(f"not every broker registered the topic within {within_s} s", Where(topic=self.topic))
 
     def _registered(self) -> list[BrokerPartition]:
         """The topic's partitions on the brokers this producer knows; one that came later is left to the next."""
-        entry: TopicEntry | None = self._registry.topic(self.topic)
+        entry = self._registry.topic(self.topic)
         return [partition for partition in entry.partitions if partition.broker in self._links] if entry else []
+
+    def _take_turns(self, registered: Sequence[BrokerPartition]) -> None:
+        unregistered = self._links.keys() - {partition.broker for partition in registered}
+        self.targets = sorted({*registered, *(BrokerPartition(broker, 0) for broker in unregistered)})
+        self._turns = cycle(self.targets)
 
     def _check_sizes(self, sizes: Iterable[int]) -> None:
         largest = max(sizes, default=0)
@@ -143,7 +147,9 @@ def publish(
     patience: Patience | None = None,
     on_sent: Callable[[int], None] = lambda _count: None,
 ) -> int:
-    """Send all payloads, `batch` to a request, spread over the topic's partitions; how many, once all are taken in.
+    """Send all payloads, `batch` to a request, spread over the topic's partitions; how many.
+
+    On return all are taken in, and the topic is registered by every broker that has some of them.
 
     Args:
         registry: where the brokers are found.
@@ -157,18 +163,20 @@ def publish(
     Raises:
         TooLarge: a message above MAX_MESSAGE_BYTES, which a broker would drop without a word.
         NetworkError: a broker went away, or refused a batch by closing the connection.
-        RegistryError: no broker is registered.
+        RegistryError: no broker is registered, or one that took messages does not register the topic.
     """
     count = 0
     with Producer(registry, topic, patience=patience) as producer:
+        first_round = len(producer.targets)
         for number, (payload_batch, codec) in enumerate(zip(_batched(payloads, batch), cycle(codecs), strict=False)):
-            if number == len(producer.first_targets) and producer.unregistered:
+            if number == first_round:
                 producer.confirm()
                 producer.spread()
             producer.send(payload_batch, codec=codec)
             count += len(payload_batch)
             on_sent(len(payload_batch))
         producer.confirm()
+        producer.spread()
     return count
 
 

@@ -32,7 +32,7 @@ class Backoff:
 
     def pause_s(self, failures: int) -> float:
         """Seconds to wait after so many failures in a row."""
-        longest = min(self.most_s, self.first_s * 2.0 ** (failures - 1))
+        longest = min(self.most_s, self.first_s * 2.0 ** min(failures - 1, _MOST_DOUBLINGS))
         return max(LEAST_PAUSE_S, longest * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, not a secret
 
 

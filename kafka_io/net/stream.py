@@ -8,8 +8,6 @@ from typing import Any, Self
 from kafka_io.errors import ConnectFailed, ConnectionLost, DeadlineExceeded
 from kafka_io.net.deadline import Deadline
 
-_RECEIVE_BUFFER = 4 * 1024 * 1024
-
 
 class Stream:
     """An open TCP connection. It cannot be pickled and belongs to one thread (S09)."""
@@ -97,8 +95,7 @@ def _addresses(host: str, port: int) -> list[Any]:
 def _connected(family: int, address: Any, timeout_s: float) -> socket.socket:
     connecting = socket.socket(family, socket.SOCK_STREAM)
     try:
-        # Before the connection is made: the window it can grow to is settled then.
-        connecting.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
+        # SO_RCVBUF is left alone: to set it ends the kernel's own tuning, and most kernels cap it at 208 KiB.
         connecting.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connecting.settimeout(timeout_s)
         connecting.connect(address)

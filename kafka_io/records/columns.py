@@ -6,7 +6,8 @@ the columns grow only by what bytes at hand can hold: whatever a message claims,
 own bytes and the cap (R15, R16).
 """
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -17,6 +18,8 @@ from kafka_io.records import kernels
 from kafka_io.records.growing import Columns
 from kafka_io.records.layout import LENGTH_BYTES
 from kafka_io.records.sets import MessageSet
+
+EMPTY = "empty"
 
 _MIB = 1024 * 1024
 _INT32_MAX = 2**31 - 1
@@ -52,10 +55,14 @@ DEFAULT_LIMITS = Limits()
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """Rows, and the offset behind the last message that was read for them: the next to read."""
+    """Rows, the offset behind the last message that was read for them (the next to read), and offsets with no row.
+
+    `gaps` counts these by cause. In 0.7 there is one: EMPTY, a compressed message around nothing.
+    """
 
     batch: pa.RecordBatch
     next_offset: int
+    gaps: Mapping[str, int]
 
 
 def decode_v07(data: Bytes, *, base: int, limits: Limits = DEFAULT_LIMITS, where: Where = NOWHERE) -> Iterator[Decoded]:
@@ -77,8 +84,8 @@ def decode_v07(data: Bytes, *, base: int, limits: Limits = DEFAULT_LIMITS, where
     outer = MessageSet(data, base=base)
     while outer.left:
         columns = Columns()
-        _fill(columns, outer, limits, where)
-        yield Decoded(columns.to_batch(), outer.offset)
+        gaps = _fill(columns, outer, limits, where)
+        yield Decoded(columns.to_batch(), outer.offset, gaps)
 
 
 def warm() -> None:
@@ -88,16 +95,20 @@ def warm() -> None:
     Columns().take(nothing, most=_UNBOUNDED)
 
 
-def _fill(columns: Columns, outer: MessageSet, limits: Limits, where: Where) -> None:
-    """Decode outer messages until the columns are full or there are no more."""
+def _fill(columns: Columns, outer: MessageSet, limits: Limits, where: Where) -> Counter[str]:
+    """Decode outer messages until the columns are full or there are no more; the gaps met on the way."""
+    gaps: Counter[str] = Counter()
     while True:
         status = columns.take(outer, most=limits.batch_bytes)
         if status in (kernels.END, kernels.PAUSED):
-            return
+            return gaps
+        rows = columns.rows
         with placing(where.at(outer.offset)):
             if status != kernels.WRAPPER:
                 raise outer.fault(status)
             _unwrap(columns, outer, limits)
+        if columns.rows == rows:
+            gaps[EMPTY] += 1
 
 
 def _unwrap(columns: Columns, outer: MessageSet, limits: Limits) -> None:

@@ -7,6 +7,7 @@ so that its siblings are not lost; a worker that dies is Spark's to start again,
 import time
 import traceback
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from itertools import groupby
@@ -84,9 +85,11 @@ def _fetch_one(work: Work, link: Link, first: FetchAnswer | None, began: float) 
         "loaded_at": work.loaded_at_us,
     }
     output = SliceFile(work)
+    gaps: Counter[str] = Counter()
     with output:
         for decoded in _partition(work, link).read(work.start, work.stop, first=first):
             step("batch fetched")
+            gaps.update(decoded.gaps)
             if decoded.batch.num_rows:
                 output.write(table_rows(decoded.batch, constants))
     return Facts(
@@ -100,6 +103,7 @@ def _fetch_one(work: Work, link: Link, first: FetchAnswer | None, began: float) 
         size=output.size,
         first=output.first,
         last=output.last,
+        gaps=dict(gaps),
         seconds=time.monotonic() - began,
     )
 

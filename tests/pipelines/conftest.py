@@ -3,13 +3,14 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import dagster as dg
 import pytest
 from pyspark.sql import SparkSession
 
 from pipelines.loading.load import Loader, TopicLoad
 from pipelines.loading.verify import Proof, verify
 from resources.lake import Lake
-from resources.settings import Settings
+from resources.settings import PATH_VARIABLE, Settings
 from resources.spark import open_session
 from tests.live import LiveCluster, live_cluster
 
@@ -44,3 +45,17 @@ def prove(live: LiveCluster) -> Callable[[str], Proof]:
     """Verify the table of a topic of the live cluster."""
     lake = Lake(root=str(live.lake))
     return lambda topic: verify(lake, topic, lake.table_uri("main", topic))
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    """A Dagster of this test alone."""
+    with dg.DagsterInstance.ephemeral() as ephemeral:
+        yield ephemeral
+
+
+@pytest.fixture
+def configured(live: LiveCluster, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> LiveCluster:
+    """The live cluster, named by the environment as Dagster's processes have it; runs share the Spark session."""
+    monkeypatch.setenv(PATH_VARIABLE, str(live.settings))
+    return live

@@ -7,13 +7,14 @@ from kafka_io.errors import ConnectionLost, Corrupt, KafkaIOError
 
 
 class Failing:
-    """Raises `errors` one after the other, then works."""
+    """An act that raises `errors` one after the other, then works."""
 
     def __init__(self, *errors: Exception) -> None:
         self.errors = list(errors)
         self.calls = 0
 
     def __call__(self) -> str:
+        """Act."""
         self.calls += 1
         if self.errors:
             raise self.errors.pop(0)

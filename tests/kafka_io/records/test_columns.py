@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kafka_io.errors import Corrupt, TooLarge, Unsupported, Where
 from kafka_io.records.build import message, message_set
-from kafka_io.records.columns import Limits, decode_v07, warm
+from kafka_io.records.columns import EMPTY, Limits, decode_v07, warm
 from tests.kafka_io.records.talk import decoded_rows
 
 MIB = 1024 * 1024
@@ -219,3 +219,12 @@ def test_limits_keep_a_batch_below_2_gib() -> None:
 def test_warming_needs_no_data() -> None:
     warm()
     assert decoded_rows(message(b"x")) == [(0, 0, b"x")]
+
+
+def test_a_compressed_message_around_nothing_is_a_gap_and_is_passed() -> None:
+    empty = message_set([], codec=1)
+    data = message_set([b"a"]) + empty + message_set([b"b"], codec=2) + message_set([], codec=2)
+    (decoded,) = decode_v07(data, base=100)
+    assert decoded.batch.column("value").to_pylist() == [b"a", b"b"]
+    assert decoded.next_offset == 100 + len(data)
+    assert decoded.gaps == {EMPTY: 2}

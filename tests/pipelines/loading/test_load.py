@@ -12,6 +12,9 @@ import pytest
 from deltalake import DeltaTable
 
 from kafka_io.broker.server import BrokerServer
+from kafka_io.model import BrokerPartition
+from kafka_io.records.build import message_set
+from kafka_io.v07.messages import Offsets, Produce
 from pipelines.loading.load import TopicLoad
 from pipelines.loading.verify import Proof
 from tests.live import LiveCluster, numbered
@@ -188,3 +191,18 @@ def test_any_legal_topic_name_can_be_loaded(live: LiveCluster, load: Load, prove
     live.publish(topic, numbered(10))
     assert load(topic).rows == 10
     assert prove(topic).proven
+
+
+def test_empty_compressed_messages_are_counted_as_gaps(live: LiveCluster, load: Load, prove: Prove) -> None:  # R24
+    live.publish("clicks", [b"x"])
+    with live.open() as cluster:
+        place = BrokerPartition(0, 0)
+        link = cluster.partition("clicks", place).link
+        link.tell(Produce("clicks", 0, message_set([], codec=1) * 3 + message_set([b"y"])))
+        link.ask(Offsets("clicks", 0, -1, 1))
+    found = load("clicks")
+    assert (found.error, found.rows) == (None, 2)
+    assert [one.gaps for one in found.partitions if (one.broker, one.partition) == (0, 0)] == [{"empty": 3}]
+    proof = prove("clicks")
+    assert proof.proven
+    assert sum(one.gaps.get("empty", 0) for one in proof.partitions) == 3

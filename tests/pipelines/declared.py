@@ -1,0 +1,68 @@
+"""Dagster's side as tests see it: a resource with fixed topics, ticks and runs without a daemon."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import dagster as dg
+
+from kafka_io.errors import RegistryUnavailable, Where
+from kafka_io.model import BrokerPartition, TopicEntry
+from pipelines.definitions import defs
+from pipelines.partitions import NAME, run_tags
+from resources.penstock import PenstockResource
+from resources.settings import ClusterSettings, Settings
+
+QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+
+
+class FixedTopics(PenstockResource):
+    """Clusters whose registries say what the test says."""
+
+    clusters: dict[str, list[str]]
+    incarnation: str = "1"
+    silent: list[str] = []
+    pending: list[str] = []
+
+    def settings(self) -> Settings:
+        """Just the clusters."""
+        return Settings(lake="/nowhere", clusters=dict.fromkeys(self.clusters, ClusterSettings(zookeeper="unused")))
+
+    def topics(self, name: str) -> list[TopicEntry]:
+        """The topics of a cluster, if it is not silent."""
+        if name in self.silent:
+            raise RegistryUnavailable("no ZooKeeper answers", Where(cluster=name))
+        return [
+            TopicEntry(
+                name=topic,
+                incarnation=self.incarnation,
+                partitions=() if topic in self.pending else (BrokerPartition(0, 0),),
+            )
+            for topic in self.clusters[name]
+        ]
+
+
+def tick(instance: dg.DagsterInstance, penstock: PenstockResource) -> Any:
+    """One evaluation of the sensor, as the daemon asks for it. Nothing of its answer is done."""
+    with dg.build_sensor_context(instance=instance, definitions=defs, resources={"penstock": penstock}) as context:
+        return defs.get_sensor_def("new_topics").evaluate_tick(context)
+
+
+def added(tick_data: Any) -> list[str]:
+    """The partitions that a tick asks to add."""
+    return [key for request in tick_data.dynamic_partitions_requests or [] for key in request.partition_keys]
+
+
+def run(
+    instance: dg.DagsterInstance, keys: Sequence[str], *, job: str = "load_topics", config: Mapping[str, Any] | None = None
+) -> dg.ExecuteInProcessResult:
+    """One run of a job over `keys`, which become partitions if they are not."""
+    instance.add_dynamic_partitions(NAME, list(keys))
+    return defs.resolve_job_def(job).execute_in_process(
+        instance=instance, tags=run_tags(list(keys)), run_config={**QUIET, **(config or {})}, raise_on_error=False
+    )
+
+
+def loaded(result: dg.ExecuteInProcessResult) -> dict[str, dict[str, Any]]:
+    """The values of the metadata of what a run materialized, by partition key."""
+    found = [event.materialization for event in result.get_asset_materialization_events()]
+    return {str(one.partition): {name: value.value for name, value in one.metadata.items()} for one in found}

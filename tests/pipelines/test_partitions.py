@@ -1,0 +1,43 @@
+"""Partition keys: one per topic, and back."""
+
+import dagster as dg
+import pytest
+
+from pipelines.partitions import NAME, cluster_of, key_of, known_keys, parse_key, run_tags, topics
+
+NAMES = ["clicks", "a.b", "a-b", "a...b", "A", "a", "_a", ".", "..", "x" * 249, "X" * 249, "a b", "a/b", "ä"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_key_gives_back_its_cluster_and_topic(name: str) -> None:  # O06
+    assert parse_key(key_of("main", name)) == ("main", name)
+    assert cluster_of(key_of("main", name)) == "main"
+
+
+def test_no_two_topics_share_a_key_nor_differ_by_case_alone() -> None:  # O06
+    keys = {key_of("main", name).lower() for name in NAMES}
+    assert len(keys) == len(NAMES)
+
+
+def test_dagster_takes_every_key() -> None:  # O06
+    keys = [key_of("main", name) for name in NAMES]
+    request = topics.build_add_request(keys)
+    with dg.DagsterInstance.ephemeral() as instance:
+        instance.add_dynamic_partitions(NAME, list(request.partition_keys))
+        assert known_keys(instance) == keys
+
+
+@pytest.mark.parametrize("key", ["clicks", "main/Clicks", "main/", "main/~4", "main/~zz", "main/a~2eb"])
+def test_what_is_no_key_is_refused(key: str) -> None:
+    with pytest.raises(ValueError, match="stands for no topic"):
+        parse_key(key)
+
+
+def test_a_run_takes_the_keys_from_first_to_last_in_the_order_of_adding() -> None:
+    with dg.DagsterInstance.ephemeral() as instance:
+        instance.add_dynamic_partitions(NAME, ["main/z", "main/b"])
+        instance.add_dynamic_partitions(NAME, ["main/a", "main/b", "main/y"])
+        tags = run_tags(["main/b", "main/y"])
+        chosen = dg.PartitionKeyRange(*tags.values())
+        found = topics.get_partition_keys_in_range(chosen, dynamic_partitions_store=instance)
+    assert list(found) == ["main/b", "main/a", "main/y"]
