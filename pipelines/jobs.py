@@ -3,21 +3,18 @@
 import dagster as dg
 
 from pipelines.assets import LoadConfig
-from pipelines.partitions import topics
 
 _SELECTION = dg.AssetSelection.assets("topic_table")  # with its checks
 
 load_topics = dg.define_asset_job(
     "load_topics",
     selection=_SELECTION,
-    partitions_def=topics,
     description="Load what is new of the chosen topics, then verify their tables.",
 )
 
 backfill_from_earliest = dg.define_asset_job(
     "backfill_from_earliest",
     selection=_SELECTION,
-    partitions_def=topics,
     config=dg.RunConfig(ops={"topic_table": LoadConfig(from_earliest=True)}),
     description="Load the chosen topics from the earliest offset their brokers hold, and go on to the newest.",
 )

@@ -20,8 +20,8 @@ class FixedTopics(PenstockResource):
 
     clusters: dict[str, list[str]]
     incarnation: str = "1"
-    silent: list[str] = []
-    pending: list[str] = []
+    silent: tuple[str, ...] = ()
+    pending: tuple[str, ...] = ()
 
     def settings(self) -> Settings:
         """Just the clusters."""
@@ -53,7 +53,11 @@ def added(tick_data: Any) -> list[str]:
 
 
 def run(
-    instance: dg.DagsterInstance, keys: Sequence[str], *, job: str = "load_topics", config: Mapping[str, Any] | None = None
+    instance: dg.DagsterInstance,
+    keys: Sequence[str],
+    *,
+    job: str = "load_topics",
+    config: Mapping[str, Any] | None = None,
 ) -> dg.ExecuteInProcessResult:
     """One run of a job over `keys`, which become partitions if they are not."""
     instance.add_dynamic_partitions(NAME, list(keys))
@@ -66,3 +70,16 @@ def loaded(result: dg.ExecuteInProcessResult) -> dict[str, dict[str, Any]]:
     """The values of the metadata of what a run materialized, by partition key."""
     found = [event.materialization for event in result.get_asset_materialization_events()]
     return {str(one.partition): {name: value.value for name, value in one.metadata.items()} for one in found}
+
+
+def observed(result: dg.ExecuteInProcessResult) -> dict[str, dict[str, Any]]:
+    """The values of the metadata of what a run observed of topics it could not load, by partition key."""
+    events = [event for event in result.all_events if event.event_type == dg.DagsterEventType.ASSET_OBSERVATION]
+    found = [event.asset_observation_data.asset_observation for event in events]
+    return {str(one.partition): {name: value.value for name, value in one.metadata.items()} for one in found}
+
+
+def failure(result: dg.ExecuteInProcessResult) -> Any:
+    """What the asset's failed step says of itself: description, metadata, allow_retries."""
+    (event,) = [event for event in result.all_events if event.is_step_failure]
+    return event.step_failure_data.user_failure_data

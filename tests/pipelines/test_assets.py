@@ -2,7 +2,7 @@
 
 import signal
 import threading
-import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,36 +12,110 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from kafka_io.broker import session
-from pipelines.partitions import NAME
+from kafka_io.v07.messages import Fetch
 from resources.settings import PATH_VARIABLE
 from tests.live import LiveCluster, numbered
-from tests.pipelines.declared import loaded, run
+from tests.pipelines.declared import failure, loaded, observed, run
 
-spark_and_zookeeper = [pytest.mark.spark, pytest.mark.zookeeper]
-live_marks = pytest.mark.usefixtures("configured")
-
-
-def failure(result: dg.ExecuteInProcessResult) -> Any:
-    """What the run's failed step says of itself."""
-    (event,) = [event for event in result.all_events if event.is_step_failure]
-    return event.step_failure_data
+pytestmark = [pytest.mark.spark, pytest.mark.zookeeper]
 
 
-def observed(result: dg.ExecuteInProcessResult) -> dict[str, dict[str, Any]]:
-    """Metadata of the asset's observations, by partition key."""
-    events = [event for event in result.all_events if event.event_type == dg.DagsterEventType.ASSET_OBSERVATION]
-    found = [event.asset_observation_data.asset_observation for event in events]
-    return {str(one.partition): {name: value.value for name, value in one.metadata.items()} for one in found}
-
-
-@pytest.mark.spark
-@pytest.mark.zookeeper
 def test_one_run_loads_every_topic_of_its_range(instance: dg.DagsterInstance, configured: LiveCluster) -> None:
-    for name in ("clicks", "views"):
+    for name in ("clicks", "Views"):
         configured.publish(name, numbered(100))
-    result = run(instance, ["main/clicks", "main/views"])
+    result = run(instance, ["main/clicks", "main/~56iews"])
     assert result.success
     found = loaded(result)
-    assert {key: values["rows"] for key, values in found.items()} == {"main/clicks": 100, "main/views": 100}
+    assert {key: values["rows"] for key, values in found.items()} == {"main/clicks": 100, "main/~56iews": 100}
+    assert found["main/~56iews"]["topic"] == "Views"
     assert found["main/clicks"]["table"] == str(configured.lake / "main" / "clicks")
-    assert len(found["main/clicks"]["partitions"].value if False else found) == 2
+    assert sum(record.data["rows"] for record in found["main/clicks"]["partitions"]) == 100
+
+
+def test_a_run_whose_topics_have_nothing_new_succeeds_and_says_so(
+    instance: dg.DagsterInstance, configured: LiveCluster
+) -> None:  # O05
+    configured.publish("clicks", numbered(100))
+    first = loaded(run(instance, ["main/clicks"]))["main/clicks"]
+    again = run(instance, ["main/clicks"])
+    assert again.success
+    found = loaded(again)["main/clicks"]
+    assert (found["rows"], found["files"], found["table_version"]) == (0, 0, first["table_version"])
+
+
+def test_a_topic_that_fails_takes_nothing_from_the_others(
+    instance: dg.DagsterInstance, configured: LiveCluster
+) -> None:
+    configured.publish("clicks", numbered(100))
+    result = run(instance, ["main/clicks", "main/gone"])
+    assert not result.success
+    assert {key: values["rows"] for key, values in loaded(result).items()} == {"main/clicks": 100}
+    told = failure(result)
+    assert told.description == f"1 of 2 topics were not loaded in full: {told.metadata['errors'].value[0]}"
+    sentence = "TopicUnknown: the registry has no such topic [cluster=main topic=gone]"
+    assert told.metadata["errors"].value == [f"main/gone: {sentence}"]
+    assert not told.allow_retries
+    assert observed(result)["main/gone"]["error"] == sentence
+
+
+@pytest.mark.parametrize(
+    ("key", "reason"),
+    [
+        ("elsewhere/views", "SettingsError: there is no cluster 'elsewhere'"),
+        ("main/Views", "ValueError: 'Views' stands"),
+    ],
+)
+def test_a_partition_that_names_no_topic_of_ours_fails_alone(
+    instance: dg.DagsterInstance, configured: LiveCluster, key: str, reason: str
+) -> None:
+    configured.publish("clicks", numbered(10))
+    result = run(instance, [key, "main/clicks"])
+    assert not result.success
+    assert loaded(result).keys() == {"main/clicks"}
+    assert observed(result)[key]["error"].startswith(reason)
+
+
+def test_missing_settings_are_one_sentence_at_the_run(
+    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv(PATH_VARIABLE, str(tmp_path / "none.toml"))
+    result = run(instance, ["main/clicks"])
+    assert "there is no settings file" in failure(result).description
+
+
+@pytest.fixture
+def fetched(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Brokers that get a FETCH and do not answer it; the event tells that one got one."""
+    asked, over = threading.Event(), threading.Event()
+
+    def silent(_request: Any, _logs: Any) -> Any:
+        asked.set()
+        over.wait(60)
+        return ()
+
+    with monkeypatch.context() as patch:
+        patch.setitem(session.APIS, Fetch, silent)
+        yield asked
+    over.set()
+
+
+def test_a_run_that_is_terminated_ends_sparks_work_and_is_not_retried(
+    instance: dg.DagsterInstance, configured: LiveCluster, spark: SparkSession, fetched: threading.Event
+) -> None:  # S04
+    configured.configure(spark="").write_text(configured.settings.read_text().replace("= 5", "= 60"))
+    configured.publish("clicks", numbered(100))
+    main_thread = threading.get_ident()
+
+    def interrupt() -> None:
+        assert fetched.wait(60)
+        signal.pthread_kill(main_thread, signal.SIGINT)
+
+    interrupting = threading.Thread(target=interrupt)
+    interrupting.start()
+    result = run(instance, ["main/clicks"])
+    interrupting.join()
+    told = failure(result)
+    assert told.description == "the run was terminated; nothing uncommitted is visible"
+    assert not told.allow_retries
+    assert not spark.sparkContext.statusTracker().getActiveJobsIds()
+    assert DeltaTable(configured.lake / "main" / "clicks").to_pyarrow_table().num_rows == 0

@@ -8,15 +8,20 @@ from pipelines.report import check_metadata, metadata
 
 
 def part(number: int) -> PartitionLoad:
-    return PartitionLoad(
-        broker=0, partition=number, start=10, end=30, rows=2, gaps={"chosen": 1}, lag=5, seconds=0.25
-    )
+    return PartitionLoad(broker=0, partition=number, start=10, end=30, rows=2, gaps={"chosen": 1}, lag=5, seconds=0.25)
 
 
 def test_numbers_are_numbers_and_partitions_a_table() -> None:
     load = TopicLoad(
-        topic="Clicks", table="/lake/main/~43licks", version=3, rows=4, bytes=40, files=2, seconds=2.0,
-        partitions=(part(0), part(1)), warnings=("broker 1 is away",),
+        topic="Clicks",
+        table="/lake/main/~43licks",
+        version=3,
+        rows=4,
+        bytes=40,
+        files=2,
+        seconds=2.0,
+        partitions=(part(0), part(1)),
+        warnings=("broker 1 is away",),
     )
     found = metadata(load)
     numbers = {name: value.value for name, value in found.items() if isinstance(value, dg.IntMetadataValue)}
@@ -31,7 +36,14 @@ def test_numbers_are_numbers_and_partitions_a_table() -> None:
     assert isinstance(table, dg.TableMetadataValue)
     assert [column.name for column in table.schema.columns] == [*table.records[0].data]
     assert table.records[1].data == {
-        "broker": 0, "partition": 1, "start": 10, "end": 30, "rows": 2, "lag": 5, "seconds": 0.25, "gaps": "chosen: 1",
+        "broker": 0,
+        "partition": 1,
+        "start": 10,
+        "end": 30,
+        "rows": 2,
+        "lag": 5,
+        "seconds": 0.25,
+        "gaps": "chosen: 1",
     }
 
 
@@ -52,12 +64,16 @@ def test_a_load_that_never_reached_its_table_shows_the_error_alone() -> None:
 
 def test_proofs_add_up_and_name_their_problems() -> None:
     one = PartitionProof(broker=0, partition=1, start=0, end=9, rows=3, gaps={}, missing=2, duplicates=1)
-    found = check_metadata([
-        Proof(topic="a", table="t", partitions=(one, one), problems=("a file is missing",)),
-        Proof(topic="b", table="t", partitions=(one,)),
-    ])
+    found = check_metadata(
+        [
+            Proof(topic="a", table="t", partitions=(one, one), problems=("a file is missing",)),
+            Proof(topic="b", table="t", partitions=(one,)),
+        ]
+    )
     assert {name: found[name].value for name in ("rows", "missing", "duplicates")} == {
-        "rows": 9, "missing": 6, "duplicates": 3,
+        "rows": 9,
+        "missing": 6,
+        "duplicates": 3,
     }
     assert found["problems"].value == "a: a file is missing"
     table = found["partitions"]

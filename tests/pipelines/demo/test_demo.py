@@ -1,0 +1,52 @@
+"""The demo, as `make demo` runs it, in the place of what an earlier one left."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipelines.demo.flights import a_year_later, messages
+from pipelines.demo.state import State, free_port
+
+
+def test_the_data_set_is_whole() -> None:
+    flights, weather = messages("flights"), messages("weather")
+    assert (len(flights), len(weather)) == (336_776, 26_115)
+    assert json.loads(flights[0])["carrier"] == "UA"
+    assert {json.loads(row)["year"] for row in a_year_later(weather, 100)} == {2014}
+
+
+def test_a_new_demo_takes_the_place_of_the_old(tmp_path: Path) -> None:
+    state = State(home=tmp_path / "demo")
+    state.begin()
+    (state.home / "left-over").write_text("x")
+    port = state.zookeeper_port
+    state.begin()
+    assert not (state.home / "left-over").exists()
+    assert port > 0
+    assert free_port(preferred=port) == port
+
+
+@pytest.mark.zookeeper
+@pytest.mark.spark
+def test_the_whole_story(tmp_path: Path) -> None:
+    state = State(home=tmp_path / "demo")
+    state.begin()
+    demo = [sys.executable, "-W", "ignore", "-m", "pipelines.demo", "--home", str(state.home)]
+    done = subprocess.run(demo, capture_output=True, text=True, timeout=280, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert "demo/flights, demo/weather" in done.stdout
+    assert re.search(r"demo/flights +336,776 ", done.stdout)
+    assert re.search(r"demo/flights +842 ", done.stdout)
+    assert "proven weather: 26,187 rows, each once" in done.stdout
+    assert re.search(r"\bF9 +682 +20\.2\b", done.stdout)
+    assert "337,618 published, 337,618 in the table" in done.stdout
+
+    verify = [sys.executable, "-m", "pipelines", "--settings", str(state.settings), "verify", "--all", "--json"]
+    proofs = json.loads(subprocess.run(verify, capture_output=True, text=True, timeout=60, check=True).stdout)
+    assert [sum(one["rows"] for one in proof["partitions"]) for proof in proofs] == [337_618, 26_187]
+    assert all(one["missing"] == one["duplicates"] == 0 for proof in proofs for one in proof["partitions"])
+    assert [len(proof["partitions"]) for proof in proofs] == [4, 4]

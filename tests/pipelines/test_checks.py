@@ -1,0 +1,65 @@
+"""The check: in a load's run, and by itself."""
+
+import dagster as dg
+import pytest
+from deltalake import DeltaTable
+
+from pipelines.definitions import defs
+from tests.live import LiveCluster, numbered
+from tests.pipelines.declared import QUIET, run
+
+pytestmark = [pytest.mark.spark, pytest.mark.zookeeper]
+
+
+def lose_a_file(live: LiveCluster, topic: str) -> None:
+    """Delete one data file behind the table's back."""
+    table = DeltaTable(live.lake / "main" / topic)
+    (live.lake / "main" / topic / table.file_uris()[0]).unlink()
+
+
+def evaluation(result: dg.ExecuteInProcessResult) -> dg.AssetCheckEvaluation:
+    (found,) = result.get_asset_check_evaluations()
+    return found
+
+
+def by_itself(instance: dg.DagsterInstance) -> dg.ExecuteInProcessResult:
+    """The check as the UI's button executes it: no partition, no load."""
+    selection = dg.AssetSelection.checks(dg.AssetCheckKey(dg.AssetKey("topic_table"), "offsets_covered"))
+    only = dg.Definitions.merge(defs, dg.Definitions(jobs=[dg.define_asset_job("only", selection=selection)]))
+    return only.resolve_job_def("only").execute_in_process(instance=instance, run_config=QUIET)
+
+
+@pytest.mark.parametrize("names", [["clicks"], ["clicks", "views"]])
+def test_a_run_verifies_the_tables_it_loaded(
+    instance: dg.DagsterInstance, configured: LiveCluster, names: list[str]
+) -> None:
+    for name in names:
+        configured.publish(name, numbered(100))
+    found = evaluation(run(instance, [f"main/{name}" for name in names]))
+    assert found.passed
+    assert found.description == f"{len(names)} tables proven"
+    assert found.metadata["rows"].value == 100 * len(names)
+
+
+def test_a_lost_file_fails_the_check_and_is_named(instance: dg.DagsterInstance, configured: LiveCluster) -> None:
+    for name in ("clicks", "views"):
+        configured.publish(name, numbered(100))
+    assert run(instance, ["main/clicks", "main/views"]).success
+    lose_a_file(configured, "views")
+    again = run(instance, ["main/clicks", "main/views"])
+    assert again.success
+    found = evaluation(again)
+    assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.ERROR)
+    assert found.description == "not proven: views"
+    assert "is missing or cut" in str(found.metadata["problems"].value)
+    assert found.metadata["rows"].value == 200 - int(found.metadata["missing"].value)  # type: ignore[call-overload]
+
+
+def test_by_itself_it_verifies_every_table(instance: dg.DagsterInstance, configured: LiveCluster) -> None:
+    assert evaluation(by_itself(instance)).description == "0 tables proven"
+    for name in ("clicks", "views"):
+        configured.publish(name, numbered(10))
+    run(instance, ["main/clicks", "main/views"])
+    assert evaluation(by_itself(instance)).description == "2 tables proven"
+    lose_a_file(configured, "clicks")
+    assert evaluation(by_itself(instance)).description == "not proven: clicks"
