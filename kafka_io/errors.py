@@ -134,7 +134,7 @@ class OffsetOutOfRange(BrokerError):
     """The offset asked for is not, or no longer, in the broker's log."""
 
 
-class LogShort(BrokerError):
+class LogShort(KafkaIOError):
     """The broker's log ends where it was longer before."""
 
     retriable = True

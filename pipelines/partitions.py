@@ -33,6 +33,8 @@ def parse_key(key: str) -> tuple[str, str]:
         ValueError: it is no such key.
     """
     cluster, _, name = key.partition("/")
+    if not name:
+        raise ValueError(f"{key!r} is not <cluster>/<topic>")
     return cluster, topic_names.decode(name)
 
 

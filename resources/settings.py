@@ -78,7 +78,7 @@ class Caps(_Section):
     bytes_per_run: Size | None = None
     slice_bytes: Size = 256 * MIB
     fetch_bytes: Size = 4 * MIB
-    max_fetch_bytes: Size = 128 * MIB
+    max_fetch_bytes: Annotated[int, Field(gt=0, le=1900 * MIB)] = 128 * MIB
     max_decompressed_bytes: Annotated[int, Field(gt=0, le=1900 * MIB)] = 256 * MIB  # a batch stays below 2 GiB
     request_timeout_s: Annotated[float, Field(gt=0)] = 30.0
     attempts: Size = 6

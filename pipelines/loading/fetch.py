@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from kafka_io.client.link import Link
 from kafka_io.client.partition import Partition, fetch_firsts
-from kafka_io.errors import NetworkError
+from kafka_io.errors import KafkaIOError
 from kafka_io.v07.messages import FetchAnswer
 from pipelines.loading.rows import FILE_SCHEMA, table_rows
 from pipelines.loading.steps import step
@@ -28,6 +28,7 @@ from resources.lake import filesystem
 
 WORK_SCHEMA = "task int, work string"
 FACTS_SCHEMA = "facts string"
+_MOST_FETCHES = 1000  # in one MULTIFETCH, which counts them in 16 bits
 _ROW_GROUP_BYTES = 64 * 1024 * 1024
 _ROW_GROUP_ROWS = 1_000_000
 
@@ -58,11 +59,11 @@ def _fetch_group(works: list[Work], link: Link) -> Iterator[Facts]:
 def _firsts(works: list[Work], link: Link) -> Iterable[FetchAnswer | None]:
     """Small slices of one broker are fetched with one MULTIFETCH instead of a FETCH each."""
     total = sum(work.stop - work.start for work in works)
-    if len(works) == 1 or total > works[0].reading.fetch_bytes:
+    if not 1 < len(works) <= _MOST_FETCHES or total > works[0].reading.fetch_bytes:
         return [None] * len(works)
     try:
         return fetch_firsts(link, [(_partition(work, link), work.start, work.stop - work.start) for work in works])
-    except NetworkError:
+    except KafkaIOError:
         return [None] * len(works)  # each slice asks for itself and reports its own failure
 
 

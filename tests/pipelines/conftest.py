@@ -48,10 +48,12 @@ def prove(live: LiveCluster) -> Callable[[str], Proof]:
 
 
 @pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    """A Dagster of this test alone."""
-    with dg.DagsterInstance.ephemeral() as ephemeral:
-        yield ephemeral
+def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
+    """A Dagster of this test alone, with storage on disk as a daemon's has."""
+    home = tmp_path / "dagster"
+    home.mkdir()
+    with dg.DagsterInstance.local_temp(str(home)) as local:
+        yield local
 
 
 @pytest.fixture

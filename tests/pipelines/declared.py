@@ -4,11 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dagster as dg
+from pydantic import Field
 
 from kafka_io.errors import RegistryUnavailable, Where
 from kafka_io.model import BrokerPartition, TopicEntry
 from pipelines.definitions import defs
 from pipelines.partitions import NAME, run_tags
+from pipelines.sensors import new_topics
 from resources.penstock import PenstockResource
 from resources.settings import ClusterSettings, Settings
 
@@ -20,8 +22,8 @@ class FixedTopics(PenstockResource):
 
     clusters: dict[str, list[str]]
     incarnation: str = "1"
-    silent: tuple[str, ...] = ()
-    pending: tuple[str, ...] = ()
+    silent: list[str] = Field(default_factory=list)
+    pending: list[str] = Field(default_factory=list)
 
     def settings(self) -> Settings:
         """Just the clusters."""
@@ -44,7 +46,7 @@ class FixedTopics(PenstockResource):
 def tick(instance: dg.DagsterInstance, penstock: PenstockResource) -> Any:
     """One evaluation of the sensor, as the daemon asks for it. Nothing of its answer is done."""
     with dg.build_sensor_context(instance=instance, definitions=defs, resources={"penstock": penstock}) as context:
-        return defs.get_sensor_def("new_topics").evaluate_tick(context)
+        return new_topics.evaluate_tick(context)
 
 
 def added(tick_data: Any) -> list[str]:

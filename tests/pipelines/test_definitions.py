@@ -8,6 +8,8 @@ from pathlib import Path
 import dagster as dg
 
 from pipelines.definitions import defs
+from pipelines.schedules import every_topic
+from pipelines.sensors import new_topics
 from resources.settings import PATH_VARIABLE
 
 ROOT = Path(__file__).parents[2]
@@ -25,8 +27,8 @@ def test_everything_is_declared() -> None:
 
 
 def test_the_sensor_and_the_schedule_run_from_the_start() -> None:
-    assert defs.get_sensor_def("new_topics").default_status is dg.DefaultSensorStatus.RUNNING
-    assert defs.get_schedule_def("every_topic").default_status is dg.DefaultScheduleStatus.RUNNING
+    assert new_topics.default_status is dg.DefaultSensorStatus.RUNNING
+    assert every_topic.default_status is dg.DefaultScheduleStatus.RUNNING
 
 
 def test_the_workspace_loads_though_the_settings_file_is_missing(tmp_path: Path) -> None:

@@ -39,12 +39,12 @@ def test_topics_of_the_same_name_in_two_clusters_are_two(instance: dg.DagsterIns
 
 def test_a_registry_without_an_answer_is_an_error(instance: dg.DagsterInstance) -> None:
     with pytest.raises(dg.Failure) as caught:
-        tick(instance, FixedTopics(clusters={"main": ["clicks"]}, silent=("main",)))
+        tick(instance, FixedTopics(clusters={"main": ["clicks"]}, silent=["main"]))
     assert caught.value.description == "no answer from main: no ZooKeeper answers [cluster=main]"
 
 
 def test_other_clusters_go_on_when_one_is_silent(instance: dg.DagsterInstance) -> None:
-    penstock = FixedTopics(clusters={"main": ["clicks"], "old": ["views"]}, silent=("main",))
+    penstock = FixedTopics(clusters={"main": ["clicks"], "old": ["views"]}, silent=["main"])
     found = tick(instance, penstock)
     assert added(found) == ["old/views"]
     accept(instance, added(found))
@@ -54,7 +54,7 @@ def test_other_clusters_go_on_when_one_is_silent(instance: dg.DagsterInstance) -
 
 def test_a_topic_without_a_living_broker_waits(instance: dg.DagsterInstance) -> None:  # Z07
     clusters = {"main": ["clicks", "views"]}
-    assert added(tick(instance, FixedTopics(clusters=clusters, pending=("views",)))) == ["main/clicks"]
+    assert added(tick(instance, FixedTopics(clusters=clusters, pending=["views"]))) == ["main/clicks"]
     accept(instance, ["main/clicks"])
     assert added(tick(instance, FixedTopics(clusters=clusters))) == ["main/views"]
 

@@ -1,7 +1,7 @@
 """The commit: files and offsets together, once, and only from where the cursor was read."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction
@@ -110,7 +110,7 @@ class Unreliable:
     def __getattr__(self, name: str) -> object:
         return getattr(self._table, name)
 
-    def create_write_transaction(self, *args: object, **kwargs: object) -> None:
+    def create_write_transaction(self, *args: Any, **kwargs: Any) -> None:
         """Fail."""
         if self._landed:
             self._table.create_write_transaction(*args, **kwargs)
