@@ -14,12 +14,18 @@ from resources.penstock import PenstockResource
 from resources.settings import SettingsError
 from resources.spark import Progress
 
+FROM_EARLIEST_TAG = "penstock/from_earliest"
+_Event = dg.AssetMaterialization | dg.AssetObservation | dg.MaterializeResult[None]
+
 
 class LoadConfig(dg.Config):
     """How this run loads. The defaults go on from each table's cursor."""
 
     from_earliest: bool = False
-    """Also load what the brokers hold from before a table's first offsets; a new table starts at the earliest."""
+    """Also load what the brokers hold from before a table's first offsets; a new table starts at the earliest.
+
+    The run tag `penstock/from_earliest` says the same.
+    """
 
 
 @dg.asset(
@@ -29,7 +35,7 @@ class LoadConfig(dg.Config):
     group_name="lake",
     pool="kafka",
 )
-def topic_table(context: dg.AssetExecutionContext, config: LoadConfig, penstock: PenstockResource) -> None:
+def topic_table(context: dg.AssetExecutionContext, config: LoadConfig, penstock: PenstockResource) -> Iterator[_Event]:
     """One Delta table per Kafka topic, continued from its committed offsets.
 
     Each topic is committed by itself: one that fails takes nothing from the others, but the run is told as failed.
@@ -40,27 +46,30 @@ def topic_table(context: dg.AssetExecutionContext, config: LoadConfig, penstock:
             _tell(context, key, load)
             loads[key] = load
     except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError) as error:
-        _log_events(context, loads)
+        yield from _events(context, loads)
         # A retry policy would take the interrupt for a failure and start the run again (FINDINGS, 4).
         raise dg.Failure("the run was terminated; nothing uncommitted is visible", allow_retries=False) from error
     failures = [f"{key}: {load.error}" for key, load in loads.items() if load.error]
-    if not failures:
-        for key, load in loads.items():
-            context.add_asset_metadata(metadata(load), partition_key=key)
-        return
-    _log_events(context, loads)
-    raise dg.Failure(
-        f"{len(failures)} of {len(loads)} topics were not loaded in full: {failures[0]}",
-        metadata={"errors": dg.MetadataValue.json(failures)},
-        allow_retries=False,
-    )
+    if failures:
+        yield from _events(context, loads)
+        raise dg.Failure(
+            f"{len(failures)} of {len(loads)} topics were not loaded in full: {failures[0]}",
+            metadata={"errors": dg.MetadataValue.json(failures)},
+            allow_retries=False,
+        )
+    for key, load in loads.items():
+        context.add_asset_metadata(metadata(load), partition_key=key)
+    yield dg.MaterializeResult()
 
 
-def _log_events(context: dg.AssetExecutionContext, loads: Mapping[str, TopicLoad]) -> None:
-    """What a run that fails must say by itself: these are loaded, and of those this much, for this reason."""
+def _events(context: dg.AssetExecutionContext, loads: Mapping[str, TopicLoad]) -> Iterator[_Event]:
+    """What a step that fails must say by itself: these topics are loaded, and of those this much, for this reason.
+
+    Yielded, not logged: Dagster drops what was logged when the step raises.
+    """
     for key, load in loads.items():
         kind = dg.AssetObservation if load.error else dg.AssetMaterialization
-        context.log_event(kind(asset_key=context.asset_key, partition=key, metadata=metadata(load)))
+        yield kind(asset_key=context.asset_key, partition=key, metadata=metadata(load))
 
 
 def _loads(
@@ -85,13 +94,14 @@ def _cluster_loads(
         except (PlacedError, SettingsError) as error:
             yield from ((key, _failed(key, error)) for key in keys)
             return
+        backfill = config.from_earliest or FROM_EARLIEST_TAG in context.run.tags
         loader = Loader.of(
             penstock.settings(),
             cluster,
             penstock.session,
-            run_id=context.run_id,
-            backfill=config.from_earliest,
-            start="earliest" if config.from_earliest else None,
+            run_id=context.run.run_id,
+            backfill=backfill,
+            start="earliest" if backfill else None,
             on_progress=lambda name: _progress(context, key_of(cluster_name, name)),
         )
         for key in keys:

@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from pipelines.assets import LoadConfig
+from pipelines.assets import FROM_EARLIEST_TAG
 
 _SELECTION = dg.AssetSelection.assets("topic_table")  # with its checks
 
@@ -15,6 +15,7 @@ load_topics = dg.define_asset_job(
 backfill_from_earliest = dg.define_asset_job(
     "backfill_from_earliest",
     selection=_SELECTION,
-    config=dg.RunConfig(ops={"topic_table": LoadConfig(from_earliest=True)}),
+    # A tag, for Dagster gives a partitioned job's config to runs of one partition only, not to a range of them.
+    tags={FROM_EARLIEST_TAG: "true"},
     description="Load the chosen topics from the earliest offset their brokers hold, and go on to the newest.",
 )

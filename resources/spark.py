@@ -61,6 +61,13 @@ def open_session(settings: Mapping[str, str]) -> SparkSession:
     return session
 
 
+def close_session() -> None:
+    """End this process's session, if it has one, and its JVM's work."""
+    session = SparkSession.getActiveSession()
+    if session is not None:
+        session.stop()
+
+
 def _prepare_environment() -> None:
     """What the JVM and the local workers inherit. What the user has set stays."""
     os.environ["JAVA_HOME"] = str(find_java())

@@ -1,6 +1,7 @@
 """`make demo`, `make demo UI=1` and `make ui`."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from pipelines.demo.state import State, free_port
 from pipelines.demo.story import tell
 from resources.processes import dying_with_parent, end
 from resources.settings import PATH_VARIABLE
+from resources.spark import close_session
 
 _WORKSPACE = Path(__file__).parent.parent.parent / "workspace.yaml"
 _DEFAULT_UI_PORT = 3000
@@ -27,6 +29,7 @@ _DEFAULT_UI_PORT = 3000
 @click.option("--ui-port", type=int, help="Port of the Dagster UI. [default: 3000, or a free one]")
 def main(home: Path, ui: bool, resume: bool, ui_port: int | None) -> None:
     """Show Penstock end to end on this machine."""
+    _end_on_signals()
     state = State(home=home.absolute())
     if not resume:
         state.begin()
@@ -46,10 +49,18 @@ def main(home: Path, ui: bool, resume: bool, ui_port: int | None) -> None:
 def _story(state: State) -> bool:
     with dg.DagsterInstance.get() as instance:
         proven = tell(state, instance)
+    close_session()
+    _end_on_signals()  # Dagster and Spark put handlers of their own in place
     click.echo(f"\nThe tables are in {state.home / 'lake' / 'demo'}: one Delta table per topic.")
     click.echo(f"Prove them again:      .venv/bin/penstock --settings {state.settings} verify --all")
     click.echo("Dagster on this state: make ui")
     return proven
+
+
+def _end_on_signals() -> None:
+    """SIGINT and SIGTERM end all in order. Shells start what is in the background with SIGINT ignored."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
 
 
 def _serve(state: State, ui_port: int | None) -> None:
@@ -68,7 +79,7 @@ def _serve(state: State, ui_port: int | None) -> None:
         try:
             processes[1].wait()
         except KeyboardInterrupt:
-            click.echo("\nending")
+            click.echo("\nEnding ...")
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """Load one topic: discover, plan, fetch, commit. The command line and the Dagster asset both call this alone."""
 
 import uuid
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -33,7 +33,10 @@ _LEAST_TASKS = 4  # a task costs about 50 ms: more than one core can be busy wit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionLoad:
-    """What a load did to one partition. `lag` is what the broker still had beyond `end` when the load was planned."""
+    """What a load did to one partition: `[start, end)` was committed, empty where nothing was new.
+
+    `lag` is what the broker had beyond the cursor when the load was planned, and the load did not take.
+    """
 
     broker: int
     partition: int
@@ -140,7 +143,7 @@ class Loader:
             bytes=sum(one.bytes for one in good),
             files=sum(one.path is not None for one in good),
             error=_first_of(failures),
-            partitions=tuple(_by_partition(good, bounds)),
+            partitions=tuple(_by_partition(good, bounds, covered)),
             warnings=tuple(_absent(covered, found)),
             seconds=_since(began),
             trace=next((one.failure.trace for one in facts if one.failure), None),
@@ -213,24 +216,27 @@ def _first_of(failures: Sequence[str]) -> str | None:
     return failures[0] if failures else None
 
 
-def _by_partition(facts: Sequence[Facts], bounds: Mapping[BrokerPartition, Bounds]) -> list[PartitionLoad]:
-    """Slices of one partition follow each other, so their ranges add up to one."""
-    grouped: dict[BrokerPartition, list[Facts]] = {}
+def _by_partition(
+    facts: Sequence[Facts], bounds: Mapping[BrokerPartition, Bounds], covered: Covered
+) -> Iterator[PartitionLoad]:
+    """Every partition that was looked at. Slices of one follow each other, so their ranges add up to one."""
+    grouped: dict[BrokerPartition, list[Facts]] = defaultdict(list)
     for one in facts:
-        grouped.setdefault(one.id, []).append(one)
-    return [
-        PartitionLoad(
+        grouped[one.id].append(one)
+    for id_, bound in sorted(bounds.items()):
+        mine = grouped[id_]
+        before = covered[id_][1] if id_ in covered else bound.earliest
+        end = max((one.stop for one in mine), default=before)
+        yield PartitionLoad(
             broker=id_.broker,
             partition=id_.partition,
-            start=group[0].start,
-            end=group[-1].stop,
-            rows=sum(one.rows for one in group),
-            gaps=dict(sum((Counter(one.gaps) for one in group), Counter())),
-            lag=bounds[id_].latest - group[-1].stop,
-            seconds=round(sum(one.seconds for one in group), 3),
+            start=min((one.start for one in mine), default=before),
+            end=end,
+            rows=sum(one.rows for one in mine),
+            gaps=dict(sum((Counter(one.gaps) for one in mine), Counter())),
+            lag=bound.latest - max(before, end),
+            seconds=round(sum(one.seconds for one in mine), 3),
         )
-        for id_, group in grouped.items()
-    ]
 
 
 def _absent(covered: Covered, found: TopicEntry) -> list[str]:

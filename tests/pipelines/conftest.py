@@ -52,7 +52,7 @@ def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
     """A Dagster of this test alone, with storage on disk as a daemon's has."""
     home = tmp_path / "dagster"
     home.mkdir()
-    with dg.DagsterInstance.local_temp(str(home)) as local:
+    with dg.DagsterInstance.local_temp(str(home), overrides={"telemetry": {"enabled": False}}) as local:
         yield local
 
 

@@ -1,6 +1,6 @@
 """Dagster's side as tests see it: a resource with fixed topics, ticks and runs without a daemon."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import dagster as dg
@@ -13,8 +13,6 @@ from pipelines.partitions import NAME, run_tags
 from pipelines.sensors import new_topics
 from resources.penstock import PenstockResource
 from resources.settings import ClusterSettings, Settings
-
-QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
 class FixedTopics(PenstockResource):
@@ -54,18 +52,11 @@ def added(tick_data: Any) -> list[str]:
     return [key for request in tick_data.dynamic_partitions_requests or [] for key in request.partition_keys]
 
 
-def run(
-    instance: dg.DagsterInstance,
-    keys: Sequence[str],
-    *,
-    job: str = "load_topics",
-    config: Mapping[str, Any] | None = None,
-) -> dg.ExecuteInProcessResult:
+def run(instance: dg.DagsterInstance, keys: Sequence[str], *, job: str = "load_topics") -> dg.ExecuteInProcessResult:
     """One run of a job over `keys`, which become partitions if they are not."""
     instance.add_dynamic_partitions(NAME, list(keys))
-    return defs.resolve_job_def(job).execute_in_process(
-        instance=instance, tags=run_tags(list(keys)), run_config={**QUIET, **(config or {})}, raise_on_error=False
-    )
+    resolved = defs.resolve_job_def(job)
+    return resolved.execute_in_process(instance=instance, tags=run_tags(list(keys)), raise_on_error=False)
 
 
 def loaded(result: dg.ExecuteInProcessResult) -> dict[str, dict[str, Any]]:

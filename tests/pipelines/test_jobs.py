@@ -13,8 +13,7 @@ from tests.pipelines.declared import loaded, run
 def test_a_job_is_the_asset_then_its_check_in_one_process(name: str) -> None:
     job = defs.resolve_job_def(name)
     assert job.partitions_def == dg.DynamicPartitionsDefinition(name=NAME)
-    assert {key.path[-1] for key in job.asset_layer.selected_asset_keys} == {"topic_table"}
-    assert {key.name for key in job.asset_layer.asset_check_keys} == {"offsets_covered"}
+    assert [node.name for node in job.nodes_in_topological_order] == ["topic_table", "topic_table_offsets_covered"]
     assert job.executor_def is dg.in_process_executor
 
 

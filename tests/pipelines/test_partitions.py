@@ -4,7 +4,6 @@ import dagster as dg
 import pytest
 
 from pipelines.partitions import NAME, cluster_of, key_of, known_keys, parse_key, run_tags, topics
-from tests.pipelines.declared import QUIET
 
 NAMES = ["clicks", "a.b", "a-b", "a...b", "A", "a", "_a", ".", "..", "x" * 249, "X" * 249, "a b", "a/b", "ä"]
 
@@ -43,5 +42,5 @@ def test_a_run_takes_the_keys_from_first_to_last_in_the_order_of_adding(instance
         taken.extend(context.partition_keys)
 
     tags = run_tags(["main/b", "main/y"])
-    assert dg.materialize([taking], instance=instance, tags=tags, run_config=QUIET).success
+    assert dg.materialize([taking], instance=instance, tags=tags).success
     assert taken == ["main/b", "main/a", "main/y"]
