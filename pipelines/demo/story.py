@@ -117,7 +117,8 @@ def _discover(instance: dg.DagsterInstance) -> Mapping[str, Any]:
 def _run(instance: dg.DagsterInstance, tags: Mapping[str, Any]) -> None:
     job = defs.resolve_job_def("load_topics")
     quiet = {"loggers": {"console": {"config": {"log_level": "ERROR"}}}}
-    result = job.execute_in_process(instance=instance, tags=dict(tags), run_config=quiet)
+    with _out.status("  loading ..."):
+        result = job.execute_in_process(instance=instance, tags=dict(tags), run_config=quiet)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("PARTITION", "ROWS", "BYTES OF LOG", "FILES", "ROWS/S"):
         table.add_column(name, justify="left" if name == "PARTITION" else "right")
