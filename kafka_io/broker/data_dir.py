@@ -3,9 +3,9 @@
 import fcntl
 import os
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
+from kafka_io.closing import Closing
 from kafka_io.errors import KafkaIOError
 
 _LOCK = ".lock"
@@ -15,7 +15,7 @@ class DataDirInUse(KafkaIOError):
     """Another broker, alive, keeps its logs in this directory."""
 
 
-class DataDir:
+class DataDir(Closing):
     """A data directory, made when it is missing and locked from `open` to `close`.
 
     The lock is the kernel's and belongs to the open file: it ends with the process, however that ends.
@@ -44,11 +44,3 @@ class DataDir:
     def close(self) -> None:
         """Give the directory free."""
         os.close(self._lock)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

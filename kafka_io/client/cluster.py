@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from types import TracebackType
 from typing import Self
 
 from kafka_io.client.link import Link, Patience
 from kafka_io.client.partition import FetchSizes, Partition
+from kafka_io.closing import Closing
 from kafka_io.errors import (
     ConnectFailed,
     DeadlineExceeded,
@@ -21,7 +21,7 @@ from kafka_io.records.columns import Limits
 from kafka_io.registry.zookeeper import Listing, Registry
 
 
-class Cluster:
+class Cluster(Closing):
     """One Kafka cluster, opened by its name in the settings. A context manager; one thread uses it."""
 
     def __init__(
@@ -126,11 +126,3 @@ class Cluster:
     def close(self) -> None:
         """End all connections; safe to call again."""
         self._closing.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

@@ -3,10 +3,9 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Self
 
 from kafka_io.client.retry import Backoff, retrying
+from kafka_io.closing import Closing
 from kafka_io.errors import ConnectionLost, NetworkError, Where, placing
 from kafka_io.model import Broker
 from kafka_io.net.connection import Connection
@@ -47,7 +46,7 @@ class Ahead:
             return None
 
 
-class Link:
+class Link(Closing):
     """Keeps at most one connection to `broker`; a broken one is dropped and the next call opens another.
 
     After an error nothing is known of what was under way, so requests sent ahead are forgotten with their connection.
@@ -128,11 +127,3 @@ class Link:
         if self._connection is not None and self._connection.waiting:
             self.close()
         return self._open()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

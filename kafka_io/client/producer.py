@@ -9,10 +9,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import cycle, islice
-from types import TracebackType
-from typing import Self
 
 from kafka_io.client.link import Link, Patience
+from kafka_io.closing import Closing
 from kafka_io.compression import CODEC_NUMBERS
 from kafka_io.error_codes import check
 from kafka_io.errors import RegistryError, TooLarge, Where, placing
@@ -27,7 +26,7 @@ MAX_MESSAGE_BYTES = 1_000_000  # max.message.size of a genuine broker: payload, 
 _POLL_S = 0.1
 
 
-class Producer:
+class Producer(Closing):
     """Sends batches of messages to one topic, a batch to one broker-partition, by turns.
 
     On a broker that has not registered the topic yet only partition 0 is used, which makes the broker register it.
@@ -127,14 +126,6 @@ class Producer:
     def close(self) -> None:
         """End all connections; safe to call again."""
         self._closing.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def publish(

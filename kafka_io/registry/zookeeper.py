@@ -4,9 +4,9 @@ Every call lists afresh, and answers with the whole registry or an error.
 """
 
 from collections.abc import Callable
-from types import TracebackType
 from typing import Self
 
+from kafka_io.closing import Closing
 from kafka_io.model import Broker, TopicEntry
 from kafka_io.registry.listing import Listing, Skipped, list_brokers, list_topics, read_topic
 from kafka_io.registry.paths import (
@@ -24,7 +24,7 @@ from kafka_io.registry.session import Session
 __all__ = ["Listing", "Registry", "Skipped"]
 
 
-class Registry:
+class Registry(Closing):
     """A 0.7 cluster's registry. A context manager; any thread of the process that opened it may ask."""
 
     def __init__(self, session: Session, registration: Registration) -> None:
@@ -86,11 +86,3 @@ class Registry:
     def close(self) -> None:
         """End the session, and with it what it registered; safe to call again."""
         self._session.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
