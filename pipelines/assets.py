@@ -24,7 +24,7 @@ class LoadConfig(dg.Config):
     from_earliest: bool = False
     """Also load what the brokers hold from before a table's first offsets; a new table starts at the earliest.
 
-    The run tag `penstock/from_earliest` says the same.
+    The run tag `penstock/from_earliest: true` says the same.
     """
 
 
@@ -94,7 +94,7 @@ def _cluster_loads(
         except (PlacedError, SettingsError) as error:
             yield from ((key, _failed(key, error)) for key in keys)
             return
-        backfill = config.from_earliest or FROM_EARLIEST_TAG in context.run.tags
+        backfill = config.from_earliest or context.run.tags.get(FROM_EARLIEST_TAG) == "true"
         loader = Loader.of(
             penstock.settings(),
             cluster,

@@ -24,7 +24,7 @@ def offsets_covered(context: dg.AssetCheckExecutionContext, penstock: PenstockRe
     failed = [proof.topic for proof in proofs if not proof.proven]
     return dg.AssetCheckResult(
         passed=not failed,
-        description=f"not proven: {', '.join(failed)}" if failed else f"{len(proofs)} tables proven",
+        description=f"not proven: {', '.join(failed)}" if failed else f"tables proven: {len(proofs)}",
         metadata=check_metadata(proofs),
     )
 

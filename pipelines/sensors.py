@@ -35,7 +35,7 @@ def new_topics(context: dg.SensorEvaluationContext, penstock: PenstockResource) 
     if not keys:
         if silent:
             raise dg.Failure(f"no answer from {'; '.join(silent)}")
-        return dg.SkipReason(f"no new topic; {len(found)} topics are in the registries")
+        return dg.SkipReason(f"no new topic; topics in the registries: {len(found)}")
     return dg.SensorResult(
         dynamic_partitions_requests=[topics.build_add_request(keys)],
         run_requests=[_request(keys[at : at + MOST_PER_RUN], found) for at in range(0, len(keys), MOST_PER_RUN)],

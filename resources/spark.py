@@ -8,6 +8,7 @@ import threading
 import uuid
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -102,18 +103,36 @@ def collect(session: SparkSession, frame: DataFrame, on_progress: Progress) -> l
     A DataFrame is run anew by every action, so callers keep the rows and never ask twice.
     """
     tag = f"penstock-{uuid.uuid4().hex}"
-    session.addTag(tag)
-    try:
-        with _watched(session, tag, on_progress):
-            return frame.collect()
-    except (PySparkException, Py4JError) as error:
-        raise SparkFailed(f"Spark gave up: {_cause(error)}") from error
-    except BaseException:
-        # Also for KeyboardInterrupt and Dagster's own: PySpark's handler alone leaves the job running (FINDINGS, 4).
-        session.interruptTag(tag)
-        raise
-    finally:
-        session.removeTag(tag)
+    # In a thread of its own: an interrupted thread's link to the JVM still waits for the rows, so that all it asks
+    # next, cancelling too, would wait behind them.
+    with ThreadPoolExecutor(1) as beside, _watched(session, tag, on_progress):
+        running = beside.submit(_tagged, session, frame, tag)
+        try:
+            return running.result()
+        except (PySparkException, Py4JError) as error:
+            raise SparkFailed(f"Spark gave up: {_cause(error)}") from error
+        except BaseException:
+            # KeyboardInterrupt, or Dagster's own: PySpark's handler alone leaves the job running (FINDINGS, 4).
+            _cancel(session, tag, running)
+            raise
+
+
+def _tagged(session: SparkSession, frame: DataFrame, tag: str) -> list[Row]:
+    """Tags and job groups are those of the thread that runs the job."""
+    if _is_remote(session):
+        session.addTag(tag)
+    else:
+        session.sparkContext.setJobGroup(tag, "fetching slices")
+    return frame.collect()
+
+
+def _cancel(session: SparkSession, tag: str, running: Future[list[Row]]) -> None:
+    """Again until it has ended: a job that has not begun yet is not found."""
+    # Spark 4.2's classic sessions know tags too, but do not find their jobs by them.
+    interrupt = session.interruptTag if _is_remote(session) else session.sparkContext.cancelJobGroup
+    while not running.done():
+        interrupt(tag)
+        wait([running], _POLL_S)
 
 
 def _cause(error: Exception) -> str:
@@ -125,13 +144,16 @@ def _cause(error: Exception) -> str:
     return (python or spark or lines or [type(error).__name__])[0].strip()
 
 
+def _is_remote(session: SparkSession) -> bool:
+    return hasattr(session, "registerProgressHandler") and not hasattr(session, "_jsparkSession")
+
+
 @contextmanager
 def _watched(session: SparkSession, group: str, on_progress: Progress) -> Iterator[None]:
-    if hasattr(session, "registerProgressHandler") and not hasattr(session, "_jsparkSession"):
+    if _is_remote(session):
         with _watched_remote(session, on_progress):
             yield
         return
-    session.sparkContext.setJobGroup(group, "fetching slices")
     done = threading.Event()
     watcher = threading.Thread(target=_poll, args=(session, group, on_progress, done), daemon=True)
     watcher.start()

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -77,7 +78,9 @@ def _serve(state: State, ui_port: int | None) -> None:
         click.echo(f"  seq 1000 | {publish} numbers -")
         click.echo("Ctrl-C ends everything; the state stays.")
         try:
-            processes[1].wait()
+            while all(process.poll() is None for process in processes):
+                time.sleep(0.5)
+            raise click.ClickException(f"the Dagster daemon or webserver ended; see {state.home / 'logs'}")
         except KeyboardInterrupt:
             click.echo("\nEnding ...")
 

@@ -18,6 +18,7 @@ from pipelines.demo.flights import a_year_later, messages
 from pipelines.demo.state import CLUSTER, State
 from pipelines.loading.verify import verify
 from pipelines.partitions import known_keys, run_tags
+from pipelines.sensors import new_topics
 from resources.kafka import open_cluster
 from resources.lake import Lake
 from resources.penstock import PenstockResource
@@ -104,7 +105,7 @@ def _discover(instance: dg.DagsterInstance) -> Mapping[str, Any]:
     """One tick of the sensor, and what the daemon would do with its answer: add partitions. The run's tags."""
     resources = {"penstock": PenstockResource()}
     with dg.build_sensor_context(instance=instance, definitions=defs, resources=resources) as context:
-        tick = defs.get_sensor_def("new_topics").evaluate_tick(context)
+        tick = new_topics.evaluate_tick(context)
     added = []
     for request in tick.dynamic_partitions_requests or []:
         added += list(request.partition_keys)

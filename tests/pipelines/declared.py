@@ -14,6 +14,21 @@ from pipelines.sensors import new_topics
 from resources.penstock import PenstockResource
 from resources.settings import ClusterSettings, Settings
 
+_TABLE = dg.AssetKey("topic_table")
+_CHECK = dg.AssetSelection.checks(dg.AssetCheckKey(_TABLE, "offsets_covered"))
+ALL = dg.Definitions.merge(
+    defs,
+    dg.Definitions(
+        jobs=[
+            dg.define_asset_job("check_alone", selection=_CHECK),
+            dg.define_asset_job(
+                "retrying", selection=dg.AssetSelection.assets(_TABLE), op_retry_policy=dg.RetryPolicy(max_retries=2)
+            ),
+        ]
+    ),
+)
+"""Ours, and two jobs that users may have: the check by itself, and a load with a retry policy."""
+
 
 class FixedTopics(PenstockResource):
     """Clusters whose registries say what the test says."""
@@ -55,7 +70,7 @@ def added(tick_data: Any) -> list[str]:
 def run(instance: dg.DagsterInstance, keys: Sequence[str], *, job: str = "load_topics") -> dg.ExecuteInProcessResult:
     """One run of a job over `keys`, which become partitions if they are not."""
     instance.add_dynamic_partitions(NAME, list(keys))
-    resolved = defs.resolve_job_def(job)
+    resolved = ALL.resolve_job_def(job)
     return resolved.execute_in_process(instance=instance, tags=run_tags(list(keys)), raise_on_error=False)
 
 
@@ -73,6 +88,6 @@ def observed(result: dg.ExecuteInProcessResult) -> dict[str, dict[str, Any]]:
 
 
 def failure(result: dg.ExecuteInProcessResult) -> Any:
-    """What the asset's failed step says of itself: description, metadata, allow_retries."""
+    """What the asset's failed step says of itself: description and metadata."""
     (event,) = [event for event in result.all_events if event.is_step_failure]
     return event.step_failure_data.user_failure_data

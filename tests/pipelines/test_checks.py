@@ -4,9 +4,8 @@ import dagster as dg
 import pytest
 from deltalake import DeltaTable
 
-from pipelines.definitions import defs
 from tests.live import LiveCluster, numbered
-from tests.pipelines.declared import run
+from tests.pipelines.declared import ALL, run
 
 pytestmark = [pytest.mark.spark, pytest.mark.zookeeper]
 
@@ -24,9 +23,7 @@ def evaluation(result: dg.ExecuteInProcessResult) -> dg.AssetCheckEvaluation:
 
 def by_itself(instance: dg.DagsterInstance) -> dg.ExecuteInProcessResult:
     """The check as the UI's button executes it: no partition, no load."""
-    selection = dg.AssetSelection.checks(dg.AssetCheckKey(dg.AssetKey("topic_table"), "offsets_covered"))
-    only = dg.Definitions.merge(defs, dg.Definitions(jobs=[dg.define_asset_job("only", selection=selection)]))
-    return only.resolve_job_def("only").execute_in_process(instance=instance)
+    return ALL.resolve_job_def("check_alone").execute_in_process(instance=instance)
 
 
 @pytest.mark.parametrize("names", [["clicks"], ["clicks", "views"]])
@@ -37,7 +34,7 @@ def test_a_run_verifies_the_tables_it_loaded(
         configured.publish(name, numbered(100))
     found = evaluation(run(instance, [f"main/{name}" for name in names]))
     assert found.passed
-    assert found.description == f"{len(names)} tables proven"
+    assert found.description == f"tables proven: {len(names)}"
     assert found.metadata["rows"].value == 100 * len(names)
 
 
@@ -59,10 +56,10 @@ def test_a_lost_file_fails_the_check_and_is_named(instance: dg.DagsterInstance, 
 
 
 def test_by_itself_it_verifies_every_table(instance: dg.DagsterInstance, configured: LiveCluster) -> None:
-    assert evaluation(by_itself(instance)).description == "0 tables proven"
+    assert evaluation(by_itself(instance)).description == "tables proven: 0"
     for name in ("clicks", "views"):
         configured.publish(name, numbered(10))
     run(instance, ["main/clicks", "main/views"])
-    assert evaluation(by_itself(instance)).description == "2 tables proven"
+    assert evaluation(by_itself(instance)).description == "tables proven: 2"
     lose_a_file(configured, "clicks")
     assert evaluation(by_itself(instance)).description == "not proven: clicks"

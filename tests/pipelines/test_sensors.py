@@ -29,7 +29,7 @@ def test_known_topics_are_skipped_with_a_message(instance: dg.DagsterInstance) -
     found = tick(instance, FixedTopics(clusters={"main": ["clicks"]}))
     assert not found.run_requests
     assert not added(found)
-    assert found.skip_message == "no new topic; 1 topics are in the registries"
+    assert found.skip_message == "no new topic; topics in the registries: 1"
 
 
 def test_topics_of_the_same_name_in_two_clusters_are_two(instance: dg.DagsterInstance) -> None:
@@ -112,10 +112,10 @@ def test_missing_settings_are_one_sentence_at_the_tick(instance: dg.DagsterInsta
 def test_topics_published_to_a_live_cluster_are_found_once(instance: dg.DagsterInstance, live: LiveCluster) -> None:
     live.configure("topics = { deny = ['.*_test'] }")
     penstock = PenstockResource(settings_file=str(live.settings))
-    assert tick(instance, penstock).skip_message == "no new topic; 0 topics are in the registries"
+    assert tick(instance, penstock).skip_message == "no new topic; topics in the registries: 0"
     for name in ("clicks", "Clicks", "clicks_test"):
         live.publish(name, numbered(4))
     found = tick(instance, penstock)
     assert added(found) == ["main/~43licks", "main/clicks"]
     accept(instance, added(found))
-    assert tick(instance, penstock).skip_message == "no new topic; 2 topics are in the registries"
+    assert tick(instance, penstock).skip_message == "no new topic; topics in the registries: 2"

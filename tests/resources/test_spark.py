@@ -1,10 +1,13 @@
 """Spark sessions: our code reaches the workers, errors say what happened, interrupted work is cancelled."""
 
+import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -14,6 +17,8 @@ from resources.errors import SparkFailed
 from resources.spark import collect, open_session
 
 pytestmark = pytest.mark.spark
+
+Handler = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
@@ -85,18 +90,33 @@ def test_progress_is_told(spark: SparkSession) -> None:
     assert sorted(told) == told
 
 
-def test_an_interrupted_caller_leaves_no_job_behind(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As when Dagster terminates a run: the interrupt is raised in the thread that waits for Spark."""
-    interrupted: list[str] = []
-    cancel = spark.interruptTag
-    monkeypatch.setattr(spark, "interruptTag", lambda tag: interrupted.extend([tag, *cancel(tag)]))
-    frame = spark.range(1)
-    monkeypatch.setattr(type(frame), "collect", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        collect(spark, frame, nothing)
-    assert interrupted[0].startswith("penstock-")
-    assert threading.active_count() < 20
+def endless(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    import time  # noqa: PLC0415 - in the worker
+
+    for batch in batches:
+        time.sleep(600)
+        yield batch
 
 
-def interrupt(_frame: object) -> None:
-    raise KeyboardInterrupt
+@pytest.mark.parametrize("handler", [None, signal.default_int_handler])
+def test_an_interrupted_caller_leaves_no_job_behind(spark: SparkSession, handler: Handler | None) -> None:
+    """Whoever handles the signal: PySpark, whose handler is there since its start, or Dagster, which raises only."""
+    caller = threading.get_ident()
+    tracker = spark.sparkContext.statusTracker()
+
+    def interrupt() -> None:
+        while not tracker.getActiveStageIds():
+            time.sleep(0.05)
+        signal.pthread_kill(caller, signal.SIGINT)
+
+    before = signal.getsignal(signal.SIGINT)
+    interrupting = threading.Thread(target=interrupt)
+    try:
+        signal.signal(signal.SIGINT, handler or before)
+        interrupting.start()
+        with pytest.raises(KeyboardInterrupt):
+            collect(spark, spark.range(1).mapInArrow(endless, "id long"), nothing)
+    finally:
+        signal.signal(signal.SIGINT, before)
+        interrupting.join()
+    assert not tracker.getActiveJobsIds()
