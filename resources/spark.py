@@ -45,6 +45,9 @@ def open_session(settings: Mapping[str, str]) -> SparkSession:
 
     A session that is open in this process is reused. Our own code travels with it, so executors need only Python and
     the locked packages.
+
+    Raises:
+        SparkFailed: it does not start.
     """
     rest = {key: value for key, value in settings.items() if key not in ("master", "remote")}
     _prepare_environment()
@@ -57,7 +60,10 @@ def open_session(settings: Mapping[str, str]) -> SparkSession:
         builder = builder.master(master)
     for key, value in {**_DEFAULTS, **rest}.items():
         builder = builder.config(key, value)
-    session = builder.getOrCreate()
+    try:
+        session = builder.getOrCreate()
+    except (PySparkException, Py4JError) as error:
+        raise SparkFailed(f"Spark does not start: {_cause(error)}") from error
     session.addArtifacts(str(_shipped_code()), pyfile=True)
     return session
 

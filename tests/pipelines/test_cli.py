@@ -110,6 +110,18 @@ def test_a_failed_load_is_one_sentence_and_exit_code_1(penstock: Penstock, live:
     )
 
 
+@pytest.mark.zookeeper
+@pytest.mark.spark
+def test_a_spark_that_does_not_start_is_one_sentence(live: LiveCluster) -> None:
+    live.publish("clicks", [b"x"])
+    live.settings.write_text(live.settings.read_text().replace("local[2,2]", "nonsense"))
+    command = [sys.executable, "-m", "pipelines", "--settings", str(live.settings), "load", "clicks"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 1
+    assert "SparkFailed: Spark does not start: " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def settings(tmp_path: Path, text: str) -> str:
     file = tmp_path / "penstock.toml"
     file.write_text(text)
