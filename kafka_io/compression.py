@@ -1,22 +1,27 @@
-"""The codecs of message sets, by their number on the wire.
+"""The codecs of message sets and record batches, by their number on the wire.
 
-Nothing a stream claims is believed: gzip is inflated in small steps and stops at the cap, and what a snappy block says
-it holds is held against what is left of the cap before memory is given (R15, R16).
+Nothing a stream claims is believed: gzip and lz4 are read in small steps and stop at the cap, a zstd frame is measured
+block by block, and what a snappy block says it holds is held against the cap before memory is given (R15, R16).
 """
 
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from struct import Struct
+from typing import Protocol
 
 import cramjam
+import lz4.frame
+import numpy as np
+import zstandard
 from isal import igzip, igzip_lib
 
 from kafka_io.errors import Corrupt, TooLarge
 
 Bytes = bytes | bytearray | memoryview
 
-# A member is given to the inflater in pieces of at most _PIECE bytes and taken from it in steps of at most _STEP: what
-# is held beyond the cap is one step, and what many small members copy is one piece each.
+# A stream is given to its reader in pieces of at most _PIECE bytes and taken from it in steps of at most _STEP: what is
+# held beyond the cap is one step, and what many small streams copy is one piece each.
 _PIECE = 16 * 1024
 _STEP = 256 * 1024
 
@@ -27,6 +32,24 @@ _XERIAL_HEADER = Struct(">8sii")
 _XERIAL_VERSION = 1
 _XERIAL_BLOCK = 32 * 1024
 _BLOCK_LENGTH = Struct(">i")
+
+# LZ4 frame format: magic | FLG | BD | content size, if FLG says so | header checksum.
+_LZ4_MAGIC = b"\x04\x22\x4d\x18"
+_LZ4_FLG_AT = 4
+_LZ4_SHORT_HEADER, _LZ4_SIZED_HEADER = 6, 14
+_LZ4_SIZED = 0x08
+
+# RFC 8878: a frame is a header, blocks that each begin with three bytes, and a checksum if its header says so. A
+# skippable frame is a magic and its length.
+_ZSTD_MAGIC = 0xFD2FB528
+_ZSTD_SKIPPABLE = 0x184D2A50
+_ZSTD_FRAME = Struct("<I")
+_ZSTD_SKIPPABLE_HEADER = Struct("<II")
+_ZSTD_BLOCK_HEADER, _ZSTD_CHECKSUM = 3, 4
+_ZSTD_LARGEST_HEADER = 18
+_ZSTD_RLE, _ZSTD_COMPRESSED = 1, 2
+_ZSTD_LARGEST_BLOCK = 128 * 1024
+_ZSTD_LARGEST_WINDOW = 1 << 27  # what level 22 asks for, and the library's own default limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,33 +83,49 @@ def _gzip_compress(data: bytes) -> bytes:
     return bytes(igzip.compress(data, mtime=0))
 
 
+class _Reader(Protocol):
+    """Reads one gzip member or lz4 frame."""
+
+    eof: bool
+    needs_input: bool
+
+    @property
+    def unused_data(self) -> bytes | None: ...
+
+    def decompress(self, data: Bytes, max_length: int) -> bytes: ...
+
+
 def _gzip_decompress(data: Bytes, cap: int) -> Bytes:
     """One gzip member or several, one after the other, up to the last byte of `data`."""
-    out = bytearray()
-    view = memoryview(data)
     try:
-        at = _inflate_member(view, 0, out, cap)
-        while at < len(view):
-            at = _inflate_member(view, at, out, cap)
+        return _read_all("gzip", lambda: igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP), data, cap)
     except igzip_lib.IsalError as error:  # type: ignore[misc] # the stub calls the class an instance
         raise Corrupt(f"a gzip stream that cannot be read: {error}") from error
+
+
+def _read_all(name: str, reader: Callable[[], _Reader], data: Bytes, cap: int) -> Bytes:
+    """One stream or several, one after the other, up to the last byte of `data`."""
+    out = bytearray()
+    rest = _read_one(name, reader(), memoryview(data), out, cap)
+    while rest:
+        rest = _read_one(name, reader(), rest, out, cap)
     return out
 
 
-def _inflate_member(view: memoryview, at: int, out: bytearray, cap: int) -> int:
-    """Append what the member at `at` holds to `out`; where it ends."""
-    inflater = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
-    while not inflater.eof:
+def _read_one(name: str, reader: _Reader, view: memoryview, out: bytearray, cap: int) -> memoryview:
+    """Append what the stream at the front of `view` holds to `out`; what is behind it."""
+    at = 0
+    while not reader.eof:
         piece = memoryview(b"")
-        if inflater.needs_input:
+        if reader.needs_input:
             if at >= len(view):
-                raise Corrupt("a gzip stream that is cut")
+                raise Corrupt(f"a {name} stream that is cut")
             piece = view[at : at + _PIECE]
             at += len(piece)
-        out += inflater.decompress(piece, max_length=min(_STEP, cap - len(out) + 1))
+        out += reader.decompress(piece, max_length=min(_STEP, cap - len(out) + 1))
         if len(out) > cap:
             raise _too_large(cap)
-    return at - len(inflater.unused_data)
+    return view[at - len(reader.unused_data or b"") :]
 
 
 def _snappy_compress(data: bytes) -> bytes:
@@ -134,9 +173,152 @@ def _snappy_blocks(view: memoryview) -> Iterator[memoryview]:
         at += length
 
 
+def _lz4_compress(data: bytes) -> bytes:
+    # Java reads only independent blocks.
+    block_size = lz4.frame.BLOCKSIZE_MAX64KB
+    return bytes(lz4.frame.compress(data, block_size=block_size, block_linked=False, store_size=False))
+
+
+def _lz4_decompress(data: Bytes, cap: int) -> Bytes:
+    """Frames one after the other, of linked or independent blocks."""
+    try:
+        return _read_all("lz4", lz4.frame.LZ4FrameDecompressor, data, cap)
+    except RuntimeError as error:  # the library's only kind
+        raise Corrupt(f"an lz4 stream that cannot be read: {error}") from error
+
+
+def _old_lz4_compress(data: bytes) -> bytes:
+    frame = _lz4_compress(data)
+    return _with_lz4_checksum(frame, _old_lz4_checksum(frame))
+
+
+def _old_lz4_decompress(data: Bytes, cap: int) -> Bytes:
+    """As `_lz4_decompress`; the first frame's header may have Kafka's old checksum."""
+    view = memoryview(data)
+    if view[: len(_LZ4_MAGIC)] == _LZ4_MAGIC and len(view) > _LZ4_SHORT_HEADER:
+        at = _lz4_checksum_at(view)
+        if view[at : at + 1] == bytes([_old_lz4_checksum(view)]):
+            data = _with_lz4_checksum(view, _header_byte(_xxh32(view[_LZ4_FLG_AT:at])))
+    return _lz4_decompress(data, cap)
+
+
+def _lz4_checksum_at(frame: Bytes) -> int:
+    return _LZ4_SIZED_HEADER if frame[_LZ4_FLG_AT] & _LZ4_SIZED else _LZ4_SHORT_HEADER
+
+
+def _with_lz4_checksum(frame: Bytes, checksum: int) -> bytes:
+    at = _lz4_checksum_at(frame)
+    return b"".join((frame[:at], bytes([checksum]), frame[at + 1 :]))
+
+
+def _old_lz4_checksum(frame: Bytes) -> int:
+    """Until message format 1 Kafka's clients counted the magic in; the frame format leaves it out (KAFKA-3160)."""
+    return _header_byte(_xxh32(frame[: _lz4_checksum_at(frame)]))
+
+
+def _header_byte(checksum: int) -> int:
+    return checksum >> 8 & 0xFF
+
+
+def _xxh32(data: Bytes) -> int:
+    """XXH32 with seed 0 of less than 16 bytes: all that a frame header takes, and no library for it."""
+    prime1, prime2, prime3, prime4, prime5 = 2654435761, 2246822519, 3266489917, 668265263, 374761393
+    words, tail = divmod(len(data), 4)
+    state = prime5 + len(data)
+    for word in Struct(f"<{words}I").unpack_from(data):
+        state = _rotated(state + word * prime3, 17) * prime4
+    for byte in data[len(data) - tail :]:
+        state = _rotated(state + byte * prime5, 11) * prime1
+    state &= 0xFFFFFFFF
+    state = (state ^ state >> 15) * prime2 & 0xFFFFFFFF
+    state = (state ^ state >> 13) * prime3 & 0xFFFFFFFF
+    return state ^ state >> 16
+
+
+def _rotated(state: int, bits: int) -> int:
+    state &= 0xFFFFFFFF
+    return state << bits | state >> 32 - bits
+
+
+def _zstd_compress(data: bytes) -> bytes:
+    return zstandard.ZstdCompressor().compress(data)
+
+
+# Making a decompressor costs as much as reading a small batch, and threads may not share one.
+_ZSTD = threading.local()
+
+
+def _zstd_decompressor() -> zstandard.ZstdDecompressor:
+    """This thread's own."""
+    found: zstandard.ZstdDecompressor | None = getattr(_ZSTD, "decompressor", None)
+    if found is None:
+        found = _ZSTD.decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_LARGEST_WINDOW)
+    return found
+
+
+def _zstd_decompress(data: Bytes, cap: int) -> Bytes:
+    """Frames one after the other, also skippable ones, up to the last byte of `data`.
+
+    The library takes a stream that is cut for one that ends, so the frames are measured first.
+    """
+    try:
+        most = _zstd_bound(memoryview(data))
+        # Pages that stay untouched cost nothing.
+        out = memoryview(np.empty(min(most, cap) + 1, np.uint8).data)
+        filled = 0
+        with _zstd_decompressor().stream_reader(data, read_across_frames=True) as stream:
+            while filled < len(out) and (step := stream.readinto(out[filled:])):
+                filled += step
+    except zstandard.ZstdError as error:
+        raise Corrupt(f"a zstd stream that cannot be read: {error}") from error
+    if filled > cap:
+        raise _too_large(cap)
+    return out[:filled]
+
+
+def _zstd_bound(view: memoryview) -> int:
+    """The most that the frames in `view` can hold, which are all there to their last byte."""
+    most = 0
+    at, more = _zstd_frame(view, 0)
+    while at < len(view):
+        most += more
+        at, more = _zstd_frame(view, at)
+    if at > len(view):
+        raise Corrupt("a zstd stream that is cut")
+    return most + more
+
+
+def _zstd_frame(view: memoryview, at: int) -> tuple[int, int]:
+    """Where the frame at `at` ends, maybe past the end of `view`, and the most that it can hold."""
+    if len(view) - at < _ZSTD_SKIPPABLE_HEADER.size:
+        raise Corrupt("a zstd stream that is cut in a header")
+    magic, length = _ZSTD_SKIPPABLE_HEADER.unpack_from(view, at)
+    if magic & ~0xF == _ZSTD_SKIPPABLE:
+        return at + _ZSTD_SKIPPABLE_HEADER.size + length, 0
+    if magic != _ZSTD_MAGIC:
+        raise Corrupt("a zstd stream with something else between its frames")
+    header = view[at : at + _ZSTD_LARGEST_HEADER]
+    frame = zstandard.get_frame_parameters(header)
+    at += zstandard.frame_header_size(header)
+    most = 0
+    last = 0
+    while not last:
+        block = int.from_bytes(view[at : at + _ZSTD_BLOCK_HEADER], "little")
+        last, kind, size = block & 1, block >> 1 & 3, block >> 3
+        at += _ZSTD_BLOCK_HEADER + (1 if kind == _ZSTD_RLE else size)
+        if at > len(view):
+            break
+        most += _ZSTD_LARGEST_BLOCK if kind == _ZSTD_COMPRESSED else min(size, _ZSTD_LARGEST_BLOCK)
+    return at + (_ZSTD_CHECKSUM if frame.has_checksum else 0), most
+
+
 CODECS: dict[int, Codec] = {
     0: Codec("none", _plain_compress, _plain_decompress),
     1: Codec("gzip", _gzip_compress, _gzip_decompress),
     2: Codec("snappy", _snappy_compress, _snappy_decompress),
+    3: Codec("lz4", _lz4_compress, _lz4_decompress),
+    4: Codec("zstd", _zstd_compress, _zstd_decompress),
 }
+# How message format 0 has lz4.
+OLD_LZ4 = Codec("lz4", _old_lz4_compress, _old_lz4_decompress)
 CODEC_NUMBERS: dict[str, int] = {codec.name: number for number, codec in CODECS.items()}

@@ -1,23 +1,28 @@
 """Codecs give back what went in, and never more than the cap, whatever a stream claims."""
 
+import contextlib
 import gzip
 import struct
 import tracemalloc
 import zlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import cramjam
+import lz4.frame
 import pytest
+import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from isal import isal_zlib
 
-from kafka_io.compression import CODEC_NUMBERS, CODECS
+from kafka_io.compression import CODEC_NUMBERS, CODECS, OLD_LZ4, Codec
 from kafka_io.errors import Corrupt, TooLarge, WireError
 
 MIB = 1024 * 1024
-GZIP, SNAPPY = CODECS[1], CODECS[2]
+GZIP, SNAPPY, LZ4, ZSTD = CODECS[1], CODECS[2], CODECS[3], CODECS[4]
+EVERY = [*CODECS.values(), OLD_LZ4]
 TEXT = b"to be, or not to be, that is the question " * 50
 XERIAL_HEADER = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
 
@@ -50,20 +55,18 @@ def at_most(budget: int) -> Iterator[None]:
 
 
 def test_codecs_have_their_numbers_on_the_wire() -> None:
-    assert CODEC_NUMBERS == {"none": 0, "gzip": 1, "snappy": 2}
+    assert CODEC_NUMBERS == {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 
 
-@pytest.mark.parametrize("number", CODECS)
+@pytest.mark.parametrize("codec", EVERY)
 @settings(deadline=None)
 @given(data=st.binary(max_size=200) | st.integers(0, 100_000).map(lambda size: (b"%d," % size) * (size // 5)))
-def test_what_went_in_comes_out_with_a_cap_of_its_size(number: int, data: bytes) -> None:
-    codec = CODECS[number]
+def test_what_went_in_comes_out_with_a_cap_of_its_size(codec: Codec, data: bytes) -> None:
     assert codec.decompress(codec.compress(data), len(data)) == data
 
 
-@pytest.mark.parametrize("number", CODECS)
-def test_one_byte_above_the_cap_is_too_large(number: int) -> None:
-    codec = CODECS[number]
+@pytest.mark.parametrize("codec", EVERY)
+def test_one_byte_above_the_cap_is_too_large(codec: Codec) -> None:
     with pytest.raises(TooLarge, match="max_decompressed_bytes"):
         codec.decompress(codec.compress(TEXT), len(TEXT) - 1)
 
@@ -97,17 +100,73 @@ def test_junk_behind_the_last_gzip_member_is_corrupt(tail: bytes) -> None:
 
 
 # R14
-def test_a_stream_cut_anywhere_is_corrupt() -> None:
-    whole = gzip.compress(TEXT)
+@pytest.mark.parametrize("codec", [GZIP, LZ4, OLD_LZ4, ZSTD])
+def test_a_stream_cut_anywhere_is_corrupt(codec: Codec) -> None:
+    whole = codec.compress(TEXT)
     for size in range(len(whole)):
-        with pytest.raises(Corrupt):
-            GZIP.decompress(whole[:size], MIB)
+        with pytest.raises(Corrupt, match=codec.name):
+            codec.decompress(whole[:size], MIB)
+
+
+# R14
+@pytest.mark.parametrize("codec", [LZ4, OLD_LZ4, ZSTD])
+@pytest.mark.parametrize("tail", [b"\x00", b"junk", b"more junk than a header takes"])
+def test_junk_behind_a_frame_is_corrupt(codec: Codec, tail: bytes) -> None:
+    with pytest.raises(Corrupt, match=codec.name):
+        codec.decompress(codec.compress(TEXT) + tail, MIB)
+
+
+# R18
+@pytest.mark.parametrize("codec", [GZIP, LZ4, ZSTD])
+def test_streams_one_after_the_other_are_one(codec: Codec) -> None:
+    assert codec.decompress(codec.compress(TEXT) * 3, MIB) == TEXT * 3
+
+
+# R18
+@pytest.mark.parametrize("codec", [LZ4, ZSTD])
+def test_skippable_frames_are_skipped(codec: Codec) -> None:
+    skippable = struct.pack("<II", 0x184D2A5F, 5) + b"other"
+    assert codec.decompress(skippable + codec.compress(TEXT) + skippable, MIB) == TEXT
+
+
+# R18
+@pytest.mark.parametrize("linked", [True, False])
+@pytest.mark.parametrize("sized", [True, False])
+@pytest.mark.parametrize("checked", [True, False])
+def test_lz4_frames_of_any_kind_are_read(linked: bool, sized: bool, checked: bool) -> None:
+    frame = lz4.frame.compress(
+        TEXT * 100, block_linked=linked, store_size=sized, content_checksum=checked, block_checksum=checked
+    )
+    assert LZ4.decompress(frame, MIB) == OLD_LZ4.decompress(frame, MIB) == TEXT * 100
+
+
+# R18: the byte that kafka-clients 0.8.2 and 0.9 write for FLG 0x60, BD 0x40.
+def test_the_old_header_checksum_of_lz4_counts_the_magic_in() -> None:
+    right, old = LZ4.compress(TEXT), OLD_LZ4.compress(TEXT)
+    assert right[:6] == old[:6] == b"\x04\x22\x4d\x18\x60\x40"
+    assert (right[6], old[6]) == (0x82, 0x1A)
+    assert right[7:] == old[7:]
+    assert OLD_LZ4.decompress(right, MIB) == TEXT
+    with pytest.raises(Corrupt, match="lz4"):
+        LZ4.decompress(old, MIB)
+
+
+# R18
+def test_an_old_lz4_header_may_tell_its_size() -> None:
+    frame = bytearray(lz4.frame.compress(TEXT, store_size=True))
+    frame[14] = 0
+    found = set()
+    for checksum in range(256):
+        frame[14] = checksum
+        with contextlib.suppress(Corrupt):
+            assert OLD_LZ4.decompress(frame, MIB) == TEXT
+            found.add(checksum)
+    assert len(found) == 2
 
 
 # R14, R27: the checksum lies outside the snappy stream, so other bytes may come out, but nothing else may happen.
-@pytest.mark.parametrize("number", [1, 2])
-def test_a_flipped_bit_is_typed_or_stays_below_the_cap(number: int) -> None:
-    codec = CODECS[number]
+@pytest.mark.parametrize("codec", EVERY[1:])
+def test_a_flipped_bit_is_typed_or_stays_below_the_cap(codec: Codec) -> None:
     whole = codec.compress(TEXT)
     for bit in range(8 * len(whole)):
         flipped = bytearray(whole)
@@ -117,7 +176,7 @@ def test_a_flipped_bit_is_typed_or_stays_below_the_cap(number: int) -> None:
         except WireError:
             continue
         assert len(result) <= 2 * len(TEXT)
-        assert number != 1 or result == TEXT
+        assert codec is not GZIP or result == TEXT
 
 
 # R15
@@ -125,6 +184,44 @@ def test_a_gzip_bomb_of_one_gib_stops_at_the_cap() -> None:
     bomb = zeros_gzipped(1024 * MIB)
     with at_most(8 * MIB), pytest.raises(TooLarge):
         GZIP.decompress(bomb, 4 * MIB)
+
+
+# R15
+@pytest.mark.parametrize("codec", [LZ4, ZSTD])
+def test_a_bomb_of_one_gib_stops_at_the_cap(codec: Codec) -> None:
+    bomb = codec.compress(bytes(64 * MIB)) * 16
+    with at_most(12 * MIB), pytest.raises(TooLarge):
+        codec.decompress(bomb, 4 * MIB)
+
+
+# R16
+def test_a_zstd_frame_that_claims_a_tebibyte_is_read_for_what_it_holds() -> None:
+    sized_8_bytes = 0b1100_0000
+    claim = struct.pack("<IBBQ", 0xFD2FB528, sized_8_bytes, 0x58, 1 << 40)
+    raw_block = struct.pack("<I", 3 << 3 | 1)[:3] + b"abc"
+    with at_most(MIB), pytest.raises(Corrupt, match="zstd"):
+        ZSTD.decompress(claim + raw_block, 256 * MIB)
+
+
+# R16
+def test_a_zstd_window_of_two_gib_is_refused_by_its_claim() -> None:
+    window_2_gib = (31 - 10) << 3
+    frame = struct.pack("<IBB", 0xFD2FB528, 0, window_2_gib) + struct.pack("<I", 3 << 3 | 1)[:3] + b"abc"
+    with at_most(MIB), pytest.raises(Corrupt, match="too much memory"):
+        ZSTD.decompress(frame, 256 * MIB)
+
+
+def test_a_zstd_stream_of_level_22_is_read() -> None:
+    stream = zstandard.ZstdCompressor(level=22).compressobj()
+    data = stream.compress(TEXT) + stream.flush()
+    assert ZSTD.decompress(data, MIB) == TEXT
+
+
+def test_threads_read_zstd_side_by_side() -> None:
+    streams = [(ZSTD.compress(part), part) for part in (TEXT * number for number in range(1, 9))]
+    with ThreadPoolExecutor(4) as pool:
+        read = pool.map(lambda stream: bytes(ZSTD.decompress(stream[0], MIB)), streams * 20)
+    assert list(read) == [part for _, part in streams] * 20
 
 
 # R15
