@@ -18,13 +18,21 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLoca
 from numba.misc.appdirs import AppDirs
 
 # All that becomes machine code: numba freezes the layout's numbers into it.
-_SOURCES = ("kernels.py", "layout.py")
+_SOURCES = (
+    "layout.py",
+    "kernels/outcomes.py",
+    "kernels/scalars.py",
+    "kernels/target.py",
+    "kernels/sets.py",
+    "kernels/messages.py",
+    "kernels/batches.py",
+)
 _Kernel = TypeVar("_Kernel", bound=Callable[..., Any])
 
 
 def kernel(function: _Kernel) -> _Kernel:
     """`function`, compiled when it is first called; left as it is under NUMBA_DISABLE_JIT."""
-    compiled: Any = njit(nogil=True)(function)
+    compiled: Any = njit(nogil=True, _nrt=False)(function)
     if compiled is not function:
         # What enable_caching() does, with our place.
         compiled._cache = _KernelCache(function)  # type: ignore[no-untyped-call] # noqa: SLF001 - numba is untyped

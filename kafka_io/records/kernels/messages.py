@@ -1,0 +1,194 @@
+"""Messages of formats 0 and 1: entries of a log, or of a set compressed in one of them."""
+
+import numpy as np
+
+from kafka_io.records.compiling import kernel
+from kafka_io.records.kernels.outcomes import (
+    BAD_CRC,
+    BAD_END,
+    BAD_FIELD,
+    BAD_LENGTH,
+    BAD_MAGIC,
+    BAD_OFFSET,
+    CUT,
+    END,
+    OTHER_FORMAT,
+    PAST,
+    PAUSED,
+    WHOLE,
+    WRAPPER,
+)
+from kafka_io.records.kernels.scalars import Bytes, crc32, int32, int64, uint32
+from kafka_io.records.kernels.target import (
+    HEADER_ROWS,
+    HEADERS,
+    KEY,
+    KEY_BYTES,
+    KEY_NULLS,
+    OFFSET,
+    ROWS,
+    TIMESTAMP,
+    TIMESTAMP_TYPE,
+    VALUE,
+    VALUE_BYTES,
+    VALUE_NULLS,
+    Target,
+    put,
+)
+from kafka_io.records.layout import (
+    APPEND_TIME,
+    BATCH_MAGIC,
+    ENTRY_BYTES,
+    ENTRY_LENGTH_AT,
+    LEAST_MESSAGE_BYTES,
+    MAGIC_AT,
+    MESSAGE_ATTRIBUTES_AT,
+    MESSAGE_CRC_AT,
+    MESSAGE_KEY_AT,
+    MESSAGE_TIMESTAMP_AT,
+    MODERN_CODEC_MASK,
+)
+
+# What a row takes in the columns beside key and value: offset, timestamp, its type, two ends.
+ROW_BYTES = 8 + 8 + 4 + 4 + 4
+NO_TIMESTAMP = NO_TIMESTAMP_TYPE = -1
+ANY_MAGIC = -1
+
+_LENGTH_BYTES = 4
+
+
+@kernel
+def bounds(data: Bytes, at: int) -> tuple[int, int]:
+    """The message at `at`: (WHOLE, where it ends), or what is wrong with it, judged by as much of it as there is."""
+    left = len(data) - at
+    if left < ENTRY_BYTES:
+        return CUT, at
+    length = int32(data, at + ENTRY_LENGTH_AT)
+    if length < LEAST_MESSAGE_BYTES[0] - ENTRY_BYTES:
+        return BAD_LENGTH, at
+    if left <= MAGIC_AT:
+        return CUT, at
+    magic = np.int64(data[at + MAGIC_AT])
+    if magic == BATCH_MAGIC:
+        return OTHER_FORMAT, at
+    if magic > BATCH_MAGIC:
+        return BAD_MAGIC, at
+    if length < LEAST_MESSAGE_BYTES[magic] - ENTRY_BYTES:
+        return BAD_LENGTH, at
+    if left < ENTRY_BYTES + length:
+        return CUT, at
+    return WHOLE, at + ENTRY_BYTES + length
+
+
+@kernel
+def measure(data: Bytes, at: int) -> tuple[int, int, int]:
+    """Hop over the whole messages from `at` on, not into them: (why it ended, where, the last one's offset or -1)."""
+    last = -1
+    while at < len(data):
+        status, end = bounds(data, at)
+        if status != WHOLE:
+            return status, at, last
+        last = int64(data, at)
+        at = end
+    return END, at, last
+
+
+@kernel
+def decode(  # noqa: PLR0917 - as PLR0913: arrays one by one
+    data: Bytes,
+    at: int,
+    magic: int,
+    shift: int,
+    floor: int,
+    ceiling: int,
+    append_time: int,
+    wanted: int,
+    low: int,
+    high: int,
+    most: int,
+    target: Target,
+) -> tuple[int, int, int]:
+    """Plain messages from `at` on become rows: (why it stopped, where, the offset of the last one or `floor`).
+
+    Args:
+        data: entries of a log, or a decompressed set.
+        at: where to begin in it.
+        magic: the only one that may come, or ANY_MAGIC.
+        shift: what to add to each offset.
+        floor: the offset above which the first one must be, and each other above the one before it.
+        ceiling: the offset that none may pass.
+        append_time: the time of them all, or NO_TIMESTAMP if they have their own.
+        wanted: columns to fill, as bits.
+        low: rows with a lower offset are left out.
+        high: reading stops at this offset.
+        most: stop before a message once the columns hold so many bytes.
+        target: has room for all that the bytes can hold.
+    """
+    offsets, timestamps, timestamp_types = target.offsets, target.timestamps, target.timestamp_types
+    key_ends, keys, key_valid = target.key_ends, target.keys, target.key_valid
+    value_ends, values, value_valid = target.value_ends, target.values, target.value_valid
+    header_ends, filled = target.header_ends, target.filled
+    while at < len(data):
+        row, key_bytes, value_bytes = filled[ROWS], filled[KEY_BYTES], filled[VALUE_BYTES]
+        if key_bytes + value_bytes + ROW_BYTES * row >= most:
+            return PAUSED, at, floor
+        status, end = bounds(data, at)
+        if status != WHOLE:
+            return status, at, floor
+        found = np.int64(data[at + MAGIC_AT])
+        if magic >= 0 and found != magic:
+            return BAD_MAGIC, at, floor
+        offset = int64(data, at)
+        if offset > ceiling - shift or offset <= floor - shift:
+            return BAD_OFFSET, at, floor
+        offset += shift
+        if offset >= high:
+            return PAST, at, floor
+        attributes = np.int64(data[at + MESSAGE_ATTRIBUTES_AT])
+        if attributes & MODERN_CODEC_MASK:
+            return WRAPPER, at, floor
+        if crc32(data, at + MAGIC_AT, end) != uint32(data, at + MESSAGE_CRC_AT):
+            return BAD_CRC, at, floor
+        key_at = at + MESSAGE_KEY_AT[found] + _LENGTH_BYTES
+        key_size = int32(data, key_at - _LENGTH_BYTES)
+        if key_size < -1 or key_size > end - key_at - _LENGTH_BYTES:
+            return BAD_FIELD, at, floor
+        value_at = key_at + max(key_size, 0) + _LENGTH_BYTES
+        value_size = int32(data, value_at - _LENGTH_BYTES)
+        if value_size < -1 or value_size > end - value_at:
+            return BAD_FIELD, at, floor
+        if value_at + max(value_size, 0) != end:
+            return BAD_END, at, floor
+        floor = offset
+        if offset >= low:
+            if wanted & OFFSET:
+                offsets[row] = offset
+            if wanted & TIMESTAMP:
+                timestamps[row] = _time(data, at, append_time)
+            if wanted & TIMESTAMP_TYPE:
+                timestamp_types[row] = _time_type(data, at, append_time)
+            if wanted & KEY:
+                filled[KEY_BYTES] = put(data, key_at, key_size, row, key_bytes, key_ends, keys, key_valid)
+                filled[KEY_NULLS] += key_size < 0
+            if wanted & VALUE:
+                filled[VALUE_BYTES] = put(data, value_at, value_size, row, value_bytes, value_ends, values, value_valid)
+                filled[VALUE_NULLS] += value_size < 0
+            if wanted & HEADERS:
+                header_ends[row + 1] = filled[HEADER_ROWS]
+            filled[ROWS] = row + 1
+        at = end
+    return END, at, floor
+
+
+@kernel
+def _time(data: Bytes, at: int, append_time: int) -> int:
+    if data[at + MAGIC_AT] == 0:
+        return NO_TIMESTAMP
+    return int64(data, at + MESSAGE_TIMESTAMP_AT) if append_time == NO_TIMESTAMP else append_time
+
+
+@kernel
+def _time_type(data: Bytes, at: int, append_time: int) -> int:
+    if data[at + MAGIC_AT] == 0:
+        return NO_TIMESTAMP_TYPE
+    return 1 if append_time != NO_TIMESTAMP or data[at + MESSAGE_ATTRIBUTES_AT] & APPEND_TIME else 0
