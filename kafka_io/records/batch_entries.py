@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from kafka_io.compression import CODECS
+from kafka_io.compression import Bytes as Octets
 from kafka_io.errors import Corrupt, Unsupported, Where, placing
 from kafka_io.records.checksums import crc32c
 from kafka_io.records.columns import Limits
@@ -32,6 +33,8 @@ from kafka_io.records.transactions import Aborted
 ABORTED_GAP, CONTROL_GAP = "aborted", "control"
 
 _MOST_BATCHES = 1024
+# Compressed batches are opened one by one until they make up so many bytes, and then decoded together.
+_TOGETHER_BYTES = 256 * 1024
 _Row = list[int]
 
 
@@ -45,16 +48,18 @@ def read_batches(entries: Entries, filling: Filling, aborted: Aborted, limits: L
         )
         rows: list[_Row] = table[:count].tolist()
         wanted = sum(row[BASE] < entries.asked.stop for row in rows)
-        alone = MODERN_CODEC_MASK | CONTROL | (TRANSACTIONAL if aborted else 0)
+        alone = CONTROL | (TRANSACTIONAL if aborted else 0)
         for first, last in _runs(rows[:wanted], alone, limits.batch_bytes):
-            for row in rows[first:last]:
+            run, batches, cap = rows[first:last], table[first:last], limits.max_decompressed_bytes
+            for row in run:
                 _check(entries, row)
-            if rows[first][ATTRIBUTES] & alone:
-                _take_one(entries, filling, table[first:last], aborted, limits.max_decompressed_bytes)
-            else:
-                _fill(filling, entries.array, table[first:last], entries.asked, entries.where)
-            entries.pass_to(rows[last - 1][LAST])
-            yield
+            if run[0][ATTRIBUTES] & alone and _passed_over(entries, run[0], batches, aborted, cap):
+                yield
+                continue
+            for data, opened, newest in _opened(entries, run, batches, cap):
+                _fill(filling, data, opened, entries.asked, entries.where)
+                entries.pass_to(newest[LAST])
+                yield
         if wanted < count:
             entries.finish()
             return
@@ -62,18 +67,16 @@ def read_batches(entries: Entries, filling: Filling, aborted: Aborted, limits: L
 
 
 def _runs(rows: list[_Row], alone: int, most: int) -> Iterator[tuple[int, int]]:
-    """Rows to take together, [first, last): one if it has a bit of `alone`, else as many as make up `most` bytes."""
-    first = size = 0
+    """Rows to take together, [first, last): one with a bit of `alone`, or as many of one codec as make up `most`."""
+    first = size = before = 0
     for index, row in enumerate(rows):
-        single = row[ATTRIBUTES] & alone
-        if single and first < index:
+        kind = row[ATTRIBUTES] & (alone | MODERN_CODEC_MASK)
+        if first < index and (kind != before or kind & alone or size >= most):
             yield first, index
-            first = index
+            first, size = index, 0
         size += row[STOP] - row[BODY]
-        if single or size >= most:
-            yield first, index + 1
-            first, size = index + 1, 0
-    if first < len(rows):
+        before = kind
+    if rows:
         yield first, len(rows)
 
 
@@ -85,42 +88,55 @@ def _check(entries: Entries, row: _Row) -> None:
         )
 
 
-def _take_one(entries: Entries, filling: Filling, batch: Int64s, aborted: Aborted, cap: int) -> None:
-    """Decode a batch that is compressed, or pass over one that gives no rows."""
-    row: _Row = batch[0].tolist()
-    base, last, producer, attributes = row[BASE], row[LAST], row[PRODUCER], row[ATTRIBUTES]
-    with placing(entries.where.at(base)):
-        if attributes & CONTROL:
-            if aborted.covers(producer, last) and row[COUNT]:
-                aborted.end(producer, _control_key(entries, batch, cap))
-            entries.pass_over(base, last, CONTROL_GAP)
-        elif attributes & TRANSACTIONAL and aborted.covers(producer, last):
-            entries.pass_over(base, last, ABORTED_GAP)
-        else:
-            _fill(filling, *_opened(entries, batch, cap), entries.asked, entries.where)
+def _passed_over(entries: Entries, row: _Row, batch: Int64s, aborted: Aborted, cap: int) -> bool:
+    """Whether the batch gives no rows, since it ends a transaction or is of one that was aborted."""
+    was_aborted = aborted.covers(row[PRODUCER], row[LAST])
+    if row[ATTRIBUTES] & CONTROL:
+        if was_aborted and row[COUNT]:
+            with placing(entries.where.at(row[BASE])):
+                aborted.end(row[PRODUCER], _first_key(entries, row, batch, cap))
+        entries.pass_over(row[BASE], row[LAST], CONTROL_GAP)
+    elif was_aborted:
+        entries.pass_over(row[BASE], row[LAST], ABORTED_GAP)
+    return bool(row[ATTRIBUTES] & CONTROL) or was_aborted
 
 
-def _control_key(entries: Entries, batch: Int64s, cap: int) -> bytes | None:
-    """The key of the first record."""
+def _first_key(entries: Entries, row: _Row, batch: Int64s, cap: int) -> bytes | None:
     keys = Filling(("key",))
-    _fill(keys, *_opened(entries, batch, cap), Asked(at=0), entries.where)
+    for data, opened, _ in _opened(entries, [row], batch, cap):
+        _fill(keys, data, opened, Asked(at=0), entries.where)
     key: bytes | None = keys.take_batch().column("key")[0].as_py()
     return key
 
 
-def _opened(entries: Entries, batch: Int64s, cap: int) -> tuple[Bytes, Int64s]:
-    """Where the batch's records are, and the batch as a table for them."""
-    row: _Row = batch[0].tolist()
+def _opened(entries: Entries, rows: list[_Row], table: Int64s, cap: int) -> Iterator[tuple[Bytes, Int64s, _Row]]:
+    """Where the records of the batches are, these batches as a table for there, and the last of them."""
+    if not rows[0][ATTRIBUTES] & MODERN_CODEC_MASK:
+        yield entries.array, table, rows[-1]
+        return
+    contents: list[Octets] = []
+    first = size = 0
+    for index, row in enumerate(rows):
+        with placing(entries.where.at(row[BASE])):
+            contents.append(_content(entries, row, cap))
+        table[index, BODY] = size
+        size += len(contents[-1])
+        table[index, STOP] = size
+        if size >= _TOGETHER_BYTES or row is rows[-1]:
+            data = contents[0] if len(contents) == 1 else b"".join(contents)
+            yield read_only(data), table[first : index + 1], row
+            contents, first, size = [], index + 1, 0
+
+
+def _content(entries: Entries, row: _Row, cap: int) -> Octets:
+    """The records of a compressed batch."""
     number = row[ATTRIBUTES] & MODERN_CODEC_MASK
-    if not number or row[BODY] == row[STOP]:
-        return entries.array, batch
     codec = CODECS.get(number)
     if codec is None:
         raise Unsupported(f"a record batch compressed with codec {number}")
-    content = codec.decompress(entries.view[row[BODY] : row[STOP]], cap)
-    opened = batch.copy()
-    opened[0, BODY], opened[0, STOP] = 0, len(content)
-    return read_only(content), opened
+    records = entries.view[row[BODY] : row[STOP]]
+    # What compaction leaves of a batch may be nothing, not even a stream.
+    return codec.decompress(records, cap) if row[COUNT] or records else records
 
 
 def _fill(filling: Filling, data: Bytes, batches: Int64s, asked: Asked, where: Where) -> None:

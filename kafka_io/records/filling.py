@@ -137,7 +137,9 @@ class Filling:
         more[target.ROWS], more[target.HEADER_ROWS] = rows, content_bytes // _LEAST_HEADER_BYTES
         needed = [have + add for have, add in zip(self._filled.tolist(), more, strict=True)]
         if any(need > room for need, room in zip(needed, self._room, strict=True)):
-            self._grow([max(sizes) for sizes in zip(needed, self._likely, (2 * room for room in self._room), strict=True)])
+            self._grow(
+                [max(sizes) for sizes in zip(needed, self._likely, (2 * room for room in self._room), strict=True)]
+            )
 
     def _grow(self, room: list[int]) -> None:
         filled: list[int] = self._filled.tolist()

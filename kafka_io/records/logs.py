@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from kafka_io.compression import Bytes
 from kafka_io.errors import NOWHERE, TooLarge, Where
 from kafka_io.records.batch_entries import read_batches
+from kafka_io.records.build import Record, log_messages, record_batch
 from kafka_io.records.columns import DEFAULT_LIMITS, Decoded, Limits
 from kafka_io.records.entries import Asked, Entries
 from kafka_io.records.filling import Filling
@@ -73,3 +74,10 @@ def _decoded(entries: Entries, filling: Filling, start: int) -> Decoded:
     gaps, entries.gaps = entries.gaps, Counter()
     gaps[COMPACTED] = entries.next - start - rows - gaps.total()
     return Decoded(filling.take_batch(), entries.next, +gaps)
+
+
+def warm() -> None:
+    """Compile the kernels, or load them from numba's cache, before there is data waiting for them."""
+    for data in (log_messages([Record()], magic=1, codec=1), record_batch([Record()])):
+        for _ in decode(data, Asked(at=0)):
+            pass

@@ -10,7 +10,7 @@ from struct import Struct
 
 from isal import isal_zlib
 
-from kafka_io.compression import CODECS, OLD_LZ4, Bytes, Codec
+from kafka_io.compression import MESSAGE_CODECS, Bytes
 from kafka_io.errors import Corrupt, Unsupported, placing
 from kafka_io.records.columns import Limits
 from kafka_io.records.entries import REASONS, Entries, read_only
@@ -29,11 +29,6 @@ from kafka_io.records.layout import (
 )
 from kafka_io.records.transactions import Aborted
 
-# What brokers take, by magic and number.
-_CODECS: tuple[dict[int, Codec], ...] = (
-    {1: CODECS[1], 2: CODECS[2], 3: OLD_LZ4},
-    {1: CODECS[1], 2: CODECS[2], 3: CODECS[3]},
-)
 # offset | length | crc | magic | attributes
 _HEAD = Struct(">qiIBB")
 _INT64 = Struct(">q")
@@ -132,7 +127,7 @@ class _Outer:
         if found != self.crc:
             raise Corrupt(f"wrong CRC: the message says {self.crc:08x}, its content has {found:08x}")
         number = self.attributes & MODERN_CODEC_MASK
-        codec = _CODECS[self.magic].get(number)
+        codec = MESSAGE_CODECS[self.magic].get(number)
         if codec is None:
             raise Unsupported(f"a message of magic {self.magic} compressed with codec {number}")
         at = MESSAGE_KEY_AT[self.magic] - MAGIC_AT

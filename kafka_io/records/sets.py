@@ -6,12 +6,11 @@ from struct import Struct
 import numpy as np
 from isal import isal_zlib
 
-from kafka_io.compression import CODECS, Bytes
+from kafka_io.compression import CODECS_07, Bytes
 from kafka_io.errors import Corrupt, Unsupported, WireError
 from kafka_io.records.kernels import outcomes
 from kafka_io.records.layout import CODEC_MASK, CRC_BYTES, HEADER_BYTES, LENGTH_BYTES
 
-_CODECS_07 = {number: CODECS[number] for number in (0, 1, 2)}
 _LENGTH = Struct(">i")
 _CRC = Struct(">I")
 
@@ -54,7 +53,7 @@ class MessageSet:
         message = _message(self.view, self.at)
         if isal_zlib.crc32(message.payload) != message.crc:
             raise self.fault(outcomes.BAD_CRC)
-        codec = _CODECS_07.get(message.codec)
+        codec = CODECS_07.get(message.codec)
         if codec is None:
             raise Unsupported(f"a message compressed with codec {message.codec}{self._inside()}")
         content = codec.decompress(message.payload, cap)

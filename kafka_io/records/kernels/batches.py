@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kafka_io.records.compiling import kernel
+from kafka_io.records.compiling import kernel, part
 from kafka_io.records.kernels.outcomes import (
     BAD_COUNT,
     BAD_END,
@@ -16,27 +16,18 @@ from kafka_io.records.kernels.outcomes import (
     OTHER_FORMAT,
     PAUSED,
 )
-from kafka_io.records.kernels.scalars import Bytes, Int32s, Int64s, int32, int64, uint32, varint, varlong, wrapped_sum
+from kafka_io.records.kernels.scalars import Bytes, Int64s, int32, int64, uint32, varint, varlong, wrapped_sum
 from kafka_io.records.kernels.target import (
     FAULT_BATCH,
     FAULT_RECORD,
-    HEADER_KEY_BYTES,
-    HEADER_ROWS,
-    HEADER_VALUE_BYTES,
-    HEADER_VALUE_NULLS,
     HEADERS,
     KEY,
-    KEY_BYTES,
-    KEY_NULLS,
-    OFFSET,
-    ROWS,
-    TIMESTAMP,
-    TIMESTAMP_TYPE,
     VALUE,
-    VALUE_BYTES,
-    VALUE_NULLS,
     Target,
-    put,
+    put_header,
+    put_key,
+    put_row,
+    put_value,
 )
 from kafka_io.records.layout import (
     APPEND_TIME,
@@ -119,9 +110,7 @@ def list_batches(data: Bytes, at: int, floor: int, least: int, end: int, table: 
 
 
 @kernel
-def decode(  # noqa: PLR0917 - as PLR0913: arrays one by one
-    data: Bytes, batches: Int64s, wanted: int, low: int, high: int, target: Target
-) -> int:
+def decode(data: Bytes, batches: Int64s, wanted: int, low: int, high: int, target: Target) -> int:
     """The records of plain batches become rows: END, or what is wrong with the one that `target.filled` names.
 
     Args:
@@ -140,111 +129,75 @@ def decode(  # noqa: PLR0917 - as PLR0913: arrays one by one
     return END
 
 
-@kernel
+@part
 def _decode_batch(data: Bytes, batch: Int64s, wanted: int, low: int, high: int, target: Target) -> int:
-    # What is in a tuple is counted each time it is taken out, so all of it is, once.
-    offsets, timestamps, timestamp_types = target.offsets, target.timestamps, target.timestamp_types
-    key_ends, keys, key_valid = target.key_ends, target.keys, target.key_valid
-    value_ends, values, value_valid = target.value_ends, target.values, target.value_valid
-    header_ends, header_key_ends, header_keys = target.header_ends, target.header_key_ends, target.header_keys
-    header_value_ends, header_values = target.header_value_ends, target.header_values
-    header_value_valid, filled = target.header_value_valid, target.filled
-    row, key_bytes, value_bytes = filled[ROWS], filled[KEY_BYTES], filled[VALUE_BYTES]
-    at, stop = batch[BODY], batch[STOP]
-    base, base_time = batch[BASE], batch[BASE_TIME]
-    most_delta = batch[LAST] - base
+    at, stop, base = batch[BODY], batch[STOP], batch[BASE]
     appended = batch[ATTRIBUTES] & APPEND_TIME
     previous = -1
     for record in range(batch[COUNT]):
-        filled[FAULT_RECORD] = record
-        length, at = varint(data, at, stop)
-        if at < 0:
-            return BAD_VARINT
-        if length < 1 or length > stop - at:
-            return BAD_LENGTH
-        end = at + length
-        time_delta, at = varlong(data, at + 1, end)  # behind the record's attributes, which mean nothing yet
-        if at < 0:
-            return BAD_VARINT
-        delta, at = varint(data, at, end)
-        if at < 0:
-            return BAD_VARINT
-        if delta <= previous or delta > most_delta:
+        target.filled[FAULT_RECORD] = record
+        status, end, time_delta, delta, key_size, key, value_size, value = _record(data, at, stop)
+        if status != END:
+            return status
+        if delta <= previous or delta > batch[LAST] - base:
             return BAD_OFFSET
         previous = delta
-        key_size, key = varint(data, at, end)
-        if key < 0:
-            return BAD_VARINT
-        if key_size < -1 or key_size > end - key:
-            return BAD_FIELD
-        value_size, value = varint(data, key + max(key_size, 0), end)
-        if value < 0:
-            return BAD_VARINT
-        if value_size < -1 or value_size > end - value:
-            return BAD_FIELD
-        at = value + max(value_size, 0)
-        if at == end:
-            return BAD_END  # a count of headers is always there
         offset = base + delta
         kept = low <= offset < high
         if wanted & HEADERS:
-            status = _decode_headers(
-                data,
-                at,
-                end,
-                kept,
-                header_key_ends,
-                header_keys,
-                header_value_ends,
-                header_values,
-                header_value_valid,
-                filled,
-            )
+            status = _headers(data, value + max(value_size, 0), end, kept, target)
             if status != END:
                 return status
         at = end
         if not kept:
             continue
-        if wanted & OFFSET:
-            offsets[row] = offset
-        if wanted & TIMESTAMP:
-            timestamps[row] = batch[MAX_TIME] if appended else wrapped_sum(base_time, time_delta)
-        if wanted & TIMESTAMP_TYPE:
-            timestamp_types[row] = appended >> 3
         if wanted & KEY:
-            key_bytes = put(data, key, key_size, row, key_bytes, key_ends, keys, key_valid)
-            filled[KEY_NULLS] += key_size < 0
+            put_key(data, key, key_size, target)
         if wanted & VALUE:
-            value_bytes = put(data, value, value_size, row, value_bytes, value_ends, values, value_valid)
-            filled[VALUE_NULLS] += value_size < 0
-        row += 1
-        if wanted & HEADERS:
-            header_ends[row] = filled[HEADER_ROWS]
-    filled[FAULT_RECORD] = batch[COUNT]
-    filled[ROWS], filled[KEY_BYTES], filled[VALUE_BYTES] = row, key_bytes, value_bytes
+            put_value(data, value, value_size, target)
+        timestamp = batch[MAX_TIME] if appended else wrapped_sum(batch[BASE_TIME], time_delta)
+        put_row(offset, timestamp, appended >> 3, wanted, target)
+    target.filled[FAULT_RECORD] = batch[COUNT]
     return END if at == stop else BAD_END
 
 
-@kernel
-def _decode_headers(  # noqa: PLR0917 - arrays one by one, see `put`
-    data: Bytes,
-    at: int,
-    end: int,
-    kept: bool,
-    key_ends: Int32s,
-    keys: Bytes,
-    value_ends: Int32s,
-    values: Bytes,
-    value_valid: Bytes,
-    filled: Int64s,
-) -> int:
-    """The headers of one record, which `end` there."""
+@part
+def _record(data: Bytes, at: int, stop: int) -> tuple[int, int, int, int, int, int, int, int]:
+    """The record at `at`: (END, where it ends, time delta, offset delta, size and place of key, and of value)."""
+    length, at = varint(data, at, stop)
+    if at < 0:
+        return BAD_VARINT, 0, 0, 0, 0, 0, 0, 0
+    if length < 1 or length > stop - at:
+        return BAD_LENGTH, 0, 0, 0, 0, 0, 0, 0
+    end = at + length
+    time_delta, at = varlong(data, at + 1, end)  # behind the record's attributes, which mean nothing yet
+    if at < 0:
+        return BAD_VARINT, 0, 0, 0, 0, 0, 0, 0
+    delta, at = varint(data, at, end)
+    if at < 0:
+        return BAD_VARINT, 0, 0, 0, 0, 0, 0, 0
+    key_size, key = varint(data, at, end)
+    if key < 0:
+        return BAD_VARINT, 0, 0, 0, 0, 0, 0, 0
+    if key_size < -1 or key_size > end - key:
+        return BAD_FIELD, 0, 0, 0, 0, 0, 0, 0
+    value_size, value = varint(data, key + max(key_size, 0), end)
+    if value < 0:
+        return BAD_VARINT, 0, 0, 0, 0, 0, 0, 0
+    # Behind the value there is at least a count of headers.
+    if value_size < -1 or value_size >= end - value:
+        return BAD_FIELD, 0, 0, 0, 0, 0, 0, 0
+    return END, end, time_delta, delta, key_size, key, value_size, value
+
+
+@part
+def _headers(data: Bytes, at: int, end: int, kept: bool, target: Target) -> int:
+    """The headers of one record, which end at `end`."""
     count, at = varint(data, at, end)
     if at < 0:
         return BAD_VARINT
     if count < 0:
         return BAD_COUNT
-    row, key_bytes, value_bytes = filled[HEADER_ROWS], filled[HEADER_KEY_BYTES], filled[HEADER_VALUE_BYTES]
     for _ in range(count):
         key_size, key = varint(data, at, end)
         if key < 0:
@@ -258,11 +211,5 @@ def _decode_headers(  # noqa: PLR0917 - arrays one by one, see `put`
             return BAD_FIELD
         at = value + max(value_size, 0)
         if kept:
-            key_bytes = put(data, key, key_size, row, key_bytes, key_ends, keys, value_valid)
-            value_bytes = put(data, value, value_size, row, value_bytes, value_ends, values, value_valid)
-            filled[HEADER_VALUE_NULLS] += value_size < 0
-            row += 1
-    if at != end:
-        return BAD_END
-    filled[HEADER_ROWS], filled[HEADER_KEY_BYTES], filled[HEADER_VALUE_BYTES] = row, key_bytes, value_bytes
-    return END
+            put_header(data, key, key_size, value, value_size, target)
+    return END if at == end else BAD_END

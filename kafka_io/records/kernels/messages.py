@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kafka_io.records.compiling import kernel
+from kafka_io.records.compiling import kernel, part
 from kafka_io.records.kernels.outcomes import (
     BAD_CRC,
     BAD_END,
@@ -20,20 +20,15 @@ from kafka_io.records.kernels.outcomes import (
 )
 from kafka_io.records.kernels.scalars import Bytes, crc32, int32, int64, uint32
 from kafka_io.records.kernels.target import (
-    HEADER_ROWS,
-    HEADERS,
     KEY,
     KEY_BYTES,
-    KEY_NULLS,
-    OFFSET,
     ROWS,
-    TIMESTAMP,
-    TIMESTAMP_TYPE,
     VALUE,
     VALUE_BYTES,
-    VALUE_NULLS,
     Target,
-    put,
+    put_key,
+    put_row,
+    put_value,
 )
 from kafka_io.records.layout import (
     APPEND_TIME,
@@ -57,8 +52,8 @@ ANY_MAGIC = -1
 _LENGTH_BYTES = 4
 
 
-@kernel
-def bounds(data: Bytes, at: int) -> tuple[int, int]:
+@part
+def _bounds(data: Bytes, at: int) -> tuple[int, int]:
     """The message at `at`: (WHOLE, where it ends), or what is wrong with it, judged by as much of it as there is."""
     left = len(data) - at
     if left < ENTRY_BYTES:
@@ -85,7 +80,7 @@ def measure(data: Bytes, at: int) -> tuple[int, int, int]:
     """Hop over the whole messages from `at` on, not into them: (why it ended, where, the last one's offset or -1)."""
     last = -1
     while at < len(data):
-        status, end = bounds(data, at)
+        status, end = _bounds(data, at)
         if status != WHOLE:
             return status, at, last
         last = int64(data, at)
@@ -94,7 +89,7 @@ def measure(data: Bytes, at: int) -> tuple[int, int, int]:
 
 
 @kernel
-def decode(  # noqa: PLR0917 - as PLR0913: arrays one by one
+def decode(
     data: Bytes,
     at: int,
     magic: int,
@@ -124,19 +119,14 @@ def decode(  # noqa: PLR0917 - as PLR0913: arrays one by one
         most: stop before a message once the columns hold so many bytes.
         target: has room for all that the bytes can hold.
     """
-    offsets, timestamps, timestamp_types = target.offsets, target.timestamps, target.timestamp_types
-    key_ends, keys, key_valid = target.key_ends, target.keys, target.key_valid
-    value_ends, values, value_valid = target.value_ends, target.values, target.value_valid
-    header_ends, filled = target.header_ends, target.filled
+    filled = target.filled
     while at < len(data):
-        row, key_bytes, value_bytes = filled[ROWS], filled[KEY_BYTES], filled[VALUE_BYTES]
-        if key_bytes + value_bytes + ROW_BYTES * row >= most:
+        if filled[KEY_BYTES] + filled[VALUE_BYTES] + ROW_BYTES * filled[ROWS] >= most:
             return PAUSED, at, floor
-        status, end = bounds(data, at)
+        status, end = _bounds(data, at)
         if status != WHOLE:
             return status, at, floor
-        found = np.int64(data[at + MAGIC_AT])
-        if magic >= 0 and found != magic:
+        if magic >= 0 and data[at + MAGIC_AT] != magic:
             return BAD_MAGIC, at, floor
         offset = int64(data, at)
         if offset > ceiling - shift or offset <= floor - shift:
@@ -144,50 +134,48 @@ def decode(  # noqa: PLR0917 - as PLR0913: arrays one by one
         offset += shift
         if offset >= high:
             return PAST, at, floor
-        attributes = np.int64(data[at + MESSAGE_ATTRIBUTES_AT])
-        if attributes & MODERN_CODEC_MASK:
+        if data[at + MESSAGE_ATTRIBUTES_AT] & MODERN_CODEC_MASK:
             return WRAPPER, at, floor
-        if crc32(data, at + MAGIC_AT, end) != uint32(data, at + MESSAGE_CRC_AT):
-            return BAD_CRC, at, floor
-        key_at = at + MESSAGE_KEY_AT[found] + _LENGTH_BYTES
-        key_size = int32(data, key_at - _LENGTH_BYTES)
-        if key_size < -1 or key_size > end - key_at - _LENGTH_BYTES:
-            return BAD_FIELD, at, floor
-        value_at = key_at + max(key_size, 0) + _LENGTH_BYTES
-        value_size = int32(data, value_at - _LENGTH_BYTES)
-        if value_size < -1 or value_size > end - value_at:
-            return BAD_FIELD, at, floor
-        if value_at + max(value_size, 0) != end:
-            return BAD_END, at, floor
-        floor = offset
+        status, key_size, key, value_size, value = _content(data, at, end)
+        if status != WHOLE:
+            return status, at, floor
         if offset >= low:
-            if wanted & OFFSET:
-                offsets[row] = offset
-            if wanted & TIMESTAMP:
-                timestamps[row] = _time(data, at, append_time)
-            if wanted & TIMESTAMP_TYPE:
-                timestamp_types[row] = _time_type(data, at, append_time)
             if wanted & KEY:
-                filled[KEY_BYTES] = put(data, key_at, key_size, row, key_bytes, key_ends, keys, key_valid)
-                filled[KEY_NULLS] += key_size < 0
+                put_key(data, key, key_size, target)
             if wanted & VALUE:
-                filled[VALUE_BYTES] = put(data, value_at, value_size, row, value_bytes, value_ends, values, value_valid)
-                filled[VALUE_NULLS] += value_size < 0
-            if wanted & HEADERS:
-                header_ends[row + 1] = filled[HEADER_ROWS]
-            filled[ROWS] = row + 1
+                put_value(data, value, value_size, target)
+            put_row(offset, _time(data, at, append_time), _time_type(data, at, append_time), wanted, target)
+        floor = offset
         at = end
     return END, at, floor
 
 
-@kernel
+@part
+def _content(data: Bytes, at: int, end: int) -> tuple[int, int, int, int, int]:
+    """The message at `at`: (WHOLE, size and place of its key, and of its value)."""
+    if crc32(data, at + MAGIC_AT, end) != uint32(data, at + MESSAGE_CRC_AT):
+        return BAD_CRC, 0, 0, 0, 0
+    key = at + MESSAGE_KEY_AT[data[at + MAGIC_AT]] + _LENGTH_BYTES
+    key_size = int32(data, key - _LENGTH_BYTES)
+    if key_size < -1 or key_size > end - key - _LENGTH_BYTES:
+        return BAD_FIELD, 0, 0, 0, 0
+    value = key + max(key_size, 0) + _LENGTH_BYTES
+    value_size = int32(data, value - _LENGTH_BYTES)
+    if value_size < -1 or value_size > end - value:
+        return BAD_FIELD, 0, 0, 0, 0
+    if value + max(value_size, 0) != end:
+        return BAD_END, 0, 0, 0, 0
+    return WHOLE, key_size, key, value_size, value
+
+
+@part
 def _time(data: Bytes, at: int, append_time: int) -> int:
     if data[at + MAGIC_AT] == 0:
         return NO_TIMESTAMP
     return int64(data, at + MESSAGE_TIMESTAMP_AT) if append_time == NO_TIMESTAMP else append_time
 
 
-@kernel
+@part
 def _time_type(data: Bytes, at: int, append_time: int) -> int:
     if data[at + MAGIC_AT] == 0:
         return NO_TIMESTAMP_TYPE

@@ -8,7 +8,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
-from kafka_io.records.compiling import kernel
+from kafka_io.records.compiling import part
 
 Bytes = npt.NDArray[np.uint8]
 Int32s = npt.NDArray[np.int32]
@@ -34,7 +34,7 @@ def _crc_tables() -> npt.NDArray[np.uint32]:
 _CRC_TABLES = _crc_tables()
 
 
-@kernel
+@part
 def uint32(data: Bytes, at: int) -> int:
     """Big-endian."""
     value = np.int64(0)
@@ -43,21 +43,21 @@ def uint32(data: Bytes, at: int) -> int:
     return int(value)
 
 
-@kernel
+@part
 def int32(data: Bytes, at: int) -> int:
     """Big-endian."""
     value = uint32(data, at)
     return value - (1 << 32) if value >= 1 << 31 else value
 
 
-@kernel
+@part
 def int64(data: Bytes, at: int) -> int:
     """Big-endian."""
     # The upper half is signed: nothing overflows, also where Python's integers do not wrap.
     return (int32(data, at) << 32) | uint32(data, at + 4)
 
 
-@kernel
+@part
 def varint(data: Bytes, at: int, end: int) -> tuple[int, int]:
     """A zigzag int32 of at most five bytes before `end`, and where it ends or NOWHERE."""
     value = np.int64(0)
@@ -74,7 +74,7 @@ def varint(data: Bytes, at: int, end: int) -> tuple[int, int]:
     return 0, NOWHERE
 
 
-@kernel
+@part
 def varlong(data: Bytes, at: int, end: int) -> tuple[int, int]:
     """A zigzag int64 of at most ten bytes before `end`, and where it ends or NOWHERE."""
     low = np.int64(0)  # 63 bits; the tenth byte has the last
@@ -92,7 +92,7 @@ def varlong(data: Bytes, at: int, end: int) -> tuple[int, int]:
     return int(half ^ -(low & 1)), at + 1
 
 
-@kernel
+@part
 def wrapped_sum(left: int, right: int) -> int:
     """The sum of two int64 as Java has it, which wraps; in halves, for where Python's integers do not."""
     low = (left & 0xFFFFFFFF) + (right & 0xFFFFFFFF)
@@ -101,7 +101,7 @@ def wrapped_sum(left: int, right: int) -> int:
     return (high << 32) | (low & 0xFFFFFFFF)
 
 
-@kernel
+@part
 def crc32(data: Bytes, start: int, end: int) -> int:
     """Of the bytes from `start` to `end`."""
     # Unsigned throughout: numba tests each signed index for being negative (20 bytes: 2.4 GB/s, and 1.5 signed).
@@ -123,7 +123,7 @@ def crc32(data: Bytes, start: int, end: int) -> int:
     return int(np.int64(crc ^ np.uint64(0xFFFFFFFF)))
 
 
-@kernel
+@part
 def clear_bit(bits: Bytes, index: int) -> None:
     """In Arrow's order: the lowest bit of a byte comes first."""
     bits[index >> 3] &= ~(1 << (index & 7)) & 0xFF

@@ -1,6 +1,6 @@
 """0.7's message sets."""
 
-from kafka_io.records.compiling import kernel
+from kafka_io.records.compiling import kernel, part
 from kafka_io.records.kernels.outcomes import BAD_CRC, BAD_LENGTH, BAD_MAGIC, CUT, END, PAUSED, WHOLE, WRAPPER
 from kafka_io.records.kernels.scalars import Bytes, Int32s, Int64s, copy, crc32, int32, uint32
 from kafka_io.records.layout import (
@@ -16,7 +16,7 @@ from kafka_io.records.layout import (
 ROW_BYTES = 8 + 4 + 4
 
 
-@kernel
+@part
 def _bounds(data: Bytes, at: int) -> tuple[int, int, int]:
     """The message at `at`: (WHOLE, where its payload starts, where it ends), or what is wrong with it.
 
@@ -52,7 +52,7 @@ def measure(data: Bytes) -> tuple[int, int, int]:
 
 
 @kernel
-def decode(  # noqa: PLR0917 - as PLR0913: arrays one by one
+def decode(
     data: Bytes,
     at: int,
     base: int,
