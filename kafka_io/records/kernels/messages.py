@@ -132,10 +132,11 @@ def decode(
         if offset > ceiling - shift or offset <= floor - shift:
             return BAD_OFFSET, at, floor
         offset += shift
+        if data[at + MESSAGE_ATTRIBUTES_AT] & MODERN_CODEC_MASK:
+            # Its offset is that of the last message inside: some may be wanted whatever it is.
+            return WRAPPER, at, floor
         if offset >= high:
             return PAST, at, floor
-        if data[at + MESSAGE_ATTRIBUTES_AT] & MODERN_CODEC_MASK:
-            return WRAPPER, at, floor
         status, key_size, key, value_size, value = _content(data, at, end)
         if status != WHOLE:
             return status, at, floor
