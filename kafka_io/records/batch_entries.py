@@ -50,13 +50,13 @@ def read_batches(entries: Entries, filling: Filling, aborted: Aborted, limits: L
         wanted = sum(row[BASE] < entries.asked.stop for row in rows)
         alone = CONTROL | (TRANSACTIONAL if aborted else 0)
         for first, last in _runs(rows[:wanted], alone, limits.batch_bytes):
-            run, batches, cap = rows[first:last], table[first:last], limits.max_decompressed_bytes
+            run, batches = rows[first:last], table[first:last]
             for row in run:
                 _check(entries, row)
-            if run[0][ATTRIBUTES] & alone and _passed_over(entries, run[0], batches, aborted, cap):
+            if run[0][ATTRIBUTES] & alone and _passed_over(entries, run[0], batches, aborted, limits):
                 yield
                 continue
-            for data, opened, newest in _opened(entries, run, batches, cap):
+            for data, opened, newest in _opened(entries, run, batches, limits):
                 _fill(filling, data, opened, entries.asked, entries.where)
                 entries.pass_to(newest[LAST])
                 yield
@@ -88,28 +88,28 @@ def _check(entries: Entries, row: _Row) -> None:
         )
 
 
-def _passed_over(entries: Entries, row: _Row, batch: Int64s, aborted: Aborted, cap: int) -> bool:
+def _passed_over(entries: Entries, row: _Row, batch: Int64s, aborted: Aborted, limits: Limits) -> bool:
     """Whether the batch gives no rows, since it ends a transaction or is of one that was aborted."""
     was_aborted = aborted.covers(row[PRODUCER], row[LAST])
     if row[ATTRIBUTES] & CONTROL:
         if was_aborted and row[COUNT]:
             with placing(entries.where.at(row[BASE])):
-                aborted.end(row[PRODUCER], _first_key(entries, row, batch, cap))
+                aborted.end(row[PRODUCER], _first_key(entries, row, batch, limits))
         entries.pass_over(row[BASE], row[LAST], CONTROL_GAP)
     elif was_aborted:
         entries.pass_over(row[BASE], row[LAST], ABORTED_GAP)
     return bool(row[ATTRIBUTES] & CONTROL) or was_aborted
 
 
-def _first_key(entries: Entries, row: _Row, batch: Int64s, cap: int) -> bytes | None:
+def _first_key(entries: Entries, row: _Row, batch: Int64s, limits: Limits) -> bytes | None:
     keys = Filling(("key",))
-    for data, opened, _ in _opened(entries, [row], batch, cap):
+    for data, opened, _ in _opened(entries, [row], batch, limits):
         _fill(keys, data, opened, Asked(at=0), entries.where)
     key: bytes | None = keys.take_batch().column("key")[0].as_py()
     return key
 
 
-def _opened(entries: Entries, rows: list[_Row], table: Int64s, cap: int) -> Iterator[tuple[Bytes, Int64s, _Row]]:
+def _opened(entries: Entries, rows: list[_Row], table: Int64s, limits: Limits) -> Iterator[tuple[Bytes, Int64s, _Row]]:
     """Where the records of the batches are, these batches as a table for there, and the last of them."""
     if not rows[0][ATTRIBUTES] & MODERN_CODEC_MASK:
         yield entries.array, table, rows[-1]
@@ -118,11 +118,11 @@ def _opened(entries: Entries, rows: list[_Row], table: Int64s, cap: int) -> Iter
     first = size = 0
     for index, row in enumerate(rows):
         with placing(entries.where.at(row[BASE])):
-            contents.append(_content(entries, row, cap))
+            contents.append(_content(entries, row, limits.max_decompressed_bytes))
         table[index, BODY] = size
         size += len(contents[-1])
         table[index, STOP] = size
-        if size >= _TOGETHER_BYTES or row is rows[-1]:
+        if size >= min(_TOGETHER_BYTES, limits.batch_bytes) or row is rows[-1]:
             data = contents[0] if len(contents) == 1 else b"".join(contents)
             yield read_only(data), table[first : index + 1], row
             contents, first, size = [], index + 1, 0

@@ -1,6 +1,8 @@
 """What the tests of message formats 0 to 2 share: rows as plain tuples, and bytes that other clients wrote."""
 
 import json
+import struct
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -8,8 +10,10 @@ from typing import Any
 import pyarrow as pa
 
 from kafka_io.compression import Bytes
+from kafka_io.records.checksums import crc32c
 from kafka_io.records.columns import DEFAULT_LIMITS, Decoded, Limits
 from kafka_io.records.entries import Asked
+from kafka_io.records.layout import ENTRY_BYTES, MAGIC_AT
 from kafka_io.records.logs import decode
 from kafka_io.records.schema import COLUMNS
 from tests.oracles import logs
@@ -94,3 +98,30 @@ def one_column(data: Bytes, columns: Sequence[str] = COLUMNS) -> pa.RecordBatch:
     """The only batch of `data`, with these columns."""
     (decoded,) = decode(data, EVERYTHING, columns=columns)
     return decoded.batch
+
+
+def repaired(data: bytes | bytearray) -> bytes:
+    """`data` with the right CRC in each whole entry, so that what was changed gets past it."""
+    out = bytearray(data)
+    at = 0
+    while len(out) - at > MAGIC_AT:
+        end = at + ENTRY_BYTES + int.from_bytes(out[at + 8 : at + 12], "big", signed=True)
+        if not at + 26 <= end <= len(out):
+            break
+        if out[at + MAGIC_AT] == 2:
+            out[at + 17 : at + 21] = crc32c(out[at + 21 : end]).to_bytes(4, "big")
+        else:
+            out[at + 12 : at + 16] = zlib.crc32(out[at + 16 : end]).to_bytes(4, "big")
+        at = end
+    return bytes(out)
+
+
+def changed(data: bytes, at: int, new: bytes) -> bytes:
+    """`data` with `new` at `at`, and right checksums."""
+    return repaired(data[:at] + new + data[at + len(new) :])
+
+
+def batch_around(content: bytes, *, count: int, last_delta: int, codec: int = 0) -> bytes:
+    """A record batch from offset 0 on that says so much about its content."""
+    body = struct.pack(">hiqqqhii", codec, last_delta, 0, 0, -1, -1, -1, count) + content
+    return repaired(struct.pack(">qiiBI", 0, 9 + len(body), 0, 2, 0) + body)
