@@ -319,6 +319,11 @@ CODECS: dict[int, Codec] = {
     3: Codec("lz4", _lz4_compress, _lz4_decompress),
     4: Codec("zstd", _zstd_compress, _zstd_decompress),
 }
-# How message format 0 has lz4.
 OLD_LZ4 = Codec("lz4", _old_lz4_compress, _old_lz4_decompress)
+# What messages may be compressed with, by format.
+MESSAGE_CODECS: tuple[dict[int, Codec], ...] = (
+    {1: CODECS[1], 2: CODECS[2], 3: OLD_LZ4},
+    {1: CODECS[1], 2: CODECS[2], 3: CODECS[3]},
+)
+CODECS_07: dict[int, Codec] = {number: CODECS[number] for number in (0, 1, 2)}
 CODEC_NUMBERS: dict[str, int] = {codec.name: number for number, codec in CODECS.items()}

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from kafka_io.compression import Bytes
 from kafka_io.errors import NOWHERE, Corrupt, Where, placing
-from kafka_io.records import kernels
 from kafka_io.records.columns import DEFAULT_LIMITS, Limits, decode_v07
+from kafka_io.records.kernels import outcomes
+from kafka_io.records.kernels import sets as set_kernels
 from kafka_io.records.layout import LENGTH_BYTES
 from kafka_io.records.sets import MessageSet
 
@@ -68,8 +69,8 @@ def check_set(data: Bytes, *, limits: Limits = DEFAULT_LIMITS, where: Where = NO
 
 def _measure(data: Bytes, base: int, where: Where) -> tuple[int, int]:
     messages = MessageSet(data, base=base)
-    status, messages.at, largest = kernels.measure(messages.array)
-    if status not in (kernels.END, kernels.CUT):
+    status, messages.at, largest = set_kernels.measure(messages.array)
+    if status not in (outcomes.END, outcomes.CUT):
         with placing(where.at(messages.offset)):
             raise messages.fault(status)
     return messages.at, largest

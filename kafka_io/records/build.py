@@ -1,20 +1,34 @@
-"""Messages and message sets of 0.7, for writing."""
+"""Messages, message sets and record batches of every format, for writing. The layouts are in layout.py."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from struct import Struct
 
 from isal import isal_zlib
 
-from kafka_io.compression import CODECS
+from kafka_io.compression import CODECS, MESSAGE_CODECS
+from kafka_io.records.checksums import crc32c
+from kafka_io.records.layout import APPEND_TIME, BATCH_MAGIC
 
-# int32 length | magic | uint32 crc, and the same with attributes (facts, 2).
+# 0.7: int32 length | magic | uint32 crc, and the same with attributes.
 _MAGIC_0 = Struct(">iBI")
 _MAGIC_1 = Struct(">iBBI")
 _UNCOUNTED = 4
 
+# From 0.8 on: int64 offset | int32 length, and then a message or the rest of a record batch.
+_ENTRY = Struct(">qi")
+_CRC = Struct(">I")
+_FORMAT_0 = Struct(">BB")
+_FORMAT_1 = Struct(">BBq")
+_BATCH_HEAD = Struct(">iBI")
+_BATCH = Struct(">hiqqqhii")
+_LENGTH = Struct(">i")
+_NO_LEADER_EPOCH = -1
+NO_PRODUCER = (-1, -1, -1)
+
 
 def message(payload: bytes, *, magic: int = 1, attributes: int = 0) -> bytes:
-    """One message. Magic 0 has no attributes to carry.
+    """One message of 0.7. Magic 0 has no attributes to carry.
 
     Raises:
         ValueError: another magic, or attributes on magic 0.
@@ -28,6 +42,123 @@ def message(payload: bytes, *, magic: int = 1, attributes: int = 0) -> bytes:
 
 
 def message_set(payloads: Iterable[bytes], *, codec: int = 0, magic: int = 1) -> bytes:
-    """A message per payload; with a codec, all of them compressed in one message of magic 1."""
+    """A message of 0.7 per payload; with a codec, all of them compressed in one message of magic 1."""
     plain = b"".join(message(payload, magic=magic) for payload in payloads)
     return message(CODECS[codec].compress(plain), attributes=codec) if codec else plain
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """A record to write; `timestamp` is in milliseconds, -1 for none. Only record batches carry headers."""
+
+    offset: int = 0
+    timestamp: int = -1
+    key: bytes | None = None
+    value: bytes | None = None
+    headers: tuple[tuple[bytes, bytes | None], ...] = ()
+
+
+def log_messages(records: Sequence[Record], *, magic: int, codec: int = 0, append_time: int | None = None) -> bytes:
+    """The records as messages of format 0 or 1; with a codec, all of them compressed in one message.
+
+    Args:
+        records: one at least, with growing offsets.
+        magic: 0, which drops timestamps, or 1.
+        codec: 0 to 3; format 0 has lz4 with Kafka's old header checksum.
+        append_time: the time the broker gave them all, which format 1 can tell.
+
+    Raises:
+        ValueError: another magic.
+    """
+    if magic not in (0, 1):
+        raise ValueError(f"no message of a log has magic {magic}")
+    appended = 0
+    if append_time is not None:
+        appended = APPEND_TIME
+        if not codec:
+            records = [replace(record, timestamp=append_time) for record in records]
+    if not codec:
+        return b"".join(_log_message(record, magic, appended) for record in records)
+    # Inside, format 1 counts from 0, so that a broker can give offsets without compressing anew.
+    base = records[0].offset if magic else 0
+    inside = b"".join(_log_message(replace(record, offset=record.offset - base), magic, 0) for record in records)
+    outer = Record(
+        offset=records[-1].offset,
+        timestamp=max(record.timestamp for record in records) if append_time is None else append_time,
+        value=MESSAGE_CODECS[magic][codec].compress(inside),
+    )
+    return _log_message(outer, magic, appended | codec)
+
+
+def _log_message(record: Record, magic: int, attributes: int) -> bytes:
+    head = _FORMAT_1.pack(magic, attributes, record.timestamp) if magic else _FORMAT_0.pack(magic, attributes)
+    body = head + _sized(record.key) + _sized(record.value)
+    return _ENTRY.pack(record.offset, _CRC.size + len(body)) + _CRC.pack(isal_zlib.crc32(body)) + body
+
+
+def _sized(content: bytes | None) -> bytes:
+    return _LENGTH.pack(-1) if content is None else _LENGTH.pack(len(content)) + content
+
+
+def record_batch(
+    records: Sequence[Record],
+    *,
+    codec: int = 0,
+    attributes: int = 0,
+    append_time: int | None = None,
+    span: tuple[int, int] | None = None,
+    producer: tuple[int, int, int] = NO_PRODUCER,
+) -> bytes:
+    """The records as one batch.
+
+    Args:
+        records: with growing offsets.
+        codec: 0 to 4.
+        attributes: more bits, of layout.py.
+        append_time: the time the broker gave them all.
+        span: the first and last offset, where compaction left fewer records; needed when it left none.
+        producer: id, epoch, and sequence number of the first record.
+    """
+    base, last = span or (records[0].offset, records[-1].offset)
+    base_time = records[0].timestamp if records else -1
+    content = b"".join(_record(record, base, base_time) for record in records)
+    max_time = max((record.timestamp for record in records), default=-1) if append_time is None else append_time
+    attributes |= codec | (0 if append_time is None else APPEND_TIME)
+    body = _BATCH.pack(attributes, last - base, base_time, max_time, *producer, len(records))
+    body += CODECS[codec].compress(content) if content else content
+    length = _BATCH_HEAD.size + len(body)
+    return _ENTRY.pack(base, length) + _BATCH_HEAD.pack(_NO_LEADER_EPOCH, BATCH_MAGIC, crc32c(body)) + body
+
+
+def _record(record: Record, base: int, base_time: int) -> bytes:
+    parts = [
+        b"\0",
+        _varint(_wrapped(record.timestamp - base_time)),
+        _varint(record.offset - base),
+        _counted(record.key),
+        _counted(record.value),
+        _varint(len(record.headers)),
+        *(part for key, value in record.headers for part in (_counted(key), _counted(value))),
+    ]
+    content = b"".join(parts)
+    return _varint(len(content)) + content
+
+
+def _counted(content: bytes | None) -> bytes:
+    return _varint(-1) if content is None else _varint(len(content)) + content
+
+
+def _wrapped(number: int) -> int:
+    """As an int64, as Java has it: the time between two times may be longer than that."""
+    return (number + 2**63) % 2**64 - 2**63
+
+
+def _varint(number: int) -> bytes:
+    """Zigzag, then seven bits a byte, the lowest first."""
+    rest = 2 * number if number >= 0 else -2 * number - 1
+    out = bytearray()
+    while rest > 0x7F:
+        out.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    out.append(rest)
+    return bytes(out)

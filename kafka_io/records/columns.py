@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from kafka_io.compression import Bytes
 from kafka_io.errors import NOWHERE, TooLarge, Where, placing
-from kafka_io.records import kernels
 from kafka_io.records.growing import Columns
+from kafka_io.records.kernels import outcomes
+from kafka_io.records.kernels import sets as set_kernels
 from kafka_io.records.layout import LENGTH_BYTES
 from kafka_io.records.sets import MessageSet
 
@@ -91,7 +92,7 @@ def decode_v07(data: Bytes, *, base: int, limits: Limits = DEFAULT_LIMITS, where
 def warm() -> None:
     """Compile the kernels, or load them from numba's cache, before there is data waiting for them."""
     nothing = MessageSet(b"", base=0)
-    kernels.measure(nothing.array)
+    set_kernels.measure(nothing.array)
     Columns().take(nothing, most=_UNBOUNDED)
 
 
@@ -100,11 +101,11 @@ def _fill(columns: Columns, outer: MessageSet, limits: Limits, where: Where) -> 
     gaps: Counter[str] = Counter()
     while True:
         status = columns.take(outer, most=limits.batch_bytes)
-        if status in (kernels.END, kernels.PAUSED):
+        if status in (outcomes.END, outcomes.PAUSED):
             return gaps
         rows = columns.rows
         with placing(where.at(outer.offset)):
-            if status != kernels.WRAPPER:
+            if status != outcomes.WRAPPER:
                 raise outer.fault(status)
             _unwrap(columns, outer, limits)
         if columns.rows == rows:
@@ -115,16 +116,16 @@ def _unwrap(columns: Columns, outer: MessageSet, limits: Limits) -> None:
     """Decode all that is compressed in the outer message at hand; the sets being read stand on a stack."""
     cap = limits.max_decompressed_bytes
     stack = [outer]
-    status = kernels.WRAPPER
+    status = outcomes.WRAPPER
     while True:
         top = stack[-1]
-        if status == kernels.WRAPPER:
+        if status == outcomes.WRAPPER:
             if len(stack) > limits.max_depth:
                 raise TooLarge(f"a message compressed more than max_depth = {limits.max_depth} times")
             inside = top.take_compressed(cap, row=columns.rows)
             cap -= len(inside.view)
             stack.append(inside)
-        elif status == kernels.END or _is_dropped_tail(status, top):
+        elif status == outcomes.END or _is_dropped_tail(status, top):
             stack.pop()
         else:
             raise top.fault(status)
@@ -138,4 +139,4 @@ def _is_dropped_tail(status: int, inside: MessageSet) -> bool:
 
     The genuine iterator drops the tail, and throws when there was no message before it and its length is there.
     """
-    return status == kernels.CUT and (inside.at > 0 or inside.left < LENGTH_BYTES)
+    return status == outcomes.CUT and (inside.at > 0 or inside.left < LENGTH_BYTES)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kafka_io.records import kernels
+from kafka_io.records.kernels import sets as set_kernels
 from kafka_io.records.layout import LEAST_LENGTH, LENGTH_BYTES
 from kafka_io.records.sets import MessageSet
 
@@ -36,7 +36,7 @@ class Columns:
             most: stop once the columns hold so many bytes.
         """
         self._reserve(source.left)
-        status, source.at, self.rows, self.used = kernels.decode(
+        status, source.at, self.rows, self.used = set_kernels.decode(
             source.array,
             source.at,
             source.base,

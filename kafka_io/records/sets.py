@@ -6,12 +6,11 @@ from struct import Struct
 import numpy as np
 from isal import isal_zlib
 
-from kafka_io.compression import CODECS, Bytes
+from kafka_io.compression import CODECS_07, Bytes
 from kafka_io.errors import Corrupt, Unsupported, WireError
-from kafka_io.records import kernels
+from kafka_io.records.kernels import outcomes
 from kafka_io.records.layout import CODEC_MASK, CRC_BYTES, HEADER_BYTES, LENGTH_BYTES
 
-_CODECS_07 = {number: CODECS[number] for number in (0, 1, 2)}
 _LENGTH = Struct(">i")
 _CRC = Struct(">I")
 
@@ -53,8 +52,8 @@ class MessageSet:
         """
         message = _message(self.view, self.at)
         if isal_zlib.crc32(message.payload) != message.crc:
-            raise self.fault(kernels.BAD_CRC)
-        codec = _CODECS_07.get(message.codec)
+            raise self.fault(outcomes.BAD_CRC)
+        codec = CODECS_07.get(message.codec)
         if codec is None:
             raise Unsupported(f"a message compressed with codec {message.codec}{self._inside()}")
         content = codec.decompress(message.payload, cap)
@@ -72,14 +71,14 @@ class MessageSet:
         return "" if self.step else f" at byte {self.at} of a compressed set"
 
     def _fault(self, status: int, inside: str) -> WireError:
-        if status == kernels.BAD_MAGIC:
+        if status == outcomes.BAD_MAGIC:
             return Unsupported(f"a message of magic {self.view[self.at + LENGTH_BYTES]}{inside}")
         if self.left < LENGTH_BYTES:
             return Corrupt(f"a message cut in its length{inside}")
         length = _length(self.view, self.at)
-        if status == kernels.BAD_LENGTH:
+        if status == outcomes.BAD_LENGTH:
             return Corrupt(f"a message length of {length}{inside}")
-        if status == kernels.CUT:
+        if status == outcomes.CUT:
             return Corrupt(f"a message of {length} bytes where {self.left - LENGTH_BYTES} are left{inside}")
         message = _message(self.view, self.at)
         found = isal_zlib.crc32(message.payload)

@@ -10,7 +10,8 @@ ROOT = Path(__file__).parents[3]
 PROGRAM = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from kafka_io.records import columns, kernels
+from kafka_io.records import columns
+from kafka_io.records.kernels import sets as kernels
 from kafka_io.records.build import message
 assert kernels.__file__.startswith(sys.argv[1])
 columns.warm()

@@ -1,0 +1,158 @@
+"""Columns while kernels fill them: they grow, and become an Arrow batch without a copy."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from kafka_io.records.assembling import assemble
+from kafka_io.records.kernels import target
+from kafka_io.records.kernels.messages import ROW_BYTES
+from kafka_io.records.memory import Loan
+from kafka_io.records.schema import wanted_bits
+
+_BYTE_BITS = 8
+_LEAST_HEADER_BYTES = 2
+_LIKELY_RECORD_BYTES = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kind:
+    """A field of Target: the column it serves, what it is made of, and what it has as many of."""
+
+    column: int
+    counter: int
+    dtype: type[np.generic] = np.uint8
+    bits: bool = False
+    more: int = 0  # so many items above what is counted
+
+    def size(self, items: int) -> int:
+        """Of so many items in bytes."""
+        return -(-items // _BYTE_BITS) if self.bits else (items + self.more) * np.dtype(self.dtype).itemsize
+
+
+def _ends(column: int, counter: int) -> _Kind:
+    return _Kind(column=column, counter=counter, dtype=np.int32, more=1)
+
+
+def _valid(column: int, counter: int) -> _Kind:
+    return _Kind(column=column, counter=counter, bits=True)
+
+
+_KINDS = {
+    "offsets": _Kind(column=target.OFFSET, counter=target.ROWS, dtype=np.int64),
+    "timestamps": _Kind(column=target.TIMESTAMP, counter=target.ROWS, dtype=np.int64),
+    "timestamp_types": _Kind(column=target.TIMESTAMP_TYPE, counter=target.ROWS, dtype=np.int32),
+    "key_ends": _ends(target.KEY, target.ROWS),
+    "keys": _Kind(column=target.KEY, counter=target.KEY_BYTES),
+    "key_valid": _valid(target.KEY, target.ROWS),
+    "value_ends": _ends(target.VALUE, target.ROWS),
+    "values": _Kind(column=target.VALUE, counter=target.VALUE_BYTES),
+    "value_valid": _valid(target.VALUE, target.ROWS),
+    "header_ends": _ends(target.HEADERS, target.ROWS),
+    "header_key_ends": _ends(target.HEADERS, target.HEADER_ROWS),
+    "header_keys": _Kind(column=target.HEADERS, counter=target.HEADER_KEY_BYTES),
+    "header_value_ends": _ends(target.HEADERS, target.HEADER_ROWS),
+    "header_values": _Kind(column=target.HEADERS, counter=target.HEADER_VALUE_BYTES),
+    "header_value_valid": _valid(target.HEADERS, target.HEADER_ROWS),
+}
+
+
+class _Lane:
+    """The memory of one field."""
+
+    __slots__ = ("_kind", "loan")
+
+    def __init__(self, kind: _Kind) -> None:
+        self._kind = kind
+        self.loan: Loan | None = None
+
+    def grow(self, filled: int, items: int) -> None:
+        """Make room for `items`, of which `filled` are there."""
+        size = self._kind.size(items)
+        old = self.loan
+        if old is not None and size <= len(old.bytes):
+            return
+        self.loan = Loan(size)
+        kept = self._kind.size(filled) if old else 0
+        if old:
+            self.loan.bytes[:kept] = old.bytes[:kept]
+        elif self._kind.more:
+            self.loan.bytes[: self._kind.size(0)] = 0
+        if self._kind.bits:
+            self.loan.bytes[kept:] = 0xFF
+
+    def array(self) -> np.ndarray[Any, Any]:
+        """As kernels take it; empty before it has grown."""
+        content = self.loan.bytes if self.loan else np.empty(0, np.uint8)
+        return content.view(self._kind.dtype)
+
+    def buffer(self, items: int) -> pa.Buffer:
+        """The first `items`."""
+        assert self.loan is not None
+        return self.loan.buffer(self._kind.size(items))
+
+
+class Filling:
+    """The columns of these names, in that order; see `schema.SCHEMA`.
+
+    Args:
+        columns: their names.
+        likely_bytes: what they are likely to hold: they begin with room for as much.
+
+    Raises:
+        ValueError: a name that is no column, or no name.
+    """
+
+    def __init__(self, columns: Sequence[str], *, likely_bytes: int = 0) -> None:
+        self.wanted = wanted_bits(columns)
+        self._columns = columns
+        self._likely = [likely_bytes] * target.COUNTERS
+        self._likely[target.ROWS] = self._likely[target.HEADER_ROWS] = likely_bytes // _LIKELY_RECORD_BYTES
+        self._begin()
+
+    def _begin(self) -> None:
+        self._filled = np.zeros(target.COUNTERS, np.int64)
+        self._lanes = {name: _Lane(kind) for name, kind in _KINDS.items()}
+        self._room = [-1] * target.COUNTERS  # how many of each counter fit in
+
+    @property
+    def rows(self) -> int:
+        """Rows filled so far."""
+        return int(self._filled[target.ROWS])
+
+    @property
+    def bytes(self) -> int:
+        """What the rows take."""
+        filled: list[int] = self._filled.tolist()
+        content = filled[target.KEY_BYTES] + filled[target.VALUE_BYTES]
+        headers = filled[target.HEADER_KEY_BYTES] + filled[target.HEADER_VALUE_BYTES]
+        return content + headers + ROW_BYTES * (filled[target.ROWS] + filled[target.HEADER_ROWS])
+
+    def reserve(self, rows: int, content_bytes: int) -> None:
+        """Room for so many more rows, made from so many bytes; pages that stay untouched cost nothing."""
+        more = [content_bytes] * target.COUNTERS
+        more[target.ROWS], more[target.HEADER_ROWS] = rows, content_bytes // _LEAST_HEADER_BYTES
+        needed = [have + add for have, add in zip(self._filled.tolist(), more, strict=True)]
+        if any(need > room for need, room in zip(needed, self._room, strict=True)):
+            self._grow(
+                [max(sizes) for sizes in zip(needed, self._likely, (2 * room for room in self._room), strict=True)]
+            )
+
+    def _grow(self, room: list[int]) -> None:
+        filled: list[int] = self._filled.tolist()
+        for name, kind in _KINDS.items():
+            if kind.column & self.wanted:
+                self._lanes[name].grow(filled[kind.counter], room[kind.counter])
+        arrays = {name: lane.array() for name, lane in self._lanes.items()}
+        self.target = target.Target(**arrays, filled=self._filled)
+        self._room = room
+
+    def take_batch(self) -> pa.RecordBatch:
+        """The filled rows; their columns are given away, not copied, and new ones begin."""
+        self.reserve(0, 0)  # no column is without memory
+        lanes, filled = self._lanes, self._filled.tolist()
+        self._begin()
+        return assemble(self._columns, filled, lambda name: lanes[name].buffer(filled[_KINDS[name].counter]))

@@ -1,0 +1,41 @@
+"""Memory for columns, lent to Arrow and taken back when nothing points to it any more.
+
+Fresh memory costs more than decoding into it: the machine hands it out page by page, and clears each. So what Arrow has
+let go of serves again, in sizes that are powers of two. What is kept for that is bounded.
+"""
+
+import math
+from collections import deque
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+_LEAST_BITS, _MOST_BITS = 12, 26
+_KEPT = 8
+# By the logarithm of their size; a deque that is full lets the oldest go, and needs no lock.
+_SPARE: dict[int, deque[npt.NDArray[np.uint8]]] = {
+    bits: deque(maxlen=_KEPT) for bits in range(_LEAST_BITS, _MOST_BITS + 1)
+}
+
+
+class Loan:
+    """At least `size` bytes, which go back when the loan and its buffers are gone; untouched pages cost nothing."""
+
+    __slots__ = ("__weakref__", "_bits", "bytes")
+
+    def __init__(self, size: int) -> None:
+        self._bits = max(math.ceil(math.log2(max(size, 1))), _LEAST_BITS)
+        try:
+            self.bytes = _SPARE[self._bits].pop()
+        except (KeyError, IndexError):
+            self.bytes = np.empty(1 << self._bits, np.uint8)
+
+    def buffer(self, size: int) -> pa.Buffer:
+        """The first `size` bytes, without a copy."""
+        return pa.foreign_buffer(self.bytes.ctypes.data, size, base=self)
+
+    def __del__(self) -> None:
+        spare = _SPARE.get(self._bits)
+        if spare is not None:
+            spare.append(self.bytes)

@@ -1,0 +1,41 @@
+"""What transactions leave out of a read-committed view: aborted records, and the markers that end transactions."""
+
+from collections.abc import Sequence
+from struct import Struct
+
+from kafka_io.errors import Corrupt
+
+# A control record's key: int16 version | int16 type; 0 is an abort, 1 a commit (seed 004).
+_MARKER = Struct(">hh")
+_ABORT = 0
+
+AbortedRange = tuple[int, int]
+
+
+class Aborted:
+    """The aborted transactions of a fetch answer, (producer id, first offset) each, while its batches are read."""
+
+    def __init__(self, ranges: Sequence[AbortedRange]) -> None:
+        self._coming = sorted(ranges, key=lambda each: each[1], reverse=True)
+        self._open: set[int] = set()
+
+    def __bool__(self) -> bool:
+        return bool(self._coming or self._open)
+
+    def covers(self, producer: int, last: int) -> bool:
+        """Whether the transactional batch of `producer` that ends with offset `last` was aborted."""
+        while self._coming and self._coming[-1][1] <= last:
+            self._open.add(self._coming.pop()[0])
+        return producer in self._open
+
+    def end(self, producer: int, key: bytes | None) -> None:
+        """The transaction of `producer` ends with the marker of this `key`.
+
+        Raises:
+            Corrupt: the key of no marker.
+        """
+        if key is None or len(key) < _MARKER.size:
+            raise Corrupt("a control record whose key is no marker")
+        _, kind = _MARKER.unpack_from(key)
+        if kind == _ABORT:
+            self._open.discard(producer)
