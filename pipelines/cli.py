@@ -242,7 +242,7 @@ def _allowed(settings: Settings, cluster: "Cluster") -> list[str]:
 def _lake(settings: Settings) -> "Lake":
     from resources.lake import Lake
 
-    return Lake(root=settings.lake, options=settings.lake_options)
+    return Lake.of(settings)
 
 
 @contextmanager

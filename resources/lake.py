@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -14,6 +15,7 @@ from deltalake.fs import DeltaStorageHandler
 from kafka_io.errors import Where
 from resources import topic_names
 from resources.errors import LakeUnavailable
+from resources.settings import Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +24,11 @@ class Lake:
 
     root: str
     options: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """The lake that the settings name."""
+        return cls(root=settings.lake, options=settings.lake_options)
 
     def table_uri(self, cluster: str, topic: str) -> str:
         """The table of a topic: `<root>/<cluster>/<encoded topic>`."""

@@ -46,8 +46,7 @@ class PenstockResource(dg.ConfigurableResource["PenstockResource"]):
 
     def lake(self) -> Lake:
         """Where the tables are."""
-        settings = self.settings()
-        return Lake(root=settings.lake, options=settings.lake_options)
+        return Lake.of(self.settings())
 
     @property
     def session(self) -> Callable[[], SparkSession]:

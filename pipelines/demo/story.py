@@ -62,7 +62,7 @@ def _chapter(title: str) -> Iterator[None]:
 def tell(state: State, instance: dg.DagsterInstance) -> bool:
     """Run the whole story against servers that are up; whether every table was proven."""
     settings = Settings.load(state.settings)
-    lake = Lake(root=settings.lake)
+    lake = Lake.of(settings)
     data = {topic: messages(topic) for topic in TOPICS}
     with _chapter("Publishing flights and weather as JSON: gzip, snappy and plain by turns"):
         _publish(settings, data)

@@ -7,7 +7,7 @@ No path through here deletes a file (L04).
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
 import pyarrow.fs as pafs
@@ -132,7 +132,6 @@ def _settled(lake: Lake, uri: str, entry: Entry, error: Exception) -> int:
     if entry.commit in found:
         return found[entry.commit][0]
     if isinstance(error, CommitFailedError):
-        rivals: Mapping[str, None] = dict.fromkeys(one.run for _, one in found.values())
-        rival = next(iter(rivals), "another writer")
+        rival = next((one.run for _, one in found.values()), "another writer")
         raise CommitRefused(f"run {rival} moved the cursor first; run again", entry.topic.where) from error
     raise LakeUnavailable(f"the commit did not land: {error}", entry.topic.where) from error

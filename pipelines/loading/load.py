@@ -98,9 +98,8 @@ class Loader:
     @classmethod
     def of(cls, settings: Settings, cluster: Cluster, spark: Callable[[], SparkSession], **rest: Any) -> "Loader":
         """A loader as the settings say."""
-        lake = Lake(root=settings.lake, options=settings.lake_options)
         start = rest.pop("start", None) or settings.start_of(cluster.name)
-        return cls(cluster=cluster, lake=lake, caps=settings.caps, start=start, spark=spark, **rest)
+        return cls(cluster=cluster, lake=Lake.of(settings), caps=settings.caps, start=start, spark=spark, **rest)
 
     @cached_property
     def session(self) -> SparkSession:
