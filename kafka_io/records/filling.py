@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from kafka_io.records.assembling import assemble
 from kafka_io.records.kernels import target
 from kafka_io.records.kernels.messages import ROW_BYTES
-from kafka_io.records.memory import Loan
+from kafka_io.records.memory import Growing
 from kafka_io.records.schema import wanted_bits
 
 _BYTE_BITS = 8
@@ -29,8 +30,8 @@ class _Kind:
     more: int = 0  # so many items above what is counted
 
     def size(self, items: int) -> int:
-        """Of so many items in bytes."""
-        return -(-items // _BYTE_BITS) if self.bits else (items + self.more) * np.dtype(self.dtype).itemsize
+        """Of the array for so many."""
+        return -(-items // _BYTE_BITS) if self.bits else items + self.more
 
 
 def _ends(column: int, counter: int) -> _Kind:
@@ -61,38 +62,31 @@ _KINDS = {
 
 
 class _Lane:
-    """The memory of one field."""
+    """The array of one field."""
 
-    __slots__ = ("_kind", "loan")
+    __slots__ = ("_growing", "_kind")
 
     def __init__(self, kind: _Kind) -> None:
         self._kind = kind
-        self.loan: Loan | None = None
+        self._growing = Growing(kind.dtype)
+
+    @property
+    def array(self) -> npt.NDArray[Any]:
+        """As kernels take it."""
+        return self._growing.array
 
     def grow(self, filled: int, items: int) -> None:
         """Make room for `items`, of which `filled` are there."""
-        size = self._kind.size(items)
-        old = self.loan
-        if old is not None and size <= len(old.bytes):
-            return
-        self.loan = Loan(size)
-        kept = self._kind.size(filled) if old else 0
-        if old:
-            self.loan.bytes[:kept] = old.bytes[:kept]
-        elif self._kind.more:
-            self.loan.bytes[: self._kind.size(0)] = 0
-        if self._kind.bits:
-            self.loan.bytes[kept:] = 0xFF
-
-    def array(self) -> np.ndarray[Any, Any]:
-        """As kernels take it; empty before it has grown."""
-        content = self.loan.bytes if self.loan else np.empty(0, np.uint8)
-        return content.view(self._kind.dtype)
+        kept = min(self._kind.size(filled), len(self.array))
+        if self._growing.grow(kept, self._kind.size(items)):
+            if self._kind.bits:
+                self.array[kept:] = 0xFF
+            elif not kept:
+                self.array[: self._kind.more] = 0
 
     def buffer(self, items: int) -> pa.Buffer:
-        """The first `items`."""
-        assert self.loan is not None
-        return self.loan.buffer(self._kind.size(items))
+        """The first `items`, for Arrow."""
+        return self._growing.buffer(self._kind.size(items))
 
 
 class Filling:
@@ -146,7 +140,7 @@ class Filling:
         for name, kind in _KINDS.items():
             if kind.column & self.wanted:
                 self._lanes[name].grow(filled[kind.counter], room[kind.counter])
-        arrays = {name: lane.array() for name, lane in self._lanes.items()}
+        arrays = {name: lane.array for name, lane in self._lanes.items()}
         self.target = target.Target(**arrays, filled=self._filled)
         self._room = room
 

@@ -6,6 +6,7 @@ let go of serves again, in sizes that are powers of two. What is kept for that i
 
 import math
 from collections import deque
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -39,3 +40,28 @@ class Loan:
         spare = _SPARE.get(self._bits)
         if spare is not None:
             spare.append(self.bytes)
+
+
+class Growing:
+    """An array that grows; `array` is all of it, also what is not filled yet."""
+
+    __slots__ = ("_loan", "array")
+
+    def __init__(self, dtype: type[np.generic]) -> None:
+        self._loan: Loan | None = None
+        self.array: npt.NDArray[Any] = np.empty(0, dtype)
+
+    def grow(self, filled: int, items: int) -> bool:
+        """Make room for `items`, keeping those that are filled; whether there was not."""
+        if items <= len(self.array):
+            return False
+        loan = Loan(items * self.array.itemsize)
+        array = loan.bytes.view(self.array.dtype)
+        array[:filled] = self.array[:filled]
+        self._loan, self.array = loan, array
+        return True
+
+    def buffer(self, items: int) -> pa.Buffer:
+        """The first `items` of an array that has grown, without a copy."""
+        assert self._loan is not None
+        return self._loan.buffer(items * self.array.itemsize)
