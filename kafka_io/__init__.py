@@ -8,6 +8,12 @@ client, and asking for help no compiler.
     >>> [decoded] = decode_v07(data, base=0)
     >>> decoded.batch.column("value").to_pylist()
     [b'one', b'two']
+
+    >>> from kafka_io import Asked, Record, decode, record_batch
+    >>> data = record_batch([Record(offset=7, value=b"seven")], codec=4)
+    >>> [decoded] = decode(data, Asked(at=5), columns=["offset", "value"])
+    >>> decoded.batch.to_pylist(), decoded.next_offset, dict(decoded.gaps)
+    ([{'offset': 7, 'value': b'seven'}], 8, {'compacted': 2})
 """
 
 from importlib import import_module
@@ -30,11 +36,14 @@ if TYPE_CHECKING:
         WireError,
     )
     from kafka_io.model import Bounds, Broker, BrokerPartition, TopicEntry
-    from kafka_io.records.build import message_set
+    from kafka_io.records.build import Record, log_messages, message_set, record_batch
     from kafka_io.records.columns import Decoded, Limits, decode_v07
+    from kafka_io.records.entries import Asked
+    from kafka_io.records.logs import decode
     from kafka_io.registry.zookeeper import Registry
 
 __all__ = [
+    "Asked",
     "Bounds",
     "Broker",
     "BrokerError",
@@ -48,6 +57,7 @@ __all__ = [
     "OffsetOutOfRange",
     "Partition",
     "Producer",
+    "Record",
     "Registry",
     "RegistryError",
     "TooLarge",
@@ -55,9 +65,12 @@ __all__ = [
     "Unsupported",
     "Where",
     "WireError",
+    "decode",
     "decode_v07",
+    "log_messages",
     "message_set",
     "publish",
+    "record_batch",
 ]
 
 _ROOMS = (
@@ -65,6 +78,8 @@ _ROOMS = (
     "model",
     "records.columns",
     "records.build",
+    "records.entries",
+    "records.logs",
     "registry.zookeeper",
     "client.cluster",
     "client.partition",

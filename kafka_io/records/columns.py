@@ -32,9 +32,9 @@ class Limits:
     """What decoding may cost.
 
     Args:
-        max_decompressed_bytes: the most that all sets compressed in one message may hold together.
-        max_depth: how often a message may be compressed.
-        batch_bytes: a batch ends behind the message with which its columns reach this size.
+        max_decompressed_bytes: the most that all sets compressed in one message, or one record batch, may hold.
+        max_depth: how often a message of 0.7 may be compressed; later ones may once.
+        batch_bytes: an Arrow batch ends behind the message or record batch with which its columns reach this size.
 
     Raises:
         ValueError: a limit below 1, or a batch that could outgrow the 32-bit ends of Arrow's binary values.
@@ -58,7 +58,8 @@ DEFAULT_LIMITS = Limits()
 class Decoded:
     """Rows, the offset behind the last message that was read for them (the next to read), and offsets with no row.
 
-    `gaps` counts these by cause. In 0.7 there is one: EMPTY, a compressed message around nothing.
+    `gaps` counts these by cause. In 0.7 there is one: EMPTY, a compressed message around nothing. Later there are
+    "compacted", "control" (the markers of transactions) and "aborted".
     """
 
     batch: pa.RecordBatch

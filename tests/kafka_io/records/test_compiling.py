@@ -33,11 +33,11 @@ def shipped(folder: Path) -> Path:
     return target
 
 
-def run(code: Path, **environment: str) -> str:
-    """What PROGRAM prints with `code` on its path and only `environment` to say where caches are."""
+def run(code: Path, program: str = PROGRAM, **environment: str) -> str:
+    """What `program` prints with `code` on its path and only `environment` to say where caches are."""
     inherited = {key: value for key, value in os.environ.items() if not key.startswith(("NUMBA", "PYTHON", "XDG"))}
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(code)],
+        [sys.executable, "-c", program, str(code)],
         cwd=code.parent,
         env={**inherited, **environment},
         capture_output=True,
@@ -62,3 +62,20 @@ def test_without_a_setting_the_users_own_cache_serves(tmp_path: Path) -> None:
 
 def test_where_no_cache_can_be_written_the_kernels_run_all_the_same(tmp_path: Path) -> None:
     assert run(shipped(tmp_path / "code"), NUMBA_CACHE_DIR="/dev/null/cache") == COMPILED
+
+
+LATER = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from kafka_io.records import logs
+from kafka_io.records.kernels import batches, messages
+logs.warm()
+stats = [kernel.stats for kernel in (batches.list_batches, batches.decode, messages.measure, messages.decode)]
+print("compiled", *(sum(each.cache_misses.values()) for each in stats))
+"""
+
+
+def test_the_kernels_of_later_formats_travel_too(tmp_path: Path) -> None:
+    cache = str(tmp_path / "cache")
+    assert run(shipped(tmp_path / "first"), LATER, NUMBA_CACHE_DIR=cache) == "compiled 1 1 1 1"
+    assert run(shipped(tmp_path / "second"), LATER, NUMBA_CACHE_DIR=cache) == "compiled 0 0 0 0"
