@@ -1,7 +1,7 @@
 """Record batches of a fetch answer to rows.
 
-Batches that need no look of their own become rows in one call of the kernel for many; one that is compressed, ends a
-transaction or may be aborted is taken alone.
+Many batches become rows in one call of the kernel, compressed ones after they were opened into one buffer. Only those
+that end a transaction or may be of an aborted one are taken alone.
 """
 
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ def read_batches(entries: Entries, filling: Filling, aborted: Aborted, limits: L
     """Decode record batches until there is something else; at each step the rows are those of whole batches."""
     table = np.empty((min(_MOST_BATCHES, len(entries.view) // BATCH_BYTES + 1), kernels.FIELDS), np.int64)
     status = outcomes.PAUSED
-    while status == outcomes.PAUSED:
+    while status == outcomes.PAUSED and not entries.ended:
         status, at, count = kernels.list_batches(
             entries.array, entries.at, entries.floor, entries.least, entries.asked.end, table
         )
@@ -62,7 +62,6 @@ def read_batches(entries: Entries, filling: Filling, aborted: Aborted, limits: L
                 yield
         if wanted < count:
             entries.finish()
-            return
         entries.stand_at(at, status)
 
 

@@ -77,11 +77,11 @@ class Entries:
         """Go on from `at`, where a kernel stopped with `status`.
 
         Raises:
-            WireError: it met what cannot be read.
+            WireError: it met what cannot be read, and is not behind what was asked for.
         """
         self.at = at
         self.tail = status == outcomes.CUT
-        if status not in _STOPS:
+        if status not in _STOPS and self.next < self.asked.stop:
             raise self.fault(status).placed(self.where.at(self.next))
 
     def pass_to(self, last: int) -> None:
@@ -98,7 +98,6 @@ class Entries:
     def finish(self) -> None:
         """What comes begins at or behind the end of what was asked for."""
         self.next = self.asked.stop
-        self.at = len(self.view)
 
     def fault(self, status: int) -> WireError:
         """What a kernel's `status` says about the entry at `at`."""

@@ -118,7 +118,7 @@ class Filling:
         return int(self._filled[target.ROWS])
 
     @property
-    def bytes(self) -> int:
+    def size_bytes(self) -> int:
         """What the rows take."""
         filled: list[int] = self._filled.tolist()
         content = filled[target.KEY_BYTES] + filled[target.VALUE_BYTES]

@@ -62,7 +62,7 @@ def decode(
     start = asked.at
     while not entries.ended:
         for _ in _READERS.get(entries.magic, read_batches)(entries, filling, transactions, limits):
-            if filling.bytes >= limits.batch_bytes:
+            if filling.size_bytes >= limits.batch_bytes:
                 yield _decoded(entries, filling, start)
                 start = entries.next
     if entries.next > start:

@@ -70,8 +70,7 @@ def _take_plain(entries: Entries, filling: Filling, most: int) -> int:
         entries.pass_to(last)
     if status == outcomes.PAST:
         entries.finish()
-    else:
-        entries.stand_at(at, status)
+    entries.stand_at(at, status)
     return status
 
 

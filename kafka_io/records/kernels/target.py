@@ -11,9 +11,9 @@ OFFSET, TIMESTAMP, TIMESTAMP_TYPE, KEY, VALUE, HEADERS = 1, 2, 4, 8, 16, 32
 # What is filled so far, by place in `Target.filled`.
 ROWS, KEY_BYTES, VALUE_BYTES, HEADER_ROWS, HEADER_KEY_BYTES, HEADER_VALUE_BYTES = range(6)
 KEY_NULLS, VALUE_NULLS, HEADER_VALUE_NULLS = range(6, 9)
-# Where a kernel met what it could not take: row of the batch's table, record of its batch, byte.
-FAULT_BATCH, FAULT_RECORD, FAULT_AT = range(9, 12)
-COUNTERS = 12
+# Where a kernel met what it could not take: row of the batch in its table, record of the batch.
+FAULT_BATCH, FAULT_RECORD = range(9, 11)
+COUNTERS = 11
 
 
 class Target(NamedTuple):

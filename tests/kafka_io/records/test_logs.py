@@ -157,6 +157,10 @@ def test_what_begins_behind_the_slice_is_not_looked_at() -> None:
     for stop in (2, 9, 10):
         (decoded,) = read(batch(0, 1) + broken, Asked(at=0, stop=stop))
         assert (decoded.batch.num_rows, decoded.next_offset) == (2, stop)
+    for magic in (0, 1, 2):
+        first = batch(0, 1) if magic == 2 else log_messages([Record(offset=0), Record(offset=1)], magic=magic)
+        (decoded,) = read(first + bytes(50), Asked(at=0, stop=2))
+        assert (decoded.batch.num_rows, decoded.next_offset) == (2, 2)
 
 
 @pytest.mark.parametrize("columns", [("value",), ("headers", "offset"), ("timestampType", "timestamp"), ("key",)])
