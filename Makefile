@@ -34,7 +34,7 @@ test: $(RUN)
 	$(BIN)/python -m pytest $(TESTS)
 
 unit: $(RUN)
-	$(BIN)/python -m pytest $(TESTS) -m 'not (zookeeper or spark or crash or ui)'
+	$(BIN)/python -m pytest $(TESTS) -m 'not (zookeeper or spark or crash or ui or brokers)'
 
 check: $(RUN)
 	$(BIN)/ruff format --check .

@@ -21,8 +21,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kafka_io.client.cluster import Cluster
-    from kafka_io.client.partition import Partition
-    from kafka_io.client.producer import Producer, publish
+    from kafka_io.client.opening import open_cluster
+    from kafka_io.client.reading import Reading, Span
+    from kafka_io.client.source import Source
+    from kafka_io.client.v07.producer import Producer, publish
     from kafka_io.errors import (
         BrokerError,
         Corrupt,
@@ -55,11 +57,13 @@ __all__ = [
     "Limits",
     "NetworkError",
     "OffsetOutOfRange",
-    "Partition",
     "Producer",
+    "Reading",
     "Record",
     "Registry",
     "RegistryError",
+    "Source",
+    "Span",
     "TooLarge",
     "TopicEntry",
     "Unsupported",
@@ -69,6 +73,7 @@ __all__ = [
     "decode_v07",
     "log_messages",
     "message_set",
+    "open_cluster",
     "publish",
     "record_batch",
 ]
@@ -82,8 +87,10 @@ _ROOMS = (
     "records.logs",
     "registry.zookeeper",
     "client.cluster",
-    "client.partition",
-    "client.producer",
+    "client.opening",
+    "client.reading",
+    "client.source",
+    "client.v07.producer",
 )
 
 

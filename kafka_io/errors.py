@@ -117,6 +117,18 @@ class DeadlineExceeded(NetworkError):
     """The answer was not whole when its deadline came."""
 
 
+class TlsFailed(KafkaIOError):
+    """No TLS connection with a proven broker: a certificate is refused, or the two sides have no TLS in common."""
+
+
+class AuthenticationFailed(KafkaIOError):
+    """The broker refused our name or secret, or did not prove that it knows the secret too."""
+
+
+class SecretMissing(KafkaIOError):
+    """A reference to a secret leads nowhere in this process."""
+
+
 class BrokerError(KafkaIOError):
     """An error code in a broker's answer; `code` is its number (see error_codes)."""
 
@@ -134,10 +146,36 @@ class OffsetOutOfRange(BrokerError):
     """The offset asked for is not, or no longer, in the broker's log."""
 
 
+class BrokerBusy(BrokerError):
+    """The broker cannot do it now; the same request may succeed a little later."""
+
+    retriable = True
+
+
+class LeaderMoved(BrokerError):
+    """The broker that was asked does not lead what was asked for: metadata must be read again before the next try."""
+
+    retriable = True
+
+
+class CoordinatorMoved(BrokerError):
+    """The broker that was asked does not coordinate this group or transaction: the coordinator must be found again."""
+
+    retriable = True
+
+
+class AuthorizationFailed(BrokerError):
+    """Who asked is known to the broker and may not do this."""
+
+
 class LogShort(KafkaIOError):
     """The broker's log ends where it was longer before."""
 
     retriable = True
+
+
+class TopicReplaced(KafkaIOError):
+    """The topic was deleted and made anew: its offsets are others now."""
 
 
 class RegistryError(KafkaIOError):

@@ -1,7 +1,16 @@
 """The values all rooms share. Frozen, small, and free of behaviour that needs a network."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Self
+
+
+class Generation(StrEnum):
+    """What a cluster, or one broker of it, speaks; it is found by asking (DESIGN, 1)."""
+
+    V07 = "0.7"
+    V08 = "0.8-0.9"
+    MODERN = "modern"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -19,25 +28,41 @@ class Broker:
         return f"{host}:{self.port}"
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class BrokerPartition:
-    """What 0.7 addresses: one partition on one broker, written `<broker>-<partition>` in ZooKeeper."""
+    """One partition of a topic. 0.7 counts them per broker, `<broker>-<partition>`; from 0.8 on `broker` is None.
 
-    broker: int
+    There the topic's partitions are numbered once, and the broker that leads one is looked up.
+    """
+
+    broker: int | None
     partition: int
 
     def __str__(self) -> str:
-        return f"{self.broker}-{self.partition}"
+        return str(self.partition) if self.broker is None else f"{self.broker}-{self.partition}"
+
+    def __lt__(self, other: Self) -> bool:
+        return self._order < other._order
+
+    @property
+    def holder(self) -> int:
+        """The broker that holds a partition of 0.7."""
+        assert self.broker is not None, "from 0.8 on no broker is part of a partition's name"
+        return self.broker
+
+    @property
+    def _order(self) -> tuple[int, int]:
+        return (-1 if self.broker is None else self.broker, self.partition)
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """The inverse of `str`.
 
         Raises:
-            ValueError: when `text` is not `<broker>-<partition>`.
+            ValueError: when `text` is neither `<broker>-<partition>` nor `<partition>`.
         """
-        broker, _, partition = text.rpartition("-")
-        return cls(int(broker), int(partition))
+        broker, dash, partition = text.rpartition("-")
+        return cls(int(broker) if dash else None, int(partition))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +80,13 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicEntry:
-    """A topic as the registry shows it: its incarnation and where its partitions are."""
+    """A topic as the registry shows it: its incarnation and where its partitions are.
+
+    `also` are other names of the same incarnation: a topic that was given an id in an upgrade is still the one that
+    was known by the time of its creation.
+    """
 
     name: str
     incarnation: str
     partitions: tuple[BrokerPartition, ...]
+    also: tuple[str, ...] = ()

@@ -173,10 +173,13 @@ def verify_command(ctx: click.Context, topics: Sequence[str], every: bool, clust
 @click.pass_obj
 def publish_command(options: Options, topic: str, file: IO[bytes], cluster: str | None, codec: str, batch: int) -> None:
     """Publish the lines of FILE (- for stdin) as messages of TOPIC."""
-    from kafka_io.client.producer import publish
+    from kafka_io.client.v07.cluster import Cluster07
+    from kafka_io.client.v07.producer import publish
 
     settings = options.settings()
     with _open(settings, _only(settings, cluster)) as (connected, _):
+        if not isinstance(connected, Cluster07):
+            raise click.ClickException(f"cluster {connected.name} is of Kafka 0.8 or later: publish speaks 0.7 only")
         count = publish(connected.registry, topic, _lines(file), codecs=(codec,), batch=batch)
     click.echo(f"{count} messages published to {topic}")
 

@@ -10,6 +10,8 @@ from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from kafka_io.model import BrokerPartition
+
 if TYPE_CHECKING:
     from pipelines.loading.load import TopicLoad
     from pipelines.loading.overview import TopicOverview
@@ -98,7 +100,9 @@ def proofs(found: Sequence["Proof"]) -> None:
         for one in proof.partitions:
             gaps = ", ".join(f"{cause} {count}" for cause, count in one.gaps.items()) or "-"
             numbers = map(_number, (one.start, one.end, one.rows, one.missing, one.duplicates))
-            table.add_row(escape(_printable(proof.topic)), f"{one.broker}-{one.partition}", *numbers, gaps)
+            table.add_row(
+                escape(_printable(proof.topic)), str(BrokerPartition(one.broker, one.partition)), *numbers, gaps
+            )
     _print(table)
     for proof in found:
         for problem in proof.problems:

@@ -9,7 +9,11 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
+
+from resources.secrets import FOLDER
+from resources.section import Section
+from resources.security_settings import SecuritySettings
 
 PATH_VARIABLE = "PENSTOCK_SETTINGS"
 DEFAULT_PATH = "penstock.toml"
@@ -36,13 +40,10 @@ def _pattern(text: str) -> str:
 Patterns = Annotated[tuple[Annotated[str, AfterValidator(_pattern)], ...], BeforeValidator(_listed)]
 Size = Annotated[int, Field(gt=0)]
 Start = Literal["earliest", "latest"]
+_OF_READING = {"fetch_bytes", "max_fetch_bytes", "max_decompressed_bytes", "request_timeout_s", "attempts"}
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class TopicRules(_Section):
+class TopicRules(Section):
     """Which topics are loaded: those that an `allow` pattern matches whole and no `deny` pattern does."""
 
     allow: Patterns = (".*",)
@@ -57,11 +58,12 @@ def _matches(patterns: tuple[str, ...], topic: str) -> bool:
     return any(pattern and re.fullmatch(pattern, topic, re.DOTALL) for pattern in patterns)
 
 
-class ClusterSettings(_Section):
+class ClusterSettings(Section):
     """One Kafka cluster and how it is found."""
 
     zookeeper: str | None = Field(default=None, min_length=1)
     bootstrap: str | None = Field(default=None, min_length=1)
+    security: SecuritySettings = SecuritySettings()
     topics: TopicRules | None = None
     start: Start | None = None
 
@@ -72,28 +74,35 @@ class ClusterSettings(_Section):
         return self
 
 
-class Caps(_Section):
-    """Bounds of a run. Sizes are bytes of the broker's log."""
+class Caps(Section):
+    """Bounds of a run. Sizes are bytes of the broker's log. Offsets count such bytes in 0.7, and records later."""
 
-    bytes_per_run: Size | None = None
-    slice_bytes: Size = 256 * MIB
+    bytes_per_run: Size | None = None  # of 0.7
+    slice_bytes: Size = 256 * MIB  # of 0.7
+    records_per_run: Size | None = None  # from 0.8 on
+    slice_records: Size = 2_000_000  # from 0.8 on
     fetch_bytes: Size = 4 * MIB
     max_fetch_bytes: Annotated[int, Field(gt=0, le=1900 * MIB)] = 128 * MIB
     max_decompressed_bytes: Annotated[int, Field(gt=0, le=1900 * MIB)] = 256 * MIB  # a batch stays below 2 GiB
     request_timeout_s: Annotated[float, Field(gt=0)] = 30.0
     attempts: Size = 6
 
+    @property
+    def of_reading(self) -> dict[str, Any]:
+        """Those that bound a reader (`kafka_io.client.reading.Reading.of`)."""
+        return self.model_dump(include=_OF_READING)
 
-class Settings(_Section):
+
+class Settings(Section):
     """The whole file."""
 
     lake: str = Field(min_length=1)
-    lake_options: dict[str, str] = {}
+    lake_options: dict[str, str] = Field(default={})
     clusters: dict[str, ClusterSettings] = Field(min_length=1)
     topics: TopicRules = TopicRules()
     start: Start = "earliest"
     caps: Caps = Caps()
-    spark: dict[str, str] = {}
+    spark: dict[str, str] = Field(default={})
 
     @model_validator(mode="before")
     @classmethod
@@ -124,7 +133,7 @@ class Settings(_Section):
 
     @classmethod
     def load(cls, path: str | Path | None = None) -> Self:
-        """Read and check the file; a relative `lake` is relative to the file's folder.
+        """Read and check the file; relative paths are relative to the file's folder.
 
         Raises:
             SettingsError: naming the file and the key.
@@ -138,7 +147,7 @@ class Settings(_Section):
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise SettingsError(f"{file}: {error}") from error
         try:
-            settings = cls.model_validate(data)
+            settings = cls.model_validate(data, context={FOLDER: file.parent})
         except ValidationError as error:
             raise SettingsError(f"{file}: {_first_problem(error)}") from error
         return settings.model_copy(update={"lake": _resolved(settings.lake, file.parent)})

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from kafka_io.broker.config import BrokerConfig
 from kafka_io.broker.server import BrokerServer
-from kafka_io.client.cluster import Cluster
-from kafka_io.client.producer import publish
+from kafka_io.client.v07.cluster import Cluster07
+from kafka_io.client.v07.producer import publish
 
 PARTITIONS = 2
 CODECS = ("gzip", "none", "snappy")
@@ -50,9 +50,9 @@ master = "local[2,2]"
         )
         return self.settings
 
-    def open(self) -> Cluster:
+    def open(self) -> Cluster07:
         """A client of the cluster."""
-        return Cluster.open("main", zookeeper=self.zookeeper)
+        return Cluster07.open("main", zookeeper=self.zookeeper)
 
     def publish(self, topic: str, messages: Sequence[bytes], *, codecs: Sequence[str] = CODECS, batch: int = 7) -> None:
         """Publish `messages`; the brokers flush each request, so they can be read at once."""

@@ -1,18 +1,19 @@
 """A broker as the clients hold it: one connection, opened when needed and again after it broke."""
 
 import time
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
 from kafka_io.client.retry import Backoff, retrying
 from kafka_io.closing import Closing
 from kafka_io.errors import ConnectionLost, NetworkError, Where, placing
 from kafka_io.model import Broker
 from kafka_io.net.connection import Connection
-from kafka_io.v07.conversation import ClientConversation
-from kafka_io.v07.messages import AnyAnswer, AnyRequest, Asked, MultiProduce, Produce
 
-Connection07 = Connection[AnyRequest, AnyAnswer]
+RequestT = TypeVar("RequestT")
+AnswerT = TypeVar("AnswerT")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,14 +24,14 @@ class Patience:
     backoff: Backoff = field(default_factory=Backoff)
 
 
-class Ahead:
+class Ahead(Generic[AnswerT]):
     """A request sent ahead of its time. It is bound to the connection it went out on, so its answer is no other's."""
 
-    def __init__(self, connection: Connection07 | None, where: Where) -> None:
+    def __init__(self, connection: Connection[Any, AnswerT] | None, where: Where) -> None:
         self._connection = connection
         self._where = where
 
-    def answer(self) -> AnyAnswer | None:
+    def answer(self) -> AnswerT | None:
         """The answer; None where the connection broke, or the link was used for something else meanwhile.
 
         Raises:
@@ -46,7 +47,7 @@ class Ahead:
             return None
 
 
-class Link(Closing):
+class Link(Closing, Generic[RequestT, AnswerT]):
     """Keeps at most one connection to `broker`; a broken one is dropped and the next call opens another.
 
     After an error nothing is known of what was under way, so requests sent ahead are forgotten with their connection.
@@ -57,9 +58,13 @@ class Link(Closing):
         self.where = Where(broker=f"{broker.id}@{broker.address}")
         self._patience = patience
         self._sleep = sleep
-        self._connection: Connection07 | None = None
+        self._connection: Connection[RequestT, AnswerT] | None = None
 
-    def ask(self, request: Asked, *, accepted: Callable[[AnyAnswer], None] = lambda _: None) -> AnyAnswer:
+    @abstractmethod
+    def _connect(self, timeout_s: float) -> Connection[RequestT, AnswerT]:
+        """A new connection, whose requests take at most `timeout_s` each."""
+
+    def ask(self, request: RequestT, *, accepted: Callable[[AnswerT], None] = lambda _: None) -> AnswerT:
         """The answer to `request`, asked again after errors that pass. Answers to requests sent ahead are dropped.
 
         `accepted` may raise for an answer that is well-formed but not good enough; a retriable error is tried again.
@@ -69,7 +74,7 @@ class Link(Closing):
             WireError: what it sends is no answer.
         """
 
-        def attempt() -> AnyAnswer:
+        def attempt() -> AnswerT:
             answer = self._unused().ask(request)
             accepted(answer)
             return answer
@@ -77,7 +82,7 @@ class Link(Closing):
         with placing(self.where):
             return retrying(attempt, self._patience.backoff, sleep=self._sleep)
 
-    def ask_ahead(self, request: Asked) -> Ahead:
+    def ask_ahead(self, request: RequestT) -> Ahead[AnswerT]:
         """Send `request` for an answer that is wanted later. It is not tried again: who needs the answer can ask.
 
         Raises:
@@ -91,7 +96,7 @@ class Link(Closing):
                 return Ahead(None, self.where)
         return Ahead(connection, self.where)
 
-    def tell(self, request: Produce | MultiProduce) -> None:
+    def tell(self, request: RequestT) -> None:
         """Send a request that has no answer; `confirm` shows whether it was taken in.
 
         Raises:
@@ -100,7 +105,7 @@ class Link(Closing):
         with placing(self.where):
             self._open().send(request)
 
-    def confirm(self, request: Asked) -> AnyAnswer:
+    def confirm(self, request: RequestT) -> AnswerT:
         """The answer to `request` on the very connection that carried what was told. It is not tried again.
 
         Raises:
@@ -117,12 +122,12 @@ class Link(Closing):
             self._connection.close()
             self._connection = None
 
-    def _open(self) -> Connection07:
+    def _open(self) -> Connection[RequestT, AnswerT]:
         if self._connection is None or self._connection.closed:
-            self._connection = Connection07.open(self.broker, ClientConversation(), timeout_s=self._patience.timeout_s)
+            self._connection = self._connect(self._patience.timeout_s)
         return self._connection
 
-    def _unused(self) -> Connection07:
+    def _unused(self) -> Connection[RequestT, AnswerT]:
         """A connection on which no answer is under way."""
         if self._connection is not None and self._connection.waiting:
             self.close()

@@ -75,9 +75,9 @@ class Connection(Generic[RequestT_contra, AnswerT_co]):
         with self._closed_on_error():
             return self._answer(Deadline.after(self._timeout_s))
 
-    def ask(self, request: RequestT_contra) -> AnswerT_co:
-        """Send and wait, both within one deadline. Same errors as `answer`."""
-        deadline = Deadline.after(self._timeout_s)
+    def ask(self, request: RequestT_contra, *, timeout_s: float | None = None) -> AnswerT_co:
+        """Send and wait, both within one deadline, which may be another than usual. Same errors as `answer`."""
+        deadline = Deadline.after(timeout_s or self._timeout_s)
         with self._closed_on_error():
             self._send(request, deadline)
             return self._answer(deadline)

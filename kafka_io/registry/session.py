@@ -168,6 +168,15 @@ class Node:
     created_zxid: int
 
 
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A node's value, the zxid that made the node, and how many children it has."""
+
+    value: bytes
+    created_zxid: int
+    child_count: int
+
+
 class Asking:
     """Questions that share one deadline. What is answered with None is not there.
 
@@ -205,10 +214,11 @@ class Asking:
         for path, answer in self._each(lambda path: self._client.get_children_async(path, include_data=True), paths):
             yield path, answer and Node(tuple(answer[0]), answer[1].czxid)
 
-    def values(self, paths: Iterable[str]) -> Iterator[tuple[str, bytes | None]]:
-        """Each path with its node's value, in order; several questions are under way at once."""
+    def contents(self, paths: Iterable[str]) -> Iterator[tuple[str, Content | None]]:
+        """Each path with its node's content, in order; several questions are under way at once."""
         for path, answer in self._each(self._client.get_async, paths):
-            yield path, answer and (answer[0] or b"")  # the value of a node may be null (facts, 6)
+            # The value of a node may be null (facts, 6).
+            yield path, answer and Content(answer[0] or b"", answer[1].czxid, answer[1].numChildren)
 
     def create(self, path: str, value: bytes = b"", *, ephemeral: bool = False) -> bool | None:
         """Make a node: True, or False if it was there, or None if its parent is not."""

@@ -1,14 +1,19 @@
-"""The 0.7 registry in ZooKeeper: which brokers and topics there are, and a place for a broker to register itself.
+"""The registry in ZooKeeper, of any generation that has one: which brokers and topics there are.
 
-Every call lists afresh, and answers with the whole registry or an error.
+Every call lists afresh, and answers with the whole registry or an error. A broker of 0.7 can register itself here.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Self
 
 from kafka_io.closing import Closing
 from kafka_io.model import Broker, TopicEntry
-from kafka_io.registry.listing import Listing, Skipped, list_brokers, list_topics, read_topic
+from kafka_io.registry.brokers import list_brokers, list_registered_brokers
+from kafka_io.registry.dialect import Dialect
+from kafka_io.registry.endpoints import PLAINTEXT, RegisteredBroker
+from kafka_io.registry.identity import read_cluster_id, read_dialect
+from kafka_io.registry.listing import Listing, Skipped
+from kafka_io.registry.modern import PartitionState
 from kafka_io.registry.paths import (
     BROKER_IDS,
     TOPICS,
@@ -20,12 +25,13 @@ from kafka_io.registry.paths import (
 )
 from kafka_io.registry.registration import Registration
 from kafka_io.registry.session import Session
+from kafka_io.registry.topics import list_topics, read_states, read_topic
 
 __all__ = ["Listing", "Registry", "Skipped"]
 
 
 class Registry(Closing):
-    """A 0.7 cluster's registry. A context manager; any thread of the process that opened it may ask."""
+    """A cluster's registry. A context manager; any thread of the process that opened it may ask."""
 
     def __init__(self, session: Session, registration: Registration) -> None:
         self._session = session
@@ -43,24 +49,54 @@ class Registry(Closing):
         session = Session.open(connect, timeout_s=timeout_s, session_timeout_s=session_timeout_s)
         return cls(session, Registration(session, session_timeout_s=session_timeout_s))
 
-    def brokers(self) -> Listing[Broker]:
-        """The brokers by id. One that was killed is listed until its session has timed out (Z03).
+    def is_v07(self) -> bool | None:
+        """Whether the cluster is of 0.7; False for any later one, None while no broker is up and no topic tells.
 
         Raises:
             RegistryUnavailable: no answer.
-            RegistryError: this is not a Kafka registry, or may not be read.
-            Unsupported: it is one of Kafka 0.8 or later.
+            RegistryError: this is not a Kafka registry, or may not be read; or nodes of 0.7 and of later are mixed.
         """
-        return self._session.steady(list_brokers)
+        dialect = self._session.steady(read_dialect)
+        return None if dialect is None else dialect == Dialect.V07
+
+    def cluster_id(self) -> str | None:
+        """The cluster's own id, None before 0.10.1. Raises what `is_v07` does, and NodeMalformed for a bad node."""
+        return self._session.steady(read_cluster_id)
+
+    def brokers(self, protocol: str = PLAINTEXT) -> Listing[Broker]:
+        """The brokers by id, each at its first endpoint for the security protocol; one without such is skipped.
+
+        A broker that was killed is listed until its session has timed out (Z03). Raises what `is_v07` does.
+        """
+        return self._session.steady(lambda asking: list_brokers(asking, protocol))
+
+    def registered_brokers(self) -> Listing[RegisteredBroker]:
+        """The brokers by id, each with all its endpoints and its rack. Raises what `is_v07` does."""
+        return self._session.steady(list_registered_brokers)
 
     def topics(self) -> Listing[TopicEntry]:
-        """The topics by name; one without a living broker has no partitions. Raises what `brokers` does."""
+        """The topics by name. One without partitions has nothing to load yet. Raises what `is_v07` does.
+
+        In 0.7 that is a topic without a living broker; later one whose first partition has no state yet (Z07). From 2.8
+        on the incarnation is the topic's id, and `also` the creation zxid that was its incarnation before an upgrade.
+
+        From 0.8 on Kafka's own topics (INTERNAL_TOPICS) are left out, and one that is marked for deletion is skipped.
+        Brokers of 0.8 and 0.9 that may not delete topics, as is their default, keep the mark and the topic.
+        """
         return self._session.steady(list_topics)
 
     def topic(self, name: str) -> TopicEntry | None:
-        """One topic; None if the registry has no such. Raises what `brokers` does, and NodeMalformed for a bad node."""
+        """One topic, also one that `topics` leaves out; None if the registry has no such.
+
+        Raises what `is_v07` does, and NodeMalformed for a bad node.
+        """
         check_topic_name(name)
         return self._session.steady(lambda asking: read_topic(asking, name))
+
+    def partition_states(self, topic: str) -> Mapping[int, PartitionState]:
+        """Who leads each partition of a topic of 0.8 or later; empty in 0.7. Raises what `topic` does."""
+        check_topic_name(topic)
+        return self._session.steady(lambda asking: read_states(asking, topic))
 
     def register_broker(self, broker: Broker, creator: str) -> None:
         """Make `broker` known for as long as this registry is open. `creator` is `<host>-<ms>`.

@@ -1,18 +1,27 @@
 """Numbers and strings of Kafka's wire, big-endian, over any buffer. Nothing is copied but strings."""
 
 from struct import Struct
+from uuid import UUID
 
 from kafka_io.errors import Corrupt, Truncated
 
+Octets = bytes | bytearray | memoryview
+
+_INT8 = Struct(">b")
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")
 _INT64 = Struct(">q")
+_UINT16 = Struct(">H")
+_UINT32 = Struct(">I")
+_FLOAT64 = Struct(">d")
+_UUID_BYTES = 16
+_VARINT_BITS = 32
 
 
 class Reader:
     """Takes fields off the front of `data`; a field that is not all there is Truncated."""
 
-    def __init__(self, data: bytes | bytearray | memoryview) -> None:
+    def __init__(self, data: Octets) -> None:
         self._data = memoryview(data)
         self._at = 0
 
@@ -28,6 +37,14 @@ class Reader:
         self._at += layout.size
         return int(value)
 
+    def int8(self) -> int:
+        """A signed 8-bit number."""
+        return self._take(_INT8)
+
+    def boolean(self) -> bool:
+        """One byte; anything but 0 is true, as the protocol says."""
+        return self._take(_INT8) != 0
+
     def int16(self) -> int:
         """A signed 16-bit number."""
         return self._take(_INT16)
@@ -40,22 +57,63 @@ class Reader:
         """A signed 64-bit number."""
         return self._take(_INT64)
 
+    def uint16(self) -> int:
+        """An unsigned 16-bit number."""
+        return self._take(_UINT16)
+
+    def uint32(self) -> int:
+        """An unsigned 32-bit number."""
+        return self._take(_UINT32)
+
+    def float64(self) -> float:
+        """A double."""
+        (value,) = _FLOAT64.unpack(self.view(_FLOAT64.size))
+        return float(value)
+
+    def uvarint(self) -> int:
+        """An unsigned number of up to 32 bits, seven to a byte, the lowest first (KIP-482).
+
+        Raises:
+            Corrupt: it goes on for longer, or has more bits.
+        """
+        value = 0
+        for shift in range(0, _VARINT_BITS, 7):
+            byte = self._take(_INT8)
+            value |= (byte & 0x7F) << shift
+            if byte >= 0:
+                if value >> _VARINT_BITS:
+                    break
+                return value
+        raise Corrupt("a varint of more than 32 bits")
+
+    def uuid(self) -> UUID:
+        """16 bytes."""
+        return UUID(bytes=bytes(self.view(_UUID_BYTES)))
+
     def count(self, each: int) -> int:
         """An int32 count of items of at least `each` bytes: never more than the bytes left can hold (W09)."""
-        return self._bounded(self.int32(), each)
+        return self.bounded(self.int32(), each)
 
     def short_count(self, each: int) -> int:
         """Like `count`, of 16 bits."""
-        return self._bounded(self.int16(), each)
+        return self.bounded(self.int16(), each)
 
-    def _bounded(self, count: int, each: int) -> int:
+    def bounded(self, count: int, each: int) -> int:
+        """`count`, if the bytes left can hold as many items of `each` bytes.
+
+        Raises:
+            Corrupt: they cannot.
+        """
         if count < 0 or count * each > self.left:
             raise Corrupt(f"a count of {count} with {self.left} bytes left")
         return count
 
     def string(self) -> str:
         """An int16 length and that many bytes of UTF-8."""
-        length = self.int16()
+        return self.text(self.int16())
+
+    def text(self, length: int) -> str:
+        """`length` bytes of UTF-8."""
         if length < 0:
             raise Corrupt(f"a string length of {length}")
         try:
@@ -83,6 +141,16 @@ class Reader:
             raise Corrupt(f"{self.left} bytes left over after the last field")
 
 
+def int8(value: int) -> bytes:
+    """`value` in one byte."""
+    return _INT8.pack(value)
+
+
+def boolean(value: bool) -> bytes:
+    """`value` in one byte."""
+    return b"\x01" if value else b"\x00"
+
+
 def int16(value: int) -> bytes:
     """`value` in two bytes."""
     return _INT16.pack(value)
@@ -96,6 +164,42 @@ def int32(value: int) -> bytes:
 def int64(value: int) -> bytes:
     """`value` in eight bytes."""
     return _INT64.pack(value)
+
+
+def uint16(value: int) -> bytes:
+    """`value` in two bytes."""
+    return _UINT16.pack(value)
+
+
+def uint32(value: int) -> bytes:
+    """`value` in four bytes."""
+    return _UINT32.pack(value)
+
+
+def float64(value: float) -> bytes:
+    """`value` in eight bytes."""
+    return _FLOAT64.pack(value)
+
+
+def uvarint(value: int) -> bytes:
+    """`value` in one to five bytes.
+
+    Raises:
+        ValueError: it is negative or has more than 32 bits.
+    """
+    if value < 0 or value >> _VARINT_BITS:
+        raise ValueError(f"{value} has no place in an unsigned varint of 32 bits")
+    data = bytearray()
+    while value > 0x7F:
+        data.append(value & 0x7F | 0x80)
+        value >>= 7
+    data.append(value)
+    return bytes(data)
+
+
+def uuid(value: UUID) -> bytes:
+    """`value` in 16 bytes."""
+    return value.bytes
 
 
 def string(value: str) -> bytes:

@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from kafka_io.client.producer import publish
+from kafka_io.client.v07.cluster import Cluster07
+from kafka_io.client.v07.producer import publish
 from pipelines import console
 from pipelines.definitions import defs
 from pipelines.demo.flights import a_year_later, messages
@@ -89,6 +90,7 @@ def tell(state: State, instance: dg.DagsterInstance) -> bool:
 def _publish(settings: Settings, data: Mapping[str, Sequence[bytes]]) -> None:
     columns = (TextColumn("  {task.description:<8}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with open_cluster(settings, CLUSTER) as cluster, Progress(*columns, console=_out) as bars:
+        assert isinstance(cluster, Cluster07)
         for topic, rows in data.items():
             bar = bars.add_task(topic, total=len(rows))
             publish(

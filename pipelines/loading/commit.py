@@ -106,11 +106,14 @@ def check_files(lake: Lake, uri: str, entry: Entry, facts: Sequence[Facts]) -> N
 def _add(facts: Facts) -> AddAction:
     assert facts.path is not None
     folder = facts.path.partition("/")[0]
+    same = {"partition": facts.partition}
+    if facts.broker is not None:
+        same["broker"] = facts.broker
     stats = {
         "numRecords": facts.rows,
-        "minValues": {"broker": facts.broker, "partition": facts.partition, "offset": facts.first},
-        "maxValues": {"broker": facts.broker, "partition": facts.partition, "offset": facts.last},
-        "nullCount": {"broker": 0, "partition": 0, "offset": 0},
+        "minValues": {**same, "offset": facts.first},
+        "maxValues": {**same, "offset": facts.last},
+        "nullCount": {"broker": facts.rows if facts.broker is None else 0, "partition": 0, "offset": 0},
     }
     return AddAction(
         path=facts.path,

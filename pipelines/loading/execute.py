@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pyspark.sql import SparkSession
 
-from kafka_io.records.columns import warm
+from kafka_io.client.source import warm
 from pipelines.loading.fetch import FACTS_SCHEMA, WORK_SCHEMA, fetch_slices
 from pipelines.loading.work import Facts, Work
 from resources.spark import Progress, collect
@@ -14,7 +14,8 @@ def execute(session: SparkSession, works: Sequence[Work], on_progress: Progress)
     """The facts of each slice, in order of partition and offset. Slices that failed say so in their facts."""
     if not works:
         return []
-    warm()  # once a machine: local workers then load the compiled kernels from the cache
+    for generation in {work.source.generation for work in works}:
+        warm(generation)  # once a machine: local workers then load the compiled kernels from the cache
     tasks = 1 + max(work.task for work in works)
     frame = session.createDataFrame([(work.task, work.to_json()) for work in works], WORK_SCHEMA)
     # By id, not by hash or range: exactly one task per group, and no job to sample keys (FINDINGS, 1).

@@ -8,8 +8,8 @@ import time
 import traceback
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing
 from itertools import groupby
 from typing import Self
 
@@ -17,10 +17,9 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from kafka_io.client.link import Link
-from kafka_io.client.partition import Partition, fetch_firsts
-from kafka_io.errors import KafkaIOError
-from kafka_io.v07.messages import FetchAnswer
+from kafka_io.client.reading import Reading
+from kafka_io.client.source import Source
+from kafka_io.records.columns import Decoded
 from pipelines.loading.rows import FILE_SCHEMA, table_rows
 from pipelines.loading.steps import step
 from pipelines.loading.work import Facts, Failure, Work
@@ -28,7 +27,6 @@ from resources.lake import filesystem
 
 WORK_SCHEMA = "task int, work string"
 FACTS_SCHEMA = "facts string"
-_MOST_FETCHES = 1000  # in one MULTIFETCH, which counts them in 16 bits
 _ROW_GROUP_BYTES = 64 * 1024 * 1024
 _ROW_GROUP_ROWS = 1_000_000
 
@@ -37,48 +35,26 @@ def fetch_slices(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """`mapInArrow`'s function: rows of WORK_SCHEMA in, rows of FACTS_SCHEMA out, one each."""
     step("fetch began")
     works = [Work.from_json(text) for batch in batches for text in batch.column("work").to_pylist()]
-    by_broker = sorted(works, key=lambda work: (work.source, work.id, work.start))
-    for source, group in groupby(by_broker, key=lambda work: work.source):
-        of_broker = list(group)
-        with Link(source, of_broker[0].reading.patience) as link:
-            for facts in _fetch_group(of_broker, link):
-                yield pa.RecordBatch.from_pydict({"facts": [facts.to_json()]})
+    by_source = sorted(works, key=lambda work: (work.source.brokers, work.span.id, work.start))
+    for source, group in groupby(by_source, key=lambda work: work.source):
+        for facts in _fetch_group(source, list(group)):
+            yield pa.RecordBatch.from_pydict({"facts": [facts.to_json()]})
 
 
-def _fetch_group(works: list[Work], link: Link) -> Iterator[Facts]:
-    firsts = _firsts(works, link)
-    for work, first in zip(works, firsts, strict=True):
-        began = time.monotonic()
-        try:
-            yield _fetch_one(work, link, first, began)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to this slice and is told as such
-            failure = Failure.of(error, work.where, traceback.format_exc())
-            yield Facts(broker=work.broker, partition=work.partition, start=work.start, stop=work.stop, failure=failure)
+def _fetch_group(source: Source, works: Sequence[Work]) -> Iterator[Facts]:
+    with closing(source.open(Reading.of(**works[0].caps))) as reader:
+        for work, batches in zip(works, reader.read([work.span for work in works]), strict=True):
+            began = time.monotonic()
+            try:
+                yield _fetch_one(work, batches, began)
+            except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to this slice and is told as such
+                failure = Failure.of(error, work.where, traceback.format_exc())
+                yield Facts(
+                    broker=work.broker, partition=work.partition, start=work.start, stop=work.stop, failure=failure
+                )
 
 
-def _firsts(works: list[Work], link: Link) -> Iterable[FetchAnswer | None]:
-    """Small slices of one broker are fetched with one MULTIFETCH instead of a FETCH each."""
-    total = sum(work.stop - work.start for work in works)
-    if not 1 < len(works) <= _MOST_FETCHES or total > works[0].reading.fetch_bytes:
-        return [None] * len(works)
-    try:
-        return fetch_firsts(link, [(_partition(work, link), work.start, work.stop - work.start) for work in works])
-    except KafkaIOError:
-        return [None] * len(works)  # each slice asks for itself and reports its own failure
-
-
-def _partition(work: Work, link: Link) -> Partition:
-    return Partition(
-        link=link,
-        topic=work.topic,
-        id=work.id,
-        cluster=work.cluster,
-        sizes=work.reading.sizes,
-        limits=work.reading.limits,
-    )
-
-
-def _fetch_one(work: Work, link: Link, first: FetchAnswer | None, began: float) -> Facts:
+def _fetch_one(work: Work, batches: Iterator[Decoded], began: float) -> Facts:
     constants: dict[str, object] = {
         "topic": work.topic,
         "broker": work.broker,
@@ -88,7 +64,7 @@ def _fetch_one(work: Work, link: Link, first: FetchAnswer | None, began: float) 
     output = SliceFile(work)
     gaps: Counter[str] = Counter()
     with output:
-        for decoded in _partition(work, link).read(work.start, work.stop, first=first):
+        for decoded in batches:
             step("batch fetched")
             gaps.update(decoded.gaps)
             if decoded.batch.num_rows:
@@ -114,7 +90,7 @@ class SliceFile:
 
     def __init__(self, work: Work) -> None:
         self._files = filesystem(work.table_uri, work.options)
-        name = f"{work.id}-{work.start:020d}-{work.stop:020d}-{uuid.uuid4().hex}.parquet"
+        name = f"{work.span.id}-{work.start:020d}-{work.stop:020d}-{uuid.uuid4().hex}.parquet"
         self.path = f"{work.folder}/{name}"
         self.rows = 0
         self.size = 0

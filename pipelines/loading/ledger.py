@@ -50,7 +50,7 @@ class Topic:
 class Range:
     """A committed range of one partition: every offset in it is in one of `rows` rows, or in a gap."""
 
-    broker: int
+    broker: int | None
     partition: int
     start: int
     stop: int

@@ -2,7 +2,7 @@
 
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -22,7 +22,7 @@ from pipelines.loading.ledger import Covered, Entry, Range, Topic
 from pipelines.loading.plan import Sizes, Slice, into_tasks, plan, plan_backfill
 from pipelines.loading.rows import PARTITION_COLUMN, TABLE_SCHEMA
 from pipelines.loading.steps import step
-from pipelines.loading.work import Facts, Reading, Work
+from pipelines.loading.work import Facts, Work
 from resources.errors import TopicUnknown
 from resources.lake import Lake
 from resources.settings import Caps, Settings, Start
@@ -38,7 +38,7 @@ class PartitionLoad:
     `lag` is what the broker had beyond the cursor when the load was planned, and the load did not take.
     """
 
-    broker: int
+    broker: int | None
     partition: int
     start: int
     end: int
@@ -149,9 +149,15 @@ class Loader:
         )
 
     def _plan(self, topic: Topic, covered: Covered, bounds: Mapping[BrokerPartition, Bounds]) -> list[Slice]:
-        sizes = Sizes(slice_bytes=self.caps.slice_bytes, run_bytes=self.caps.bytes_per_run)
+        sizes = self._sizes(bounds)
         older = plan_backfill(covered, bounds, sizes=sizes) if self.backfill else []
         return older + plan(covered, bounds, start=self.start, sizes=sizes, where=topic.where)
+
+    def _sizes(self, partitions: Iterable[BrokerPartition]) -> Sizes:
+        """The caps that hold for offsets of bytes, which are those of partitions with a broker, or of records."""
+        if any(one.broker is None for one in partitions):
+            return Sizes(slice=self.caps.slice_records, run=self.caps.records_per_run)
+        return Sizes(slice=self.caps.slice_bytes, run=self.caps.bytes_per_run)
 
     def _bounds(self, found: TopicEntry) -> tuple[dict[BrokerPartition, Bounds], list[str]]:
         """What the brokers hold, and why some could not say: that is a failure, but the others go on."""
@@ -170,19 +176,18 @@ class Loader:
         fetched = [one for one in slices if one.size]
         if not fetched:
             return facts
-        tasks = into_tasks(fetched, slice_bytes=self.caps.slice_bytes, at_least=_LEAST_TASKS)
+        size = self._sizes(one.id for one in fetched).slice
+        tasks = into_tasks(fetched, size=size, at_least=_LEAST_TASKS)
         works = [self._work(task, one, topic, uri, began) for task, group in enumerate(tasks) for one in group]
         return facts + execute(self.session, works, self.on_progress(topic.name))
 
     def _work(self, task: int, one: Slice, topic: Topic, uri: str, began: datetime) -> Work:
-        broker = self.cluster.brokers()[one.id.broker]
         return Work(
             task=task,
-            cluster=topic.cluster,
+            source=self.cluster.source(one.id),
             topic=topic.name,
-            broker=broker.id,
-            host=broker.host,
-            port=broker.port,
+            incarnation=topic.incarnation,
+            broker=one.id.broker,
             partition=one.id.partition,
             start=one.start,
             stop=one.stop,
@@ -190,7 +195,7 @@ class Loader:
             folder=f"{PARTITION_COLUMN}={began.date().isoformat()}",
             options=self.lake.options,
             loaded_at_us=int(began.timestamp() * 1_000_000),
-            reading=Reading(**{name: getattr(self.caps, name) for name in Reading.__dataclass_fields__}),
+            caps=self.caps.of_reading,
         )
 
     def _commit(self, table: DeltaTable, topic: Topic, covered: Covered, facts: Sequence[Facts]) -> int:

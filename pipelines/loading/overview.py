@@ -20,7 +20,7 @@ class PartitionOverview:
     `lag` is what a load would fetch, in offsets: from the cursor, or else from the earliest.
     """
 
-    broker: int
+    broker: int | None
     partition: int
     earliest: int | None
     latest: int | None

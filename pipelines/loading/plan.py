@@ -27,14 +27,17 @@ class Slice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """How slices are cut: the target of one, and the most of all, in bytes of the log; None is no cap."""
+    """How slices are cut: the target of one, and the most of a run, in offsets; None is no cap.
 
-    slice_bytes: int
-    run_bytes: int | None = None
+    Offsets are bytes of the log in 0.7, and records later.
+    """
+
+    slice: int
+    run: int | None = None
 
     def share(self, partitions: int) -> int | None:
         """What each of so many partitions may take."""
-        return None if self.run_bytes is None else self.run_bytes // max(1, partitions)
+        return None if self.run is None else self.run // max(1, partitions)
 
 
 def plan(
@@ -68,7 +71,7 @@ def plan(
     return [
         piece
         for id_ in behind
-        for piece in _within(share, _slices(id_, starts[id_], bounds[id_].latest, bounds[id_].cuts, sizes.slice_bytes))
+        for piece in _within(share, _slices(id_, starts[id_], bounds[id_].latest, bounds[id_].cuts, sizes.slice))
     ]
 
 
@@ -81,7 +84,7 @@ def plan_backfill(covered: Covered, bounds: Mapping[BrokerPartition, Bounds], *,
     share = sizes.share(len(behind))
     slices: list[Slice] = []
     for id_ in behind:
-        pieces = list(_slices(id_, bounds[id_].earliest, covered[id_][0], bounds[id_].cuts, sizes.slice_bytes))
+        pieces = list(_slices(id_, bounds[id_].earliest, covered[id_][0], bounds[id_].cuts, sizes.slice))
         slices += reversed(list(_within(share, reversed(pieces))))
     return slices
 
@@ -103,12 +106,20 @@ def _check(at: int, bound: Bounds, where: Where) -> None:
 
 def _slices(id_: BrokerPartition, start: int, stop: int, cuts: Iterable[int], target: int) -> Iterator[Slice]:
     """`[start, stop)` in slices that end at cuts, each at most `target` where cuts allow it."""
+    if id_.broker is None:
+        cuts = _even_cuts(start, stop, target)
     ends = [*(cut for cut in cuts if start < cut < stop), stop]
     at = start
     for end, next_end in zip(ends, [*ends[1:], None], strict=True):
         if next_end is None or next_end - at > target:
             yield Slice(id=id_, start=at, stop=end)
             at = end
+
+
+def _even_cuts(start: int, stop: int, target: int) -> Iterable[int]:
+    """From 0.8 on any offset is a cut: as few as `target` allows, evenly spread."""
+    count = max(1, -(-(stop - start) // target))
+    return (start + (stop - start) * piece // count for piece in range(1, count))
 
 
 def _within(share: int | None, slices: Iterable[Slice]) -> Iterator[Slice]:
@@ -121,16 +132,16 @@ def _within(share: int | None, slices: Iterable[Slice]) -> Iterator[Slice]:
         taken += piece.size
 
 
-def into_tasks(slices: list[Slice], *, slice_bytes: int, at_least: int) -> list[list[Slice]]:
+def into_tasks(slices: list[Slice], *, size: int, at_least: int) -> list[list[Slice]]:
     """Slices grouped into tasks of about equal size: small ones share a task, a large one has its own.
 
     Args:
         slices: what is to be fetched.
-        slice_bytes: the size a task should not pass by sharing.
+        size: what a task should not pass by sharing, in offsets.
         at_least: how many tasks keep all cores busy.
     """
     total = sum(piece.size for piece in slices)
-    count = min(len(slices), max(at_least, -(-total // slice_bytes)))
+    count = min(len(slices), max(at_least, -(-total // size)))
     heap: list[tuple[int, int]] = [(0, task) for task in range(count)]
     heapify(heap)
     tasks: list[list[Slice]] = [[] for _ in range(count)]

@@ -1,6 +1,7 @@
 """The columns of every table: names and types as in Spark's own Kafka source, plus what tells 0.7 rows apart."""
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 PARTITION_COLUMN = "date"
 _HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
@@ -25,6 +26,10 @@ TABLE_SCHEMA = FILE_SCHEMA.append(pa.field(PARTITION_COLUMN, pa.date32()))
 """A file's columns, and the one that its folder tells."""
 
 
+_NO_TIME = -1
+_LONGEST_MS = (2**63 - 1) // 1000
+
+
 def table_rows(decoded: pa.RecordBatch, constants: dict[str, object]) -> pa.RecordBatch:
     """`decoded` with all columns of a file: what it lacks is the same in every row, or null.
 
@@ -34,9 +39,25 @@ def table_rows(decoded: pa.RecordBatch, constants: dict[str, object]) -> pa.Reco
     """
     count = decoded.num_rows
     arrays = [
-        decoded.column(field.name)
+        _as(field.type, decoded.column(field.name))
         if field.name in decoded.schema.names
         else pa.repeat(pa.scalar(constants.get(field.name), field.type), count)
         for field in FILE_SCHEMA
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=FILE_SCHEMA)
+
+
+def _as(wanted: pa.DataType, column: pa.Array) -> pa.Array:
+    if column.type == wanted:
+        return column
+    return _microseconds(column) if pa.types.is_timestamp(wanted) else column.cast(wanted)
+
+
+def _microseconds(milliseconds: pa.Array) -> pa.Array:
+    """Times as a table has them: null where a record has none (-1), or one that no clock can show in microseconds."""
+    numbers = milliseconds.cast(pa.int64())
+    bounds = pc.min_max(numbers).as_py()
+    if bounds["min"] is not None and (bounds["min"] < 0 or bounds["max"] > _LONGEST_MS):
+        told = pc.and_(pc.not_equal(numbers, _NO_TIME), pc.less_equal(pc.abs(numbers), _LONGEST_MS))
+        milliseconds = pc.if_else(told, milliseconds, pa.scalar(None, milliseconds.type))
+    return milliseconds.cast(_TIME)

@@ -5,50 +5,24 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
-from kafka_io.client.link import Patience
-from kafka_io.client.partition import FetchSizes
-from kafka_io.client.retry import Backoff
+from kafka_io.client.reading import Span
+from kafka_io.client.source import Source
 from kafka_io.errors import PlacedError, Where
-from kafka_io.model import Broker, BrokerPartition
-from kafka_io.records.columns import Limits
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """How a worker reads: the caps of the settings, in bytes and seconds."""
-
-    fetch_bytes: int
-    max_fetch_bytes: int
-    max_decompressed_bytes: int
-    request_timeout_s: float
-    attempts: int
-
-    @property
-    def patience(self) -> Patience:
-        """For the broker's link."""
-        return Patience(timeout_s=self.request_timeout_s, backoff=Backoff(attempts=self.attempts))
-
-    @property
-    def sizes(self) -> FetchSizes:
-        """For the partition's fetches."""
-        return FetchSizes(fetch_bytes=self.fetch_bytes, max_fetch_bytes=self.max_fetch_bytes)
-
-    @property
-    def limits(self) -> Limits:
-        """For the decoder."""
-        return Limits(max_decompressed_bytes=self.max_decompressed_bytes)
+from kafka_io.model import BrokerPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """One slice to fetch: all that a worker must know, so that nothing of the driver is in the closure."""
+    """One slice to fetch: all that a worker must know, so that nothing of the driver is in the closure.
+
+    `caps` are those of `Reading.of`, in bytes and seconds.
+    """
 
     task: int
-    cluster: str
+    source: Source
     topic: str
-    broker: int
-    host: str
-    port: int
+    incarnation: str
+    broker: int | None
     partition: int
     start: int
     stop: int
@@ -56,33 +30,30 @@ class Work:
     folder: str
     options: Mapping[str, str]
     loaded_at_us: int
-    reading: Reading
+    caps: Mapping[str, Any]
 
     @property
-    def id(self) -> BrokerPartition:
-        """The broker-partition."""
-        return BrokerPartition(self.broker, self.partition)
-
-    @property
-    def source(self) -> Broker:
-        """The broker to fetch from."""
-        return Broker(self.broker, self.host, self.port)
+    def span(self) -> Span:
+        """What to read."""
+        id_ = BrokerPartition(self.broker, self.partition)
+        return Span(topic=self.topic, id=id_, start=self.start, stop=self.stop, incarnation=self.incarnation)
 
     @property
     def where(self) -> Where:
         """The slice's place, for errors."""
-        source = f"{self.broker}@{self.source.address}"
-        return Where(cluster=self.cluster, broker=source, topic=self.topic, partition=str(self.id), offset=self.start)
+        id_ = BrokerPartition(self.broker, self.partition)
+        return Where(cluster=self.source.cluster, topic=self.topic, partition=str(id_), offset=self.start)
 
     def to_json(self) -> str:
         """As text."""
-        return json.dumps(asdict(self))
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return json.dumps({**fields, "source": self.source.as_dict()})
 
     @classmethod
     def from_json(cls, text: str) -> Self:
         """The inverse."""
         fields = json.loads(text)
-        return cls(**{**fields, "reading": Reading(**fields["reading"])})
+        return cls(**{**fields, "source": Source.from_dict(fields["source"])})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +81,7 @@ class Failure:
 class Facts:
     """What came of one slice: its file, if it has rows, or its failure. `bytes` is the log's, `size` the file's."""
 
-    broker: int
+    broker: int | None
     partition: int
     start: int
     stop: int

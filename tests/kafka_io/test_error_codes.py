@@ -1,11 +1,22 @@
-"""Every error code of 0.7 becomes one exception, and says which it was."""
+"""Every error code of every generation becomes one exception, which says which it was and whether to try again."""
 
 import json
+import pickle
+from collections.abc import Mapping
 
 import pytest
 
-from kafka_io.error_codes import V07, check
-from kafka_io.errors import BrokerError, OffsetOutOfRange, Where
+from kafka_io.error_codes import MODERN, V07, ErrorCode, check
+from kafka_io.errors import (
+    AuthorizationFailed,
+    BrokerBusy,
+    BrokerError,
+    CoordinatorMoved,
+    LeaderMoved,
+    OffsetOutOfRange,
+    Where,
+)
+from tests.golden_messages import load
 from tests.golden_v07 import WIRE
 
 WHERE = Where(topic="clicks", partition="0-1", offset=41)
@@ -16,6 +27,27 @@ EXPECTED: dict[int, type[BrokerError]] = {
     3: BrokerError,
     4: BrokerError,
 }
+# What Kafka's own clients think of each code: name, whether to try again, whether to read metadata before.
+KAFKA: dict[int, tuple[str, bool, bool]] = {code: (name, *kind) for code, name, *kind in load("errors") if code != 0}
+# Of the codes to try again, those where who is asked must be found anew.
+COORDINATOR = {15, 16}
+# Kafka's clients ask the same broker again until it knows the new leader (75), or look the controller up on their own
+# account (41).
+LEADER = {code for code, (_, _, refresh) in KAFKA.items() if refresh} | {41, 75}
+AUTHORIZATION = {29, 30, 31, 53, 65}
+
+
+def kind_of(code: int) -> type[BrokerError]:
+    """What a code from 0.8 on must become."""
+    if code in COORDINATOR:
+        return CoordinatorMoved
+    if code in LEADER:
+        return LeaderMoved
+    if code in AUTHORIZATION:
+        return AuthorizationFailed
+    if code == 1:
+        return OffsetOutOfRange
+    return BrokerBusy if KAFKA[code][1] else BrokerError
 
 
 def test_the_table_has_the_rows_this_test_knows() -> None:  # W14
@@ -31,15 +63,39 @@ def test_a_known_code_becomes_its_exception(code: int) -> None:  # W14
     assert error.reason == f"{V07[code].sentence} (error {code} {V07[code].name})"
 
 
-@pytest.mark.parametrize("code", [999, -2, 5, 2**15 - 1])
-def test_an_unknown_code_keeps_its_number(code: int) -> None:  # W13
+def test_every_code_of_kafka_4_1_has_its_row_under_its_name() -> None:  # W14
+    assert {code: row.name for code, row in MODERN.items()} == {code: name for code, (name, _, _) in KAFKA.items()}
+
+
+def test_every_row_has_a_sentence_of_its_own() -> None:
+    for table in (V07, MODERN):
+        sentences = [row.sentence for row in table.values()]
+        assert len(set(sentences)) == len(sentences)
+        assert all(sentence.isascii() and not sentence.endswith(".") for sentence in sentences)
+
+
+@pytest.mark.parametrize("code", sorted(KAFKA))
+def test_a_code_is_tried_again_where_kafkas_own_clients_do(code: int) -> None:  # W14
+    with pytest.raises(BrokerError) as caught:
+        check(code, WHERE, MODERN)
+    error = caught.value
+    assert (type(error), error.retriable) == (kind_of(code), KAFKA[code][1])
+    assert error.reason == f"{MODERN[code].sentence} (error {code} {KAFKA[code][0]})"
+    copy = pickle.loads(pickle.dumps(error))
+    assert (type(copy), copy.code, copy.where, str(copy)) == (type(error), code, WHERE, str(error))
+
+
+@pytest.mark.parametrize("code", [999, -2, 134, 2**15 - 1])
+@pytest.mark.parametrize("table", [V07, MODERN], ids=["0.7", "modern"])
+def test_an_unknown_code_keeps_its_number(code: int, table: Mapping[int, ErrorCode]) -> None:  # W13
     with pytest.raises(BrokerError, match=rf"\(error {code} \?\)") as caught:
-        check(code, WHERE)
+        check(code, WHERE, table)
     assert (caught.value.code, caught.value.where, caught.value.retriable) == (code, WHERE, False)
 
 
 def test_zero_is_no_error() -> None:
     check(0, WHERE)
+    check(0, WHERE, MODERN)
 
 
 def test_the_table_knows_every_code_a_genuine_broker_sent() -> None:  # W14

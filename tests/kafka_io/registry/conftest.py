@@ -1,16 +1,17 @@
 """A registry under test, and a plain kazoo client beside it to write what a test needs."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from kazoo.client import KazooClient
 
+from kafka_io.registry.session import Asking
 from kafka_io.registry.zookeeper import Registry
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "v07" / "zk"
+GOLDEN = Path(__file__).parents[2] / "golden"
 
 
 @pytest.fixture
@@ -44,12 +45,43 @@ def load_dump(nodes: Any) -> Callable[[str], None]:
     """Write what was captured from a genuine broker's ZooKeeper; null values too."""
 
     def load(name: str) -> None:
-        for node in json.loads((GOLDEN / name).read_text(encoding="utf-8")):
+        for node in json.loads((GOLDEN / "v07" / "zk" / name).read_text(encoding="utf-8")):
             if node["path"] != "/":
                 data = None if node["data_hex"] is None else bytes.fromhex(node["data_hex"])
                 nodes.create(node["path"], data)
 
     return load
+
+
+@pytest.fixture
+def load_release(nodes: Any) -> Callable[[str], dict[str, str | None]]:
+    """Write what a real broker of a release from 0.8 on kept in ZooKeeper, and answer with it."""
+
+    def load(release: str) -> dict[str, str | None]:
+        kept: dict[str, str | None] = json.loads((GOLDEN / "registry" / f"{release}.json").read_text(encoding="utf-8"))
+        for path, value in kept.items():
+            nodes.create(path, None if value is None else value.encode())
+        return kept
+
+    return load
+
+
+@pytest.fixture
+def vanishing(monkeypatch: pytest.MonkeyPatch, kafka: Any) -> Callable[[str, str], None]:
+    """Have a node deleted after the listing and before it is read through the named question."""
+
+    def arrange(question: str, victim: str) -> None:
+        original = getattr(Asking, question)
+
+        def late(self: Asking, paths: Iterable[str]) -> Iterator[tuple[str, Any]]:
+            listed = list(paths)
+            if victim in listed:
+                kafka.delete(victim)
+            return iter(list(original(self, listed)))
+
+        monkeypatch.setattr(Asking, question, late)
+
+    return arrange
 
 
 @pytest.fixture

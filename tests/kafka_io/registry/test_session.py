@@ -58,16 +58,18 @@ def test_a_scan_that_loses_its_session_starts_again(
 ) -> None:
     kafka.create("/brokers/topics/clicks/0", b"2", makepath=True)
     scans = []
-    original = Asking.values
+    original = Asking.contents
 
-    def values(self: Asking, paths: Any) -> Any:
-        scans.append(registry._session.id)
-        if len(scans) == 1:
-            kafka.create("/brokers/topics/views/0", b"1", makepath=True)
-            expire(registry)
-        return original(self, paths)
+    def contents(self: Asking, paths: Any) -> Any:
+        listed = list(paths)
+        if "/brokers/topics/clicks/0" in listed:
+            scans.append(registry._session.id)
+            if len(scans) == 1:
+                kafka.create("/brokers/topics/views/0", b"1", makepath=True)
+                expire(registry)
+        return original(self, listed)
 
-    monkeypatch.setattr(Asking, "values", values)
+    monkeypatch.setattr(Asking, "contents", contents)
     found = registry.topics().found
     assert [(topic.name, len(topic.partitions)) for topic in found] == [("clicks", 2), ("views", 1)]
     assert len(set(scans)) == 2

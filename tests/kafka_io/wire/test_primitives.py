@@ -1,11 +1,27 @@
 """Fields: round trips, and typed errors for what is cut or lies."""
 
+import math
+from uuid import UUID
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_io.errors import Corrupt, Truncated
-from kafka_io.wire.primitives import Reader, int16, int32, int64, string
+from kafka_io.wire.primitives import (
+    Reader,
+    boolean,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    string,
+    uint16,
+    uint32,
+    uuid,
+    uvarint,
+)
 
 
 @given(st.integers(-(2**15), 2**15 - 1), st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1), st.text())
@@ -15,7 +31,81 @@ def test_what_is_written_is_read(small: int, middle: int, large: int, text: str)
     reader.end()
 
 
-@pytest.mark.parametrize("take", [Reader.int16, Reader.int32, Reader.int64, Reader.string])
+@given(st.integers(-(2**7), 2**7 - 1), st.integers(0, 2**16 - 1), st.integers(0, 2**32 - 1), st.booleans(), st.uuids())
+def test_what_later_protocols_add_is_read_as_written(
+    tiny: int, small: int, middle: int, flag: bool, name: UUID
+) -> None:
+    reader = Reader(int8(tiny) + uint16(small) + uint32(middle) + boolean(flag) + uuid(name))
+    assert (reader.int8(), reader.uint16(), reader.uint32()) == (tiny, small, middle)
+    assert (reader.boolean(), reader.uuid()) == (flag, name)
+    reader.end()
+
+
+@given(st.floats())
+def test_a_double_keeps_its_bits(value: float) -> None:
+    read = Reader(float64(value)).float64()
+    assert read == value or (math.isnan(read) and math.isnan(value))
+
+
+@pytest.mark.parametrize("byte", [b"\x01", b"\x02", b"\xff"])
+def test_any_byte_but_0_is_true(byte: bytes) -> None:
+    assert Reader(byte).boolean()
+    assert not Reader(b"\x00").boolean()
+
+
+@pytest.mark.parametrize(
+    ("value", "data"),
+    [(0, "00"), (1, "01"), (127, "7f"), (128, "8001"), (300, "ac02"), (2**31, "8080808008"), (2**32 - 1, "ffffffff0f")],
+)
+def test_varints_hold_seven_bits_a_byte_the_lowest_first(value: int, data: str) -> None:
+    assert uvarint(value).hex() == data
+    assert Reader(bytes.fromhex(data)).uvarint() == value
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_every_varint_is_read_as_written(value: int) -> None:
+    reader = Reader(uvarint(value))
+    assert reader.uvarint() == value
+    reader.end()
+
+
+@pytest.mark.parametrize("data", ["ffffffff1f", "8080808010", "ffffffffff01", "808080808000"])
+def test_a_varint_of_more_than_32_bits_is_refused(data: str) -> None:
+    with pytest.raises(Corrupt, match="32 bits"):
+        Reader(bytes.fromhex(data)).uvarint()
+
+
+@pytest.mark.parametrize("value", [-1, 2**32])
+def test_no_varint_is_written_that_cannot_be_read(value: int) -> None:
+    with pytest.raises(ValueError, match="no place"):
+        uvarint(value)
+
+
+@pytest.mark.parametrize("data", [b"", b"\x80", b"\xff\xff\xff\xff"])
+def test_a_varint_that_is_cut_is_truncated(data: bytes) -> None:
+    with pytest.raises(Truncated):
+        Reader(data).uvarint()
+
+
+@pytest.mark.parametrize("length", [-1, -(2**31)])
+def test_a_negative_length_is_refused(length: int) -> None:
+    with pytest.raises(Corrupt):
+        Reader(b"1234").view(length)
+
+
+@pytest.mark.parametrize(
+    "take",
+    [
+        Reader.int16,
+        Reader.int32,
+        Reader.int64,
+        Reader.string,
+        Reader.uint16,
+        Reader.uint32,
+        Reader.float64,
+        Reader.uuid,
+    ],
+)
 @pytest.mark.parametrize("data", [b"", b"\x00"])
 def test_a_field_that_is_cut_is_truncated(take: object, data: bytes) -> None:
     with pytest.raises(Truncated):

@@ -9,18 +9,17 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from kafka_io.model import BrokerPartition
+from kafka_io.client.source import Source
+from kafka_io.model import Broker, BrokerPartition, Generation
 from pipelines.loading import ledger
 from pipelines.loading.commit import commit, spans
 from pipelines.loading.fetch import SliceFile
 from pipelines.loading.ledger import Entry, Range, Topic
 from pipelines.loading.rows import PARTITION_COLUMN, TABLE_SCHEMA, table_rows
-from pipelines.loading.work import Facts, Reading, Work
+from pipelines.loading.work import Facts, Work
 from resources.lake import Lake
 
-READING = Reading(
-    fetch_bytes=1000, max_fetch_bytes=10_000, max_decompressed_bytes=10_000, request_timeout_s=1.0, attempts=1
-)
+SOURCE = Source(cluster="main", generation=Generation.V07, brokers=(Broker(0, "127.0.0.1", 1),))
 
 
 class SmallTable:
@@ -42,11 +41,10 @@ class SmallTable:
         """One slice's file with a row per ten bytes."""
         work = Work(
             task=0,
-            cluster="main",
+            source=SOURCE,
             topic="clicks",
+            incarnation="7",
             broker=0,
-            host="127.0.0.1",
-            port=1,
             partition=partition,
             start=start,
             stop=stop,
@@ -54,7 +52,7 @@ class SmallTable:
             folder="date=2026-01-02",
             options={},
             loaded_at_us=0,
-            reading=READING,
+            caps={},
         )
         offsets = list(range(start, stop, 10))[:rows]
         file = SliceFile(work)

@@ -12,7 +12,7 @@ from resources.settings import Start
 
 A, B = BrokerPartition(0, 0), BrokerPartition(0, 1)
 PLACE = Where(cluster="main", topic="clicks")
-ALL = Sizes(slice_bytes=100)
+ALL = Sizes(slice=100)
 
 
 def ranges(slices: list[Slice]) -> list[tuple[BrokerPartition, int, int]]:
@@ -70,15 +70,15 @@ def test_slices_end_at_cuts_near_the_target() -> None:
 
 def test_a_capped_run_takes_at_least_one_slice_of_each_partition() -> None:
     log = Bounds(earliest=0, latest=300, cuts=(100, 200))
-    assert planned({}, {A: log, B: log}, sizes=Sizes(slice_bytes=100, run_bytes=2)) == [(A, 0, 100), (B, 0, 100)]
-    assert planned({}, {A: log}, sizes=Sizes(slice_bytes=100, run_bytes=150)) == [(A, 0, 100), (A, 100, 200)]
+    assert planned({}, {A: log, B: log}, sizes=Sizes(slice=100, run=2)) == [(A, 0, 100), (B, 0, 100)]
+    assert planned({}, {A: log}, sizes=Sizes(slice=100, run=150)) == [(A, 0, 100), (A, 100, 200)]
 
 
 def test_a_backfill_takes_what_lies_before_and_a_capped_one_its_newest() -> None:
     log = Bounds(earliest=0, latest=400, cuts=(100, 200, 300))
     covered = {A: (300, 400)}
     assert ranges(plan_backfill(covered, {A: log}, sizes=ALL)) == [(A, 0, 100), (A, 100, 200), (A, 200, 300)]
-    assert ranges(plan_backfill(covered, {A: log}, sizes=Sizes(slice_bytes=100, run_bytes=1))) == [(A, 200, 300)]
+    assert ranges(plan_backfill(covered, {A: log}, sizes=Sizes(slice=100, run=1))) == [(A, 200, 300)]
     assert plan_backfill({A: (0, 400)}, {A: log}, sizes=ALL) == []
     assert plan_backfill({}, {A: log}, sizes=ALL) == []
 
@@ -90,9 +90,7 @@ logs = st.lists(st.integers(0, 1000), min_size=1, max_size=12, unique=True).map(
 def test_slices_cover_the_log_once_and_end_at_cuts_only(points: list[int], target: int) -> None:
     earliest, *cuts = points
     latest = points[-1] + 10
-    slices = planned(
-        {}, {A: Bounds(earliest=earliest, latest=latest, cuts=tuple(cuts))}, sizes=Sizes(slice_bytes=target)
-    )
+    slices = planned({}, {A: Bounds(earliest=earliest, latest=latest, cuts=tuple(cuts))}, sizes=Sizes(slice=target))
     assert [slices[0][1], *(stop for _, _, stop in slices)] == [*(start for _, start, _ in slices), latest]
     assert slices[0][1] == earliest
     assert {stop for _, _, stop in slices} <= {*cuts, latest}
@@ -101,7 +99,7 @@ def test_slices_cover_the_log_once_and_end_at_cuts_only(points: list[int], targe
 @given(st.lists(st.integers(1, 1000), max_size=40), st.integers(1, 2000), st.integers(1, 8))
 def test_tasks_hold_every_slice_once_and_are_balanced(sizes: list[int], target: int, least: int) -> None:  # S10
     slices = [Slice(id=BrokerPartition(0, number), start=0, stop=size) for number, size in enumerate(sizes)]
-    tasks = into_tasks(slices, slice_bytes=target, at_least=least)
+    tasks = into_tasks(slices, size=target, at_least=least)
     assert sorted(one for task in tasks for one in task) == sorted(slices)
     assert len(tasks) <= max(len(slices), 0)
     loads = [sum(one.size for one in task) for task in tasks]

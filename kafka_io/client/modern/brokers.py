@@ -1,0 +1,205 @@
+"""The brokers of one cluster from 0.8 on: what they tell of topics, and who leads a partition now.
+
+Any broker answers Metadata, but its answer may be old: who is told that a leader moved forgets what it knew of the
+topic and asks again, as often as the patience allows.
+"""
+
+import time
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TypeVar
+from uuid import UUID
+
+from kafka_io.client.link import Patience
+from kafka_io.client.modern.dial import Dialling
+from kafka_io.client.modern.link import ModernLink
+from kafka_io.client.retry import retrying
+from kafka_io.closing import Closing
+from kafka_io.error_codes import MODERN, check
+from kafka_io.errors import KafkaIOError, LeaderMoved, NetworkError, Where, placing
+from kafka_io.messages.metadata import (
+    MetadataPartition,
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataTopic,
+)
+from kafka_io.model import Broker, Generation
+from kafka_io.wire.types import NULL_UUID
+
+T = TypeVar("T")
+
+_NO_AUTO_CREATE_SINCE = 4  # before, a broker may create the topic that it is asked about
+_UNKNOWN_TOPIC = 3
+_NO_LEADER = 5
+
+
+def topic_id_text(topic_id: UUID) -> str | None:
+    """A topic's id as Kafka prints it (22 letters); None when the broker has none."""
+    return None if topic_id == NULL_UUID else urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leader:
+    """Who leads a partition; `topic_id` is null before 2.8, `epoch` -1 before 2.1."""
+
+    link: ModernLink
+    epoch: int
+    topic_id: UUID
+
+
+class Brokers(Closing):
+    """The brokers that `bootstrap` leads to; one connection each. One thread uses it."""
+
+    def __init__(
+        self,
+        bootstrap: Sequence[Broker],
+        dialling: Dialling,
+        patience: Patience,
+        *,
+        where: Where,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.where = where
+        self._dialling = dialling
+        self._patience = patience
+        self._sleep = sleep
+        self._known = tuple(bootstrap)
+        self._links: dict[Broker, ModernLink] = {}
+        self._topics: dict[str, MetadataTopic] = {}
+        self._nodes: dict[int, Broker] = {}
+        self._closing = ExitStack()
+
+    @property
+    def known(self) -> tuple[Broker, ...]:
+        """Those that are alive as far as is known, and those that were given at first."""
+        return tuple(dict.fromkeys((*self._nodes.values(), *self._known)))
+
+    @property
+    def generation(self) -> Generation | None:
+        """What the brokers speak that were connected to: the oldest of it. None before the first."""
+        spoken = {link.generation for link in self._links.values() if link.generation}
+        return Generation.V08 if Generation.V08 in spoken else next(iter(spoken), None)
+
+    def all_topics(self) -> MetadataResponse:
+        """Every topic of the cluster, asked again after errors that pass.
+
+        Raises:
+            NetworkError: no broker can be reached.
+        """
+        with placing(self.where):
+            return self.patiently(lambda: self._metadata(None))
+
+    def patiently(self, act: Callable[[], T]) -> T:
+        """What `act` returns; a retriable error is tried again as often as the patience allows."""
+        return retrying(act, self._patience.backoff, sleep=self._sleep)
+
+    def on_leader(self, topic: str, partition: int, act: Callable[[Leader], T]) -> T:
+        """What `act` returns for the partition's leader; when that moved or went away, the next one is found.
+
+        Raises:
+            KafkaIOError: the last of `act`'s, or that there is no leader.
+        """
+
+        def attempt() -> T:
+            try:
+                leader = self.leader(topic, partition)
+                with placing(leader.link.where):
+                    return act(leader)
+            except (NetworkError, LeaderMoved):
+                self.forget(topic)
+                raise
+
+        with placing(self.where.within(Where())):
+            return self.patiently(attempt)
+
+    def leader(self, topic: str, partition: int) -> Leader:
+        """The partition's leader as far as is known; asked for if it is not.
+
+        Raises:
+            LeaderMoved: it has none now, or nobody knows the topic yet.
+            NetworkError: no broker can be reached.
+        """
+        found = self.topic(topic)
+        if found is None:
+            check(_UNKNOWN_TOPIC, Where(topic=topic), MODERN)
+        assert found is not None
+        for one in found.partitions:
+            if one.partition_index == partition:
+                return self._leader(found, one)
+        raise LeaderMoved("the broker knows no such partition", Where(topic=topic, partition=partition), _UNKNOWN_TOPIC)
+
+    def _leader(self, topic: MetadataTopic, one: MetadataPartition) -> Leader:
+        node = self._nodes.get(one.leader_id)
+        if node is None:
+            place = Where(topic=topic.name, partition=one.partition_index)
+            raise LeaderMoved("the partition has no leader", place, _NO_LEADER)
+        return Leader(link=self._link(node), epoch=one.leader_epoch, topic_id=topic.topic_id)
+
+    def topic(self, name: str) -> MetadataTopic | None:
+        """What is known of a topic; None if the cluster has no such.
+
+        Raises:
+            NetworkError: no broker can be reached.
+            BrokerError: the topic cannot be looked at.
+        """
+        if name not in self._topics:
+            found = [one for one in self._metadata(name).topics if one.name == name]
+            if not found or found[0].error_code == _UNKNOWN_TOPIC:
+                return None
+            check(found[0].error_code, Where(topic=name), MODERN)
+            self._topics[name] = found[0]
+        return self._topics[name]
+
+    def forget(self, topic: str) -> None:
+        """Ask anew for the topic next time."""
+        self._topics.pop(topic, None)
+
+    def _metadata(self, topic: str | None) -> MetadataResponse:
+        """The answer of the first broker that gives one."""
+        failure: KafkaIOError | None = None
+        for broker in self.known:
+            link = self._link(broker)
+            try:
+                answer = link.request(_asked(topic, link))
+            except NetworkError as error:
+                failure = error.placed(link.where)
+                continue
+            self._nodes = {node.node_id: Broker(node.node_id, node.host, node.port) for node in answer.brokers}
+            return answer
+        assert failure is not None
+        raise failure
+
+    def _link(self, broker: Broker) -> ModernLink:
+        if broker not in self._links:
+            self._links[broker] = self._closing.enter_context(ModernLink(broker, self._dialling, sleep=self._sleep))
+        return self._links[broker]
+
+    def close(self) -> None:
+        """End all connections; safe to call again."""
+        self._closing.close()
+
+
+def _asked(topic: str | None, link: ModernLink) -> MetadataRequest:
+    """All topics where asking for one might create it. v0 says "all" with an empty list, later versions with null."""
+    version = link.versions.pick(MetadataRequest.API)
+    if topic is None or version < _NO_AUTO_CREATE_SINCE:
+        return MetadataRequest(topics=() if version == 0 else None, allow_auto_topic_creation=False)
+    return MetadataRequest(topics=(MetadataRequestTopic(name=topic),), allow_auto_topic_creation=False)
+
+
+def leaders_of(
+    brokers: Brokers, topic: str, partitions: Sequence[int], failed: dict[int, KafkaIOError]
+) -> Iterator[tuple[ModernLink, list[tuple[int, int]]]]:
+    """Each leader with its partitions and their leader epochs; a partition without one is put into `failed`."""
+    groups: dict[ModernLink, list[tuple[int, int]]] = {}
+    for partition in partitions:
+        try:
+            leader = brokers.leader(topic, partition)
+        except KafkaIOError as error:
+            failed[partition] = error
+        else:
+            groups.setdefault(leader.link, []).append((partition, leader.epoch))
+    yield from groups.items()

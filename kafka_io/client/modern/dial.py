@@ -1,0 +1,96 @@
+"""Connecting to a broker from 0.8 on, and finding out what it speaks: by asking, never by guessing.
+
+A broker from 0.10 on answers ApiVersions. One of 0.8 closes the connection instead, and one of 0.9 neither answers nor
+closes (FINDINGS, brokers); both answer Metadata v0. They do not check versions, so that something was answered proves
+no version: for them the table is fixed.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from kafka_io.error_codes import MODERN, check
+from kafka_io.errors import NOWHERE, ConnectionLost, DeadlineExceeded, Unsupported
+from kafka_io.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kafka_io.messages.metadata import MetadataRequest
+from kafka_io.model import Broker, Generation
+from kafka_io.net.connection import Connection
+from kafka_io.wire.conversation import ClientConversation, Versioned, Versions
+
+CLIENT_ID = "penstock"
+ModernConnection = Connection[Versioned[Any], Any]
+
+# By API number, what 0.8.2 and 0.9 have in common (seed 002).
+_OLD_VERSIONS = Versions({0: (0, 0), 1: (0, 0), 2: (0, 0), 3: (0, 0), 8: (0, 1), 9: (0, 1), 10: (0, 0)})
+_SILENCE_S = 2.0  # how long a broker may say nothing to ApiVersions until the next question is tried
+_ASK_VERSIONS = Versioned(ApiVersionsRequest(), 0)  # every broker that knows any version knows this one
+_ASK_BROKERS = Versioned(MetadataRequest(topics=()), 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialled:
+    """An open connection, and what the broker at its other end speaks."""
+
+    connection: ModernConnection
+    versions: Versions
+    generation: Generation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialling:
+    """How brokers of one cluster are connected to.
+
+    Args:
+        timeout_s: for connecting, and for each answer.
+        max_answer_bytes: a larger answer is refused.
+        generation: what the brokers speak, if it is known already; a cluster of 0.9 is found out slowly.
+    """
+
+    timeout_s: float
+    max_answer_bytes: int
+    generation: Generation | None = None
+
+    def dial(self, broker: Broker) -> Dialled:
+        """A connection to `broker`, once it has told what it speaks.
+
+        Raises:
+            ConnectFailed: its address leads nowhere.
+            DeadlineExceeded: it does not answer in time.
+            Unsupported: it speaks 0.7, or nothing we know.
+        """
+        if self.generation is Generation.V08:
+            return Dialled(connection=self._connect(broker), versions=_OLD_VERSIONS, generation=Generation.V08)
+        connection = self._connect(broker)
+        try:
+            versions = _ask_versions(connection, self.timeout_s)
+        except (ConnectionLost, DeadlineExceeded):
+            return self._dial_old(broker)
+        return Dialled(connection=connection, versions=versions, generation=Generation.MODERN)
+
+    def _dial_old(self, broker: Broker) -> Dialled:
+        """`broker` did not answer ApiVersions: it is old if it answers Metadata, and again not that."""
+        connection = self._connect(broker)
+        try:
+            connection.ask(_ASK_BROKERS)
+        except ConnectionLost as error:
+            raise Unsupported(
+                "the broker answers neither ApiVersions nor Metadata: it is no Kafka of 0.8 or later. Clusters of 0.7 "
+                "are found through ZooKeeper"
+            ) from error
+        try:
+            # It lives. A modern broker that was only slow answers now, and must not pass for an old one.
+            versions = _ask_versions(connection, self.timeout_s)
+        except (ConnectionLost, DeadlineExceeded):
+            return Dialled(connection=self._connect(broker), versions=_OLD_VERSIONS, generation=Generation.V08)
+        return Dialled(connection=connection, versions=versions, generation=Generation.MODERN)
+
+    def _connect(self, broker: Broker) -> ModernConnection:
+        conversation = ClientConversation(CLIENT_ID, max_answer_bytes=self.max_answer_bytes)
+        return ModernConnection.open(broker, conversation, timeout_s=self.timeout_s)
+
+
+def _ask_versions(connection: ModernConnection, timeout_s: float) -> Versions:
+    answer: ApiVersionsResponse = connection.ask(_ASK_VERSIONS, timeout_s=min(_SILENCE_S, timeout_s))
+    if answer.error_code:
+        connection.close()
+        check(answer.error_code, NOWHERE, MODERN)
+    return Versions({one.api_key: (one.min_version, one.max_version) for one in answer.api_keys})

@@ -1,0 +1,172 @@
+"""Bounded reads of one partition from 0.8 on.
+
+A slice `[start, stop)` is read to its end and never past it: record offsets are cut anywhere, though a fetch returns
+whole batches. The next fetch is sent as soon as the headers of the last answer are known, so the broker works while its
+records are decoded. A leader that moves is followed, and the read goes on at the offset it had reached.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from kafka_io.client.link import Ahead
+from kafka_io.client.modern.brokers import Brokers, Leader, topic_id_text
+from kafka_io.client.reading import Reading, Span
+from kafka_io.error_codes import MODERN, check
+from kafka_io.errors import Corrupt, LogShort, TooLarge, TopicReplaced, Where, placing
+from kafka_io.messages.fetch import (
+    BY_ID_SINCE,
+    FetchPartition,
+    FetchPartitionResponse,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+)
+from kafka_io.messages.list_offsets import READ_COMMITTED, READ_UNCOMMITTED
+from kafka_io.records.columns import Decoded
+from kafka_io.records.entries import Asked
+from kafka_io.records.extent import extent_of, first_entry_bytes
+from kafka_io.records.logs import decode
+from kafka_io.records.schema import COLUMNS
+from kafka_io.records.transactions import AbortedRange
+from kafka_io.wire.types import NULL_UUID
+
+_TOPIC_ID_LETTERS = 22
+_MAX_WAIT_MS = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModernPartition:
+    """The partition of `span`, on whichever of `brokers` leads it."""
+
+    brokers: Brokers
+    span: Span
+    reading: Reading
+
+    @property
+    def where(self) -> Where:
+        """The partition's place, for errors."""
+        return Where(topic=self.span.topic, partition=self.span.id.partition).within(self.brokers.where)
+
+    def read(self, columns: Sequence[str] = COLUMNS) -> Iterator[Decoded]:
+        """Everything in the span as Arrow batches of `columns`; the last one's `next_offset` is its end.
+
+        Raises:
+            OffsetOutOfRange: the broker no longer holds it all.
+            TopicReplaced: the topic was deleted and made anew since the span was planned.
+            Corrupt: bytes that are no records.
+            TooLarge: a batch above `max_fetch_bytes`, or one that decompresses past `max_decompressed_bytes`.
+            LogShort: the log ends before the span does.
+            NetworkError: no leader could be reached, also after all retries.
+        """
+        with placing(self.where):
+            yield from self._read(columns)
+
+    def _read(self, columns: Sequence[str]) -> Iterator[Decoded]:
+        at, stop, size = self.span.start, self.span.stop, self.reading.sizes.fetch_bytes
+        ahead: Ahead[FetchResponse] | None = None
+        while at < stop:
+            place = self.where.at(at)
+            answer = self._usable(ahead, at) or self._ask(at, size)
+            data = answer.records or b""
+            asked = Asked(at=at, stop=stop, end=answer.high_watermark)
+            after = extent_of(data, asked, where=place).next_offset
+            if after == at:
+                size = self._larger_size(data, size, place)
+                ahead = None
+                continue
+            ahead = self._ask_ahead(after, size) if after < stop else None
+            aborted = _aborted(answer)
+            yield from decode(
+                data, asked, columns=columns, aborted=aborted, limits=self.reading.limits, where=self.where
+            )
+            at = after
+
+    def _ask(self, at: int, size: int) -> FetchPartitionResponse:
+        """The answer of the partition's leader, of whom there may be another at each attempt."""
+
+        def attempt(leader: Leader) -> FetchPartitionResponse:
+            answer = leader.link.request(self._request(leader, at, size), most=self._most(leader))
+            found = self._part(answer)
+            _check_usable(found, at)
+            return found
+
+        with placing(self.where.at(at)):
+            return self.brokers.on_leader(self.span.topic, self.span.id.partition, attempt)
+
+    def _ask_ahead(self, at: int, size: int) -> Ahead[FetchResponse]:
+        leader = self.brokers.leader(self.span.topic, self.span.id.partition)
+        return leader.link.request_ahead(self._request(leader, at, size), most=self._most(leader))
+
+    def _usable(self, ahead: Ahead[FetchResponse] | None, at: int) -> FetchPartitionResponse | None:
+        """The answer to a request sent ahead, if it is one to go on with; else the question is asked once more."""
+        answer = ahead.answer() if ahead else None
+        if answer is None:
+            return None
+        found = next((one for topic in answer.responses for one in topic.partitions), None)
+        usable = answer.error_code == 0 and found and not found.error_code and found.high_watermark >= at
+        return found if usable and found and found.records else None
+
+    def _request(self, leader: Leader, at: int, size: int) -> FetchRequest:
+        self._check_life(leader.topic_id)
+        fetch = FetchPartition(
+            partition=self.span.id.partition,
+            current_leader_epoch=leader.epoch,
+            fetch_offset=at,
+            partition_max_bytes=size,
+        )
+        topic = FetchTopic(topic=self.span.topic, topic_id=leader.topic_id, partitions=(fetch,))
+        return FetchRequest(
+            max_wait_ms=_MAX_WAIT_MS,
+            max_bytes=size,
+            isolation_level=READ_COMMITTED if self.reading.committed else READ_UNCOMMITTED,
+            topics=(topic,),
+        )
+
+    @staticmethod
+    def _most(leader: Leader) -> int | None:
+        """From v13 on a topic is named by its id alone; a cluster may speak that and have none yet."""
+        return BY_ID_SINCE - 1 if leader.topic_id == NULL_UUID else None
+
+    def _check_life(self, topic_id: UUID) -> None:
+        planned, found = self.span.incarnation, topic_id_text(topic_id)
+        if len(planned) == _TOPIC_ID_LETTERS and found is not None and found != planned:
+            raise TopicReplaced(f"the topic with id {planned} was planned, the brokers have one with id {found}")
+
+    def _part(self, answer: FetchResponse) -> FetchPartitionResponse:
+        """The one partition that was asked for.
+
+        Raises:
+            LogShort: there is none, as when a quota is used up (KIP-219): ask again later.
+            BrokerError: the broker refused.
+        """
+        check(answer.error_code, Where(), MODERN)
+        for topic in answer.responses:
+            for one in topic.partitions:
+                if one.partition_index != self.span.id.partition:
+                    raise Corrupt(f"an answer for partition {one.partition_index}")
+                check(one.error_code, Where(), MODERN)
+                return one
+        raise LogShort(f"the broker answered without records, and asks to wait {answer.throttle_time_ms} ms")
+
+    def _larger_size(self, data: bytes | bytearray | memoryview, size: int, place: Where) -> int:
+        """The size to ask for next when `data` holds not one whole entry."""
+        needed = first_entry_bytes(data) or len(data) + 1
+        most = self.reading.sizes.max_fetch_bytes
+        if needed > most:
+            raise TooLarge(f"a batch of {needed} bytes is above max_fetch_bytes = {most}", place)
+        if size >= most or len(data) >= needed:
+            raise Corrupt(f"{len(data)} bytes that hold no whole batch", place)
+        return min(most, max(needed, 2 * size))
+
+
+def _check_usable(answer: FetchPartitionResponse, at: int) -> None:
+    """Records were there when the span was planned; a leader that was just elected may not know them yet."""
+    if answer.high_watermark < at:
+        raise LogShort(f"the broker's log ends at {answer.high_watermark}, before offset {at}")
+    if not answer.records:
+        raise LogShort(f"the broker has no records from offset {at} on; its log ends at {answer.high_watermark}")
+
+
+def _aborted(answer: FetchPartitionResponse) -> tuple[AbortedRange, ...]:
+    return tuple((one.producer_id, one.first_offset) for one in answer.aborted_transactions or ())

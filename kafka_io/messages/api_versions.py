@@ -1,0 +1,56 @@
+"""ApiVersions: what a broker speaks (KIP-35, KIP-511). Asked with a version it does not know, it answers with v0."""
+
+from typing import ClassVar
+
+from kafka_io.wire.schema import Api, Request, struct, wire
+from kafka_io.wire.types import Bool, Int16, Int32, Int64, String
+
+
+@struct
+class ApiVersion:
+    """The versions of one API that the broker speaks."""
+
+    api_key: Int16
+    min_version: Int16
+    max_version: Int16
+
+
+@struct
+class SupportedFeature:
+    """A feature the broker could switch on (KIP-584)."""
+
+    name: String
+    min_version: Int16
+    max_version: Int16
+
+
+@struct
+class FinalizedFeature:
+    """A feature that is switched on in the whole cluster."""
+
+    name: String
+    max_version_level: Int16
+    min_version_level: Int16
+
+
+@struct
+class ApiVersionsResponse:
+    """The broker's APIs."""
+
+    error_code: Int16
+    api_keys: tuple[ApiVersion, ...]
+    throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)
+    supported_features: tuple[SupportedFeature, ...] = wire(since=3, tag=0, default=(), ignorable=True)
+    finalized_features_epoch: Int64 = wire(since=3, tag=1, default=-1, ignorable=True)
+    finalized_features: tuple[FinalizedFeature, ...] = wire(since=3, tag=2, default=(), ignorable=True)
+    zk_migration_ready: Bool = wire(since=3, tag=3, default=False, ignorable=True)
+
+
+@struct
+class ApiVersionsRequest(Request[ApiVersionsResponse]):
+    """Who asks, by the name and version of its software."""
+
+    API: ClassVar = Api(key=18, name="ApiVersions", versions=(0, 4), flexible_from=3, answer=ApiVersionsResponse)
+
+    client_software_name: String = wire(since=3, default="", ignorable=True)
+    client_software_version: String = wire(since=3, default="", ignorable=True)

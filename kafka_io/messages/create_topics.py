@@ -1,0 +1,77 @@
+"""CreateTopics: topics to make, asked from the controller (KIP-4)."""
+
+from typing import ClassVar
+
+from kafka_io.wire.schema import Api, Request, struct, wire
+from kafka_io.wire.types import NULL_UUID, Bool, Int8, Int16, Int32, String, Uuid
+
+
+@struct
+class CreatedTopicConfig:
+    """A setting of a topic that was made."""
+
+    name: String
+    value: String | None
+    read_only: Bool
+    config_source: Int8 = -1
+    is_sensitive: Bool
+
+
+@struct
+class CreatedTopic:
+    """Whether one topic was made, and how."""
+
+    name: String
+    topic_id: Uuid = wire(since=7, default=NULL_UUID, ignorable=True)
+    error_code: Int16
+    error_message: String | None = wire(since=1, default=None, ignorable=True)
+    topic_config_error_code: Int16 = wire(since=5, tag=0, default=0, ignorable=True)
+    num_partitions: Int32 = wire(since=5, default=-1, ignorable=True)
+    replication_factor: Int16 = wire(since=5, default=-1, ignorable=True)
+    configs: tuple[CreatedTopicConfig, ...] | None = wire(since=5, default=None, ignorable=True)
+
+
+@struct
+class CreateTopicsResponse:
+    """What was made."""
+
+    throttle_time_ms: Int32 = wire(since=2, default=0, ignorable=True)
+    topics: tuple[CreatedTopic, ...]
+
+
+@struct
+class ReplicaAssignment:
+    """The brokers of one partition, its leader first."""
+
+    partition_index: Int32
+    broker_ids: tuple[Int32, ...]
+
+
+@struct
+class TopicConfig:
+    """A setting that differs from the broker's."""
+
+    name: String
+    value: String | None
+
+
+@struct
+class CreatableTopic:
+    """One topic. With `assignments` the two numbers are -1; from v4 on -1 alone is the broker's default."""
+
+    name: String
+    num_partitions: Int32
+    replication_factor: Int16
+    assignments: tuple[ReplicaAssignment, ...]
+    configs: tuple[TopicConfig, ...]
+
+
+@struct
+class CreateTopicsRequest(Request[CreateTopicsResponse]):
+    """Topics to make, or only to check."""
+
+    API: ClassVar = Api(key=19, name="CreateTopics", versions=(0, 7), flexible_from=5, answer=CreateTopicsResponse)
+
+    topics: tuple[CreatableTopic, ...]
+    timeout_ms: Int32 = 60000
+    validate_only: Bool = wire(since=1, default=False)

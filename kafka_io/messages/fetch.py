@@ -1,0 +1,133 @@
+"""Fetch: records of partitions from an offset on. From v13 on topics go by their ids (KIP-516)."""
+
+from typing import ClassVar
+
+from kafka_io.messages.leaders import LeaderIdAndEpoch, NodeEndpoint
+from kafka_io.wire.schema import Api, Request, struct, wire
+from kafka_io.wire.types import NULL_UUID, Bytes, Int8, Int16, Int32, Int64, String, Uuid
+
+INT32_MAX = 2**31 - 1
+BY_ID_SINCE = 13
+
+
+@struct
+class EpochEndOffset:
+    """Where the log parts from what the reader has (KIP-595)."""
+
+    epoch: Int32 = -1
+    end_offset: Int64 = -1
+
+
+@struct
+class SnapshotId:
+    """A snapshot of the log; only replicas use it."""
+
+    end_offset: Int64 = -1
+    epoch: Int32 = -1
+
+
+@struct
+class AbortedTransaction:
+    """A transaction whose records from `first_offset` on are not to be returned to readers of committed ones."""
+
+    producer_id: Int64
+    first_offset: Int64
+
+
+@struct
+class FetchPartitionResponse:
+    """The records of one partition. The last entry may be cut, the first may begin before the offset asked for."""
+
+    partition_index: Int32
+    error_code: Int16
+    high_watermark: Int64
+    last_stable_offset: Int64 = wire(since=4, default=-1, ignorable=True)
+    log_start_offset: Int64 = wire(since=5, default=-1, ignorable=True)
+    diverging_epoch: EpochEndOffset = wire(since=12, tag=0, default=EpochEndOffset())
+    current_leader: LeaderIdAndEpoch = wire(since=12, tag=1, default=LeaderIdAndEpoch())
+    snapshot_id: SnapshotId = wire(since=12, tag=2, default=SnapshotId())
+    aborted_transactions: tuple[AbortedTransaction, ...] | None = wire(
+        since=4, null_since=4, default=None, ignorable=True
+    )
+    preferred_read_replica: Int32 = wire(since=11, default=-1)
+    records: Bytes | None
+
+
+@struct
+class FetchTopicResponse:
+    """One topic, by name or id."""
+
+    topic: String = wire(until=12, default="", ignorable=True)
+    topic_id: Uuid = wire(since=BY_ID_SINCE, default=NULL_UUID, ignorable=True)
+    partitions: tuple[FetchPartitionResponse, ...]
+
+
+@struct
+class FetchResponse:
+    """Records by topic and partition."""
+
+    throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)
+    error_code: Int16 = wire(since=7, default=0, ignorable=True)
+    session_id: Int32 = wire(since=7, default=0)
+    responses: tuple[FetchTopicResponse, ...]
+    node_endpoints: tuple[NodeEndpoint, ...] = wire(since=16, tag=0, default=())
+
+
+@struct
+class ReplicaState:
+    """Which replica asks; only replicas say so."""
+
+    replica_id: Int32 = -1
+    replica_epoch: Int64 = -1
+
+
+@struct
+class FetchPartition:
+    """From where to read, and at most how many bytes."""
+
+    partition: Int32
+    current_leader_epoch: Int32 = wire(since=9, default=-1, ignorable=True)
+    fetch_offset: Int64
+    last_fetched_epoch: Int32 = wire(since=12, default=-1)
+    log_start_offset: Int64 = wire(since=5, default=-1, ignorable=True)
+    partition_max_bytes: Int32
+    replica_directory_id: Uuid = wire(since=17, tag=0, default=NULL_UUID, ignorable=True)
+    high_watermark: Int64 = wire(since=18, tag=1, default=2**63 - 1, ignorable=True)
+
+
+@struct
+class FetchTopic:
+    """One topic, by name or id."""
+
+    topic: String = wire(until=12, default="", ignorable=True)
+    topic_id: Uuid = wire(since=BY_ID_SINCE, default=NULL_UUID, ignorable=True)
+    partitions: tuple[FetchPartition, ...]
+
+
+@struct
+class ForgottenTopic:
+    """Partitions to drop from a fetch session (KIP-227)."""
+
+    topic: String = wire(until=12, default="", ignorable=True)
+    topic_id: Uuid = wire(since=BY_ID_SINCE, default=NULL_UUID, ignorable=True)
+    partitions: tuple[Int32, ...]
+
+
+@struct
+class FetchRequest(Request[FetchResponse]):
+    """Partitions to read from the broker that leads them."""
+
+    API: ClassVar = Api(key=1, name="Fetch", versions=(0, 18), flexible_from=12, answer=FetchResponse)
+
+    cluster_id: String | None = wire(since=12, null_since=12, tag=0, default=None, ignorable=True)
+    replica_id: Int32 = wire(until=14, default=-1)
+    replica_state: ReplicaState = wire(since=15, tag=1, default=ReplicaState())
+    max_wait_ms: Int32 = 500
+    min_bytes: Int32 = 1
+    max_bytes: Int32 = wire(since=3, default=INT32_MAX, ignorable=True)
+    isolation_level: Int8 = wire(since=4, default=0, ignorable=True)
+    session_id: Int32 = wire(since=7, default=0, ignorable=True)
+    session_epoch: Int32 = wire(since=7, default=-1, ignorable=True)
+    topics: tuple[FetchTopic, ...]
+    forgotten_topics_data: tuple[ForgottenTopic, ...] = wire(since=7, default=())
+    rack_id: String = wire(since=11, default="", ignorable=True)

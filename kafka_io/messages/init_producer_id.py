@@ -1,0 +1,28 @@
+"""InitProducerId: an id for a producer, with which the broker tells repeated batches (KIP-98)."""
+
+from typing import ClassVar
+
+from kafka_io.wire.schema import Api, Request, struct, wire
+from kafka_io.wire.types import Int16, Int32, Int64, String
+
+
+@struct
+class InitProducerIdResponse:
+    """The producer's id and epoch."""
+
+    throttle_time_ms: Int32 = 0
+    error_code: Int16
+    producer_id: Int64 = -1
+    producer_epoch: Int16
+
+
+@struct
+class InitProducerIdRequest(Request[InitProducerIdResponse]):
+    """A producer; with a transactional id it takes over from all before it."""
+
+    API: ClassVar = Api(key=22, name="InitProducerId", versions=(0, 5), flexible_from=2, answer=InitProducerIdResponse)
+
+    transactional_id: String | None = None
+    transaction_timeout_ms: Int32
+    producer_id: Int64 = wire(since=3, default=-1)
+    producer_epoch: Int16 = wire(since=3, default=-1)

@@ -1,0 +1,54 @@
+"""JoinGroup: become a member of a group's next generation. The answer waits until all members are there."""
+
+from typing import ClassVar
+
+from kafka_io.wire.schema import Api, Request, struct, wire
+from kafka_io.wire.types import Bool, Bytes, Int16, Int32, String
+
+
+@struct
+class JoinGroupMember:
+    """A member, with what it said of itself; only the leader is told."""
+
+    member_id: String
+    group_instance_id: String | None = wire(since=5, default=None, ignorable=True)
+    metadata: Bytes
+
+
+@struct
+class JoinGroupResponse:
+    """The generation, and who leads it."""
+
+    throttle_time_ms: Int32 = wire(since=2, default=0, ignorable=True)
+    error_code: Int16
+    generation_id: Int32 = -1
+    protocol_type: String | None = wire(since=7, default=None, ignorable=True)
+    protocol_name: String | None = wire(null_since=7)
+    leader: String
+    skip_assignment: Bool = wire(since=9, default=False)
+    member_id: String
+    members: tuple[JoinGroupMember, ...]
+
+
+@struct
+class JoinGroupProtocol:
+    """A way to share out work that the member knows, with what it says of itself."""
+
+    name: String
+    metadata: Bytes
+
+
+@struct
+class JoinGroupRequest(Request[JoinGroupResponse]):
+    """Who joins. The first time the member id is empty; from v4 on the broker then gives one and asks to join again."""
+
+    API: ClassVar = Api(key=11, name="JoinGroup", versions=(0, 9), flexible_from=6, answer=JoinGroupResponse)
+
+    group_id: String
+    session_timeout_ms: Int32
+    rebalance_timeout_ms: Int32 = wire(since=1, default=-1, ignorable=True)
+    member_id: String
+    group_instance_id: String | None = wire(since=5, default=None)
+    protocol_type: String
+    protocols: tuple[JoinGroupProtocol, ...]
+    reason: String | None = wire(since=8, default=None, ignorable=True)

@@ -1,0 +1,69 @@
+"""ListOffsets: the offset at a time, at the log's start or at its end. v0 answers with many, the rest with one."""
+
+from typing import ClassVar
+
+from kafka_io.wire.schema import Api, Request, struct, wire
+from kafka_io.wire.types import Int8, Int16, Int32, Int64, String
+
+LATEST_TIME = -1
+EARLIEST_TIME = -2
+MAX_TIMESTAMP = -3  # v7 on
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+
+
+@struct
+class ListOffsetsPartitionResponse:
+    """One partition; `offset` is -1 when no record is as late as the time that was asked for."""
+
+    partition_index: Int32
+    error_code: Int16
+    old_style_offsets: tuple[Int64, ...] = wire(until=0, default=())
+    timestamp: Int64 = wire(since=1, default=-1)
+    offset: Int64 = wire(since=1, default=-1)
+    leader_epoch: Int32 = wire(since=4, default=-1)
+
+
+@struct
+class ListOffsetsTopicResponse:
+    """One topic."""
+
+    name: String
+    partitions: tuple[ListOffsetsPartitionResponse, ...]
+
+
+@struct
+class ListOffsetsResponse:
+    """Offsets by topic."""
+
+    throttle_time_ms: Int32 = wire(since=2, default=0, ignorable=True)
+    topics: tuple[ListOffsetsTopicResponse, ...]
+
+
+@struct
+class ListOffsetsPartition:
+    """The time asked for, in milliseconds or one of the names above."""
+
+    partition_index: Int32
+    current_leader_epoch: Int32 = wire(since=4, default=-1, ignorable=True)
+    timestamp: Int64
+    max_num_offsets: Int32 = wire(until=0, default=1)
+
+
+@struct
+class ListOffsetsTopic:
+    """One topic."""
+
+    name: String
+    partitions: tuple[ListOffsetsPartition, ...]
+
+
+@struct
+class ListOffsetsRequest(Request[ListOffsetsResponse]):
+    """Offsets to look up on the leader of each partition."""
+
+    API: ClassVar = Api(key=2, name="ListOffsets", versions=(0, 10), flexible_from=6, answer=ListOffsetsResponse)
+
+    replica_id: Int32 = -1
+    isolation_level: Int8 = wire(since=2, default=READ_UNCOMMITTED)
+    topics: tuple[ListOffsetsTopic, ...]
+    timeout_ms: Int32 = wire(since=10, default=0, ignorable=True)

@@ -1,0 +1,76 @@
+"""Metadata: brokers, topics, and who leads their partitions."""
+
+from typing import ClassVar
+
+from kafka_io.messages.operations import NO_OPERATIONS
+from kafka_io.wire.schema import Api, Request, struct, wire
+from kafka_io.wire.types import NULL_UUID, Bool, Int16, Int32, String, Uuid
+
+
+@struct
+class MetadataBroker:
+    """A broker that is alive, at the address of the listener that was asked."""
+
+    node_id: Int32
+    host: String
+    port: Int32
+    rack: String | None = wire(since=1, null_since=1, default=None, ignorable=True)
+
+
+@struct
+class MetadataPartition:
+    """A partition: `leader_id` is -1 while there is none."""
+
+    error_code: Int16
+    partition_index: Int32
+    leader_id: Int32
+    leader_epoch: Int32 = wire(since=7, default=-1, ignorable=True)
+    replica_nodes: tuple[Int32, ...]
+    isr_nodes: tuple[Int32, ...]
+    offline_replicas: tuple[Int32, ...] = wire(since=5, default=(), ignorable=True)
+
+
+@struct
+class MetadataTopic:
+    """A topic; its name is null only in an answer to a question by id."""
+
+    error_code: Int16
+    name: String | None = wire(null_since=12)
+    topic_id: Uuid = wire(since=10, default=NULL_UUID, ignorable=True)
+    is_internal: Bool = wire(since=1, default=False, ignorable=True)
+    partitions: tuple[MetadataPartition, ...]
+    topic_authorized_operations: Int32 = wire(since=8, default=NO_OPERATIONS)
+
+
+@struct
+class MetadataResponse:
+    """What the broker that was asked knows of the cluster; it may be old."""
+
+    throttle_time_ms: Int32 = wire(since=3, default=0, ignorable=True)
+    brokers: tuple[MetadataBroker, ...]
+    cluster_id: String | None = wire(since=2, null_since=2, default=None, ignorable=True)
+    controller_id: Int32 = wire(since=1, default=-1, ignorable=True)
+    topics: tuple[MetadataTopic, ...]
+    cluster_authorized_operations: Int32 = wire(since=8, until=10, default=NO_OPERATIONS)
+    error_code: Int16 = wire(since=13, default=0, ignorable=True)
+
+
+@struct
+class MetadataRequestTopic:
+    """A topic by its name, or from v12 on by its id alone."""
+
+    topic_id: Uuid = wire(since=10, default=NULL_UUID, ignorable=True)
+    name: String | None = wire(null_since=10)
+
+
+@struct
+class MetadataRequest(Request[MetadataResponse]):
+    """Topics to tell about; None is all of them, which v0 says with an empty list."""
+
+    API: ClassVar = Api(key=3, name="Metadata", versions=(0, 13), flexible_from=9, answer=MetadataResponse)
+
+    topics: tuple[MetadataRequestTopic, ...] | None = wire(null_since=1)
+    # Left out of old versions: there a broker that is set to make topics makes those that are asked for by name.
+    allow_auto_topic_creation: Bool = wire(since=4, default=True, ignorable=True)
+    include_cluster_authorized_operations: Bool = wire(since=8, until=10, default=False)
+    include_topic_authorized_operations: Bool = wire(since=8, default=False)

@@ -1,0 +1,63 @@
+"""OffsetCommit: the offsets of a group. v0 goes to ZooKeeper, later versions to the group's coordinator."""
+
+from typing import ClassVar
+
+from kafka_io.wire.schema import Api, Request, struct, wire
+from kafka_io.wire.types import Int16, Int32, Int64, String
+
+
+@struct
+class OffsetCommitPartitionResponse:
+    """Whether the offset of one partition was kept."""
+
+    partition_index: Int32
+    error_code: Int16
+
+
+@struct
+class OffsetCommitTopicResponse:
+    """One topic."""
+
+    name: String
+    partitions: tuple[OffsetCommitPartitionResponse, ...]
+
+
+@struct
+class OffsetCommitResponse:
+    """What was kept, by topic."""
+
+    throttle_time_ms: Int32 = wire(since=3, default=0, ignorable=True)
+    topics: tuple[OffsetCommitTopicResponse, ...]
+
+
+@struct
+class OffsetCommitPartition:
+    """The next offset to read, with a text of the committer's own. Only v1 has a time; -1 is the broker's."""
+
+    partition_index: Int32
+    committed_offset: Int64
+    committed_leader_epoch: Int32 = wire(since=6, default=-1, ignorable=True)
+    commit_timestamp: Int64 = wire(since=1, until=1, default=-1)
+    committed_metadata: String | None
+
+
+@struct
+class OffsetCommitTopic:
+    """One topic."""
+
+    name: String
+    partitions: tuple[OffsetCommitPartition, ...]
+
+
+@struct
+class OffsetCommitRequest(Request[OffsetCommitResponse]):
+    """Offsets to keep. Outside of a group's rebalancing the generation is -1 and the member empty."""
+
+    API: ClassVar = Api(key=8, name="OffsetCommit", versions=(0, 9), flexible_from=8, answer=OffsetCommitResponse)
+
+    group_id: String
+    generation_id_or_member_epoch: Int32 = wire(since=1, default=-1, ignorable=True)
+    member_id: String = wire(since=1, default="", ignorable=True)
+    group_instance_id: String | None = wire(since=7, default=None)
+    retention_time_ms: Int64 = wire(since=2, until=4, default=-1, ignorable=True)
+    topics: tuple[OffsetCommitTopic, ...]

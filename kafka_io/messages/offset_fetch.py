@@ -1,0 +1,101 @@
+"""OffsetFetch: the offsets a group has committed. From v8 on it asks for many groups at once (KIP-709)."""
+
+from typing import ClassVar
+
+from kafka_io.wire.schema import Api, Request, struct, wire
+from kafka_io.wire.types import Bool, Int16, Int32, Int64, String
+
+
+@struct
+class OffsetFetchPartitionResponse:
+    """One partition, up to v7; the offset is -1 when none was committed."""
+
+    partition_index: Int32
+    committed_offset: Int64
+    committed_leader_epoch: Int32 = wire(since=5, default=-1, ignorable=True)
+    metadata: String | None
+    error_code: Int16
+
+
+@struct
+class OffsetFetchTopicResponse:
+    """One topic, up to v7."""
+
+    name: String
+    partitions: tuple[OffsetFetchPartitionResponse, ...]
+
+
+@struct
+class OffsetFetchGroupPartitionResponse:
+    """One partition, from v8 on; the offset is -1 when none was committed."""
+
+    partition_index: Int32
+    committed_offset: Int64
+    committed_leader_epoch: Int32 = -1
+    metadata: String | None
+    error_code: Int16
+
+
+@struct
+class OffsetFetchGroupTopicResponse:
+    """One topic, from v8 on."""
+
+    name: String
+    partitions: tuple[OffsetFetchGroupPartitionResponse, ...]
+
+
+@struct
+class OffsetFetchGroupResponse:
+    """One group, from v8 on."""
+
+    group_id: String
+    topics: tuple[OffsetFetchGroupTopicResponse, ...]
+    error_code: Int16 = 0
+
+
+@struct
+class OffsetFetchResponse:
+    """Committed offsets: `topics` up to v7, `groups` from v8 on."""
+
+    throttle_time_ms: Int32 = wire(since=3, default=0, ignorable=True)
+    topics: tuple[OffsetFetchTopicResponse, ...] = wire(until=7, default=())
+    error_code: Int16 = wire(since=2, until=7, default=0, ignorable=True)
+    groups: tuple[OffsetFetchGroupResponse, ...] = wire(since=8, default=())
+
+
+@struct
+class OffsetFetchTopic:
+    """One topic, up to v7."""
+
+    name: String
+    partition_indexes: tuple[Int32, ...]
+
+
+@struct
+class OffsetFetchGroupTopic:
+    """One topic, from v8 on."""
+
+    name: String
+    partition_indexes: tuple[Int32, ...]
+
+
+@struct
+class OffsetFetchGroup:
+    """One group, from v8 on; None are all topics with an offset. The member is one of the new protocol (KIP-848)."""
+
+    group_id: String
+    member_id: String | None = wire(since=9, default=None, ignorable=True)
+    member_epoch: Int32 = wire(since=9, default=-1, ignorable=True)
+    topics: tuple[OffsetFetchGroupTopic, ...] | None
+
+
+@struct
+class OffsetFetchRequest(Request[OffsetFetchResponse]):
+    """Whose offsets to look up: `group_id` and `topics` up to v7, where from v2 on None is all; `groups` from v8 on."""
+
+    API: ClassVar = Api(key=9, name="OffsetFetch", versions=(0, 9), flexible_from=6, answer=OffsetFetchResponse)
+
+    group_id: String = wire(until=7, default="")
+    topics: tuple[OffsetFetchTopic, ...] | None = wire(until=7, null_since=2, default=())
+    groups: tuple[OffsetFetchGroup, ...] = wire(since=8, default=())
+    require_stable: Bool = wire(since=7, default=False)

@@ -1,0 +1,78 @@
+"""Produce: records for partitions. With acks 0 there is no answer. From v13 on topics go by their ids (KIP-516)."""
+
+from typing import ClassVar
+
+from kafka_io.messages.leaders import LeaderIdAndEpoch, NodeEndpoint
+from kafka_io.wire.schema import Api, Request, struct, wire
+from kafka_io.wire.types import NULL_UUID, Bytes, Int16, Int32, Int64, String, Uuid
+
+BY_ID_SINCE = 13
+
+
+@struct
+class RecordError:
+    """A record for which its whole batch was refused (KIP-467)."""
+
+    batch_index: Int32
+    batch_index_error_message: String | None = None
+
+
+@struct
+class ProducePartitionResponse:
+    """Where the records went, or why not; `log_append_time_ms` is -1 unless the broker sets the timestamps."""
+
+    index: Int32
+    error_code: Int16
+    base_offset: Int64
+    log_append_time_ms: Int64 = wire(since=2, default=-1, ignorable=True)
+    log_start_offset: Int64 = wire(since=5, default=-1, ignorable=True)
+    record_errors: tuple[RecordError, ...] = wire(since=8, default=(), ignorable=True)
+    error_message: String | None = wire(since=8, default=None, ignorable=True)
+    current_leader: LeaderIdAndEpoch = wire(since=10, tag=0, default=LeaderIdAndEpoch())
+
+
+@struct
+class ProduceTopicResponse:
+    """One topic, by name or id."""
+
+    name: String = wire(until=12, default="", ignorable=True)
+    topic_id: Uuid = wire(since=BY_ID_SINCE, default=NULL_UUID, ignorable=True)
+    partition_responses: tuple[ProducePartitionResponse, ...]
+
+
+@struct
+class ProduceResponse:
+    """What became of the records, by topic and partition."""
+
+    responses: tuple[ProduceTopicResponse, ...]
+    throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)
+    node_endpoints: tuple[NodeEndpoint, ...] = wire(since=10, tag=0, default=())
+
+
+@struct
+class ProducePartition:
+    """Entries of a log: message sets up to v2, one record batch from v3 on."""
+
+    index: Int32
+    records: Bytes | None
+
+
+@struct
+class ProduceTopic:
+    """One topic, by name or id."""
+
+    name: String = wire(until=12, default="", ignorable=True)
+    topic_id: Uuid = wire(since=BY_ID_SINCE, default=NULL_UUID, ignorable=True)
+    partition_data: tuple[ProducePartition, ...]
+
+
+@struct
+class ProduceRequest(Request[ProduceResponse]):
+    """Records for the broker that leads their partitions; `acks` is 0, 1, or -1 for all replicas in sync."""
+
+    API: ClassVar = Api(key=0, name="Produce", versions=(0, 13), flexible_from=9, answer=ProduceResponse)
+
+    transactional_id: String | None = wire(since=3, default=None)
+    acks: Int16
+    timeout_ms: Int32
+    topic_data: tuple[ProduceTopic, ...]

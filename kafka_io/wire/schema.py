@@ -1,0 +1,267 @@
+"""An API's message is one table for all its versions: a frozen dataclass whose fields say since when they are there.
+
+    @struct
+    class FetchRequest(Request[FetchResponse]):
+        API: ClassVar = Api(key=1, name="Fetch", versions=(0, 17), flexible_from=12, answer=FetchResponse)
+        max_bytes: Int32 = wire(since=3, default=2**31 - 1)  # KIP-74
+
+A field's type is one of `wire.types`, another struct, or a tuple of these; `X | None` may be null. `encode` and
+`decode` compile a table for a version when that is first asked for.
+"""
+
+import dataclasses
+import struct as packing
+import types
+from dataclasses import MISSING, dataclass, field
+from functools import cache
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Generic,
+    TypeVar,
+    Union,
+    cast,
+    dataclass_transform,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+from kafka_io.errors import Corrupt, Unsupported
+from kafka_io.wire import primitives
+from kafka_io.wire.primitives import Octets, Reader
+from kafka_io.wire.types import COMPACT, LONG, Codec, Items, Scalar, Varying
+
+T = TypeVar("T")
+AnswerT_co = TypeVar("AnswerT_co", covariant=True)
+
+NEVER = 2**15  # above every version: for an API with no flexible one
+_NEWEST = NEVER - 1
+_KEY = "wire"
+_NOTHING = primitives.uvarint(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wire:
+    """In which versions a field is there, may be null, and is tagged; see `wire`."""
+
+    since: int = 0
+    until: int = _NEWEST
+    null_since: int = 0
+    tag: int | None = None
+    ignorable: bool = False
+
+    def is_in(self, version: int) -> bool:
+        """Whether messages of this version have the field."""
+        return self.since <= version <= self.until
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Api(Generic[AnswerT_co]):
+    """Number, name and versions of an API, the first of them that is flexible (KIP-482), and what answers it."""
+
+    key: int
+    name: str
+    versions: tuple[int, int]
+    flexible_from: int
+    answer: type[AnswerT_co]
+
+    def is_flexible(self, version: int) -> bool:
+        """Whether messages of this version are compact and tagged."""
+        return version >= self.flexible_from
+
+    def encode(self, message: Any, version: int) -> list[Octets]:
+        """The body of a request or answer, in parts.
+
+        Raises:
+            Unsupported: the version is none of ours, lacks a field whose value would be lost, or a value does not fit.
+        """
+        table = self._table(type(message), version)
+        parts: list[Octets] = []
+        try:
+            table.write(message, parts)
+        except (packing.error, UnicodeEncodeError) as error:
+            raise Unsupported(f"{self.name} v{version}: a value does not fit its field: {error}") from error
+        return parts
+
+    def decode(self, kind: type[T], reader: Reader, version: int) -> T:
+        """The inverse, to a `kind`; the message must end with the body.
+
+        Raises:
+            WireError: the bytes are no such message.
+        """
+        message = self._table(kind, version).read(reader)
+        reader.end()
+        return cast("T", message)
+
+    def _table(self, kind: Any, version: int) -> "_Table":
+        first, last = self.versions
+        if not first <= version <= last:
+            raise Unsupported(f"{self.name} v{version}: we speak {first} to {last}")
+        return _compiled(kind, version, self.is_flexible(version))
+
+
+class Request(Generic[AnswerT_co]):
+    """What a client sends; its API names the type of the answer."""
+
+    API: ClassVar[Api[Any]]
+
+
+def wire(
+    *,
+    since: int = 0,
+    until: int = _NEWEST,
+    null_since: int = 0,
+    tag: int | None = None,
+    ignorable: bool = False,
+    default: Any = MISSING,
+) -> Any:
+    """How a field stands on the wire.
+
+    Args:
+        since: the first version that has the field.
+        until: the last one.
+        null_since: the first in which an `X | None` may be null.
+        tag: its number among the tagged fields.
+        ignorable: whether a value may be left out of a version that lacks the field. Without it `encode` refuses.
+        default: its value in versions that lack it, and when it is not given.
+    """
+    row = Wire(
+        since=since,
+        until=until,
+        null_since=null_since,
+        tag=tag,
+        ignorable=ignorable,
+    )
+    if default is MISSING and (since > 0 or until < _NEWEST or tag is not None):
+        raise TypeError("a field that some versions lack needs a default")
+    return field(default=default, metadata={_KEY: row})
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(wire, field))
+def struct(cls: type[T]) -> type[T]:
+    """Make a class a table: a frozen dataclass with keyword fields."""
+    return dataclass(frozen=True, kw_only=True, slots=True)(cls)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Column:
+    name: str
+    default: Any
+    row: Wire
+    codec: Codec
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """One struct in one version: the columns in their order, those with tags by tag, and those that are not there."""
+
+    kind: type
+    plain: tuple[_Column, ...]
+    tagged: dict[int, _Column]
+    absent: tuple[_Column, ...]
+    flexible: bool
+
+    @property
+    def least(self) -> int:
+        """The fewest bytes a value takes."""
+        return sum(column.codec.least for column in self.plain) + self.flexible
+
+    def write(self, value: Any, into: list[Octets]) -> None:
+        """Append the bytes of `value`."""
+        for column in self.absent:
+            if not column.row.ignorable and getattr(value, column.name) != column.default:
+                raise Unsupported(f"{self.kind.__name__}.{column.name} would be lost: this version has no such field")
+        for column in self.plain:
+            column.codec.write(getattr(value, column.name), into)
+        if self.flexible:
+            self._write_tags(value, into)
+
+    def _write_tags(self, value: Any, into: list[Octets]) -> None:
+        """`uvarint count | (uvarint tag | uvarint size | bytes)*`, by tag; a field with its default stays away."""
+        present = [(tag, one) for tag, one in self.tagged.items() if getattr(value, one.name) != one.default]
+        into.append(primitives.uvarint(len(present)))
+        for tag, column in present:
+            parts: list[Octets] = []
+            column.codec.write(getattr(value, column.name), parts)
+            into += [primitives.uvarint(tag), primitives.uvarint(sum(map(len, parts))), *parts]
+
+    def read(self, reader: Reader) -> Any:
+        """Take a value off the front."""
+        fields = {column.name: column.codec.read(reader) for column in self.plain}
+        if self.flexible:
+            self._read_tags(reader, fields)
+        return self.kind(**fields)
+
+    def _read_tags(self, reader: Reader, fields: dict[str, Any]) -> None:
+        """Tags we do not know are passed over, as they are meant to be."""
+        last = -1
+        for _ in range(reader.bounded(reader.uvarint(), 2)):
+            tag, size = reader.uvarint(), reader.uvarint()
+            if tag <= last:
+                raise Corrupt(f"the tagged field {tag} after {last}")
+            last = tag
+            inside = Reader(reader.view(size))
+            if tag in self.tagged:
+                fields[self.tagged[tag].name] = self.tagged[tag].codec.read(inside)
+                inside.end()
+
+
+@cache  # of tables in the source
+def _compiled(kind: type, version: int, flexible: bool) -> _Table:
+    hints = get_type_hints(kind, include_extras=True)
+    plain, tagged, absent = [], {}, []
+    for one in dataclasses.fields(kind):
+        row = one.metadata.get(_KEY, Wire())
+        codec = _codec(hints[one.name], row, version, flexible=flexible)
+        column = _Column(name=one.name, default=one.default, row=row, codec=codec)
+        if not row.is_in(version):
+            absent.append(column)
+        elif row.tag is not None:
+            tagged[row.tag] = column
+        else:
+            plain.append(column)
+    return _Table(kind, tuple(plain), dict(sorted(tagged.items())), tuple(absent), flexible)
+
+
+def _codec(hint: Any, row: Wire, version: int, *, flexible: bool) -> Codec:
+    """How a field of type `hint` is written in this version."""
+    inner, nullable = _without_none(hint)
+    nullable = nullable and version >= row.null_since
+    if get_origin(inner) is tuple:
+        item = _codec(get_args(inner)[0], Wire(), version, flexible=flexible)
+        return Items(item, COMPACT if flexible else LONG, nullable)
+    if get_origin(inner) is Annotated:
+        mark = get_args(inner)[1]
+        if isinstance(mark, Scalar):
+            return mark.codec
+        if isinstance(mark, Varying):
+            return mark.make(COMPACT if flexible else mark.plain, nullable)
+    if dataclasses.is_dataclass(inner):
+        table = _compiled(cast("type", inner), version, flexible)
+        return _Maybe(table) if nullable else table
+    raise TypeError(f"{hint} is no type of the wire")
+
+
+@dataclass(frozen=True, slots=True)
+class _Maybe:
+    """A struct that may be null: an int8, -1 for null, stands before it."""
+
+    table: _Table
+    least: int = 1
+
+    def write(self, value: Any, into: list[Octets]) -> None:
+        into.append(primitives.int8(-1 if value is None else 1))
+        if value is not None:
+            self.table.write(value, into)
+
+    def read(self, reader: Reader) -> Any:
+        return None if reader.int8() < 0 else self.table.read(reader)
+
+
+def _without_none(hint: Any) -> tuple[Any, bool]:
+    if get_origin(hint) in (Union, types.UnionType):
+        [inner] = [one for one in get_args(hint) if one is not type(None)]
+        return inner, True
+    return hint, False

@@ -1,0 +1,49 @@
+"""A certificate authority for one test, and certificates that it signed: by the machine's openssl."""
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+_DAYS = ("-days", "2")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificate:
+    """A certificate and its key, PEM files without a password."""
+
+    certificate: Path
+    key: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Authority:
+    """It signs what is asked of it; its files are in `folder`."""
+
+    folder: Path
+    own: Certificate
+
+    @classmethod
+    def made_in(cls, folder: Path) -> Self:
+        """A new one."""
+        folder.mkdir(parents=True)
+        own = Certificate(certificate=folder / "authority.pem", key=folder / "authority.key")
+        files = ("-keyout", str(own.key), "-out", str(own.certificate))
+        _openssl("req", "-x509", *_KEY, *_DAYS, "-subj", "/CN=tests", *files)
+        return cls(folder=folder, own=own)
+
+    def sign(self, name: str) -> Certificate:
+        """A certificate of `name`, good for 127.0.0.1 and localhost."""
+        made = Certificate(certificate=self.folder / f"{name}.pem", key=self.folder / f"{name}.key")
+        request, extensions = self.folder / f"{name}.csr", self.folder / f"{name}.extensions"
+        extensions.write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
+        _openssl("req", *_KEY, "-subj", f"/CN={name}", "-keyout", str(made.key), "-out", str(request))
+        signer = ("-CA", str(self.own.certificate), "-CAkey", str(self.own.key), "-CAcreateserial")
+        files = ("-in", str(request), "-extfile", str(extensions), "-out", str(made.certificate))
+        _openssl("x509", "-req", *_DAYS, *signer, *files)
+        return made
+
+
+def _openssl(*arguments: str) -> None:
+    subprocess.run(["openssl", *arguments], capture_output=True, check=True, timeout=60)

@@ -1,0 +1,89 @@
+"""How a broker that is its own controller is set up, and given topics: by a stock admin client."""
+
+import subprocess
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO
+
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from tests.brokers import jvm
+from tests.brokers.metadata import Metadata
+from tests.brokers.ports import HOST
+from tests.brokers.properties import Listener
+
+_ANSWER_S = 60.0
+
+
+class KRaftMode:
+    """A cluster of one broker, which is the controller too."""
+
+    def __init__(
+        self, version: str, bootstrap: str, *, node_id: int, controller_port: int, users: Mapping[str, str]
+    ) -> None:
+        """The broker will listen at `bootstrap`; `users`, each with a password, can log in with SCRAM."""
+        self._version = version
+        self._bootstrap = bootstrap
+        self._node_id = node_id
+        self._controller_port = controller_port
+        self._users = users
+
+    @property
+    def config(self) -> Mapping[str, str]:
+        """The broker's settings for this mode."""
+        return {
+            "process.roles": "broker,controller",
+            "node.id": str(self._node_id),
+            "controller.quorum.voters": f"{self._node_id}@{HOST}:{self._controller_port}",
+            "controller.listener.names": "CONTROLLER",
+            # Until its session has ended, a broker that was killed cannot register again.
+            "broker.session.timeout.ms": "3000",
+            "broker.heartbeat.interval.ms": "500",
+        }
+
+    @property
+    def listeners(self) -> list[Listener]:
+        """The ports it needs for itself."""
+        return [Listener(name="CONTROLLER", protocol="PLAINTEXT", port=self._controller_port)]
+
+    def prepare(self, settings: Path, log: IO[bytes]) -> None:
+        """Format the broker's storage, if that was not done before.
+
+        Raises:
+            SubprocessError: the tool gave up.
+        """
+        formatted = settings.with_name("formatted")
+        if formatted.exists():
+            return
+        cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        scram = [
+            f"--add-scram={mechanism}=[name={name},password={password}]"
+            for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512")
+            for name, password in self._users.items()
+        ]
+        # An argument of its own that begins with "-" would be taken for an option.
+        arguments = ["format", f"--cluster-id={cluster}", f"--config={settings}", *scram]
+        command = jvm.command(self._version, "kafka.tools.StorageTool", *arguments)
+        subprocess.run(command, stdout=log, stderr=log, check=True, timeout=_ANSWER_S)
+        formatted.touch()
+
+    def serves(self, metadata: Metadata) -> bool:
+        """The broker lists itself, and leads what it has."""
+        return self._node_id in metadata.brokers and metadata.leads(self._node_id)
+
+    def create_topic(self, name: str, partitions: int, config: Mapping[str, str]) -> None:
+        """Have the controller make it."""
+        topic = NewTopic(name, partitions, replication_factor=1, config=dict(config))
+        admin = self._admin()  # it is asked no more once it is out of sight
+        admin.create_topics([topic])[name].result(_ANSWER_S)
+
+    def delete_topic(self, name: str) -> None:
+        """Have the controller delete it."""
+        admin = self._admin()
+        admin.delete_topics([name])[name].result(_ANSWER_S)
+
+    def _admin(self) -> AdminClient:
+        return AdminClient({"bootstrap.servers": self._bootstrap})

@@ -1,0 +1,97 @@
+"""What a broker says about its cluster, asked in the oldest way, which all eight versions know: Metadata v0."""
+
+import socket
+import struct
+from dataclasses import dataclass
+
+_TIMEOUT_S = 5.0
+_METADATA = 3
+_CLIENT = b"tests"
+_NO_TOPIC_NAMED = 0  # which asks for all of them, and makes none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partition:
+    """One partition; its leader is -1 while there is none."""
+
+    topic: str
+    partition: int
+    leader: int
+    replicas: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metadata:
+    """The brokers and partitions that a broker lists."""
+
+    brokers: frozenset[int]
+    partitions: tuple[Partition, ...]
+
+    def leads(self, broker: int) -> bool:
+        """Every partition that `broker` alone has is led."""
+        return all(each.leader >= 0 for each in self.partitions if each.replicas == (broker,))
+
+    def led(self, topic: str) -> int:
+        """How many partitions of `topic` have a leader."""
+        return sum(each.topic == topic and each.leader >= 0 for each in self.partitions)
+
+    def topics(self) -> set[str]:
+        """The names of all topics."""
+        return {each.topic for each in self.partitions}
+
+
+def ask(host: str, port: int) -> Metadata:
+    """Everything that the broker at `port` lists.
+
+    Raises:
+        OSError: it does not answer.
+    """
+    head = struct.pack(">hhih5si", _METADATA, 0, 1, len(_CLIENT), _CLIENT, _NO_TOPIC_NAMED)
+    with socket.create_connection((host, port), _TIMEOUT_S) as connection, connection.makefile("rb") as stream:
+        connection.sendall(struct.pack(">i", len(head)) + head)
+        size = stream.read(4)
+        answer = stream.read(int.from_bytes(size, "big"))
+    if len(size) < 4 or len(answer) < int.from_bytes(size, "big"):
+        raise ConnectionResetError(f"{host}:{port} hung up")
+    return _read(_Fields(answer))
+
+
+class _Fields:
+    """Fields of an answer, one after the other; the first is the correlation id."""
+
+    def __init__(self, answer: bytes) -> None:
+        self._answer = answer
+        self._at = 4
+
+    def take(self, layout: str) -> int:
+        (value,) = struct.unpack_from(f">{layout}", self._answer, self._at)
+        self._at += struct.calcsize(f">{layout}")
+        return int(value)
+
+    def text(self) -> str:
+        size = self.take("h")
+        self._at += size
+        return self._answer[self._at - size : self._at].decode()
+
+    def ids(self) -> tuple[int, ...]:
+        return tuple(self.take("i") for _ in range(self.take("i")))
+
+
+def _read(fields: _Fields) -> Metadata:
+    brokers = set()
+    for _ in range(fields.take("i")):
+        brokers.add(fields.take("i"))
+        fields.text(), fields.take("i")  # host, port
+    partitions: list[Partition] = []
+    for _ in range(fields.take("i")):
+        fields.take("h")  # the topic's error
+        topic = fields.text()
+        partitions.extend(_partition(fields, topic) for _ in range(fields.take("i")))
+    return Metadata(brokers=frozenset(brokers), partitions=tuple(partitions))
+
+
+def _partition(fields: _Fields, topic: str) -> Partition:
+    fields.take("h")  # its error
+    partition, leader, replicas = fields.take("i"), fields.take("i"), fields.ids()
+    fields.ids()  # in sync
+    return Partition(topic=topic, partition=partition, leader=leader, replicas=replicas)

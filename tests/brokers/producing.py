@@ -1,0 +1,37 @@
+"""Records written by a stock producer, librdkafka's, which still speaks to every broker from 0.8 on."""
+
+from collections.abc import Mapping, Sequence
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+_DELIVERY_MS = 60_000
+Record = tuple[bytes | None, bytes | None]
+
+
+def produce(client: Mapping[str, str], topic: str, partition: int, records: Sequence[Record]) -> None:
+    """Write `records`, key and value each, in order; returns when the broker has all of them.
+
+    `client` is what the producer is told: where the broker is, and the codec.
+
+    Raises:
+        KafkaException: the broker refused one, or did not answer in time.
+    """
+    producer = Producer(
+        {
+            "linger.ms": 50,  # in few batches, for codecs to have something to do
+            "message.timeout.ms": _DELIVERY_MS,
+            "queue.buffering.max.messages": 0,
+            **client,
+        }
+    )
+    failures: list[KafkaError] = []
+
+    def delivered(error: KafkaError | None, _message: Message) -> None:
+        if error:
+            failures.append(error)
+
+    for key, value in records:
+        producer.produce(topic, key=key, value=value, partition=partition, on_delivery=delivered)
+    producer.flush()  # ends with the time for delivery
+    if failures:
+        raise KafkaException(failures[0])

@@ -1,0 +1,224 @@
+"""A real Kafka broker, from its own jars: for tests and the bench. It listens on loopback, on free ports."""
+
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Protocol, Self
+
+from resources.processes import dying_with_parent, end
+from tests.brokers import jvm, metadata
+from tests.brokers.kraft_mode import KRaftMode
+from tests.brokers.metadata import Metadata
+from tests.brokers.ports import HOST, free_ports
+from tests.brokers.producing import Record, produce
+from tests.brokers.properties import Listener, everyones, text
+from tests.brokers.releases import RELEASES
+from tests.brokers.zookeeper_mode import ZooKeeperMode
+
+VERSIONS: tuple[str, ...] = tuple(RELEASES)
+_START_S = 60.0
+_POLL_S = 0.05
+_LOG_LINES = 20
+_LOG4J = """\
+log4j.rootLogger=INFO, out
+log4j.appender.out=org.apache.log4j.ConsoleAppender
+log4j.appender.out.layout=org.apache.log4j.PatternLayout
+log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
+"""
+
+
+class BrokerNotStarted(RuntimeError):
+    """The broker ended, or did not answer in time; the sentence has the end of its log."""
+
+
+class Mode(Protocol):
+    """Where a broker keeps its cluster."""
+
+    @property
+    def config(self) -> Mapping[str, str]:
+        """The broker's settings for this mode."""
+
+    @property
+    def listeners(self) -> list[Listener]:
+        """The ports it needs for itself."""
+
+    def prepare(self, settings: Path, log: IO[bytes]) -> None:
+        """Do what must be done before each start; what it prints goes to `log`."""
+
+    def serves(self, answer: Metadata) -> bool:
+        """Whether a broker that answers so is ready."""
+
+    def create_topic(self, name: str, partitions: int, config: Mapping[str, str]) -> None:
+        """Ask for a topic."""
+
+    def delete_topic(self, name: str) -> None:
+        """Ask for its end."""
+
+
+class RealBroker:
+    """One broker with its data in `folder`, which it finds again after a stop or a kill. A context manager.
+
+    On Linux the kernel also ends it when the thread that started it is gone: start it from one that lives as long.
+    """
+
+    def __init__(
+        self,
+        version: str,
+        folder: Path,
+        *,
+        zookeeper: str | None = None,
+        broker_id: int = 1,
+        config: Mapping[str, str] | None = None,
+        listeners: Mapping[str, str] | None = None,
+        users: Mapping[str, str] | None = None,
+        heap: str = "512m",
+    ) -> None:
+        """With `zookeeper`, `host:port/chroot`, the broker keeps its cluster there; without, it is its own controller.
+
+        `config` goes above the settings every broker here has. `listeners` are further ones, each name with its
+        security protocol; `ports` tells where they are. `users`, each with a password, can log in with SCRAM: not
+        with `zookeeper`.
+        """
+        self.version = version
+        self._release = RELEASES[version]
+        self.host = HOST
+        self._folder = folder.resolve()
+        self._heap = heap
+        self._jvm: subprocess.Popen[bytes] | None = None
+        protocols = {"PLAINTEXT": "PLAINTEXT", **(listeners or {})}
+        self.port, controller_port, *further = free_ports(1 + len(protocols))
+        self.ports: Mapping[str, int] = dict(zip(protocols, (self.port, *further), strict=True))
+        self._mode: Mode
+        if zookeeper:
+            self._mode = ZooKeeperMode(zookeeper, broker_id, lists_itself=self._release.lists_itself)
+        else:
+            self._mode = KRaftMode(
+                version, self.bootstrap, node_id=broker_id, controller_port=controller_port, users=users or {}
+            )
+        offered = [Listener(name=name, protocol=protocols[name], port=port) for name, port in self.ports.items()]
+        common = everyones(str(self._folder / "logs"), self.port, [*offered, *self._mode.listeners])
+        self._config = {**common, **self._mode.config, **(config or {})}
+
+    @property
+    def bootstrap(self) -> str:
+        """Where clients find it: `host:port`."""
+        return f"{self.host}:{self.port}"
+
+    @property
+    def log(self) -> Path:
+        """What the broker printed, from its first start on."""
+        return self._folder / "broker.log"
+
+    @property
+    def pid(self) -> int:
+        """The process of a broker that runs."""
+        assert self._jvm is not None
+        return self._jvm.pid
+
+    def start(self) -> Self:
+        """Start it and wait until it answers and is known to its cluster.
+
+        Raises:
+            BrokerNotStarted: it did not.
+            JarsNotFound: its jars could not be downloaded.
+        """
+        self._folder.mkdir(parents=True, exist_ok=True)
+        settings = self._folder / "server.properties"
+        settings.write_text(text(self._config))
+        (self._folder / "log4j.properties").write_text(_LOG4J)
+        with self.log.open("ab") as log:
+            try:
+                self._mode.prepare(settings, log)
+            except (subprocess.SubprocessError, TimeoutError) as error:
+                raise BrokerNotStarted(f"Kafka {self.version}: {error}. {self._last_words()}") from error
+            self._jvm = self._start_jvm(settings, log)
+        try:
+            self._wait(self._mode.serves, "does not answer")
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """Ask it to end, and kill it if it does not; safe to call again."""
+        if self._jvm is not None:
+            end(self._jvm)
+            self._jvm = None
+
+    def kill(self) -> None:
+        """End it without warning; `start` works again."""
+        if self._jvm is not None:
+            self._jvm.kill()
+            self._jvm.wait()
+            self._jvm = None
+
+    def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
+        """Make a topic of this broker alone, and wait until each of its partitions has a leader."""
+        self._mode.create_topic(name, partitions, config or {})
+        self._wait(lambda answer: answer.led(name) == partitions, f"does not make {name}")
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic and wait until it is listed no more."""
+        self._mode.delete_topic(name)
+        self._wait(lambda answer: name not in answer.topics(), f"does not delete {name}")
+
+    def produce(
+        self,
+        topic: str,
+        records: Sequence[Record],
+        *,
+        partition: int = 0,
+        codec: str = "none",
+    ) -> None:
+        """Have a stock producer write `records`, key and value each, in the newest format that the broker keeps.
+
+        What `codec` would not make smaller is not compressed.
+
+        Raises:
+            KafkaException: the broker refused one, or did not answer in time.
+            ValueError: brokers of this version do not know the codec.
+        """
+        if codec not in self._release.codecs:  # the producer would leave it out without a word
+            raise ValueError(f"Kafka {self.version} does not know {codec}")
+        client = {"bootstrap.servers": self.bootstrap, "compression.type": codec, **self._release.librdkafka}
+        produce(client, topic, partition, records)
+
+    def _wait(self, reached: Callable[[Metadata], bool], complaint: str) -> None:
+        deadline = time.monotonic() + _START_S
+        while time.monotonic() < deadline:
+            if self._jvm is None or self._jvm.poll() is not None:
+                raise BrokerNotStarted(f"Kafka {self.version} ended. {self._last_words()}")
+            try:
+                if reached(metadata.ask(self.host, self.port)):
+                    return
+            except OSError:  # it does not listen yet
+                pass
+            time.sleep(_POLL_S)
+        raise BrokerNotStarted(f"Kafka {self.version} {complaint} within {_START_S:g} s. {self._last_words()}")
+
+    def _start_jvm(self, settings: Path, log: IO[bytes]) -> subprocess.Popen[bytes]:
+        options = (f"-Xmx{self._heap}", f"-Dlog4j.configuration={(self._folder / 'log4j.properties').as_uri()}")
+        return subprocess.Popen(
+            jvm.command(self.version, "kafka.Kafka", str(settings), options=options),
+            cwd=self._folder,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            process_group=0,  # Ctrl-C is for us; we then end the broker
+            preexec_fn=dying_with_parent(),  # noqa: PLW1509 - two system calls, looked up before the fork
+        )
+
+    def _last_words(self) -> str:
+        lines = self.log.read_text(errors="replace").splitlines()
+        telling = [line for line in lines if line and not line.startswith("\tat ")]  # not the frames of a Java trace
+        return "\n".join([f"The end of {self.log}:", *telling[-_LOG_LINES:]])
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()

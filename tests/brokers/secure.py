@@ -1,0 +1,84 @@
+"""A real broker behind every kind of lock that Kafka has: TLS, certificates of clients, and four ways to log in."""
+
+import json
+import time
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.brokers.certificates import Authority, Certificate
+from tests.brokers.real import RealBroker
+
+USER = "alice"
+PASSWORD = "alice-secret"
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+_LISTENERS = {"SSL": "SSL", "MTLS": "SSL", "SASL_PLAINTEXT": "SASL_PLAINTEXT", "SASL_SSL": "SASL_SSL"}
+_MODULES = "org.apache.kafka.common.security"
+_LOGINS = {
+    "PLAIN": f'{_MODULES}.plain.PlainLoginModule required user_{USER}="{PASSWORD}";',
+    "SCRAM-SHA-256": f"{_MODULES}.scram.ScramLoginModule required;",
+    "SCRAM-SHA-512": f"{_MODULES}.scram.ScramLoginModule required;",
+    "OAUTHBEARER": f'{_MODULES}.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="{USER}";',
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecureBroker:
+    """One broker that runs, and what opens its listeners.
+
+    SSL asks for no certificate and MTLS for one of the authority; SASL_PLAINTEXT and SASL_SSL take all `MECHANISMS`.
+    """
+
+    broker: RealBroker
+    authority: Path
+    """The PEM file that a client has to trust."""
+    client: Certificate
+    user: str = USER
+    password: str = PASSWORD
+
+    def bootstrap(self, listener: str) -> str:
+        """Where clients find a listener: `host:port`."""
+        return f"{self.broker.host}:{self.broker.ports[listener]}"
+
+
+@contextmanager
+def secure_broker(
+    folder: Path, version: str = "3.9.1", config: Mapping[str, str] | None = None
+) -> Iterator[SecureBroker]:
+    """A broker that ends with the block."""
+    authority = Authority.made_in(folder / "certificates")
+    settings = {**_tls(authority), **_sasl(), **(config or {})}
+    users = {USER: PASSWORD}
+    with RealBroker(version, folder / "broker", config=settings, listeners=_LISTENERS, users=users) as broker:
+        yield SecureBroker(broker=broker, authority=authority.own.certificate, client=authority.sign("client"))
+
+
+def unsecured_token(subject: str = USER, lifetime_s: float = 3600) -> str:
+    """A token for OAUTHBEARER that nobody signed, which a broker without further settings takes (KIP-255)."""
+    now = time.time()
+    parts = ({"alg": "none"}, {"sub": subject, "iat": now, "exp": now + lifetime_s})
+    return ".".join(urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts) + "."
+
+
+def _tls(authority: Authority) -> Mapping[str, str]:
+    server = authority.sign("server")
+    both = authority.folder / "server-both.pem"
+    both.write_text(server.key.read_text() + server.certificate.read_text())
+    return {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(both),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(authority.own.certificate),
+        "listener.name.mtls.ssl.client.auth": "required",
+    }
+
+
+def _sasl() -> Mapping[str, str]:
+    logins = {
+        f"listener.name.{listener.lower()}.{mechanism.lower()}.sasl.jaas.config": login
+        for listener in ("SASL_PLAINTEXT", "SASL_SSL")
+        for mechanism, login in _LOGINS.items()
+    }
+    return {"sasl.enabled.mechanisms": ",".join(MECHANISMS), **logins}

@@ -1,0 +1,83 @@
+"""What our registry reads of clusters that real brokers keep in ZooKeeper."""
+
+import base64
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient
+
+from kafka_io.model import Broker, BrokerPartition
+from kafka_io.registry.zookeeper import Registry
+from tests.brokers.real import RealBroker
+
+pytestmark = pytest.mark.brokers
+
+
+def until(holds: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+# B06
+@pytest.mark.parametrize("version", ["0.8.2.2", "0.10.2.2", "2.8.2"])
+def test_a_cluster_is_read_as_its_brokers_keep_it(version: str, chroot: str, tmp_path: Path) -> None:
+    listeners = {} if version == "0.8.2.2" else {"INTERNAL": "PLAINTEXT"}
+    with (
+        RealBroker(version, tmp_path, zookeeper=chroot, broker_id=7, listeners=listeners) as broker,
+        Registry.open(chroot) as registry,
+    ):
+        assert registry.is_v07() is False
+        assert registry.brokers().found == (Broker(7, "127.0.0.1", broker.port),)
+        (registered,) = registry.registered_brokers().found
+        assert {one.listener: one.port for one in registered.endpoints} == broker.ports
+        assert (registry.cluster_id() is not None) == (version != "0.8.2.2")
+        assert registry.topics().found == ()
+
+        broker.create_topic("clicks", 3)
+        (topic,) = registry.topics().found
+        assert topic.name == "clicks"
+        assert topic.partitions == tuple(BrokerPartition(None, number) for number in range(3))
+        states = registry.partition_states("clicks")
+        assert {number: (state.leader, state.isr) for number, state in states.items()} == dict.fromkeys(
+            range(3), (7, (7,))
+        )
+        if version == "2.8.2":
+            assert len(base64.urlsafe_b64decode(topic.incarnation + "==")) == 16
+            assert [each.isdecimal() for each in topic.also] == [True]
+        else:
+            assert topic.incarnation.isdecimal()
+            assert topic.also == ()
+
+        broker.delete_topic("clicks")
+        until(lambda: registry.topic("clicks") is None)
+        broker.create_topic("clicks", 1)
+        again = registry.topic("clicks")
+        assert again is not None
+        assert not {again.incarnation, *again.also} & {topic.incarnation, *topic.also}
+    with Registry.open(chroot) as registry:
+        assert registry.brokers().found == ()
+        assert registry.is_v07() is False
+        assert [one.incarnation for one in registry.topics().found] == [again.incarnation]
+
+
+def test_a_topic_that_an_old_broker_only_marks_for_deletion_can_be_asked_for(chroot: str, tmp_path: Path) -> None:
+    """0.8 and 0.9 may not delete topics unless told so: they keep the mark, and the topic goes on."""
+    config = {"delete.topic.enable": "false"}
+    with (
+        RealBroker("0.8.2.2", tmp_path, zookeeper=chroot, config=config) as broker,
+        Registry.open(chroot) as registry,
+    ):
+        broker.create_topic("clicks")
+        nodes = KazooClient(chroot)
+        nodes.start()
+        nodes.create("/admin/delete_topics/clicks")
+        nodes.stop()
+        nodes.close()
+        assert [node.path for node in registry.topics().skipped] == ["/brokers/topics/clicks"]
+        topic = registry.topic("clicks")
+        assert topic is not None
+        assert topic.partitions == (BrokerPartition(None, 0),)

@@ -1,0 +1,228 @@
+"""A cluster from 0.8 on that can be told to misbehave: real sockets on loopback, answers made by our own tables.
+
+Each broker answers by the handlers that stand in its table, so a test changes one and leaves the others.
+"""
+
+import contextlib
+import socket
+import struct
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+from uuid import UUID
+
+from kafka_io.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from kafka_io.messages.fetch import FetchPartitionResponse, FetchRequest, FetchResponse, FetchTopicResponse
+from kafka_io.messages.list_offsets import (
+    EARLIEST_TIME,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from kafka_io.messages.metadata import (
+    MetadataBroker,
+    MetadataPartition,
+    MetadataRequest,
+    MetadataResponse,
+    MetadataTopic,
+)
+from kafka_io.model import Broker
+from kafka_io.wire.conversation import Received, received
+from kafka_io.wire.types import NULL_UUID
+
+REQUESTS = {kind.API.key: kind for kind in (ApiVersionsRequest, FetchRequest, ListOffsetsRequest, MetadataRequest)}
+EVERYTHING = {key: kind.API.versions for key, kind in REQUESTS.items()}
+Handler = Callable[[Received], Any]
+"""An answer, SILENCE or CLOSE."""
+
+SILENCE, CLOSE = object(), object()
+NOT_LEADER, OUT_OF_RANGE, UNKNOWN_TOPIC, UNKNOWN_TOPIC_ID = 6, 1, 3, 100
+
+
+@dataclass(slots=True, kw_only=True)
+class Log:
+    """One partition: its entries by their last offset, and who leads it."""
+
+    entries: list[tuple[int, bytes]]
+    end: int
+    start: int = 0
+    stable: int | None = None
+    leader: int = 0
+    epoch: int = 5
+    aborted: tuple[Any, ...] = ()
+
+    def read(self, at: int, size: int) -> bytes:
+        """The entries from that of offset `at` on: at most `size` bytes, but at least the first."""
+        wanted = [data for last, data in self.entries if last >= at]
+        return b"".join(wanted)[: max(size, len(wanted[0]))] if wanted else b""
+
+
+@dataclass(slots=True, kw_only=True)
+class FakeCluster:
+    """Brokers 0 and 1, and one topic. A context manager."""
+
+    logs: dict[int, Log]
+    topic: str = "clicks"
+    topic_id: UUID = NULL_UUID
+    offered: Mapping[int, tuple[int, int]] = field(default_factory=lambda: EVERYTHING)
+    brokers: list["FakeBroker"] = field(default_factory=list)
+
+    def __enter__(self) -> Self:
+        self.brokers = [FakeBroker(self, number) for number in (0, 1)]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for broker in self.brokers:
+            broker.close()
+
+    @property
+    def bootstrap(self) -> tuple[Broker, ...]:
+        """Where it is found."""
+        return tuple(Broker(-1, "127.0.0.1", broker.port) for broker in self.brokers)
+
+    def heard(self, api: int) -> list[Received]:
+        """All requests of one API, over all brokers."""
+        return [one for broker in self.brokers for one in broker.heard if one.api.key == api]
+
+    def metadata(self, one: Received) -> MetadataResponse:
+        """What any broker knows."""
+        request: Any = one.request
+        asked = request.topics
+        named = None if not asked else {topic.name for topic in asked}
+        partitions = tuple(
+            MetadataPartition(
+                error_code=0,
+                partition_index=number,
+                leader_id=log.leader,
+                leader_epoch=log.epoch,
+                replica_nodes=(0, 1),
+                isr_nodes=(0, 1),
+            )
+            for number, log in self.logs.items()
+        )
+        known = MetadataTopic(error_code=0, name=self.topic, topic_id=self.topic_id, partitions=partitions)
+        unknown = [
+            MetadataTopic(error_code=UNKNOWN_TOPIC, name=name, partitions=())
+            for name in named or ()
+            if name != self.topic
+        ]
+        topics = [known] if named is None or self.topic in named else []
+        brokers = tuple(
+            MetadataBroker(node_id=number, host="127.0.0.1", port=broker.port)
+            for number, broker in enumerate(self.brokers)
+        )
+        return MetadataResponse(brokers=brokers, topics=(*topics, *unknown))
+
+    def list_offsets(self, broker: int, one: Received) -> ListOffsetsResponse:
+        """Of the partitions that `broker` leads."""
+        request: Any = one.request
+        [topic] = request.topics
+        answers = []
+        for asked in topic.partitions:
+            log = self.logs[asked.partition_index]
+            stable = log.end if log.stable is None else log.stable
+            latest = stable if request.isolation_level else log.end
+            offset = log.start if asked.timestamp == EARLIEST_TIME else latest
+            error = 0 if log.leader == broker else NOT_LEADER
+            told: dict[str, Any] = {"old_style_offsets": (offset,)} if one.version == 0 else {"offset": offset}
+            answers.append(
+                ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=error, **told)
+            )
+        return ListOffsetsResponse(topics=(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(answers)),))
+
+    def fetch(self, broker: int, one: Received) -> FetchResponse:
+        """From a partition that `broker` leads."""
+        request: Any = one.request
+        [topic] = request.topics
+        [asked] = topic.partitions
+        log = self.logs[asked.partition]
+        error = 0 if log.leader == broker else NOT_LEADER
+        if one.version >= 13 and topic.topic_id != self.topic_id:
+            error = UNKNOWN_TOPIC_ID
+        if not error and not log.start <= asked.fetch_offset <= log.end:
+            error = OUT_OF_RANGE
+        answer = FetchPartitionResponse(
+            partition_index=asked.partition,
+            error_code=error,
+            high_watermark=log.end,
+            records=b"" if error else log.read(asked.fetch_offset, asked.partition_max_bytes),
+            aborted_transactions=log.aborted if one.version >= 4 else None,
+        )
+        named: dict[str, Any] = {"topic": topic.topic} if one.version < 13 else {"topic_id": topic.topic_id}
+        return FetchResponse(responses=(FetchTopicResponse(partitions=(answer,), **named),))
+
+
+class FakeBroker:
+    """One broker: a thread for each connection, and a table of handlers by the number of the API."""
+
+    def __init__(self, cluster: FakeCluster, number: int) -> None:
+        self.heard: list[Received] = []
+        self.connections = 0
+        self.handlers: dict[int, Handler] = {
+            ApiVersionsRequest.API.key: lambda _: _versions(cluster.offered),
+            MetadataRequest.API.key: cluster.metadata,
+            ListOffsetsRequest.API.key: lambda one: cluster.list_offsets(number, one),
+            FetchRequest.API.key: lambda one: cluster.fetch(number, one),
+        }
+        self._sockets: list[socket.socket] = []
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._listening.getsockname()[1])
+        self._threads = [threading.Thread(target=self._accept, name=f"fake-broker-{number}")]
+        self._threads[0].start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connected, _ = self._listening.accept()
+            except OSError:  # it was closed
+                return
+            self.connections += 1
+            self._sockets.append(connected)
+            thread = threading.Thread(target=self._serve, args=(connected,), name=f"fake-connection-{self.port}")
+            self._threads.append(thread)
+            thread.start()
+
+    def _serve(self, connected: socket.socket) -> None:
+        with connected, contextlib.suppress(OSError):  # the client left, as it may
+            while size := _read(connected, 4):
+                one = received(memoryview(_read(connected, *struct.unpack(">i", size))), REQUESTS)
+                self.heard.append(one)
+                answer = self.handlers[one.api.key](one)
+                if answer is CLOSE:
+                    return
+                if answer is not SILENCE:
+                    connected.sendall(answer if isinstance(answer, bytes) else one.answered(answer))
+
+    def drop_connections(self) -> None:
+        """End every connection there is; new ones are taken."""
+        for one in self._sockets:
+            with contextlib.suppress(OSError):  # it is closed already
+                one.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Go away; safe to call again."""
+        with contextlib.suppress(OSError):
+            self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+        self._threads[0].join()
+        self.drop_connections()
+        for thread in self._threads:
+            thread.join()
+
+
+def _read(connected: socket.socket, count: int) -> bytes:
+    """`count` bytes; none when the client left."""
+    data = b""
+    while len(data) < count:
+        more = connected.recv(count - len(data))
+        if not more:
+            return b""
+        data += more
+    return data
+
+
+def _versions(offered: Mapping[int, tuple[int, int]]) -> ApiVersionsResponse:
+    keys = [ApiVersion(api_key=key, min_version=least, max_version=most) for key, (least, most) in offered.items()]
+    return ApiVersionsResponse(error_code=0, api_keys=tuple(keys))

@@ -1,0 +1,263 @@
+"""Writes tests/golden/messages anew: what Kafka's own clients say of their messages, and how they write them.
+
+    python -m tests.golden.write_messages
+
+`schemas.json` has the fields of each version and `errors.json` the error codes. `<api>.json` has examples: the fields
+that Kafka's classes were given, and the bytes they made of them by version. See README.md beside them.
+"""
+
+import base64
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import py4j.java_gateway as py4j
+
+from kafka_io.messages.requests import REQUESTS
+from resources.java import find_java
+from tests.brokers.jars import classpath
+from tests.golden.kafka_schemas import NEW, OLD, Field, Message, message, texts
+
+FOLDER = Path(__file__).parent / "messages"
+SIDES = ("Request", "Response")
+CLIENT = "golden"
+UNKNOWN_TAGS = {90: b"", 91: b"\xff\x00unknown", 100_000: b"far"}
+_LINE = 120
+Example = tuple[dict[str, Any], dict[str, str]]  # fields, and bytes by version
+
+
+class Api:
+    """One API in both releases: 4.1 where it speaks the version, 3.9 below."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._known = {
+            release: {side: message(name + side, release=release) for side in SIDES} for release in (OLD, NEW)
+        }
+        newest = self._known[NEW]["Request"]
+        self.newest = newest.versions[1] - bool(newest.raw.get("latestVersionUnstable"))
+
+    def of(self, side: str, version: int) -> Message:
+        """The message that speaks `version`."""
+        newest = self._known[NEW][side]
+        return newest if version >= newest.versions[0] else self._known[OLD][side]
+
+    def schema(self) -> dict[str, Any]:
+        """The facts of both sides."""
+        newest = self._known[NEW]["Request"]
+        facts = {"key": newest.key, "versions": [0, self.newest], "flexible_from": newest.flexible_from}
+        return facts | {side.lower(): self._side(side) for side in SIDES}
+
+    def _side(self, side: str) -> dict[str, Any]:
+        layouts: list[tuple[str, list[int]]] = []
+        known: dict[str, Field] = {}
+        for version in range(self.newest + 1):
+            fields = self.of(side, version).fields(version)
+            known |= {path: each for field in fields for path, each in field.everywhere()}
+            if layouts and layouts[-1][0] == texts(fields):
+                layouts[-1][1].append(version)
+            else:
+                layouts.append((texts(fields), [version]))
+        return {
+            "fields": {f"{versions[0]}-{versions[-1]}": text for text, versions in layouts},
+            "defaults": {path: str(field.default) for path, field in known.items() if field.default is not None},
+            "ignorable": [path for path, field in known.items() if field.ignorable],
+        }
+
+
+class Values:
+    """Example values, no two alike, of every type."""
+
+    def __init__(self) -> None:
+        self._next = count(1)
+
+    def full(self, fields: tuple[Field, ...]) -> dict[str, Any]:
+        """Every field, arrays with two: the second item has as little as an item can have."""
+        return {field.snake: self._filled(field) for field in fields}
+
+    def empty(self, fields: tuple[Field, ...]) -> dict[str, Any]:
+        """What must be there, as small as it can be; null where it may be."""
+        return {field.snake: self._emptied(field) for field in fields if field.tag is None}
+
+    def _filled(self, field: Field) -> Any:
+        if not field.array:
+            return self.full(field.fields) if field.fields else self._scalar(field.kind)
+        if field.fields:
+            return [self.full(field.fields), self.empty(field.fields)]
+        return [self._scalar(field.kind), self._scalar(field.kind)]
+
+    def _scalar(self, kind: str) -> Any:
+        number = next(self._next)
+        return {
+            "bool": True,
+            "int8": -number % 128,
+            "int16": 300 + number,
+            "int32": 70_000 + number,
+            "int64": 5_000_000_000 - number,
+            "string": f"s\u00e4{number}",
+            "bytes": (b"\x00\xff%d" % number).hex(),
+            "records": (b"records %d" % number).hex(),
+            "uuid": str(UUID(int=2**127 + number)),
+        }[kind]
+
+    def _emptied(self, field: Field) -> Any:
+        if field.nullable:
+            return None
+        if field.array:
+            return []
+        return {"bool": False, "string": "", "bytes": "", "records": "", "uuid": str(UUID(int=0))}.get(field.kind, 0)
+
+
+def java_json(fields: tuple[Field, ...], values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values as Kafka's JSON has them."""
+    return {field.camel: _java_value(field, values[field.snake]) for field in fields if field.snake in values}
+
+
+def _java_value(field: Field, value: Any) -> Any:
+    if isinstance(value, list):
+        return [java_json(field.fields, each) if field.fields else each for each in value]
+    if isinstance(value, dict):
+        return java_json(field.fields, value)
+    if value is None:
+        return None
+    if field.kind == "uuid":
+        return base64.urlsafe_b64encode(UUID(value).bytes).decode().rstrip("=")
+    if field.kind in {"bytes", "records"}:
+        return base64.b64encode(bytes.fromhex(value)).decode()
+    return value
+
+
+class Clients:
+    """Kafka's classes of one release, in a Java of its own."""
+
+    def __init__(self, jvm: Any) -> None:
+        self._jvm = jvm
+        self._json = jvm.com.fasterxml.jackson.databind.ObjectMapper()
+
+    def encoded(self, of: Message, version: int, values: Mapping[str, Any], *, unknown: bool = False) -> str:
+        """The bytes they write, in hexadecimal; with `unknown` each struct has tags that nobody knows."""
+        package = self._jvm.org.apache.kafka.common.message
+        converter = getattr(package, f"{of.name}DataJsonConverter")
+        node = self._json.readTree(json.dumps(java_json(of.fields(version), values)))
+        data = converter.read(node, version)
+        if unknown:
+            self._tagged(data, of.fields(version))
+        return self._written(data, version)
+
+    def header(self, api: Api, side: str, version: int) -> str:
+        """The bytes before the body, of a request with correlation id 0."""
+        number = api.of(side, version).key
+        key = self._jvm.org.apache.kafka.common.protocol.ApiKeys.forId(number)
+        messages = self._jvm.org.apache.kafka.common.message
+        if side == "Response":
+            answered = messages.ResponseHeaderData().setCorrelationId(0)
+            return self._written(answered, key.responseHeaderVersion(version))
+        asked = messages.RequestHeaderData().setRequestApiKey(number).setRequestApiVersion(version).setClientId(CLIENT)
+        return self._written(asked, key.requestHeaderVersion(version))
+
+    def errors(self) -> Iterator[tuple[int, str, bool, bool]]:
+        """Code, name, and whether Kafka's clients try again, and read metadata before they do."""
+        kinds = {
+            name: self._jvm.java.lang.Class.forName(f"org.apache.kafka.common.errors.{name}")
+            for name in ("RetriableException", "InvalidMetadataException")
+        }
+        for error in self._jvm.org.apache.kafka.common.protocol.Errors.values():
+            thrown = error.exception()
+            again, refresh = (thrown is not None and kind.isInstance(thrown) for kind in kinds.values())
+            yield error.code(), error.name(), again, refresh
+
+    def _written(self, data: Any, version: int) -> str:
+        protocol = self._jvm.org.apache.kafka.common.protocol
+        cache, size = protocol.ObjectSerializationCache(), protocol.MessageSizeAccumulator()
+        data.addSize(size, cache, version)
+        buffer = self._jvm.java.nio.ByteBuffer.allocate(size.totalSize())
+        data.write(protocol.ByteBufferAccessor(buffer), cache, version)
+        return bytes(buffer.array()).hex()
+
+    def _tagged(self, data: Any, fields: tuple[Field, ...]) -> None:
+        for tag, content in UNKNOWN_TAGS.items():
+            data.unknownTaggedFields().add(
+                self._jvm.org.apache.kafka.common.protocol.types.RawTaggedField(tag, content)
+            )
+        for field in fields:
+            if field.fields:
+                for each in _structs(field, getattr(data, field.camel)()):
+                    self._tagged(each, field.fields)
+
+
+def _structs(field: Field, value: Any) -> Iterator[Any]:
+    if not field.array:
+        yield value
+    elif value is not None:
+        iterator = value.iterator()
+        while iterator.hasNext():
+            yield iterator.next()
+
+
+@contextmanager
+def clients(release: str) -> Iterator[Clients]:
+    """Kafka's classes, as long as the block lasts."""
+    gateway = py4j.JavaGateway.launch_gateway(
+        classpath=classpath(release), java_path=str(find_java() / "bin" / "java"), die_on_exit=True
+    )
+    try:
+        yield Clients(gateway.jvm)
+    finally:
+        gateway.shutdown()
+
+
+def examples(api: Api, side: str, known: Mapping[str, Clients]) -> dict[str, Any]:
+    """Both examples of all versions; those with the same fields stand together."""
+    made: dict[str, list[Example]] = {"full": [], "empty": []}
+    tagged: dict[str, str] = {}
+    for version in range(api.newest + 1):
+        of = api.of(side, version)
+        client, fields = known[of.release], of.fields(version)
+        for kind, found in made.items():
+            values = Values().full(fields) if kind == "full" else Values().empty(fields)
+            if not found or found[-1][0] != values:
+                found.append((values, {}))
+            found[-1][1][str(version)] = client.encoded(of, version, values)
+            if kind == "full" and of.flexible_from is not None and version >= of.flexible_from:
+                tagged[str(version)] = client.encoded(of, version, values, unknown=True)
+    rows = {kind: [{"fields": fields, "bytes": data} for fields, data in found] for kind, found in made.items()}
+    headers = {str(version): known[NEW].header(api, side, version) for version in range(api.newest + 1)}
+    return {"headers": headers, **rows, "unknown_tags": tagged}
+
+
+def _write(name: str, content: Any) -> None:
+    (FOLDER / f"{name}.json").write_text(_text(content) + "\n")
+
+
+def _text(content: Any, *, depth: int = 0) -> str:
+    """JSON of short lines, so that a change shows where it is."""
+    flat = json.dumps(content)
+    if len(flat) <= _LINE or not content:
+        return flat
+    inner, outer = "\n" + " " * (depth + 1), "\n" + " " * depth
+    if isinstance(content, dict):
+        rows = [f"{json.dumps(name)}: {_text(each, depth=depth + 1)}" for name, each in content.items()]
+        return f"{{{inner}{(',' + inner).join(rows)}{outer}}}"
+    if isinstance(content, list):
+        return f"[{inner}{(',' + inner).join(_text(each, depth=depth + 1) for each in content)}{outer}]"
+    return flat
+
+
+def main() -> None:
+    """Write all files."""
+    FOLDER.mkdir(exist_ok=True)
+    apis = [Api(kind.API.name) for kind in REQUESTS.values()]
+    _write("schemas", {api.name: api.schema() for api in apis})
+    with clients(OLD) as old, clients(NEW) as new:
+        known = {OLD: old, NEW: new}
+        _write("errors", list(new.errors()))
+        for api in apis:
+            _write(api.name, {side.lower(): examples(api, side, known) for side in SIDES})
+
+
+if __name__ == "__main__":
+    main()

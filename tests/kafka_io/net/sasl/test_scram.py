@@ -1,0 +1,155 @@
+"""SCRAM against the RFC's example, a server written from the RFC, a client of another hand, and servers that lie."""
+
+import base64
+import re
+from collections.abc import Callable
+from typing import get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kafka.net.sasl.scram import ScramClient
+
+from kafka_io.errors import AuthenticationFailed
+from kafka_io.net.sasl.scram import Scram, ScramName
+from kafka_io.net.secret import Secret
+from tests.oracles.scram import ScramServer
+
+NAMES = get_args(ScramName)
+DIGESTS = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+NONCE = "rOprNGfwEbeRWgbNEkqO"
+# RFC 7677, section 3.
+FIRST = b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO"
+SERVER_FIRST = b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
+LAST = b"c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
+SERVER_LAST = b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
+
+
+def client(name: ScramName = "SCRAM-SHA-256", username: str = "user", password: str = "pencil") -> Scram:
+    return Scram(name, username, Secret(password.encode()), nonce=NONCE)
+
+
+def server(name: ScramName, username: str = "user", password: str = "pencil") -> ScramServer:
+    return ScramServer(DIGESTS[name], username, password, salt=b"some salt", iterations=4096, nonce="%theirs")
+
+
+def test_speaks_the_rfcs_example() -> None:
+    scram = client()
+    assert scram.first() == FIRST
+    assert scram.answer(SERVER_FIRST) == LAST
+    assert scram.answer(SERVER_LAST) is None
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=15, deadline=None)
+@given(username=st.text(min_size=1), password=st.text(min_size=1))
+def test_each_side_proves_itself_to_the_other_whatever_the_words(name: ScramName, username: str, password: str) -> None:
+    ours, theirs = client(name, username, password), server(name, username, password)
+    last = ours.answer(theirs.first(ours.first()))
+    assert last is not None
+    assert ours.answer(theirs.last(last)) is None
+    assert theirs.authenticated
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_server_that_judges_us_is_understood_by_a_client_of_another_hand(name: ScramName) -> None:
+    judge, other = server(name), ScramClient("user", "pencil", name)
+    other.process_server_first_message(judge.first(other.first_message()))
+    other.process_server_final_message(judge.last(other.final_message()))
+    assert judge.authenticated
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_wrong_password_is_refused_with_the_servers_reason(name: ScramName) -> None:
+    ours, theirs = client(name, password="guess"), server(name)
+    last = ours.answer(theirs.first(ours.first()))
+    assert last is not None
+    with pytest.raises(AuthenticationFailed, match=f"{name}: the broker refuses us: invalid-proof") as caught:
+        ours.answer(theirs.last(last))
+    assert not caught.value.retriable
+
+
+def test_every_authentication_has_a_nonce_of_its_own() -> None:
+    firsts = {Scram("SCRAM-SHA-256", "user", Secret(b"pencil")).first() for _ in range(100)}
+    assert len(firsts) == 100
+    assert all(re.fullmatch(rb"n,,n=user,r=[!-+\--~]{20,}", first) for first in firsts)
+
+
+def test_a_name_cannot_break_out_of_its_field() -> None:
+    assert client(username="a=b,r=x").first() == b"n,,n=a=3Db=2Cr=3Dx,r=" + NONCE.encode()
+
+
+def changed(old: bytes, new: bytes) -> Callable[[bytes], bytes]:
+    return lambda message: message.replace(old, new)
+
+
+@pytest.mark.parametrize(
+    ("lie", "said"),
+    [  # X09
+        (changed(b"r=rOpr", b"r=xOpr"), "the broker's nonce does not continue ours"),
+        (changed(b"%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0", b""), "the broker's nonce does not continue ours"),
+        (changed(b"i=4096", b"i=1"), "1 iterations; 4096 to 1000000 are taken"),
+        (changed(b"i=4096", b"i=4095"), "4095 iterations"),
+        (changed(b"i=4096", b"i=1000001"), "1000001 iterations"),
+        (changed(b"i=4096", b"i=2147483647"), "2147483647 iterations"),
+        (changed(b"i=4096", b"i=1000000000"), "1000000000 iterations"),
+        (changed(b"i=4096", b"i=" + b"9" * 10_000), "none of the mechanism"),
+        (changed(b"i=4096", b"i=0"), "none of the mechanism"),
+        (changed(b"i=4096", b"i=-4096"), "none of the mechanism"),
+        (changed(b"i=4096", b"i=4096.0"), "none of the mechanism"),
+        (changed(b"i=4096", b""), "none of the mechanism"),
+        (changed(b"s=W22ZaJ0SNY7soEsUEjb6gQ==", b"s="), "none of the mechanism"),
+        (changed(b"s=W22ZaJ0SNY7soEsUEjb6gQ==", b"s=W22ZaJ0SNY7soEsUEjb6gQ"), "not base64"),
+        (changed(b"s=W22ZaJ0SNY7soEsUEjb6gQ==", b"s=\xff\xff"), "none of the mechanism"),
+        (changed(b"r=rOpr", b"m=must-know,r=rOpr"), "none of the mechanism"),
+        (lambda _: b"", "none of the mechanism"),
+        (lambda _: b"\0" * 1000, "none of the mechanism"),
+        (lambda _: SERVER_LAST, "none of the mechanism"),
+        (lambda _: b"e=unknown-user", "the broker refuses us: unknown-user"),
+        (lambda _: b"e=pencil\nFATAL \x1b[31m" + b"x" * 1000, r"refuses us: \*\*\*\?FATAL \?\[31mx{1,200}$"),
+    ],
+)
+def test_a_first_message_that_lies_is_refused(lie: Callable[[bytes], bytes], said: str) -> None:
+    scram = client()
+    scram.first()
+    with pytest.raises(AuthenticationFailed, match=said):
+        scram.answer(lie(SERVER_FIRST))
+
+
+@pytest.mark.parametrize(
+    ("last", "said"),
+    [  # X09
+        (b"v=" + base64.b64encode(bytes(32)), "the broker's proof is wrong"),
+        (b"v=" + base64.b64encode(bytes(31)), "the broker's proof is wrong"),
+        (SERVER_LAST[:-4], "the broker's proof is wrong"),
+        (SERVER_LAST[:-1], "not base64"),
+        (b"v=", "none of the mechanism"),
+        (b"", "none of the mechanism"),
+        (b"x=1," + SERVER_LAST, "none of the mechanism"),
+        (SERVER_FIRST, "none of the mechanism"),
+        (b"e=other-error", "the broker refuses us: other-error"),
+    ],
+)
+def test_a_broker_without_the_proof_is_refused(last: bytes, said: str) -> None:
+    scram = client()
+    scram.first()
+    scram.answer(SERVER_FIRST)
+    with pytest.raises(AuthenticationFailed, match=said):
+        scram.answer(last)
+
+
+def test_extensions_that_need_not_be_known_are_passed_over() -> None:
+    scram = client()
+    scram.first()
+    assert scram.answer(SERVER_FIRST + b",x=1") is not None
+    with pytest.raises(AuthenticationFailed, match="proof is wrong"):  # the extension is part of what both sign
+        scram.answer(SERVER_LAST + b",y=2")
+
+
+def test_nothing_follows_the_proofs() -> None:
+    scram = client()
+    scram.first()
+    scram.answer(SERVER_FIRST)
+    scram.answer(SERVER_LAST)
+    with pytest.raises(AuthenticationFailed, match="more than the mechanism has"):
+        scram.answer(SERVER_LAST)

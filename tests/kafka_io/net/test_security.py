@@ -1,0 +1,82 @@
+"""What is set of a cluster's security: it makes sense, it travels as JSON, and it lets no secret over plain wires."""
+
+import json
+from typing import Any
+
+import pytest
+
+from kafka_io.net.secret import Reference
+from kafka_io.net.security import MechanismName, Sasl, Security, Tls
+
+PASSWORD = Reference("env", "KAFKA_PASSWORD")
+TLS = Tls(
+    ca="/ca.pem", certificate="/me.pem", key="/me.key", key_password=Reference("file", "/kp"), check_hostname=False
+)
+SCRAM = Sasl(mechanism="SCRAM-SHA-512", username="loader", password=PASSWORD)
+BEARER = Sasl(mechanism="OAUTHBEARER", token=Reference("file", "/run/token"))
+PLAIN = Sasl(mechanism="PLAIN", username="loader", password=PASSWORD, allow_secret_over_plaintext=True)
+VALID = [
+    (Security(), "PLAINTEXT"),
+    (Security(tls=Tls()), "SSL"),
+    (Security(tls=TLS, sasl=SCRAM), "SASL_SSL"),
+    (Security(tls=Tls(), sasl=BEARER), "SASL_SSL"),
+    (Security(sasl=SCRAM), "SASL_PLAINTEXT"),
+    (Security(sasl=PLAIN), "SASL_PLAINTEXT"),
+]
+
+
+@pytest.mark.parametrize(("security", "protocol"), VALID)
+def test_security_travels_as_json(security: Security, protocol: str) -> None:
+    assert Security.from_dict(json.loads(json.dumps(security.as_dict()))) == security
+    assert security.protocol == protocol
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "OAUTHBEARER"])
+def test_a_secret_over_plaintext_must_be_allowed_by_name(mechanism: MechanismName) -> None:  # X08
+    words: dict[str, Any] = (
+        {"token": PASSWORD} if mechanism == "OAUTHBEARER" else {"username": "loader", "password": PASSWORD}
+    )
+    with pytest.raises(ValueError, match=rf"{mechanism} without tls .*`allow_secret_over_plaintext = true`"):
+        Security(sasl=Sasl(mechanism=mechanism, **words))
+    allowed = Sasl(mechanism=mechanism, allow_secret_over_plaintext=True, **words)
+    assert Security(sasl=allowed).protocol == "SASL_PLAINTEXT"
+    assert Security(tls=Tls(), sasl=Sasl(mechanism=mechanism, **words)).protocol == "SASL_SSL"
+
+
+def test_what_was_refused_here_is_refused_on_the_other_side_too() -> None:  # X08
+    data = Security(sasl=PLAIN).as_dict()
+    data["sasl"]["allow_secret_over_plaintext"] = False
+    with pytest.raises(ValueError, match="PLAIN without tls"):
+        Security.from_dict(data)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"mechanism": "OAUTHBEARER"},
+        {"mechanism": "OAUTHBEARER", "token": PASSWORD, "username": "loader"},
+        {"mechanism": "OAUTHBEARER", "token": PASSWORD, "password": PASSWORD},
+        {"mechanism": "PLAIN", "username": "loader"},
+        {"mechanism": "PLAIN", "password": PASSWORD},
+        {"mechanism": "SCRAM-SHA-256", "username": "", "password": PASSWORD},
+        {"mechanism": "SCRAM-SHA-256", "username": "loader", "password": PASSWORD, "token": PASSWORD},
+        {"mechanism": "SCRAM-SHA-1", "username": "loader", "password": PASSWORD},
+        {"mechanism": "GSSAPI"},
+    ],
+)
+def test_a_mechanism_takes_what_it_needs_and_no_more(words: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"^sasl: "):
+        Sasl(**words)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"key": "/k"}, "belong to a `certificate`"),
+        ({"key_password": PASSWORD}, "belong to a `certificate`"),
+        ({"check_hostname": False}, "only with a `ca` of your own"),
+    ],
+)
+def test_parts_of_tls_that_need_others_are_refused_without(words: dict[str, Any], said: str) -> None:  # X07
+    with pytest.raises(ValueError, match=said):
+        Tls(**words)

@@ -1,0 +1,210 @@
+"""Topics of 0.8 and later, as the registry lists them; those of 0.7 are in test_listing."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kafka_io.errors import NodeMalformed, RegistryError
+from kafka_io.model import BrokerPartition
+from kafka_io.registry.modern import PartitionState
+from kafka_io.registry.session import Asking
+from kafka_io.registry.zookeeper import Registry
+
+pytestmark = pytest.mark.zookeeper
+
+CLICKS = "/brokers/topics/clicks"
+ONE = b'{"version":1,"partitions":{"0":[1]}}'
+STATE = b'{"controller_epoch":1,"leader":%d,"version":1,"leader_epoch":3,"isr":[2,1]}'
+ID = "hRsWhYTPQxqk3jZLyIqM9g"
+WITH_ID = b'{"version":3,"partitions":{"0":[1]},"topic_id":"%s"}' % ID.encode()
+V07_BROKER = b"a-1:a:9092"
+V08_BROKER = b'{"version":1,"host":"b","port":9092}'
+
+
+def numbered(count: int) -> tuple[BrokerPartition, ...]:
+    return tuple(BrokerPartition(None, partition) for partition in range(count))
+
+
+def make(kafka: Any, name: str, value: bytes = ONE) -> None:
+    """A topic as its controller leaves it."""
+    kafka.create(f"/brokers/topics/{name}", value)
+    kafka.create(f"/brokers/topics/{name}/partitions/0/state", STATE % 1, makepath=True)
+
+
+@pytest.mark.parametrize("release", ["0.8.2.2", "0.9.0.1", "0.10.2.2"])
+def test_before_2_8_a_topic_is_known_by_its_creation(
+    release: str, load_release: Callable[[str], object], nodes: Any, registry: Registry
+) -> None:
+    load_release(release)
+    (topic,) = registry.topics().found
+    assert (topic.name, topic.partitions) == ("clicks", numbered(3))
+    assert (topic.incarnation, topic.also) == (str(nodes.exists(CLICKS).czxid), ())
+    assert registry.topic("clicks") == topic
+
+
+@pytest.mark.parametrize(("release", "topic_id"), [("2.8.2", ID), ("3.9.1", "wM5oU1nWQpigkUCKGSvgbw")])
+def test_from_2_8_on_a_topic_is_known_by_its_id(
+    release: str, topic_id: str, load_release: Callable[[str], object], nodes: Any, registry: Registry
+) -> None:
+    load_release(release)
+    (topic,) = registry.topics().found
+    assert (topic.name, topic.partitions) == ("clicks", numbered(3))
+    assert (topic.incarnation, topic.also) == (topic_id, (str(nodes.exists(CLICKS).czxid),))
+
+
+# B06
+def test_a_topic_that_is_given_an_id_is_still_known_by_its_creation(kafka: Any, registry: Registry) -> None:
+    make(kafka, "clicks")
+    (before,) = registry.topics().found
+    kafka.set(CLICKS, WITH_ID)
+    (upgraded,) = registry.topics().found
+    assert upgraded.incarnation == ID
+    assert before.incarnation in upgraded.also
+    kafka.delete(CLICKS, recursive=True)
+    make(kafka, "clicks")
+    (recreated,) = registry.topics().found
+    assert recreated.incarnation not in (before.incarnation, ID)
+
+
+# Z07
+def test_a_topic_has_no_partitions_before_the_first_has_a_state(kafka: Any, registry: Registry) -> None:
+    kafka.create(CLICKS, ONE)
+    (pending,) = registry.topics().found
+    assert pending.partitions == ()
+    assert registry.partition_states("clicks") == {}
+    kafka.create(f"{CLICKS}/partitions/0/state", STATE % 1, makepath=True)
+    (topic,) = registry.topics().found
+    assert topic.partitions == numbered(1)
+    assert topic.incarnation == pending.incarnation
+
+
+def test_a_topic_about_to_be_deleted_is_skipped_and_can_be_asked_for(kafka: Any, registry: Registry) -> None:
+    make(kafka, "clicks")
+    make(kafka, "views")
+    kafka.create("/admin/delete_topics/clicks", makepath=True)
+    listing = registry.topics()
+    assert [topic.name for topic in listing.found] == ["views"]
+    assert [(node.path, "about to be deleted" in node.reason) for node in listing.skipped] == [(CLICKS, True)]
+    topic = registry.topic("clicks")
+    assert topic is not None
+    assert topic.partitions == numbered(1)
+
+
+def test_the_topics_of_kafka_itself_are_left_out_and_can_be_asked_for(kafka: Any, registry: Registry) -> None:
+    for name in ("__consumer_offsets", "__transaction_state", "__mine"):
+        make(kafka, name)
+    listing = registry.topics()
+    assert [topic.name for topic in listing.found] == ["__mine"]
+    assert listing.skipped == ()
+    topic = registry.topic("__consumer_offsets")
+    assert topic is not None
+    assert topic.partitions == numbered(1)
+
+
+def test_in_0_7_no_topic_is_kafkas_own(kafka: Any, registry: Registry) -> None:
+    kafka.create("/brokers/topics/__consumer_offsets/3", b"1", makepath=True)
+    assert [topic.partitions for topic in registry.topics().found] == [(BrokerPartition(3, 0),)]
+
+
+# Z04, Z11
+def test_a_malformed_topic_hides_only_itself(kafka: Any, registry: Registry) -> None:
+    make(kafka, "clicks")
+    make(kafka, "views", b'{"version":1,"partitions":{"x":[1]}}')
+    make(kafka, "a b", ONE)
+    make(kafka, "cut", ONE[:-1])
+    make(kafka, "plain", b"text")
+    kafka.create("/brokers/topics/empty", None)  # as 0.7 leaves them behind
+    listing = registry.topics()
+    assert [topic.name for topic in listing.found] == ["clicks"]
+    assert sorted(node.path.rpartition("/")[2] for node in listing.skipped) == ["a b", "cut", "empty", "plain", "views"]
+    for name in ("views", "a b", "cut", "plain"):
+        with pytest.raises(NodeMalformed, match=f"/brokers/topics/{name}"):
+            registry.topic(name)
+    assert registry.topic("none") is None
+
+
+# Z03
+def test_a_topic_that_vanishes_meanwhile_is_skipped(
+    kafka: Any, registry: Registry, vanishing: Callable[[str, str], None]
+) -> None:
+    make(kafka, "views")
+    kafka.create(CLICKS, ONE)
+    vanishing("contents", CLICKS)
+    listing = registry.topics()
+    assert [topic.name for topic in listing.found] == ["views"]
+    assert [(node.path, "vanished" in node.reason) for node in listing.skipped] == [(CLICKS, True)]
+
+
+@pytest.mark.parametrize("broker", [V07_BROKER, V08_BROKER, None])
+def test_topics_of_two_generations_are_an_error_that_names_them(
+    broker: bytes | None, kafka: Any, registry: Registry
+) -> None:
+    if broker:
+        kafka.create("/brokers/ids/0", broker)
+    make(kafka, "clicks")
+    kafka.create("/brokers/topics/views/3", b"2", makepath=True)
+    with pytest.raises(RegistryError, match=r"two generations share this registry"):
+        registry.topics()
+
+
+@pytest.mark.parametrize(("broker", "topic"), [(V07_BROKER, "clicks"), (V08_BROKER, "views")])
+def test_topics_of_another_generation_than_the_brokers_are_an_error(
+    broker: bytes, topic: str, kafka: Any, registry: Registry
+) -> None:
+    kafka.create("/brokers/ids/0", broker)
+    make(kafka, "clicks")
+    kafka.create("/brokers/topics/views/3", b"2", makepath=True)
+    with pytest.raises(RegistryError, match=rf"/brokers/ids/0.*/brokers/topics/{topic}"):
+        registry.topic(topic)
+
+
+def test_a_topic_of_both_generations_is_an_error(kafka: Any, registry: Registry) -> None:
+    make(kafka, "clicks", b"")
+    kafka.create(f"{CLICKS}/3", b"2")
+    with pytest.raises(RegistryError, match=r"two generations share this registry"):
+        registry.topics()
+
+
+def test_a_listing_asks_one_question_per_topic(kafka: Any, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(20):
+        make(kafka, f"clicks-{number:02}")
+    asked = []
+    original = Asking._each
+
+    def counted(self: Asking, ask: Callable[[str], Any], paths: Any) -> Any:
+        listed = list(paths)
+        asked.extend(listed)
+        return original(self, ask, listed)
+
+    monkeypatch.setattr(Asking, "_each", counted)
+    assert [len(topic.partitions) for topic in registry.topics().found] == [1] * 20
+    assert [path for path in asked if "clicks" in path] == [f"{CLICKS}-{number:02}" for number in range(20)]
+
+
+def test_states_are_by_partition_and_may_lack(kafka: Any, registry: Registry) -> None:
+    for partition, leader in ((0, 2), (10, -1)):
+        kafka.create(f"{CLICKS}/partitions/{partition}/state", STATE % leader, makepath=True)
+    kafka.create(f"{CLICKS}/partitions/2")
+    assert registry.partition_states("clicks") == {
+        0: PartitionState(leader=2, leader_epoch=3, isr=(2, 1), controller_epoch=1),
+        10: PartitionState(leader=-1, leader_epoch=3, isr=(2, 1), controller_epoch=1),
+    }
+
+
+# Z04, Z06
+def test_states_that_cannot_be_read_are_an_error(kafka: Any, registry: Registry) -> None:
+    kafka.create(f"{CLICKS}/partitions/0/state", b"{", makepath=True)
+    with pytest.raises(NodeMalformed, match=f"{CLICKS}/partitions/0/state"):
+        registry.partition_states("clicks")
+    kafka.create("/brokers/topics/views/partitions/zero/state", STATE % 1, makepath=True)
+    with pytest.raises(NodeMalformed, match="/brokers/topics/views/partitions/zero/state"):
+        registry.partition_states("views")
+    with pytest.raises(NodeMalformed):
+        registry.partition_states("../ids")
+
+
+# Z06
+def test_a_place_without_kafka_has_no_states(registry: Registry) -> None:
+    with pytest.raises(RegistryError, match="not a Kafka registry"):
+        registry.partition_states("clicks")
