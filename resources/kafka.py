@@ -3,6 +3,7 @@
 from kafka_io.client import opening
 from kafka_io.client.cluster import Cluster
 from kafka_io.client.reading import Reading
+from resources.security_settings import security_of
 from resources.settings import Settings, SettingsError
 
 
@@ -22,5 +23,7 @@ def open_cluster(settings: Settings, name: str) -> Cluster:
         name,
         zookeeper=cluster.zookeeper,
         bootstrap=cluster.bootstrap,
-        reading=Reading.of(**settings.caps.of_reading),
+        reading=Reading.of(**settings.caps.of_reading, committed=cluster.isolation == "committed"),
+        generation=cluster.generation,
+        security=security_of(cluster.security),
     )

@@ -11,6 +11,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
+from kafka_io.client.modern.bootstrap import parse_bootstrap
+from kafka_io.model import Generation
 from resources.secrets import FOLDER
 from resources.section import Section
 from resources.security_settings import SecuritySettings
@@ -34,6 +36,11 @@ def _pattern(text: str) -> str:
         re.compile(text)
     except re.error as error:
         raise ValueError(f"{text!r} is not a regular expression: {error}") from error
+    return text
+
+
+def _addresses(text: str) -> str:
+    parse_bootstrap(text)
     return text
 
 
@@ -62,8 +69,10 @@ class ClusterSettings(Section):
     """One Kafka cluster and how it is found."""
 
     zookeeper: str | None = Field(default=None, min_length=1)
-    bootstrap: str | None = Field(default=None, min_length=1)
+    bootstrap: Annotated[str, AfterValidator(_addresses)] | None = None
     security: SecuritySettings = SecuritySettings()
+    generation: Generation | None = None  # found out, unless it is pinned
+    isolation: Literal["committed", "uncommitted"] = "committed"
     topics: TopicRules | None = None
     start: Start | None = None
 
@@ -71,6 +80,8 @@ class ClusterSettings(Section):
     def _is_found_somehow(self) -> Self:
         if self.zookeeper is None and self.bootstrap is None:
             raise ValueError("needs `zookeeper` or `bootstrap`")
+        if self.generation is Generation.V07 and self.zookeeper is None:
+            raise ValueError("needs `zookeeper`: clusters of 0.7 are found through it")
         return self
 
 

@@ -5,8 +5,9 @@ from kafka_io.client.modern.bootstrap import parse_bootstrap
 from kafka_io.client.modern.cluster import ModernCluster
 from kafka_io.client.reading import Reading
 from kafka_io.client.v07.cluster import Cluster07
-from kafka_io.errors import Where, placing
+from kafka_io.errors import Unsupported, Where, placing
 from kafka_io.model import Generation
+from kafka_io.net.security import PLAINTEXT, Security
 from kafka_io.registry.zookeeper import Registry
 
 
@@ -17,6 +18,7 @@ def open_cluster(
     bootstrap: str | None = None,
     reading: Reading | None = None,
     generation: Generation | None = None,
+    security: Security = PLAINTEXT,
 ) -> Cluster:
     """The cluster that ZooKeeper (`host:port[,host:port][/chroot]`) or the brokers at `bootstrap` lead to.
 
@@ -26,6 +28,7 @@ def open_cluster(
     Raises:
         RegistryUnavailable: no ZooKeeper answers there.
         RegistryError: ZooKeeper has no Kafka registry there.
+        Unsupported: security is asked of a cluster of 0.7.
         ValueError: neither is given, or an address is none.
     """
     reading = reading or Reading()
@@ -33,7 +36,7 @@ def open_cluster(
     if zookeeper is None:
         if not brokers:
             raise ValueError("a cluster is found through ZooKeeper or bootstrap brokers: neither is given")
-        return ModernCluster(name, bootstrap=brokers, reading=reading, generation=generation)
+        return ModernCluster(name, bootstrap=brokers, reading=reading, generation=generation, security=security)
     with placing(Where(cluster=name)):
         registry = Registry.open(zookeeper)
         try:
@@ -41,6 +44,13 @@ def open_cluster(
         except BaseException:
             registry.close()
             raise
+    if v07 and security != PLAINTEXT:
+        registry.close()
+        raise Unsupported(
+            "0.7 has neither TLS nor SASL: its cluster cannot be reached as the settings ask", Where(cluster=name)
+        )
     if v07:
         return Cluster07(name, registry, reading=reading)
-    return ModernCluster(name, registry=registry, bootstrap=brokers, reading=reading, generation=generation)
+    return ModernCluster(
+        name, registry=registry, bootstrap=brokers, reading=reading, generation=generation, security=security
+    )

@@ -1,8 +1,8 @@
 """How partitions are read, whatever their generation: the caps, what is asked for, and who gives it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from kafka_io.client.link import Patience
 from kafka_io.client.retry import Backoff
@@ -58,6 +58,17 @@ class Reading:
             limits=Limits(max_decompressed_bytes=max_decompressed_bytes),
             patience=Patience(timeout_s=request_timeout_s, backoff=Backoff(attempts=attempts)),
             committed=committed,
+        )
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Self:
+        """The inverse of `dataclasses.asdict`."""
+        patience = fields["patience"]
+        return cls(
+            sizes=FetchSizes(**fields["sizes"]),
+            limits=Limits(**fields["limits"]),
+            patience=Patience(timeout_s=patience["timeout_s"], backoff=Backoff(**patience["backoff"])),
+            committed=fields["committed"],
         )
 
 

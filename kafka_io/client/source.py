@@ -8,23 +8,33 @@ from kafka_io.client.modern.reader import ModernReader
 from kafka_io.client.reading import Reader, Reading
 from kafka_io.client.v07.reader import Reader07
 from kafka_io.model import Broker, Generation
+from kafka_io.net.security import PLAINTEXT, Security
 from kafka_io.records import columns, logs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Brokers of one cluster: in 0.7 the one that holds the partition, later any that know who leads it."""
+    """Brokers of one cluster and how to read from them.
+
+    In 0.7 the one broker that holds the partition, later any that know who leads it.
+
+    `security` refers to secrets and holds none: each process reads them where it runs.
+    """
 
     cluster: str
     generation: Generation
     brokers: tuple[Broker, ...]
+    security: Security = PLAINTEXT
+    reading: Reading
 
-    def open(self, reading: Reading) -> Reader:
+    def open(self) -> Reader:
         """A reader; it connects when it is first used."""
         if self.generation is Generation.V07:
             [broker] = self.brokers
-            return Reader07(broker, reading, cluster=self.cluster)
-        return ModernReader(self.brokers, reading, cluster=self.cluster, generation=self.generation)
+            return Reader07(broker, self.reading, cluster=self.cluster)
+        return ModernReader(
+            self.brokers, self.reading, cluster=self.cluster, generation=self.generation, security=self.security
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -37,6 +47,8 @@ class Source:
             cluster=fields["cluster"],
             generation=Generation(fields["generation"]),
             brokers=tuple(Broker(**broker) for broker in fields["brokers"]),
+            security=Security.from_dict(fields["security"]),
+            reading=Reading.from_dict(fields["reading"]),
         )
 
 

@@ -1,5 +1,6 @@
 """A connection: a stream, and the conversation that gives its bytes a meaning."""
 
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Generic, Protocol, Self, TypeVar
@@ -8,9 +9,12 @@ from kafka_io.errors import Corrupt
 from kafka_io.model import Broker
 from kafka_io.net.deadline import Deadline
 from kafka_io.net.stream import Stream
+from kafka_io.wire.framing import Frames, framed
 
 RequestT_contra = TypeVar("RequestT_contra", contravariant=True)
 AnswerT_co = TypeVar("AnswerT_co", covariant=True)
+
+_MOST_EXCHANGED = 64 * 1024
 
 
 class Conversation(Protocol[RequestT_contra, AnswerT_co]):
@@ -46,13 +50,21 @@ class Connection(Generic[RequestT_contra, AnswerT_co]):
         self.closed = False
 
     @classmethod
-    def open(cls, broker: Broker, conversation: Conversation[RequestT_contra, AnswerT_co], *, timeout_s: float) -> Self:
+    def open(
+        cls,
+        broker: Broker,
+        conversation: Conversation[RequestT_contra, AnswerT_co],
+        *,
+        timeout_s: float,
+        tls: ssl.SSLContext | None = None,
+    ) -> Self:
         """Connect to `broker`; `timeout_s` bounds this and every request after it, from its start to its last byte.
 
         Raises:
             ConnectFailed: the broker's address leads nowhere.
+            TlsFailed: with `tls`: the broker has not proven itself.
         """
-        stream = Stream.connect(broker.host, broker.port, Deadline.after(timeout_s))
+        stream = Stream.connect(broker.host, broker.port, Deadline.after(timeout_s), tls)
         return cls(stream, conversation, timeout_s=timeout_s)
 
     @property
@@ -81,6 +93,17 @@ class Connection(Generic[RequestT_contra, AnswerT_co]):
         with self._closed_on_error():
             self._send(request, deadline)
             return self._answer(deadline)
+
+    def exchange(self, data: bytes) -> bytes:
+        """A bare frame for a bare frame, as a login before 1.0 has them. Same errors as `answer`."""
+        deadline = Deadline.after(self._timeout_s)
+        frames = Frames(smallest=0, largest=lambda: _MOST_EXCHANGED)
+        with self._closed_on_error():
+            self._stream.send(framed(data), deadline)
+            while True:
+                found = frames.filled(self._stream.receive_into(frames.space(), deadline))
+                if found is not None:
+                    return bytes(found)
 
     def close(self) -> None:
         """End the connection; safe to call again."""

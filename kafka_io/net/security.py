@@ -105,5 +105,8 @@ class Security:
         return cls(tls=tls and Tls(**_referring(tls)), sasl=sasl and Sasl(**_referring(sasl)))
 
 
+PLAINTEXT = Security()
+
+
 def _referring(data: Mapping[str, Any]) -> dict[str, Any]:
     return {name: Reference(**value) if isinstance(value, dict) else value for name, value in data.items()}

@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
-from kafka_io.client.reading import Reading
 from kafka_io.client.source import Source
 from kafka_io.records.columns import Decoded
 from pipelines.loading.rows import FILE_SCHEMA, table_rows
@@ -42,7 +41,7 @@ def fetch_slices(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _fetch_group(source: Source, works: Sequence[Work]) -> Iterator[Facts]:
-    with closing(source.open(Reading.of(**works[0].caps))) as reader:
+    with closing(source.open()) as reader:
         for work, batches in zip(works, reader.read([work.span for work in works]), strict=True):
             began = time.monotonic()
             try:

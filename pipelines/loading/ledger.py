@@ -5,7 +5,7 @@ info beside them carries one JSON text, the `Entry`, that tells the ranges, thei
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
@@ -165,8 +165,11 @@ def strayed_cursors(table: DeltaTable, entry: Entry) -> Iterator[str]:
             yield f"partition {id_}: the cursor stands at {cursor}, the newest commit left it at {at}"
 
 
-def covered(lake: Lake, table: DeltaTable, topic: Topic) -> Covered:
-    """What the table covers, as the very snapshot behind `table` has it; empty before the first load.
+def standing(lake: Lake, table: DeltaTable, topic: Topic, also: Collection[str] = ()) -> tuple[Topic, Covered]:
+    """Whose the table is, and what it covers, as the very snapshot behind `table` has it; nothing before a first load.
+
+    The topic keeps the incarnation it was first loaded under, for the cursor's names hold it; `also` are others that
+    mean the same (see `TopicEntry`).
 
     Raises:
         TopicRecreated: the table holds another incarnation of the topic (B05, B06).
@@ -174,10 +177,10 @@ def covered(lake: Lake, table: DeltaTable, topic: Topic) -> Covered:
     """
     entry = newest(lake, table, topic.where)
     if entry is None:
-        return {}
-    if entry.topic.incarnation != topic.incarnation:
+        return topic, {}
+    if entry.topic.incarnation not in {topic.incarnation, *also}:
         raise TopicRecreated(
-            f"the table holds incarnation {entry.topic.incarnation} of the topic, the registry has {topic.incarnation}",
+            f"the table holds incarnation {entry.topic.incarnation} of the topic, the cluster has {topic.incarnation}",
             topic.where,
         )
-    return entry.covered
+    return entry.topic, entry.covered

@@ -124,11 +124,11 @@ class Loader:
         table = self.lake.open(uri) or self.lake.create(
             uri, TABLE_SCHEMA, partition_by=[PARTITION_COLUMN], configuration=ledger.CONFIGURATION
         )
-        covered = ledger.covered(self.lake, table, topic)
+        topic, covered = ledger.standing(self.lake, table, topic, found.also)
         bounds, failures = self._bounds(found)
         slices = self._plan(topic, covered, bounds)
         step("planned")
-        facts = self._fetch(topic, uri, slices, began)
+        facts = self._fetch(found, uri, slices, began)
         step("fetched")
         good = committable(facts, covered)
         version = self._commit(table, topic, covered, good) if good else table.version()
@@ -166,7 +166,7 @@ class Loader:
         errors = [answer for answer in answers.values() if isinstance(answer, KafkaIOError)]
         return bounds, [f"{type(error).__name__}: {error}" for error in errors]
 
-    def _fetch(self, topic: Topic, uri: str, slices: Sequence[Slice], began: datetime) -> list[Facts]:
+    def _fetch(self, topic: TopicEntry, uri: str, slices: Sequence[Slice], began: datetime) -> list[Facts]:
         """Empty slices are facts at once; Spark is asked for the others only."""
         facts = [
             Facts(broker=one.id.broker, partition=one.id.partition, start=one.start, stop=one.stop)
@@ -181,7 +181,7 @@ class Loader:
         works = [self._work(task, one, topic, uri, began) for task, group in enumerate(tasks) for one in group]
         return facts + execute(self.session, works, self.on_progress(topic.name))
 
-    def _work(self, task: int, one: Slice, topic: Topic, uri: str, began: datetime) -> Work:
+    def _work(self, task: int, one: Slice, topic: TopicEntry, uri: str, began: datetime) -> Work:
         return Work(
             task=task,
             source=self.cluster.source(one.id),
@@ -195,7 +195,6 @@ class Loader:
             folder=f"{PARTITION_COLUMN}={began.date().isoformat()}",
             options=self.lake.options,
             loaded_at_us=int(began.timestamp() * 1_000_000),
-            caps=self.caps.of_reading,
         )
 
     def _commit(self, table: DeltaTable, topic: Topic, covered: Covered, facts: Sequence[Facts]) -> int:

@@ -76,7 +76,7 @@ def _covered(lake: Lake, uri: str, found: TopicEntry, where: Where) -> Covered:
     """The table's cursors, if it holds this very incarnation of the topic."""
     table = lake.open(uri)
     entry = ledger.newest(lake, table, where) if table else None
-    return entry.covered if entry and entry.topic.incarnation == found.incarnation else {}
+    return entry.covered if entry and entry.topic.incarnation in {found.incarnation, *found.also} else {}
 
 
 def _partition(id_: BrokerPartition, held: object, covered: Covered) -> PartitionOverview:

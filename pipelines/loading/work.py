@@ -13,10 +13,7 @@ from kafka_io.model import BrokerPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """One slice to fetch: all that a worker must know, so that nothing of the driver is in the closure.
-
-    `caps` are those of `Reading.of`, in bytes and seconds.
-    """
+    """One slice to fetch: all that a worker must know, so that nothing of the driver is in the closure."""
 
     task: int
     source: Source
@@ -30,7 +27,6 @@ class Work:
     folder: str
     options: Mapping[str, str]
     loaded_at_us: int
-    caps: Mapping[str, Any]
 
     @property
     def span(self) -> Span:

@@ -17,7 +17,7 @@ from tests.brokers.releases import RELEASES, Release
 _DOWNLOAD_S = 280
 _LOG_LINES = 15
 _SIZES = "sizes"  # lists the jars of a folder
-_IVY_FILE = """\
+IVY_FILE = """\
 <ivy-module version="2.0">
   <info organisation="penstock" module="broker"/>
   <configurations><conf name="default"/></configurations>
@@ -41,23 +41,32 @@ def classpath(version: str) -> str:
         JarsNotFound: they could not be downloaded.
         JavaNotFound: there is no Java to run Ivy.
     """
-    wanted = _ivy_file(version, RELEASES[version])
+    return str(kept(version, _ivy_file(version, RELEASES[version])) / "*")
+
+
+def kept(name: str, wanted: str) -> Path:
+    """The folder of the jars that the Ivy file `wanted` asks for; `name` is for those who look into the cache.
+
+    Raises:
+        JarsNotFound: they could not be downloaded.
+        JavaNotFound: there is no Java to run Ivy.
+    """
     root = cache_dir() / "brokers"
     root.mkdir(exist_ok=True)
     # The name tells what was asked for: a changed row is downloaded anew.
-    folder = root / f"{version}-{hashlib.sha256(wanted.encode()).hexdigest()[:12]}"
+    folder = root / f"{name}-{hashlib.sha256(wanted.encode()).hexdigest()[:12]}"
     if not _is_whole(folder):
         with _alone(root / "lock"):
             if not _is_whole(folder):  # another process may have made it while we waited
-                _fill(folder, wanted, root / "ivy")
-    return str(folder / "*")
+                _fill(folder, wanted, ivy_home=root / "ivy")
+    return folder
 
 
 def _ivy_file(version: str, release: Release) -> str:
     modules = (f"org.apache.kafka:kafka_{release.scala}:{version}", *release.added)
     lines = [_DEPENDENCY.format(*module.split(":")) for module in modules]
     lines += [_EXCLUDED.format(*module.split(":")) for module in release.excluded]
-    return _IVY_FILE.format(dependencies="\n".join(lines))
+    return IVY_FILE.format(dependencies="\n".join(lines))
 
 
 def _is_whole(folder: Path) -> bool:

@@ -86,4 +86,4 @@ class KRaftMode:
         admin.delete_topics([name])[name].result(_ANSWER_S)
 
     def _admin(self) -> AdminClient:
-        return AdminClient({"bootstrap.servers": self._bootstrap})
+        return AdminClient({"bootstrap.servers": self._bootstrap, "log_level": 3})

@@ -12,6 +12,7 @@ from kafka_io.error_codes import MODERN, check
 from kafka_io.errors import BrokerError, KafkaIOError, RegistryError, Where, placing
 from kafka_io.messages.metadata import MetadataTopic
 from kafka_io.model import Bounds, Broker, BrokerPartition, Generation, TopicEntry
+from kafka_io.net.security import PLAINTEXT, Security
 from kafka_io.registry.listing import Listing, Skipped
 from kafka_io.registry.zookeeper import Registry
 
@@ -30,12 +31,14 @@ class ModernCluster(Cluster):
         bootstrap: Sequence[Broker] = (),
         reading: Reading,
         generation: Generation | None = None,
+        security: Security = PLAINTEXT,
     ) -> None:
         self.name = name
         self._registry = registry
         self._bootstrap = tuple(bootstrap)
         self._reading = reading
         self._pinned = generation
+        self._security = security
         self._opened: Brokers | None = None
 
     @property
@@ -91,12 +94,20 @@ class ModernCluster(Cluster):
             cluster=self.name,
             generation=self._pinned or self._brokers.generation or Generation.MODERN,
             brokers=self._brokers.known,
+            security=self._security,
+            reading=self._reading,
         )
 
     @property
     def _brokers(self) -> Brokers:
         if self._opened is None:
-            self._opened = open_brokers(self._addresses(), self._reading, cluster=self.name, generation=self._pinned)
+            self._opened = open_brokers(
+                self._addresses(),
+                self._reading,
+                cluster=self.name,
+                generation=self._pinned,
+                security=self._security,
+            )
         return self._opened
 
     def _addresses(self) -> tuple[Broker, ...]:
@@ -108,7 +119,7 @@ class ModernCluster(Cluster):
         if self._bootstrap or self._registry is None:
             return self._bootstrap
         with placing(self.where):
-            listed = self._registry.brokers()
+            listed = self._registry.brokers(self._security.protocol)
             if not listed.found:
                 left_out = "".join(f"; {one.path}: {one.reason}" for one in listed.skipped)
                 raise RegistryError(f"no broker is registered that could be asked{left_out}")

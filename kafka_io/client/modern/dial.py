@@ -5,15 +5,19 @@ closes (FINDINGS, brokers); both answer Metadata v0. They do not check versions,
 no version: for them the table is fixed.
 """
 
+import ssl
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
+from kafka_io.client.modern.login import log_in
 from kafka_io.error_codes import MODERN, check
 from kafka_io.errors import NOWHERE, ConnectionLost, DeadlineExceeded, Unsupported
 from kafka_io.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kafka_io.messages.metadata import MetadataRequest
 from kafka_io.model import Broker, Generation
 from kafka_io.net.connection import Connection
+from kafka_io.net.security import Sasl, Security
+from kafka_io.net.tls import tls_context
 from kafka_io.wire.conversation import ClientConversation, Versioned, Versions
 
 CLIENT_ID = "penstock"
@@ -43,11 +47,25 @@ class Dialling:
         timeout_s: for connecting, and for each answer.
         max_answer_bytes: a larger answer is refused.
         generation: what the brokers speak, if it is known already; a cluster of 0.9 is found out slowly.
+        tls: what makes a connection private and the broker proven; plain text without.
+        sasl: how we log in; not at all without.
     """
 
     timeout_s: float
     max_answer_bytes: int
     generation: Generation | None = None
+    tls: ssl.SSLContext | None = None
+    sasl: Sasl | None = None
+
+    @classmethod
+    def of(cls, security: Security, **rest: Any) -> Self:
+        """With the security of the settings.
+
+        Raises:
+            TlsFailed: its files cannot be used.
+            SecretMissing: the password of its key is not where the settings say.
+        """
+        return cls(tls=tls_context(security.tls) if security.tls else None, sasl=security.sasl, **rest)
 
     def dial(self, broker: Broker) -> Dialled:
         """A connection to `broker`, once it has told what it speaks.
@@ -56,9 +74,21 @@ class Dialling:
             ConnectFailed: its address leads nowhere.
             DeadlineExceeded: it does not answer in time.
             Unsupported: it speaks 0.7, or nothing we know.
+            TlsFailed: it has not proven itself.
+            AuthenticationFailed: it refuses us.
         """
+        dialled = self._dial(broker)
+        if self.sasl is not None:
+            try:
+                log_in(dialled.connection, dialled.versions, self.sasl)
+            except BaseException:
+                dialled.connection.close()
+                raise
+        return dialled
+
+    def _dial(self, broker: Broker) -> Dialled:
         if self.generation is Generation.V08:
-            return Dialled(connection=self._connect(broker), versions=_OLD_VERSIONS, generation=Generation.V08)
+            return self._old(broker)
         connection = self._connect(broker)
         try:
             versions = _ask_versions(connection, self.timeout_s)
@@ -80,12 +110,15 @@ class Dialling:
             # It lives. A modern broker that was only slow answers now, and must not pass for an old one.
             versions = _ask_versions(connection, self.timeout_s)
         except (ConnectionLost, DeadlineExceeded):
-            return Dialled(connection=self._connect(broker), versions=_OLD_VERSIONS, generation=Generation.V08)
+            return self._old(broker)
         return Dialled(connection=connection, versions=versions, generation=Generation.MODERN)
+
+    def _old(self, broker: Broker) -> Dialled:
+        return Dialled(connection=self._connect(broker), versions=_OLD_VERSIONS, generation=Generation.V08)
 
     def _connect(self, broker: Broker) -> ModernConnection:
         conversation = ClientConversation(CLIENT_ID, max_answer_bytes=self.max_answer_bytes)
-        return ModernConnection.open(broker, conversation, timeout_s=self.timeout_s)
+        return ModernConnection.open(broker, conversation, timeout_s=self.timeout_s, tls=self.tls)
 
 
 def _ask_versions(connection: ModernConnection, timeout_s: float) -> Versions:

@@ -9,16 +9,27 @@ from kafka_io.client.reading import Reading, Span
 from kafka_io.closing import Closing
 from kafka_io.errors import Where
 from kafka_io.model import Broker, Generation
+from kafka_io.net.security import PLAINTEXT, Security
 from kafka_io.records.columns import Decoded
 
 _BESIDE_RECORDS = 1024 * 1024  # what an answer may hold beside records
 
 
 def open_brokers(
-    bootstrap: Sequence[Broker], reading: Reading, *, cluster: str | None, generation: Generation | None = None
+    bootstrap: Sequence[Broker],
+    reading: Reading,
+    *,
+    cluster: str | None,
+    generation: Generation | None = None,
+    security: Security,
 ) -> Brokers:
-    """The brokers that `bootstrap` leads to; nothing is connected yet."""
-    dialling = Dialling(
+    """The brokers that `bootstrap` leads to; nothing is connected yet.
+
+    Raises:
+        TlsFailed: the files of `security` cannot be used.
+    """
+    dialling = Dialling.of(
+        security,
         timeout_s=reading.patience.timeout_s,
         max_answer_bytes=reading.sizes.max_fetch_bytes + _BESIDE_RECORDS,
         generation=generation,
@@ -36,8 +47,9 @@ class ModernReader(Closing):
         *,
         cluster: str | None = None,
         generation: Generation | None = None,
+        security: Security = PLAINTEXT,
     ) -> None:
-        self._brokers = open_brokers(bootstrap, reading, cluster=cluster, generation=generation)
+        self._brokers = open_brokers(bootstrap, reading, cluster=cluster, generation=generation, security=security)
         self._reading = reading
 
     def read(self, spans: Iterable[Span]) -> Iterator[Iterator[Decoded]]:

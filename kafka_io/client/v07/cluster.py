@@ -109,7 +109,8 @@ class Cluster07(Cluster):
         Raises:
             RegistryError: that broker is not registered.
         """
-        return Source(cluster=self.name, generation=Generation.V07, brokers=(self._broker(partition.holder),))
+        broker = self._broker(partition.holder)
+        return Source(cluster=self.name, generation=Generation.V07, brokers=(broker,), reading=self._reading)
 
     def _broker(self, broker_id: int, topic: str | None = None) -> Broker:
         broker = self.brokers().get(broker_id)

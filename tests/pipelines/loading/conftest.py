@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from kafka_io.client.reading import Reading
 from kafka_io.client.source import Source
 from kafka_io.model import Broker, BrokerPartition, Generation
 from pipelines.loading import ledger
@@ -19,7 +20,7 @@ from pipelines.loading.rows import PARTITION_COLUMN, TABLE_SCHEMA, table_rows
 from pipelines.loading.work import Facts, Work
 from resources.lake import Lake
 
-SOURCE = Source(cluster="main", generation=Generation.V07, brokers=(Broker(0, "127.0.0.1", 1),))
+SOURCE = Source(cluster="main", generation=Generation.V07, brokers=(Broker(0, "127.0.0.1", 1),), reading=Reading())
 
 
 class SmallTable:
@@ -52,7 +53,6 @@ class SmallTable:
             folder="date=2026-01-02",
             options={},
             loaded_at_us=0,
-            caps={},
         )
         offsets = list(range(start, stop, 10))[:rows]
         file = SliceFile(work)
@@ -89,12 +89,12 @@ class SmallTable:
     def commit(self, *facts: Facts, table: DeltaTable | None = None, run: str = "run") -> int:
         """Commit `facts` on `table`, or on a fresh handle."""
         handle = table or self.handle()
-        entry = self.entry(facts, ledger.covered(self.lake, handle, self.topic), run=run)
+        entry = self.entry(facts, ledger.standing(self.lake, handle, self.topic)[1], run=run)
         return commit(self.lake, handle, entry, facts)
 
     def covered(self) -> dict[BrokerPartition, tuple[int, int]]:
         """What the newest version covers."""
-        return dict(ledger.covered(self.lake, self.handle(), self.topic))
+        return dict(ledger.standing(self.lake, self.handle(), self.topic)[1])
 
     def rows(self) -> int:
         """The rows any reader of Delta sees."""

@@ -148,7 +148,14 @@ def test_another_incarnation_is_refused(small: "SmallTable") -> None:  # B05, B0
     small.commit(small.write(0, 50))
     other = ledger.Topic(cluster="main", name="clicks", incarnation="8")
     with pytest.raises(TopicRecreated, match=r"incarnation 7 .* has 8"):
-        ledger.covered(small.lake, small.handle(), other)
+        ledger.standing(small.lake, small.handle(), other)
+
+
+def test_a_topic_that_was_given_an_id_goes_on_under_the_name_it_began_with(small: "SmallTable") -> None:
+    small.commit(small.write(0, 50))
+    upgraded = ledger.Topic(cluster="main", name="clicks", incarnation="AAAAAAAAAAAAAAAAAAAABw")
+    standing, covered = ledger.standing(small.lake, small.handle(), upgraded, also=("7",))
+    assert (standing, dict(covered)) == (small.topic, {A: (0, 50)})
 
 
 def test_a_restored_table_whose_cursor_stayed_ahead_is_refused(small: "SmallTable") -> None:  # L14

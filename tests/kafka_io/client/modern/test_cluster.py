@@ -73,7 +73,7 @@ def test_a_source_travels_as_json_and_leads_to_the_records() -> None:
         assert source.generation is Generation.MODERN
         assert {broker.id for broker in source.brokers} == {0, 1, -1}
         spans = [Span(topic="clicks", id=P0, start=0, stop=stop, incarnation="unknown") for stop in (2, 3, 1)]
-        reader = source.open(READING)
+        reader = source.open()
         first, second, third = reader.read(spans)
         assert [row["value"] for decoded in first for row in decoded.batch.to_pylist()] == [b"a", b"b"]
         with pytest.raises(LogShort):
