@@ -14,7 +14,7 @@ from kafka_io.model import BrokerPartition
 
 if TYPE_CHECKING:
     from pipelines.loading.load import TopicLoad
-    from pipelines.loading.overview import TopicOverview
+    from pipelines.loading.overview import PartitionOverview, TopicOverview
     from pipelines.loading.verify import Proof
 
 _out = Console()
@@ -68,7 +68,7 @@ def topics(found: Sequence["TopicOverview"]) -> None:
             one.cluster,
             escape(_printable(one.topic)),
             str(len(parts)),
-            f"{held:,} bytes",
+            f"{held:,} {_unit(parts)}",
             cursor,
             _number(lag),
             one.table,
@@ -77,6 +77,11 @@ def topics(found: Sequence["TopicOverview"]) -> None:
         _print(table)
     else:
         _out.print("no topics")
+
+
+def _unit(parts: Sequence["PartitionOverview"]) -> str:
+    """What offsets count: bytes in 0.7, whose partitions belong to brokers, records later."""
+    return "bytes" if any(part.broker is not None for part in parts) else "records"
 
 
 def loads(done: Sequence["TopicLoad"]) -> None:

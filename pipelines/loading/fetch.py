@@ -62,10 +62,12 @@ def _fetch_one(work: Work, batches: Iterator[Decoded], began: float) -> Facts:
     }
     output = SliceFile(work)
     gaps: Counter[str] = Counter()
+    size = 0
     with output:
         for decoded in batches:
             step("batch fetched")
             gaps.update(decoded.gaps)
+            size += decoded.batch.nbytes
             if decoded.batch.num_rows:
                 output.write(table_rows(decoded.batch, constants))
     return Facts(
@@ -74,7 +76,7 @@ def _fetch_one(work: Work, batches: Iterator[Decoded], began: float) -> Facts:
         start=work.start,
         stop=work.stop,
         rows=output.rows,
-        bytes=work.stop - work.start,
+        bytes=size if work.broker is None else work.stop - work.start,
         path=output.path if output.rows else None,
         size=output.size,
         first=output.first,

@@ -52,7 +52,7 @@ class PartitionLoad:
 class TopicLoad:
     """What a load did to one topic's table. `error` is None when everything that was planned is committed.
 
-    `version` is the table's after the load; `rows`, `bytes` (of the log) and `files` are what this load added.
+    `version` is the table's after the load; `rows`, `bytes` (see Facts) and `files` are what this load added.
     `warnings` tell of partitions that had to wait.
     """
 

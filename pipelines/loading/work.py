@@ -75,7 +75,11 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What came of one slice: its file, if it has rows, or its failure. `bytes` is the log's, `size` the file's."""
+    """What came of one slice: its file, if it has rows, or its failure.
+
+    `bytes` were read: of the log in 0.7, of columns later, where a slice may cut through what is compressed together.
+    `size` is the file's.
+    """
 
     broker: int | None
     partition: int

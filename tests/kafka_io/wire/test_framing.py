@@ -1,5 +1,6 @@
 """Frames: whole, byte by byte, several at once; sizes are checked before memory is given."""
 
+import numpy as np
 import pytest
 
 from kafka_io.errors import Corrupt, TooLarge
@@ -50,3 +51,34 @@ def test_a_size_below_the_least_is_refused(size: int) -> None:  # W07
 def test_a_size_above_the_largest_is_refused_before_memory_is_given() -> None:  # W06
     with pytest.raises(TooLarge, match="2147483647"):
         bodies(frames(), (2**31 - 1).to_bytes(4, "big"))
+
+
+def frame_of(frames: Frames, size: int, fill: bytes) -> memoryview:
+    """A frame of that size, as it comes from a socket."""
+    frames.space()[:4] = size.to_bytes(4, "big")
+    assert frames.filled(4) is None
+    frames.space()[:] = fill * size
+    body = frames.filled(size)
+    assert body is not None
+    return body
+
+
+def test_memory_of_a_large_frame_serves_again_when_nobody_reads_it() -> None:
+    frames = Frames(smallest=0, largest=lambda: 10_000_000)
+    first = frame_of(frames, 3_000_000, b"a")
+    where = id(first.obj)
+    first.release()
+    second = frame_of(frames, 2_500_000, b"b")
+    assert id(second.obj) == where
+    assert second == b"b" * 2_500_000
+
+
+def test_memory_that_is_still_read_is_never_written_to() -> None:
+    frames = Frames(smallest=0, largest=lambda: 10_000_000)
+    parts = [frame_of(frames, 1_000_000, b"%d" % number)[7:900_000] for number in range(8)]
+    array = np.frombuffer(parts.pop(), np.uint8)
+    for number, part in enumerate(parts):
+        assert part == b"%d" % number * len(part)
+    for _ in range(4):
+        frame_of(frames, 1_000_000, b"x")
+    assert (array == ord("7")).all()
