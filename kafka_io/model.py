@@ -71,11 +71,13 @@ class Bounds:
 
     `cuts` are the offsets inside that range, ascending, at which a message is known to start: slices may end there.
     In 0.7 these are the starts of segments (OFFSETS request); from 0.8 on every offset is one, and `cuts` is empty.
+    `epoch` is that of the leader who said so, -1 before 2.1.
     """
 
     earliest: int
     latest: int
     cuts: tuple[int, ...] = ()
+    epoch: int = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,10 @@ class CursorAheadOfLog(LoadError):
     """The log ends before the committed cursor: it was truncated, or the topic was made anew."""
 
 
+class LogTruncated(LoadError):
+    """What was loaded is no longer what the log holds: it was cut, as in an unclean election, and written anew."""
+
+
 class CursorStrayed(LoadError):
     """The table's cursor and its newest commit do not agree."""
 

@@ -1,7 +1,7 @@
 """What clusters of all generations have in common."""
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from kafka_io.client.source import Source
 from kafka_io.closing import Closing
@@ -26,6 +26,13 @@ class Cluster(Closing):
     @abstractmethod
     def bounds(self, topic: str, partitions: Iterable[BrokerPartition]) -> dict[BrokerPartition, Bounds | KafkaIOError]:
         """What the brokers hold of each partition; an error hides only what it concerns."""
+
+    @abstractmethod
+    def partings(self, topic: str, read: Mapping[BrokerPartition, tuple[int, int]]) -> dict[BrokerPartition, int]:
+        """Of partitions read up to (offset, in a leader's epoch): from where on the log is another, where it is.
+
+        Logs may be cut and written anew without ending earlier; only brokers from 2.1 on can tell.
+        """
 
     @abstractmethod
     def source(self, partition: BrokerPartition) -> Source:

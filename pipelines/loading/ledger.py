@@ -20,6 +20,7 @@ from resources.lake import Lake, filesystem, lake_errors
 KEY = "penstock"
 Covered = Mapping[BrokerPartition, tuple[int, int]]
 """Of each partition the `[start, cursor)` that a table covers without a hole."""
+Epochs = Mapping[BrokerPartition, int]
 
 _TXN_EXPIRY = "delta.setTransactionRetentionDuration"
 CONFIGURATION = {
@@ -81,7 +82,10 @@ class Range:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """What one commit holds: its ranges, and after it the `[start, cursor)` of all partitions the table knows."""
+    """What one commit holds: its ranges, and after it the `[start, cursor)` of all partitions the table knows.
+
+    `epochs` are those of the leaders that last said what the partitions hold, for partitions whose leaders have one.
+    """
 
     commit: str
     run: str
@@ -89,11 +93,13 @@ class Entry:
     topic: Topic
     ranges: tuple[Range, ...]
     covered: Covered
+    epochs: Epochs = field(default_factory=dict)
 
     def to_json(self) -> str:
         """As text for the commit info."""
-        fields = asdict(replace(self, covered={}))
+        fields = asdict(replace(self, covered={}, epochs={}))
         fields["covered"] = {str(id_): span for id_, span in self.covered.items()}
+        fields["epochs"] = {str(id_): epoch for id_, epoch in self.epochs.items()}
         return json.dumps(fields, separators=(",", ":"))
 
     @classmethod
@@ -107,6 +113,7 @@ class Entry:
             topic=Topic(**fields["topic"]),
             ranges=tuple(Range(**one) for one in fields["ranges"]),
             covered={BrokerPartition.parse(id_): (start, stop) for id_, (start, stop) in fields["covered"].items()},
+            epochs={BrokerPartition.parse(id_): epoch for id_, epoch in fields["epochs"].items()},
         )
 
 
@@ -165,11 +172,22 @@ def strayed_cursors(table: DeltaTable, entry: Entry) -> Iterator[str]:
             yield f"partition {id_}: the cursor stands at {cursor}, the newest commit left it at {at}"
 
 
-def standing(lake: Lake, table: DeltaTable, topic: Topic, also: Collection[str] = ()) -> tuple[Topic, Covered]:
-    """Whose the table is, and what it covers, as the very snapshot behind `table` has it; nothing before a first load.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """Whose a table is and how far it has come; nothing is covered before the first load.
 
-    The topic keeps the incarnation it was first loaded under, for the cursor's names hold it; `also` are others that
-    mean the same (see `TopicEntry`).
+    The topic keeps the incarnation it was first loaded under, for the cursor's names hold it.
+    """
+
+    topic: Topic
+    covered: Covered = field(default_factory=dict)
+    epochs: Epochs = field(default_factory=dict)
+
+
+def standing(lake: Lake, table: DeltaTable, topic: Topic, also: Collection[str] = ()) -> Standing:
+    """Where the table stands, as the very snapshot behind `table` has it.
+
+    `also` are other incarnations that mean the same (see `TopicEntry`).
 
     Raises:
         TopicRecreated: the table holds another incarnation of the topic (B05, B06).
@@ -177,10 +195,10 @@ def standing(lake: Lake, table: DeltaTable, topic: Topic, also: Collection[str] 
     """
     entry = newest(lake, table, topic.where)
     if entry is None:
-        return topic, {}
+        return Standing(topic=topic)
     if entry.topic.incarnation not in {topic.incarnation, *also}:
         raise TopicRecreated(
             f"the table holds incarnation {entry.topic.incarnation} of the topic, the cluster has {topic.incarnation}",
             topic.where,
         )
-    return entry.topic, entry.covered
+    return Standing(topic=entry.topic, covered=entry.covered, epochs=entry.epochs)

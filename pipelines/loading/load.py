@@ -18,12 +18,12 @@ from kafka_io.model import Bounds, BrokerPartition, TopicEntry
 from pipelines.loading import ledger
 from pipelines.loading.commit import commit, committable, spans
 from pipelines.loading.execute import execute
-from pipelines.loading.ledger import Covered, Entry, Range, Topic
+from pipelines.loading.ledger import Covered, Entry, Range, Standing, Topic
 from pipelines.loading.plan import Sizes, Slice, into_tasks, plan, plan_backfill
 from pipelines.loading.rows import PARTITION_COLUMN, TABLE_SCHEMA
 from pipelines.loading.steps import step
 from pipelines.loading.work import Facts, Work
-from resources.errors import TopicUnknown
+from resources.errors import LogTruncated, TopicUnknown
 from resources.lake import Lake
 from resources.settings import Caps, Settings, Start
 from resources.spark import Progress
@@ -124,14 +124,16 @@ class Loader:
         table = self.lake.open(uri) or self.lake.create(
             uri, TABLE_SCHEMA, partition_by=[PARTITION_COLUMN], configuration=ledger.CONFIGURATION
         )
-        topic, covered = ledger.standing(self.lake, table, topic, found.also)
+        standing = ledger.standing(self.lake, table, topic, found.also)
+        topic, covered = standing.topic, standing.covered
         bounds, failures = self._bounds(found)
+        self._check_unparted(standing, bounds)
         slices = self._plan(topic, covered, bounds)
         step("planned")
         facts = self._fetch(found, uri, slices, began)
         step("fetched")
         good = committable(facts, covered)
-        version = self._commit(table, topic, covered, good) if good else table.version()
+        version = self._commit(table, standing, bounds, good) if good else table.version()
         step("loaded")
         failures += [str(one.failure) for one in facts if one.failure]
         return TopicLoad(
@@ -197,14 +199,39 @@ class Loader:
             loaded_at_us=int(began.timestamp() * 1_000_000),
         )
 
-    def _commit(self, table: DeltaTable, topic: Topic, covered: Covered, facts: Sequence[Facts]) -> int:
+    def _check_unparted(self, standing: Standing, bounds: Mapping[BrokerPartition, Bounds]) -> None:
+        """What is covered is still what the logs hold. Within one leader's epoch no log is cut.
+
+        Raises:
+            LogTruncated: it is not, from the offset on that is told (B03, B04).
+        """
+        read = {
+            id_: (standing.covered[id_][1], epoch)
+            for id_, epoch in standing.epochs.items()
+            if id_ in bounds and bounds[id_].epoch != epoch
+        }
+        for id_, at in self.cluster.partings(standing.topic.name, read).items():
+            raise LogTruncated(
+                f"offsets [{at}, {read[id_][0]}) are in the table, but the log was cut at {at} and written anew",
+                standing.topic.where.within(Where(partition=str(id_), offset=at)),
+            )
+
+    def _commit(
+        self,
+        table: DeltaTable,
+        standing: Standing,
+        bounds: Mapping[BrokerPartition, Bounds],
+        facts: Sequence[Facts],
+    ) -> int:
+        told = {one.id: bounds[one.id].epoch for one in facts if bounds[one.id].epoch >= 0}
         entry = Entry(
             commit=uuid.uuid4().hex,
             run=self.run_id,
             code=metadata.version("penstock"),
-            topic=topic,
+            topic=standing.topic,
             ranges=tuple(Range.of(one) for one in facts),
-            covered=spans(covered, facts),
+            covered=spans(standing.covered, facts),
+            epochs={**standing.epochs, **told},
         )
         return commit(self.lake, table, entry, facts)
 

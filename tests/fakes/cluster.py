@@ -28,12 +28,13 @@ from kafka_io.messages.metadata import (
     MetadataResponse,
     MetadataTopic,
 )
+from kafka_io.messages.requests import REQUESTS
 from kafka_io.model import Broker
 from kafka_io.wire.conversation import Received, received
 from kafka_io.wire.types import NULL_UUID
 
-REQUESTS = {kind.API.key: kind for kind in (ApiVersionsRequest, FetchRequest, ListOffsetsRequest, MetadataRequest)}
-EVERYTHING = {key: kind.API.versions for key, kind in REQUESTS.items()}
+_OFFERED = (ApiVersionsRequest, FetchRequest, ListOffsetsRequest, MetadataRequest)
+EVERYTHING = {kind.API.key: kind.API.versions for kind in _OFFERED}
 Handler = Callable[[Received], Any]
 """An answer, SILENCE or CLOSE."""
 

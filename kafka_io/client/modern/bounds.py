@@ -62,7 +62,7 @@ def _ask(link: ModernLink, topic: str, led: Led, *, committed: bool) -> Answers:
         latest = _offsets(link, topic, led, LATEST_TIME, isolation)
     except KafkaIOError as error:
         return {partition: error for partition, _ in led}
-    return {partition: _bounds(earliest.get(partition), latest.get(partition)) for partition, _ in led}
+    return {partition: _bounds(earliest.get(partition), latest.get(partition), epoch) for partition, epoch in led}
 
 
 def _has_isolation(link: ModernLink) -> bool:
@@ -82,10 +82,10 @@ def _offsets(
 
 
 def _bounds(
-    earliest: ListOffsetsPartitionResponse | None, latest: ListOffsetsPartitionResponse | None
+    earliest: ListOffsetsPartitionResponse | None, latest: ListOffsetsPartitionResponse | None, epoch: int
 ) -> Bounds | KafkaIOError:
     try:
-        return Bounds(earliest=_offset(earliest), latest=_offset(latest))
+        return Bounds(earliest=_offset(earliest), latest=_offset(latest), epoch=epoch)
     except KafkaIOError as error:
         return error
 

@@ -1,10 +1,11 @@
 """A cluster from 0.8 on: topics from ZooKeeper if it has one, else from Metadata; bounds from the leaders."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from kafka_io.client.cluster import Cluster
 from kafka_io.client.modern.bounds import bounds_of
 from kafka_io.client.modern.brokers import Brokers, topic_id_text
+from kafka_io.client.modern.epochs import partings
 from kafka_io.client.modern.reader import open_brokers
 from kafka_io.client.reading import Reading
 from kafka_io.client.source import Source
@@ -86,6 +87,12 @@ class ModernCluster(Cluster):
             BrokerPartition(None, number): bound.placed(place) if isinstance(bound, KafkaIOError) else bound
             for number, bound in found.items()
         }
+
+    def partings(self, topic: str, read: Mapping[BrokerPartition, tuple[int, int]]) -> dict[BrokerPartition, int]:
+        """Of partitions read up to (offset, in a leader's epoch): from where on the log is another, where it is."""
+        with placing(Where(cluster=self.name, topic=topic)):
+            found = partings(self._brokers, topic, {one.partition: at for one, at in read.items()})
+        return {BrokerPartition(None, number): end for number, end in found.items()}
 
     def source(self, partition: BrokerPartition) -> Source:
         """Where a worker reads the partition from: any of the brokers leads to its leader."""

@@ -103,6 +103,10 @@ class Cluster07(Cluster):
                     down[partition.holder] = failure
         return found
 
+    def partings(self, topic: str, read: Mapping[BrokerPartition, tuple[int, int]]) -> dict[BrokerPartition, int]:  # noqa: ARG002 - 0.7 has no epochs
+        """Nothing: a log of 0.7 has one writer, which never cuts what it has flushed."""
+        return {}
+
     def source(self, partition: BrokerPartition) -> Source:
         """Where a worker reads the partition from: the one broker that holds it.
 

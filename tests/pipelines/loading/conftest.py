@@ -89,12 +89,12 @@ class SmallTable:
     def commit(self, *facts: Facts, table: DeltaTable | None = None, run: str = "run") -> int:
         """Commit `facts` on `table`, or on a fresh handle."""
         handle = table or self.handle()
-        entry = self.entry(facts, ledger.standing(self.lake, handle, self.topic)[1], run=run)
+        entry = self.entry(facts, ledger.standing(self.lake, handle, self.topic).covered, run=run)
         return commit(self.lake, handle, entry, facts)
 
     def covered(self) -> dict[BrokerPartition, tuple[int, int]]:
         """What the newest version covers."""
-        return dict(ledger.standing(self.lake, self.handle(), self.topic)[1])
+        return dict(ledger.standing(self.lake, self.handle(), self.topic).covered)
 
     def rows(self) -> int:
         """The rows any reader of Delta sees."""

@@ -154,8 +154,8 @@ def test_another_incarnation_is_refused(small: "SmallTable") -> None:  # B05, B0
 def test_a_topic_that_was_given_an_id_goes_on_under_the_name_it_began_with(small: "SmallTable") -> None:
     small.commit(small.write(0, 50))
     upgraded = ledger.Topic(cluster="main", name="clicks", incarnation="AAAAAAAAAAAAAAAAAAAABw")
-    standing, covered = ledger.standing(small.lake, small.handle(), upgraded, also=("7",))
-    assert (standing, dict(covered)) == (small.topic, {A: (0, 50)})
+    standing = ledger.standing(small.lake, small.handle(), upgraded, also=("7",))
+    assert (standing.topic, standing.covered) == (small.topic, {A: (0, 50)})
 
 
 def test_a_restored_table_whose_cursor_stayed_ahead_is_refused(small: "SmallTable") -> None:  # L14

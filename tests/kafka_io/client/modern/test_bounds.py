@@ -11,7 +11,7 @@ from tests.fakes.cluster import EVERYTHING, FakeCluster, Log
 from tests.kafka_io.client.modern.conftest import OpenBrokers
 
 LIST_OFFSETS = ListOffsetsRequest.API.key
-FIRST, SECOND = Bounds(earliest=3, latest=40), Bounds(earliest=0, latest=7)
+FIRST, SECOND = Bounds(earliest=3, latest=40, epoch=5), Bounds(earliest=0, latest=7, epoch=5)
 
 
 def two() -> dict[int, Log]:
@@ -29,7 +29,7 @@ def test_every_version_tells_the_same_bounds(version: int, open_brokers: OpenBro
 def test_the_latest_of_committed_records_is_the_stable_offset(open_brokers: OpenBrokers) -> None:
     with FakeCluster(logs=two()) as cluster:
         found = bounds_of(open_brokers(cluster), "clicks", [0, 1], committed=True)
-        assert found == {0: Bounds(earliest=3, latest=38), 1: SECOND}
+        assert found == {0: Bounds(earliest=3, latest=38, epoch=5), 1: SECOND}
 
 
 def test_a_broker_that_is_down_hides_its_partitions_only(open_brokers: OpenBrokers) -> None:

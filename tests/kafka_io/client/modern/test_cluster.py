@@ -37,7 +37,7 @@ def test_topics_have_ids_for_lives() -> None:
         assert cluster.topics().found == (entry,)
         assert cluster.topic("clicks") == entry
         assert cluster.topic("nothing") is None
-        assert cluster.bounds("clicks", [P0]) == {P0: Bounds(earliest=0, latest=2)}
+        assert cluster.bounds("clicks", [P0]) == {P0: Bounds(earliest=0, latest=2, epoch=5)}
 
 
 def test_without_ids_a_life_is_unknown() -> None:
