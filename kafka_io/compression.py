@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from struct import Struct
-from typing import Protocol
 
 import cramjam
 import lz4.frame
@@ -43,11 +42,11 @@ _LZ4_SIZED = 0x08
 # skippable frame is a magic and its length.
 _ZSTD_MAGIC = 0xFD2FB528
 _ZSTD_SKIPPABLE = 0x184D2A50
-_ZSTD_FRAME = Struct("<I")
 _ZSTD_SKIPPABLE_HEADER = Struct("<II")
-_ZSTD_BLOCK_HEADER, _ZSTD_CHECKSUM = 3, 4
-_ZSTD_LARGEST_HEADER = 18
-_ZSTD_RLE, _ZSTD_COMPRESSED = 1, 2
+_ZSTD_CHECKED, _ZSTD_CHECKSUM = 0b100, 4
+# Of a block: whether it is the last, its kind in two bits, its size in 21.
+_ZSTD_BLOCK = Struct("<HB")
+_ZSTD_KIND, _ZSTD_RLE, _ZSTD_COMPRESSED = 0b110, 0b010, 0b100
 _ZSTD_LARGEST_BLOCK = 128 * 1024
 _ZSTD_LARGEST_WINDOW = 1 << 27  # what level 22 asks for, and the library's own default limit
 
@@ -83,49 +82,32 @@ def _gzip_compress(data: bytes) -> bytes:
     return bytes(igzip.compress(data, mtime=0))
 
 
-class _Reader(Protocol):
-    """Reads one gzip member or lz4 frame."""
-
-    eof: bool
-    needs_input: bool
-
-    @property
-    def unused_data(self) -> bytes | None: ...
-
-    def decompress(self, data: Bytes, max_length: int) -> bytes: ...
-
-
 def _gzip_decompress(data: Bytes, cap: int) -> Bytes:
     """One gzip member or several, one after the other, up to the last byte of `data`."""
+    view, out = memoryview(data), bytearray()
     try:
-        return _read_all("gzip", lambda: igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP), data, cap)
+        at = _read_member(view, 0, out, cap)
+        while at < len(view):
+            at = _read_member(view, at, out, cap)
     except igzip_lib.IsalError as error:  # type: ignore[misc] # the stub calls the class an instance
         raise Corrupt(f"a gzip stream that cannot be read: {error}") from error
-
-
-def _read_all(name: str, reader: Callable[[], _Reader], data: Bytes, cap: int) -> Bytes:
-    """One stream or several, one after the other, up to the last byte of `data`."""
-    out = bytearray()
-    rest = _read_one(name, reader(), memoryview(data), out, cap)
-    while rest:
-        rest = _read_one(name, reader(), rest, out, cap)
     return out
 
 
-def _read_one(name: str, reader: _Reader, view: memoryview, out: bytearray, cap: int) -> memoryview:
-    """Append what the stream at the front of `view` holds to `out`; what is behind it."""
-    at = 0
+def _read_member(view: memoryview, at: int, out: bytearray, cap: int) -> int:
+    """Append what the gzip member at `at` holds to `out`; where it ends."""
+    reader = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
     while not reader.eof:
         piece = memoryview(b"")
         if reader.needs_input:
             if at >= len(view):
-                raise Corrupt(f"a {name} stream that is cut")
+                raise Corrupt("a gzip stream that is cut")
             piece = view[at : at + _PIECE]
             at += len(piece)
         out += reader.decompress(piece, max_length=min(_STEP, cap - len(out) + 1))
         if len(out) > cap:
             raise _too_large(cap)
-    return view[at - len(reader.unused_data or b"") :]
+    return at - len(reader.unused_data)
 
 
 def _snappy_compress(data: bytes) -> bytes:
@@ -139,16 +121,18 @@ def _snappy_compress(data: bytes) -> bytes:
 def _snappy_decompress(data: Bytes, cap: int) -> Bytes:
     """Blocks in xerial's framing, or one bare block."""
     view = memoryview(data)
+    length = cramjam.snappy.decompress_raw_len
     try:
         size = 0
         for block in _snappy_blocks(view):
-            size += cramjam.snappy.decompress_raw_len(block)
+            size += length(block)
             if size > cap:
                 raise _too_large(cap)
         out = bytearray(size)
-        filled = 0
+        rest = memoryview(out)
         for block in _snappy_blocks(view):
-            filled += cramjam.snappy.decompress_raw_into(block, memoryview(out)[filled:])
+            if filled := cramjam.snappy.decompress_raw_into(block, rest):
+                rest = rest[filled:]
     except cramjam.DecompressionError as error:
         raise Corrupt(f"a snappy block that cannot be read: {error}") from error
     return out
@@ -162,10 +146,11 @@ def _snappy_blocks(view: memoryview) -> Iterator[memoryview]:
     at = _XERIAL_HEADER.size
     if len(view) < at:
         raise Corrupt("a snappy stream that is cut in its header")
+    unpack = _BLOCK_LENGTH.unpack_from
     while at < len(view):
         if len(view) - at < _BLOCK_LENGTH.size:
             raise Corrupt("a snappy stream that is cut in a block's length")
-        (length,) = _BLOCK_LENGTH.unpack_from(view, at)
+        (length,) = unpack(view, at)
         at += _BLOCK_LENGTH.size
         if not 0 < length <= len(view) - at:
             raise Corrupt(f"a snappy block of {length} bytes where {len(view) - at} are left")
@@ -181,10 +166,22 @@ def _lz4_compress(data: bytes) -> bytes:
 
 def _lz4_decompress(data: Bytes, cap: int) -> Bytes:
     """Frames one after the other, of linked or independent blocks."""
-    try:
-        return _read_all("lz4", lz4.frame.LZ4FrameDecompressor, data, cap)
-    except RuntimeError as error:  # the library's only kind
-        raise Corrupt(f"an lz4 stream that cannot be read: {error}") from error
+    view, out = memoryview(data), bytearray()
+    context = lz4.frame.create_decompression_context()
+    at, ended = 0, False
+    while at < len(view) or not ended:
+        piece = view[at : at + _PIECE]
+        try:
+            step, taken, ended = lz4.frame.decompress_chunk(context, piece, max_length=min(_STEP, cap - len(out) + 1))
+        except RuntimeError as error:  # the library's only kind
+            raise Corrupt(f"an lz4 stream that cannot be read: {error}") from error
+        if not taken and not step:
+            raise Corrupt("an lz4 stream that is cut")
+        at += taken
+        out += step
+        if len(out) > cap:
+            raise _too_large(cap)
+    return out
 
 
 def _old_lz4_compress(data: bytes) -> bytes:
@@ -278,14 +275,13 @@ def _zstd_decompress(data: Bytes, cap: int) -> Bytes:
 
 def _zstd_bound(view: memoryview) -> int:
     """The most that the frames in `view` can hold, which are all there to their last byte."""
-    most = 0
-    at, more = _zstd_frame(view, 0)
+    at, most = _zstd_frame(view, 0)
     while at < len(view):
-        most += more
         at, more = _zstd_frame(view, at)
+        most += more
     if at > len(view):
         raise Corrupt("a zstd stream that is cut")
-    return most + more
+    return most
 
 
 def _zstd_frame(view: memoryview, at: int) -> tuple[int, int]:
@@ -297,19 +293,33 @@ def _zstd_frame(view: memoryview, at: int) -> tuple[int, int]:
         return at + _ZSTD_SKIPPABLE_HEADER.size + length, 0
     if magic != _ZSTD_MAGIC:
         raise Corrupt("a zstd stream with something else between its frames")
-    header = view[at : at + _ZSTD_LARGEST_HEADER]
-    frame = zstandard.get_frame_parameters(header)
-    at += zstandard.frame_header_size(header)
-    most = 0
-    last = 0
-    while not last:
-        block = int.from_bytes(view[at : at + _ZSTD_BLOCK_HEADER], "little")
-        last, kind, size = block & 1, block >> 1 & 3, block >> 3
-        at += _ZSTD_BLOCK_HEADER + (1 if kind == _ZSTD_RLE else size)
-        if at > len(view):
-            break
-        most += _ZSTD_LARGEST_BLOCK if kind == _ZSTD_COMPRESSED else min(size, _ZSTD_LARGEST_BLOCK)
-    return at + (_ZSTD_CHECKSUM if frame.has_checksum else 0), most
+    descriptor = length & 0xFF
+    at, most = _zstd_blocks(view, at + _zstd_header_bytes(descriptor))
+    return at + (_ZSTD_CHECKSUM if descriptor & _ZSTD_CHECKED else 0), most
+
+
+def _zstd_header_bytes(descriptor: int) -> int:
+    """Magic | descriptor | window, unless the frame is one segment | number of the dictionary | size of the content."""
+    single = descriptor >> 5 & 1
+    return 5 + (1 - single) + (0, 1, 2, 4)[descriptor & 3] + (single, 2, 4, 8)[descriptor >> 6]
+
+
+def _zstd_blocks(view: memoryview, at: int) -> tuple[int, int]:
+    """Where the last of the blocks from `at` on ends, and the most that they can hold.
+
+    A block may be three bytes that hold nothing: 4 MiB of these take a quarter of a second.
+    """
+    unpack, end = _ZSTD_BLOCK.unpack_from, len(view) - _ZSTD_BLOCK.size
+    most = last = 0
+    while not last and at <= end:
+        low, high = unpack(view, at)
+        last, kind, size = low & 1, low & _ZSTD_KIND, low >> 3 | high << 13
+        at += _ZSTD_BLOCK.size + (1 if kind == _ZSTD_RLE else size)
+        if size:
+            most += _ZSTD_LARGEST_BLOCK if kind == _ZSTD_COMPRESSED else min(size, _ZSTD_LARGEST_BLOCK)
+    if not last:
+        raise Corrupt("a zstd stream that is cut")
+    return at, most
 
 
 CODECS: dict[int, Codec] = {

@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -164,23 +165,74 @@ def verify_command(ctx: click.Context, topics: Sequence[str], every: bool, clust
     ctx.exit(0 if all(proof.proven for _, proof in proofs) else FAILED)
 
 
+@main.command("tail")
+@click.argument("topic")
+@click.option("--from", "since", metavar="POINT", default="latest", show_default=True, help="Where to begin.")
+@click.option("--until", metavar="POINT", help="Where to end; without it, go on with what comes.")
+@click.option("--partition", "partitions", multiple=True, metavar="N", help="Only this one; of 0.7, BROKER-N.")
+@click.option("--max", "most", type=click.IntRange(1), help="End after so many records.")
+@_cluster
+@_json
+@click.pass_obj
+def tail_command(
+    options: Options,
+    topic: str,
+    since: str,
+    until: str | None,
+    partitions: Sequence[str],
+    most: int | None,
+    cluster: str | None,
+    as_json: bool,
+) -> None:
+    """Show records of TOPIC straight from the brokers: partition, offset, time, key, value and headers.
+
+    A POINT is earliest, latest, committed (where the lake's table goes on; not for an end), an offset of one
+    partition, a time (ISO 8601, UTC if it has no zone) or a time ago: -15m, -2h, -1d. Times are those of the records;
+    brokers before 0.10 know only when a segment of their log was written: older records may come, and it may end early.
+
+    With --json each record is an object on a line. Bytes that are not UTF-8 are {"base64": ...}.
+
+    \b
+    Examples:
+      penstock tail clicks
+      penstock tail clicks --from -15m --until latest --json
+      penstock tail clicks --partition 3 --from 1200 --max 1
+    """
+    from pipelines.tailing import lines
+    from pipelines.tailing.opening import open_tail
+    from pipelines.tailing.points import TailRefused
+    from pipelines.tailing.query import Query
+
+    try:
+        query = Query.parse(topic, since, until, partitions, now=datetime.now(UTC))
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    settings = options.settings()
+    shown = lines.as_json if as_json else lines.as_line
+    try:
+        with open_tail(settings, _only(settings, cluster), query, on_trouble=console.warning) as tail:
+            for rows in lines.first_rows(lines.rows_of(tail.batches()), most):
+                lines.write(map(shown, rows))
+    except TailRefused as error:
+        raise click.UsageError(error.reason) from None
+    except KeyboardInterrupt:  # how a tail without end is ended
+        return
+
+
 @main.command("publish")
 @click.argument("topic")
 @click.argument("file", type=click.File("rb"))
 @_cluster
-@click.option("--codec", type=click.Choice(["none", "gzip", "snappy"]), default="none", show_default=True)
+@click.option(
+    "--codec", type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]), default="none", show_default=True
+)
 @click.option("--batch", type=click.IntRange(1), default=_LINES_PER_BATCH, show_default=True, help="Lines a request.")
 @click.pass_obj
 def publish_command(options: Options, topic: str, file: IO[bytes], cluster: str | None, codec: str, batch: int) -> None:
-    """Publish the lines of FILE (- for stdin) as messages of TOPIC."""
-    from kafka_io.client.v07.cluster import Cluster07
-    from kafka_io.client.v07.producer import publish
-
+    """Publish the lines of FILE (- for stdin) as messages of TOPIC. Old brokers do not know every codec."""
     settings = options.settings()
     with _open(settings, _only(settings, cluster)) as (connected, _):
-        if not isinstance(connected, Cluster07):
-            raise click.ClickException(f"cluster {connected.name} is of Kafka 0.8 or later: publish speaks 0.7 only")
-        count = publish(connected.registry, topic, _lines(file), codecs=(codec,), batch=batch)
+        count = connected.publish(topic, _lines(file), codecs=(codec,), batch=batch)
     click.echo(f"{count} messages published to {topic}")
 
 

@@ -23,7 +23,7 @@ def open_cluster(settings: Settings, name: str) -> Cluster:
         name,
         zookeeper=cluster.zookeeper,
         bootstrap=cluster.bootstrap,
-        reading=Reading.of(**settings.caps.of_reading, committed=cluster.isolation == "committed"),
+        reading=Reading.of(**settings.caps.of_reading, committed=cluster.isolation == "committed", rack=cluster.rack),
         generation=cluster.generation,
         security=security_of(cluster.security),
     )

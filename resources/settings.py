@@ -73,6 +73,7 @@ class ClusterSettings(Section):
     security: SecuritySettings = SecuritySettings()
     generation: Generation | None = None  # found out, unless it is pinned
     isolation: Literal["committed", "uncommitted"] = "committed"
+    rack: str = ""  # where the workers are: brokers may name a replica near by
     topics: TopicRules | None = None
     start: Start | None = None
 

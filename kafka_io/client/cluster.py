@@ -1,7 +1,7 @@
 """What clusters of all generations have in common."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from kafka_io.client.source import Source
 from kafka_io.closing import Closing
@@ -32,6 +32,39 @@ class Cluster(Closing):
         """Of partitions read up to (offset, in a leader's epoch): from where on the log is another, where it is.
 
         Logs may be cut and written anew without ending earlier; only brokers from 2.1 on can tell.
+        """
+
+    @abstractmethod
+    def offsets_at(
+        self, topic: str, partitions: Iterable[BrokerPartition], timestamp_ms: int
+    ) -> dict[BrokerPartition, int | KafkaIOError]:
+        """The first offset of each partition whose record is not older than that time; the latest if none is.
+
+        From 0.10 on this is exact. Earlier brokers know only when a segment was last written to: from them it is the
+        start of the newest segment that was not written to since, or the earliest offset. Older records may follow
+        there, but none that is asked for is skipped. It is never above the latest that `bounds` gives.
+        """
+
+    @abstractmethod
+    def publish(
+        self,
+        topic: str,
+        payloads: Iterable[bytes],
+        *,
+        codecs: Sequence[str] = ("none",),
+        batch: int = 500,
+        on_sent: Callable[[int], None] = lambda _count: None,
+    ) -> int:
+        """Send all payloads as messages without keys, spread over the topic's partitions; how many.
+
+        On return the brokers have them all. What was sent may be there twice after an error.
+
+        Args:
+            topic: it need not exist, where brokers make topics by themselves.
+            payloads: a message each.
+            codecs: names of codecs, by turns of requests.
+            batch: messages in one request, and compressed together.
+            on_sent: told how many messages each request held.
         """
 
     @abstractmethod

@@ -30,12 +30,16 @@ class FetchSizes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """The caps of a reader, in bytes and seconds; `committed` leaves out what transactions have not committed."""
+    """The caps of a reader, in bytes and seconds.
+
+    `committed` leaves out what transactions have not committed; `rack` is where we are, as the brokers name it.
+    """
 
     sizes: FetchSizes = field(default_factory=FetchSizes)
     limits: Limits = field(default_factory=Limits)
     patience: Patience = field(default_factory=Patience)
     committed: bool = True
+    rack: str = ""
 
     @classmethod
     def of(
@@ -47,6 +51,7 @@ class Reading:
         request_timeout_s: float,
         attempts: int,
         committed: bool = True,
+        rack: str = "",
     ) -> Self:
         """From the caps of the settings.
 
@@ -58,6 +63,7 @@ class Reading:
             limits=Limits(max_decompressed_bytes=max_decompressed_bytes),
             patience=Patience(timeout_s=request_timeout_s, backoff=Backoff(attempts=attempts)),
             committed=committed,
+            rack=rack,
         )
 
     @classmethod
@@ -69,6 +75,7 @@ class Reading:
             limits=Limits(**fields["limits"]),
             patience=Patience(timeout_s=patience["timeout_s"], backoff=Backoff(**patience["backoff"])),
             committed=fields["committed"],
+            rack=fields["rack"],
         )
 
 

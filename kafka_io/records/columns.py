@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from kafka_io.compression import Bytes
-from kafka_io.errors import NOWHERE, TooLarge, Where, placing
+from kafka_io.errors import NOWHERE, TooLarge, Where, WireError
 from kafka_io.records.growing import Columns
 from kafka_io.records.kernels import outcomes
 from kafka_io.records.kernels import sets as set_kernels
@@ -25,6 +25,9 @@ EMPTY = "empty"
 _MIB = 1024 * 1024
 _INT32_MAX = 2**31 - 1
 _UNBOUNDED = 2**62
+# Opening a set takes as long as reading so many bytes of a large one: so many sets a message may hold, and a few more.
+_SET_BYTES = 4096
+_FREE_SETS = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,10 +108,13 @@ def _fill(columns: Columns, outer: MessageSet, limits: Limits, where: Where) -> 
         if status in (outcomes.END, outcomes.PAUSED):
             return gaps
         rows = columns.rows
-        with placing(where.at(outer.offset)):
-            if status != outcomes.WRAPPER:
-                raise outer.fault(status)
+        if status != outcomes.WRAPPER:
+            raise outer.fault(status).placed(where.at(outer.offset))
+        offset = outer.offset
+        try:
             _unwrap(columns, outer, limits)
+        except WireError as error:  # `placing` takes as long as a small message
+            raise error.placed(where.at(offset)) from error.__cause__
         if columns.rows == rows:
             gaps[EMPTY] += 1
 
@@ -116,6 +122,7 @@ def _fill(columns: Columns, outer: MessageSet, limits: Limits, where: Where) -> 
 def _unwrap(columns: Columns, outer: MessageSet, limits: Limits) -> None:
     """Decode all that is compressed in the outer message at hand; the sets being read stand on a stack."""
     cap = limits.max_decompressed_bytes
+    sets_left = _FREE_SETS + cap // _SET_BYTES
     stack = [outer]
     status = outcomes.WRAPPER
     while True:
@@ -123,6 +130,9 @@ def _unwrap(columns: Columns, outer: MessageSet, limits: Limits) -> None:
         if status == outcomes.WRAPPER:
             if len(stack) > limits.max_depth:
                 raise TooLarge(f"a message compressed more than max_depth = {limits.max_depth} times")
+            if not sets_left:
+                raise TooLarge("more sets inside one message than max_decompressed_bytes leaves for them")
+            sets_left -= 1
             inside = top.take_compressed(cap, row=columns.rows)
             cap -= len(inside.view)
             stack.append(inside)

@@ -18,12 +18,16 @@ from numba import njit
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 from numba.misc.appdirs import AppDirs
 
+from kafka_io.records.native import HAS_CRC32
+
 # All that becomes machine code: numba freezes the layout's numbers into it.
 _SOURCES = (
     "layout.py",
     "kernels/outcomes.py",
     "kernels/scalars.py",
+    "kernels/crc32.py",
     "kernels/target.py",
+    "kernels/texts.py",
     "kernels/sets.py",
     "kernels/messages.py",
     "kernels/batches.py",
@@ -55,7 +59,9 @@ class _SourceLocator(_CacheLocator):
     """A place under NUMBA_CACHE_DIR, or the user's cache, named after the text of the kernels."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        self._stamp = hashlib.sha256(b"".join(map(_source, _SOURCES))).hexdigest()
+        text = b"".join(map(_source, _SOURCES))
+        # What calls isal must not be loaded where it cannot be called.
+        self._stamp = hashlib.sha256(text + (b"isal" if HAS_CRC32 else b"")).hexdigest()
         self._line = function.__code__.co_firstlineno
         self._py_file = function.__code__.co_filename  # numba names it when it warns
 

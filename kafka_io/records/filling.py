@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kafka_io.records.assembling import assemble
+from kafka_io.records.assembling import Filled, assemble
 from kafka_io.records.kernels import target
-from kafka_io.records.kernels.messages import ROW_BYTES
 from kafka_io.records.memory import Growing
 from kafka_io.records.schema import wanted_bits
 
@@ -60,6 +59,10 @@ _KINDS = {
     "header_value_valid": _valid(target.HEADERS, target.HEADER_ROWS),
 }
 
+_CONTENT = (target.KEY_BYTES, target.VALUE_BYTES, target.HEADER_KEY_BYTES, target.HEADER_VALUE_BYTES)
+# Where in `Filling._room`, by counter.
+_ROOM, _BYTES = {target.ROWS: 0, target.HEADER_ROWS: 1}, 2
+
 
 class _Lane:
     """The array of one field."""
@@ -95,22 +98,25 @@ class Filling:
     Args:
         columns: their names.
         likely_bytes: what they are likely to hold: they begin with room for as much.
+        most_text_bytes: see `assembling.Filled`.
 
     Raises:
         ValueError: a name that is no column, or no name.
     """
 
-    def __init__(self, columns: Sequence[str], *, likely_bytes: int = 0) -> None:
+    def __init__(self, columns: Sequence[str], *, likely_bytes: int, most_text_bytes: int) -> None:
         self.wanted = wanted_bits(columns)
         self._columns = columns
-        self._likely = [likely_bytes] * target.COUNTERS
-        self._likely[target.ROWS] = self._likely[target.HEADER_ROWS] = likely_bytes // _LIKELY_RECORD_BYTES
-        self._begin()
+        self._most_text_bytes = most_text_bytes
+        likely_records = likely_bytes // _LIKELY_RECORD_BYTES
+        self._likely = (likely_records, likely_records, likely_bytes)
+        self.forget()
 
-    def _begin(self) -> None:
+    def forget(self) -> None:
+        """Begin anew, with no rows."""
         self._filled = np.zeros(target.COUNTERS, np.int64)
         self._lanes = {name: _Lane(kind) for name, kind in _KINDS.items()}
-        self._room = [-1] * target.COUNTERS  # how many of each counter fit in
+        self._room = [-1, -1, -1]  # rows, headers, and bytes of each kind that fit in
 
     @property
     def rows(self) -> int:
@@ -123,30 +129,46 @@ class Filling:
         filled: list[int] = self._filled.tolist()
         content = filled[target.KEY_BYTES] + filled[target.VALUE_BYTES]
         headers = filled[target.HEADER_KEY_BYTES] + filled[target.HEADER_VALUE_BYTES]
-        return content + headers + ROW_BYTES * (filled[target.ROWS] + filled[target.HEADER_ROWS])
+        return content + headers + target.ROW_BYTES * (filled[target.ROWS] + filled[target.HEADER_ROWS])
+
+    @property
+    def headers(self) -> int:
+        """Headers filled so far."""
+        return int(self._filled[target.HEADER_ROWS])
 
     def reserve(self, rows: int, content_bytes: int) -> None:
         """Room for so many more rows, made from so many bytes; pages that stay untouched cost nothing."""
-        more = [content_bytes] * target.COUNTERS
-        more[target.ROWS], more[target.HEADER_ROWS] = rows, content_bytes // _LEAST_HEADER_BYTES
-        needed = [have + add for have, add in zip(self._filled.tolist(), more, strict=True)]
-        if any(need > room for need, room in zip(needed, self._room, strict=True)):
-            self._grow(
-                [max(sizes) for sizes in zip(needed, self._likely, (2 * room for room in self._room), strict=True)]
-            )
-
-    def _grow(self, room: list[int]) -> None:
         filled: list[int] = self._filled.tolist()
+        needed = (
+            filled[target.ROWS] + rows,
+            filled[target.HEADER_ROWS] + content_bytes // _LEAST_HEADER_BYTES,
+            max(filled[counter] for counter in _CONTENT) + content_bytes,
+        )
+        room = self._room
+        if needed[0] > room[0] or needed[1] > room[1] or needed[2] > room[2]:
+            sizes = zip(needed, self._likely, room, strict=True)
+            self._grow(filled, [max(need, likely, 2 * had) for need, likely, had in sizes])
+
+    def _grow(self, filled: list[int], room: list[int]) -> None:
         for name, kind in _KINDS.items():
             if kind.column & self.wanted:
-                self._lanes[name].grow(filled[kind.counter], room[kind.counter])
+                self._lanes[name].grow(filled[kind.counter], room[_ROOM.get(kind.counter, _BYTES)])
         arrays = {name: lane.array for name, lane in self._lanes.items()}
         self.target = target.Target(**arrays, filled=self._filled)
         self._room = room
 
     def take_batch(self) -> pa.RecordBatch:
-        """The filled rows; their columns are given away, not copied, and new ones begin."""
+        """The filled rows; their columns are given away, not copied, and new ones begin.
+
+        Raises:
+            TooLarge: keys of headers that are no text pass `most_text_bytes`.
+        """
         self.reserve(0, 0)  # no column is without memory
-        lanes, filled = self._lanes, self._filled.tolist()
-        self._begin()
-        return assemble(self._columns, filled, lambda name: lanes[name].buffer(filled[_KINDS[name].counter]))
+        lanes, counts = self._lanes, self._filled.tolist()
+        self.forget()
+        filled = Filled(
+            counts=counts,
+            buffers=lambda name: lanes[name].buffer(counts[_KINDS[name].counter]),
+            most_text_bytes=self._most_text_bytes,
+        )
+        return assemble(self._columns, filled)

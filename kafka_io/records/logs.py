@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from kafka_io.compression import Bytes
-from kafka_io.errors import NOWHERE, TooLarge, Where
+from kafka_io.errors import NOWHERE, TooLarge, Where, WireError, placing
 from kafka_io.records.batch_entries import read_batches
 from kafka_io.records.build import Record, log_messages, record_batch
 from kafka_io.records.columns import DEFAULT_LIMITS, Decoded, Limits
@@ -26,6 +26,76 @@ _LIKELY_RATIO = 4  # of compression
 _Reader = Callable[[Entries, Filling, Aborted, Limits], Iterator[None]]
 # By magic; what has another, or none yet, is for the last one to judge.
 _READERS: dict[int | None, _Reader] = {0: read_messages, 1: read_messages, 2: read_batches}
+
+
+class Decoder:
+    """Decodes one fetch answer after the other; its batches end where they are full, not where an answer does."""
+
+    def __init__(
+        self,
+        columns: Sequence[str] = COLUMNS,
+        *,
+        limits: Limits = DEFAULT_LIMITS,
+        where: Where = NOWHERE,
+        likely_bytes: int | None = None,
+    ) -> None:
+        """`likely_bytes` is what all columns may come to, if that is less than a batch. For the rest see `decode`."""
+        self._limits = limits
+        self._where = where
+        self._filling = Filling(
+            columns,
+            likely_bytes=limits.batch_bytes if likely_bytes is None else min(limits.batch_bytes, likely_bytes),
+            most_text_bytes=limits.max_decompressed_bytes,
+        )
+        self._start: int | None = None
+        self._next = 0
+        self._gaps: Counter[str] = Counter()
+
+    def feed(self, data: Bytes, asked: Asked, *, aborted: Sequence[AbortedRange] = ()) -> Iterator[Decoded]:
+        """The batches that `data` makes full. Each call goes on where the last one ended; for the rest see `decode`.
+
+        After an error it is begun anew: what was read since the last batch is to be asked for again.
+        """
+        if len(data) + self._limits.batch_bytes > _INT32_MAX:
+            sentence = f"{len(data)} bytes to decode at once: with batch_bytes they must stay below 2 GiB"
+            raise TooLarge(sentence, self._where)
+        if self._start is None:
+            self._start = asked.at
+        entries, transactions = Entries(data, asked, self._where), Aborted(aborted)
+        try:
+            while not entries.ended:
+                for _ in _READERS.get(entries.magic, read_batches)(entries, self._filling, transactions, self._limits):
+                    if self._filling.size_bytes >= self._limits.batch_bytes:
+                        yield self._take(entries)
+        except WireError:
+            # The columns hold a piece of what is wrong: none of it is given out.
+            self._filling.forget()
+            self._start, self._gaps = None, Counter()
+            raise
+        self._note(entries)
+
+    def flush(self) -> Iterator[Decoded]:
+        """The last batch, if anything was read since the one before."""
+        if self._start is not None and self._next > self._start:
+            yield self._decoded()
+
+    def _take(self, entries: Entries) -> Decoded:
+        self._note(entries)
+        return self._decoded()
+
+    def _note(self, entries: Entries) -> None:
+        self._next = entries.next
+        self._gaps += entries.gaps
+        entries.gaps = Counter()
+
+    def _decoded(self) -> Decoded:
+        assert self._start is not None
+        start = self._start
+        gaps, self._gaps = self._gaps, Counter()
+        gaps[COMPACTED] = self._next - start - self._filling.rows - gaps.total()
+        self._start = self._next
+        with placing(self._where.at(start)):
+            return Decoded(self._filling.take_batch(), self._next, +gaps)
 
 
 def decode(
@@ -54,30 +124,13 @@ def decode(
         TooLarge: a batch passed a limit, which the sentence names.
         ValueError: columns that are none.
     """
-    if len(data) + limits.batch_bytes > _INT32_MAX:
-        raise TooLarge(f"{len(data)} bytes to decode at once: with batch_bytes they must stay below 2 GiB", where)
-    likely_bytes = min(limits.batch_bytes, _LIKELY_RATIO * len(data))
-    filling = Filling(columns, likely_bytes=likely_bytes)
-    entries, transactions = Entries(data, asked, where), Aborted(aborted)
-    start = asked.at
-    while not entries.ended:
-        for _ in _READERS.get(entries.magic, read_batches)(entries, filling, transactions, limits):
-            if filling.size_bytes >= limits.batch_bytes:
-                yield _decoded(entries, filling, start)
-                start = entries.next
-    if entries.next > start:
-        yield _decoded(entries, filling, start)
-
-
-def _decoded(entries: Entries, filling: Filling, start: int) -> Decoded:
-    rows = filling.rows
-    gaps, entries.gaps = entries.gaps, Counter()
-    gaps[COMPACTED] = entries.next - start - rows - gaps.total()
-    return Decoded(filling.take_batch(), entries.next, +gaps)
+    decoder = Decoder(columns, limits=limits, where=where, likely_bytes=_LIKELY_RATIO * len(data))
+    yield from decoder.feed(data, asked, aborted=aborted)
+    yield from decoder.flush()
 
 
 def warm() -> None:
     """Compile the kernels, or load them from numba's cache, before there is data waiting for them."""
-    for data in (log_messages([Record()], magic=1, codec=1), record_batch([Record()])):
+    for data in (log_messages([Record()], magic=1, codec=1), record_batch([Record(headers=((b"\xff", None),))])):
         for _ in decode(data, Asked(at=0)):
             pass

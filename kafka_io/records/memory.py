@@ -52,8 +52,8 @@ class Growing:
         self.array: npt.NDArray[Any] = np.empty(0, dtype)
 
     def grow(self, filled: int, items: int) -> bool:
-        """Make room for `items`, keeping those that are filled; whether there was not."""
-        if items <= len(self.array):
+        """Make room for `items`, keeping those that are filled; whether there was none. No items have a place too."""
+        if self._loan is not None and items <= len(self.array):
             return False
         loan = Loan(items * self.array.itemsize)
         array = loan.bytes.view(self.array.dtype)

@@ -33,17 +33,21 @@ from kafka_io.records.transactions import Aborted
 _HEAD = Struct(">qiIBB")
 _INT64 = Struct(">q")
 _LENGTH = Struct(">i")
-_UNBOUNDED = 2**62
+_GOES_ON = (outcomes.PAUSED, outcomes.WRAPPER)
+_UNBOUNDED = 2**63 - 1
 
 
 def read_messages(entries: Entries, filling: Filling, _aborted: Aborted, limits: Limits) -> Iterator[None]:
     """Decode messages until there is something else; at each step the rows are those of whole outer messages."""
     status = outcomes.PAUSED
-    while status == outcomes.PAUSED and not entries.ended:
-        status = _take_plain(entries, filling, limits.batch_bytes)
+    while status in _GOES_ON and not entries.ended:
+        # One compressed message often follows another: to ask is cheaper than to hand the columns over in vain.
+        if status == outcomes.PAUSED:
+            status = _take_plain(entries, filling, limits.batch_bytes)
         if status == outcomes.WRAPPER:
             _take_compressed(entries, filling, limits.max_decompressed_bytes)
-            status = outcomes.PAUSED
+            is_next = kernels.is_compressed(entries.array, entries.at, entries.least, entries.asked.end - 1)
+            status = outcomes.WRAPPER if is_next else outcomes.PAUSED
         yield
 
 
@@ -62,6 +66,7 @@ def _take_plain(entries: Entries, filling: Filling, most: int) -> int:
         NO_TIMESTAMP,
         filling.wanted,
         asked.at,
+        asked.stop,
         asked.stop,
         most,
         filling.target,
@@ -95,10 +100,11 @@ def _take_compressed(entries: Entries, filling: Filling, cap: int) -> None:
                 filling.wanted,
                 entries.asked.at,
                 entries.asked.stop,
+                _UNBOUNDED,  # what lies behind the end is left out, but decoded whole it is or not at all
                 _UNBOUNDED,
                 filling.target,
             )
-        if status not in (outcomes.END, outcomes.PAST):
+        if status != outcomes.END:
             raise Corrupt(f"inside a compressed message: {REASONS[status]}")
     entries.pass_to(outer.offset)
     entries.at += outer.size
@@ -132,7 +138,7 @@ class _Outer:
         at = MESSAGE_KEY_AT[self.magic] - MAGIC_AT
         (key_size,) = _LENGTH.unpack_from(self.content, at)
         at += _LENGTH.size + max(key_size, 0)
-        if len(self.content) - at < _LENGTH.size:
+        if key_size < -1 or len(self.content) - at < _LENGTH.size:
             raise Corrupt(f"a key of {key_size} bytes in a compressed message of {self.size}")
         (size,) = _LENGTH.unpack_from(self.content, at)
         at += _LENGTH.size

@@ -8,10 +8,11 @@ times: so an absent time and a time of -1 are told apart. Formats before 2 have 
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from kafka_io.records.kernels import target
+from kafka_io.errors import TooLarge
+from kafka_io.records.kernels import target, texts
 
 HEADER = pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.binary())])
 SCHEMA = pa.schema(
@@ -26,8 +27,6 @@ SCHEMA = pa.schema(
 )
 COLUMNS = tuple(SCHEMA.names)
 
-# Not ASCII, so that among keys that are, none needs a second look.
-ESCAPE = "\ufffd"
 _NOT_ASCII = 0x80
 
 _BITS = {
@@ -52,28 +51,27 @@ def wanted_bits(columns: Sequence[str]) -> int:
     return sum(_BITS[name] for name in columns)
 
 
-def header_keys(rows: int, ends: pa.Buffer, content: pa.Buffer) -> pa.Array:
+def header_keys(rows: int, ends: pa.Buffer, content: pa.Buffer, most: int) -> pa.Array:
     """The keys of headers as text.
 
     The protocol calls them strings, yet a client may write any bytes (R25), and text that is not UTF-8 would break the
-    readers of a table. Such a key becomes ESCAPE and its bytes in hexadecimal. So does one that begins with ESCAPE by
+    readers of a table. Such a key becomes U+FFFD and its bytes in hexadecimal. So does one that begins with U+FFFD by
     itself: what is read leads back to one key only.
+
+    Raises:
+        TooLarge: written so, the keys take more than `most` bytes.
     """
-    text = pa.Array.from_buffers(pa.string(), rows, [None, ends, content])
-    if not content.size or np.frombuffer(content, np.uint8).max() < _NOT_ASCII:
-        return text
-    keys = pa.Array.from_buffers(pa.binary(), rows, [None, ends, content])
-    try:
-        keys.cast(pa.string())
-        plain = not pc.any(pc.starts_with(text, ESCAPE)).as_py()
-    except pa.ArrowInvalid:
-        plain = False
-    return text if plain else pa.array(map(_text, keys.to_pylist()), pa.string())
+    keys = np.frombuffer(content, np.uint8)
+    # No byte of U+FFFD is ASCII: among keys that are, none needs a second look.
+    if len(keys) and keys.max() >= _NOT_ASCII:
+        ends, content = _escaped(np.frombuffer(ends, np.int32), keys, most)
+    return pa.Array.from_buffers(pa.string(), rows, [None, ends, content])
 
 
-def _text(key: bytes) -> str:
-    try:
-        text = key.decode()
-    except UnicodeDecodeError:
-        text = ESCAPE
-    return ESCAPE + key.hex() if text.startswith(ESCAPE) else text
+def _escaped(ends: npt.NDArray[np.int32], keys: npt.NDArray[np.uint8], most: int) -> tuple[pa.Buffer, pa.Buffer]:
+    size = texts.escaped_bytes(keys, ends)
+    if size > most:
+        raise TooLarge(f"keys of headers that take {size} bytes as text, above max_decompressed_bytes = {most}")
+    text, text_ends = np.empty(size, np.uint8), np.empty(len(ends), np.int32)
+    texts.escape(keys, ends, text, text_ends)
+    return pa.py_buffer(text_ends), pa.py_buffer(text)

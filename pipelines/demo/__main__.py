@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 
 import click
@@ -28,18 +28,22 @@ _DEFAULT_UI_PORT = 3000
 @click.option("--ui", is_flag=True, help="Leave servers, Dagster webserver and daemon running until Ctrl-C.")
 @click.option("--resume", is_flag=True, help="No new story: bring up what an earlier demo left.")
 @click.option("--ui-port", type=int, help="Port of the Dagster UI. [default: 3000, or a free one]")
-def main(home: Path, ui: bool, resume: bool, ui_port: int | None) -> None:
+@click.option("--zookeeper", metavar="HOST:PORT[/CHROOT]", help="A Kafka that runs already, found through this.")
+@click.option("--bootstrap", metavar="HOST:PORT", help="A Kafka that runs already, by the address of a broker.")
+def main(
+    *, home: Path, ui: bool, resume: bool, ui_port: int | None, zookeeper: str | None, bootstrap: str | None
+) -> None:
     """Show Penstock end to end on this machine."""
     _end_on_signals()
     state = State(home=home.absolute())
     if not resume:
-        state.begin()
+        state.begin(zookeeper=zookeeper, bootstrap=bootstrap)
     elif not state.settings.exists():
         raise click.UsageError(f"there is no demo in {home}; `make demo` makes one")
     os.environ[PATH_VARIABLE] = str(state.settings)
     os.environ["DAGSTER_HOME"] = str(state.dagster_home)
     proven = True
-    with servers(state.home, state.zookeeper_port):
+    with servers(state.home, state.zookeeper_port) if state.has_servers else nullcontext():
         if not resume:
             proven = _story(state)
         if ui or resume:

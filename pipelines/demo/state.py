@@ -8,16 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 CLUSTER = "demo"
+_TOPICS_THERE = ["flights", "weather", "numbers"]
 _SETTINGS = """\
 # Written by `make demo`. Every command takes it: penstock --settings {file} ...
 lake = "lake"
 start = "earliest"
 
 [clusters.{cluster}]
-zookeeper = "127.0.0.1:{port}"
+{found}
 
 [topics]
-allow = ".*"
+allow = {allow}
 
 [spark]
 master = "local[2,4]"
@@ -51,19 +52,37 @@ class State:
         return self.home / "dagster"
 
     @property
+    def has_servers(self) -> bool:
+        """Whether its Kafka is the demo's own."""
+        return self._zookeeper.exists()
+
+    @property
+    def _zookeeper(self) -> Path:
+        return self.home / "zookeeper"
+
+    @property
     def zookeeper_port(self) -> int:
-        """The port that the settings name."""
+        """The port that the settings name, of the demo's own server."""
         match = re.search(r'zookeeper = "127\.0\.0\.1:(\d+)"', self.settings.read_text())
         assert match is not None, f"{self.settings} was edited"
         return int(match[1])
 
-    def begin(self) -> None:
-        """A fresh state, in the place of what an earlier demo left."""
+    def begin(self, *, zookeeper: str | None = None, bootstrap: str | None = None) -> None:
+        """A fresh state, in the place of what an earlier demo left.
+
+        With one of the two its Kafka is one that runs already; only the demo's own topics are looked at there.
+        """
         if self.home.exists():
             shutil.rmtree(self.home)
         self.dagster_home.mkdir(parents=True)
         (self.dagster_home / "dagster.yaml").write_text(_DAGSTER)
-        text = _SETTINGS.format(file=json.dumps(str(self.settings)), cluster=CLUSTER, port=free_port())
+        place = {"file": json.dumps(str(self.settings)), "cluster": CLUSTER}
+        if zookeeper or bootstrap:
+            found = f'zookeeper = "{zookeeper}"' if zookeeper else f'bootstrap = "{bootstrap}"'
+            text = _SETTINGS.format(**place, found=found, allow=json.dumps(_TOPICS_THERE))
+        else:
+            self._zookeeper.mkdir()
+            text = _SETTINGS.format(**place, found=f'zookeeper = "127.0.0.1:{free_port()}"', allow='".*"')
         self.settings.write_text(text)
 
 

@@ -11,8 +11,6 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from kafka_io.client.v07.cluster import Cluster07
-from kafka_io.client.v07.producer import publish
 from pipelines import console
 from pipelines.definitions import defs
 from pipelines.demo.flights import a_year_later, messages
@@ -67,7 +65,7 @@ def tell(state: State, instance: dg.DagsterInstance) -> bool:
     data = {topic: messages(topic) for topic in TOPICS}
     with _chapter("Publishing flights and weather as JSON: gzip, snappy and plain by turns"):
         _publish(settings, data)
-    with _chapter("Dagster's sensor looks into ZooKeeper"):
+    with _chapter("Dagster's sensor looks for topics"):
         tags = _discover(instance)
     with _chapter("The run it asks for loads both topics through Spark (the JVM starts first)"):
         _run(instance, tags)
@@ -90,11 +88,9 @@ def tell(state: State, instance: dg.DagsterInstance) -> bool:
 def _publish(settings: Settings, data: Mapping[str, Sequence[bytes]]) -> None:
     columns = (TextColumn("  {task.description:<8}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with open_cluster(settings, CLUSTER) as cluster, Progress(*columns, console=_out) as bars:
-        assert isinstance(cluster, Cluster07)
         for topic, rows in data.items():
             bar = bars.add_task(topic, total=len(rows))
-            publish(
-                cluster.registry,
+            cluster.publish(
                 topic,
                 rows,
                 codecs=CODECS,

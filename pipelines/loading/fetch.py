@@ -26,7 +26,7 @@ from resources.lake import filesystem
 
 WORK_SCHEMA = "task int, work string"
 FACTS_SCHEMA = "facts string"
-_ROW_GROUP_BYTES = 64 * 1024 * 1024
+_ROW_GROUP_BYTES = 30 * 1024 * 1024  # what the decoder gives at once; smaller batches wait for more
 _ROW_GROUP_ROWS = 1_000_000
 
 

@@ -24,8 +24,11 @@ class BadLogError(Exception):
     """The bytes are no log."""
 
 
-def decode(data: bytes) -> list[Row]:
-    """(offset, timestamp, type of timestamp, key, value, headers) of each record; a cut tail is dropped."""
+def decode(data: bytes, *, inside: bool = False) -> list[Row]:
+    """(offset, timestamp, type of timestamp, key, value, headers) of each record; a cut tail is dropped.
+
+    Of a set `inside` a message nothing is dropped, and nothing is compressed in it once more.
+    """
     rows: list[Row] = []
     at = 0
     while len(data) - at >= 17:
@@ -33,8 +36,12 @@ def decode(data: bytes) -> list[Row]:
         entry = data[at : at + 12 + length]
         if len(entry) < 12 + length:
             break
+        if inside and (entry[16] == 2 or entry[17] & 7):
+            raise BadLogError("what must not be inside a message")
         rows += _batch(entry) if entry[16] == 2 else _message(entry)
         at += 12 + length
+    if inside and at < len(data):
+        raise BadLogError("a set that is cut")
     return rows
 
 
@@ -54,7 +61,7 @@ def _message(entry: bytes) -> list[Row]:
         return [(offset, time, kind, key, value, [])]
     if value is None:
         raise BadLogError("nothing compressed")
-    inner = decode(_decompress(codec, value))
+    inner = decode(_decompress(codec, value), inside=True)
     if magic == 0:
         return inner
     shift = offset - inner[-1][0]
@@ -137,16 +144,46 @@ def _decompress(codec: int, data: bytes) -> bytes:
     if codec == 3:
         return _lz4(data)
     if codec == 4:
-        return zstandard.ZstdDecompressor().decompressobj().decompress(data)
+        return _zstd(data)
     raise BadLogError("no such codec")
 
 
-def _lz4(data: bytes) -> bytes:
-    """Blocks behind a header whose checksum may be of any kind."""
+def _zstd(data: bytes) -> bytes:
     out = b""
-    at = 15 if data[4] & 0x08 else 7
+    while True:
+        frame = zstandard.ZstdDecompressor().decompressobj()
+        out += frame.decompress(data)
+        if not frame.eof:
+            raise BadLogError("a frame that is cut")
+        if not frame.unused_data:
+            return out
+        data = frame.unused_data
+
+
+def _lz4(data: bytes) -> bytes:
+    """Frames of blocks, behind a header whose checksum may be of any kind."""
+    content = b""
+    at = 0
+    while at < len(data):
+        magic, size = unpack_from("<II", data, at)
+        if magic >> 4 == 0x184D2A5:
+            at += 8 + size
+            continue
+        if magic != 0x184D2204:
+            raise BadLogError("no lz4 frame")
+        frame, at = _lz4_frame(data, at)
+        content += frame
+    if at > len(data):
+        raise BadLogError("a frame that is cut")
+    return content
+
+
+def _lz4_frame(data: bytes, at: int) -> tuple[bytes, int]:
+    flags = data[at + 4]
+    out = b""
+    at += 15 if flags & 0x08 else 7
     while size := unpack_from("<I", data, at)[0]:
         block = data[at + 4 : at + 4 + (size & 0x7FFFFFFF)]
         out += block if size >> 31 else lz4.block.decompress(block, 1 << 22, dict=out[-65536:])
-        at += 4 + len(block) + (4 if data[4] & 0x10 else 0)
-    return out
+        at += 4 + len(block) + (4 if flags & 0x10 else 0)
+    return out, at + 4 + (4 if flags & 0x04 else 0)

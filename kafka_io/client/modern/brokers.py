@@ -31,6 +31,9 @@ from kafka_io.wire.types import NULL_UUID
 
 T = TypeVar("T")
 
+LEADER = -2
+"""In place of a replica near by."""
+
 _NO_AUTO_CREATE_SINCE = 4  # before, a broker may create the topic that it is asked about
 _UNKNOWN_TOPIC = 3
 _NO_LEADER = 5
@@ -70,6 +73,7 @@ class Brokers(Closing):
         self._links: dict[Broker, ModernLink] = {}
         self._topics: dict[str, MetadataTopic] = {}
         self._nodes: dict[int, Broker] = {}
+        self._near: dict[tuple[str, int], int] = {}
         self._closing = ExitStack()
 
     @property
@@ -90,7 +94,7 @@ class Brokers(Closing):
             NetworkError: no broker can be reached.
         """
         with placing(self.where):
-            return self.patiently(lambda: self._metadata(None))
+            return self.patiently(lambda: self._metadata(_asked))
 
     def patiently(self, act: Callable[[], T]) -> T:
         """What `act` returns; a retriable error is tried again as often as the patience allows."""
@@ -146,24 +150,48 @@ class Brokers(Closing):
             BrokerError: the topic cannot be looked at.
         """
         if name not in self._topics:
-            found = [one for one in self._metadata(name).topics if one.name == name]
+            answer = self._metadata(lambda link: _asked(link, name))
+            found = [one for one in answer.topics if one.name == name]
             if not found or found[0].error_code == _UNKNOWN_TOPIC:
                 return None
             check(found[0].error_code, Where(topic=name), MODERN)
             self._topics[name] = found[0]
         return self._topics[name]
 
+    def make(self, topic: str) -> None:
+        """Ask for a topic as clients do that want to write to it: brokers then make it, if they may by their settings.
+
+        Raises:
+            NetworkError: no broker can be reached.
+        """
+        asked = MetadataRequest(topics=(MetadataRequestTopic(name=topic),), allow_auto_topic_creation=True)
+        self._metadata(lambda _link: asked)
+
+    def nearest(self, topic: str, partition: int) -> ModernLink | None:
+        """The replica to read the partition from instead of its leader, if that named one that is alive (KIP-392)."""
+        broker = self._nodes.get(self._near.get((topic, partition), LEADER))
+        return self._link(broker) if broker else None
+
+    def read_near(self, topic: str, partition: int, node: int) -> None:
+        """Read the partition from this broker, or from none but its LEADER, until the topic is forgotten."""
+        self._near[topic, partition] = node if node in self._nodes else LEADER
+
+    def leader_only(self, topic: str, partition: int) -> bool:
+        """Whether a replica near by was tried in vain."""
+        return self._near.get((topic, partition)) == LEADER
+
     def forget(self, topic: str) -> None:
         """Ask anew for the topic next time."""
         self._topics.pop(topic, None)
+        self._near = {key: node for key, node in self._near.items() if key[0] != topic}
 
-    def _metadata(self, topic: str | None) -> MetadataResponse:
-        """The answer of the first broker that gives one."""
+    def _metadata(self, asked: Callable[[ModernLink], MetadataRequest]) -> MetadataResponse:
+        """The answer of the first broker that gives one, to what it is asked over its link."""
         failure: KafkaIOError | None = None
         for broker in self.known:
             link = self._link(broker)
             try:
-                answer = link.request(_asked(topic, link))
+                answer = link.request(asked(link))
             except NetworkError as error:
                 failure = error.placed(link.where)
                 continue
@@ -182,7 +210,7 @@ class Brokers(Closing):
         self._closing.close()
 
 
-def _asked(topic: str | None, link: ModernLink) -> MetadataRequest:
+def _asked(link: ModernLink, topic: str | None = None) -> MetadataRequest:
     """All topics where asking for one might create it. v0 says "all" with an empty list, later versions with null."""
     version = link.versions.pick(MetadataRequest.API)
     if topic is None or version < _NO_AUTO_CREATE_SINCE:

@@ -1,11 +1,13 @@
 """A cluster from 0.8 on: topics from ZooKeeper if it has one, else from Metadata; bounds from the leaders."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from kafka_io.client.cluster import Cluster
-from kafka_io.client.modern.bounds import bounds_of
+from kafka_io.client.modern.bounds import bounds_of, offsets_at
 from kafka_io.client.modern.brokers import Brokers, topic_id_text
 from kafka_io.client.modern.epochs import partings
+from kafka_io.client.modern.publishing import publish
 from kafka_io.client.modern.reader import open_brokers
 from kafka_io.client.reading import Reading
 from kafka_io.client.source import Source
@@ -16,6 +18,8 @@ from kafka_io.model import Bounds, Broker, BrokerPartition, Generation, TopicEnt
 from kafka_io.net.security import PLAINTEXT, Security
 from kafka_io.registry.listing import Listing, Skipped
 from kafka_io.registry.zookeeper import Registry
+
+T = TypeVar("T")
 
 UNKNOWN_LIFE = "unknown"
 """The incarnation of a topic of a cluster that has neither topic ids nor a ZooKeeper: a new life goes unnoticed."""
@@ -79,13 +83,32 @@ class ModernCluster(Cluster):
 
         Before `latest` no transaction is open, unless what is not committed is read as well.
         """
-        numbers = [one.partition for one in partitions]
-        place = Where(cluster=self.name, topic=topic)
-        with placing(place):
-            found = bounds_of(self._brokers, topic, numbers, committed=self._reading.committed)
+        with placing(self._place(topic)):
+            found = bounds_of(self._brokers, topic, _numbers(partitions), committed=self._reading.committed)
+        return self._answers(topic, found)
+
+    def offsets_at(
+        self, topic: str, partitions: Iterable[BrokerPartition], timestamp_ms: int
+    ) -> dict[BrokerPartition, int | KafkaIOError]:
+        """The first offset of each partition whose record is not older than that time; the latest if none is.
+
+        Brokers before 0.10 tell the start of a segment that was last written to before that time, or the earliest
+        offset: older records may follow, but none is skipped. It is never above the latest that `bounds` gives.
+        """
+        with placing(self._place(topic)):
+            found = offsets_at(
+                self._brokers, topic, _numbers(partitions), timestamp_ms, committed=self._reading.committed
+            )
+        return self._answers(topic, found)
+
+    def _place(self, topic: str) -> Where:
+        return Where(cluster=self.name, topic=topic)
+
+    def _answers(self, topic: str, found: Mapping[int, T | KafkaIOError]) -> dict[BrokerPartition, T | KafkaIOError]:
+        place = self._place(topic)
         return {
-            BrokerPartition(None, number): bound.placed(place) if isinstance(bound, KafkaIOError) else bound
-            for number, bound in found.items()
+            BrokerPartition(None, number): answer.placed(place) if isinstance(answer, KafkaIOError) else answer
+            for number, answer in found.items()
         }
 
     def partings(self, topic: str, read: Mapping[BrokerPartition, tuple[int, int]]) -> dict[BrokerPartition, int]:
@@ -93,6 +116,19 @@ class ModernCluster(Cluster):
         with placing(Where(cluster=self.name, topic=topic)):
             found = partings(self._brokers, topic, {one.partition: at for one, at in read.items()})
         return {BrokerPartition(None, number): end for number, end in found.items()}
+
+    def publish(
+        self,
+        topic: str,
+        payloads: Iterable[bytes],
+        *,
+        codecs: Sequence[str] = ("none",),
+        batch: int = 500,
+        on_sent: Callable[[int], None] = lambda _count: None,
+    ) -> int:
+        """See kafka_io.client.modern.publishing."""
+        with placing(self._place(topic)):
+            return publish(self._brokers, topic, payloads, codecs=codecs, batch=batch, on_sent=on_sent)
 
     def source(self, partition: BrokerPartition) -> Source:
         """Where a worker reads the partition from: any of the brokers leads to its leader."""
@@ -138,6 +174,10 @@ class ModernCluster(Cluster):
             self._opened.close()
         if self._registry is not None:
             self._registry.close()
+
+
+def _numbers(partitions: Iterable[BrokerPartition]) -> list[int]:
+    return [one.partition for one in partitions]
 
 
 def _entry(topic: MetadataTopic, skipped: list[Skipped]) -> TopicEntry | None:

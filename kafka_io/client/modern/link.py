@@ -25,6 +25,7 @@ class ModernLink(Link[Versioned[Any], Any]):
         self._dialling = dialling
         self._versions: Versions | None = None
         self.generation: Generation | None = None
+        self._rest_until = 0.0
 
     def _connect(self, timeout_s: float) -> ModernConnection:  # noqa: ARG002 - it is the dialling's own
         dialled = self._dialling.dial(self.broker)
@@ -52,8 +53,16 @@ class ModernLink(Link[Versioned[Any], Any]):
             WireError: what it sends is no answer.
             Unsupported: it does not speak such a version.
         """
+        self._rest()
         answer: AnswerT = self.ask(self._versioned(request, most))
+        self._rest_until = time.monotonic() + getattr(answer, "throttle_time_ms", 0) / 1000
         return answer
+
+    def _rest(self) -> None:
+        """Wait as long as the broker's last answer asked us to, but no longer than for any answer (KIP-219)."""
+        left = min(self._rest_until - time.monotonic(), self._dialling.timeout_s)
+        if left > 0:
+            self._sleep(left)
 
     def request_ahead(self, request: Request[AnswerT], *, most: int | None = None) -> Ahead[AnswerT]:
         """Send `request` for an answer that is wanted later; see `Link.ask_ahead`."""

@@ -2,7 +2,8 @@
 
 A slice `[start, stop)` is read to its end and never past it: record offsets are cut anywhere, though a fetch returns
 whole batches. The next fetch is sent as soon as the headers of the last answer are known, so the broker works while its
-records are decoded. A leader that moves is followed, and the read goes on at the offset it had reached.
+records are decoded. A leader that moves is followed, and the read goes on at the offset it had reached. A replica near
+by is read from where the leader names one (KIP-392).
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,10 +11,22 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from kafka_io.client.link import Ahead
-from kafka_io.client.modern.brokers import Brokers, Leader, topic_id_text
+from kafka_io.client.modern.brokers import LEADER, Brokers, Leader, topic_id_text
+from kafka_io.client.modern.link import ModernLink
 from kafka_io.client.reading import Reading, Span
 from kafka_io.error_codes import MODERN, check
-from kafka_io.errors import Corrupt, LogShort, TooLarge, TopicReplaced, Where, placing
+from kafka_io.errors import (
+    BrokerError,
+    Corrupt,
+    KafkaIOError,
+    LeaderMoved,
+    LogShort,
+    NetworkError,
+    TooLarge,
+    TopicReplaced,
+    Where,
+    placing,
+)
 from kafka_io.messages.fetch import (
     BY_ID_SINCE,
     FetchPartition,
@@ -26,7 +39,7 @@ from kafka_io.messages.list_offsets import READ_COMMITTED, READ_UNCOMMITTED
 from kafka_io.records.columns import Decoded
 from kafka_io.records.entries import Asked
 from kafka_io.records.extent import extent_of, first_entry_bytes
-from kafka_io.records.logs import decode
+from kafka_io.records.logs import Decoder
 from kafka_io.records.schema import COLUMNS
 from kafka_io.records.transactions import AbortedRange
 from kafka_io.wire.types import NULL_UUID
@@ -64,6 +77,7 @@ class ModernPartition:
 
     def _read(self, columns: Sequence[str]) -> Iterator[Decoded]:
         at, stop, size = self.span.start, self.span.stop, self.reading.sizes.fetch_bytes
+        decoder = Decoder(columns, limits=self.reading.limits, where=self.where)
         ahead: Ahead[FetchResponse] | None = None
         while at < stop:
             place = self.where.at(at)
@@ -76,36 +90,48 @@ class ModernPartition:
                 ahead = None
                 continue
             ahead = self._ask_ahead(after, size) if after < stop else None
-            aborted = _aborted(answer)
-            yield from decode(
-                data, asked, columns=columns, aborted=aborted, limits=self.reading.limits, where=self.where
-            )
+            yield from decoder.feed(data, asked, aborted=_aborted(answer))
             at = after
+        yield from decoder.flush()
 
     def _ask(self, at: int, size: int) -> FetchPartitionResponse:
         """The answer of the partition's leader, of whom there may be another at each attempt."""
 
         def attempt(leader: Leader) -> FetchPartitionResponse:
-            answer = leader.link.request(self._request(leader, at, size), most=self._most(leader))
-            found = self._part(answer)
-            _check_usable(found, at)
+            near = self.brokers.nearest(self.span.topic, self.span.id.partition)
+            try:
+                found = self._part(self._send(near or leader.link, leader, at, size))
+                _check_usable(found, at)
+            except KafkaIOError as error:
+                if near is None:
+                    raise
+                self._read_near(LEADER)
+                raise LogShort(f"the replica near by does not help: {error.reason}") from error
             return found
 
         with placing(self.where.at(at)):
             return self.brokers.on_leader(self.span.topic, self.span.id.partition, attempt)
 
-    def _ask_ahead(self, at: int, size: int) -> Ahead[FetchResponse]:
-        leader = self.brokers.leader(self.span.topic, self.span.id.partition)
-        return leader.link.request_ahead(self._request(leader, at, size), most=self._most(leader))
+    def _ask_ahead(self, at: int, size: int) -> Ahead[FetchResponse] | None:
+        """What fails here is asked again, patiently, when its turn comes."""
+        try:
+            leader = self.brokers.leader(self.span.topic, self.span.id.partition)
+            link = self.brokers.nearest(self.span.topic, self.span.id.partition) or leader.link
+            return link.request_ahead(self._request(leader, at, size), most=self._most(leader))
+        except (NetworkError, LeaderMoved):
+            return None
 
     def _usable(self, ahead: Ahead[FetchResponse] | None, at: int) -> FetchPartitionResponse | None:
         """The answer to a request sent ahead, if it is one to go on with; else the question is asked once more."""
         answer = ahead.answer() if ahead else None
         if answer is None:
             return None
-        found = next((one for topic in answer.responses for one in topic.partitions), None)
-        usable = answer.error_code == 0 and found and not found.error_code and found.high_watermark >= at
-        return found if usable and found and found.records else None
+        try:
+            found = self._part(answer)
+            _check_usable(found, at)
+        except (BrokerError, LogShort, Corrupt):
+            return None
+        return found
 
     def _request(self, leader: Leader, at: int, size: int) -> FetchRequest:
         self._check_life(leader.topic_id)
@@ -121,7 +147,14 @@ class ModernPartition:
             max_bytes=size,
             isolation_level=READ_COMMITTED if self.reading.committed else READ_UNCOMMITTED,
             topics=(topic,),
+            rack_id="" if self.brokers.leader_only(self.span.topic, self.span.id.partition) else self.reading.rack,
         )
+
+    def _send(self, link: ModernLink, leader: Leader, at: int, size: int) -> FetchResponse:
+        return link.request(self._request(leader, at, size), most=self._most(leader))
+
+    def _read_near(self, node: int) -> None:
+        self.brokers.read_near(self.span.topic, self.span.id.partition, node)
 
     @staticmethod
     def _most(leader: Leader) -> int | None:
@@ -137,7 +170,7 @@ class ModernPartition:
         """The one partition that was asked for.
 
         Raises:
-            LogShort: there is none, as when a quota is used up (KIP-219): ask again later.
+            LogShort: there is none, as when a quota is used up (KIP-219), or another is to be asked: ask again.
             BrokerError: the broker refused.
         """
         check(answer.error_code, Where(), MODERN)
@@ -146,6 +179,9 @@ class ModernPartition:
                 if one.partition_index != self.span.id.partition:
                     raise Corrupt(f"an answer for partition {one.partition_index}")
                 check(one.error_code, Where(), MODERN)
+                if one.preferred_read_replica >= 0 and not one.records:
+                    self._read_near(one.preferred_read_replica)
+                    raise LogShort(f"the leader would have us read from broker {one.preferred_read_replica}")
                 return one
         raise LogShort(f"the broker answered without records, and asks to wait {answer.throttle_time_ms} ms")
 

@@ -1,14 +1,16 @@
 """A 0.7 cluster: its brokers and topics from ZooKeeper, its partitions' bounds from the brokers themselves."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Self
+from typing import Self, TypeVar
 
 from kafka_io.client.cluster import Cluster
 from kafka_io.client.reading import Reading
 from kafka_io.client.source import Source
 from kafka_io.client.v07.link import Link07
 from kafka_io.client.v07.partition import Partition07
+from kafka_io.client.v07.producer import publish
+from kafka_io.client.v07.times import offset_at
 from kafka_io.errors import (
     ConnectFailed,
     DeadlineExceeded,
@@ -20,6 +22,8 @@ from kafka_io.errors import (
 )
 from kafka_io.model import Bounds, Broker, BrokerPartition, Generation, TopicEntry
 from kafka_io.registry.zookeeper import Listing, Registry
+
+T = TypeVar("T")
 
 
 class Cluster07(Cluster):
@@ -86,8 +90,27 @@ class Cluster07(Cluster):
         Raises:
             RegistryError: the registry cannot say where the brokers are.
         """
+        return self._of_each(topic, partitions, Partition07.bounds)
+
+    def offsets_at(
+        self, topic: str, partitions: Iterable[BrokerPartition], timestamp_ms: int
+    ) -> dict[BrokerPartition, int | KafkaIOError]:
+        """The start of the newest segment of each partition that was not written to since that time, or the earliest.
+
+        Messages older than that time may follow there, but none that is not is skipped: 0.7 knows no times but those
+        of its segments. Of a time to come it is the latest.
+
+        Raises:
+            RegistryError: the registry cannot say where the brokers are.
+        """
+        return self._of_each(topic, partitions, lambda partition: offset_at(partition, timestamp_ms))
+
+    def _of_each(
+        self, topic: str, partitions: Iterable[BrokerPartition], ask: Callable[[Partition07], T]
+    ) -> dict[BrokerPartition, T | KafkaIOError]:
+        """What `ask` tells of each partition; a broker that is down is tried once."""
         self.brokers()
-        found: dict[BrokerPartition, Bounds | KafkaIOError] = {}
+        found: dict[BrokerPartition, T | KafkaIOError] = {}
         down: dict[int, NetworkError] = {}
         for partition in partitions:
             error = down.get(partition.holder)
@@ -95,7 +118,7 @@ class Cluster07(Cluster):
                 found[partition] = type(error)(error.reason, Where(partition=str(partition)).within(error.where))
                 continue
             try:
-                found[partition] = self.partition(topic, partition).bounds()
+                found[partition] = ask(self.partition(topic, partition))
             except KafkaIOError as failure:
                 found[partition] = failure
                 # A broker that only closes the connection may have refused just this partition (facts, 3).
@@ -106,6 +129,27 @@ class Cluster07(Cluster):
     def partings(self, topic: str, read: Mapping[BrokerPartition, tuple[int, int]]) -> dict[BrokerPartition, int]:  # noqa: ARG002 - 0.7 has no epochs
         """Nothing: a log of 0.7 has one writer, which never cuts what it has flushed."""
         return {}
+
+    def publish(
+        self,
+        topic: str,
+        payloads: Iterable[bytes],
+        *,
+        codecs: Sequence[str] = ("none",),
+        batch: int = 500,
+        on_sent: Callable[[int], None] = lambda _count: None,
+    ) -> int:
+        """See kafka_io.client.v07.producer.publish."""
+        with placing(Where(cluster=self.name)):
+            return publish(
+                self.registry,
+                topic,
+                payloads,
+                codecs=codecs,
+                batch=batch,
+                patience=self._reading.patience,
+                on_sent=on_sent,
+            )
 
     def source(self, partition: BrokerPartition) -> Source:
         """Where a worker reads the partition from: the one broker that holds it.

@@ -6,16 +6,17 @@ message above its max.message.size is the one thing a broker drops without a wor
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
-from itertools import cycle, islice
+from itertools import cycle
 
+from kafka_io.client.batched import batched
 from kafka_io.client.link import Patience
 from kafka_io.client.v07.link import Link07
 from kafka_io.closing import Closing
-from kafka_io.compression import CODEC_NUMBERS
+from kafka_io.compression import CODEC_NUMBERS, CODECS_07
 from kafka_io.error_codes import check
-from kafka_io.errors import RegistryError, TooLarge, Where, placing
+from kafka_io.errors import RegistryError, TooLarge, Unsupported, Where, placing
 from kafka_io.model import BrokerPartition
 from kafka_io.records.build import message_set
 from kafka_io.records.layout import HEADER_BYTES, LENGTH_BYTES
@@ -66,8 +67,11 @@ class Producer(Closing):
 
         Raises:
             TooLarge: a message above `max_message_bytes`; nothing of the batch was sent.
+            Unsupported: a codec that 0.7 does not know.
             NetworkError: the broker went away; part of what was sent since the last `confirm` may be lost.
         """
+        if CODEC_NUMBERS[codec] not in CODECS_07:
+            raise Unsupported(f"0.7 does not know {codec}")
         batch = list(payloads)
         data = message_set(batch, codec=CODEC_NUMBERS[codec])
         self._check_sizes([len(data) - LENGTH_BYTES - HEADER_BYTES[1]] if CODEC_NUMBERS[codec] else map(len, batch))
@@ -154,13 +158,14 @@ def publish(
 
     Raises:
         TooLarge: a message above MAX_MESSAGE_BYTES, which a broker would drop without a word.
+        Unsupported: a codec that 0.7 does not know.
         NetworkError: a broker went away, or refused a batch by closing the connection.
         RegistryError: no broker is registered, or one that took messages does not register the topic.
     """
     count = 0
     with Producer(registry, topic, patience=patience) as producer:
         first_round = len(producer.targets)
-        for number, (payload_batch, codec) in enumerate(zip(_batched(payloads, batch), cycle(codecs), strict=False)):
+        for number, (payload_batch, codec) in enumerate(zip(batched(payloads, batch), cycle(codecs), strict=False)):
             if number == first_round:
                 producer.confirm()
                 producer.spread()
@@ -170,9 +175,3 @@ def publish(
         producer.confirm()
         producer.spread()
     return count
-
-
-def _batched(payloads: Iterable[bytes], size: int) -> Iterator[list[bytes]]:
-    rest = iter(payloads)
-    while batch := list(islice(rest, size)):
-        yield batch

@@ -13,6 +13,7 @@ from kafka_io.records.kernels.outcomes import (
     BAD_VARINT,
     CUT,
     END,
+    FULL,
     OTHER_FORMAT,
     PAUSED,
 )
@@ -20,6 +21,7 @@ from kafka_io.records.kernels.scalars import Bytes, Int64s, int32, int64, uint32
 from kafka_io.records.kernels.target import (
     FAULT_BATCH,
     FAULT_RECORD,
+    HEADER_ROWS,
     HEADERS,
     KEY,
     VALUE,
@@ -110,7 +112,7 @@ def list_batches(data: Bytes, at: int, floor: int, least: int, end: int, table: 
 
 
 @kernel
-def decode(data: Bytes, batches: Int64s, wanted: int, low: int, high: int, target: Target) -> int:
+def decode(data: Bytes, batches: Int64s, wanted: int, low: int, high: int, headers: int, target: Target) -> int:
     """The records of plain batches become rows: END, or what is wrong with the one that `target.filled` names.
 
     Args:
@@ -119,18 +121,26 @@ def decode(data: Bytes, batches: Int64s, wanted: int, low: int, high: int, targe
         wanted: columns to fill, as bits. Headers that are not wanted are not looked at.
         low: rows with a lower offset are left out.
         high: rows with this offset or a higher one are left out.
+        headers: that the columns may hold at most.
         target: has room for all that the bytes of the records can hold.
     """
     for index in range(len(batches)):
         target.filled[FAULT_BATCH] = index
-        status = _decode_batch(data, batches[index], wanted, low, high, target)
+        status = _decode_batch(data, batches[index], wanted, low, high, headers, target)
         if status != END:
             return status
     return END
 
 
+@kernel
+def first_key(data: Bytes, at: int, stop: int) -> tuple[int, int, int]:
+    """The key of the record at `at`: (END, its size or -1 for null, where it is), or what is wrong with the record."""
+    status, _, _, _, key_size, key, _, _ = _record(data, at, stop)
+    return status, key_size, key
+
+
 @part
-def _decode_batch(data: Bytes, batch: Int64s, wanted: int, low: int, high: int, target: Target) -> int:
+def _decode_batch(data: Bytes, batch: Int64s, wanted: int, low: int, high: int, headers: int, target: Target) -> int:
     at, stop, base = batch[BODY], batch[STOP], batch[BASE]
     appended = batch[ATTRIBUTES] & APPEND_TIME
     previous = -1
@@ -145,7 +155,7 @@ def _decode_batch(data: Bytes, batch: Int64s, wanted: int, low: int, high: int, 
         offset = base + delta
         kept = low <= offset < high
         if wanted & HEADERS:
-            status = _headers(data, value + max(value_size, 0), end, kept, target)
+            status = _headers(data, value + max(value_size, 0), end, headers if kept else -1, target)
             if status != END:
                 return status
         at = end
@@ -191,8 +201,8 @@ def _record(data: Bytes, at: int, stop: int) -> tuple[int, int, int, int, int, i
 
 
 @part
-def _headers(data: Bytes, at: int, end: int, kept: bool, target: Target) -> int:
-    """The headers of one record, which end at `end`."""
+def _headers(data: Bytes, at: int, end: int, most: int, target: Target) -> int:
+    """The headers of one record, which end at `end`; there may be `most` in the columns, -1 to keep none of them."""
     count, at = varint(data, at, end)
     if at < 0:
         return BAD_VARINT
@@ -210,6 +220,8 @@ def _headers(data: Bytes, at: int, end: int, kept: bool, target: Target) -> int:
         if value_size < -1 or value_size > end - value:
             return BAD_FIELD
         at = value + max(value_size, 0)
-        if kept:
+        if most >= 0:
+            if target.filled[HEADER_ROWS] >= most:
+                return FULL
             put_header(data, key, key_size, value, value_size, target)
     return END if at == end else BAD_END

@@ -3,6 +3,7 @@
 import numpy as np
 
 from kafka_io.records.compiling import kernel, part
+from kafka_io.records.kernels.crc32 import crc32
 from kafka_io.records.kernels.outcomes import (
     BAD_CRC,
     BAD_END,
@@ -18,10 +19,11 @@ from kafka_io.records.kernels.outcomes import (
     WHOLE,
     WRAPPER,
 )
-from kafka_io.records.kernels.scalars import Bytes, crc32, int32, int64, uint32
+from kafka_io.records.kernels.scalars import Bytes, int32, int64, uint32
 from kafka_io.records.kernels.target import (
     KEY,
     KEY_BYTES,
+    ROW_BYTES,
     ROWS,
     VALUE,
     VALUE_BYTES,
@@ -44,8 +46,6 @@ from kafka_io.records.layout import (
     MODERN_CODEC_MASK,
 )
 
-# What a row takes in the columns beside key and value: offset, timestamp, its type, two ends.
-ROW_BYTES = 8 + 8 + 4 + 4 + 4
 NO_TIMESTAMP = NO_TIMESTAMP_TYPE = -1
 ANY_MAGIC = -1
 
@@ -76,6 +76,15 @@ def _bounds(data: Bytes, at: int) -> tuple[int, int]:
 
 
 @kernel
+def is_compressed(data: Bytes, at: int, floor: int, ceiling: int) -> bool:
+    """Whether the message at `at` is whole, compressed, and has an offset above `floor` and up to `ceiling`."""
+    status, _ = _bounds(data, at)
+    if status != WHOLE:
+        return False
+    return floor < int64(data, at) <= ceiling and bool(data[at + MESSAGE_ATTRIBUTES_AT] & MODERN_CODEC_MASK)
+
+
+@kernel
 def measure(data: Bytes, at: int) -> tuple[int, int, int]:
     """Hop over the whole messages from `at` on, not into them: (why it ended, where, the last one's offset or -1)."""
     last = -1
@@ -100,6 +109,7 @@ def decode(
     wanted: int,
     low: int,
     high: int,
+    past: int,
     most: int,
     target: Target,
 ) -> tuple[int, int, int]:
@@ -115,7 +125,8 @@ def decode(
         append_time: the time of them all, or NO_TIMESTAMP if they have their own.
         wanted: columns to fill, as bits.
         low: rows with a lower offset are left out.
-        high: reading stops at this offset.
+        high: rows with this offset or a higher one are left out.
+        past: reading stops at this offset.
         most: stop before a message once the columns hold so many bytes.
         target: has room for all that the bytes can hold.
     """
@@ -135,12 +146,12 @@ def decode(
         if data[at + MESSAGE_ATTRIBUTES_AT] & MODERN_CODEC_MASK:
             # Its offset is that of the last message inside: some may be wanted whatever it is.
             return WRAPPER, at, floor
-        if offset >= high:
+        if offset >= past:
             return PAST, at, floor
         status, key_size, key, value_size, value = _content(data, at, end)
         if status != WHOLE:
             return status, at, floor
-        if offset >= low:
+        if low <= offset < high:
             if wanted & KEY:
                 put_key(data, key, key_size, target)
             if wanted & VALUE:

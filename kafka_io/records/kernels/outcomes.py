@@ -15,3 +15,4 @@ BAD_VARINT = 11
 BAD_FIELD = 12  # a key, value or header that does not fit in
 BAD_END = 13  # it ends elsewhere than it says
 PAST = 14  # a message at or behind the offset to stop at
+FULL = 15  # more headers than may be

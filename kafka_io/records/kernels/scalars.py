@@ -1,4 +1,4 @@
-"""What all kernels are made of: numbers of the wire, checksums, copies."""
+"""What all kernels are made of: numbers of the wire, and copies."""
 
 from typing import Any
 
@@ -15,23 +15,6 @@ Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 
 NOWHERE = -1  # where a varint ends that cannot be read
-
-_CRC_POLYNOMIAL = 0xEDB88320
-
-
-def _crc_tables() -> npt.NDArray[np.uint32]:
-    """Table k holds the CRC of each byte followed by k zero bytes (slicing by 8)."""
-    tables = np.empty((8, 256), np.uint32)
-    crc = np.arange(256, dtype=np.uint32)
-    for _ in range(8):
-        crc = np.where(crc & 1, (crc >> 1) ^ np.uint32(_CRC_POLYNOMIAL), crc >> 1)
-    tables[0] = crc
-    for k in range(1, 8):
-        tables[k] = tables[0][tables[k - 1] & 0xFF] ^ (tables[k - 1] >> 8)
-    return tables
-
-
-_CRC_TABLES = _crc_tables()
 
 
 @part
@@ -99,28 +82,6 @@ def wrapped_sum(left: int, right: int) -> int:
     high = (left >> 32) + (right >> 32) + (low >> 32)
     high = ((high + 0x80000000) & 0xFFFFFFFF) - 0x80000000
     return (high << 32) | (low & 0xFFFFFFFF)
-
-
-@part
-def crc32(data: Bytes, start: int, end: int) -> int:
-    """Of the bytes from `start` to `end`."""
-    # Unsigned throughout: numba tests each signed index for being negative (20 bytes: 2.4 GB/s, and 1.5 signed).
-    tables = _CRC_TABLES
-    byte = np.uint64(0xFF)
-    crc = np.uint64(0xFFFFFFFF)
-    at, stop = np.uint64(start), np.uint64(end)
-    while at + np.uint64(8) <= stop:
-        word = crc
-        for i in range(8):
-            word ^= np.uint64(data[at + np.uint64(i)]) << np.uint64(8 * i)
-        crc = np.uint64(0)
-        for i in range(8):
-            crc ^= np.uint64(tables[7 - i, (word >> np.uint64(8 * i)) & byte])
-        at += np.uint64(8)
-    while at < stop:
-        crc = (crc >> np.uint64(8)) ^ np.uint64(tables[0, (crc ^ np.uint64(data[at])) & byte])
-        at += np.uint64(1)
-    return int(np.int64(crc ^ np.uint64(0xFFFFFFFF)))
 
 
 @part

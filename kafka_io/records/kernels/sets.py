@@ -1,8 +1,9 @@
 """0.7's message sets."""
 
 from kafka_io.records.compiling import kernel, part
+from kafka_io.records.kernels.crc32 import crc32
 from kafka_io.records.kernels.outcomes import BAD_CRC, BAD_LENGTH, BAD_MAGIC, CUT, END, PAUSED, WHOLE, WRAPPER
-from kafka_io.records.kernels.scalars import Bytes, Int32s, Int64s, copy, crc32, int32, uint32
+from kafka_io.records.kernels.scalars import Bytes, Int32s, Int64s, copy, int32, uint32
 from kafka_io.records.layout import (
     CODEC_MASK,
     CRC_BYTES,

@@ -15,6 +15,9 @@ KEY_NULLS, VALUE_NULLS, HEADER_VALUE_NULLS = range(6, 9)
 FAULT_BATCH, FAULT_RECORD = range(9, 11)
 COUNTERS = 11
 
+# What a row takes in the columns beside key, value and headers: offset, timestamp, its type, three ends.
+ROW_BYTES = 8 + 8 + 4 + 4 + 4 + 4
+
 
 class Target(NamedTuple):
     """Arrow buffers. An array of ends is one longer than its column and begins with 0; validity bits begin set."""

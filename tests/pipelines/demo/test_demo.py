@@ -10,6 +10,7 @@ import pytest
 
 from pipelines.demo.flights import a_year_later, messages
 from pipelines.demo.state import State, free_port
+from resources.settings import Settings
 
 
 def test_the_data_set_is_whole() -> None:
@@ -29,6 +30,19 @@ def test_a_new_demo_takes_the_place_of_the_old(tmp_path: Path) -> None:
     assert not (state.home / "left-over").exists()
     assert port > 0
     assert free_port(preferred=port) == port
+
+
+def test_a_kafka_that_runs_already_is_named_in_the_settings(tmp_path: Path) -> None:
+    state = State(home=tmp_path / "demo")
+    state.begin(bootstrap="there:9092")
+    assert not state.has_servers
+    settings = Settings.load(state.settings)
+    assert (settings.clusters["demo"].bootstrap, settings.clusters["demo"].zookeeper) == ("there:9092", None)
+    assert not settings.rules("demo").allows("payroll"), "a demo looks at its own topics"
+    state.begin(zookeeper="there:2181/kafka")
+    assert Settings.load(state.settings).clusters["demo"].zookeeper == "there:2181/kafka"
+    state.begin()
+    assert state.has_servers
 
 
 @pytest.mark.zookeeper

@@ -1,13 +1,16 @@
-"""Bounds come from the leaders, two questions for each; an error hides only the partitions it concerns."""
+"""Bounds and times come from the leaders, a few questions for each; an error hides only what it concerns."""
+
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from kafka_io.client.modern.bounds import bounds_of
+from kafka_io.client.modern.bounds import bounds_of, offsets_at
 from kafka_io.errors import ConnectFailed, Corrupt, KafkaIOError, LeaderMoved
-from kafka_io.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from kafka_io.messages.list_offsets import ListOffsetsPartitionResponse, ListOffsetsRequest, ListOffsetsResponse
 from kafka_io.model import Bounds
 from kafka_io.wire.conversation import Received
-from tests.fakes.cluster import EVERYTHING, FakeCluster, Log
+from tests.fakes.cluster import EVERYTHING, FakeCluster, Handler, Log
 from tests.kafka_io.client.modern.conftest import OpenBrokers
 
 LIST_OFFSETS = ListOffsetsRequest.API.key
@@ -70,3 +73,69 @@ def test_an_answer_without_a_partition_is_refused(open_brokers: OpenBrokers) -> 
         found: dict[int, Bounds | KafkaIOError] = bounds_of(open_brokers(cluster), "clicks", [0, 1], committed=False)
         assert isinstance(found[0], Corrupt)
         assert found[1] == SECOND
+
+
+class Clocked:
+    """Makes the brokers answer questions for a time with these offsets by partition; None says that there is none."""
+
+    def __init__(self, cluster: FakeCluster, offsets: dict[int, int | None]) -> None:
+        self.times: set[int] = set()
+        for broker in cluster.brokers:
+            broker.handlers[LIST_OFFSETS] = self._answering(broker.handlers[LIST_OFFSETS], offsets)
+
+    def _answering(self, other: Handler, offsets: dict[int, int | None]) -> Handler:
+        def answer(one: Received) -> ListOffsetsResponse:
+            request: Any = one.request
+            found: ListOffsetsResponse = other(one)
+            [asked], [told] = request.topics, found.topics
+            if asked.partitions[0].timestamp < 0:
+                return found
+            self.times |= {each.timestamp for each in asked.partitions}
+            parts = tuple(_told(each, offsets[each.partition_index], one.version) for each in told.partitions)
+            return ListOffsetsResponse(topics=(replace(told, partitions=parts),))
+
+        return answer
+
+
+def _told(answer: ListOffsetsPartitionResponse, offset: int | None, version: int) -> ListOffsetsPartitionResponse:
+    if version == 0:
+        return replace(answer, old_style_offsets=() if offset is None else (offset,))
+    return replace(answer, offset=-1 if offset is None else offset)
+
+
+@pytest.mark.parametrize("version", range(1, 11))
+def test_a_time_is_an_offset_or_the_latest_where_no_record_is_as_late(version: int, open_brokers: OpenBrokers) -> None:
+    with FakeCluster(logs=two(), offered={**EVERYTHING, LIST_OFFSETS: (version, version)}) as cluster:
+        clocked = Clocked(cluster, {0: 17, 1: None})
+        assert offsets_at(open_brokers(cluster), "clicks", [0, 1], 1_700_000_000_000, committed=False) == {0: 17, 1: 7}
+        assert clocked.times == {1_700_000_000_000}
+
+
+def test_a_broker_that_knows_the_times_of_segments_only_never_makes_a_record_skipped(open_brokers: OpenBrokers) -> None:
+    with FakeCluster(logs=two(), offered={**EVERYTHING, LIST_OFFSETS: (0, 0)}) as cluster:
+        Clocked(cluster, {0: None, 1: 5})
+        assert offsets_at(open_brokers(cluster), "clicks", [0, 1], 1000, committed=True) == {0: 3, 1: 5}
+
+
+@pytest.mark.parametrize("offset", [39, None])
+def test_no_time_is_behind_the_stable_offset(offset: int | None, open_brokers: OpenBrokers) -> None:
+    with FakeCluster(logs=two()) as cluster:
+        Clocked(cluster, {0: offset, 1: 0})
+        assert offsets_at(open_brokers(cluster), "clicks", [0, 1], 1000, committed=True) == {0: 38, 1: 0}
+
+
+def test_a_time_before_1970_is_not_taken_for_a_name(open_brokers: OpenBrokers) -> None:
+    with FakeCluster(logs=two()) as cluster:
+        clocked = Clocked(cluster, {0: 3})
+        assert offsets_at(open_brokers(cluster), "clicks", [0], -1, committed=False) == {0: 3}
+        assert clocked.times == {0}
+
+
+def test_an_offset_for_a_time_that_cannot_be_hides_only_its_partition(open_brokers: OpenBrokers) -> None:
+    with FakeCluster(logs=two()) as cluster:
+        Clocked(cluster, {0: -7, 1: 2})
+        cluster.logs[2] = Log(entries=[], end=1, leader=-1)
+        found = offsets_at(open_brokers(cluster), "clicks", [0, 1, 2], 1000, committed=False)
+        assert isinstance(found[0], Corrupt)
+        assert found[1] == 2
+        assert isinstance(found[2], LeaderMoved)

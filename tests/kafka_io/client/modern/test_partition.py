@@ -14,6 +14,7 @@ from kafka_io.messages.fetch import AbortedTransaction, FetchRequest, FetchRespo
 from kafka_io.messages.metadata import MetadataRequest
 from kafka_io.model import BrokerPartition
 from kafka_io.records.build import Record, log_messages, record_batch
+from kafka_io.records.columns import Limits
 from kafka_io.records.layout import CONTROL, TRANSACTIONAL
 from kafka_io.wire.conversation import Received
 from tests.fakes.cluster import EVERYTHING, FakeCluster, Log
@@ -52,7 +53,11 @@ def partition(
     return ModernPartition(
         brokers=open_brokers(cluster),
         span=Span(topic="clicks", id=BrokerPartition(None, 0), start=span[0], stop=span[1], incarnation=incarnation),
-        reading=Reading(sizes=FetchSizes(fetch_bytes=size, max_fetch_bytes=most)),
+        reading=Reading(
+            sizes=FetchSizes(fetch_bytes=size, max_fetch_bytes=most),
+            limits=Limits(batch_bytes=BATCH_BYTES),  # a batch for each answer, or about that
+            rack="here",
+        ),
     )
 
 
@@ -255,3 +260,45 @@ def test_an_answer_for_another_partition_is_refused(open_brokers: OpenBrokers) -
         cluster.brokers[0].handlers[FETCH] = other
         with pytest.raises(Corrupt, match="partition 1"):
             offsets(partition(cluster, open_brokers))
+
+
+def naming(cluster: FakeCluster, node: int) -> None:
+    """Have the leader name a replica to readers that say where they are."""
+    answer = cluster.brokers[0].handlers[FETCH]
+
+    def leader(one: Received) -> FetchResponse:
+        request: Any = one.request
+        found: FetchResponse = answer(one)
+        [topic] = found.responses
+        if not request.rack_id:
+            return found
+        partitions = (replace(topic.partitions[0], records=b"", preferred_read_replica=node),)
+        return replace(found, responses=(replace(topic, partitions=partitions),))
+
+    cluster.brokers[0].handlers[FETCH] = leader
+
+
+def test_a_replica_near_by_is_read_from_where_the_leader_names_one(open_brokers: OpenBrokers) -> None:  # KIP-392
+    with FakeCluster(logs={0: log()}) as cluster:
+        naming(cluster, 1)
+        cluster.brokers[1].handlers[FETCH] = lambda one: cluster.fetch(0, one)
+        assert offsets(partition(cluster, open_brokers)) == list(range(COUNT))
+        assert len([one for one in cluster.brokers[0].heard if one.api.key == FETCH]) == 1
+
+
+@pytest.mark.parametrize("node", [1, 9])
+def test_a_replica_that_does_not_help_leaves_the_leader(node: int, open_brokers: OpenBrokers) -> None:
+    with FakeCluster(logs={0: log()}) as cluster:
+        naming(cluster, node)
+        assert offsets(partition(cluster, open_brokers)) == list(range(COUNT))
+
+
+def test_a_broker_that_asks_for_rest_is_given_it(open_brokers: OpenBrokers) -> None:  # KIP-219
+    with FakeCluster(logs={0: log()}) as cluster:
+        link = open_brokers(cluster).leader("clicks", 0).link
+        pauses: list[float] = []
+        link._sleep = pauses.append
+        cluster.brokers[0].handlers[METADATA] = lambda one: replace(cluster.metadata(one), throttle_time_ms=2500)
+        for _ in range(2):
+            link.request(MetadataRequest(topics=None))
+        assert [round(pause) for pause in pauses] == [2]

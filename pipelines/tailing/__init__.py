@@ -1,0 +1,1 @@
+"""Records straight from the brokers, as they come."""

@@ -1,0 +1,43 @@
+"""What a tail is asked to show."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Self
+
+from kafka_io.model import BrokerPartition
+from pipelines.tailing.points import Named, Point, parse_point
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """What to show: of these partitions, or all; on and on without `until`."""
+
+    topic: str
+    since: Point = Named.LATEST
+    until: Point | None = None
+    partitions: frozenset[BrokerPartition] = frozenset()
+
+    @classmethod
+    def parse(cls, topic: str, since: str, until: str | None, partitions: Sequence[str] = (), *, now: datetime) -> Self:
+        """From the words of a command line.
+
+        Raises:
+            ValueError: one of them has no meaning there.
+        """
+        end = None if until is None else parse_point(until, now=now)
+        if end in {Named.EARLIEST, Named.COMMITTED}:
+            raise ValueError(f"nothing ends at {until}: give latest, an offset or a time")
+        return cls(
+            topic=topic,
+            since=parse_point(since, now=now),
+            until=end,
+            partitions=frozenset(map(_partition, partitions)),
+        )
+
+
+def _partition(text: str) -> BrokerPartition:
+    try:
+        return BrokerPartition.parse(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is no partition: give a number, or <broker>-<number> of a cluster of 0.7") from None
