@@ -252,15 +252,38 @@ def zookeeper_command(port: int, data_dir: Path) -> None:
 @click.option("--data-dir", type=click.Path(path_type=Path, file_okay=False), required=True)
 @click.option("--zookeeper", metavar="HOST:PORT[/CHROOT]", help="Where to register; without it, nowhere.")
 @click.option("--partitions", type=click.IntRange(1), default=1, show_default=True, help="Partitions of a new topic.")
-def broker_command(broker_id: int, port: int, data_dir: Path, zookeeper: str | None, partitions: int) -> None:
-    """Run an embedded broker that speaks Kafka 0.7, on loopback, until SIGTERM.
+@click.option(
+    "--generation",
+    type=click.Choice(["0.7", "0.8-0.9", "modern"]),
+    default="0.7",
+    show_default=True,
+    help="Its dialect.",
+)
+def broker_command(
+    broker_id: int, port: int, data_dir: Path, zookeeper: str | None, partitions: int, generation: str
+) -> None:
+    """Run an embedded broker on loopback, until SIGTERM.
 
-    It serves the log directories of a genuine 0.7 broker as they are.
+    One of 0.7 serves the log directories of a genuine 0.7 broker as they are. The others are clusters of one broker,
+    with groups and transactions; clients of their time produce to them and read from them.
+
+    \b
+    penstock broker --broker-id 0 --port 9092 --data-dir b0 --zookeeper 127.0.0.1:2181
+    penstock broker --broker-id 0 --port 9092 --data-dir b0 --generation modern
     """
     from kafka_io.broker.config import BrokerConfig
     from kafka_io.broker.foreground import run_foreground
+    from kafka_io.broker.modern.config import ModernBrokerConfig
+    from kafka_io.model import Generation
 
-    config = BrokerConfig(broker_id=broker_id, port=port, data_dir=data_dir, partitions=partitions)
+    chosen = Generation(generation)
+    config: BrokerConfig | ModernBrokerConfig
+    if chosen is Generation.V07:
+        config = BrokerConfig(broker_id=broker_id, port=port, data_dir=data_dir, partitions=partitions)
+    else:
+        config = ModernBrokerConfig(
+            broker_id=broker_id, port=port, data_dir=data_dir, partitions=partitions, generation=chosen
+        )
     run_foreground(config, zookeeper)
 
 

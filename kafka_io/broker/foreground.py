@@ -7,18 +7,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from kafka_io.broker.config import BrokerConfig
+from kafka_io.broker.modern.config import ModernBrokerConfig
+from kafka_io.broker.modern.server import ModernBrokerServer
 from kafka_io.broker.server import BrokerServer
 
 
-def run_foreground(config: BrokerConfig, zookeeper: str | None = None) -> None:
+def run_foreground(config: BrokerConfig | ModernBrokerConfig, zookeeper: str | None = None) -> None:
     """Run a broker until SIGTERM or SIGINT, then stop it in order; from the main thread only.
 
-    Prints one line when clients are served. Same errors as `BrokerServer.start`.
+    Prints one line when clients are served. Same errors as the server's `start`.
     """
-    with _told_to_stop() as stopping, BrokerServer(config, zookeeper=zookeeper) as server:
+    with _told_to_stop() as stopping, _server(config, zookeeper) as server:
         sys.stdout.write(f"penstock broker {config.broker_id} ready on {config.host}:{server.port}\n")
         sys.stdout.flush()
         stopping.wait()
+
+
+def _server(config: BrokerConfig | ModernBrokerConfig, zookeeper: str | None) -> BrokerServer | ModernBrokerServer:
+    if isinstance(config, BrokerConfig):
+        return BrokerServer(config, zookeeper=zookeeper)
+    return ModernBrokerServer(config, zookeeper=zookeeper)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from kafka_io.broker.housekeeping import Housekeeping
 from kafka_io.broker.listener import Listener
 from kafka_io.broker.logs import Logs
 from kafka_io.broker.registration import Registration
+from kafka_io.broker.session import Session
 from kafka_io.model import Broker
 from kafka_io.registry.zookeeper import Registry
 
@@ -56,7 +57,7 @@ class BrokerServer:
             housekeeping = Housekeeping(logs, clock=self._clock)
             housekeeping.start()
             parts.callback(housekeeping.stop)
-            listener = Listener(logs)
+            listener = Listener(self.config)
             parts.callback(listener.stop)
             if self._zookeeper is not None:
                 broker = Broker(self.config.broker_id, self.config.host, listener.port)
@@ -64,7 +65,7 @@ class BrokerServer:
                 registration = Registration(registry, broker, self.config, new_topics)
                 registration.start()
                 parts.callback(registration.stop)
-            listener.start()
+            listener.start(lambda client: Session(client, logs))
             self._listener = listener
             self._parts = parts.pop_all()
 

@@ -58,7 +58,7 @@ class Registration:
         def ask(asking: Asking) -> bool:
             made = asking.create(path, value, ephemeral=True)
             if made is None:
-                _make_parents(asking, path)
+                make_parents(asking, path)
                 made = asking.create(path, value, ephemeral=True)
             if made:
                 return True
@@ -81,7 +81,7 @@ class Registration:
                 _LOG.error("%r was lost with its session and cannot be registered again: %s", path, error)
 
 
-def _make_parents(asking: Asking, path: str) -> None:
+def make_parents(asking: Asking, path: str) -> None:
     """Make the persistent nodes above `path`. The chroot is not ours to make; a genuine broker dies without it too."""
     names = path.split("/")[1:-1]
     for depth in range(1, len(names) + 1):

@@ -231,6 +231,10 @@ class Asking:
                 return None
         return True
 
+    def delete(self, path: str) -> None:
+        """Delete a node without children; one that is not there stays so."""
+        self._answer(path, self._client.delete_async(path))
+
     def _each(self, ask: Callable[[str], Any], paths: Iterable[str]) -> Iterator[tuple[str, Any]]:
         rest = iter(paths)
         while batch := tuple(islice(rest, _MOST_UNDER_WAY)):

@@ -1,6 +1,6 @@
 """The registry in ZooKeeper, of any generation that has one: which brokers and topics there are.
 
-Every call lists afresh, and answers with the whole registry or an error. A broker of 0.7 can register itself here.
+Every call lists afresh, and answers with the whole registry or an error. A broker can register itself here.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,6 +22,13 @@ from kafka_io.registry.paths import (
     format_broker_07,
     format_topic_share,
     share_path,
+)
+from kafka_io.registry.published import (
+    PublishedTopic,
+    format_broker,
+    publish_cluster_id,
+    publish_topic,
+    withdraw_topic,
 )
 from kafka_io.registry.registration import Registration
 from kafka_io.registry.session import Session
@@ -110,6 +117,25 @@ class Registry(Closing):
         """Make known how many partitions of `topic` the broker has, for as long as this registry is open."""
         check_topic_name(topic)
         self._registration.claim(share_path(topic, broker_id), format_topic_share(partitions))
+
+    def register_modern_broker(self, broker: Broker, *, started_ms: int, endpoints: bool) -> None:
+        """Like `register_broker` for a broker from 0.8 on; with `endpoints`, as from 0.10.2 on."""
+        value = format_broker(broker, started_ms=started_ms, endpoints=endpoints)
+        self._registration.claim(broker_path(broker.id), value)
+
+    def publish_cluster_id(self, cluster_id: str) -> None:
+        """Make the cluster's id known, as brokers do from 0.10.1 on; one that is there stays."""
+        self._session.steady(lambda asking: publish_cluster_id(asking, cluster_id))
+
+    def publish_topic(self, topic: PublishedTopic) -> None:
+        """Make a topic of 0.8 or later known; it stays when this registry is closed."""
+        check_topic_name(topic.name)
+        self._session.steady(lambda asking: publish_topic(asking, topic))
+
+    def withdraw_topic(self, name: str) -> None:
+        """Take back what `publish_topic` wrote."""
+        check_topic_name(name)
+        self._session.steady(lambda asking: withdraw_topic(asking, name))
 
     def watch(self, callback: Callable[[], None]) -> None:
         """Have `callback` called, on another thread, when topics or brokers may have come or gone.

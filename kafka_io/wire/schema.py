@@ -91,9 +91,13 @@ class Api(Generic[AnswerT_co]):
         Raises:
             WireError: the bytes are no such message.
         """
-        message = self._table(kind, version).read(reader)
+        message = self.read(kind, reader, version)
         reader.end()
-        return cast("T", message)
+        return message
+
+    def read(self, kind: type[T], reader: Reader, version: int) -> T:
+        """Like `decode`, for a message that may have bytes behind it: they are left to `reader`."""
+        return cast("T", self._table(kind, version).read(reader))
 
     def _table(self, kind: Any, version: int) -> "_Table":
         first, last = self.versions

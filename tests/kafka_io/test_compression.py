@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from isal import isal_zlib
 
+from kafka_io import compression
 from kafka_io.compression import CODEC_NUMBERS, CODECS, OLD_LZ4, Codec
 from kafka_io.errors import Corrupt, TooLarge, WireError
 
@@ -283,3 +284,40 @@ def test_snappy_is_written_in_blocks_of_32_kib_as_0_7_does() -> None:
     assert len(blocks) == 3
     assert SNAPPY.compress(data) == xerial(*map(snappy_block, blocks))
     assert SNAPPY.compress(b"") == XERIAL_HEADER
+
+
+# R14, R18
+@pytest.mark.parametrize("level", [1, 19])
+@pytest.mark.parametrize("sized", [True, False])
+@pytest.mark.parametrize("size", [0, 1, 200, 300, 70_000, 300_000])
+def test_zstd_frames_of_any_header_are_measured_to_their_last_byte(size: int, sized: bool, level: int) -> None:
+    data = (TEXT * (size // len(TEXT) + 1))[:size]
+    frame = zstandard.ZstdCompressor(level=level, write_content_size=sized, write_checksum=sized).compress(data)
+    assert ZSTD.decompress(frame + frame, MIB) == data * 2
+    for short in (frame[:-1], frame + frame[:-1]):
+        with pytest.raises(Corrupt, match="zstd"):
+            ZSTD.decompress(short, MIB)
+
+
+# Only the size of a dictionary's number is not met by what writers make.
+@pytest.mark.parametrize("descriptor", [each for each in range(256) if not each & 0b1000])
+def test_a_zstd_header_is_as_long_as_its_descriptor_says(descriptor: int) -> None:
+    header = struct.pack("<IB", 0xFD2FB528, descriptor) + bytes(13)
+    assert compression._zstd_header_bytes(descriptor) == zstandard.frame_header_size(header)
+
+
+# R14: nothing is too small to be read, and many of these take no more than their bytes.
+@pytest.mark.parametrize("codec", [GZIP, LZ4, ZSTD])
+def test_any_number_of_empty_streams_is_nothing(codec: Codec) -> None:
+    with at_most(MIB):
+        assert codec.decompress(codec.compress(b"") * 5000, MIB) == b""
+    assert codec.decompress(codec.compress(b"") * 5000 + codec.compress(TEXT), MIB) == TEXT
+
+
+def test_any_number_of_empty_zstd_blocks_is_nothing() -> None:
+    frame = zstandard.ZstdCompressor(write_content_size=False).compress(b"")
+    head, last = frame[:-3], frame[-3:]
+    empty = bytes([last[0] & ~1]) + last[1:]
+    assert ZSTD.decompress(head + empty * 50_000 + last, MIB) == b""
+    with pytest.raises(Corrupt, match="cut"):
+        ZSTD.decompress(head + empty * 50_000, MIB)

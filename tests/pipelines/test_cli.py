@@ -13,6 +13,8 @@ import pytest
 from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
 
+from kafka_io.client.modern.dial import Dialling
+from kafka_io.model import Broker, Generation
 from kafka_io.registry.zookeeper import Registry
 from pipelines.cli import main
 from tests.live import LiveCluster, numbered
@@ -177,11 +179,30 @@ def test_a_traceback_comes_only_when_asked_for(tmp_path: Path, monkeypatch: pyte
     assert "Traceback" in told.stderr
 
 
-@pytest.mark.parametrize("command", ["topics", "load", "verify", "publish", "zookeeper", "broker"])
+@pytest.mark.parametrize("command", ["topics", "load", "verify", "tail", "publish", "zookeeper", "broker"])
 def test_every_command_has_help(command: str) -> None:
     result = CliRunner().invoke(main, [command, "--help"])
     assert result.exit_code == 0
     assert "Usage:" in result.stdout
+
+
+@pytest.mark.parametrize(("generation", "spoken"), [("modern", Generation.MODERN), ("0.8-0.9", Generation.V08)])
+def test_an_embedded_broker_plays_the_generation_it_is_told(
+    generation: str, spoken: Generation, tmp_path: Path
+) -> None:
+    told = ("--broker-id", "3", "--port", "0", "--data-dir", str(tmp_path), "--generation", generation)
+    with subprocess.Popen(
+        [sys.executable, "-m", "pipelines", "broker", *told], stdout=subprocess.PIPE, text=True
+    ) as broker:
+        try:
+            assert broker.stdout is not None
+            port = int(broker.stdout.readline().rpartition(":")[2])
+            dialled = Dialling(timeout_s=20.0, max_answer_bytes=1_000_000).dial(Broker(3, "127.0.0.1", port))
+            dialled.connection.close()
+            assert dialled.generation is spoken
+        finally:
+            broker.send_signal(signal.SIGTERM)
+    assert broker.returncode == 0
 
 
 @pytest.mark.zookeeper

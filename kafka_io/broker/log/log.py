@@ -4,7 +4,6 @@ Writers take the lock. Readers take none: the segments are an immutable tuple, s
 tuple sees one state of the log while segments are added or deleted (copy-on-write, seed 003, "Deletes").
 """
 
-import os
 import re
 import threading
 from bisect import bisect_right
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Self
 
 from kafka_io.broker.clock import ClockMs
+from kafka_io.broker.durable import sync_names
 from kafka_io.broker.log.recovery import recover
 from kafka_io.broker.log.retention import Retention
 from kafka_io.broker.log.segment import SUFFIX, Region, Segment
@@ -63,7 +63,7 @@ class Log:
                 raise Corrupt(f"{one.path.name} ends at {one.end}, the next segment starts at {following.start}", where)
         if not segments:
             segments = [Segment.create(directory, 0)]
-            _sync_names(directory, directory.parent)
+            sync_names(directory, directory.parent)
         log = cls(directory, segments, limits, clock=clock, where=where)
         log.recovered_bytes = recover(log.segments[-1])
         return log
@@ -152,7 +152,7 @@ class Log:
         # The flush comes first: only the last segment may end beyond what readers see.
         self._flush()
         self._segments = (*self._segments, Segment.create(self._directory, self._segments[-1].end))
-        _sync_names(self._directory)
+        sync_names(self._directory)
 
     def _flush(self) -> None:
         self._segments[-1].flush()
@@ -176,13 +176,3 @@ def _count_until(starts: Sequence[tuple[int, int]], time_ms: int) -> int:
         return 1
     young = (index for index, (_, modified_ms) in enumerate(reversed(starts)) if modified_ms <= time_ms)
     return len(starts) - next(young, len(starts))
-
-
-def _sync_names(*directories: Path) -> None:
-    """Make the names of new files durable: an fsync of a file does not cover its name."""
-    for directory in directories:
-        descriptor = os.open(directory, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

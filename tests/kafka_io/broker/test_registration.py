@@ -118,7 +118,7 @@ class FailingRegistry(Registry):
 
 
 def test_a_topic_is_registered_once_zookeeper_is_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kafka_io.broker.registration._PAUSE_S", 0.01)
+    monkeypatch.setattr("kafka_io.broker.enrolment._PAUSE_S", 0.01)
     topics: queue.SimpleQueue[str | None] = queue.SimpleQueue()
     registry, config = FailingRegistry(), BrokerConfig(broker_id=4, data_dir=tmp_path, partitions=6)
     registration = Registration(registry, Broker(4, "127.0.0.1", 1), config, topics)

@@ -228,3 +228,13 @@ def test_a_compressed_message_around_nothing_is_a_gap_and_is_passed() -> None:
     assert decoded.batch.column("value").to_pylist() == [b"a", b"b"]
     assert decoded.next_offset == 100 + len(data)
     assert decoded.gaps == {EMPTY: 2}
+
+
+# R19: a set of 30 bytes that holds nothing costs none of the cap, but time.
+def test_there_are_no_more_sets_in_a_message_than_the_cap_has_room_for() -> None:
+    inside = gzipped(message(b"x"))
+    limits = Limits(max_decompressed_bytes=1 << 20)
+    most = 1024 + (1 << 20) // 4096
+    assert len(decoded_rows(gzipped(inside * (most - 1)), limits=limits)) == most - 1
+    with pytest.raises(TooLarge, match="more sets inside one message than max_decompressed_bytes"):
+        decoded_rows(gzipped(inside * most), limits=limits)

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import zlib
 from pathlib import Path
 
 from hypothesis import given, settings
@@ -11,8 +10,6 @@ from hypothesis import strategies as st
 
 from kafka_io.compression import CODECS
 from kafka_io.records.build import message
-from kafka_io.records.kernels import crc32
-from kafka_io.records.sets import MessageSet
 from tests.kafka_io.records.talk import read_rows
 from tests.oracles import sets_v07
 
@@ -47,14 +44,6 @@ def test_any_nested_set_is_read_as_the_oracle_reads_it(messages: list[bytes], cu
     data = data[: len(data) - cut]
     whole = sets_v07.whole_bytes(data)
     assert read_rows(data, base=base) == sets_v07.decode(data[:whole], base=base)
-
-
-@settings(deadline=None)
-@given(data=st.binary(max_size=100), start=st.integers(0, 20))
-def test_the_checksum_is_zlibs_at_any_alignment(data: bytes, start: int) -> None:
-    start = min(start, len(data))
-    array = MessageSet(data, base=0).array
-    assert crc32.by_tables(array, start, len(data)) == zlib.crc32(data[start:])
 
 
 def test_the_laws_hold_with_the_compiler_off() -> None:

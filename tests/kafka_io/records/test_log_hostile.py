@@ -14,7 +14,7 @@ from kafka_io.errors import Corrupt, TooLarge, Unsupported, Where, WireError
 from kafka_io.records.build import Record, _record, _varint, log_messages, record_batch
 from kafka_io.records.columns import Limits
 from kafka_io.records.entries import Asked
-from kafka_io.records.logs import decode
+from kafka_io.records.logs import Decoder, decode
 from kafka_io.records.schema import COLUMNS
 from tests.kafka_io.records.log_talk import (
     NAMES,
@@ -295,7 +295,9 @@ def test_a_compressed_message_without_a_whole_value_is_corrupt() -> None:
     for size in (-1, 0, 5, 2**31 - 1):
         data = wrapped(b"", magic=0, offset=0, value=b"gzip")
         corrupt(changed(data, 22, struct.pack(">i", size)), "a set of|gzip")
-    corrupt(changed(wrapped(b"", magic=0, offset=0, value=b""), 18, struct.pack(">i", 100)), "a key of 100 bytes")
+    for size in (100, -2, -(2**31)):
+        data = wrapped(b"", magic=0, offset=0, value=b"")
+        corrupt(changed(data, 18, struct.pack(">i", size)), f"a key of {size} bytes")
 
 
 # R14
@@ -426,3 +428,56 @@ def test_mutations_with_right_checksums_raise_nothing_foreign(seed: int) -> None
         except WireError as error:
             outcomes.add(type(error).__name__)
     assert {"read", "Corrupt", "Unsupported"} <= outcomes
+
+
+# What is behind the end of a slice is left out, but it is decoded whole or not at all.
+@pytest.mark.parametrize("magic", [0, 1, 2])
+def test_a_slice_that_ends_inside_a_batch_checks_all_of_it(magic: int) -> None:
+    if magic == 2:
+        data = batch_around(CONTENT[:-1] + b"\1", count=3, last_delta=2)
+    else:
+        content = bytearray(log_messages(RECORDS, magic=magic))
+        content[-1] ^= 1
+        data = wrapped(bytes(content), magic=magic, offset=2)
+    for stop in (1, 2, 3):
+        with pytest.raises(Corrupt, match=r"wrong CRC|count that cannot be right"):
+            read(data, Asked(at=0, stop=stop))
+
+
+# R15, R05: a row takes five times the bytes of the least record, a header four times its own.
+def test_rows_and_headers_that_take_more_than_the_cap_are_too_large() -> None:
+    least = b"".join(_record(Record(offset=offset, timestamp=0), 0, 0) for offset in range(3000))
+    stream = bytes(CODECS[4].compress(least))
+    data = batch_around(stream, count=3000, last_delta=2999, codec=4)
+    headers = record_batch([Record(headers=((b"", None),) * 3000)], codec=4)
+    for each in (data, headers):
+        with pytest.raises(TooLarge, match="records or headers that max_decompressed_bytes") as raised:
+            read(each, limits=Limits(max_decompressed_bytes=32 * 1024), where=WHERE)
+        assert raised.value.where == WHERE.at(0)
+        assert read(each, limits=Limits(max_decompressed_bytes=128 * 1024))
+
+
+def test_header_keys_that_are_no_text_are_held_against_the_cap_too() -> None:
+    data = record_batch([Record(offset=7, headers=((b"\xff" * 600, None),))])
+    with pytest.raises(TooLarge, match="max_decompressed_bytes = 1200") as raised:
+        read(data, Asked(at=5), limits=Limits(max_decompressed_bytes=1200), where=WHERE)
+    assert raised.value.where == WHERE.at(5)
+    assert len(read_rows(data, limits=Limits(max_decompressed_bytes=1203))) == 1
+
+
+@pytest.mark.parametrize("batch_bytes", [1, 2, 100])
+def test_a_batch_without_rows_is_one_whatever_its_size(batch_bytes: int) -> None:
+    (decoded,) = read(record_batch([], span=(0, 4)), limits=Limits(batch_bytes=batch_bytes))
+    assert (decoded.batch.num_rows, decoded.next_offset) == (0, 5)
+
+
+def test_after_an_error_a_decoder_gives_out_nothing_of_what_was_wrong() -> None:
+    decoder = Decoder(limits=LIMITS)
+    assert list(decoder.feed(BATCH, Asked(at=0))) == []
+    content = CONTENT + record_of(*GOOD, length=-5)
+    with pytest.raises(Corrupt, match="record 3 of 4"):
+        list(decoder.feed(changed(batch_around(content, count=4, last_delta=3), 0, bytes(7) + b"\3"), Asked(at=3)))
+    assert list(decoder.flush()) == []
+    assert list(decoder.feed(BATCH, Asked(at=0))) == []
+    (decoded,) = decoder.flush()
+    assert (decoded.batch.num_rows, decoded.next_offset, dict(decoded.gaps)) == (3, 3, {})

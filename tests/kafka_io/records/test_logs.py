@@ -12,7 +12,7 @@ from kafka_io.records.entries import Asked
 from kafka_io.records.layout import CONTROL, TRANSACTIONAL
 from kafka_io.records.logs import decode, warm
 from kafka_io.records.schema import COLUMNS, SCHEMA
-from tests.kafka_io.records.log_talk import golden, one_column, read, read_rows
+from tests.kafka_io.records.log_talk import golden, one_column, read, read_rows, repaired
 
 MIB = 1024 * 1024
 WHERE = Where(cluster="new", topic="clicks", partition=3)
@@ -273,3 +273,77 @@ def test_an_honest_batch_above_the_cap_is_read_once_the_named_setting_is_raised(
 def test_kernels_can_be_warmed_before_there_is_data() -> None:
     warm()
     assert offsets(batch(0)) == [0]
+
+
+# R20, R24
+@pytest.mark.parametrize("codec", [0, 4])
+def test_records_that_compaction_took_from_either_end_of_a_batch_are_gaps(codec: int) -> None:
+    data = record_batch([Record(offset=13), Record(offset=15)], span=(10, 19), codec=codec)
+    assert offsets(data, Asked(at=10)) == [13, 15]
+    assert gaps(data, Asked(at=10)) == {"compacted": 8}
+    (behind,) = read(data, Asked(at=16))
+    assert (behind.batch.num_rows, behind.next_offset, dict(behind.gaps)) == (0, 20, {"compacted": 4})
+    (before,) = read(data, Asked(at=10, stop=12))
+    assert (before.batch.num_rows, before.next_offset, dict(before.gaps)) == (0, 12, {"compacted": 2})
+    (between,) = read(data, Asked(at=14, stop=15))
+    assert (between.batch.num_rows, between.next_offset, dict(between.gaps)) == (0, 15, {"compacted": 1})
+
+
+# R20, R22: compaction keeps the head of a producer's last batch, and drops what was aborted.
+def test_an_emptied_batch_of_an_aborted_transaction_is_a_gap_and_so_is_an_emptied_marker() -> None:
+    empty = record_batch([], span=(0, 4), attributes=TRANSACTIONAL, producer=(1, 0, 0))
+    ended = record_batch([], span=(5, 5), attributes=CONTROL | TRANSACTIONAL, producer=(1, 0, -1))
+    data = empty + ended + batch(6)
+    assert gaps(data, aborted=((1, 0),)) == {"aborted": 5, "control": 1}
+    assert gaps(data) == {"compacted": 5, "control": 1}
+    assert offsets(data, aborted=((1, 0),)) == [6]
+
+
+# R21: KRaft's own markers are of no transaction.
+def test_a_marker_of_no_transaction_is_passed() -> None:
+    change = record_batch([Record(offset=1, key=struct.pack(">hh", 0, 2), value=b"leader")], attributes=CONTROL)
+    assert gaps(batch(0) + change + batch(2), aborted=((7, 0),)) == {"control": 1}
+
+
+# R22: the marker is read from a batch of any codec; what is wrong with it has its offset.
+@pytest.mark.parametrize("codec", range(5))
+def test_a_marker_may_be_compressed(codec: int) -> None:
+    record = Record(offset=1, key=struct.pack(">hh", 0, 0), value=bytes(6))
+    ended = record_batch([record], codec=codec, attributes=CONTROL | TRANSACTIONAL, producer=(1, 0, -1))
+    data = batch(0, attributes=TRANSACTIONAL, producer=1) + ended + batch(2, attributes=TRANSACTIONAL, producer=1)
+    assert offsets(data, aborted=((1, 0),)) == [2]
+
+
+def test_a_marker_that_is_no_record_is_corrupt() -> None:
+    marked = CONTROL | TRANSACTIONAL
+    for record in (Record(offset=1), Record(offset=1, key=b"\0\0\0")):
+        data = batch(0) + record_batch([record], attributes=marked, producer=(1, 0, -1))
+        with pytest.raises(Corrupt, match="marker") as raised:
+            read(data, aborted=((1, 0),), where=WHERE)
+        assert raised.value.where == WHERE.at(1)
+    broken = bytearray(record_batch([Record(offset=1, key=bytes(4))], attributes=marked, producer=(1, 0, -1)))
+    broken[61] = 1
+    with pytest.raises(Corrupt, match="record 0 of 1: a length") as raised:
+        read(batch(0) + repaired(broken), aborted=((1, 0),), where=WHERE)
+    assert raised.value.where == WHERE.at(1)
+
+
+# R20: a transaction may be open since before the fetch, and stay so behind it.
+def test_what_was_aborted_is_left_out_in_each_slice_it_reaches_into() -> None:
+    parts = [
+        batch(0, 1, attributes=TRANSACTIONAL, producer=1),
+        batch(2),
+        batch(3, attributes=TRANSACTIONAL, producer=1),
+    ]
+    aborted = ((1, 0),)
+    whole = b"".join(parts)
+    assert offsets(whole, aborted=aborted) == [2]
+    assert gaps(whole, Asked(at=1, stop=2), aborted=aborted) == {"aborted": 1}
+    assert gaps(b"".join(parts[1:]), Asked(at=2), aborted=aborted) == {"aborted": 1}
+    assert gaps(whole, Asked(at=0, stop=1), aborted=aborted) == {"aborted": 1}
+
+
+# R25: compacted batches keep the time of the append for those that are left.
+def test_the_time_of_the_append_is_that_of_a_compacted_batch_too() -> None:
+    data = record_batch([Record(offset=4, timestamp=3)], span=(2, 8), append_time=99)
+    assert [row[:3] for row in read_rows(data, Asked(at=2))] == [(4, 99, 1)]

@@ -1,0 +1,1 @@
+"""The embedded broker from 0.8 on: record batches in an offset-indexed log, served in two dialects."""

@@ -1,0 +1,1 @@
+"""What the broker answers, one file per API: `(received, node) -> answer`, None where nothing goes back."""

@@ -1,0 +1,122 @@
+"""Which APIs are answered, by whom, and in which versions: one table for each generation that the broker can play."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kafka_io.broker.modern.apis.epochs import offset_for_leader_epoch
+from kafka_io.broker.modern.apis.fetch import fetch
+from kafka_io.broker.modern.apis.find_coordinator import find_coordinator
+from kafka_io.broker.modern.apis.groups import describe_groups, list_groups
+from kafka_io.broker.modern.apis.list_offsets import list_offsets
+from kafka_io.broker.modern.apis.membership import heartbeat, join_group, leave_group, sync_group
+from kafka_io.broker.modern.apis.metadata import metadata
+from kafka_io.broker.modern.apis.offset_commit import offset_commit
+from kafka_io.broker.modern.apis.offset_fetch import offset_fetch
+from kafka_io.broker.modern.apis.produce import produce
+from kafka_io.broker.modern.apis.topic_changes import create_topics, delete_records, delete_topics
+from kafka_io.broker.modern.apis.transactions import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
+    end_txn,
+    init_producer_id,
+    txn_offset_commit,
+)
+from kafka_io.broker.modern.node import Caller, Node
+from kafka_io.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from kafka_io.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
+from kafka_io.messages.api_versions import ApiVersionsRequest
+from kafka_io.messages.create_topics import CreateTopicsRequest
+from kafka_io.messages.delete_records import DeleteRecordsRequest
+from kafka_io.messages.delete_topics import DeleteTopicsRequest
+from kafka_io.messages.describe_groups import DescribeGroupsRequest
+from kafka_io.messages.end_txn import EndTxnRequest
+from kafka_io.messages.fetch import FetchRequest
+from kafka_io.messages.find_coordinator import FindCoordinatorRequest
+from kafka_io.messages.heartbeat import HeartbeatRequest
+from kafka_io.messages.init_producer_id import InitProducerIdRequest
+from kafka_io.messages.join_group import JoinGroupRequest
+from kafka_io.messages.leave_group import LeaveGroupRequest
+from kafka_io.messages.list_groups import ListGroupsRequest
+from kafka_io.messages.list_offsets import ListOffsetsRequest
+from kafka_io.messages.metadata import MetadataRequest
+from kafka_io.messages.offset_commit import OffsetCommitRequest
+from kafka_io.messages.offset_fetch import OffsetFetchRequest
+from kafka_io.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
+from kafka_io.messages.produce import ProduceRequest
+from kafka_io.messages.sync_group import SyncGroupRequest
+from kafka_io.messages.txn_offset_commit import TxnOffsetCommitRequest
+from kafka_io.model import Generation
+from kafka_io.wire.schema import Request
+
+Handler = Callable[[Any, Node, Caller], Any]
+
+HANDLERS: Mapping[type[Request[Any]], Handler] = {
+    ProduceRequest: produce,
+    FetchRequest: fetch,
+    ListOffsetsRequest: list_offsets,
+    MetadataRequest: metadata,
+    OffsetCommitRequest: offset_commit,
+    OffsetFetchRequest: offset_fetch,
+    FindCoordinatorRequest: find_coordinator,
+    JoinGroupRequest: join_group,
+    HeartbeatRequest: heartbeat,
+    LeaveGroupRequest: leave_group,
+    SyncGroupRequest: sync_group,
+    DescribeGroupsRequest: describe_groups,
+    ListGroupsRequest: list_groups,
+    CreateTopicsRequest: create_topics,
+    DeleteTopicsRequest: delete_topics,
+    DeleteRecordsRequest: delete_records,
+    InitProducerIdRequest: init_producer_id,
+    AddPartitionsToTxnRequest: add_partitions_to_txn,
+    AddOffsetsToTxnRequest: add_offsets_to_txn,
+    TxnOffsetCommitRequest: txn_offset_commit,
+    EndTxnRequest: end_txn,
+    OffsetForLeaderEpochRequest: offset_for_leader_epoch,
+}
+
+_MODERN: tuple[type[Request[Any]], ...] = (*HANDLERS, ApiVersionsRequest)
+
+# Later versions are for brokers, or for transactions of the second kind (KIP-890).
+_MOST: Mapping[type[Request[Any]], tuple[int, int]] = {
+    AddPartitionsToTxnRequest: (0, 3),
+    TxnOffsetCommitRequest: (0, 4),
+    EndTxnRequest: (0, 4),
+}
+
+Versions = Mapping[type[Request[Any]], tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """The requests that are answered, and the versions of each."""
+
+    versions: Versions
+
+    @property
+    def requests(self) -> Mapping[int, type[Request[Any]]]:
+        """The requests by the numbers of their APIs."""
+        return {kind.API.key: kind for kind in self.versions}
+
+    @property
+    def offered(self) -> Mapping[int, tuple[int, int]]:
+        """The versions by the numbers of the APIs."""
+        return {kind.API.key: versions for kind, versions in self.versions.items()}
+
+
+DIALECTS: Mapping[Generation, Dialect] = {
+    # As 0.8.2 has it; 0.9 speaks all of this too. Committed offsets are kept here in v0 as well, not in ZooKeeper.
+    Generation.V08: Dialect(
+        {
+            ProduceRequest: (0, 0),
+            FetchRequest: (0, 0),
+            ListOffsetsRequest: (0, 0),
+            MetadataRequest: (0, 0),
+            OffsetCommitRequest: (0, 1),
+            OffsetFetchRequest: (0, 1),
+            FindCoordinatorRequest: (0, 0),
+        }
+    ),
+    Generation.MODERN: Dialect({kind: _MOST.get(kind, kind.API.versions) for kind in _MODERN}),
+}

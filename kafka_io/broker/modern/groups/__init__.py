@@ -1,0 +1,1 @@
+"""Consumer groups: who is a member, who does what, and the offsets they commit."""

@@ -1,0 +1,48 @@
+"""Messages before format 2 have zlib's checksum, whoever computes it."""
+
+import os
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kafka_io.records.entries import read_only
+from kafka_io.records.kernels import crc32
+
+ROOT = Path(__file__).parents[3]
+# Reads messages where isal's library is not to be found.
+WITHOUT_ISAL = """
+from isal import isal_zlib
+isal_zlib.__file__ = "/nowhere"
+from kafka_io.records import native
+from tests.kafka_io.records.log_talk import given, golden, read_rows
+assert not native.HAS_CRC32
+for name in ("v0-none-kafka-python", "v1-gzip-kafka-python"):
+    assert read_rows(golden(name)) == given(name)
+print("read")
+"""
+
+
+@settings(deadline=None)
+@given(data=st.binary(max_size=100), start=st.integers(0, 20))
+def test_the_tables_give_zlibs_at_any_alignment(data: bytes, start: int) -> None:
+    start = min(start, len(data))
+    assert crc32.by_tables(read_only(data), start, len(data)) == zlib.crc32(data[start:])
+    assert crc32.crc32(read_only(data), start, len(data)) == zlib.crc32(data[start:])
+
+
+@pytest.mark.parametrize("jit", ["0", "1"])
+def test_messages_are_read_where_isal_cannot_be_called_without_python(jit: str, tmp_path: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", WITHOUT_ISAL],
+        cwd=ROOT,
+        env={**os.environ, "NUMBA_DISABLE_JIT": jit, "NUMBA_CACHE_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (run.stdout, run.stderr) == ("read\n", "")
