@@ -6,10 +6,10 @@ It answers on one address, loopback by default, to anyone who can reach it: this
 import signal
 import socket
 import subprocess
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from types import FrameType, TracebackType
 from typing import IO, Self
 
@@ -144,20 +144,29 @@ def run_foreground(
     Raises:
         ZooKeeperNotStarted: the server did not start, or ended by itself.
     """
-    asked_to_end = threading.Event()
+    # Not an event: a handler that interrupts its `wait` at the wrong moment would wait for the lock it interrupted.
+    told: SimpleQueue[int] = SimpleQueue()
 
-    def end(_signal: int, _frame: FrameType | None) -> None:
-        asked_to_end.set()
+    def end(number: int, _frame: FrameType | None) -> None:
+        told.put(number)
 
     before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         with ZooKeeperServer(port, data_dir, host) as server:
             say(f"ZooKeeper is ready on {server.connect}")
-            while not asked_to_end.wait(_POLL_S):
+            while not _told_within(told, _POLL_S):
                 server.check()
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _told_within(told: SimpleQueue[int], seconds: float) -> bool:
+    try:
+        told.get(timeout=seconds)
+    except Empty:
+        return False
+    return True
 
 
 def _bindable(host: str, port: int) -> int:

@@ -2,14 +2,16 @@
 
 import signal
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from queue import SimpleQueue
 
 from kafka_io.broker.config import BrokerConfig
 from kafka_io.broker.modern.config import ModernBrokerConfig
 from kafka_io.broker.modern.server import ModernBrokerServer
 from kafka_io.broker.server import BrokerServer
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def run_foreground(config: BrokerConfig | ModernBrokerConfig, zookeeper: str | None = None) -> None:
@@ -17,10 +19,10 @@ def run_foreground(config: BrokerConfig | ModernBrokerConfig, zookeeper: str | N
 
     Prints one line when clients are served. Same errors as the server's `start`.
     """
-    with _told_to_stop() as stopping, _server(config, zookeeper) as server:
+    with _told_to_stop() as told, _server(config, zookeeper) as server:
         sys.stdout.write(f"penstock broker {config.broker_id} ready on {config.host}:{server.port}\n")
         sys.stdout.flush()
-        stopping.wait()
+        told.get()
 
 
 def _server(config: BrokerConfig | ModernBrokerConfig, zookeeper: str | None) -> BrokerServer | ModernBrokerServer:
@@ -30,12 +32,15 @@ def _server(config: BrokerConfig | ModernBrokerConfig, zookeeper: str | None) ->
 
 
 @contextmanager
-def _told_to_stop() -> Iterator[threading.Event]:
-    """Set by SIGTERM and SIGINT, whose handlers of before come back at the end."""
-    stopping = threading.Event()
-    before = {number: signal.signal(number, lambda *_: stopping.set()) for number in (signal.SIGTERM, signal.SIGINT)}
+def _told_to_stop() -> Iterator[SimpleQueue[int]]:
+    """What SIGTERM and SIGINT put their number into; their handlers of before come back at the end.
+
+    Not an event: a handler that interrupts its `wait` at the wrong moment would wait for the lock it interrupted.
+    """
+    told: SimpleQueue[int] = SimpleQueue()
+    before = {number: signal.signal(number, lambda number, _: told.put(number)) for number in _SIGNALS}
     try:
-        yield stopping
+        yield told
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -5,7 +5,7 @@ lost the batch is sent again, and may be there twice.
 """
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import cycle
 
 from kafka_io.client.batched import batched
@@ -60,12 +60,17 @@ def publish(
     """
     check_topic_name(topic)
     count = 0
-    rounds = zip(batched(payloads, batch), cycle(codecs), cycle(_partitions(brokers, topic)), strict=False)
+    rounds = zip(batched(payloads, batch), cycle(codecs), _turns(brokers, topic), strict=False)
     for values, codec, partition in rounds:
         brokers.on_leader(topic, partition, _sending(topic, partition, values, CODEC_NUMBERS[codec]))
         count += len(values)
         on_sent(len(values))
     return count
+
+
+def _turns(brokers: Brokers, topic: str) -> Iterator[int]:
+    """The topic's partitions, again and again. They are found when the first is asked for: nothing makes no topic."""
+    yield from cycle(_partitions(brokers, topic))
 
 
 def _partitions(brokers: Brokers, topic: str) -> list[int]:

@@ -138,6 +138,12 @@ def test_a_topic_that_lacks_is_asked_for_and_what_is_not_made_is_told(
     assert sum(request.allow_auto_topic_creation for request in requests) == ATTEMPTS
 
 
+def test_publishing_nothing_asks_for_no_topic(taking: OpenCluster, open_brokers: OpenBrokers) -> None:
+    cluster, _ = taking()
+    assert publish(open_brokers(cluster), "other", []) == 0
+    assert cluster.heard(METADATA) == []
+
+
 def test_no_broker_is_asked_for_a_name_that_no_topic_may_have(taking: OpenCluster, open_brokers: OpenBrokers) -> None:
     cluster, _ = taking()
     with pytest.raises(NodeMalformed):

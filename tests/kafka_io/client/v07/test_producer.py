@@ -10,7 +10,7 @@ from kafka_io.client.reading import Reading
 from kafka_io.client.retry import Backoff
 from kafka_io.client.v07.cluster import Cluster07
 from kafka_io.client.v07.producer import MAX_MESSAGE_BYTES, Producer, publish
-from kafka_io.errors import ConnectionLost, NetworkError, NodeMalformed, RegistryError, TooLarge, Where
+from kafka_io.errors import ConnectionLost, NetworkError, NodeMalformed, RegistryError, TooLarge, Unsupported, Where
 from kafka_io.model import Bounds, BrokerPartition
 from kafka_io.registry.zookeeper import Registry
 from tests.fakes.hostile import HostileServer, hear, stall
@@ -144,6 +144,13 @@ def test_a_message_the_broker_would_drop_in_silence_is_refused_before_it_is_sent
         producer.spread()
     assert caught.value.where.topic == "clicks"
     assert [row[-1] for row in stored("clicks")] == [b"x" * 100] * 51
+
+
+@pytest.mark.parametrize("codec", ["lz4", "zstd"])
+def test_a_codec_that_came_after_0_7_is_refused(registry: Registry, two_brokers: None, codec: str) -> None:
+    with pytest.raises(Unsupported, match=f"0.7 does not know {codec}"):
+        publish(registry, "clicks", [b"x"], codecs=(codec,))
+    assert registry.topic("clicks") is None
 
 
 def test_the_largest_message_a_genuine_broker_takes_is_stored(
