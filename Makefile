@@ -5,13 +5,17 @@ STAMP := .venv/installed
 RUN := $(STAMP)
 TESTS ?= tests
 
-.PHONY: demo ui test unit check format lock clean help
+.PHONY: demo ui test unit matrix fuzz bench check format lock clean help
 
 help:
 	@echo 'make demo        the whole story on this machine: servers, data, Dagster, Spark, proof'
 	@echo 'make demo UI=1   the same, and leave the Dagster UI running'
+	@echo 'make demo BROKER=3.9.1   on a real broker of that version, downloaded; BROKER=host:port is one that runs'
 	@echo 'make ui          the Dagster UI on the state of the last demo'
 	@echo 'make test        all tests      make unit    the fast ones'
+	@echo 'make fuzz        mutated logs for an hour; SECONDS=60 SEED=7: for a minute, from that seed on'
+	@echo 'make matrix      the tests on real brokers, and the table of versions in the README from what came of them'
+	@echo 'make bench       speed beside other loaders on a real broker: about an hour; QUICK=1 one case in minutes'
 	@echo 'make check       formatter, linter, types, import contracts'
 	@echo 'make format      let the formatter do its work'
 	@echo 'make lock        resolve requirements.lock anew'
@@ -24,8 +28,16 @@ $(STAMP): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --disable-pip-version-check --no-deps --no-build-isolation --quiet -e .
 	touch $@
 
+# BROKER is a version to start, or the address of a broker that runs.
+DEMO := $(BIN)/python -W ignore -m pipelines.demo $(if $(UI),--ui)
 demo: $(RUN)
-	$(BIN)/python -W ignore -m pipelines.demo $(if $(UI),--ui)
+ifeq ($(BROKER),)
+	$(DEMO)
+else ifneq ($(findstring :,$(BROKER)),)
+	$(DEMO) --bootstrap $(BROKER)
+else
+	$(BIN)/python -m tests.brokers.run $(BROKER) $(DEMO)
+endif
 
 ui: $(RUN)
 	$(BIN)/python -W ignore -m pipelines.demo --resume
@@ -35,6 +47,16 @@ test: $(RUN)
 
 unit: $(RUN)
 	$(BIN)/python -m pytest $(TESTS) -m 'not (zookeeper or spark or crash or ui or brokers)'
+
+matrix: $(RUN)
+	$(BIN)/python -m tests.brokers.matrix
+
+SECONDS ?= 3600
+fuzz: $(RUN)
+	$(BIN)/python -m tests.fuzz.run --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
+
+bench: $(RUN)
+	$(BIN)/python -m tests.bench $(if $(QUICK),--quick)
 
 check: $(RUN)
 	$(BIN)/ruff format --check .

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -15,7 +15,9 @@ from deltalake.fs import DeltaStorageHandler
 from kafka_io.errors import Where
 from resources import topic_names
 from resources.errors import LakeUnavailable
-from resources.settings import Settings
+
+if TYPE_CHECKING:  # workers need no settings, and pydantic takes a while to import
+    from resources.settings import Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +28,7 @@ class Lake:
     options: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, settings: Settings) -> Self:
+    def of(cls, settings: "Settings") -> Self:
         """The lake that the settings name."""
         return cls(root=settings.lake, options=settings.lake_options)
 

@@ -3,14 +3,12 @@
 It answers on one address, loopback by default, to anyone who can reach it: this is no server for production.
 """
 
-import signal
 import socket
 import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
-from queue import Empty, SimpleQueue
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import IO, Self
 
 import click
@@ -18,6 +16,7 @@ import pyspark
 
 from kafka_io.errors import RegistryUnavailable
 from kafka_io.registry.session import Session
+from kafka_io.stopping import stopping
 from resources.java import find_java
 from resources.processes import dying_with_parent, end
 
@@ -144,29 +143,10 @@ def run_foreground(
     Raises:
         ZooKeeperNotStarted: the server did not start, or ended by itself.
     """
-    # Not an event: a handler that interrupts its `wait` at the wrong moment would wait for the lock it interrupted.
-    told: SimpleQueue[int] = SimpleQueue()
-
-    def end(number: int, _frame: FrameType | None) -> None:
-        told.put(number)
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        with ZooKeeperServer(port, data_dir, host) as server:
-            say(f"ZooKeeper is ready on {server.connect}")
-            while not _told_within(told, _POLL_S):
-                server.check()
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _told_within(told: SimpleQueue[int], seconds: float) -> bool:
-    try:
-        told.get(timeout=seconds)
-    except Empty:
-        return False
-    return True
+    with stopping() as told, ZooKeeperServer(port, data_dir, host) as server:
+        say(f"ZooKeeper is ready on {server.connect}")
+        while not told.is_told():
+            server.check()
 
 
 def _bindable(host: str, port: int) -> int:

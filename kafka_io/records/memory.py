@@ -2,9 +2,13 @@
 
 Fresh memory costs more than decoding into it: the machine hands it out page by page, and clears each. So what Arrow has
 let go of serves again, in sizes that are powers of two. What is kept for that is bounded.
+
+Columns are made for the most that they could hold, and hold less: numpy would ask for huge pages and have 2 MiB cleared
+wherever one byte is touched. So large memory is mapped by hand, in pages of the usual size.
 """
 
 import math
+import mmap
 from collections import deque
 from typing import Any
 
@@ -14,6 +18,7 @@ import pyarrow as pa
 
 _LEAST_BITS, _MOST_BITS = 12, 26
 _KEPT = 8
+_MAPPED = 1 << 20
 # By the logarithm of their size; a deque that is full lets the oldest go, and needs no lock.
 _SPARE: dict[int, deque[npt.NDArray[np.uint8]]] = {
     bits: deque(maxlen=_KEPT) for bits in range(_LEAST_BITS, _MOST_BITS + 1)
@@ -30,7 +35,7 @@ class Loan:
         try:
             self.bytes = _SPARE[self._bits].pop()
         except (KeyError, IndexError):
-            self.bytes = np.empty(1 << self._bits, np.uint8)
+            self.bytes = _fresh(1 << self._bits)
 
     def buffer(self, size: int) -> pa.Buffer:
         """The first `size` bytes, without a copy."""
@@ -40,6 +45,10 @@ class Loan:
         spare = _SPARE.get(self._bits)
         if spare is not None:
             spare.append(self.bytes)
+
+
+def _fresh(size: int) -> npt.NDArray[np.uint8]:
+    return np.empty(size, np.uint8) if size < _MAPPED else np.frombuffer(mmap.mmap(-1, size), np.uint8)
 
 
 class Growing:

@@ -146,7 +146,7 @@ TWO = ONE + '[clusters.other]\nzookeeper = "127.0.0.1:1"\n'
         (ONE, ("broker", "--broker-id", "0"), "Missing option"),
         (ONE, ("nonsense",), "No such command"),
         ("lake = 1", ("topics",), "lake: Input should be a valid string"),
-        (ONE.replace("zookeeper", "bootstrap"), ("topics",), "clusters.main.zookeeper is missing"),
+        (ONE.replace("zookeeper", "generation"), ("topics",), "clusters.main.generation"),
     ],
 )
 def test_wrong_use_is_exit_code_2(tmp_path: Path, text: str, arguments: tuple[str, ...], said: str) -> None:

@@ -1,0 +1,109 @@
+"""What is loaded: one topic a case."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from tests.bench import loaders as by
+
+PARTITIONS = 4
+
+_IN_SPARK = (by.OURS_IN_SPARK, by.SPARK)
+_EVERYONE = (by.OURS, by.CONFLUENT, by.KAFKARROW, by.AIOKAFKA, by.KAFKA_PYTHON, *_IN_SPARK, by.LIMIT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """`records` of about `value_bytes`, sent with `codec`, and their loaders in the order of a round.
+
+    Each record has a key of 9 bytes, and one header of 5 and 8.
+
+    Args:
+        like: the case whose topic is loaded, where it has none of its own.
+        warm_up: the case whose topic Spark's sessions load before the clock starts, where it is another.
+        steady: time goes into records, not into what comes before them.
+    """
+
+    name: str
+    title: str
+    records: int
+    value_bytes: int
+    codec: str
+    loaders: Sequence[str]
+    like: Self | None = None
+    warm_up: Self | None = None
+    steady: bool = True
+
+    @property
+    def topic(self) -> str:
+        """Its name."""
+        return self.like.name if self.like else self.name
+
+
+def _of_200_bytes(codec: str, title: str, loaders: Sequence[str]) -> Case:
+    return Case(name=codec, title=title, records=2_000_000, value_bytes=200, codec=codec, loaders=loaders)
+
+
+# kafkarrow's wheel has no zstd.
+ZSTD = _of_200_bytes("zstd", "200 B, zstd", [name for name in _EVERYONE if name != by.KAFKARROW])
+NONE = _of_200_bytes("none", "200 B, no codec", _EVERYONE)
+LZ4 = _of_200_bytes("lz4", "200 B, lz4", _EVERYONE)
+SNAPPY = _of_200_bytes("snappy", "200 B, snappy", _EVERYONE)
+GZIP = _of_200_bytes("gzip", "200 B, gzip", _EVERYONE)
+SMALL = Case(name="small", title="20 B, no codec", records=4_000_000, value_bytes=20, codec="none", loaders=_EVERYONE)
+LARGE = Case(name="large", title="10 kB, no codec", records=60_000, value_bytes=10_000, codec="none", loaders=_EVERYONE)
+MANY = Case(
+    name="many",
+    title="200 B, no codec, 10 M records",
+    records=10_000_000,
+    value_bytes=200,
+    codec="none",
+    loaders=_IN_SPARK,
+    warm_up=NONE,
+)
+COLD = Case(
+    name="cold",
+    title="cold job, 200 B, zstd",
+    records=ZSTD.records,
+    value_bytes=ZSTD.value_bytes,
+    codec=ZSTD.codec,
+    loaders=(by.COLD_EMPTY, by.COLD_OURS, by.COLD_OURS_FIRST, by.COLD_SPARK),
+    like=ZSTD,
+    steady=False,
+)
+FIRST = Case(
+    name="first",
+    title="first task, 1000 records",
+    records=1_000,
+    value_bytes=200,
+    codec="zstd",
+    loaders=(by.FIRST_TASK, by.FIRST_TASK_EVER),
+    steady=False,
+)
+ALL = (ZSTD, NONE, LZ4, SNAPPY, GZIP, SMALL, LARGE, MANY, COLD, FIRST)
+QUICK = (ZSTD,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What one process does: load `topic` into `folder`, which is empty. `warm_up` is a topic to load before.
+
+    `jars` are those of Spark's own Kafka source, with commas between.
+    """
+
+    bootstrap: str
+    topic: str
+    records: int
+    folder: Path
+    warm_up: str
+    jars: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {**asdict(self), "folder": str(self.folder)}
+
+    @classmethod
+    def of(cls, fields: dict[str, Any]) -> Self:
+        """The inverse."""
+        return cls(**{**fields, "folder": Path(fields["folder"])})

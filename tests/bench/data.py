@@ -1,0 +1,111 @@
+"""The topics: records that look like events, the same in every run, sent as a producer sends them.
+
+Batches hold up to 128 KiB before compression, and wait 50 ms to be filled.
+"""
+
+from collections.abc import Iterator
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from tests.bench.cases import PARTITIONS, Case
+
+_BEGAN_MS = 1_700_000_000_000
+_EVENT = (
+    b'{"id":%d,"user":"u%08d","at":%d,"type":"%b","url":"/catalog/items/%06d","price":%d.%02d,'
+    b'"session":"%016x","country":"%b","device":"mobile","ok":true}'
+)
+_TYPES = (b"view_item", b"view_item", b"add_to_cart", b"purchase")
+_COUNTRIES = (b"DE", b"FR", b"US", b"BR", b"IN", b"JP", b"PL")
+_MIXER = 0x9E3779B97F4A7C15  # odd: multiplying by it scatters neighbours over 64 bits
+_FIRST_ID = 1_000_000_000  # so that all are equally long
+_POLL_EVERY = 5_000
+
+
+class NotDelivered(RuntimeError):
+    """The broker does not hold what was sent."""
+
+
+def produce(case: Case, bootstrap: str, topic: str) -> int:
+    """Fill the topic, record by record to the next partition; what all values have in bytes.
+
+    Raises:
+        NotDelivered: the broker holds another number of records.
+    """
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "compression.type": case.codec,
+            "linger.ms": 50,
+            "batch.size": 128 * 1024,
+            "enable.idempotence": True,
+            "queue.buffering.max.messages": 1_000_000,
+            "log_level": 3,  # errors alone
+        }
+    )
+    total = 0
+    for number, value in enumerate(values(case)):
+        total += len(value)
+        _send(producer, topic, number, value)
+    producer.flush()
+    _check(case, bootstrap, topic)
+    return total
+
+
+def _send(producer: Producer, topic: str, number: int, value: bytes) -> None:
+    key = b"u%08d" % (_scattered(number) % 50_000)
+    headers: list[tuple[str, str | bytes | None]] = [("trace", b"%08x" % (number & 0xFFFFFFFF))]
+    at = _BEGAN_MS + number
+    while True:
+        try:
+            producer.produce(topic, value, key, number % PARTITIONS, timestamp=at, headers=headers)
+        except BufferError:
+            producer.poll(0.1)
+        else:
+            break
+    if number % _POLL_EVERY == 0:
+        producer.poll(0)
+
+
+def values(case: Case) -> Iterator[bytes]:
+    """The values of a topic, in order."""
+    if case.value_bytes < len(event(0)) // 2:
+        for number in range(case.records):
+            yield b'{"id":%d}' % (1000 * _FIRST_ID + number)
+        return
+    events = round(case.value_bytes / len(event(0)))
+    for number in range(case.records):
+        if events == 1:
+            yield event(number)
+        else:
+            yield b"[" + b",".join(event(number * events + each) for each in range(events)) + b"]"
+
+
+def event(number: int) -> bytes:
+    """The JSON of one event, about 200 bytes."""
+    mixed = _scattered(number)
+    return _EVENT % (
+        _FIRST_ID + number,
+        mixed % 50_000,
+        _BEGAN_MS + number,
+        _TYPES[mixed >> 8 & 3],
+        mixed >> 16 & 0xFFFFF,
+        mixed >> 36 & 0xFF,
+        (mixed >> 44 & 0xFF) % 100,
+        mixed,
+        _COUNTRIES[(mixed >> 52) % len(_COUNTRIES)],
+    )
+
+
+def _scattered(number: int) -> int:
+    return number * _MIXER & 0xFFFF_FFFF_FFFF_FFFF
+
+
+def _check(case: Case, bootstrap: str, topic: str) -> None:
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench", "enable.auto.commit": False})
+    try:
+        ends = [consumer.get_watermark_offsets(TopicPartition(topic, each)) for each in range(PARTITIONS)]
+    finally:
+        consumer.close()
+    wanted = [(0, case.records // PARTITIONS)] * PARTITIONS
+    if ends != wanted:
+        raise NotDelivered(f"{topic}: partitions hold {ends}, not {wanted}")

@@ -1,0 +1,171 @@
+"""The peers' Parquet files, written with the product's own options; and the proof that nobody's files lack a row."""
+
+import gc
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from kafka_io.closing import Closing
+from tests.bench.cases import PARTITIONS
+
+_ROW_GROUP_BYTES = 64 * 1024 * 1024
+_HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
+_TIME = pa.timestamp("ms", tz="UTC")
+SCHEMA = pa.schema(
+    [
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("offset", pa.int64()),
+        pa.field("timestamp", _TIME),
+        pa.field("timestampType", pa.int32()),
+        pa.field("headers", pa.list_(_HEADER)),
+    ]
+)
+
+
+class WrongRows(RuntimeError):
+    """A loader's files do not hold what the topic holds."""
+
+
+def ready_for_objects() -> None:
+    """Spare a loader that holds many Python objects what is not its work."""
+    gc.disable()  # nothing here is a cycle, and looking for some takes a third of the time
+    pa.array([0])  # imports pandas
+
+
+class OutputFile(Closing):
+    """One Parquet file; rows are written a row group at a time, as the product does."""
+
+    def __init__(self, path: Path, schema: pa.Schema = SCHEMA) -> None:
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_bytes = 0
+        self._closing = ExitStack()
+        names = [name for name in ("key", "topic", "partition", "timestampType") if name in schema.names]
+        writer = pq.ParquetWriter(
+            path,
+            schema,
+            compression="zstd",
+            compression_level=1,
+            use_dictionary=names,
+            column_encoding={"offset": "DELTA_BINARY_PACKED", "timestamp": "DELTA_BINARY_PACKED"},
+        )
+        self._writer = self._closing.enter_context(writer)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add rows."""
+        self._waiting.append(batch)
+        self._waiting_bytes += batch.nbytes
+        if self._waiting_bytes >= _ROW_GROUP_BYTES:
+            self._write_row_group()
+
+    def _write_row_group(self) -> None:
+        self._writer.write_table(pa.Table.from_batches(self._waiting))
+        self._waiting, self._waiting_bytes = [], 0
+
+    def close(self) -> None:
+        """Write what waits, and the footer."""
+        with self._closing:
+            if self._waiting:
+                self._write_row_group()
+
+
+class PartitionFiles(Closing):
+    """A file for each partition of `topic`, for loaders that hold Python objects."""
+
+    def __init__(self, folder: Path, topic: str) -> None:
+        self._topic = pa.scalar(topic)
+        self._closing = ExitStack()
+        paths = [folder / f"{partition}.parquet" for partition in range(PARTITIONS)]
+        self._files = [self._closing.enter_context(OutputFile(path)) for path in paths]
+
+    def write(self, partition: int, rows: "Rows") -> None:
+        """Add rows of one partition."""
+        count = len(rows.offsets)
+        arrays = [
+            pa.array(rows.keys, pa.binary()),
+            pa.array(rows.values, pa.binary()),
+            pa.repeat(self._topic, count),
+            pa.repeat(pa.scalar(partition, pa.int32()), count),
+            pa.array(rows.offsets, pa.int64()),
+            pa.array(rows.timestamps, pa.int64()).view(_TIME),
+            pa.array(rows.types, pa.int32()),
+            _headers(rows.headers),
+        ]
+        self._files[partition].write(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA))
+
+    def close(self) -> None:
+        """Finish all files."""
+        self._closing.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """Columns of Python objects; `types` as Spark counts them, 0 for the time of creation."""
+
+    keys: Sequence[bytes | None]
+    values: Sequence[bytes | None]
+    offsets: Sequence[int]
+    timestamps: Sequence[int]
+    types: Sequence[int]
+    headers: Sequence[Sequence[tuple[str, bytes]] | None]
+
+
+def _headers(rows: Sequence[Sequence[tuple[str, bytes]] | None]) -> pa.Array:
+    """Flat columns first: a dict for each header would take four times as long."""
+    lengths = np.fromiter((len(row) if row else 0 for row in rows), np.int32, len(rows))
+    pairs = [pair for row in rows if row for pair in row]
+    keys = pa.array([key for key, _ in pairs], pa.string())
+    values = pa.array([value for _, value in pairs], pa.binary())
+    ends = np.concatenate([np.zeros(1, np.int32), np.cumsum(lengths, dtype=np.int32)])
+    return pa.ListArray.from_arrays(pa.array(ends), pa.StructArray.from_arrays([keys, values], fields=list(_HEADER)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """What tells that files hold a whole topic, each record once."""
+
+    rows: int
+    offsets: int
+    values_bytes: int
+
+    @classmethod
+    def expected(cls, records: int, values_bytes: int) -> Self:
+        """Of a topic whose partitions were filled in turn: their offsets are 0, 1, 2 ..."""
+        each = records // PARTITIONS
+        return cls(rows=records, offsets=PARTITIONS * (each * (each - 1) // 2), values_bytes=values_bytes)
+
+    @classmethod
+    def of(cls, folder: Path) -> Self:
+        """Of all Parquet files below `folder`."""
+        rows = offsets = values_bytes = 0
+        for path in folder.rglob("*.parquet"):
+            with pq.ParquetFile(path) as file:
+                for batch in file.iter_batches(columns=["offset", "value"]):
+                    rows += batch.num_rows
+                    offsets += _sum(batch.column("offset"))
+                    values_bytes += _sum(pc.binary_length(batch.column("value")))
+        return cls(rows=rows, offsets=offsets, values_bytes=values_bytes)
+
+
+def check(folder: Path, expected: Content) -> None:
+    """The files below `folder` are whole.
+
+    Raises:
+        WrongRows: they are not.
+    """
+    found = Content.of(folder)
+    if found != expected:
+        raise WrongRows(f"{folder} holds {found}, not {expected}")
+
+
+def _sum(array: Any) -> int:
+    return int(pc.sum(array).as_py() or 0)

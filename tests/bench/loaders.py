@@ -1,0 +1,54 @@
+"""Who loads: each is a module of peers/ with a function `ready`, run in a process of its own."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+SPARK = "Spark's Kafka source"
+CONFLUENT = "confluent-kafka"
+KAFKARROW = "kafkarrow"
+AIOKAFKA = "aiokafka"
+KAFKA_PYTHON = "kafka-python"
+OURS = "ours"
+OURS_IN_SPARK = "ours in Spark"
+LIMIT = "limit"
+COLD_SPARK = "cold job: Spark's Kafka source"
+COLD_OURS = "cold job: ours"
+COLD_OURS_FIRST = "cold job: ours, first on this machine"
+COLD_EMPTY = "cold job: empty"
+FIRST_TASK = "first task"
+FIRST_TASK_EVER = "first task, first on this machine"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loader:
+    """How it is run.
+
+    Args:
+        module: of peers/.
+        whole: its process is measured from start to end; otherwise only the load, all imports done.
+        new_cache: no kernel has been compiled on this machine.
+        writes: it leaves the topic's rows in files.
+    """
+
+    module: str
+    whole: bool = False
+    new_cache: bool = False
+    writes: bool = True
+
+
+LOADERS: Mapping[str, Loader] = {
+    SPARK: Loader(module="spark"),
+    CONFLUENT: Loader(module="confluent_kafka"),
+    KAFKARROW: Loader(module="kafkarrow"),
+    AIOKAFKA: Loader(module="aiokafka"),
+    KAFKA_PYTHON: Loader(module="kafka_python"),
+    OURS: Loader(module="ours"),
+    OURS_IN_SPARK: Loader(module="ours_in_spark"),
+    LIMIT: Loader(module="limit"),
+    COLD_SPARK: Loader(module="cold_spark", whole=True),
+    COLD_OURS: Loader(module="cold_ours", whole=True),
+    COLD_OURS_FIRST: Loader(module="cold_ours", whole=True, new_cache=True),
+    COLD_EMPTY: Loader(module="cold_empty", whole=True, writes=False),
+    FIRST_TASK: Loader(module="first_task"),
+    FIRST_TASK_EVER: Loader(module="first_task", new_cache=True),
+}

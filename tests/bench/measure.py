@@ -1,0 +1,99 @@
+"""What a piece of work costs: wall seconds, CPU seconds and memory of this process and all that it started (Linux)."""
+
+import json
+import os
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Self
+
+_PROC = Path("/proc")
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """`peak_mb` adds up what each process held at most, so it counts the pages that forked workers share twice."""
+
+    wall_s: float
+    cpu_s: float
+    peak_mb: float
+
+    def tell(self) -> None:
+        """Print it for the process that waits for it."""
+        sys.stdout.write(json.dumps(asdict(self)) + "\n")
+        sys.stdout.flush()
+
+    @classmethod
+    def told(cls, printed: bytes) -> Self:
+        """What a process printed, and maybe other lines before."""
+        return cls(**json.loads(printed.splitlines()[-1]))
+
+
+@dataclass(slots=True)
+class Clock:
+    """Filled when the measured block ends."""
+
+    usage: Usage | None = None
+
+
+@contextmanager
+def measured() -> Iterator[Clock]:
+    """Measure the block, in whatever process of this one's tree it spends its time."""
+    clock = Clock()
+    me = os.getpid()
+    cpu, wall = tree_cpu_s(me), time.monotonic()
+    yield clock
+    wall = time.monotonic() - wall
+    clock.usage = Usage(wall_s=wall, cpu_s=tree_cpu_s(me) - cpu, peak_mb=tree_peak_mb(me))
+
+
+def tree_cpu_s(root: int) -> float:
+    """User and system time of `root` and its descendants, also of those that ended and were waited for."""
+    children, spent = _processes()
+    return sum(spent.get(process, 0) for process in _descendants(root, children)) / _TICKS
+
+
+def tree_peak_mb(root: int) -> float:
+    """The peaks of the resident sets of `root` and its living descendants, added up."""
+    children, _ = _processes()
+    return sum(map(_peak_kb, _descendants(root, children))) / 1024
+
+
+def _processes() -> tuple[Mapping[int, list[int]], Mapping[int, int]]:
+    """Children by parent, and ticks spent by process."""
+    children: defaultdict[int, list[int]] = defaultdict(list)
+    spent: dict[int, int] = {}
+    for folder in _PROC.iterdir():
+        if not folder.name.isdigit():
+            continue
+        try:
+            text = (folder / "stat").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it ended meanwhile
+        # proc(5): the name, in brackets, may hold anything; then state, parent ...; 14 to 17 are utime to cstime.
+        fields = text.rpartition(")")[2].split()
+        process = int(folder.name)
+        children[int(fields[1])].append(process)
+        spent[process] = sum(map(int, fields[11:15]))
+    return children, spent
+
+
+def _descendants(root: int, children: Mapping[int, list[int]]) -> Iterator[int]:
+    waiting = [root]
+    while waiting:
+        process = waiting.pop()
+        yield process
+        waiting += children.get(process, [])
+
+
+def _peak_kb(process: int) -> int:
+    try:
+        lines = (_PROC / str(process) / "status").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith("VmHWM:")), 0)

@@ -1,0 +1,51 @@
+"""aiokafka: asyncio, with its parser in Cython and a Python object per record."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+from tests.bench.cases import PARTITIONS, Job
+from tests.bench.files import PartitionFiles, Rows, ready_for_objects
+
+_FETCH_BYTES = 1024 * 1024
+_WAIT_MS = 30_000
+
+
+@contextmanager
+def ready(job: Job) -> Iterator[Callable[[], None]]:
+    """The load, with all imports done."""
+    ready_for_objects()
+    yield lambda: asyncio.run(_load(job))
+
+
+async def _load(job: Job) -> None:
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=job.bootstrap,
+        enable_auto_commit=False,
+        max_partition_fetch_bytes=_FETCH_BYTES,
+        fetch_max_wait_ms=10,
+    )
+    partitions = [TopicPartition(job.topic, each) for each in range(PARTITIONS)]
+    consumer.assign(partitions)
+    await consumer.start()
+    await consumer.seek_to_beginning(*partitions)
+    left = job.records
+    with PartitionFiles(job.folder, job.topic) as files:
+        while left:
+            got = await consumer.getmany(timeout_ms=_WAIT_MS)
+            if not got:
+                raise TimeoutError(f"{left} records are missing")
+            for partition, records in got.items():
+                left -= len(records)
+                rows = Rows(
+                    keys=[record.key for record in records],
+                    values=[record.value for record in records],
+                    offsets=[record.offset for record in records],
+                    timestamps=[record.timestamp for record in records],
+                    types=[record.timestamp_type for record in records],
+                    headers=[record.headers for record in records],
+                )
+                files.write(partition.partition, rows)
+    await consumer.stop()

@@ -1,0 +1,20 @@
+"""A scheduled job with Spark's own Kafka source: a new JVM, the load, and the end."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from resources.spark import close_session, open_session
+from tests.bench.cases import Job
+from tests.bench.peers.spark import load
+from tests.bench.peers.spark_job import SOURCE_SETTINGS
+
+
+@contextmanager
+def ready(job: Job) -> Iterator[Callable[[], None]]:
+    """The job, from nothing."""
+    yield lambda: _run(job)
+
+
+def _run(job: Job) -> None:
+    load(open_session({**SOURCE_SETTINGS, "spark.jars": job.jars}), job.bootstrap, job.topic, job.folder)
+    close_session()

@@ -1,0 +1,20 @@
+"""How long the first rows take on a warm session that has not run Python yet: a new worker, and its kernels."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from resources.spark import close_session, open_session
+from tests.bench.cases import Job
+from tests.bench.peers.ours import load, settings
+from tests.bench.peers.spark_job import SETTINGS
+
+
+@contextmanager
+def ready(job: Job) -> Iterator[Callable[[], None]]:
+    """The load, with a JVM running that has done something."""
+    session = open_session(SETTINGS)
+    try:
+        session.range(100).collect()
+        yield lambda: load(job.topic, settings(job), lambda: session)
+    finally:
+        close_session()

@@ -1,0 +1,39 @@
+"""Spark's own Kafka source to Parquet, on a warm session: its defaults, but for the codec and memory enough."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from resources.spark import close_session, open_session
+from tests.bench.cases import Job
+from tests.bench.peers.spark_job import SOURCE_SETTINGS
+
+_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
+
+
+@contextmanager
+def ready(job: Job) -> Iterator[Callable[[], None]]:
+    """The load, with Spark running and a load behind it."""
+    session = open_session({**SOURCE_SETTINGS, "spark.jars": job.jars})
+    try:
+        load(session, job.bootstrap, job.warm_up, job.folder.with_name("warm-up"))
+        yield lambda: load(session, job.bootstrap, job.topic, job.folder)
+    finally:
+        close_session()
+
+
+def load(session: SparkSession, bootstrap: str, topic: str, folder: Path) -> None:
+    """Write all that the topic holds; a partition is a task and a file."""
+    reader = session.read.format("kafka").options(
+        **{
+            "kafka.bootstrap.servers": bootstrap,
+            "subscribe": topic,
+            "startingOffsets": "earliest",
+            "endingOffsets": "latest",
+            "includeHeaders": "true",
+        }
+    )
+    rows = reader.load().select(*_COLUMNS)
+    rows.write.mode("overwrite").option("compression", "zstd").parquet(str(folder))

@@ -1,0 +1,32 @@
+"""The tables of cases, loaders and bars fit each other."""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.bench.cases import ALL, PARTITIONS, Job
+from tests.bench.loaders import LOADERS, Loader
+from tests.bench.report import BARS
+
+
+def test_every_loader_of_a_case_is_known() -> None:
+    assert {name for case in ALL for name in case.loaders} <= LOADERS.keys()
+
+
+@pytest.mark.parametrize("loader", LOADERS.values(), ids=LOADERS.keys())
+def test_every_loader_has_its_module(loader: Loader) -> None:
+    assert find_spec(f"tests.bench.peers.{loader.module}") is not None
+
+
+def test_partitions_of_a_topic_are_equally_long() -> None:
+    assert all(case.records % PARTITIONS == 0 for case in ALL)
+
+
+def test_what_a_bar_compares_is_measured() -> None:
+    assert all(bar.loader in bar.case.loaders and bar.case in ALL for bar in BARS)
+
+
+def test_a_job_reaches_its_process_as_it_was() -> None:
+    job = Job(bootstrap="127.0.0.1:1", topic="t", records=4, folder=Path("/x"), warm_up="w", jars="a.jar,b.jar")
+    assert Job.of(job.as_dict()) == job

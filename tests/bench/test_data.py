@@ -1,0 +1,21 @@
+"""The records that topics are filled with."""
+
+import json
+
+import pytest
+
+from tests.bench import data
+from tests.bench.cases import ALL, Case
+
+
+def test_an_event_is_json_and_always_the_same() -> None:
+    assert json.loads(data.event(41))["id"] == 1_000_000_041
+    assert data.event(41) == data.event(41)
+    assert data.event(41) != data.event(42)
+
+
+@pytest.mark.parametrize("case", ALL, ids=lambda case: case.name)
+def test_values_are_json_of_about_the_size_the_case_says(case: Case) -> None:
+    value = next(data.values(case))
+    json.loads(value)
+    assert 0.9 * case.value_bytes <= len(value) <= 1.1 * case.value_bytes

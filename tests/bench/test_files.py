@@ -1,0 +1,71 @@
+"""Rows reach the peers' files, and files that lack some are found."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.bench.files import Content, PartitionFiles, Rows, WrongRows, check
+
+HEADERS = [("trace", b"1")]
+
+
+def rows(offsets: Sequence[int], value: bytes = b"value") -> Rows:
+    count = len(offsets)
+    return Rows(
+        keys=[b"key"] * count,
+        values=[value] * count,
+        offsets=offsets,
+        timestamps=[1_700_000_000_000] * count,
+        types=[0] * count,
+        headers=[HEADERS] * count,
+    )
+
+
+def write(folder: Path, offsets: Sequence[Sequence[int]], value: bytes = b"value") -> None:
+    with PartitionFiles(folder, "events") as files:
+        for partition, of in enumerate(offsets):
+            files.write(partition, rows(of, value))
+
+
+def test_a_whole_topic_passes(tmp_path: Path) -> None:
+    write(tmp_path, [range(3)] * 4)
+    check(tmp_path, Content.expected(12, 12 * 5))
+
+
+@pytest.mark.parametrize(
+    ("offsets", "value"),
+    [
+        ([range(3), range(3), range(3), range(2)], b"value"),
+        ([range(3), range(3), range(3), [0, 1, 1]], b"value"),
+        ([range(3), range(3), range(3), [0, 1, 2, 2]], b"value"),
+        ([range(3)] * 4, b"valu"),
+    ],
+    ids=["one is missing", "one stands for another", "one is there twice", "values are cut"],
+)
+def test_files_that_are_not_the_topic_are_refused(
+    tmp_path: Path, offsets: Sequence[Sequence[int]], value: bytes
+) -> None:
+    write(tmp_path, offsets, value)
+    with pytest.raises(WrongRows):
+        check(tmp_path, Content.expected(12, 12 * 5))
+
+
+def test_no_files_at_all_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(WrongRows):
+        check(tmp_path, Content.expected(4, 4))
+
+
+def test_rows_arrive_with_all_their_columns(tmp_path: Path) -> None:
+    with PartitionFiles(tmp_path, "events") as files:
+        files.write(2, rows([7, 8]))
+        files.write(
+            2,
+            Rows(keys=[None], values=[None], offsets=[9], timestamps=[5], types=[1], headers=[None]),
+        )
+    read = pq.read_table(tmp_path / "2.parquet").to_pylist()
+    assert [row["offset"] for row in read] == [7, 8, 9]
+    assert read[0]["headers"] == [{"key": "trace", "value": b"1"}]
+    assert (read[0]["topic"], read[0]["partition"], read[0]["key"], read[0]["value"]) == ("events", 2, b"key", b"value")
+    assert (read[2]["key"], read[2]["headers"], read[2]["timestampType"]) == (None, [], 1)
