@@ -16,6 +16,13 @@ class Certificate:
     certificate: Path
     key: Path
 
+    def packed(self, password: str) -> Path:
+        """Both in a PKCS12 file, which brokers of all versions can read."""
+        store = self.certificate.with_suffix(".p12")
+        files = ("-in", str(self.certificate), "-inkey", str(self.key), "-out", str(store))
+        _openssl("pkcs12", "-export", "-passout", f"pass:{password}", *files)
+        return store
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Authority:

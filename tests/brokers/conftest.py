@@ -1,28 +1,57 @@
 """Real brokers for the session: each starts when a test first asks for it, and all tests share it."""
 
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import cache
+from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
+from resources.spark import open_session
+from tests.brokers.lakeside import Lakeside
+from tests.brokers.locks import Locks
 from tests.brokers.real import RealBroker
 from tests.brokers.releases import RELEASES
 from tests.brokers.secure import SecureBroker, secure_broker
+from tests.brokers.shared import SharedBroker
 
 
 @pytest.fixture(scope="session")
-def brokers(zookeeper_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], RealBroker]]:
-    """`brokers(version)` runs; give your topics names of your own, and do not stop it."""
+def locks(tmp_path_factory: pytest.TempPathFactory) -> Locks:
+    """What opens the SSL and SASL_SSL listeners of shared brokers."""
+    return Locks.made_in(tmp_path_factory.mktemp("locks") / "certificates")
+
+
+@pytest.fixture(scope="session")
+def shared(
+    zookeeper_server: str, locks: Locks, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[str], SharedBroker]]:
+    """`shared(version)` runs, and says how it is found."""
     with ExitStack() as running:
 
         @cache
-        def broker(version: str) -> RealBroker:
-            zookeeper = f"{zookeeper_server}/shared-{version}" if RELEASES[version].modes[-1] == "zookeeper" else None
-            folder = tmp_path_factory.mktemp(f"broker-{version}")
-            return running.enter_context(RealBroker(version, folder, zookeeper=zookeeper))
+        def shared(version: str) -> SharedBroker:
+            release = RELEASES[version]
+            zookeeper = f"{zookeeper_server}/shared-{version}" if release.modes[-1] == "zookeeper" else None
+            broker = RealBroker(
+                version,
+                tmp_path_factory.mktemp(f"broker-{version}"),
+                zookeeper=zookeeper,
+                listeners={protocol: protocol for protocol in release.locks},
+                config=locks.config,
+                options=locks.options,
+            )
+            return SharedBroker(broker=running.enter_context(broker), zookeeper=zookeeper)
 
-        yield broker
+        yield shared
+
+
+@pytest.fixture(scope="session")
+def brokers(shared: Callable[[str], SharedBroker]) -> Callable[[str], RealBroker]:
+    """`brokers(version)` runs; give your topics names of your own, and do not stop it."""
+    return lambda version: shared(version).broker
 
 
 @pytest.fixture(scope="session")
@@ -30,3 +59,23 @@ def locked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
     """A 3.9.1 with TLS and SASL listeners, for the session."""
     with secure_broker(tmp_path_factory.mktemp("secure")) as secure:
         yield secure
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """One session for all loads."""
+    session = open_session({"master": "local[2,2]", "spark.ui.enabled": "false"})
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def topic() -> str:
+    """A name that no other test uses."""
+    return f"matrix-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture
+def beside(spark: SparkSession, tmp_path: Path) -> Callable[..., Lakeside]:
+    """`beside(cluster settings)` is a lake of this test's own."""
+    return lambda cluster, **caps: Lakeside(tmp_path, spark, cluster, **caps)

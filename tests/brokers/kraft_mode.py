@@ -3,9 +3,9 @@
 import subprocess
 import uuid
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Self
 
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
@@ -19,25 +19,38 @@ _ANSWER_S = 60.0
 
 
 class KRaftMode:
-    """A cluster of one broker, which is the controller too."""
+    """A cluster whose first broker is the controller too."""
 
     def __init__(
-        self, version: str, bootstrap: str, *, node_id: int, controller_port: int, users: Mapping[str, str]
+        self,
+        version: str,
+        bootstrap: str,
+        *,
+        node_id: int,
+        controller_port: int,
+        users: Mapping[str, str],
+        joins: Self | None = None,
     ) -> None:
-        """The broker will listen at `bootstrap`; `users`, each with a password, can log in with SCRAM."""
+        """The broker will listen at `bootstrap`; `users`, each with a password, can log in with SCRAM.
+
+        `joins` is the place of the first broker of a cluster that there is already.
+        """
         self._version = version
         self._bootstrap = bootstrap
         self._node_id = node_id
         self._controller_port = controller_port
         self._users = users
+        self._is_first = joins is None
+        self._cluster: str = joins._cluster if joins else urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        self._voter: str = joins._voter if joins else f"{node_id}@{HOST}:{controller_port}"
 
     @property
     def config(self) -> Mapping[str, str]:
         """The broker's settings for this mode."""
         return {
-            "process.roles": "broker,controller",
+            "process.roles": "broker,controller" if self._is_first else "broker",
             "node.id": str(self._node_id),
-            "controller.quorum.voters": f"{self._node_id}@{HOST}:{self._controller_port}",
+            "controller.quorum.voters": self._voter,
             "controller.listener.names": "CONTROLLER",
             # Until its session has ended, a broker that was killed cannot register again.
             "broker.session.timeout.ms": "3000",
@@ -47,7 +60,8 @@ class KRaftMode:
     @property
     def listeners(self) -> list[Listener]:
         """The ports it needs for itself."""
-        return [Listener(name="CONTROLLER", protocol="PLAINTEXT", port=self._controller_port)]
+        controller = Listener(name="CONTROLLER", protocol="PLAINTEXT", port=self._controller_port)
+        return [controller] if self._is_first else []
 
     def prepare(self, settings: Path, log: IO[bytes]) -> None:
         """Format the broker's storage, if that was not done before.
@@ -58,14 +72,13 @@ class KRaftMode:
         formatted = settings.with_name("formatted")
         if formatted.exists():
             return
-        cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         scram = [
             f"--add-scram={mechanism}=[name={name},password={password}]"
             for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512")
             for name, password in self._users.items()
         ]
         # An argument of its own that begins with "-" would be taken for an option.
-        arguments = ["format", f"--cluster-id={cluster}", f"--config={settings}", *scram]
+        arguments = ["format", f"--cluster-id={self._cluster}", f"--config={settings}", *scram]
         command = jvm.command(self._version, "kafka.tools.StorageTool", *arguments)
         subprocess.run(command, stdout=log, stderr=log, check=True, timeout=_ANSWER_S)
         formatted.touch()
@@ -74,9 +87,10 @@ class KRaftMode:
         """The broker lists itself, and leads what it has."""
         return self._node_id in metadata.brokers and metadata.leads(self._node_id)
 
-    def create_topic(self, name: str, partitions: int, config: Mapping[str, str]) -> None:
+    def create_topic(self, name: str, replicas: Sequence[Sequence[int]], config: Mapping[str, str]) -> None:
         """Have the controller make it."""
-        topic = NewTopic(name, partitions, replication_factor=1, config=dict(config))
+        owned = [list(brokers) for brokers in replicas]
+        topic = NewTopic(name, len(owned), replica_assignment=owned, config=dict(config))
         admin = self._admin()  # it is asked no more once it is out of sight
         admin.create_topics([topic])[name].result(_ANSWER_S)
 

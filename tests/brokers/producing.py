@@ -1,6 +1,7 @@
 """Records written by a stock producer, librdkafka's, which still speaks to every broker from 0.8 on."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
@@ -8,10 +9,17 @@ _DELIVERY_MS = 60_000
 Record = tuple[bytes | None, bytes | None]
 
 
-def produce(client: Mapping[str, str], topic: str, partition: int, records: Sequence[Record]) -> None:
+def produce(
+    client: Mapping[str, str],
+    topic: str,
+    partition: int,
+    records: Sequence[Record],
+    details: Sequence[Mapping[str, Any]],
+) -> None:
     """Write `records`, key and value each, in order; returns when the broker has all of them.
 
-    `client` is what the producer is told: where the broker is, and the codec.
+    `client` is what the producer is told: where the broker is, and the codec. `details` are what it is told of each
+    record beyond key and value: `timestamp`, `headers`.
 
     Raises:
         KafkaException: the broker refused one, or did not answer in time.
@@ -30,8 +38,8 @@ def produce(client: Mapping[str, str], topic: str, partition: int, records: Sequ
         if error:
             failures.append(error)
 
-    for key, value in records:
-        producer.produce(topic, key=key, value=value, partition=partition, on_delivery=delivered)
+    for (key, value), more in zip(records, details, strict=True):
+        producer.produce(topic, key=key, value=value, partition=partition, on_delivery=delivered, **more)
     producer.flush()  # ends with the time for delivery
     if failures:
         raise KafkaException(failures[0])

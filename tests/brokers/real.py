@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Protocol, Self
+from typing import IO, Any, Protocol, Self
 
 from resources.processes import dying_with_parent, end
 from tests.brokers import jvm, metadata
@@ -50,8 +50,8 @@ class Mode(Protocol):
     def serves(self, answer: Metadata) -> bool:
         """Whether a broker that answers so is ready."""
 
-    def create_topic(self, name: str, partitions: int, config: Mapping[str, str]) -> None:
-        """Ask for a topic."""
+    def create_topic(self, name: str, replicas: Sequence[Sequence[int]], config: Mapping[str, str]) -> None:
+        """Ask for a topic; `replicas` are the brokers of each partition, its first leader before the others."""
 
     def delete_topic(self, name: str) -> None:
         """Ask for its end."""
@@ -74,18 +74,22 @@ class RealBroker:
         listeners: Mapping[str, str] | None = None,
         users: Mapping[str, str] | None = None,
         heap: str = "512m",
+        options: tuple[str, ...] = (),
+        joins: Self | None = None,
     ) -> None:
         """With `zookeeper`, `host:port/chroot`, the broker keeps its cluster there; without, it is its own controller.
 
         `config` goes above the settings every broker here has. `listeners` are further ones, each name with its
         security protocol; `ports` tells where they are. `users`, each with a password, can log in with SCRAM: not
-        with `zookeeper`.
+        with `zookeeper`. `options` are for Java. `joins` is the first broker of a cluster without ZooKeeper that this
+        one becomes a member of; with `zookeeper`, brokers of one chroot are a cluster.
         """
         self.version = version
         self._release = RELEASES[version]
         self.host = HOST
         self._folder = folder.resolve()
-        self._heap = heap
+        self._options = (f"-Xmx{heap}", *options)
+        self._id = broker_id
         self._jvm: subprocess.Popen[bytes] | None = None
         protocols = {"PLAINTEXT": "PLAINTEXT", **(listeners or {})}
         self.port, controller_port, *further = free_ports(1 + len(protocols))
@@ -94,8 +98,15 @@ class RealBroker:
         if zookeeper:
             self._mode = ZooKeeperMode(zookeeper, broker_id, lists_itself=self._release.lists_itself)
         else:
+            first = joins._mode if joins else None
+            assert first is None or isinstance(first, KRaftMode), "the other has its cluster in ZooKeeper"
             self._mode = KRaftMode(
-                version, self.bootstrap, node_id=broker_id, controller_port=controller_port, users=users or {}
+                version,
+                self.bootstrap,
+                node_id=broker_id,
+                controller_port=controller_port,
+                users=users or {},
+                joins=first,
             )
         offered = [Listener(name=name, protocol=protocols[name], port=port) for name, port in self.ports.items()]
         common = everyones(str(self._folder / "logs"), self.port, [*offered, *self._mode.listeners])
@@ -154,10 +165,21 @@ class RealBroker:
             self._jvm.wait()
             self._jvm = None
 
-    def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
-        """Make a topic of this broker alone, and wait until each of its partitions has a leader."""
-        self._mode.create_topic(name, partitions, config or {})
-        self._wait(lambda answer: answer.led(name) == partitions, f"does not make {name}")
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        config: Mapping[str, str] | None = None,
+        *,
+        replicas: Sequence[Sequence[int]] = (),
+    ) -> None:
+        """Make a topic, and wait until each of its partitions has a leader.
+
+        It is of this broker alone unless `replicas` names the brokers of each partition, the first leader first.
+        """
+        owned = replicas or [[self._id]] * partitions
+        self._mode.create_topic(name, owned, config or {})
+        self._wait(lambda answer: answer.led(name) == len(owned), f"does not make {name}")
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic and wait until it is listed no more."""
@@ -171,10 +193,11 @@ class RealBroker:
         *,
         partition: int = 0,
         codec: str = "none",
+        details: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         """Have a stock producer write `records`, key and value each, in the newest format that the broker keeps.
 
-        What `codec` would not make smaller is not compressed.
+        What `codec` would not make smaller is not compressed. `details` are `timestamp` and `headers` of each record.
 
         Raises:
             KafkaException: the broker refused one, or did not answer in time.
@@ -183,7 +206,7 @@ class RealBroker:
         if codec not in self._release.codecs:  # the producer would leave it out without a word
             raise ValueError(f"Kafka {self.version} does not know {codec}")
         client = {"bootstrap.servers": self.bootstrap, "compression.type": codec, **self._release.librdkafka}
-        produce(client, topic, partition, records)
+        produce(client, topic, partition, records, details or [{}] * len(records))
 
     def _wait(self, reached: Callable[[Metadata], bool], complaint: str) -> None:
         deadline = time.monotonic() + _START_S
@@ -199,7 +222,7 @@ class RealBroker:
         raise BrokerNotStarted(f"Kafka {self.version} {complaint} within {_START_S:g} s. {self._last_words()}")
 
     def _start_jvm(self, settings: Path, log: IO[bytes]) -> subprocess.Popen[bytes]:
-        options = (f"-Xmx{self._heap}", f"-Dlog4j.configuration={(self._folder / 'log4j.properties').as_uri()}")
+        options = (*self._options, f"-Dlog4j.configuration={(self._folder / 'log4j.properties').as_uri()}")
         return subprocess.Popen(
             jvm.command(self.version, "kafka.Kafka", str(settings), options=options),
             cwd=self._folder,

@@ -33,14 +33,38 @@ class Release:
     """Where it can keep its cluster; tests that do not care take the last."""
     lists_itself: bool = True
     """Its metadata names it before there is a topic."""
+    headers: bool = True
+    """It keeps the headers of records."""
+    times: bool = True
+    """It keeps the timestamps of records."""
+    transactions: bool = True
+    locks: tuple[str, ...] = ("SSL", "SASL_SSL")
+    """The security protocols that it knows, and the tests use."""
 
 
 RELEASES: Mapping[str, Release] = {
     "0.8.2.2": Release(
-        scala="2.11", excluded=_DEAD, codecs=_OLD_CODECS, librdkafka=_not_asked("0.8.2"), lists_itself=False
+        scala="2.11",
+        excluded=_DEAD,
+        codecs=_OLD_CODECS,
+        librdkafka=_not_asked("0.8.2"),
+        lists_itself=False,
+        headers=False,
+        times=False,
+        transactions=False,
+        locks=(),
     ),
-    "0.9.0.1": Release(scala="2.11", excluded=_DEAD, codecs=_OLD_CODECS, librdkafka=_not_asked("0.9.0")),
-    "0.10.2.2": Release(scala="2.11", added=(_JAXB,), codecs=_OLD_CODECS),
+    "0.9.0.1": Release(
+        scala="2.11",
+        excluded=_DEAD,
+        codecs=_OLD_CODECS,
+        librdkafka=_not_asked("0.9.0"),
+        headers=False,
+        times=False,
+        transactions=False,
+        locks=("SSL",),
+    ),
+    "0.10.2.2": Release(scala="2.11", added=(_JAXB,), codecs=_OLD_CODECS, headers=False, transactions=False),
     "0.11.0.3": Release(scala="2.11", added=(_JAXB,), codecs=_OLD_CODECS),
     "1.1.1": Release(scala="2.12", added=(_LOG,), codecs=_OLD_CODECS),
     "2.8.2": Release(scala="2.13", added=(_LOG,), modes=("kraft", "zookeeper")),

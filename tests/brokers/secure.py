@@ -12,7 +12,7 @@ from tests.brokers.certificates import Authority, Certificate
 from tests.brokers.real import RealBroker
 
 USER = "alice"
-PASSWORD = "alice-secret"
+PASSWORD = "canary-of-alice"  # test_canary.py looks for it in all that a load leaves
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 _LISTENERS = {"SSL": "SSL", "MTLS": "SSL", "SASL_PLAINTEXT": "SASL_PLAINTEXT", "SASL_SSL": "SASL_SSL"}
 _MODULES = "org.apache.kafka.common.security"

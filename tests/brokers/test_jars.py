@@ -78,6 +78,6 @@ def test_a_download_that_broke_off_leaves_nothing_that_counts(ivy: Ivy, monkeypa
 
 def test_what_ivy_says_when_it_fails_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(jars, "_IVY_FILE", "not XML")
+    monkeypatch.setattr(jars, "IVY_FILE", "not XML")
     with pytest.raises(jars.JarsNotFound, match=r"(?s)The end of what Ivy said:\n.*ivy\.xml"):
         jars.classpath("3.9.1")

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -64,9 +64,9 @@ class ZooKeeperMode:
         with _client(self._connect) as client:
             return bool(client.exists(self._registration)) and not client.get_children("/brokers/topics")
 
-    def create_topic(self, name: str, partitions: int, config: Mapping[str, str]) -> None:
+    def create_topic(self, name: str, replicas: Sequence[Sequence[int]], config: Mapping[str, str]) -> None:
         """Write what the controller waits for: settings first, then who has which partition."""
-        owned = {str(number): [self._broker_id] for number in range(partitions)}
+        owned = {str(number): list(brokers) for number, brokers in enumerate(replicas)}
         with _client(self._connect) as client:
             client.create(f"/config/topics/{name}", _json(config=config), makepath=True)
             client.create(f"/brokers/topics/{name}", _json(partitions=owned))

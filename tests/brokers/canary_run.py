@@ -1,0 +1,75 @@
+"""`python -m tests.brokers.canary_run FOLDER TOPIC`: loads that succeed and fail, in all ways that might tell a secret.
+
+It runs in a process of its own, for Spark's event log and its UI are settings of a JVM, and for all that it prints is
+to be kept. It leaves what Spark's UI showed in the folder; test_canary.py looks through everything.
+"""
+
+import json
+import sys
+from pathlib import Path
+from urllib.request import urlopen
+
+import click
+import dagster as dg
+from pyspark.sql import SparkSession
+
+from pipelines.cli import main as penstock
+from pipelines.definitions import defs
+from pipelines.loading.load import Loader
+from pipelines.partitions import NAME, key_of, run_tags
+from resources.kafka import open_cluster
+from resources.settings import Settings
+from resources.spark import open_session
+
+_PAGES = ("jobs", "stages", "environment", "executors", "SQL")
+_ANSWERS = ("environment", "jobs", "stages", "allexecutors", "sql?details=true")
+
+
+def main(folder: Path, topic: str) -> None:
+    """All of it."""
+    settings = Settings.load()
+    open_session(settings.spark)
+    for cluster in ("right", "wrong"):
+        penstock(["--debug", "load", topic, "--cluster", cluster, "--json"], standalone_mode=False)
+    _fail_in_the_workers(settings, folder, topic)
+    _run_in_dagster(topic)
+    _keep_the_ui(folder)
+
+
+def _fail_in_the_workers(settings: Settings, folder: Path, topic: str) -> None:
+    """The password is right when the load is planned, and wrong when it is fetched."""
+    password = folder / "password"
+
+    def session() -> SparkSession:
+        password.write_text((folder / "wrong password").read_text())
+        return open_session(settings.spark)
+
+    with open_cluster(settings, "changing") as cluster:
+        load = Loader.of(settings, cluster, session).load(topic)
+    click.echo(f"{json.dumps(load.as_dict())}\n{load.trace}\n{load}")
+
+
+def _run_in_dagster(topic: str) -> None:
+    """One run of two topics, of which one cannot be loaded."""
+    with dg.DagsterInstance.get() as instance:
+        keys = [key_of(cluster, topic) for cluster in ("again", "wrong")]
+        instance.add_dynamic_partitions(NAME, keys)
+        job = defs.resolve_job_def("load_topics")
+        result = job.execute_in_process(instance=instance, tags=run_tags(keys), raise_on_error=False)
+        for event in result.all_events:
+            click.echo(event)
+
+
+def _keep_the_ui(folder: Path) -> None:
+    """What Spark's UI shows, as pages and as its REST answers."""
+    session = SparkSession.getActiveSession()
+    assert session is not None
+    url, app = session.sparkContext.uiWebUrl, session.sparkContext.applicationId
+    paths = [f"{page}/" for page in _PAGES] + [f"api/v1/applications/{app}/{answer}" for answer in _ANSWERS]
+    for number, path in enumerate(paths):
+        with urlopen(f"{url}/{path}") as answer:
+            (folder / "seen" / f"ui-{number}").write_bytes(answer.read())
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2])

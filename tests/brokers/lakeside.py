@@ -1,0 +1,70 @@
+"""A lake beside real brokers: loads through Spark as the settings of a cluster say, and the tables that they fill."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from pipelines.loading.load import Loader, TopicLoad
+from pipelines.loading.verify import Proof, verify
+from resources.kafka import open_cluster
+from resources.lake import Lake
+from resources.settings import Caps, ClusterSettings, Settings
+from tests.brokers.reading import Seen
+
+CLUSTER = "main"
+# Small, so that little data is cut into several slices, and each is fetched in several answers.
+_CAPS = {"slice_records": 2500, "fetch_bytes": 20_000, "attempts": 8, "request_timeout_s": 10}
+
+
+class Lakeside:
+    """A lake of one cluster, whose loads run in a session that all tests share."""
+
+    def __init__(self, folder: Path, session: SparkSession, cluster: ClusterSettings, **caps: Any) -> None:
+        clusters = {CLUSTER: cluster}
+        self.settings = Settings(lake=str(folder / "lake"), clusters=clusters, caps=Caps(**{**_CAPS, **caps}))
+        self.lake = Lake.of(self.settings)
+        self._session = session
+
+    def load(self, topic: str, *, once_planned: Callable[[], None] = lambda: None) -> TopicLoad:
+        """Load what is new; `once_planned` happens between the plan and the first fetch."""
+
+        def session() -> SparkSession:
+            once_planned()
+            return self._session
+
+        with open_cluster(self.settings, CLUSTER) as cluster:
+            return Loader.of(self.settings, cluster, session).load(topic)
+
+    def prove(self, topic: str) -> Proof:
+        """What the table alone proves."""
+        return verify(self.lake, topic, self.lake.table_uri(CLUSTER, topic))
+
+    def table(self, topic: str) -> pa.Table:
+        """What any reader of Delta sees; the ledger and the rows agree."""
+        proof = self.prove(topic)
+        assert proof.proven, proof.problems
+        return DeltaTable(self.lake.table_uri(CLUSTER, topic)).to_pyarrow_table()
+
+    def rows(self, topic: str) -> list[Seen]:
+        """Each row as an independent client would tell it, in order of partition and offset."""
+        table = self.table(topic).sort_by([("partition", "ascending"), ("offset", "ascending")])
+        times = table.column("timestamp").cast(pa.int64())
+        columns = [table.column(name).to_pylist() for name in ("partition", "offset", "key", "value", "headers")]
+        kinds = table.column("timestampType").to_pylist()
+        return [
+            Seen(
+                partition=partition,
+                offset=offset,
+                key=key,
+                value=value,
+                headers=tuple((one["key"], one["value"]) for one in headers or ()),
+                timestamp=None if time is None else (kind, time / 1000),
+            )
+            for partition, offset, key, value, headers, time, kind in zip(
+                *columns, times.to_pylist(), kinds, strict=True
+            )
+        ]

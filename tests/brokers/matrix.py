@@ -1,0 +1,87 @@
+"""The README's table of versions, from the tests' own results: `make matrix` runs them and writes it.
+
+A test shows in the columns that its `matrix` mark names, in the row of its `version`.
+"""
+
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.brokers.releases import RELEASES
+
+README = Path(__file__).parents[2] / "README.md"
+COLUMNS = (
+    "load",
+    "continue",
+    "time bounds",
+    "transactions",
+    "TLS",
+    "SASL",
+    "leader moves",
+    "recreated",
+    "expired",
+)
+_BEGIN, _END = "<!-- matrix: written by `make matrix` -->\n", "<!-- /matrix -->\n"
+_FOUND_BY = {"zookeeper": "ZooKeeper", "kraft": "bootstrap"}
+Results = Mapping[tuple[str, str], bool]
+
+
+def render(results: Results) -> str:
+    """The table. What no test looked at is something that brokers of this version do not have."""
+    rows: list[tuple[str, ...]] = [("Kafka", "found by", "codecs", *COLUMNS), ("---",) * (3 + len(COLUMNS))]
+    for version, release in RELEASES.items():
+        rows.append((version, _FOUND_BY[release.modes[-1]], ", ".join(release.codecs), *_cells(version, results)))
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def _cells(version: str, results: Results) -> Iterable[str]:
+    words = {True: "yes", False: "NO", None: "-"}
+    return (words[results.get((version, column))] for column in COLUMNS)
+
+
+def shown(readme: str) -> str:
+    """The table that is in the text."""
+    return readme.partition(_BEGIN)[2].partition(_END)[0]
+
+
+def replaced(readme: str, table: str) -> str:
+    """The text with this table in the place of the one it has."""
+    before, _, rest = readme.partition(_BEGIN)
+    return before + _BEGIN + table + _END + rest.partition(_END)[2]
+
+
+class Collector:
+    """A plugin of pytest that keeps whether all tests of a cell passed."""
+
+    def __init__(self) -> None:
+        self.results: dict[tuple[str, str], bool] = {}
+        self._cells: dict[str, list[tuple[str, str]]] = {}
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Function]) -> None:
+        """Which test shows where."""
+        for item in items:
+            columns = [column for mark in item.iter_markers("matrix") for column in mark.args]
+            self._cells[item.nodeid] = [(str(item.callspec.params["version"]), column) for column in columns]
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """One of the three phases of a test has ended."""
+        for cell in self._cells[report.nodeid]:
+            if report.failed:
+                self.results[cell] = False
+            elif report.when == "call":
+                self.results.setdefault(cell, report.passed)
+
+
+def main() -> int:
+    """Run the tests, and write what came of them."""
+    collector = Collector()
+    code = pytest.main(["-q", "-m", "matrix", str(Path(__file__).parent)], plugins=[collector])
+    if collector.results:
+        README.write_text(replaced(README.read_text(), render(collector.results)))
+    return int(code)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

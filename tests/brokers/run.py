@@ -1,0 +1,45 @@
+"""`python -m tests.brokers.run 3.9.1 COMMAND...`: the command, beside a real broker of that version that ends with it.
+
+The command is told how the cluster is found: by `--zookeeper` or `--bootstrap`, after its own arguments.
+"""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from resources.processes import dying_with_parent
+from resources.zookeeper_server import ZooKeeperServer
+from tests.brokers.real import RealBroker
+from tests.brokers.releases import RELEASES
+
+_PARTITIONS = "2"  # of a topic that is made for who writes to it
+
+
+def main(version: str, *command: str) -> int:
+    """The exit code of the command."""
+    if version not in RELEASES or not command:
+        sys.exit(f"give a version, one of {', '.join(RELEASES)}, and a command")
+    with ExitStack() as running:
+        folder = Path(running.enter_context(TemporaryDirectory(prefix="penstock-broker-")))
+        zookeeper = None
+        if RELEASES[version].modes[-1] == "zookeeper":
+            server = running.enter_context(ZooKeeperServer(None, folder / "zookeeper"))
+            zookeeper = f"{server.connect}/kafka"
+        config = {"num.partitions": _PARTITIONS}
+        broker = running.enter_context(RealBroker(version, folder / "broker", zookeeper=zookeeper, config=config))
+        found = ["--zookeeper", zookeeper] if zookeeper else ["--bootstrap", broker.bootstrap]
+        return _run([*command, *found])
+
+
+def _run(command: Sequence[str]) -> int:
+    """Ctrl-C is for the command, which may have things to end; the broker goes after it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return subprocess.run(command, check=False, preexec_fn=dying_with_parent()).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,59 @@
+"""`make demo BROKER=...`: the demo's story on real brokers, with a part of its data."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from pyspark.sql import SparkSession
+
+from pipelines.demo import story
+from pipelines.demo.flights import messages
+from pipelines.demo.state import State
+from resources.settings import PATH_VARIABLE
+from tests.brokers import run
+from tests.brokers.shared import SharedBroker
+
+pytestmark = [pytest.mark.brokers]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("version", ["0.8.2.2", "2.8.2", "4.1.0"])
+def test_the_story_is_the_same_on_a_real_broker(
+    version: str,
+    shared: Callable[[str], SharedBroker],
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    there = shared(version)
+    state = State(home=tmp_path / "demo")
+    state.begin(zookeeper=there.zookeeper, bootstrap=None if there.zookeeper else there.broker.bootstrap)
+    assert not state.has_servers
+    monkeypatch.setenv(PATH_VARIABLE, str(state.settings))
+    monkeypatch.setattr(story, "messages", lambda table: messages(table)[:2000])
+    home = tmp_path / "dagster"
+    home.mkdir()
+    with dg.DagsterInstance.local_temp(str(home), overrides={"telemetry": {"enabled": False}}) as instance:
+        assert story.tell(state, instance)
+    assert "2,842 published, 2,842 in the table" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("version", "found"), [("2.8.2", "--zookeeper"), ("3.9.1", "--bootstrap")])
+def test_a_command_is_told_where_the_broker_is(version: str, found: str) -> None:
+    told = "import sys; print(*sys.argv[1:]); sys.exit(3)"
+    command = [sys.executable, "-m", "tests.brokers.run", version, sys.executable, "-c", told, "--own"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=120, cwd=Path(run.__file__).parents[2]
+    )
+    assert done.returncode == 3, done.stderr
+    assert re.fullmatch(rf"--own {found} 127\.0\.0\.1:\d+(/kafka)?\n", done.stdout)
+
+
+def test_a_version_that_is_none_of_ours_is_told() -> None:
+    with pytest.raises(SystemExit, match=r"one of 0\.8\.2\.2, .* 4\.1\.0"):
+        run.main("0.7", "true")

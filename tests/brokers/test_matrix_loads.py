@@ -1,0 +1,91 @@
+"""The same 10,000 records in each codec of each version: in the lake they are what librdkafka reads of the broker."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.brokers.lakeside import Lakeside
+from tests.brokers.reading import Seen, read
+from tests.brokers.real import VERSIONS
+from tests.brokers.releases import RELEASES, Release
+from tests.brokers.shared import SharedBroker
+
+pytestmark = [pytest.mark.brokers, pytest.mark.spark]
+
+COUNT = 10_000
+MORE = 500
+BEGAN_MS = 1_700_000_000_000
+HEADERS: tuple[list[tuple[str, bytes | None]], ...] = (
+    [],
+    [("same", b"1"), ("same", None), ("other", b"")],
+    [("snow \u2744", b"\x00\xff")],
+)
+
+
+def record(number: int) -> tuple[bytes | None, bytes | None]:
+    """Key and value of record `number`, some of them null or empty."""
+    key = (b"key %d" % (number % 100), b"", None)[(number % 7 == 0) + (number % 14 == 0)]
+    value = (b"value %d " % number * (number % 9), None)[number % 11 == 0]
+    return key, value
+
+
+def details(number: int, release: Release) -> dict[str, Any]:
+    """Its timestamp and headers, where the version keeps any; times neither grow nor are a record apart."""
+    told: dict[str, Any] = {"timestamp": BEGAN_MS + 999 * number * (-1) ** number} if release.times else {}
+    return {**told, "headers": HEADERS[number % 3]} if release.headers else told
+
+
+def expected(partition: int, numbers: range, release: Release) -> list[Seen]:
+    """What became of these records."""
+    return [
+        Seen(
+            partition=partition,
+            offset=number,
+            key=key,
+            value=value,
+            headers=tuple(told.get("headers", ())),
+            timestamp=(0, float(told["timestamp"])) if release.times else None,
+        )
+        for number in numbers
+        for (key, value), told in [(record(number), details(number, release))]
+    ]
+
+
+def publish(shared: SharedBroker, topic: str, numbers: range) -> list[Seen]:
+    """Records `numbers`, each codec into a partition of its own; the rows that they should become."""
+    rows = []
+    for partition, codec in enumerate(shared.release.codecs):
+        shared.broker.produce(
+            topic,
+            [record(number) for number in numbers],
+            partition=partition,
+            codec=codec,
+            details=[details(number, shared.release) for number in numbers],
+        )
+        rows += expected(partition, numbers, shared.release)
+    return rows
+
+
+# B16, R18, R25: old brokers are given only their ZooKeeper, KRaft's only an address
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.matrix("load", "continue")
+def test_every_record_of_every_codec_is_a_row_and_the_next_load_takes_only_what_is_new(
+    version: str, shared: Callable[[str], SharedBroker], topic: str, beside: Callable[..., Lakeside]
+) -> None:
+    there = shared(version)
+    codecs = RELEASES[version].codecs
+    there.broker.create_topic(topic, len(codecs))
+    lakeside = beside(there.found())
+    rows = publish(there, topic, range(COUNT))
+    first = lakeside.load(topic)
+    assert (first.error, first.rows) == (None, COUNT * len(codecs))
+    assert lakeside.rows(topic) == rows
+    assert read(there.broker, topic, len(codecs)) == rows
+
+    assert lakeside.load(topic).rows == 0
+    rows += publish(there, topic, range(COUNT, COUNT + MORE))
+    second = lakeside.load(topic)
+    assert (second.error, second.rows) == (None, MORE * len(codecs))
+    assert lakeside.rows(topic) == sorted(rows, key=lambda one: (one.partition, one.offset))
+    assert all(one.start == COUNT for one in second.partitions)

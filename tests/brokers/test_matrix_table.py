@@ -1,0 +1,66 @@
+"""The README's table: every version and codec that the tests run, and nothing that they did not show."""
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tests.brokers.matrix import COLUMNS, README, Collector, render, replaced, shown
+from tests.brokers.releases import RELEASES
+
+
+def expected() -> dict[tuple[str, str], bool]:
+    """What brokers of each version have."""
+    lacking = {
+        (version, column)
+        for version, release in RELEASES.items()
+        for column, has in (
+            ("transactions", release.transactions),
+            ("TLS", "SSL" in release.locks),
+            ("SASL", "SASL_SSL" in release.locks),
+        )
+        if not has
+    }
+    return {(version, column): True for version in RELEASES for column in COLUMNS if (version, column) not in lacking}
+
+
+def test_the_readme_shows_every_version_with_its_codecs_and_all_of_it_passed() -> None:
+    assert shown(README.read_text()) == render(expected())
+
+
+def test_what_failed_is_shown_as_such() -> None:
+    assert "NO" not in render(expected())
+    assert render({**expected(), ("3.9.1", "TLS"): False}).count("NO") == 1
+
+
+def test_only_the_table_is_replaced() -> None:
+    text = README.read_text()
+    assert shown(replaced(text, "| new |\n")) == "| new |\n"
+    assert replaced(replaced(text, "| new |\n"), shown(text)) == text
+
+
+def test_a_cell_is_what_all_of_its_tests_say(tmp_path: Path) -> None:
+    (tmp_path / "test_some.py").write_text(
+        textwrap.dedent("""\
+            import pytest
+
+            @pytest.mark.parametrize("version", ["1", "2"])
+            @pytest.mark.matrix("load", "continue")
+            def test_both(version):
+                assert version == "1"
+
+            @pytest.mark.matrix("load")
+            @pytest.mark.parametrize("version", ["1"])
+            def test_fixture_fails(version, request):
+                request.getfixturevalue("no such")
+        """)
+    )
+    collector = Collector()
+    config = Path(__file__).parents[2] / "pyproject.toml"
+    pytest.main(["-q", "-c", str(config), "--rootdir", str(tmp_path), str(tmp_path)], plugins=[collector])
+    assert collector.results == {
+        ("1", "load"): False,
+        ("1", "continue"): True,
+        ("2", "load"): False,
+        ("2", "continue"): False,
+    }

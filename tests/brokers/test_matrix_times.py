@@ -1,0 +1,78 @@
+"""Where a time lies in a log: exactly from 0.10 on, and before that never behind what is asked for."""
+
+import time
+from collections.abc import Callable
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from kafka_io.client.cluster import Cluster
+from kafka_io.model import BrokerPartition
+from resources.kafka import open_cluster
+from resources.settings import ClusterSettings, Settings
+from tests.brokers.real import VERSIONS, RealBroker
+from tests.brokers.releases import RELEASES
+from tests.brokers.shared import SharedBroker
+
+pytestmark = [pytest.mark.brokers, pytest.mark.matrix("time bounds")]
+
+COUNT = 300
+BEGAN_MS, APART_MS = 1_700_000_000_000, 1000
+LAST_MS = BEGAN_MS + APART_MS * (COUNT - 1)
+
+
+def opened(found: ClusterSettings) -> Cluster:
+    """The cluster as the settings name it."""
+    return open_cluster(Settings(lake="/nowhere", clusters={"main": found}), "main")
+
+
+def told_to_librdkafka(broker: RealBroker, topic: str, partitions: int, at_ms: int) -> list[int]:
+    """The same question, asked by another client."""
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": topic})
+    try:
+        asked = [TopicPartition(topic, number, at_ms) for number in range(partitions)]
+        return [one.offset for one in consumer.offsets_for_times(asked, timeout=30)]
+    finally:
+        consumer.close()
+
+
+@pytest.mark.parametrize("version", [version for version in VERSIONS if RELEASES[version].times])
+def test_a_time_is_the_first_record_that_is_not_older(
+    version: str, shared: Callable[[str], SharedBroker], topic: str
+) -> None:
+    there = shared(version)
+    codecs = there.release.codecs
+    there.broker.create_topic(topic, len(codecs))
+    details = [{"timestamp": BEGAN_MS + APART_MS * number} for number in range(COUNT)]
+    records = [(None, b"value %d" % number) for number in range(COUNT)]
+    for partition, codec in enumerate(codecs):
+        there.broker.produce(topic, records, partition=partition, codec=codec, details=details)
+    everywhere = [BrokerPartition(None, number) for number in range(len(codecs))]
+    with opened(there.found()) as cluster:
+        for at_ms, offset in (
+            (0, 0),
+            (BEGAN_MS + 41 * APART_MS, 41),
+            (BEGAN_MS + 41 * APART_MS + 1, 42),
+            (LAST_MS, 299),
+        ):
+            assert cluster.offsets_at(topic, everywhere, at_ms) == dict.fromkeys(everywhere, offset)
+            assert told_to_librdkafka(there.broker, topic, len(codecs), at_ms) == [offset] * len(codecs)
+        assert cluster.offsets_at(topic, everywhere, LAST_MS + 1) == dict.fromkeys(everywhere, COUNT)
+
+
+@pytest.mark.parametrize("version", [version for version in VERSIONS if not RELEASES[version].times])
+def test_where_records_have_no_times_nothing_that_is_asked_for_is_skipped(
+    version: str, shared: Callable[[str], SharedBroker], topic: str
+) -> None:
+    there = shared(version)
+    there.broker.create_topic(topic, config={"segment.bytes": "5000"})
+    began_ms = time.time_ns() // 1_000_000
+    for number in range(10):
+        there.broker.produce(topic, [(None, b"value %d" % number * 30)] * 10)
+    [part] = everywhere = [BrokerPartition(None, 0)]
+    with opened(there.found()) as cluster:
+        # Some file systems keep the time of a write in whole seconds.
+        assert cluster.offsets_at(topic, everywhere, began_ms - 2000) == {part: 0}
+        later = cluster.offsets_at(topic, everywhere, began_ms + 3_600_000)[part]
+        assert isinstance(later, int)
+        assert 0 < later <= 100

@@ -1,0 +1,81 @@
+"""Transactions from 0.11 on: committed ones become rows, aborted ones gaps, and an open one bounds the load."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from confluent_kafka import Producer
+
+from pipelines.loading.load import TopicLoad
+from tests.brokers.lakeside import Lakeside
+from tests.brokers.reading import read
+from tests.brokers.real import VERSIONS, RealBroker
+from tests.brokers.releases import RELEASES
+from tests.brokers.shared import SharedBroker
+
+pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.matrix("transactions")]
+
+WITH_TRANSACTIONS = [version for version in VERSIONS if RELEASES[version].transactions]
+EACH = 300
+
+
+def write(producer: Producer, topic: str, text: bytes) -> None:
+    """The records of one transaction, in several batches."""
+    for number in range(EACH):
+        producer.produce(topic, text * (number % 5), b"%d" % number, 0)
+    producer.flush()  # else an abort forgets what was not sent yet
+
+
+@contextmanager
+def begun(broker: RealBroker, topic: str) -> Iterator[Producer]:
+    """Committed, aborted and committed transactions, and one that is open; it is committed with the block's end."""
+    told = {"bootstrap.servers": broker.bootstrap, "transactional.id": topic, "batch.num.messages": 50}
+    producer = Producer({**told, "compression.type": "lz4"})
+    producer.init_transactions()
+    for text, end in (
+        (b"kept", producer.commit_transaction),
+        (b"dropped", producer.abort_transaction),
+        (b"kept too", producer.commit_transaction),
+    ):
+        producer.begin_transaction()
+        write(producer, topic, text)
+        end()
+    producer.begin_transaction()
+    write(producer, topic, b"late")
+    yield producer
+    producer.commit_transaction()
+
+
+def told(load: TopicLoad) -> tuple[str | None, int, int, dict[str, int]]:
+    """Error, rows, end and gaps of a topic of one partition."""
+    [part] = load.partitions
+    return load.error, load.rows, part.end, dict(part.gaps)
+
+
+# R21, R22, R23, B04
+@pytest.mark.parametrize("version", WITH_TRANSACTIONS)
+def test_rows_are_what_was_committed(
+    version: str, shared: Callable[[str], SharedBroker], topic: str, beside: Callable[..., Lakeside]
+) -> None:
+    there = shared(version)
+    there.broker.create_topic(topic)
+    lakeside = beside(there.found())
+    with begun(there.broker, topic):
+        ended = 3 * (EACH + 1)
+        assert told(lakeside.load(topic)) == (None, 2 * EACH, ended, {"aborted": EACH, "control": 3})
+        assert lakeside.rows(topic) == read(there.broker, topic)
+    assert told(lakeside.load(topic)) == (None, EACH, ended + EACH + 1, {"control": 1})
+    assert lakeside.rows(topic) == read(there.broker, topic)
+
+
+# R22
+@pytest.mark.parametrize("version", WITH_TRANSACTIONS)
+def test_uncommitted_is_everything_at_once(
+    version: str, shared: Callable[[str], SharedBroker], topic: str, beside: Callable[..., Lakeside]
+) -> None:
+    there = shared(version)
+    there.broker.create_topic(topic)
+    lakeside = beside(there.found(isolation="uncommitted"))
+    with begun(there.broker, topic):
+        assert told(lakeside.load(topic)) == (None, 4 * EACH, 4 * EACH + 3, {"control": 3})
+        assert lakeside.rows(topic) == read(there.broker, topic, isolation="uncommitted")

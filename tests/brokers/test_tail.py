@@ -1,0 +1,111 @@
+"""What a tail shows of a real broker is what a stock consumer reads from it."""
+
+import json
+import uuid
+from base64 import b64decode
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from confluent_kafka import Consumer, Message, Producer, TopicPartition
+
+from pipelines.cli import main
+from tests.brokers.real import RealBroker
+from tests.brokers.releases import RELEASES
+
+pytestmark = pytest.mark.brokers
+
+NOON_MS = 1_769_860_800_000
+NOON = "2026-01-31T12:00:00.000"
+Record = tuple[int | None, int, bytes | None, bytes | None, list[tuple[str, bytes | None]]]
+
+
+@pytest.fixture
+def topic() -> str:
+    return f"tail-{uuid.uuid4().hex[:8]}"
+
+
+def tail(broker: RealBroker, folder: Path, topic: str, *arguments: str) -> list[Any]:
+    file = folder / "penstock.toml"
+    file.write_text(f'lake = "lake"\n[clusters.main]\nbootstrap = "{broker.bootstrap}"\n')
+    done = CliRunner().invoke(main, ["--settings", str(file), "tail", topic, "--json", *arguments])
+    assert done.exit_code == 0, done.output
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def data(shown: str | dict[str, str] | None) -> bytes | None:
+    """What is shown, as it was."""
+    if shown is None:
+        return None
+    return shown.encode() if isinstance(shown, str) else b64decode(shown["base64"])
+
+
+def record(shown: Any) -> Record:
+    ms = round(datetime.fromisoformat(shown["timestamp"]).timestamp() * 1000)
+    headers = [(one["key"], data(one["value"])) for one in shown["headers"]]
+    return shown["offset"], ms, data(shown["key"]), data(shown["value"]), headers
+
+
+def consumed(broker: RealBroker, topic: str, count: int) -> list[Record]:
+    """The records of partition 0, as librdkafka reads them."""
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": topic})
+    try:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        messages = consumer.consume(count, timeout=60)
+        return [_record(each) for each in messages]
+    finally:
+        consumer.close()
+
+
+def _record(message: Message) -> Record:
+    headers: Any = message.headers() or []
+    return message.offset(), message.timestamp()[1], message.key(), message.value(), headers
+
+
+def produce(broker: RealBroker, topic: str, *, codec: str, first: int, count: int) -> None:
+    """Records a second apart from noon on, with nulls, headers, and bytes that are no text."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "compression.type": codec, "linger.ms": 50})
+    for number in range(first, first + count):
+        producer.produce(
+            topic,
+            key=(None, b"", b"key %d" % number, b"\xff\xfe")[number % 4],
+            value=(b"value " * number, None, b"\x80" * 100)[number % 3],
+            partition=0,
+            headers=[("same", b"1"), ("same", None), ("bytes", b"\xff")] if number % 5 == 0 else [],
+            timestamp=NOON_MS + 1000 * number,
+        )
+    producer.flush()
+
+
+def test_it_shows_what_a_stock_consumer_reads_and_begins_at_the_very_time(
+    brokers: Callable[[str], RealBroker], topic: str, tmp_path: Path
+) -> None:
+    broker = brokers("3.9.1")
+    codecs = RELEASES[broker.version].codecs
+    broker.create_topic(topic, 2)
+    for number, codec in enumerate(codecs):
+        produce(broker, topic, codec=codec, first=20 * number, count=20)
+    count = 20 * len(codecs)
+    shown = tail(broker, tmp_path, topic, "--from", "earliest", "--until", "latest")
+    assert {one["partition"] for one in shown} == {0}
+    assert [record(one) for one in shown] == consumed(broker, topic, count)
+    since = tail(broker, tmp_path, topic, "--from", f"{NOON[:-6]}33Z", "--until", "latest")
+    assert [one["offset"] for one in since] == list(range(33, count))
+    between = tail(broker, tmp_path, topic, "--from", f"{NOON[:-6]}32.001", "--until", f"{NOON[:-6]}40")
+    assert [one["offset"] for one in between] == list(range(33, 40))
+    assert tail(broker, tmp_path, topic, "--from", "2027-01-01", "--until", "latest") == []
+
+
+@pytest.mark.parametrize("version", ["0.8.2.2", "0.10.2.2"])
+def test_no_record_of_an_old_broker_is_skipped_by_a_time(
+    version: str, brokers: Callable[[str], RealBroker], topic: str, tmp_path: Path
+) -> None:
+    broker = brokers(version)
+    broker.create_topic(topic)
+    broker.produce(topic, [(b"key", b"%d" % number) for number in range(100)], codec="gzip")
+    shown = tail(broker, tmp_path, topic, "--from", "-1h", "--until", "latest")
+    assert [(one["offset"], one["value"]) for one in shown] == [(number, str(number)) for number in range(100)]
+    assert tail(broker, tmp_path, topic, "--from", "2999-01-01", "--until", "latest") == []
