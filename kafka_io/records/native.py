@@ -3,7 +3,7 @@
 import ctypes
 from contextlib import suppress
 
-import llvmlite.binding  # type: ignore[import-untyped] # no types are published
+import llvmlite.binding
 from isal import isal_zlib
 
 CRC32 = "penstock_crc32"

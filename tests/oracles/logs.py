@@ -92,6 +92,8 @@ def _batch(entry: bytes) -> list[Row]:
     for _ in range(count):
         length, start = _varint(records, at)
         at = start + length
+        if not start < at <= len(records):
+            raise BadLogError("a record that does not fit")
         delta, time_delta, key, value, headers = _record(records[start:at])
         time = max_time if attributes & 8 else (base_time + time_delta + 2**63) % 2**64 - 2**63
         if delta > last_delta or (rows and base + delta <= rows[-1][0]):
@@ -122,6 +124,8 @@ def _record(record: bytes) -> tuple[int, int, bytes | None, bytes | None, Header
 
 def _counted(data: bytes, at: int) -> tuple[bytes | None, int]:
     size, at = _varint(data, at)
+    if not -1 <= size <= len(data) - at:
+        raise BadLogError("a field that does not fit")
     return (None, at) if size == -1 else (data[at : at + size], at + size)
 
 

@@ -1,0 +1,96 @@
+"""What it costs to decode some bytes.
+
+`python -m tests.fuzz.cost CAP FILE...` tells it of each file, whose name begins with 07 if it holds messages of 0.7.
+"""
+
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from kafka_io.errors import KafkaIOError
+from kafka_io.records import columns, logs
+from kafka_io.records.entries import Asked
+
+# Linux lets a process forget its peak, and tell it.
+_FORGET, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """CPU time, and how far memory rose above what it was before."""
+
+    seconds: float
+    grown_bytes: int
+
+
+def cost_of(work: Callable[[], None]) -> Cost:
+    """Run `work` and see."""
+    before = _forget_peak()
+    start = time.process_time()
+    work()
+    seconds = time.process_time() - start
+    return Cost(seconds=seconds, grown_bytes=max(_peak() - before, 0))
+
+
+def read_log(data: bytes, limits: columns.Limits) -> None:
+    """Decode formats 0 to 2, keeping nothing."""
+    with suppress(KafkaIOError):
+        for _ in logs.decode(data, Asked(at=0), limits=limits):
+            pass
+
+
+def read_set(data: bytes, limits: columns.Limits) -> None:
+    """Decode messages of 0.7, keeping nothing."""
+    with suppress(KafkaIOError):
+        for _ in columns.decode_v07(data, base=0, limits=limits):
+            pass
+
+
+def _forget_peak() -> int:
+    """What is held now; the peak counts from here, or where that cannot be had, from the peak until now."""
+    if not _FORGET.exists():
+        return _peak()
+    _FORGET.write_text("5")
+    return _told("VmRSS")
+
+
+def _peak() -> int:
+    if _FORGET.exists():
+        return _told("VmHWM")
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def _told(field: str) -> int:
+    (line,) = (line for line in _STATUS.read_text().splitlines() if line.startswith(field + ":"))
+    return int(line.split()[1]) * 1024
+
+
+def _tell(path: Path, limits: columns.Limits) -> None:
+    read = read_set if path.name.startswith("07") else read_log
+    cost = cost_of(lambda: read(path.read_bytes(), limits))
+    sys.stdout.write(f"{path.name} {cost.seconds:.3f} {cost.grown_bytes}\n")
+    sys.stdout.flush()
+
+
+def main(arguments: list[str]) -> None:
+    """Tell of each file its name, its seconds, and its bytes of memory."""
+    cap, *paths = arguments
+    limits = columns.Limits(max_decompressed_bytes=int(cap), batch_bytes=int(cap) // 4)
+    logs.warm()
+    columns.warm()
+    for path in paths:
+        # Memory that one has let go of does not serve the next.
+        if not (child := os.fork()):
+            _tell(Path(path), limits)
+            os._exit(0)
+        os.waitpid(child, 0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,145 @@
+"""What holds whatever the bytes are: a typed error that knows its place, or the rows that an oracle reads."""
+
+import pickle
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from kafka_io.errors import KafkaIOError, TooLarge, Where
+from kafka_io.records.batches import whole_bytes
+from kafka_io.records.columns import Decoded, Limits, decode_v07
+from kafka_io.records.entries import Asked
+from kafka_io.records.extent import extent_of
+from kafka_io.records.logs import decode
+from kafka_io.records.schema import SCHEMA
+from tests.kafka_io.records.log_talk import Row, oracle_rows, rows_of
+from tests.oracles import sets_v07
+
+CAP = 1 << 20
+WHERE = Where(cluster="old", broker="7", topic="clicks", partition=3)
+# No log reaches the end of all numbers, behind which nothing would be read.
+_EVERYTHING = Asked(at=0, end=1 << 62)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What came of some bytes: rows, the offset to go on from, and the error that ended it."""
+
+    rows: list[Any]
+    next_offset: int
+    error: KafkaIOError | None
+
+
+def check_log(data: bytes, rng: random.Random) -> str:
+    """Read a log of formats 0 to 2 as a whole, and a slice of it; how it ended, in a word.
+
+    Raises:
+        AssertionError: a law is broken; so is any exception but KafkaIOError.
+    """
+    whole = read_log(data, _EVERYTHING, Limits(max_decompressed_bytes=CAP, batch_bytes=rng.choice((1, 500, CAP))))
+    _agree(whole, lambda: oracle_rows(data), "log")
+    if whole.error is None:
+        assert extent_of(data, _EVERYTHING).next_offset == whole.next_offset
+    _check_slice(data, rng, whole)
+    return "read" if whole.error is None else type(whole.error).__name__
+
+
+def read_log(data: bytes, asked: Asked, limits: Limits, aborted: tuple[tuple[int, int], ...] = ()) -> Reading:
+    """All that is decoded before the end or an error; every offset of it is a row or a gap."""
+    batches = decode(data, asked, limits=limits, where=WHERE, aborted=aborted)
+    rows: list[Row] = []
+    at = asked.at
+    step, error = _next(batches)
+    while step is not None:
+        assert step.batch.schema == SCHEMA
+        found = rows_of(step.batch)
+        assert at < step.next_offset <= asked.stop
+        assert min(step.gaps.values(), default=1) > 0
+        assert len(found) + sum(step.gaps.values()) == step.next_offset - at
+        offsets = [row[0] for row in found]
+        assert offsets == sorted(set(offsets))
+        assert all(at <= offset < step.next_offset for offset in offsets)
+        rows += found
+        at = step.next_offset
+        step, error = _next(batches)
+    return Reading(rows=rows, next_offset=at, error=error)
+
+
+def check_set(data: bytes, rng: random.Random) -> str:
+    """Read a message set of 0.7; how it ended, in a word.
+
+    Raises:
+        AssertionError: as `check_log`.
+    """
+    base = rng.choice((0, 1 << 40))
+    try:
+        whole = whole_bytes(data, base=base, where=WHERE)
+    except KafkaIOError as error:
+        _check_error(error)
+        return type(error).__name__
+    limits = Limits(max_decompressed_bytes=CAP, batch_bytes=rng.choice((1, 500, CAP)))
+    found = _read_set(data[:whole], base, limits)
+    assert found.error is not None or found.next_offset == base + whole
+    _agree(found, lambda: sets_v07.decode(data[:whole], base=base), "set")
+    return "read" if found.error is None else type(found.error).__name__
+
+
+def _read_set(data: bytes, base: int, limits: Limits) -> Reading:
+    batches = decode_v07(data, base=base, limits=limits, where=WHERE)
+    rows: list[Any] = []
+    at = base
+    step, error = _next(batches)
+    while step is not None:
+        step.batch.validate(full=True)
+        found = list(zip(*(column.to_pylist() for column in step.batch.columns), strict=True))
+        assert at < step.next_offset <= base + len(data)
+        assert all(at <= row[0] < step.next_offset for row in found)
+        rows += found
+        at = step.next_offset
+        step, error = _next(batches)
+    return Reading(rows=rows, next_offset=at, error=error)
+
+
+def _check_slice(data: bytes, rng: random.Random, whole: Reading) -> None:
+    """Of any range only its rows come, and those of them that the whole has."""
+    most = max(whole.next_offset, 1)
+    at = rng.randrange(most)
+    stop = at + 1 + rng.choice((0, rng.randrange(40), rng.randrange(most)))
+    end = rng.choice((2**63 - 1, max(whole.next_offset, at)))
+    part = read_log(data, Asked(at=at, stop=stop, end=end), Limits(max_decompressed_bytes=CAP))
+    wanted = [row for row in whole.rows if at <= row[0] < min(stop, part.next_offset)]
+    assert part.rows[: len(wanted)] == wanted
+    assert whole.error is not None or part.rows == wanted
+    aborted = ((rng.choice((-1, 0, 7)), rng.choice((0, at))),)
+    committed = read_log(data, _EVERYTHING, Limits(max_decompressed_bytes=CAP), aborted)
+    assert whole.error is not None or set(map(repr, committed.rows)) <= set(map(repr, whole.rows))
+
+
+def _next(batches: Iterator[Decoded]) -> tuple[Decoded | None, KafkaIOError | None]:
+    try:
+        return next(batches, None), None
+    except KafkaIOError as error:
+        _check_error(error)
+        return None, error
+
+
+def _check_error(error: KafkaIOError) -> None:
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), again.where) == (type(error), str(error), error.where)
+    assert error.where.offset is not None
+    assert error.where == WHERE.at(error.where.offset)
+
+
+def _agree(found: Reading, oracle: Callable[[], list[Any]], kind: str) -> None:
+    """What was read is what the oracle reads; where it ended early, as far as it came."""
+    if isinstance(found.error, TooLarge):
+        return  # the oracle knows no limits, and takes its time
+    try:
+        rows = oracle()
+    except Exception as error:
+        # It is plain code, which bytes that are no log may end anyhow.
+        if found.error is None:
+            raise AssertionError(f"this {kind} was read, and the oracle says {error!r}") from error
+        return
+    assert found.rows == (rows if found.error is None else rows[: len(found.rows)])

@@ -1,0 +1,183 @@
+"""Logs of message formats 0 to 2 that were tampered with, field by field, by someone who can compute checksums."""
+
+import random
+import struct
+from contextlib import suppress
+
+from kafka_io.compression import CODECS, MESSAGE_CODECS
+from kafka_io.errors import KafkaIOError
+from tests.fuzz.numbers import mutate_bytes, mutate_order, odd_number, read_varint, signed, varint
+from tests.fuzz.streams import mutate_stream
+from tests.kafka_io.records.log_talk import NAMES, golden, repaired
+
+_CAP = 1 << 20
+# Where the fields of an entry are, and their bytes: without its CRC, which is repaired.
+_COMMON = ((0, 8), (8, 4), (16, 1))
+_FIELDS = {
+    0: (*_COMMON, (17, 1), (18, 4)),
+    1: (*_COMMON, (17, 1), (18, 8), (26, 4)),
+    2: (*_COMMON, (12, 4), (21, 2), (23, 4), (27, 8), (35, 8), (43, 8), (51, 2), (53, 4), (57, 4)),
+}
+_VALUE_AT = (22, 30)
+
+
+def entries_of(data: bytes) -> list[bytes]:
+    """One by one; the last may be no whole one."""
+    found = []
+    while data:
+        size = 12 + int.from_bytes(data[8:12], "big", signed=True)
+        size = size if 12 <= size <= len(data) else len(data)
+        found.append(data[:size])
+        data = data[size:]
+    return found
+
+
+SEEDS = [entries_of(golden(name)) for name in NAMES]
+_SPARE = [entry for entries in SEEDS for entry in entries]
+
+
+def mutated_log(rng: random.Random) -> bytes:
+    """A few mutations of a log that another client wrote."""
+    entries = list(rng.choice(SEEDS))
+    if rng.randrange(2):
+        entries = renumbered(rng, [*entries, *rng.choice(SEEDS)])
+    for _ in range(rng.choice((1, 1, 2, 3))):
+        entries = _mutate(rng, entries)
+    data = b"".join(entries)
+    if rng.randrange(10) == 0:
+        data = mutate_bytes(rng, data)
+    return data if rng.randrange(10) == 0 else repaired(data)
+
+
+def _mutate(rng: random.Random, entries: list[bytes]) -> list[bytes]:
+    kind = rng.randrange(8)
+    if kind == 0 or not entries:
+        entries = mutate_order(rng, entries, _SPARE)
+        return renumbered(rng, entries) if rng.randrange(2) else entries
+    at = rng.randrange(len(entries))
+    if kind == 1:
+        entries[at] = mutate_bytes(rng, entries[at])
+    elif kind in (2, 3):
+        entries[at] = _mutate_field(rng, entries[at])
+    else:
+        entries[at] = _mutate_content(rng, entries[at])
+    return entries
+
+
+def renumbered(rng: random.Random, entries: list[bytes]) -> list[bytes]:
+    """The entries with offsets that follow each other, here and there with a gap."""
+    found, next_offset = [], rng.choice((0, 0, 5, 1 << 40))
+    for entry in entries:
+        last = int.from_bytes(entry[23:27], "big", signed=True) if entry[16:17] == b"\2" else 0
+        # Messages of format 0 and 1 have the offset of the last one inside.
+        ahead = 0 if last or entry[16:17] == b"\2" else rng.choice((0, 19))
+        offset = next_offset + ahead
+        found.append(struct.pack(">q", signed(offset, 64)) + entry[8:])
+        next_offset = offset + max(last, 0) + 1 + rng.choice((0, 0, 3))
+    return found
+
+
+def _mutate_field(rng: random.Random, entry: bytes) -> bytes:
+    magic = entry[16] if len(entry) > 16 else 0
+    at, size = rng.choice(_FIELDS.get(magic, _COMMON))
+    old = int.from_bytes(entry[at : at + size], "big", signed=True)
+    return entry[:at] + odd_number(rng, old, 8 * size).to_bytes(size, "big", signed=True) + entry[at + size :]
+
+
+def _mutate_content(rng: random.Random, entry: bytes) -> bytes:
+    """Records, or the messages inside one, mutated and compressed again."""
+    if len(entry) < 61:
+        return mutate_bytes(rng, entry)
+    if entry[16] == 2:
+        return _mutate_batch(rng, entry)
+    return _mutate_wrapper(rng, entry, entry[16]) if entry[16] in (0, 1) else entry
+
+
+def _mutate_batch(rng: random.Random, entry: bytes) -> bytes:
+    attributes, count = entry[22], int.from_bytes(entry[57:61], "big", signed=True)
+    content = entry[61:]
+    with suppress(KafkaIOError, KeyError):
+        content = bytes(CODECS[attributes & 7].decompress(content, _CAP))
+    content, more = _mutate_records(rng, content)
+    codec = rng.randrange(5)
+    stream = bytes(CODECS[codec].compress(content))
+    if rng.randrange(4) == 0:
+        stream = mutate_stream(rng, codec, content)
+    if rng.randrange(3):
+        count = signed(count + more, 32)
+    # Now and then a batch of transactions, of the time of the append, or of markers.
+    bits = attributes & ~7 | codec | rng.choice((0, 0, 0, 8, 16, 48))
+    head = entry[12:21] + bytes([entry[21], bits]) + entry[23:57]
+    return entry[:8] + struct.pack(">i", 49 + len(stream)) + head + struct.pack(">i", count) + stream
+
+
+def _mutate_records(rng: random.Random, content: bytes) -> tuple[bytes, int]:
+    """The records with one that was tampered with, or in another order; how many more these are."""
+    records = _records_of(content)
+    kind = rng.randrange(4)
+    if kind == 0 or not records:
+        parts = mutate_order(rng, records, [])
+        return b"".join(parts), len(parts) - len(records)
+    if kind == 1:
+        return mutate_bytes(rng, content), 0
+    # What comes last is bounded by what the batch says, not by the next.
+    at = rng.choice((0, len(records) - 1, rng.randrange(len(records))))
+    records[at] = _mutate_record(rng, records[at])
+    return b"".join(records), 0
+
+
+def _records_of(content: bytes) -> list[bytes]:
+    found, at = [], 0
+    while at < len(content):
+        length = read_varint(content, at)
+        end = length[0] + length[1] if length else 0
+        end = end if at < end <= len(content) else len(content)
+        found.append(content[at:end])
+        at = end
+    return found
+
+
+def _mutate_record(rng: random.Random, record: bytes) -> bytes:
+    """One varint of it is another: its length, a delta, the size of a field, the count of headers."""
+    spans, at = [], 0
+    for step in range(5):
+        found = read_varint(record, at)
+        if found is None:
+            break
+        spans.append((at, found[1], found[0]))
+        # Behind the length are the attributes, behind the sizes of key and value these.
+        at = found[1] + (1 if step == 0 else max(found[0], 0) if step > 2 else 0)
+    if found := read_varint(record, at):
+        spans.append((at, found[1], found[0]))
+    if not spans:
+        return mutate_bytes(rng, record)
+    start, end, old = rng.choice(spans)
+    new = varint(odd_number(rng, old, rng.choice((8, 32, 34, 64))), rng.choice((0, 0, 0, 1, 4, 9)))
+    changed = record[:start] + new + record[end:]
+    if start == 0 or rng.randrange(4) == 0:
+        return changed
+    # The length is right again, so that the rest is looked at.
+    length = read_varint(changed, 0)
+    body = changed[length[1] :] if length else changed
+    return varint(len(body)) + body
+
+
+def _mutate_wrapper(rng: random.Random, entry: bytes, magic: int) -> bytes:
+    value = entry[_VALUE_AT[magic] + 4 :]
+    inner = [entry]
+    with suppress(KafkaIOError, KeyError):
+        inner = entries_of(bytes(MESSAGE_CODECS[magic][entry[17] & 7].decompress(value, _CAP)))
+    inner = _mutate(rng, inner)
+    content = b"".join(inner)
+    content = repaired(content) if rng.randrange(10) else content
+    codec = rng.choice((1, 2, 3))
+    stream = MESSAGE_CODECS[magic][codec].compress(content)
+    if rng.randrange(4) == 0:
+        stream = mutate_stream(rng, codec, content)
+    offset = int.from_bytes(entry[:8], "big", signed=True)
+    last = int.from_bytes(inner[-1][:8], "big", signed=True) if inner else 0
+    if rng.randrange(3) and offset < last:
+        offset = last
+    body = struct.pack(">iBB", 0, magic, entry[17] & ~7 | codec) + entry[18 : 26 if magic else 18]
+    body += struct.pack(">ii", -1, len(stream)) + stream
+    return struct.pack(">qi", offset, len(body)) + body

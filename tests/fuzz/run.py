@@ -1,0 +1,139 @@
+"""Mutated logs for as long as one likes: `make fuzz SECONDS=3600 SEED=7`.
+
+An input fails when a law is broken, when to decode it takes more than a second, or when memory grows by more than three
+times its own bytes and the cap. It is saved, and told with the seed that makes it anew. The run ends at its time, or
+at the first failure.
+"""
+
+import argparse
+import random
+import signal
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from kafka_io.records import columns, logs
+from kafka_io.records.columns import Limits
+from tests.fuzz.cost import Cost, cost_of, read_log, read_set
+from tests.fuzz.laws import CAP, check_log, check_set
+from tests.fuzz.logs import mutated_log
+from tests.fuzz.sets_v07 import mutated_set
+
+_LIMITS = Limits(max_decompressed_bytes=CAP, batch_bytes=CAP)
+_SLOWEST_SECONDS = 1.0
+_MOST_TIMES = 3
+# What Python's own memory comes in.
+_ARENA_BYTES = 1 << 20
+_ALARM_SECONDS = 30
+_PROGRESS_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """Bytes to try: how to make them from a seed, what holds of them, and how they are decoded."""
+
+    name: str
+    make: Callable[[random.Random], bytes]
+    check: Callable[[bytes, random.Random], str]
+    read: Callable[[bytes, Limits], None]
+
+
+LOG = Kind(name="log", make=mutated_log, check=check_log, read=read_log)
+SET = Kind(name="set", make=mutated_set, check=check_set, read=read_set)
+
+
+class Failed(Exception):
+    """An input broke a law."""
+
+
+def attempt(seed: int, folder: Path) -> tuple[str, Cost]:
+    """Try the input of this seed; how it ended, and what it cost.
+
+    Raises:
+        Failed: it broke a law, and was saved in `folder`.
+    """
+    rng = random.Random(seed)
+    kind = LOG if rng.randrange(3) else SET
+    data = kind.make(rng)
+    try:
+        with _alarm():
+            cost = cost_of(lambda: kind.read(data, _LIMITS))
+        assert cost.seconds <= _SLOWEST_SECONDS, f"{cost.seconds:.2f} s"
+        assert cost.grown_bytes <= _MOST_TIMES * (len(data) + CAP) + _ARENA_BYTES, f"{cost.grown_bytes} bytes of memory"
+        with _alarm():
+            ended = kind.check(data, rng)
+    except Exception as error:
+        folder.mkdir(parents=True, exist_ok=True)
+        saved = folder / f"{kind.name}-{seed}.bin"
+        saved.write_bytes(data)
+        raise Failed(f"seed {seed}: {type(error).__name__}: {error}; its {len(data)} bytes are in {saved}") from error
+    return f"{kind.name} {ended}", cost
+
+
+@contextmanager
+def _alarm() -> Iterator[None]:
+    """What does not end, decoder or oracle, is a failure like any other."""
+
+    def ring(_number: int, _frame: object) -> None:
+        raise TimeoutError(f"no end after {_ALARM_SECONDS} s")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.alarm(_ALARM_SECONDS)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def run(seconds: float, seed: int, folder: Path) -> int:
+    """Try one seed after the other; how many there were.
+
+    Raises:
+        Failed: see `attempt`.
+    """
+    logs.warm()
+    columns.warm()
+    start = told = time.monotonic()
+    outcomes: Counter[str] = Counter()
+    slowest, largest = 0.0, 0
+    while (now := time.monotonic()) - start < seconds:
+        ended, cost = attempt(seed + outcomes.total(), folder)
+        outcomes[ended] += 1
+        slowest, largest = max(slowest, cost.seconds), max(largest, cost.grown_bytes)
+        if now - told >= _PROGRESS_SECONDS:
+            told = now
+            _say(
+                f"{now - start:.0f} s, {outcomes.total()} inputs, slowest {slowest:.3f} s, most memory {largest} bytes"
+            )
+    _say(
+        f"{outcomes.total()} inputs from seed {seed}: " + ", ".join(f"{n} {what}" for what, n in outcomes.most_common())
+    )
+    return outcomes.total()
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    """Read what to do from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=3600)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--folder", type=Path, default=Path(".cache/fuzz"), help="where an input that fails is saved")
+    options = parser.parse_args()
+    try:
+        run(options.seconds, options.seed, options.folder)
+    except Failed:
+        sys.exit(traceback.format_exc())
+
+
+if __name__ == "__main__":
+    main()

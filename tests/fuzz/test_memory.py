@@ -1,0 +1,113 @@
+"""Memory stays within three times what was fetched and the cap, whatever the bytes claim or hold. R15, R16, R17."""
+
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import cramjam
+
+from kafka_io.compression import CODECS, MESSAGE_CODECS
+from kafka_io.records.build import Record, log_messages, message, message_set, record_batch
+from tests.fuzz.numbers import varint
+from tests.kafka_io.records.log_talk import batch_around, changed
+
+ROOT = Path(__file__).parents[2]
+MIB = 1 << 20
+CAP = 16 * MIB
+TIMES = 3
+
+
+def records_of(size: int, count: int) -> list[Record]:
+    """With values of `size` bytes that compress to a third or so."""
+    rng = random.Random(size)
+    words = [rng.randbytes(3).hex().encode() for _ in range(500)]
+    text = b" ".join(rng.choice(words) for _ in range(20_000))
+    starts = [rng.randrange(len(text) - size) for _ in range(count)]
+    return [
+        Record(offset=offset, timestamp=offset, key=b"key-%d" % offset, value=text[start : start + size])
+        for offset, start in enumerate(starts)
+    ]
+
+
+def honest() -> Iterator[tuple[str, bytes]]:
+    """One batch or message of nearly the cap, with long records and with short ones, and many small ones."""
+    for name, records in (("long", records_of(1000, 13_000)), ("short", records_of(40, 120_000))):
+        content = record_batch(records)[61:]
+        for number, codec in CODECS.items():
+            yield f"v2-{name}-{codec.name}", of_batch(content, number, len(records))
+            parts = (records[at : at + 20] for at in range(0, 20_000, 20))
+            yield f"v2-many-{name}-{codec.name}", b"".join(record_batch(part, codec=number) for part in parts if part)
+        for magic, codecs in enumerate(MESSAGE_CODECS):
+            inside = log_messages(records, magic=magic)
+            for number, codec in codecs.items():
+                outer = Record(offset=len(records) - 1, value=codec.compress(inside))
+                data = log_messages([outer], magic=magic)
+                yield f"v{magic}-{name}-{codec.name}", changed(data, 17, bytes([number]))
+        inside = message_set([record.value or b"" for record in records])
+        for number in (1, 2):
+            yield f"07-{name}-{CODECS[number].name}", message(bytes(CODECS[number].compress(inside)), attributes=number)
+
+
+def of_batch(content: bytes, codec: int, count: int) -> bytes:
+    """A batch of so many records whose records are these bytes."""
+    return batch_around(bytes(CODECS[codec].compress(content)), count=count, last_delta=2**31 - 2, codec=codec)
+
+
+def liars() -> Iterator[tuple[str, bytes]]:
+    """What takes the most memory for its bytes, and what claims to."""
+    for codec in (1, 2, 3, 4):
+        yield f"v2-bomb-{codec}", of_batch(bytes(8 * CAP), codec, 1)
+        yield f"v2-zeros-{codec}", of_batch(bytes(CAP), codec, 2**31 - 1)
+    # Records of seven bytes or a few more, whose rows take far more than that.
+    for name, count in (("most", CAP // 9), ("fewer", CAP // 33)):
+        yield f"v2-{name}-records", of_batch(b"".join(record(delta) for delta in range(count)), 4, count)
+    for name, header in (("empty", b"\0\1"), ("not-text", b"\2\xff\1")):
+        times = (CAP - 20) // len(header)
+        body = b"\0\0\0\1\1" + varint(times) + header * times
+        yield f"v2-{name}-headers", of_batch(varint(len(body)) + body, 4, 1)
+        times = CAP // 40
+        body = b"\0\0\0\1\1" + varint(times) + header * times
+        yield f"v2-fewer-{name}-headers", of_batch(varint(len(body)) + body, 4, 1)
+    for name, size in (("long", CAP - 100), ("shorter", CAP // 2 - 100)):
+        body = b"\0\0\0\1\1\2" + varint(size) + b"\xff" * size + b"\1"
+        yield f"v2-a-{name}-key-that-is-not-text", of_batch(varint(len(body)) + body, 4, 1)
+    large = Record(offset=1, value=bytes(CAP - 100))
+    yield "v2-large-behind-small", record_batch([Record()], codec=4) + record_batch([large], codec=4)
+    claim = b"\xff\xff\xff\x0f" + bytes(cramjam.snappy.compress_raw(b"x"))[1:]
+    yield "v2-snappy-claim", batch_around(claim, count=1, last_delta=0, codec=2)
+    yield "v2-count", batch_around(b"", count=2**31 - 1, last_delta=2**31 - 2)
+    for codec in (1, 2):
+        yield f"07-bomb-{codec}", message(bytes(CODECS[codec].compress(bytes(8 * CAP))), attributes=codec)
+        empty = message(b"") * (CAP // 10)
+        yield f"07-empty-{codec}", message(bytes(CODECS[codec].compress(empty)), attributes=codec)
+        nothing = message(bytes(CODECS[codec].compress(b"")), attributes=codec)
+        many = bytes(CODECS[codec].compress(nothing * (CAP // len(nothing))))
+        yield f"07-many-sets-{codec}", message(many, attributes=codec)
+
+
+def record(delta: int) -> bytes:
+    """The shortest with that offset."""
+    body = b"\0\0" + varint(delta) + b"\1\1\0"
+    return varint(len(body)) + body
+
+
+def test_memory_is_bounded_for_honest_logs_and_for_liars(tmp_path: Path) -> None:
+    names = []
+    for name, data in (*honest(), *liars()):
+        (tmp_path / name).write_bytes(data)
+        names.append(name)
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.fuzz.cost", str(CAP), *(str(tmp_path / name) for name in names)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    told = [line.split() for line in run.stdout.splitlines()]
+    assert [name for name, *_ in told] == names
+    sizes = {name: (tmp_path / name).stat().st_size for name in names}
+    above = {name: int(grown) / (sizes[name] + CAP) for name, _, grown in told}
+    assert {name: times for name, times in above.items() if times > TIMES} == {}

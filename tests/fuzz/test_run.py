@@ -1,0 +1,71 @@
+"""The run for hours stops at what it looks for, and says where it is."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kafka_io.records.columns import Limits
+from tests.fuzz import run as fuzz
+from tests.fuzz.run import Failed, Kind
+
+MIB = 1 << 20
+
+
+def a_kind(
+    check: Callable[[bytes, random.Random], str] = lambda _data, _rng: "read",
+    read: Callable[[bytes, Limits], None] = lambda _data, _limits: None,
+) -> Kind:
+    return Kind(name="toy", make=lambda rng: rng.randbytes(8), check=check, read=read)
+
+
+def broken(data: bytes, _rng: random.Random) -> str:
+    raise KeyError(data[:2])
+
+
+def greedy(_data: bytes, _limits: Limits) -> None:
+    # More than the allocator keeps of what was let go of before, which would not show.
+    bytearray(b"x") * (100 * MIB)
+
+
+@pytest.mark.parametrize(
+    ("kind", "match"),
+    [
+        (a_kind(check=broken), "KeyError"),
+        (a_kind(read=greedy), "bytes of memory"),
+    ],
+)
+def test_an_input_that_breaks_a_law_is_saved_and_told(
+    kind: Kind, match: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fuzz, "LOG", kind)
+    monkeypatch.setattr(fuzz, "SET", kind)
+    with pytest.raises(Failed, match=f"seed 7: .*{match}"):
+        fuzz.attempt(7, tmp_path)
+    (saved,) = tmp_path.iterdir()
+    assert len(saved.read_bytes()) == 8
+
+
+def test_an_input_that_takes_too_long_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fuzz, "_SLOWEST_SECONDS", -1)
+    with pytest.raises(Failed, match=r"0\.\d\d s"):
+        fuzz.attempt(7, tmp_path)
+
+
+def test_a_run_without_a_failure_tells_what_there_was(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert fuzz.run(0.3, 1, tmp_path) > 0
+    assert "inputs from seed 1: " in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_input_that_never_ends_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def endless(_data: bytes, _rng: random.Random) -> str:
+        while True:
+            pass
+
+    monkeypatch.setattr(fuzz, "_ALARM_SECONDS", 1)
+    for name in ("LOG", "SET"):
+        monkeypatch.setattr(fuzz, name, a_kind(check=endless))
+    with pytest.raises(Failed, match="no end after 1 s"):
+        fuzz.attempt(7, tmp_path)
