@@ -1,5 +1,6 @@
 """Who leads what: asked of any broker that answers, and asked again when it is told to be wrong."""
 
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -7,7 +8,7 @@ import pytest
 
 from kafka_io.client.modern.brokers import Leader, topic_id_text
 from kafka_io.errors import BrokerError, ConnectFailed, LeaderMoved
-from kafka_io.messages.metadata import MetadataRequest, MetadataResponse, MetadataTopic
+from kafka_io.messages.metadata import MetadataBroker, MetadataRequest, MetadataResponse, MetadataTopic
 from kafka_io.model import Generation
 from tests.fakes.cluster import EVERYTHING, FakeCluster, Log
 from tests.kafka_io.client.modern.conftest import ATTEMPTS, OpenBrokers
@@ -106,3 +107,14 @@ def test_the_generation_is_known_once_a_broker_was_connected_to(open_brokers: Op
 def test_a_topic_id_is_written_as_kafka_prints_it() -> None:
     assert topic_id_text(UUID(bytes=bytes(range(16)))) == "AAECAwQFBgcICQoLDA0ODw"
     assert topic_id_text(UUID(int=0)) is None
+
+
+# W17: brokers often advertise names that only their own network knows
+def test_an_advertised_address_that_leads_nowhere_is_named(open_brokers: OpenBrokers) -> None:
+    with FakeCluster(logs={0: EMPTY}) as cluster:
+        nowhere = MetadataBroker(node_id=0, host="127.0.0.1", port=1)
+        for broker in cluster.brokers:
+            broker.handlers[METADATA] = lambda one: replace(cluster.metadata(one), brokers=(nowhere,))
+        with pytest.raises(ConnectFailed) as raised:
+            open_brokers(cluster).on_leader("clicks", 0, lambda leader: leader.link.versions)
+        assert raised.value.where.as_dict() == {"cluster": "main", "broker": "0@127.0.0.1:1"}
