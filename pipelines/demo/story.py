@@ -119,7 +119,7 @@ def _run(instance: dg.DagsterInstance, tags: Mapping[str, Any]) -> None:
     with _out.status("  loading ..."):
         result = job.execute_in_process(instance=instance, tags=dict(tags), run_config=quiet)
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("PARTITION", "ROWS", "BYTES OF LOG", "FILES", "ROWS/S"):
+    for name in ("PARTITION", "ROWS", "BYTES", "FILES", "ROWS/S"):
         table.add_column(name, justify="left" if name == "PARTITION" else "right")
     for event in result.get_asset_materialization_events():
         done = event.materialization
