@@ -1,7 +1,7 @@
 """What is loaded: one topic a case."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -98,6 +98,12 @@ class Job:
     folder: Path
     warm_up: str
     jars: str
+
+    def warming(self) -> Self:
+        """The same load into a folder beside: what a process imports and pages in the first time is not the load's."""
+        beside = self.folder.with_name("warm-up")
+        beside.mkdir()
+        return replace(self, folder=beside)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""

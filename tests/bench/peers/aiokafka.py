@@ -15,8 +15,9 @@ _WAIT_MS = 30_000
 
 @contextmanager
 def ready(job: Job) -> Iterator[Callable[[], None]]:
-    """The load, with all imports done."""
+    """The load, with a load behind it."""
     ready_for_objects()
+    asyncio.run(_load(job.warming()))
     yield lambda: asyncio.run(_load(job))
 
 

@@ -29,8 +29,9 @@ _WAIT_S = 30.0
 
 @contextmanager
 def ready(job: Job) -> Iterator[Callable[[], None]]:
-    """The load, with all imports done."""
+    """The load, with a load behind it."""
     ready_for_objects()
+    _load(job.warming())
     yield lambda: _load(job)
 
 

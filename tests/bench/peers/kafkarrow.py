@@ -25,7 +25,8 @@ _MOST_EMPTY = 30
 
 @contextmanager
 def ready(job: Job) -> Iterator[Callable[[], None]]:
-    """The load, with all imports done."""
+    """The load, with a load behind it."""
+    _load(job.warming())
     yield lambda: _load(job)
 
 

@@ -38,7 +38,7 @@ class _Recorded:
 def ready(job: Job) -> Iterator[Callable[[], None]]:
     """The parts, recorded from a load."""
     recorded = _Recorded()
-    first = replace(job, folder=job.folder.with_name("warm-up"))
+    first = replace(job, folder=job.folder.with_name("recorded"))
     with ours.ready(first) as load, _recording(recorded):
         load()
     yield lambda: _run(recorded, job)

@@ -24,9 +24,10 @@ class NotLoaded(RuntimeError):
 
 @contextmanager
 def ready(job: Job) -> Iterator[Callable[[], None]]:
-    """The load, with all imports done and the kernels in memory."""
+    """The load, with a load behind it."""
     logs.warm()
     with patch("pipelines.loading.load.execute", _execute_here):
+        load(job.topic, settings(job.warming()), no_session)
         yield lambda: load(job.topic, settings(job), no_session)
 
 
