@@ -84,14 +84,14 @@ def _serve(state: State, ui_port: int | None) -> None:
         try:
             while all(process.poll() is None for process in processes):
                 time.sleep(0.5)
-            raise click.ClickException(f"the Dagster daemon or webserver ended; see {state.home / 'logs'}")
+            raise click.ClickException(f"the Dagster daemon or webserver ended; see {state.logs}")
         except KeyboardInterrupt:
             click.echo("\nEnding ...")
 
 
 @contextmanager
 def _process(command: list[str], state: State) -> Iterator[subprocess.Popen[bytes]]:
-    with (state.home / "logs" / f"{command[0]}.log").open("ab") as log:
+    with (state.logs / f"{command[0]}.log").open("ab") as log:
         process = subprocess.Popen(  # noqa: S603 - Dagster's own commands
             [sys.executable, "-m", *command],
             stdin=subprocess.DEVNULL,

@@ -52,6 +52,11 @@ class State:
         return self.home / "dagster"
 
     @property
+    def logs(self) -> Path:
+        """What servers and Dagster print."""
+        return self.home / "logs"
+
+    @property
     def has_servers(self) -> bool:
         """Whether its Kafka is the demo's own."""
         return self._zookeeper.exists()
@@ -75,6 +80,7 @@ class State:
         if self.home.exists():
             shutil.rmtree(self.home)
         self.dagster_home.mkdir(parents=True)
+        self.logs.mkdir()
         (self.dagster_home / "dagster.yaml").write_text(_DAGSTER)
         place = {"file": json.dumps(str(self.settings)), "cluster": CLUSTER}
         if zookeeper or bootstrap:

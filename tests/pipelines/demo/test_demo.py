@@ -36,6 +36,7 @@ def test_a_kafka_that_runs_already_is_named_in_the_settings(tmp_path: Path) -> N
     state = State(home=tmp_path / "demo")
     state.begin(bootstrap="there:9092")
     assert not state.has_servers
+    assert state.logs.is_dir(), "Dagster's go there, where no server of ours has made it"
     settings = Settings.load(state.settings)
     assert (settings.clusters["demo"].bootstrap, settings.clusters["demo"].zookeeper) == ("there:9092", None)
     assert not settings.rules("demo").allows("payroll"), "a demo looks at its own topics"
