@@ -24,16 +24,17 @@ _UNKNOWN = "?"
 
 def error(message: str) -> None:
     """One sentence that says what went wrong. Control characters in it are shown, not obeyed (X05)."""
-    _err.print(f"[bold red]penstock:[/] {escape(_printable(message))}", soft_wrap=True, highlight=False)
+    _err.print(f"[bold red]penstock:[/] {escape(printable(message))}", soft_wrap=True, highlight=False)
 
 
 def warning(message: str) -> None:
     """One sentence that a person should know."""
-    _err.print(f"[yellow]warning:[/] {escape(_printable(message))}", soft_wrap=True, highlight=False)
+    _err.print(f"[yellow]warning:[/] {escape(printable(message))}", soft_wrap=True, highlight=False)
 
 
-def _printable(text: str) -> str:
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+def printable(text: str) -> str:
+    """`text` with characters that would steer a terminal written as escapes (X05)."""
+    return text if text.isprintable() else "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
 
 
 def _table(*columns: str) -> Table:
@@ -66,7 +67,7 @@ def topics(found: Sequence["TopicOverview"]) -> None:
         cursor = f"{sum(loaded):,}" if loaded else "-"
         table.add_row(
             one.cluster,
-            escape(_printable(one.topic)),
+            escape(printable(one.topic)),
             str(len(parts)),
             f"{held:,} {_unit(parts)}",
             cursor,
@@ -89,7 +90,7 @@ def loads(done: Sequence["TopicLoad"]) -> None:
     table = _table("TOPIC", ">VERSION", ">ROWS", ">BYTES", ">FILES", ">SECONDS", "TABLE")
     for one in done:
         numbers = (_number(one.version), _number(one.rows), _number(one.bytes), _number(one.files))
-        table.add_row(escape(_printable(one.topic)), *numbers, f"{one.seconds:.1f}", one.table)
+        table.add_row(escape(printable(one.topic)), *numbers, f"{one.seconds:.1f}", one.table)
     _print(table)
     for one in done:
         for sentence in one.warnings:
@@ -106,7 +107,7 @@ def proofs(found: Sequence["Proof"]) -> None:
             gaps = ", ".join(f"{cause} {count}" for cause, count in one.gaps.items()) or "-"
             numbers = map(_number, (one.start, one.end, one.rows, one.missing, one.duplicates))
             table.add_row(
-                escape(_printable(proof.topic)), str(BrokerPartition(one.broker, one.partition)), *numbers, gaps
+                escape(printable(proof.topic)), str(BrokerPartition(one.broker, one.partition)), *numbers, gaps
             )
     _print(table)
     for proof in found:
@@ -114,7 +115,7 @@ def proofs(found: Sequence["Proof"]) -> None:
             error(f"{proof.topic}: {problem}")
         if proof.proven:
             rows = sum(one.rows for one in proof.partitions)
-            _out.print(f"[green]proven[/] {escape(_printable(proof.topic))}: {rows:,} rows, each once", highlight=False)
+            _out.print(f"[green]proven[/] {escape(printable(proof.topic))}: {rows:,} rows, each once", highlight=False)
 
 
 @contextmanager
@@ -124,7 +125,7 @@ def progress() -> Iterator[Callable[[str], Callable[[int, int], None]]]:
     with Progress(*columns, console=_err, transient=True, disable=not _err.is_terminal) as bars:
 
         def begin(topic: str) -> Callable[[int, int], None]:
-            bar = bars.add_task(escape(_printable(topic)), total=None)
+            bar = bars.add_task(escape(printable(topic)), total=None)
             return lambda done, total: bars.update(bar, completed=done, total=total)
 
         yield begin

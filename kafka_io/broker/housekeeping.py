@@ -1,26 +1,50 @@
-"""The broker's one background thread: the timed flush, and retention."""
+"""A broker's one background thread: the timed flush, and retention."""
 
 import logging
 import threading
+from collections.abc import Callable
+from typing import Protocol
 
 from kafka_io.broker.clock import ClockMs
-from kafka_io.broker.logs import Logs
 
 logger = logging.getLogger(__name__)
 
 
+class Intervals(Protocol):
+    """What a broker's settings tell."""
+
+    @property
+    def broker_id(self) -> int:
+        """Whose thread it is."""
+        ...
+
+    @property
+    def flush_interval_ms(self) -> int:
+        """From one flush to the next."""
+        ...
+
+    @property
+    def retention_check_ms(self) -> int:
+        """From one look of retention to the next."""
+        ...
+
+
 class Housekeeping:
-    """Flushes all logs each flush interval, and lets retention look at them each check interval.
+    """Calls `flush` each flush interval, and `clean`, which is retention's look at the logs, each check interval.
 
     The first look comes one interval after the start, as a genuine broker's does (facts, 8).
     """
 
-    def __init__(self, logs: Logs, *, clock: ClockMs) -> None:
-        self._logs = logs
+    def __init__(
+        self, config: Intervals, *, flush: Callable[[], None], clean: Callable[[], None], clock: ClockMs
+    ) -> None:
+        self._config = config
+        self._flush = flush
+        self._clean = clean
         self._clock = clock
-        self._next_check_ms = clock() + logs.config.retention_check_ms
+        self._next_check_ms = clock() + config.retention_check_ms
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"broker-{logs.config.broker_id}-housekeeping")
+        self._thread = threading.Thread(target=self._run, name=f"broker-{config.broker_id}-housekeeping")
 
     def start(self) -> None:
         """Begin."""
@@ -33,14 +57,14 @@ class Housekeeping:
 
     def tick(self) -> None:
         """Do what is due now."""
-        self._logs.flush()
+        self._flush()
         now_ms = self._clock()
         if now_ms >= self._next_check_ms:
-            self._next_check_ms = now_ms + self._logs.config.retention_check_ms
-            self._logs.clean()
+            self._next_check_ms = now_ms + self._config.retention_check_ms
+            self._clean()
 
     def _run(self) -> None:
-        while not self._stopping.wait(self._logs.config.flush_interval_ms / 1000):
+        while not self._stopping.wait(self._config.flush_interval_ms / 1000):
             try:
                 self.tick()
             except OSError:

@@ -54,7 +54,7 @@ class BrokerServer:
             logs = Logs(self.config, clock=self._clock, on_new_topic=new_topics.put)
             parts.callback(logs.close)
             logs.load()
-            housekeeping = Housekeeping(logs, clock=self._clock)
+            housekeeping = Housekeeping(self.config, flush=logs.flush, clean=logs.clean, clock=self._clock)
             housekeeping.start()
             parts.callback(housekeeping.stop)
             listener = Listener(self.config)

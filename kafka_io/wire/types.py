@@ -4,6 +4,7 @@
 unsigned varints, one more than they say, with 0 for null; before, they are int16 or int32, with -1 for null.
 """
 
+from base64 import urlsafe_b64encode
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Protocol
@@ -14,6 +15,11 @@ from kafka_io.wire import primitives
 from kafka_io.wire.primitives import Octets, Reader
 
 NULL_UUID = UUID(int=0)
+
+
+def uuid_text(value: UUID) -> str:
+    """An id of a topic or cluster as Kafka prints it: 22 letters."""
+    return urlsafe_b64encode(value.bytes).rstrip(b"=").decode()
 
 
 class Codec(Protocol):

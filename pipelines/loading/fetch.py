@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from kafka_io.client.source import Source
 from kafka_io.records.columns import Decoded
-from pipelines.loading.rows import FILE_SCHEMA, table_rows
+from pipelines.loading.rows import DICTIONARY, FILE_SCHEMA, PARQUET_OPTIONS, table_rows
 from pipelines.loading.steps import step
 from pipelines.loading.work import Facts, Failure, Work
 from resources.lake import filesystem
@@ -127,10 +127,8 @@ class SliceFile:
         writer = pq.ParquetWriter(
             stream,
             FILE_SCHEMA,
-            compression="zstd",
-            compression_level=1,
-            use_dictionary=["key", "topic", "broker", "partition", "timestampType", "loaded_at"],
-            column_encoding={"offset": "DELTA_BINARY_PACKED", "timestamp": "DELTA_BINARY_PACKED"},
+            use_dictionary=list(DICTIONARY),
+            **PARQUET_OPTIONS,
         )
         return self._closing.enter_context(writer)
 

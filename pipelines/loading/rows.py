@@ -26,6 +26,14 @@ TABLE_SCHEMA = FILE_SCHEMA.append(pa.field(PARTITION_COLUMN, pa.date32()))
 """A file's columns, and the one that its folder tells."""
 
 
+DICTIONARY = ("key", "topic", "broker", "partition", "timestampType", "loaded_at")
+"""Columns of a file in which values repeat."""
+PARQUET_OPTIONS = {
+    "compression": "zstd",
+    "compression_level": 1,
+    "column_encoding": {"offset": "DELTA_BINARY_PACKED", "timestamp": "DELTA_BINARY_PACKED"},
+}
+
 _NO_TIME = -1
 _LONGEST_MS = (2**63 - 1) // 1000
 

@@ -12,6 +12,7 @@ import click
 import pyarrow as pa
 
 from kafka_io.model import BrokerPartition
+from pipelines.console import printable
 
 _NO_TIME = -1
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - the zone is written by hand, for Z is shorter than its offset
@@ -93,7 +94,7 @@ def as_line(row: Row) -> str:
         click.style("-" if time is None else str(time), dim=True),
         click.style(_text(row.key), fg="cyan"),
         _text(row.value),
-        *(click.style(f"{_printable(one['key'])}={_text(one['value'])}", fg="yellow") for one in row.headers),
+        *(click.style(f"{printable(one['key'])}={_text(one['value'])}", fg="yellow") for one in row.headers),
     ]
     return "\t".join(fields)
 
@@ -125,8 +126,4 @@ def _text(data: bytes | None) -> str:
     found = _json_bytes(data)
     if found is None:
         return "-"
-    return _printable(found) if isinstance(found, str) else f"base64:{found['base64']}"
-
-
-def _printable(text: str) -> str:
-    return text if text.isprintable() else "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+    return printable(found) if isinstance(found, str) else f"base64:{found['base64']}"

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kafka_io.closing import Closing
+from pipelines.loading.rows import DICTIONARY, PARQUET_OPTIONS
 from tests.bench.cases import PARTITIONS
 
 _ROW_GROUP_BYTES = 64 * 1024 * 1024
@@ -39,7 +40,6 @@ class WrongRows(RuntimeError):
 def ready_for_objects() -> None:
     """Spare a loader that holds many Python objects what is not its work."""
     gc.disable()  # nothing here is a cycle, and looking for some takes a third of the time
-    pa.array([0])  # imports pandas
 
 
 class OutputFile(Closing):
@@ -49,14 +49,12 @@ class OutputFile(Closing):
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_bytes = 0
         self._closing = ExitStack()
-        names = [name for name in ("key", "topic", "partition", "timestampType") if name in schema.names]
+        names = [name for name in DICTIONARY if name in schema.names]
         writer = pq.ParquetWriter(
             path,
             schema,
-            compression="zstd",
-            compression_level=1,
             use_dictionary=names,
-            column_encoding={"offset": "DELTA_BINARY_PACKED", "timestamp": "DELTA_BINARY_PACKED"},
+            **PARQUET_OPTIONS,
         )
         self._writer = self._closing.enter_context(writer)
 

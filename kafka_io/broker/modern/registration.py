@@ -3,15 +3,13 @@
 Such a broker is a cluster of its own, so it also does what the controller of a genuine cluster does.
 """
 
-from base64 import urlsafe_b64encode
-from uuid import UUID
-
 from kafka_io.broker.clock import wall_ms
 from kafka_io.broker.enrolment import Enrolment, TopicQueue
 from kafka_io.broker.modern.topics import Topics
 from kafka_io.model import Broker, Generation
 from kafka_io.registry.published import PublishedTopic
 from kafka_io.registry.zookeeper import Registry
+from kafka_io.wire.types import uuid_text
 
 
 class ModernRegistration(Enrolment):
@@ -40,10 +38,6 @@ class ModernRegistration(Enrolment):
             name=topic,
             partitions=len(known.logs),
             leader=self._broker.id,
-            topic_id=_text(known.id) if self._is_modern else None,
+            topic_id=uuid_text(known.id) if self._is_modern else None,
         )
         self._registry.publish_topic(published)
-
-
-def _text(topic_id: UUID) -> str:
-    return urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode()

@@ -8,12 +8,12 @@ from typing import Self
 from kafka_io.broker.clock import ClockMs, wall_ms
 from kafka_io.broker.data_dir import DataDir
 from kafka_io.broker.enrolment import TopicQueue
+from kafka_io.broker.housekeeping import Housekeeping
 from kafka_io.broker.listener import Listener
 from kafka_io.broker.modern.arrivals import Arrivals
 from kafka_io.broker.modern.config import ModernBrokerConfig
 from kafka_io.broker.modern.dialect import DIALECTS
 from kafka_io.broker.modern.groups.coordinator import Coordinator
-from kafka_io.broker.modern.housekeeping import Housekeeping
 from kafka_io.broker.modern.node import Node
 from kafka_io.broker.modern.registration import ModernRegistration
 from kafka_io.broker.modern.session import ModernSession
@@ -66,7 +66,12 @@ class ModernBrokerServer:
             # Requests that wait must end before the listener waits for their threads.
             parts.callback(node.coordinator.close)
             parts.callback(node.arrivals.close)
-            housekeeping = Housekeeping(topics, node.transactions, self.config, clock=self._clock)
+
+            def flush() -> None:
+                topics.flush()
+                node.transactions.expire()  # those that nobody ends
+
+            housekeeping = Housekeeping(self.config, flush=flush, clean=topics.clean, clock=self._clock)
             housekeeping.start()
             parts.callback(housekeeping.stop)
             if self._zookeeper is not None:

@@ -7,7 +7,6 @@ not served, and moved aside when a topic of its name is made.
 import logging
 import re
 import threading
-from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from kafka_io.broker.modern.json_file import JsonFile
 from kafka_io.broker.modern.log.log import Log, LogLimits
 from kafka_io.broker.modern.log.retention import Retention
 from kafka_io.errors import BrokerError, Corrupt, Where
+from kafka_io.wire.types import uuid_text
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class Topics:
         Raises:
             Corrupt: the file of topics is no such, or a log has a hole.
         """
-        kept = self._file.read({"cluster_id": _new_cluster_id(), "topics": {}})
+        kept = self._file.read({"cluster_id": uuid_text(uuid4()), "topics": {}})
         try:
             self.cluster_id = str(kept["cluster_id"])
             for name, about in kept["topics"].items():
@@ -218,7 +218,3 @@ def _set_aside(directory: Path) -> None:
         aside = directory.with_name(f"{directory.name}.{uuid4().hex}-stray")
         logger.warning("%s belongs to no topic, it is %s now", directory, aside.name)
         directory.rename(aside)
-
-
-def _new_cluster_id() -> str:
-    return urlsafe_b64encode(uuid4().bytes).rstrip(b"=").decode()

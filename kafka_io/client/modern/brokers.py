@@ -5,7 +5,6 @@ topic and asks again, as often as the patience allows.
 """
 
 import time
-from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -27,7 +26,7 @@ from kafka_io.messages.metadata import (
     MetadataTopic,
 )
 from kafka_io.model import Broker, Generation
-from kafka_io.wire.types import NULL_UUID
+from kafka_io.wire.types import NULL_UUID, uuid_text
 
 T = TypeVar("T")
 
@@ -41,7 +40,7 @@ _NO_LEADER = 5
 
 def topic_id_text(topic_id: UUID) -> str | None:
     """A topic's id as Kafka prints it (22 letters); None when the broker has none."""
-    return None if topic_id == NULL_UUID else urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode()
+    return None if topic_id == NULL_UUID else uuid_text(topic_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,9 @@ class Kept:
             broker_id=0, data_dir=data_dir, flush_interval_ms=5, retention_ms=5_000, retention_check_ms=1_000
         )
         self.logs = Logs(config, clock=lambda: self.now_ms, on_new_topic=lambda _: None)
-        self.housekeeping = Housekeeping(self.logs, clock=lambda: self.now_ms)
+        self.housekeeping = Housekeeping(
+            self.logs.config, flush=self.logs.flush, clean=self.logs.clean, clock=lambda: self.now_ms
+        )
         self.log = self.logs.find_or_create("clicks", 0)
         self.log.append(numbered(1)[0], 1)
 
