@@ -7,7 +7,8 @@ from itertools import groupby
 import dagster as dg
 
 from kafka_io.errors import PlacedError
-from pipelines.loading.load import Loader, TopicLoad
+from pipelines.loading.load import Loader
+from pipelines.loading.outcome import TopicLoad
 from pipelines.partitions import cluster_of, key_of, parse_key, topics
 from pipelines.report import metadata
 from resources.penstock import PenstockResource

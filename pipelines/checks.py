@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import dagster as dg
 
 from pipelines.assets import topic_table
+from pipelines.loading.table import LakeTable
 from pipelines.loading.verify import verify
 from pipelines.partitions import parse_key
 from pipelines.report import check_metadata
@@ -20,7 +21,7 @@ def offsets_covered(context: dg.AssetCheckExecutionContext, penstock: PenstockRe
     In a run that loads topics, their tables are verified; executed by itself, it verifies every table of the lake.
     """
     lake = penstock.lake()
-    proofs = [verify(lake, topic, lake.table_uri(cluster, topic)) for cluster, topic in _chosen(context, penstock)]
+    proofs = [verify(LakeTable.of(lake, cluster, topic)) for cluster, topic in _chosen(context, penstock)]
     failed = [proof.topic for proof in proofs if not proof.proven]
     return dg.AssetCheckResult(
         passed=not failed,

@@ -150,6 +150,7 @@ def load_command(
 @click.pass_context
 def verify_command(ctx: click.Context, topics: Sequence[str], every: bool, cluster: str | None, as_json: bool) -> None:
     """Prove from the tables alone that every committed offset is there exactly once."""
+    from pipelines.loading.table import LakeTable
     from pipelines.loading.verify import verify
 
     settings = ctx.obj.settings()
@@ -157,7 +158,7 @@ def verify_command(ctx: click.Context, topics: Sequence[str], every: bool, clust
     proofs = []
     for name in _chosen(settings, topics, every, cluster):
         known = topics or [topic for topic in lake.topics(name) if settings.rules(name).allows(topic)]
-        proofs += [(name, verify(lake, topic, lake.table_uri(name, topic))) for topic in known]
+        proofs += [(name, verify(LakeTable.of(lake, name, topic))) for topic in known]
     if as_json:
         _print_json([{"cluster": name, **proof.as_dict()} for name, proof in proofs])
     else:

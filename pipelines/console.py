@@ -13,7 +13,7 @@ from rich.table import Table
 from kafka_io.model import BrokerPartition
 
 if TYPE_CHECKING:
-    from pipelines.loading.load import TopicLoad
+    from pipelines.loading.outcome import TopicLoad
     from pipelines.loading.overview import PartitionOverview, TopicOverview
     from pipelines.loading.verify import Proof
 

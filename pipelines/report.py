@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import dagster as dg
 
-from pipelines.loading.load import TopicLoad
+from pipelines.loading.outcome import TopicLoad
 from pipelines.loading.verify import Proof
 
 _MOST_RECORDS = 500  # a longer table makes the page slow; the ledger has them all

@@ -27,6 +27,14 @@ class CursorStrayed(LoadError):
     """The table's cursor and its newest commit do not agree."""
 
 
+class ClusterChanged(LoadError):
+    """The settings lead to another cluster than the one whose topic the table holds."""
+
+
+class PartitionsVanished(LoadError):
+    """The cluster has fewer partitions of the topic than the table."""
+
+
 class TopicRecreated(LoadError):
     """The table holds another incarnation of the topic."""
 
@@ -45,6 +53,10 @@ class FileRefused(LoadError):
 
 class LakeUnavailable(LoadError):
     """The lake's store cannot be read or written."""
+
+
+class LogTorn(LakeUnavailable):
+    """An entry of a table's log is not whole: only what lies before it can be trusted."""
 
 
 class TableForeign(LoadError):

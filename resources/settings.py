@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, mo
 
 from kafka_io.client.modern.bootstrap import parse_bootstrap
 from kafka_io.model import Generation
+from resources.choices import Choices
 from resources.secrets import FOLDER
 from resources.section import Section
 from resources.security_settings import SecuritySettings
@@ -76,6 +77,7 @@ class ClusterSettings(Section):
     rack: str = ""  # where the workers are: brokers may name a replica near by
     topics: TopicRules | None = None
     start: Start | None = None
+    choices: Choices | None = None
 
     @model_validator(mode="after")
     def _is_found_somehow(self) -> Self:
@@ -113,6 +115,7 @@ class Settings(Section):
     clusters: dict[str, ClusterSettings] = Field(min_length=1)
     topics: TopicRules = TopicRules()
     start: Start = "earliest"
+    choices: Choices = Choices()
     caps: Caps = Caps()
     spark: dict[str, str] = Field(default={})
 
@@ -142,6 +145,10 @@ class Settings(Section):
     def start_of(self, cluster: str) -> Start:
         """Where a topic without a table starts."""
         return self.clusters[cluster].start or self.start
+
+    def choices_of(self, cluster: str) -> Choices:
+        """What loads do where a log and a table have parted: the cluster's own choices, else the file's."""
+        return self.clusters[cluster].choices or self.choices
 
     @classmethod
     def load(cls, path: str | Path | None = None) -> Self:

@@ -41,6 +41,7 @@ lake = "lake"
 zookeeper = "{self.zookeeper}"
 [caps]
 attempts = 2
+slice_bytes = 16384
 request_timeout_s = 5
 [spark]
 master = "local[2,2]"

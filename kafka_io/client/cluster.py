@@ -16,6 +16,10 @@ class Cluster(Closing):
     name: str
 
     @abstractmethod
+    def cluster_id(self) -> str | None:
+        """The cluster's own id; None before 0.10.1, where clusters have none."""
+
+    @abstractmethod
     def topics(self) -> Listing[TopicEntry]:
         """All topics, listed afresh, and what was passed over with the reason."""
 

@@ -6,7 +6,7 @@ from typing import Any, Protocol, Self
 
 from kafka_io.client.link import Patience
 from kafka_io.client.retry import Backoff
-from kafka_io.model import BrokerPartition
+from kafka_io.model import Broker, BrokerPartition
 from kafka_io.records.columns import Decoded, Limits
 
 _INT32_MAX = 2**31 - 1
@@ -95,6 +95,10 @@ class Reader(Protocol):
 
     def read(self, spans: Iterable[Span]) -> Iterator[Iterator[Decoded]]:
         """The batches of each span, in order; an error is raised where its span's batches are taken."""
+        ...
+
+    def serving(self, span: Span) -> Broker | None:
+        """Whom the span is read from, once it is read."""
         ...
 
     def close(self) -> None:

@@ -15,6 +15,7 @@ from pipelines import console
 from pipelines.definitions import defs
 from pipelines.demo.flights import a_year_later, messages
 from pipelines.demo.state import CLUSTER, State
+from pipelines.loading.table import LakeTable
 from pipelines.loading.verify import verify
 from pipelines.partitions import known_keys, run_tags
 from pipelines.sensors import new_topics
@@ -74,7 +75,7 @@ def tell(state: State, instance: dg.DagsterInstance) -> bool:
     with _chapter("A second run loads only those"):
         _run(instance, run_tags(known_keys(instance)))
     with _chapter("penstock verify: is every committed offset there exactly once?"):
-        proofs = [verify(lake, topic, lake.table_uri(CLUSTER, topic)) for topic in TOPICS]
+        proofs = [verify(LakeTable.of(lake, CLUSTER, topic)) for topic in TOPICS]
         console.proofs(proofs)
     with _chapter("DuckDB asks the tables"):
         _ask(lake)

@@ -1,27 +1,35 @@
-"""Commit: files and offsets become visible together, in one entry of the table's Delta log, or not at all.
+"""Commit: files and offsets become visible together, in one entry of the table's log, or not at all.
 
-The cursor was read from `table`, and the entry is built on that same handle, so deltalake refuses it when another run
-moved one of the cursors meanwhile. A fresh handle would not: it takes any `txn` version, lower ones too (FINDINGS, 5).
-A call that fails says nothing of what landed (L03): the table is read again, and the commit's own id decides.
+The core decides and has no store: a change is built on a snapshot and written on top of that very one. Where another
+commit was first, or no answer came, the table is read again and the newer entries say which it is: already landed
+(found by the commit's own id, L03), already done by another run (L05), to be built anew on top, or lost. A cursor is
+therefore compared on the snapshot that the commit is built on, and never moves back (L06).
 No path through here deletes a file (L04).
 """
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+import random
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from importlib import metadata
+from itertools import groupby
+from typing import Protocol, Self
 
-import pyarrow.fs as pafs
-from deltalake import CommitProperties, DeltaTable, Transaction
-from deltalake.exceptions import CommitFailedError, DeltaError
-from deltalake.transaction import AddAction
-
-from pipelines.loading import ledger
-from pipelines.loading.ledger import Covered, Entry
-from pipelines.loading.rows import PARTITION_COLUMN
+from pipelines.loading.ledger import Choice, Covered, Entry, Epochs, Kind, Range, Standing
 from pipelines.loading.steps import step
+from pipelines.loading.table_log import Clash, NoAnswer, Snapshot, TableLog
 from pipelines.loading.work import Facts
-from resources.errors import CommitRefused, CommitUnknown, FileRefused, LakeUnavailable
-from resources.lake import Lake, filesystem
+from resources.errors import CommitRefused, CommitUnknown, LakeUnavailable, LoadError
+
+_CLASHES = 20
+_SILENCES = 3
+_LONGEST_WAIT_S = 2.0
+_FIRST_WAIT_S = 0.01
+
+
+class NotAdjoining(ValueError):
+    """Ranges that would leave a hole, or cover what is covered."""
 
 
 def committable(facts: Sequence[Facts], covered: Covered) -> list[Facts]:
@@ -30,9 +38,13 @@ def committable(facts: Sequence[Facts], covered: Covered) -> list[Facts]:
     Going on from the cursor, that is all before a partition's first failure; going back from its start (a backfill),
     all after the last.
     """
-    older = [one for one in facts if one.id in covered and one.stop <= covered[one.id][0]]
-    newer = [one for one in facts if not (one.id in covered and one.stop <= covered[one.id][0])]
+    older = [one for one in facts if _is_older(one, covered)]
+    newer = [one for one in facts if not _is_older(one, covered)]
     return [*reversed(list(_until_failure(reversed(older)))), *_until_failure(newer)]
+
+
+def _is_older(one: Facts, covered: Covered) -> bool:
+    return one.id in covered and one.start < covered[one.id][0]
 
 
 def _until_failure(facts: Iterable[Facts]) -> Iterator[Facts]:
@@ -44,97 +56,170 @@ def _until_failure(facts: Iterable[Facts]) -> Iterator[Facts]:
             yield one
 
 
-def spans(covered: Covered, facts: Iterable[Facts]) -> Covered:
-    """What is covered once `facts` are committed."""
+def extended(covered: Covered, facts: Iterable[Facts]) -> Covered:
+    """What is covered once `facts` are committed: each partition's range grows at its ends, without a hole.
+
+    Raises:
+        NotAdjoining: it would not.
+    """
     after = dict(covered)
-    for one in facts:
-        start, stop = after.get(one.id, (one.start, one.stop))
-        after[one.id] = (min(start, one.start), max(stop, one.stop))
+    for id_, group in groupby(sorted(facts, key=lambda one: (one.id, one.start, one.stop)), key=lambda one: one.id):
+        mine = list(group)
+        older = [one for one in mine if _is_older(one, covered)]
+        newer = mine[len(older) :]
+        start, stop = covered.get(id_, (mine[0].start, mine[0].start))
+        if older:
+            _check_chain(older, older[0].start, start)
+        if newer:
+            _check_chain(newer, stop, newer[-1].stop)
+        after[id_] = (min(start, mine[0].start), max(stop, mine[-1].stop))
     return after
 
 
-def commit(lake: Lake, table: DeltaTable, entry: Entry, facts: Sequence[Facts]) -> int:
-    """Write `entry` with the files of `facts`; the version it became.
+def _check_chain(facts: Sequence[Facts], start: int, stop: int) -> None:
+    ends = [start, *(one.stop for one in facts)]
+    for one, end in zip(facts, ends, strict=False):
+        if one.start != end:
+            raise NotAdjoining(f"partition {one.id}: [{one.start}, {one.stop}) does not follow {end}")
+    if ends[-1] != stop:
+        raise NotAdjoining(f"partition {facts[0].id}: {ends[-1]} is not {stop}")
 
-    Args:
-        lake: where the table is.
-        table: the handle the cursor was read from. It must not have been opened again since.
-        entry: what the commit holds.
-        facts: the slices behind `entry.ranges`.
+
+class Change(Protocol):
+    """What a commit does to a table, as a value that can be built on any snapshot."""
+
+    @property
+    def commit(self) -> str:
+        """The commit's own id."""
+        ...
+
+    def write(self, log: TableLog, at: Snapshot) -> int:
+        """Write it on top of `at`; the version. Raises Clash or NoAnswer."""
+        ...
+
+    def onto(self, now: Snapshot) -> Self | None:
+        """What is left to do on top of another's commit; None if that has done it all.
+
+        Raises:
+            CommitRefused: it cannot be done any more.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """What became of a change: the version it landed as, or the run that had done it all before."""
+
+    version: int
+    change: Change | None = None
+    done_by: str | None = None
+
+
+def commit(log: TableLog, at: Snapshot, change: Change, *, rest: Callable[[float], None] = time.sleep) -> Committed:
+    """Write `change` on top of `at`, or of what other runs put there meanwhile.
 
     Raises:
-        FileRefused: a file is missing or has another size.
-        CommitRefused: another run was first.
-        CommitUnknown: the call failed, and so did every attempt to see whether it landed.
+        CommitRefused: another run took what this one was about to take.
+        CommitUnknown: the write failed, and so did every attempt to see whether it landed; or it landed, and the disk
+            may not keep it.
+        LakeUnavailable: it did not land.
     """
-    check_files(lake, table.table_uri, entry, facts)
-    step("files checked")
-    # Also where a backfill leaves the cursor as it is: naming it makes rivals collide.
-    touched = sorted({one.id for one in facts})
-    transactions = [Transaction(entry.topic.app_id(id_), entry.covered[id_][1]) for id_ in touched]
-    properties = CommitProperties(custom_metadata={ledger.KEY: entry.to_json()}, app_transactions=transactions)
-    step("before log entry")
+    done = _landed(log, at, change, rest)
+    step("log entry found")
+    log.sync(after=at.version)
+    step("log entry synced")
+    return done
+
+
+def _landed(log: TableLog, at: Snapshot, change: Change, rest: Callable[[float], None]) -> Committed:
+    base, clashes, silences = at.version, 0, 0
+    failure: Exception
+    while True:
+        try:
+            return Committed(version=change.write(log, at), change=change)
+        except Clash as error:
+            clashes, failure = clashes + 1, error
+        except NoAnswer as error:
+            silences, failure = silences + 1, error
+        at, version = _look(log, base, change.commit, failure)
+        if version is not None:
+            return Committed(version=version, change=change)
+        left = change.onto(at)
+        if left is None:
+            assert at.entry is not None
+            return Committed(version=at.version, done_by=at.entry.run)
+        if clashes == _CLASHES or silences == _SILENCES:
+            raise LakeUnavailable(f"the commit did not land: {failure.__cause__ or failure}") from failure
+        change = left
+        rest(min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2 ** (clashes + silences)) * random.uniform(0.5, 1))  # noqa: S311 - spreads rivals, guards nothing
+
+
+def _look(log: TableLog, base: int, commit_id: str, failure: Exception) -> tuple[Snapshot, int | None]:
+    """The table as it is now, and the version of the commit if it is there after all."""
     try:
-        table.create_write_transaction(
-            [_add(one) for one in facts if one.path],
-            mode="append",
-            schema=table.schema(),
-            partition_by=[PARTITION_COLUMN],
-            commit_properties=properties,
-        )
-    except (DeltaError, OSError) as error:
-        return _settled(lake, table.table_uri, entry, error)
-    step("after log entry")
-    table.update_incremental()
-    return next(version for version, one in ledger.entries(lake, table) if one.commit == entry.commit)
-
-
-def check_files(lake: Lake, uri: str, entry: Entry, facts: Sequence[Facts]) -> None:
-    """Every named file is there with the size its worker wrote: deltalake would take a ghost (L07).
-
-    Raises:
-        FileRefused: naming the file and its range.
-    """
-    sizes = {one.path: one.size for one in facts if one.path}
-    for info in filesystem(uri, lake.options).get_file_info(list(sizes)):
-        expected = sizes[info.path]
-        if info.type != pafs.FileType.File or info.size != expected:
-            found = f"has {info.size} bytes" if info.type == pafs.FileType.File else "is not there"
-            raise FileRefused(f"the data file {info.path} {found}, its worker wrote {expected}", entry.topic.where)
-
-
-def _add(facts: Facts) -> AddAction:
-    assert facts.path is not None
-    folder = facts.path.partition("/")[0]
-    same = {"partition": facts.partition}
-    if facts.broker is not None:
-        same["broker"] = facts.broker
-    stats = {
-        "numRecords": facts.rows,
-        "minValues": {**same, "offset": facts.first},
-        "maxValues": {**same, "offset": facts.last},
-        "nullCount": {"broker": facts.rows if facts.broker is None else 0, "partition": 0, "offset": 0},
-    }
-    return AddAction(
-        path=facts.path,
-        size=facts.size,
-        partition_values={PARTITION_COLUMN: folder.removeprefix(f"{PARTITION_COLUMN}=")},
-        modification_time=int(datetime.now(UTC).timestamp() * 1000),
-        data_change=True,
-        stats=json.dumps(stats),
-    )
-
-
-def _settled(lake: Lake, uri: str, entry: Entry, error: Exception) -> int:
-    """The version of `entry` if it landed after all, though its call failed."""
-    try:
-        table = lake.open(uri)
-        found = {one.commit: (version, one) for version, one in ledger.entries(lake, table)} if table else {}
+        now = log.snapshot()
+        return now, next((version for version, one in log.entries(now, after=base) if one.commit == commit_id), None)
     except LakeUnavailable as blind:
-        raise CommitUnknown(f"the commit failed ({error}) and the table cannot be read", entry.topic.where) from blind
-    if entry.commit in found:
-        return found[entry.commit][0]
-    if isinstance(error, CommitFailedError):
-        rival = next((one.run for _, one in found.values()), "another writer")
-        raise CommitRefused(f"run {rival} moved the cursor first; run again", entry.topic.where) from error
-    raise LakeUnavailable(f"the commit did not land: {error}", entry.topic.where) from error
+        reason = failure.__cause__ or failure
+        raise CommitUnknown(f"the commit failed ({reason}) and the table cannot be read") from blind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loading:
+    """The change of a load: ranges that go on where the table ends, or before it begins."""
+
+    standing: Standing
+    facts: tuple[Facts, ...]
+    epochs: Epochs = field(default_factory=dict)
+    choices: tuple[Choice, ...] = ()
+    run: str
+    commit: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    def write(self, log: TableLog, at: Snapshot) -> int:
+        """Write it on top of `at`; the version."""
+        log.check(self.facts)
+        step("files checked")
+        entry = Entry(
+            commit=self.commit,
+            run=self.run,
+            code=metadata.version("penstock"),
+            kind=Kind.LOAD,
+            sequence=at.next_sequence,
+            topic=self.standing.topic,
+            ranges=tuple(Range.of(one) for one in self.facts),
+            covered=extended(self.standing.covered, self.facts),
+            epochs={**self.standing.epochs, **self.epochs},
+            choices=self.choices,
+        )
+        step("before log entry")
+        version = log.append(at, entry, self.facts)
+        step("after log entry")
+        return version
+
+    def onto(self, now: Snapshot) -> Self | None:
+        """Without the slices that another run has committed; the others must still adjoin."""
+        standing = self._standing_of(now)
+        left = tuple(one for one in self.facts if not _holds(standing.covered, one))
+        if not left:
+            return None
+        try:
+            extended(standing.covered, left)
+        except NotAdjoining as error:
+            raise self._lost(now, str(error)) from error
+        return replace(self, standing=standing, facts=left)
+
+    def _standing_of(self, now: Snapshot) -> Standing:
+        mine, entry = self.standing, now.entry
+        if entry is None or entry.topic.incarnation == mine.replaced:
+            return mine
+        if entry.topic != mine.topic:
+            raise self._lost(now, f"the table holds incarnation {entry.topic.incarnation} now")
+        return Standing(topic=mine.topic, covered=entry.covered, epochs=entry.epochs)
+
+    def _lost(self, now: Snapshot, why: str) -> LoadError:
+        rival = now.entry.run if now.entry else "another writer"
+        return CommitRefused(f"run {rival} was first ({why}); run again", self.standing.topic.where)
+
+
+def _holds(covered: Covered, one: Facts) -> bool:
+    return one.id in covered and covered[one.id][0] <= one.start and one.stop <= covered[one.id][1]

@@ -8,20 +8,24 @@ import time
 import traceback
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from itertools import groupby
-from typing import Self
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from kafka_io.client.source import Source
+from kafka_io.model import Broker
 from kafka_io.records.columns import Decoded
 from pipelines.loading.rows import DICTIONARY, FILE_SCHEMA, PARQUET_OPTIONS, table_rows
+from pipelines.loading.stats import file_stats
 from pipelines.loading.steps import step
 from pipelines.loading.work import Facts, Failure, Work
+from resources import durable
 from resources.lake import filesystem
 
 WORK_SCHEMA = "task int, work string"
@@ -45,12 +49,16 @@ def _fetch_group(source: Source, works: Sequence[Work]) -> Iterator[Facts]:
         for work, batches in zip(works, reader.read([work.span for work in works]), strict=True):
             began = time.monotonic()
             try:
-                yield _fetch_one(work, batches, began)
+                yield replace(_fetch_one(work, batches, began), source=_name(reader.serving(work.span)))
             except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to this slice and is told as such
                 failure = Failure.of(error, work.where, traceback.format_exc())
                 yield Facts(
                     broker=work.broker, partition=work.partition, start=work.start, stop=work.stop, failure=failure
                 )
+
+
+def _name(broker: Broker | None) -> str:
+    return f"{broker.id}@{broker.address}" if broker else ""
 
 
 def _fetch_one(work: Work, batches: Iterator[Decoded], began: float) -> Facts:
@@ -79,10 +87,10 @@ def _fetch_one(work: Work, batches: Iterator[Decoded], began: float) -> Facts:
         bytes=size if work.broker is None else work.stop - work.start,
         path=output.path if output.rows else None,
         size=output.size,
-        first=output.first,
-        last=output.last,
+        stats=output.stats,
         gaps=dict(gaps),
         seconds=time.monotonic() - began,
+        loaded_at_us=work.loaded_at_us,
     )
 
 
@@ -91,22 +99,20 @@ class SliceFile:
 
     def __init__(self, work: Work) -> None:
         self._files = filesystem(work.table_uri, work.options)
+        self._local = durable.local_path(work.table_uri)
         name = f"{work.span.id}-{work.start:020d}-{work.stop:020d}-{uuid.uuid4().hex}.parquet"
         self.path = f"{work.folder}/{name}"
         self.rows = 0
         self.size = 0
-        self.first: int | None = None
-        self.last: int | None = None
+        self.stats: Mapping[str, Any] = {}
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_bytes = 0
         self._writer: pq.ParquetWriter | None = None
+        self._footers: list[pq.FileMetaData] = []
         self._closing = ExitStack()
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Add rows, in the order of their offsets; they are written a row group at a time."""
-        offsets = batch.column("offset")
-        self.first = offsets[0].as_py() if self.first is None else self.first
-        self.last = offsets[-1].as_py()
         self.rows += batch.num_rows
         self._waiting.append(batch)
         self._waiting_bytes += batch.nbytes
@@ -121,12 +127,14 @@ class SliceFile:
         step("file written")
 
     def _open(self) -> pq.ParquetWriter:
+        step("file opened")
         folder = self.path.rpartition("/")[0]
         self._files.create_dir(folder, recursive=True)
         stream = self._closing.enter_context(self._files.open_output_stream(self.path))
         writer = pq.ParquetWriter(
             stream,
             FILE_SCHEMA,
+            metadata_collector=self._footers,
             use_dictionary=list(DICTIONARY),
             **PARQUET_OPTIONS,
         )
@@ -144,4 +152,9 @@ class SliceFile:
             info = self._files.get_file_info(self.path)
             assert info.type == pafs.FileType.File
             self.size = info.size
+            [footer] = self._footers
+            self.stats = file_stats(footer)
             step("file closed")
+            if self._local is not None:
+                durable.sync_below(self._local, self._local / self.path)
+                step("file synced")

@@ -1,45 +1,49 @@
-"""The table's log as a ledger: what each commit says it holds, and the cursor.
+"""The ledger's values: what each commit of a table says it holds.
 
-A commit's `txn` actions are the cursor (appId = cluster/topic/incarnation/partition, version = next offset). The commit
-info beside them carries one JSON text, the `Entry`, that tells the ranges, their rows, gaps and files.
+A commit's `txn` actions are the cursor (appId = cluster/topic/incarnation/partition, version = next offset) and the
+commit's number, which all commits of a table count up together. The commit info beside them carries one JSON text, the
+`Entry`, that tells the ranges, their rows, gaps and files.
 """
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
 from typing import Any, Self
-
-from deltalake import DeltaTable
 
 from kafka_io.errors import Where
 from kafka_io.model import BrokerPartition
 from pipelines.loading.work import Facts
-from resources.errors import CursorStrayed, TableForeign, TopicRecreated
-from resources.lake import Lake, filesystem, lake_errors
 
 KEY = "penstock"
+SEQUENCE = "penstock/sequence"
+"""The appId whose version is the number of the newest commit. Every commit sets it, so any two collide."""
 Covered = Mapping[BrokerPartition, tuple[int, int]]
 """Of each partition the `[start, cursor)` that a table covers without a hole."""
 Epochs = Mapping[BrokerPartition, int]
 
-_TXN_EXPIRY = "delta.setTransactionRetentionDuration"
-CONFIGURATION = {
-    # The log is the ledger: what it says is never cleaned away by itself.
-    "delta.enableExpiredLogCleanup": "false",
-}
+
+class Kind(StrEnum):
+    """What a commit does: adds ranges, fetches some again, takes the table back, or takes one partition's end back."""
+
+    LOAD = "load"
+    REPLAY = "replay"
+    REWIND = "rewind"
+    CUT = "cut"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
-    """Whose table it is."""
+    """Whose table it is. `cluster` is the settings' name; `cluster_id` the brokers' own, empty before 0.10.1."""
 
     cluster: str
     name: str
     incarnation: str
+    cluster_id: str = ""
 
     def app_id(self, partition: BrokerPartition) -> str:
         """The `txn` appId under which the partition's next offset is kept."""
-        return f"penstock/{self.cluster}/{self.name}/{self.incarnation}/{partition}"
+        return f"penstock/{self.cluster_id or self.cluster}/{self.name}/{self.incarnation}/{partition}"
 
     @property
     def where(self) -> Where:
@@ -49,7 +53,11 @@ class Topic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
-    """A committed range of one partition: every offset in it is in one of `rows` rows, or in a gap."""
+    """A committed range of one partition: every offset in it is in one of `rows` rows, or in a gap.
+
+    Its rows have `loaded_at_us` (microseconds since 1970) as their `loaded_at`. `source` is the broker it was read
+    from, `id@host:port`; empty for what no broker gave.
+    """
 
     broker: int | None
     partition: int
@@ -57,43 +65,65 @@ class Range:
     stop: int
     rows: int
     bytes: int
+    loaded_at_us: int
     gaps: Mapping[str, int] = field(default_factory=dict)
     path: str | None = None
+    source: str = ""
 
     @property
     def id(self) -> BrokerPartition:
         """The broker-partition."""
         return BrokerPartition(self.broker, self.partition)
 
+    def __str__(self) -> str:
+        return f"partition {self.id} [{self.start}, {self.stop})"
+
     @classmethod
     def of(cls, facts: Facts) -> Self:
         """What a worker did, as the ledger keeps it."""
-        return cls(
-            broker=facts.broker,
-            partition=facts.partition,
-            start=facts.start,
-            stop=facts.stop,
-            rows=facts.rows,
-            bytes=facts.bytes,
-            gaps=facts.gaps,
-            path=facts.path,
-        )
+        same = {name: getattr(facts, name) for name in cls.__dataclass_fields__}
+        return cls(**same)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """A choice of the user's, and where it was followed: `setting = value` let offsets `[start, stop)` go by."""
+
+    setting: str
+    value: str
+    partition: str
+    start: int
+    stop: int
+
+    def __str__(self) -> str:
+        return f"{self.setting} = {self.value}: partition {self.partition} [{self.start}, {self.stop})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """What one commit holds: its ranges, and after it the `[start, cursor)` of all partitions the table knows.
 
-    `epochs` are those of the leaders that last said what the partitions hold, for partitions whose leaders have one.
+    Its ranges stand for all earlier ones that they overlap. What lies beyond `covered` is no longer there.
+
+    Args:
+        commit: its own id, by which it is found after an answer was lost.
+        sequence: its number, counted up by every commit of the table.
+        epochs: those of the leaders that last said what the partitions hold, where leaders have one.
+        choices: what the user let pass in this commit.
+        target: the version that a rewind went back to.
     """
 
     commit: str
     run: str
     code: str
+    kind: Kind
+    sequence: int
     topic: Topic
     ranges: tuple[Range, ...]
     covered: Covered
     epochs: Epochs = field(default_factory=dict)
+    choices: tuple[Choice, ...] = ()
+    target: int | None = None
 
     def to_json(self) -> str:
         """As text for the commit info."""
@@ -106,99 +136,26 @@ class Entry:
     def from_json(cls, text: str) -> Self:
         """The inverse."""
         fields: dict[str, Any] = json.loads(text)
-        return cls(
-            commit=fields["commit"],
-            run=fields["run"],
-            code=fields["code"],
-            topic=Topic(**fields["topic"]),
-            ranges=tuple(Range(**one) for one in fields["ranges"]),
-            covered={BrokerPartition.parse(id_): (start, stop) for id_, (start, stop) in fields["covered"].items()},
-            epochs={BrokerPartition.parse(id_): epoch for id_, epoch in fields["epochs"].items()},
-        )
-
-
-def entries(lake: Lake, table: DeltaTable) -> Iterator[tuple[int, Entry]]:
-    """Version and entry of each commit that Penstock made, newest first, up to the version behind `table`."""
-    return ((version, Entry.from_json(info[KEY])) for version, info in _commits(lake, table) if KEY in info)
-
-
-def _commits(lake: Lake, table: DeltaTable) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Version and commit info, newest first, read from the log itself.
-
-    deltalake's `history` counts down from the handle's version but begins at the newest commit there is: behind a
-    handle that others have overtaken it tells later commits under earlier numbers.
-    """
-    files = filesystem(table.table_uri, lake.options)
-    for version in range(table.version(), -1, -1):
-        with lake_errors(table.table_uri), files.open_input_stream(f"_delta_log/{version:020d}.json") as log:
-            actions = [json.loads(line) for line in log.read().splitlines() if line]
-        yield version, next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
-
-
-def _newest(lake: Lake, table: DeltaTable, where: Where) -> Entry | None:
-    """The newest entry; None for a table with nothing loaded yet."""
-    for _, info in _commits(lake, table):
-        if info.get("operation") == "RESTORE":
-            raise CursorStrayed("the table was restored to an old version, but its cursor was not", where)
-        if KEY in info:
-            return Entry.from_json(info[KEY])
-    if table.version() > 0 or table.file_uris():
-        raise TableForeign(f"the table {table.table_uri} holds data that Penstock did not load", where)
-    return None
-
-
-def newest(lake: Lake, table: DeltaTable, where: Where) -> Entry | None:
-    """The newest entry, whose `covered` is the cursor; None for a table with nothing loaded yet.
-
-    Raises:
-        TableForeign: commits are there, but none of them is Penstock's; or its `txn` entries expire, for then a cursor
-            could vanish (L15).
-        CursorStrayed: the `txn` cursor is not where the entry left it, or somebody restored an old version (L14).
-    """
-    expiry = table.metadata().configuration.get(_TXN_EXPIRY)
-    if expiry:
-        raise TableForeign(f"the table sets {_TXN_EXPIRY} = {expiry}: cursors would expire", where)
-    entry = _newest(lake, table, where)
-    for strayed in strayed_cursors(table, entry) if entry else ():
-        raise CursorStrayed(strayed, where)
-    return entry
-
-
-def strayed_cursors(table: DeltaTable, entry: Entry) -> Iterator[str]:
-    """A sentence for each `txn` cursor that is not where `entry` left it."""
-    for id_, (_, at) in sorted(entry.covered.items()):
-        cursor = table.transaction_version(entry.topic.app_id(id_))
-        if cursor != at:
-            yield f"partition {id_}: the cursor stands at {cursor}, the newest commit left it at {at}"
+        made = {
+            "kind": Kind(fields["kind"]),
+            "topic": Topic(**fields["topic"]),
+            "ranges": tuple(Range(**one) for one in fields["ranges"]),
+            "covered": {BrokerPartition.parse(id_): (start, stop) for id_, (start, stop) in fields["covered"].items()},
+            "epochs": {BrokerPartition.parse(id_): epoch for id_, epoch in fields["epochs"].items()},
+            "choices": tuple(Choice(**one) for one in fields["choices"]),
+        }
+        return cls(**{**fields, **made})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
     """Whose a table is and how far it has come; nothing is covered before the first load.
 
-    The topic keeps the incarnation it was first loaded under, for the cursor's names hold it.
+    The topic keeps the incarnation it was first loaded under, for the cursor's names hold it. `replaced` is the
+    incarnation whose table it was before, where a load starts anew by choice.
     """
 
     topic: Topic
     covered: Covered = field(default_factory=dict)
     epochs: Epochs = field(default_factory=dict)
-
-
-def standing(lake: Lake, table: DeltaTable, topic: Topic, also: Collection[str] = ()) -> Standing:
-    """Where the table stands, as the very snapshot behind `table` has it.
-
-    `also` are other incarnations that mean the same (see `TopicEntry`).
-
-    Raises:
-        TopicRecreated: the table holds another incarnation of the topic (B05, B06).
-        LoadError: see `newest`.
-    """
-    entry = newest(lake, table, topic.where)
-    if entry is None:
-        return Standing(topic=topic)
-    if entry.topic.incarnation not in {topic.incarnation, *also}:
-        raise TopicRecreated(
-            f"the table holds incarnation {entry.topic.incarnation} of the topic, the cluster has {topic.incarnation}",
-            topic.where,
-        )
-    return Standing(topic=entry.topic, covered=entry.covered, epochs=entry.epochs)
+    replaced: str | None = None

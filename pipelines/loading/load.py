@@ -1,159 +1,171 @@
 """Load one topic: discover, plan, fetch, commit. The command line and the Dagster asset both call this alone."""
 
 import uuid
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cached_property
-from importlib import metadata
-from typing import Any
+from functools import cache
+from typing import Any, Self
 
-from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from kafka_io.client.cluster import Cluster
 from kafka_io.errors import KafkaIOError, PlacedError, Where
 from kafka_io.model import Bounds, BrokerPartition, TopicEntry
-from pipelines.loading import ledger
-from pipelines.loading.commit import commit, committable, spans
+from pipelines.loading.commit import Loading, commit, committable
 from pipelines.loading.execute import execute
-from pipelines.loading.ledger import Covered, Entry, Range, Standing, Topic
-from pipelines.loading.plan import Sizes, Slice, into_tasks, plan, plan_backfill
-from pipelines.loading.rows import PARTITION_COLUMN, TABLE_SCHEMA
+from pipelines.loading.ledger import Choice, Covered, Standing, Topic
+from pipelines.loading.outcome import TopicLoad, by_partition
+from pipelines.loading.plan import Plan, Sizes, Slice, into_tasks, plan, plan_backfill
+from pipelines.loading.replacing import cut
+from pipelines.loading.rows import PARTITION_COLUMN
+from pipelines.loading.standing import standing
 from pipelines.loading.steps import step
+from pipelines.loading.table import LakeTable
+from pipelines.loading.table_log import Snapshot, TableLog
 from pipelines.loading.work import Facts, Work
-from resources.errors import LogTruncated, TopicUnknown
+from resources.choices import Choices
+from resources.errors import LogTruncated, PartitionsVanished, TopicUnknown
 from resources.lake import Lake
 from resources.settings import Caps, Settings, Start
 from resources.spark import Progress
 
+EXPIRED = "expired"
+"""The cause of a gap that retention made before a load could take what was there."""
 _LEAST_TASKS = 4  # a task costs about 50 ms: more than one core can be busy with a small load
+_SHOWN_AWAY = 5
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionLoad:
-    """What a load did to one partition: `[start, end)` was committed, empty where nothing was new.
-
-    `lag` is what the broker had beyond the cursor when the load was planned, and the load did not take.
-    """
-
-    broker: int | None
-    partition: int
-    start: int
-    end: int
-    rows: int
-    gaps: Mapping[str, int]
-    lag: int = 0
-    seconds: float = 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicLoad:
-    """What a load did to one topic's table. `error` is None when everything that was planned is committed.
-
-    `version` is the table's after the load; `rows`, `bytes` (see Facts) and `files` are what this load added.
-    `warnings` tell of partitions that had to wait.
-    """
-
-    topic: str
-    table: str
-    version: int | None = None
-    rows: int = 0
-    bytes: int = 0
-    files: int = 0
-    error: str | None = None
-    partitions: tuple[PartitionLoad, ...] = ()
-    warnings: tuple[str, ...] = ()
-    seconds: float = 0.0
-    trace: str | None = None
-
-    def as_dict(self) -> dict[str, Any]:
-        """As `penstock load --json` prints it."""
-        names = ("topic", "table", "version", "rows", "bytes", "files", "error", "seconds")
-        parts = ("broker", "partition", "start", "end", "rows", "gaps", "lag", "seconds")
-        return {
-            **{name: getattr(self, name) for name in names},
-            "warnings": list(self.warnings),
-            "partitions": [{name: getattr(one, name) for name in parts} for one in self.partitions],
-        }
+Fetch = Callable[[Sequence[Work], Progress], list[Facts]]
+"""Fetches slices, and tells of each what came of it, in order of partition and offset."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Loader:
-    """All that the loads of one run share. Spark is started by the first load that has something to fetch.
+    """All that the loads of one run share.
 
-    `backfill` also loads what the brokers hold from before a table's first offsets.
+    Args:
+        tables: where the table of a topic is.
+        fetch: fetches slices; it is called when there is something to fetch.
+        backfill: also load what the brokers hold from before a table's first offsets.
+        options: what the lake's store needs.
+        now: the time, in UTC.
     """
 
     cluster: Cluster
-    lake: Lake
+    tables: Callable[[str], TableLog]
+    fetch: Fetch
     caps: Caps
     start: Start
+    choices: Choices = field(default_factory=Choices)
     backfill: bool = False
-    spark: Callable[[], SparkSession]
+    options: Mapping[str, str] = field(default_factory=dict)
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     on_progress: Callable[[str], Progress] = lambda _: lambda _done, _total: None
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     @classmethod
-    def of(cls, settings: Settings, cluster: Cluster, spark: Callable[[], SparkSession], **rest: Any) -> "Loader":
-        """A loader as the settings say."""
-        start = rest.pop("start", None) or settings.start_of(cluster.name)
-        return cls(cluster=cluster, lake=Lake.of(settings), caps=settings.caps, start=start, spark=spark, **rest)
-
-    @cached_property
-    def session(self) -> SparkSession:
-        """The run's Spark session."""
-        return self.spark()
+    def of(cls, settings: Settings, cluster: Cluster, spark: Callable[[], SparkSession], **rest: Any) -> Self:
+        """A loader as the settings say. Spark is started by the first load that has more than one slice to fetch."""
+        lake = Lake.of(settings)
+        session = cache(spark)
+        told = {
+            "tables": lambda topic: LakeTable.of(lake, cluster.name, topic),
+            "fetch": lambda works, on_progress: execute(session, works, on_progress),
+            "caps": settings.caps,
+            "choices": settings.choices_of(cluster.name),
+            "options": lake.options,
+            **rest,
+            "start": rest.get("start") or settings.start_of(cluster.name),
+        }
+        return cls(cluster=cluster, **told)
 
     def load(self, name: str) -> TopicLoad:
         """Load what is new of topic `name`. A failure is told in the result; only interruptions are raised."""
-        uri = self.lake.table_uri(self.cluster.name, name)
-        began = datetime.now(UTC)
+        log = self.tables(name)
+        began = self.now()
         try:
-            return self._load(name, uri, began)
+            return self._load(name, log, began)
         except PlacedError as error:
             placed = error.placed(Where(cluster=self.cluster.name, topic=name))
-            return TopicLoad(topic=name, table=uri, error=f"{type(error).__name__}: {placed}", seconds=_since(began))
+            told = f"{type(error).__name__}: {placed}"
+            return TopicLoad(topic=name, table=log.uri, error=told, seconds=self._since(began))
 
-    def _load(self, name: str, uri: str, began: datetime) -> TopicLoad:
+    def _load(self, name: str, log: TableLog, began: datetime) -> TopicLoad:
         found = self.cluster.topic(name)
         if found is None:
             raise TopicUnknown("the registry has no such topic")
-        topic = Topic(cluster=self.cluster.name, name=name, incarnation=found.incarnation)
-        table = self.lake.open(uri) or self.lake.create(
-            uri, TABLE_SCHEMA, partition_by=[PARTITION_COLUMN], configuration=ledger.CONFIGURATION
-        )
-        standing = ledger.standing(self.lake, table, topic, found.also)
-        topic, covered = standing.topic, standing.covered
+        step("discovered")
+        at, stands = self._stands(log, found)
+        step("table opened")
         bounds, failures = self._bounds(found)
-        self._check_unparted(standing, bounds)
-        slices = self._plan(topic, covered, bounds)
+        warnings = self._absent(stands.covered, found)
+        at, stands, choices = self._unparted(log, at, stands, bounds)
+        planned = self._plan(stands, bounds)
         step("planned")
-        facts = self._fetch(found, uri, slices, began)
+        skipped = [_skipped(one, began) for one in planned.skipped]
+        facts = sorted([*skipped, *self._fetch(found, log.uri, planned.slices, began)], key=_order)
         step("fetched")
-        good = committable(facts, covered)
-        version = self._commit(table, standing, bounds, good) if good else table.version()
+        good = committable(facts, stands.covered)
+        change = Loading(
+            standing=stands,
+            facts=tuple(good),
+            epochs={one.id: bounds[one.id].epoch for one in good if bounds[one.id].epoch >= 0},
+            choices=tuple(self._choices(stands, planned)),
+            run=self.run_id,
+        )
+        version = at.version
+        if good:
+            done = commit(log, at, change)
+            version = done.version
+            good = list(done.change.facts) if isinstance(done.change, Loading) else []
+            if done.done_by:
+                warnings.append(f"run {done.done_by} had committed the same before")
         step("loaded")
         failures += [str(one.failure) for one in facts if one.failure]
         return TopicLoad(
             topic=name,
-            table=uri,
+            table=log.uri,
             version=version,
             rows=sum(one.rows for one in good),
             bytes=sum(one.bytes for one in good),
             files=sum(one.path is not None for one in good),
             error=_first_of(failures),
-            partitions=tuple(_by_partition(good, bounds, covered)),
-            warnings=tuple(_absent(covered, found)),
-            seconds=_since(began),
+            partitions=tuple(by_partition(good, bounds, stands.covered)),
+            warnings=(*warnings, *(str(one) for one in (*choices, *change.choices))),
+            seconds=self._since(began),
             trace=next((one.failure.trace for one in facts if one.failure), None),
         )
 
-    def _plan(self, topic: Topic, covered: Covered, bounds: Mapping[BrokerPartition, Bounds]) -> list[Slice]:
+    def _stands(self, log: TableLog, found: TopicEntry) -> tuple[Snapshot, Standing]:
+        topic = Topic(
+            cluster=self.cluster.name,
+            cluster_id=self.cluster.cluster_id() or "",
+            name=found.name,
+            incarnation=found.incarnation,
+        )
+        at = log.snapshot()
+        return at, standing(at, topic, found.also, restart=self.choices.on_recreated == "restart")
+
+    def _plan(self, stands: Standing, bounds: Mapping[BrokerPartition, Bounds]) -> Plan:
         sizes = self._sizes(bounds)
-        older = plan_backfill(covered, bounds, sizes=sizes) if self.backfill else []
-        return older + plan(covered, bounds, start=self.start, sizes=sizes, where=topic.where)
+        older = plan_backfill(stands.covered, bounds, sizes=sizes) if self.backfill else []
+        newer = plan(
+            stands.covered,
+            bounds,
+            start="earliest" if stands.replaced else self.start,  # a new life is new data as a whole (B10)
+            sizes=sizes,
+            skip_expired=self.choices.on_expired == "skip",
+            where=stands.topic.where,
+        )
+        return replace(newer, slices=(*older, *newer.slices))
+
+    def _choices(self, stands: Standing, planned: Plan) -> Iterable[Choice]:
+        """The choices that this plan follows."""
+        if stands.replaced:
+            for id_ in sorted({one.id for one in planned.slices}):
+                yield Choice(setting="on_recreated", value="restart", partition=str(id_), start=0, stop=0)
+        for one in planned.skipped:
+            yield Choice(setting="on_expired", value="skip", partition=str(one.id), start=one.start, stop=one.stop)
 
     def _sizes(self, partitions: Iterable[BrokerPartition]) -> Sizes:
         """The caps that hold for offsets of bytes, which are those of partitions with a broker, or of records."""
@@ -169,19 +181,16 @@ class Loader:
         return bounds, [f"{type(error).__name__}: {error}" for error in errors]
 
     def _fetch(self, topic: TopicEntry, uri: str, slices: Sequence[Slice], began: datetime) -> list[Facts]:
-        """Empty slices are facts at once; Spark is asked for the others only."""
-        facts = [
-            Facts(broker=one.id.broker, partition=one.id.partition, start=one.start, stop=one.stop)
-            for one in slices
-            if not one.size
-        ]
+        """Empty slices are facts at once; only the others are fetched."""
+        facts = [_facts(one, began) for one in slices if not one.size]
         fetched = [one for one in slices if one.size]
         if not fetched:
             return facts
         size = self._sizes(one.id for one in fetched).slice
-        tasks = into_tasks(fetched, size=size, at_least=_LEAST_TASKS)
+        spread = sum(one.size for one in fetched) > size  # what one slice may hold is one task's work
+        tasks = into_tasks(fetched, size=size, at_least=_LEAST_TASKS if spread else 1)
         works = [self._work(task, one, topic, uri, began) for task, group in enumerate(tasks) for one in group]
-        return facts + execute(self.session, works, self.on_progress(topic.name))
+        return facts + self.fetch(works, self.on_progress(topic.name))
 
     def _work(self, task: int, one: Slice, topic: TopicEntry, uri: str, began: datetime) -> Work:
         return Work(
@@ -195,81 +204,97 @@ class Loader:
             stop=one.stop,
             table_uri=uri,
             folder=f"{PARTITION_COLUMN}={began.date().isoformat()}",
-            options=self.lake.options,
-            loaded_at_us=int(began.timestamp() * 1_000_000),
+            options=self.options,
+            loaded_at_us=_microseconds(began),
         )
 
-    def _check_unparted(self, standing: Standing, bounds: Mapping[BrokerPartition, Bounds]) -> None:
-        """What is covered is still what the logs hold. Within one leader's epoch no log is cut.
+    def _unparted(
+        self, log: TableLog, at: Snapshot, stands: Standing, bounds: Mapping[BrokerPartition, Bounds]
+    ) -> tuple[Snapshot, Standing, Sequence[Choice]]:
+        """The table once it holds nothing that the logs have lost; taking that back is a commit of its own.
 
         Raises:
-            LogTruncated: it is not, from the offset on that is told (B03, B04).
+            LogTruncated: a log was cut and written anew, from the offset on that is told, and that is not to be taken
+                back (B03, B04). A log that is merely shorter is refused by the plan.
         """
+        chosen = self.choices.on_truncated
+        partings = self._partings(stands, bounds)
+        for id_, end in partings.items() if chosen == "fail" else ():
+            raise LogTruncated(
+                f"offsets [{end}, {stands.covered[id_][1]}) are in the table, but the log was cut at {end} and written "
+                'anew; on_truncated = "rewind" takes them back',
+                stands.topic.where.within(Where(partition=str(id_), offset=end)),
+            )
+        shorter = {id_: bounds[id_].latest for id_ in stands.covered.keys() & bounds.keys()}
+        ends = {
+            id_: (end, stands.covered[id_][1])
+            for id_, end in {**shorter, **partings}.items()
+            if end < stands.covered[id_][1]
+        }
+        if not ends or chosen == "fail":
+            return at, stands, ()
+        choices = tuple(
+            Choice(setting="on_truncated", value=chosen, partition=str(id_), start=end, stop=cursor)
+            for id_, (end, cursor) in sorted(ends.items())
+        )
+        commit(log, at, cut(stands, ends, run=self.run_id, choices=choices))
+        now = log.snapshot()
+        return now, standing(now, stands.topic), choices
+
+    def _partings(self, stands: Standing, bounds: Mapping[BrokerPartition, Bounds]) -> dict[BrokerPartition, int]:
+        """From where on logs are not what was loaded. Within one leader's epoch no log is cut."""
         read = {
-            id_: (standing.covered[id_][1], epoch)
-            for id_, epoch in standing.epochs.items()
+            id_: (stands.covered[id_][1], epoch)
+            for id_, epoch in stands.epochs.items()
             if id_ in bounds and bounds[id_].epoch != epoch
         }
-        for id_, at in self.cluster.partings(standing.topic.name, read).items():
-            raise LogTruncated(
-                f"offsets [{at}, {read[id_][0]}) are in the table, but the log was cut at {at} and written anew",
-                standing.topic.where.within(Where(partition=str(id_), offset=at)),
+        return self.cluster.partings(stands.topic.name, read)
+
+    def _absent(self, covered: Covered, found: TopicEntry) -> list[str]:
+        """Partitions the table knows and the registry does not: in 0.7 their broker is away, and they wait for it.
+
+        Raises:
+            PartitionsVanished: later topics never lose one, and no choice lets it pass.
+        """
+        away = sorted(covered.keys() - set(found.partitions))
+        if any(id_.broker is None for id_ in away) and self.choices.on_vanished == "fail":
+            told = ", ".join(f"{id_} (loaded up to {covered[id_][1]})" for id_ in away[:_SHOWN_AWAY])
+            raise PartitionsVanished(
+                f"the topic has {len(found.partitions)} partitions, and not those the table holds: {told}; "
+                'on_vanished = "wait" loads the others'
             )
+        why = "is not registered: its broker is away; it goes on"
+        return [f"partition {id_} {why} at {covered[id_][1]}" for id_ in away]
 
-    def _commit(
-        self,
-        table: DeltaTable,
-        standing: Standing,
-        bounds: Mapping[BrokerPartition, Bounds],
-        facts: Sequence[Facts],
-    ) -> int:
-        told = {one.id: bounds[one.id].epoch for one in facts if bounds[one.id].epoch >= 0}
-        entry = Entry(
-            commit=uuid.uuid4().hex,
-            run=self.run_id,
-            code=metadata.version("penstock"),
-            topic=standing.topic,
-            ranges=tuple(Range.of(one) for one in facts),
-            covered=spans(standing.covered, facts),
-            epochs={**standing.epochs, **told},
-        )
-        return commit(self.lake, table, entry, facts)
+    def _since(self, began: datetime) -> float:
+        return round((self.now() - began).total_seconds(), 3)
 
 
-def _since(began: datetime) -> float:
-    return round((datetime.now(UTC) - began).total_seconds(), 3)
+def _facts(one: Slice, began: datetime, **rest: Any) -> Facts:
+    """What is known of a slice that nobody fetched."""
+    return Facts(
+        broker=one.id.broker,
+        partition=one.id.partition,
+        start=one.start,
+        stop=one.stop,
+        loaded_at_us=_microseconds(began),
+        **rest,
+    )
+
+
+def _skipped(one: Slice, began: datetime) -> Facts:
+    return _facts(one, began, gaps={EXPIRED: one.size})
+
+
+def _order(one: Facts) -> tuple[BrokerPartition, int, int]:
+    return one.id, one.start, one.stop
+
+
+def _microseconds(time: datetime) -> int:
+    return int(time.timestamp() * 1_000_000)
 
 
 def _first_of(failures: Sequence[str]) -> str | None:
     if len(failures) > 1:
         return f"{failures[0]} (and {len(failures) - 1} more)"
     return failures[0] if failures else None
-
-
-def _by_partition(
-    facts: Sequence[Facts], bounds: Mapping[BrokerPartition, Bounds], covered: Covered
-) -> Iterator[PartitionLoad]:
-    """Every partition that was looked at. Slices of one follow each other, so their ranges add up to one."""
-    grouped: dict[BrokerPartition, list[Facts]] = defaultdict(list)
-    for one in facts:
-        grouped[one.id].append(one)
-    for id_, bound in sorted(bounds.items()):
-        mine = grouped[id_]
-        before = covered[id_][1] if id_ in covered else bound.earliest
-        end = max((one.stop for one in mine), default=before)
-        yield PartitionLoad(
-            broker=id_.broker,
-            partition=id_.partition,
-            start=min((one.start for one in mine), default=before),
-            end=end,
-            rows=sum(one.rows for one in mine),
-            gaps=dict(sum((Counter(one.gaps) for one in mine), Counter())),
-            lag=bound.latest - max(before, end),
-            seconds=round(sum(one.seconds for one in mine), 3),
-        )
-
-
-def _absent(covered: Covered, found: TopicEntry) -> list[str]:
-    """Partitions the table knows and the registry does not: their broker is away. They go on when it is back."""
-    away = sorted(covered.keys() - set(found.partitions))
-    return [f"partition {id_} is not registered: its broker is away; it goes on at {covered[id_][1]}" for id_ in away]

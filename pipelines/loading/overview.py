@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from kafka_io.client.cluster import Cluster
-from kafka_io.errors import Where
 from kafka_io.model import Bounds, BrokerPartition, TopicEntry
-from pipelines.loading import ledger
 from pipelines.loading.ledger import Covered
+from pipelines.loading.table import LakeTable
 from resources.lake import Lake
 from resources.settings import TopicRules
 
@@ -59,23 +58,23 @@ def overview(cluster: Cluster, lake: Lake, rules: TopicRules) -> Iterator[TopicO
 
 
 def _topic(cluster: Cluster, lake: Lake, found: TopicEntry) -> TopicOverview:
-    uri = lake.table_uri(cluster.name, found.name)
-    covered = _covered(lake, uri, found, Where(cluster=cluster.name, topic=found.name))
+    table = LakeTable.of(lake, cluster.name, found.name)
+    covered = _covered(table, found)
     bounds = cluster.bounds(found.name, found.partitions)
     known = sorted({*found.partitions, *covered})
     return TopicOverview(
         cluster=cluster.name,
         topic=found.name,
         incarnation=found.incarnation,
-        table=uri,
+        table=table.uri,
         partitions=tuple(_partition(id_, bounds.get(id_), covered) for id_ in known),
     )
 
 
-def _covered(lake: Lake, uri: str, found: TopicEntry, where: Where) -> Covered:
+def _covered(table: LakeTable, found: TopicEntry) -> Covered:
     """The table's cursors, if it holds this very incarnation of the topic."""
-    table = lake.open(uri)
-    entry = ledger.newest(lake, table, where) if table else None
+    at = table.existing()
+    entry = at.entry if at else None
     return entry.covered if entry and entry.topic.incarnation in {found.incarnation, *found.also} else {}
 
 

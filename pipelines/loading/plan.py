@@ -40,39 +40,54 @@ class Sizes:
         return None if self.run is None else self.run // max(1, partitions)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """`slices` to fetch, in order of partition and offset, and ranges that expired and are `skipped` by choice."""
+
+    slices: tuple[Slice, ...]
+    skipped: tuple[Slice, ...] = ()
+
+
 def plan(
     covered: Covered,
     bounds: Mapping[BrokerPartition, Bounds],
     *,
     start: Start,
     sizes: Sizes,
+    skip_expired: bool = False,
     where: Where,
-) -> list[Slice]:
-    """What is new, cut into slices, in order of partition and offset.
+) -> Plan:
+    """What is new, cut into slices.
 
     A partition without a cursor starts at its earliest offset. Only in a topic's first load `start = "latest"` makes it
     begin at the end: an empty slice records that, so that the next run goes on from there. A partition that appears
     later is new data as a whole (B10).
 
     Raises:
-        CursorExpired: the log begins after the cursor (B07).
+        CursorExpired: the log begins after the cursor (B07), and `skip_expired` is not set.
         CursorAheadOfLog: the log ends before the cursor (B05, B14).
     """
     at_end = not covered and start == "latest"
     starts: dict[BrokerPartition, int] = {}
+    skipped: list[Slice] = []
     for id_, bound in sorted(bounds.items()):
         fresh = bound.latest if at_end else bound.earliest
-        starts[id_] = covered[id_][1] if id_ in covered else fresh
-        _check(starts[id_], bound, where.within(Where(partition=str(id_))))
+        at = covered[id_][1] if id_ in covered else fresh
+        if skip_expired and at < bound.earliest:
+            skipped.append(Slice(id=id_, start=at, stop=bound.earliest))
+            at = bound.earliest
+        _check(at, bound, where.within(Where(partition=str(id_))))
+        starts[id_] = at
     if at_end:
-        return [Slice(id=id_, start=at, stop=at) for id_, at in starts.items()]
+        return Plan(slices=tuple(Slice(id=id_, start=at, stop=at) for id_, at in starts.items()))
     behind = [id_ for id_, at in starts.items() if at < bounds[id_].latest]
     share = sizes.share(len(behind))
-    return [
+    slices = (
         piece
         for id_ in behind
         for piece in _within(share, _slices(id_, starts[id_], bounds[id_].latest, bounds[id_].cuts, sizes.slice))
-    ]
+    )
+    return Plan(slices=tuple(slices), skipped=tuple(skipped))
 
 
 def plan_backfill(covered: Covered, bounds: Mapping[BrokerPartition, Bounds], *, sizes: Sizes) -> list[Slice]:
@@ -94,12 +109,14 @@ def _check(at: int, bound: Bounds, where: Where) -> None:
         raise CursorAheadOfLog(f"the broker says the log is [{bound.earliest}, {bound.latest})", where)
     if at < bound.earliest:
         raise CursorExpired(
-            f"offsets [{at}, {bound.earliest}) expired before they were loaded; the log begins at {bound.earliest}",
+            f"offsets [{at}, {bound.earliest}) expired before they were loaded; the log begins at {bound.earliest}; "
+            'on_expired = "skip" counts them as a gap and goes on there',
             where.at(at),
         )
     if at > bound.latest:
         raise CursorAheadOfLog(
-            f"the log ends at {bound.latest}, before the committed offset {at}: it was truncated or made anew",
+            f"the log ends at {bound.latest}, before the committed offset {at}: it was truncated or made anew; "
+            'on_truncated = "rewind" takes back what it lost',
             where.at(at),
         )
 

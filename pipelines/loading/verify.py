@@ -1,13 +1,13 @@
 """Verify: prove from the table alone that what its ledger says is what it holds.
 
 For every partition: the committed ranges follow each other without a hole up to the cursor; every file is there; every
-range has as many rows as its commit counted, none twice; no row lies outside. From 0.8 on, where offsets count
+range has as many rows of its commit as that counted, none twice; no row lies outside. From 0.8 on, where offsets count
 records, the rows and the counted gaps of a range make up all of it.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import duckdb
@@ -17,20 +17,26 @@ import pyarrow.fs as pafs
 from deltalake import DeltaTable
 
 from kafka_io.model import BrokerPartition
-from pipelines.loading import ledger
-from pipelines.loading.ledger import Range
+from pipelines.loading.ledger import Covered, Range
+from pipelines.loading.live import Life, lives
+from pipelines.loading.table import LakeTable, strayed_cursors
+from pipelines.loading.table_log import Snapshot
+from resources.errors import LakeUnavailable, LoadError
 from resources.lake import Lake, filesystem, lake_errors
 
 _MOST_PROBLEMS = 100
-# A row is told from others by offset and, within one compressed 0.7 message, by inner.
+# A row is told from others by offset and, within one compressed 0.7 message, by inner. It is of a range that was
+# committed with it: of the same loading time, for a topic that was made anew has the same offsets again.
 _COUNT = """
     WITH found AS (
-        SELECT broker, partition, "offset" AS start_offset, "inner" AS inner_index, count(*) AS copies
+        SELECT broker, partition, "offset" AS start_offset, "inner" AS inner_index, epoch_us(loaded_at) AS loaded_us,
+            count(*) AS copies
         FROM held GROUP BY ALL
     )
     SELECT ranges.number, count(*) AS distinct_rows, sum(copies) AS all_rows
     FROM found LEFT JOIN ranges
         ON ranges.broker IS NOT DISTINCT FROM found.broker AND ranges.partition = found.partition
+        AND ranges.loaded_us = found.loaded_us
         AND found.start_offset >= ranges.start AND found.start_offset < ranges.stop
     GROUP BY ranges.number
 """
@@ -38,8 +44,12 @@ _COUNT = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionProof:
-    """What was proven of one partition: `[start, end)`, and how many of its rows are missing or there twice."""
+    """What was proven of one partition: `[start, end)`, and how many of its rows are missing or there twice.
 
+    A topic that was made anew, and loaded beside its former life, has partitions in each incarnation.
+    """
+
+    incarnation: str
     broker: int | None
     partition: int
     start: int
@@ -84,32 +94,58 @@ class _Counts:
     outside: int = 0
 
 
-def verify(lake: Lake, topic: str, uri: str) -> Proof:
-    """Prove the table at `uri`. It reads offsets only, and asks no broker.
+def verify(table: LakeTable) -> Proof:
+    """Prove the table. It reads offsets only, and asks no broker.
 
     Raises:
         LakeUnavailable: the store gives no answer.
     """
-    table = lake.open(uri)
-    if table is None:
-        return Proof(topic=topic, table=uri, problems=(f"there is no table {uri}",))
-    found = list(ledger.entries(lake, table))
-    ranges = [one for _, entry in reversed(found) for one in entry.ranges]
-    problems = list(_broken_chains(ranges))
-    if found:
-        problems += ledger.strayed_cursors(table, found[0][1])
-    present, lost = _files(lake, table)
+    topic = table.where.topic or ""
+    handle = table.lake.open(table.uri)
+    if handle is None:
+        return Proof(topic=topic, table=table.uri, problems=(f"there is no table {table.uri}",))
+    at = Snapshot(version=handle.version(), entry=None, handle=handle)
+    entries = list(table.entries(at))
+    found = lives(entries)
+    ranges = [one for life in found for one in life.ranges]
+    problems = [problem for life in found for problem in (*life.problems, *_broken_chains(life.ranges))]
+    problems += _opening(table)
+    if entries:
+        problems += strayed_cursors(replace(at, entry=entries[0][1]))
+        problems += _not_to_the_cursor(found[0].ranges, entries[0][1].covered)
+    present, lost = _files(table.lake, handle)
     problems += [_lost(path, ranges) for path in lost]
-    counts = _count(lake, uri, ranges, present)
+    counts = _count(table, ranges, present)
     if counts.outside:
         problems.append(f"{counts.outside} rows lie outside of every committed range")
-    partitions = _proofs(ranges, counts)
     problems += _miscounts(ranges, counts)
-    return Proof(topic=topic, table=uri, problems=tuple(problems[:_MOST_PROBLEMS]), partitions=partitions)
+    return Proof(
+        topic=topic,
+        table=table.uri,
+        problems=tuple(dict.fromkeys(problems[:_MOST_PROBLEMS])),
+        partitions=tuple(_proofs(found, counts)),
+    )
 
 
-def _name(one: Range) -> str:
-    return f"partition {one.id} [{one.start}, {one.stop})"
+def _opening(table: LakeTable) -> Iterator[str]:
+    """Why a load would not go on from the table."""
+    try:
+        table.existing()
+    except LakeUnavailable:
+        raise
+    except LoadError as error:
+        yield error.reason
+
+
+def _not_to_the_cursor(ranges: Iterable[Range], covered: Covered) -> Iterator[str]:
+    """The ranges of a partition must reach from its start to its cursor."""
+    reach: dict[BrokerPartition, tuple[int, int]] = {}
+    for one in ranges:
+        start, stop = reach.get(one.id, (one.start, one.stop))
+        reach[one.id] = (min(start, one.start), max(stop, one.stop))
+    for id_, (start, cursor) in sorted(covered.items()):
+        if reach.get(id_, (start, start)) != (start, cursor):
+            yield f"partition {id_} is told to be covered [{start}, {cursor}), its ranges cover {reach.get(id_)}"
 
 
 def _broken_chains(ranges: Iterable[Range]) -> Iterable[str]:
@@ -117,7 +153,7 @@ def _broken_chains(ranges: Iterable[Range]) -> Iterable[str]:
     ends: dict[BrokerPartition, int] = {}
     for one in sorted(ranges, key=lambda one: (one.id, one.start, one.stop)):
         if ends.get(one.id, one.start) != one.start or one.stop < one.start:
-            yield f"{_name(one)} does not follow the range before it, which ended at {ends.get(one.id)}"
+            yield f"{one} does not follow the range before it, which ended at {ends.get(one.id)}"
         ends[one.id] = one.stop
 
 
@@ -132,20 +168,22 @@ def _files(lake: Lake, table: DeltaTable) -> tuple[list[str], list[str]]:
 
 
 def _lost(path: str, ranges: Iterable[Range]) -> str:
-    named = [_name(one) for one in ranges if one.path == path]
+    named = [str(one) for one in ranges if one.path == path]
     return f"the data file {path} is missing or cut: it held {', '.join(named) or 'compacted rows'}"
 
 
-def _count(lake: Lake, uri: str, ranges: Sequence[Range], paths: list[str]) -> _Counts:
+def _count(table: LakeTable, ranges: Sequence[Range], paths: list[str]) -> _Counts:
     """Rows and copies per range, counted over the files that are there. DuckDB spills to disk when it must."""
     counts = _Counts()
     if not paths:
         return counts
-    numbered = [(number, one.broker, one.partition, one.start, one.stop) for number, one in enumerate(ranges)]
-    names = ("number", "broker", "partition", "start", "stop")
+    numbered = [
+        (number, one.broker, one.partition, one.start, one.stop, one.loaded_at_us) for number, one in enumerate(ranges)
+    ]
+    names = ("number", "broker", "partition", "start", "stop", "loaded_us")
     columns = list(zip(*numbered, strict=True)) or [()] * len(names)
-    held = pads.dataset(paths, filesystem=filesystem(uri, lake.options), format="parquet")
-    with lake_errors(uri), duckdb.connect() as database:
+    held = pads.dataset(paths, filesystem=filesystem(table.uri, table.lake.options), format="parquet")
+    with lake_errors(table.uri), duckdb.connect() as database:
         database.register("held", held)
         database.register("ranges", pa.table([pa.array(values, pa.int64()) for values in columns], names=names))
         for number, distinct_rows, all_rows in database.execute(_COUNT).fetchall():
@@ -157,26 +195,29 @@ def _count(lake: Lake, uri: str, ranges: Sequence[Range], paths: list[str]) -> _
     return counts
 
 
-def _proofs(ranges: Sequence[Range], counts: _Counts) -> tuple[PartitionProof, ...]:
-    grouped: dict[BrokerPartition, list[int]] = defaultdict(list)
-    for number, one in enumerate(ranges):
-        grouped[one.id].append(number)
-    return tuple(_proof(id_, numbers, ranges, counts) for id_, numbers in sorted(grouped.items()))
+def _proofs(found: Sequence[Life], counts: _Counts) -> Iterator[PartitionProof]:
+    grouped: dict[tuple[int, BrokerPartition], dict[int, Range]] = defaultdict(dict)
+    placed = ((life_number, one) for life_number, life in enumerate(found) for one in life.ranges)
+    for number, (life_number, one) in enumerate(placed):
+        grouped[life_number, one.id][number] = one
+    for (life_number, id_), ranges in sorted(grouped.items(), key=lambda item: item[0]):
+        yield _proof(found[life_number].topic.incarnation, id_, ranges, counts)
 
 
-def _proof(id_: BrokerPartition, numbers: list[int], ranges: Sequence[Range], counts: _Counts) -> PartitionProof:
+def _proof(incarnation: str, id_: BrokerPartition, ranges: Mapping[int, Range], counts: _Counts) -> PartitionProof:
     gaps: Counter[str] = Counter()
-    for number in numbers:
-        gaps.update(ranges[number].gaps)
+    for one in ranges.values():
+        gaps.update(one.gaps)
     return PartitionProof(
+        incarnation=incarnation,
         broker=id_.broker,
         partition=id_.partition,
-        start=min(ranges[number].start for number in numbers),
-        end=max(ranges[number].stop for number in numbers),
-        rows=sum(counts.rows[number] for number in numbers),
+        start=min(one.start for one in ranges.values()),
+        end=max(one.stop for one in ranges.values()),
+        rows=sum(counts.rows[number] for number in ranges),
         gaps=dict(gaps),
-        missing=sum(max(0, ranges[number].rows - counts.rows[number]) for number in numbers),
-        duplicates=sum(counts.copies[number] for number in numbers),
+        missing=sum(max(0, one.rows - counts.rows[number]) for number, one in ranges.items()),
+        duplicates=sum(counts.copies[number] for number in ranges),
     )
 
 
@@ -184,8 +225,8 @@ def _miscounts(ranges: Sequence[Range], counts: _Counts) -> Iterable[str]:
     for number, one in enumerate(ranges):
         told = one.rows + sum(one.gaps.values())
         if one.broker is None and told != one.stop - one.start:
-            yield f"{_name(one)} is told to hold {one.rows} rows and {told - one.rows} offsets without one"
+            yield f"{one} is told to hold {one.rows} rows and {told - one.rows} offsets without one"
         if counts.rows[number] != one.rows:
-            yield f"{_name(one)} holds {counts.rows[number]} rows, its commit counted {one.rows}"
+            yield f"{one} holds {counts.rows[number]} rows, its commit counted {one.rows}"
         if counts.copies[number]:
-            yield f"{_name(one)} holds {counts.copies[number]} rows more than once"
+            yield f"{one} holds {counts.copies[number]} rows more than once"

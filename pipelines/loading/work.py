@@ -78,6 +78,7 @@ class Facts:
     """What came of one slice: its file, if it has rows, or its failure.
 
     `bytes` were read: of the log in 0.7, of columns later, where a slice may cut through what is compressed together.
+    `stats` tell of the file's columns (see file_stats); `source` is the broker read from at last, `id@host:port`.
     `size` is the file's.
     """
 
@@ -89,10 +90,11 @@ class Facts:
     bytes: int = 0
     path: str | None = None
     size: int = 0
-    first: int | None = None
-    last: int | None = None
+    stats: Mapping[str, Any] = field(default_factory=dict)
     gaps: Mapping[str, int] = field(default_factory=dict)
     seconds: float = 0.0
+    loaded_at_us: int = 0
+    source: str = ""
     failure: Failure | None = None
 
     @property

@@ -1,7 +1,9 @@
 """Where the lake's tables go on."""
 
 from kafka_io.model import BrokerPartition, TopicEntry
-from pipelines.loading import ledger
+from pipelines.loading.ledger import Topic
+from pipelines.loading.standing import standing
+from pipelines.loading.table import LakeTable
 from resources.lake import Lake
 
 
@@ -12,9 +14,8 @@ def cursors(lake: Lake, cluster: str, topic: TopicEntry) -> dict[BrokerPartition
         TopicRecreated: the table holds another incarnation of the topic.
         LoadError: the table cannot be read, or is not Penstock's.
     """
-    table = lake.open(lake.table_uri(cluster, topic.name))
-    if table is None:
+    at = LakeTable.of(lake, cluster, topic.name).existing()
+    if at is None:
         return {}
-    asked = ledger.Topic(cluster=cluster, name=topic.name, incarnation=topic.incarnation)
-    covered = ledger.standing(lake, table, asked, topic.also).covered
-    return {id_: cursor for id_, (_, cursor) in covered.items()}
+    asked = Topic(cluster=cluster, name=topic.name, incarnation=topic.incarnation)
+    return {id_: cursor for id_, (_, cursor) in standing(at, asked, topic.also).covered.items()}

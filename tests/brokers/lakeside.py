@@ -8,7 +8,9 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from pipelines.loading.load import Loader, TopicLoad
+from pipelines.loading.load import Loader
+from pipelines.loading.outcome import TopicLoad
+from pipelines.loading.table import LakeTable
 from pipelines.loading.verify import Proof, verify
 from resources.kafka import open_cluster
 from resources.lake import Lake
@@ -41,7 +43,7 @@ class Lakeside:
 
     def prove(self, topic: str) -> Proof:
         """What the table alone proves."""
-        return verify(self.lake, topic, self.lake.table_uri(CLUSTER, topic))
+        return verify(LakeTable.of(self.lake, CLUSTER, topic))
 
     def table(self, topic: str) -> pa.Table:
         """What any reader of Delta sees; the ledger and the rows agree."""

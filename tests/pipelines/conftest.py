@@ -7,7 +7,9 @@ import dagster as dg
 import pytest
 from pyspark.sql import SparkSession
 
-from pipelines.loading.load import Loader, TopicLoad
+from pipelines.loading.load import Loader
+from pipelines.loading.outcome import TopicLoad
+from pipelines.loading.table import LakeTable
 from pipelines.loading.verify import Proof, verify
 from resources.lake import Lake
 from resources.settings import PATH_VARIABLE, Settings
@@ -44,7 +46,7 @@ def load(live: LiveCluster, spark: SparkSession) -> Callable[..., TopicLoad]:
 def prove(live: LiveCluster) -> Callable[[str], Proof]:
     """Verify the table of a topic of the live cluster."""
     lake = Lake(root=str(live.lake))
-    return lambda topic: verify(lake, topic, lake.table_uri("main", topic))
+    return lambda topic: verify(LakeTable.of(lake, "main", topic))
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from pipelines.loading.load import PartitionLoad, TopicLoad
+from pipelines.loading.outcome import PartitionLoad, TopicLoad
 from pipelines.loading.verify import PartitionProof, Proof
 from pipelines.report import check_metadata, metadata
 
@@ -63,7 +63,9 @@ def test_a_load_that_never_reached_its_table_shows_the_error_alone() -> None:
 
 
 def test_proofs_add_up_and_name_their_problems() -> None:
-    one = PartitionProof(broker=0, partition=1, start=0, end=9, rows=3, gaps={}, missing=2, duplicates=1)
+    one = PartitionProof(
+        incarnation="7", broker=0, partition=1, start=0, end=9, rows=3, gaps={}, missing=2, duplicates=1
+    )
     found = check_metadata(
         [
             Proof(topic="a", table="t", partitions=(one, one), problems=("a file is missing",)),

@@ -73,6 +73,7 @@ class Brokers(Closing):
         self._topics: dict[str, MetadataTopic] = {}
         self._nodes: dict[int, Broker] = {}
         self._near: dict[tuple[str, int], int] = {}
+        self._cluster_id: str | None = None
         self._closing = ExitStack()
 
     @property
@@ -85,6 +86,24 @@ class Brokers(Closing):
         """What the brokers speak that were connected to: the oldest of it. None before the first."""
         spoken = {link.generation for link in self._links.values() if link.generation}
         return Generation.V08 if Generation.V08 in spoken else next(iter(spoken), None)
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The cluster's own id; None before 0.10.1, and where brokers are asked in Metadata below v2.
+
+        Raises:
+            NetworkError: no broker can be reached.
+        """
+        if not self._nodes:
+            self._metadata(_asked)
+        return self._cluster_id
+
+    def serving(self, topic: str, partition: int) -> Broker | None:
+        """Whom the partition is read from, as far as is known; nobody is asked."""
+        found = self._topics.get(topic)
+        leaders = (one.leader_id for one in found.partitions if one.partition_index == partition) if found else ()
+        leader = self._nodes.get(next(iter(leaders), LEADER))
+        return self._nodes.get(self._near.get((topic, partition), LEADER), leader)
 
     def all_topics(self) -> MetadataResponse:
         """Every topic of the cluster, asked again after errors that pass.
@@ -194,6 +213,7 @@ class Brokers(Closing):
             except NetworkError as error:
                 failure = error.placed(link.where)
                 continue
+            self._cluster_id = answer.cluster_id
             self._nodes = {node.node_id: Broker(node.node_id, node.host, node.port) for node in answer.brokers}
             return answer
         assert failure is not None

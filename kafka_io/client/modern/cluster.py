@@ -51,6 +51,18 @@ class ModernCluster(Cluster):
         """The cluster's place, for errors."""
         return Where(cluster=self.name)
 
+    def cluster_id(self) -> str | None:
+        """The cluster's own id; None before 0.10.1.
+
+        Raises:
+            RegistryError: ZooKeeper cannot be read.
+            NetworkError: there is no ZooKeeper, and no broker can be reached.
+        """
+        with placing(self.where):
+            if self._registry is not None:
+                return self._registry.cluster_id()
+            return self._brokers.patiently(lambda: self._brokers.cluster_id)
+
     def topics(self) -> Listing[TopicEntry]:
         """All topics but Kafka's own, listed afresh, and those that were passed over with the reason.
 

@@ -57,6 +57,10 @@ class ModernReader(Closing):
         for span in spans:
             yield ModernPartition(brokers=self._brokers, span=span, reading=self._reading).read()
 
+    def serving(self, span: Span) -> Broker | None:
+        """Whom the span is read from, once it is read."""
+        return self._brokers.serving(span.topic, span.id.partition)
+
     def close(self) -> None:
         """End all connections; safe to call again."""
         self._brokers.close()

@@ -48,6 +48,10 @@ class Cluster07(Cluster):
             registry = Registry.open(zookeeper)
         return cls(name, registry, reading=reading)
 
+    def cluster_id(self) -> str | None:
+        """None: clusters of 0.7 have no id."""
+        return None
+
     def topics(self) -> Listing[TopicEntry]:
         """All topics, listed afresh, and the nodes that were passed over with the reason."""
         with placing(Where(cluster=self.name)):

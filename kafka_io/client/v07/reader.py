@@ -18,6 +18,7 @@ class Reader07(Closing):
     """Reads from `broker`, over one connection."""
 
     def __init__(self, broker: Broker, reading: Reading, *, cluster: str | None = None) -> None:
+        self._broker = broker
         self._link = Link07(broker, reading.patience)
         self._reading = reading
         self._cluster = cluster
@@ -27,6 +28,11 @@ class Reader07(Closing):
         asked = list(spans)
         for span, first in zip(asked, self._firsts(asked), strict=True):
             yield self._partition(span).read(span.start, span.stop, first=first)
+
+    def serving(self, span: Span) -> Broker | None:
+        """Whom the span is read from: the one broker that holds it."""
+        del span
+        return self._broker
 
     def _firsts(self, spans: Sequence[Span]) -> Iterable[FetchAnswer | None]:
         total = sum(span.stop - span.start for span in spans)

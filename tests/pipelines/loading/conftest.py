@@ -1,8 +1,6 @@
 """A small table made by hand: files as a worker writes them, committed as a load does."""
 
-import uuid
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,11 +10,13 @@ from deltalake import DeltaTable
 from kafka_io.client.reading import Reading
 from kafka_io.client.source import Source
 from kafka_io.model import Broker, BrokerPartition, Generation
-from pipelines.loading import ledger
-from pipelines.loading.commit import commit, spans
+from pipelines.loading.commit import Committed, Loading, commit
 from pipelines.loading.fetch import SliceFile
-from pipelines.loading.ledger import Entry, Range, Topic
-from pipelines.loading.rows import PARTITION_COLUMN, TABLE_SCHEMA, table_rows
+from pipelines.loading.ledger import Topic
+from pipelines.loading.rows import table_rows
+from pipelines.loading.standing import standing
+from pipelines.loading.table import LakeTable
+from pipelines.loading.table_log import Snapshot, TableLog
 from pipelines.loading.work import Facts, Work
 from resources.lake import Lake
 
@@ -30,7 +30,9 @@ class SmallTable:
         self.lake = Lake(root=str(root))
         self.topic = Topic(cluster="main", name="clicks", incarnation="7")
         self.uri = self.lake.table_uri("main", "clicks")
-        self.lake.create(self.uri, TABLE_SCHEMA, partition_by=[PARTITION_COLUMN], configuration=ledger.CONFIGURATION)
+        self.table = LakeTable.of(self.lake, "main", "clicks")
+        self.table.snapshot()
+        self._times = 0
 
     def handle(self) -> DeltaTable:
         """A fresh handle."""
@@ -55,12 +57,13 @@ class SmallTable:
             loaded_at_us=0,
         )
         offsets = list(range(start, stop, 10))[:rows]
+        self._times += 1
         file = SliceFile(work)
         with file:
             if offsets:
                 columns = {"offset": pa.array(offsets, pa.int64()), "inner": pa.array([0] * len(offsets), pa.int32())}
                 decoded = pa.RecordBatch.from_pydict({**columns, "value": pa.array([b"x"] * len(offsets))})
-                constants = {"topic": "clicks", "broker": 0, "partition": partition, "loaded_at": datetime.now(UTC)}
+                constants = {"topic": "clicks", "broker": 0, "partition": partition, "loaded_at": self._times}
                 file.write(table_rows(decoded, constants))
         return Facts(
             broker=0,
@@ -71,30 +74,24 @@ class SmallTable:
             bytes=stop - start,
             path=file.path if file.rows else None,
             size=file.size,
-            first=file.first,
-            last=file.last,
+            stats=file.stats,
+            loaded_at_us=self._times,
         )
 
-    def entry(self, facts: Sequence[Facts], covered: ledger.Covered, *, run: str = "run") -> Entry:
-        """What a load would write about `facts`."""
-        return Entry(
-            commit=uuid.uuid4().hex,
-            run=run,
-            code="test",
-            topic=self.topic,
-            ranges=tuple(Range.of(one) for one in facts),
-            covered=spans(covered, facts),
-        )
+    def loading(self, *facts: Facts, at: Snapshot | None = None, run: str = "run") -> Loading:
+        """What a load would do about `facts`, planned on `at`."""
+        return Loading(standing=standing(at or self.table.snapshot(), self.topic), facts=facts, run=run)
 
-    def commit(self, *facts: Facts, table: DeltaTable | None = None, run: str = "run") -> int:
-        """Commit `facts` on `table`, or on a fresh handle."""
-        handle = table or self.handle()
-        entry = self.entry(facts, ledger.standing(self.lake, handle, self.topic).covered, run=run)
-        return commit(self.lake, handle, entry, facts)
+    def commit(
+        self, *facts: Facts, at: Snapshot | None = None, run: str = "run", log: TableLog | None = None
+    ) -> Committed:
+        """Commit `facts`, planned on `at` or on the newest version."""
+        at = at or self.table.snapshot()
+        return commit(log or self.table, at, self.loading(*facts, at=at, run=run), rest=lambda _: None)
 
     def covered(self) -> dict[BrokerPartition, tuple[int, int]]:
         """What the newest version covers."""
-        return dict(ledger.standing(self.lake, self.handle(), self.topic).covered)
+        return dict(standing(self.table.snapshot(), self.topic).covered)
 
     def rows(self) -> int:
         """The rows any reader of Delta sees."""

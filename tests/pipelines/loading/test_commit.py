@@ -1,25 +1,20 @@
-"""The commit: files and offsets together, once, and only from where the cursor was read."""
+"""The commit: files and offsets together, once, and only on top of what the cursor was read from."""
 
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from deltalake import CommitProperties, DeltaTable, Transaction
-from deltalake.exceptions import DeltaError
 
 from kafka_io.model import BrokerPartition
-from pipelines.loading import ledger
-from pipelines.loading.commit import commit, committable, spans
+from pipelines.loading.commit import NotAdjoining, committable, extended
+from pipelines.loading.ledger import Entry, Range
+from pipelines.loading.table_log import Clash, NoAnswer, Snapshot, TableLog
 from pipelines.loading.work import Facts, Failure
-from resources.errors import (
-    CommitRefused,
-    CommitUnknown,
-    CursorStrayed,
-    FileRefused,
-    LakeUnavailable,
-    TableForeign,
-    TopicRecreated,
-)
+from resources.errors import CommitRefused, CommitUnknown, FileRefused, LakeUnavailable
 
 if TYPE_CHECKING:
     from tests.pipelines.loading.conftest import SmallTable
@@ -33,8 +28,8 @@ def fact(start: int, stop: int, *, partition: int = 0, failed: bool = False) -> 
 
 
 def test_rows_and_cursor_become_visible_together(small: "SmallTable") -> None:
-    version = small.commit(small.write(0, 50), small.write(0, 20, partition=1))
-    assert (version, small.rows()) == (1, 7)
+    done = small.commit(small.write(0, 50), small.write(0, 20, partition=1))
+    assert (done.version, small.rows()) == (1, 7)
     assert small.covered() == {A: (0, 50), B: (0, 20)}
     assert small.handle().transaction_version(small.topic.app_id(A)) == 50
 
@@ -61,121 +56,178 @@ def test_a_failed_slice_of_a_backfill_holds_back_what_lies_before_it() -> None:
     covered = {A: (30, 50)}
     good = committable(facts, covered)
     assert good == [facts[2], facts[3]]
-    assert spans(covered, good) == {A: (20, 60)}
+    assert extended(covered, good) == {A: (20, 60)}
 
 
-def test_of_two_runs_with_the_same_range_one_wins(small: "SmallTable") -> None:  # L05, O03
-    first, second = small.handle(), small.handle()
-    small.commit(small.write(0, 50), table=first, run="first")
-    with pytest.raises(CommitRefused, match="run first moved the cursor first"):
-        small.commit(small.write(0, 50), table=second, run="second")
+@pytest.mark.parametrize(
+    "facts",
+    [
+        [fact(60, 70)],
+        [fact(40, 60)],
+        [fact(50, 60), fact(70, 80)],
+        [fact(20, 25)],
+        [fact(20, 35)],
+        [fact(10, 20), fact(25, 30)],
+        [fact(30, 50)],
+    ],
+    ids=["hole behind", "overlap", "hole between", "hole before", "overlap before", "hole in older", "again"],
+)
+def test_what_is_covered_grows_at_its_ends_alone(facts: list[Facts]) -> None:
+    with pytest.raises(NotAdjoining):
+        extended({A: (30, 50)}, facts)
+
+
+def test_of_two_runs_with_the_same_range_one_wins_and_the_other_learns_it(small: "SmallTable") -> None:  # L05, O03, O05
+    at = small.table.snapshot()
+    small.commit(small.write(0, 50), at=at, run="first")
+    done = small.commit(small.write(0, 50), at=at, run="second")
+    assert (done.done_by, done.version) == ("first", 1)
     assert (small.rows(), small.covered()) == (5, {A: (0, 50)})
 
 
 def test_a_zombie_never_moves_the_cursor_back(small: "SmallTable") -> None:  # L06, S05
-    zombie = small.handle()
+    zombie = small.table.snapshot()
     small.commit(small.write(0, 50))
     small.commit(small.write(50, 80))
-    with pytest.raises(CommitRefused):
-        small.commit(small.write(0, 50), table=zombie)
+    assert small.commit(small.write(0, 50), at=zombie).done_by == "run"
     assert (small.rows(), small.covered()) == (8, {A: (0, 80)})
 
 
-def test_a_backfill_and_a_load_of_one_partition_collide(small: "SmallTable") -> None:  # O03
+def test_a_run_whose_slices_lie_across_another_s_is_refused(small: "SmallTable") -> None:  # L05, O03
+    at = small.table.snapshot()
+    small.commit(small.write(0, 50), at=at, run="first")
+    with pytest.raises(CommitRefused, match="run first was first"):
+        small.commit(small.write(0, 80), at=at, run="second")
+    assert (small.rows(), small.covered()) == (5, {A: (0, 50)})
+
+
+def test_of_slices_that_another_run_took_in_part_the_others_are_committed(small: "SmallTable") -> None:  # O03
+    at = small.table.snapshot()
+    small.commit(small.write(0, 50), at=at, run="first")
+    done = small.commit(small.write(0, 50), small.write(50, 80), small.write(0, 20, partition=1), at=at)
+    assert done.version == 2
+    assert (small.rows(), small.covered()) == (10, {A: (0, 80), B: (0, 20)})
+
+
+def test_runs_of_different_partitions_both_land_and_neither_forgets_the_other(small: "SmallTable") -> None:
+    at = small.table.snapshot()
+    small.commit(small.write(0, 50), at=at)
+    small.commit(small.write(0, 20, partition=1), at=at)
+    assert (small.rows(), small.covered()) == (7, {A: (0, 50), B: (0, 20)})
+
+
+def test_a_backfill_and_a_load_of_one_partition_both_land(small: "SmallTable") -> None:  # O03
     small.commit(small.write(50, 60))
-    backfill, load = small.handle(), small.handle()
-    small.commit(small.write(60, 70), table=load)
-    with pytest.raises(CommitRefused):
-        small.commit(small.write(0, 50), table=backfill)
-    small.commit(small.write(0, 50))
-    assert small.covered() == {A: (0, 70)}
+    at = small.table.snapshot()
+    small.commit(small.write(60, 70), at=at)
+    small.commit(small.write(0, 50), at=at)
+    assert (small.rows(), small.covered()) == (7, {A: (0, 70)})
 
 
-@pytest.mark.parametrize("harm", [Path.unlink, lambda file: file.write_bytes(b"short")], ids=["missing", "cut"])
-def test_a_file_that_is_not_what_the_worker_wrote_is_refused(small: "SmallTable", harm: object) -> None:  # L07
+def another_footer(file: Path) -> None:
+    """A whole Parquet file of the same size, with fewer rows."""
+    size = file.stat().st_size
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"offset": [1]}), sink)
+    body = sink.getvalue().to_pybytes()
+    file.write_bytes(body[:4] + b"\0" * (size - len(body)) + body[4:])
+
+
+@pytest.mark.parametrize(
+    ("harm", "told"),
+    [
+        (Path.unlink, "is not there"),
+        (lambda file: file.write_bytes(b"short"), "has 5 bytes"),
+        (lambda file: file.write_bytes(b"x" * file.stat().st_size), "is no Parquet file"),
+        (another_footer, "holds 1 rows, its worker wrote 5"),
+    ],
+    ids=["missing", "cut", "foreign", "other rows"],
+)
+def test_a_file_that_is_not_what_the_worker_wrote_is_refused(
+    harm: Callable[[Path], None], told: str, small: "SmallTable"
+) -> None:  # L07
     facts = small.write(0, 50)
-    harm(Path(small.uri) / str(facts.path))  # type: ignore[operator]
-    with pytest.raises(FileRefused, match=r"date=2026-01-02/0-0-.*parquet"):
+    harm(Path(small.uri) / str(facts.path))
+    with pytest.raises(FileRefused, match=rf"date=2026-01-02/0-0-.*parquet {told}"):
         small.commit(facts)
     assert small.covered() == {}
 
 
+@dataclass(slots=True)
 class Unreliable:
-    """A handle whose commit call fails: before it does anything, or after it landed."""
+    """A table whose writes are answered wrongly, each in its turn: lost after it landed, or not done at all."""
 
-    def __init__(self, table: DeltaTable, *, landed: bool) -> None:
-        self._table = table
-        self._landed = landed
+    table: TableLog
+    landing: list[bool]
+    error: type[Exception] = NoAnswer
+    blind: bool = False
+    synced: list[int] = field(default_factory=list)
 
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._table, name)
+    @property
+    def uri(self) -> str:
+        """The table's."""
+        return self.table.uri
 
-    def create_write_transaction(self, *args: Any, **kwargs: Any) -> None:
-        """Fail."""
-        if self._landed:
-            self._table.create_write_transaction(*args, **kwargs)
-        raise DeltaError("connection reset by peer")
+    def snapshot(self) -> Snapshot:
+        """The table's, unless it cannot be seen."""
+        if self.blind:
+            raise LakeUnavailable("no answer")
+        return self.table.snapshot()
+
+    def entries(self, upto: Snapshot, *, after: int = -1) -> Iterator[tuple[int, Entry]]:
+        """The table's."""
+        return self.table.entries(upto, after=after)
+
+    def check(self, files: Sequence[Facts]) -> None:
+        """The table's."""
+        self.table.check(files)
+
+    def append(self, at: Snapshot, entry: Entry, files: Sequence[Facts]) -> int:
+        """Write, or not, and give no answer."""
+        if not self.landing:
+            return self.table.append(at, entry, files)
+        if self.landing.pop(0):
+            self.table.append(at, entry, files)
+        raise self.error("connection reset by peer")
+
+    def held(self, at: Snapshot, pieces: Sequence[Range]) -> list[int]:
+        """The table's."""
+        return self.table.held(at, pieces)
+
+    def replace(self, at: Snapshot, entry: Entry, pieces: Sequence[Range], files: Sequence[Facts]) -> int:
+        """The table's."""
+        return self.table.replace(at, entry, pieces, files)
+
+    def sync(self, *, after: int) -> None:
+        """The table's, told."""
+        self.synced.append(after)
+        self.table.sync(after=after)
 
 
-def test_a_commit_whose_answer_is_lost_is_found_by_its_id(small: "SmallTable") -> None:  # L02, L03, O04
-    facts = small.write(0, 50)
-    assert small.commit(facts, table=Unreliable(small.handle(), landed=True)) == 1  # type: ignore[arg-type]
+@pytest.mark.parametrize("error", [NoAnswer, Clash])
+def test_a_commit_whose_answer_is_lost_is_found_by_its_id(
+    error: type[Exception], small: "SmallTable"
+) -> None:  # L02, L03, O04
+    log = Unreliable(small.table, [True], error)
+    assert small.commit(small.write(0, 50), log=log).version == 1
+    assert (small.rows(), small.covered(), log.synced) == (5, {A: (0, 50)}, [0])
+
+
+def test_a_commit_that_did_not_land_is_tried_again(small: "SmallTable") -> None:  # L03, L11
+    assert small.commit(small.write(0, 50), log=Unreliable(small.table, [False, False])).version == 1
     assert (small.rows(), small.covered()) == (5, {A: (0, 50)})
 
 
-def test_a_commit_that_did_not_land_says_so_and_deletes_nothing(small: "SmallTable") -> None:  # L03, L04
+def test_a_commit_that_never_lands_says_so_and_deletes_nothing(small: "SmallTable") -> None:  # L03, L04
     facts = small.write(0, 50)
-    with pytest.raises(LakeUnavailable, match="did not land"):
-        small.commit(facts, table=Unreliable(small.handle(), landed=False))  # type: ignore[arg-type]
+    with pytest.raises(LakeUnavailable, match="did not land: connection reset"):
+        small.commit(facts, log=Unreliable(small.table, [False] * 3))
     assert (Path(small.uri) / str(facts.path)).exists()
     small.commit(facts)
     assert small.rows() == 5
 
 
 def test_a_commit_that_cannot_be_looked_up_is_told_as_unknown(small: "SmallTable") -> None:  # L03
-    class Blind(type(small.lake)):  # type: ignore[misc]
-        def open(self, uri: str) -> None:
-            raise LakeUnavailable(f"no answer from {uri}")
-
-    facts = small.write(0, 50)
-    entry = small.entry([facts], {})
-    lost = Unreliable(small.handle(), landed=True)
-    with pytest.raises(CommitUnknown):
-        commit(Blind(root=small.lake.root), lost, entry, [facts])  # type: ignore[arg-type]
-
-
-def test_another_incarnation_is_refused(small: "SmallTable") -> None:  # B05, B06
-    small.commit(small.write(0, 50))
-    other = ledger.Topic(cluster="main", name="clicks", incarnation="8")
-    with pytest.raises(TopicRecreated, match=r"incarnation 7 .* has 8"):
-        ledger.standing(small.lake, small.handle(), other)
-
-
-def test_a_topic_that_was_given_an_id_goes_on_under_the_name_it_began_with(small: "SmallTable") -> None:
-    small.commit(small.write(0, 50))
-    upgraded = ledger.Topic(cluster="main", name="clicks", incarnation="AAAAAAAAAAAAAAAAAAAABw")
-    standing = ledger.standing(small.lake, small.handle(), upgraded, also=("7",))
-    assert (standing.topic, standing.covered) == (small.topic, {A: (0, 50)})
-
-
-def test_a_restored_table_whose_cursor_stayed_ahead_is_refused(small: "SmallTable") -> None:  # L14
-    small.commit(small.write(0, 50))
-    small.commit(small.write(50, 80))
-    small.handle().restore(1)
-    with pytest.raises(CursorStrayed):
-        small.covered()
-
-
-def test_a_table_of_somebody_else_is_refused(small: "SmallTable") -> None:
-    properties = CommitProperties(app_transactions=[Transaction("theirs", 1)])
-    small.handle().create_write_transaction(
-        [], mode="append", schema=small.handle().schema(), commit_properties=properties
-    )
-    with pytest.raises(TableForeign, match="did not load"):
-        small.covered()
-
-
-def test_a_table_whose_cursors_expire_is_refused(small: "SmallTable") -> None:  # L15
-    small.handle().alter.set_table_properties({"delta.setTransactionRetentionDuration": "interval 1 days"})
-    with pytest.raises(TableForeign, match="setTransactionRetentionDuration"):
-        small.covered()
+    at = small.table.snapshot()
+    with pytest.raises(CommitUnknown, match="connection reset"):
+        small.commit(small.write(0, 50), at=at, log=Unreliable(small.table, [True], blind=True))

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from kafka_io.broker.config import BrokerConfig
 from kafka_io.broker.server import BrokerServer
 from pipelines.loading.load import Loader
+from pipelines.loading.table import LakeTable
 from pipelines.loading.verify import verify
 from resources.lake import Lake
 from resources.settings import Settings
@@ -60,8 +61,7 @@ def test_genuine_logs_become_the_rows_their_own_client_read(genuine: LiveCluster
     assert topics == set(expected)
     assert {topic: load.error for topic, load in loads.items() if load.error} == {}
     for topic, rows in expected.items():
-        uri = lake.table_uri("main", topic)
-        table = DeltaTable(uri).to_pyarrow_table()
+        table = DeltaTable(lake.table_uri("main", topic)).to_pyarrow_table()
         columns = ("partition", "offset", "inner", "value")
         assert sorted(zip(*(table.column(name).to_pylist() for name in columns), strict=True)) == sorted(rows), topic
-        assert verify(lake, topic, uri).proven
+        assert verify(LakeTable.of(lake, "main", topic)).proven

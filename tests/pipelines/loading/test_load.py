@@ -15,7 +15,7 @@ from kafka_io.broker.server import BrokerServer
 from kafka_io.model import BrokerPartition
 from kafka_io.records.build import message_set
 from kafka_io.v07.messages import Offsets, Produce
-from pipelines.loading.load import TopicLoad
+from pipelines.loading.outcome import TopicLoad
 from pipelines.loading.verify import Proof
 from tests.live import LiveCluster, numbered
 
@@ -122,7 +122,7 @@ def test_a_backfill_fills_in_what_lies_before(live: LiveCluster, load: Load, pro
 def test_capped_runs_get_on_and_end_with_everything(live: LiveCluster, load: Load, prove: Prove) -> None:
     live.publish("clicks", numbered(3000), codecs=("none",), batch=10)
     live.settings.write_text(
-        live.settings.read_text().replace("[caps]", "[caps]\nbytes_per_run = 16000\nslice_bytes = 4096")
+        live.settings.read_text().replace("slice_bytes = 16384", "bytes_per_run = 16000\nslice_bytes = 4096")
     )
     runs = 0
     while load("clicks").rows:

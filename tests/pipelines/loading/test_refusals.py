@@ -12,7 +12,8 @@ from kafka_io.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
 )
-from pipelines.loading.load import Loader, TopicLoad
+from pipelines.loading.load import Loader
+from pipelines.loading.outcome import TopicLoad
 from resources.kafka import open_cluster
 from resources.settings import Caps, ClusterSettings, Settings
 from tests.fakes.cluster import EVERYTHING, FakeCluster, Log
@@ -53,7 +54,8 @@ def test_a_log_that_was_cut_and_written_anew_is_refused_with_the_range(fake: Fak
         fake.brokers[0].handlers[EPOCHS] = lambda _: ending_at(40)
         refused = load(fake, tmp_path)
         assert refused.error == (
-            "LogTruncated: offsets [40, 100) are in the table, but the log was cut at 40 and written anew "
+            "LogTruncated: offsets [40, 100) are in the table, but the log was cut at 40 and written anew; "
+            'on_truncated = "rewind" takes them back '
             "[cluster=main topic=clicks partition=0 offset=40]"
         )
 

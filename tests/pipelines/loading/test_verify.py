@@ -7,19 +7,40 @@ import pyarrow.parquet as pq
 from deltalake import CommitProperties, Transaction
 from deltalake.transaction import AddAction
 
+from pipelines.loading.commit import Loading, commit
+from pipelines.loading.ledger import Entry, Kind, Range, Standing, Topic
+from pipelines.loading.table import LakeTable
 from pipelines.loading.verify import Proof, verify
+from pipelines.loading.work import Facts
+from resources.lake import Lake
 
 if TYPE_CHECKING:
     from tests.pipelines.loading.conftest import SmallTable
 
 
 def proof(small: "SmallTable") -> Proof:
-    return verify(small.lake, "clicks", small.uri)
+    return verify(small.table)
 
 
 def add(small: "SmallTable", path: str) -> AddAction:
     size = (Path(small.uri) / path).stat().st_size
     return AddAction(path, size, {"date": "2026-01-02"}, 0, data_change=True, stats="{}")
+
+
+def forge(small: "SmallTable", facts: Facts, *, covered: tuple[int, int]) -> None:
+    """Commit what no load would."""
+    at = small.table.snapshot()
+    entry = Entry(
+        commit="forged",
+        run="forger",
+        code="test",
+        kind=Kind.LOAD,
+        sequence=at.next_sequence,
+        topic=small.topic,
+        ranges=(Range.of(facts),),
+        covered={facts.id: covered},
+    )
+    small.table.append(at, entry, [facts])
 
 
 def test_a_whole_table_is_proven(small: "SmallTable") -> None:
@@ -46,7 +67,7 @@ def test_an_empty_table_is_proven(small: "SmallTable") -> None:
 
 
 def test_no_table_is_not_proven(small: "SmallTable", tmp_path: Path) -> None:
-    found = verify(small.lake, "views", str(tmp_path / "views"))
+    found = verify(LakeTable.of(Lake(root=str(tmp_path)), "main", "views"))
     assert not found.proven
     assert "there is no table" in found.problems[0]
 
@@ -76,8 +97,11 @@ def test_rows_that_are_missing_from_a_file_are_counted(small: "SmallTable") -> N
 
 
 def test_rows_that_are_there_twice_are_counted(small: "SmallTable") -> None:
-    small.commit(small.write(0, 50))
-    again = str(small.write(0, 30).path)
+    facts = small.write(0, 50)
+    small.commit(facts)
+    again = "date=2026-01-02/again.parquet"
+    file = Path(small.uri) / str(facts.path)
+    pq.write_table(pq.read_table(file, partitioning=None).slice(0, 3), Path(small.uri) / again)
     small.handle().create_write_transaction(
         [add(small, again)], mode="append", schema=small.handle().schema(), partition_by=["date"]
     )
@@ -97,8 +121,41 @@ def test_rows_outside_of_the_ranges_are_counted(small: "SmallTable") -> None:
 
 def test_a_hole_between_ranges_is_named(small: "SmallTable") -> None:
     small.commit(small.write(0, 50))
-    small.commit(small.write(60, 80))
+    forge(small, small.write(60, 80), covered=(0, 80))
     assert "partition 0-0 [60, 80) does not follow the range before it, which ended at 50" in proof(small).problems
+
+
+def test_ranges_that_do_not_reach_the_cursor_are_named(small: "SmallTable") -> None:
+    forge(small, small.write(0, 50), covered=(0, 80))
+    assert "partition 0-0 is told to be covered [0, 80), its ranges cover (0, 50)" in proof(small).problems
+
+
+def test_a_range_over_a_part_of_an_older_one_is_named(small: "SmallTable") -> None:
+    small.commit(small.write(0, 50))
+    forge(small, small.write(40, 80), covered=(0, 80))
+    assert "partition 0-0 [0, 50) is covered in part by a later commit" in proof(small).problems
+
+
+def test_a_table_that_a_load_would_not_go_on_from_is_not_proven(small: "SmallTable") -> None:  # L14
+    small.commit(small.write(0, 50))
+    small.commit(small.write(50, 80))
+    small.handle().restore(1)
+    found = proof(small)
+    assert any(problem.startswith("version 3 restored an old version") for problem in found.problems)
+
+
+def test_each_life_of_a_topic_is_proven_by_itself(small: "SmallTable") -> None:  # B05
+    small.commit(small.write(0, 50))
+    small.topic = Topic(cluster="main", name="clicks", incarnation="8")
+    facts = small.write(0, 30)
+    stands = Standing(topic=small.topic, replaced="7")
+    commit(small.table, small.table.snapshot(), Loading(standing=stands, facts=(facts,), run="run"))
+    found = proof(small)
+    assert found.proven
+    assert [(one.incarnation, one.start, one.end, one.rows) for one in found.partitions] == [
+        ("8", 0, 30, 3),
+        ("7", 0, 50, 5),
+    ]
 
 
 def test_a_cursor_that_does_not_stand_where_the_ranges_end_is_named(small: "SmallTable") -> None:
