@@ -1,22 +1,33 @@
 """The asset: one lake table per Kafka topic."""
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import groupby
+from typing import Any, get_args
 
 import dagster as dg
+from pydantic import Field
 
 from kafka_io.errors import PlacedError
 from pipelines.loading.load import Loader
 from pipelines.loading.outcome import TopicLoad
 from pipelines.partitions import cluster_of, key_of, parse_key, topics
 from pipelines.report import metadata
+from resources.choices import Choices
 from resources.penstock import PenstockResource
-from resources.settings import SettingsError
+from resources.settings import Settings
 from resources.spark import Progress
 
 FROM_EARLIEST_TAG = "penstock/from_earliest"
 _Event = dg.AssetMaterialization | dg.AssetObservation | dg.MaterializeResult[None]
+
+
+def _chosen(name: str) -> Any:
+    """A field of the run's config that stands for a setting of Choices."""
+    field = Choices.model_fields[name]
+    told = " or ".join(get_args(field.annotation))
+    return Field(default=None, description=f"{told}; as the settings say if left out. {field.description}")
 
 
 class LoadConfig(dg.Config):
@@ -27,6 +38,14 @@ class LoadConfig(dg.Config):
 
     The run tag `penstock/from_earliest: true` says the same.
     """
+    on_expired: str | None = _chosen("on_expired")
+    on_truncated: str | None = _chosen("on_truncated")
+    on_recreated: str | None = _chosen("on_recreated")
+    on_vanished: str | None = _chosen("on_vanished")
+
+    def choices(self, settings: Settings, cluster: str) -> Choices:
+        """What the settings say, and what this run says instead."""
+        return settings.choices_of(cluster).but({name: getattr(self, name) for name in Choices.model_fields})
 
 
 @dg.asset(
@@ -91,15 +110,18 @@ def _cluster_loads(
     """A cluster that cannot be opened fails its own topics only."""
     with ExitStack() as closing:
         try:
+            settings = penstock.settings()
             cluster = closing.enter_context(penstock.cluster(cluster_name))
-        except (PlacedError, SettingsError) as error:
+            choices = config.choices(settings, cluster_name)
+        except (PlacedError, ValueError) as error:
             yield from ((key, _failed(key, error)) for key in keys)
             return
         backfill = config.from_earliest or context.run.tags.get(FROM_EARLIEST_TAG) == "true"
         loader = Loader.of(
-            penstock.settings(),
+            settings,
             cluster,
             penstock.session,
+            choices=choices,
             run_id=context.run.run_id,
             backfill=backfill,
             start="earliest" if backfill else None,
@@ -127,14 +149,15 @@ def _tell(context: dg.AssetExecutionContext, key: str, load: TopicLoad) -> None:
 
 
 def _progress(context: dg.AssetExecutionContext, key: str) -> Progress:
-    """Lines in the run's log, at most one per tenth of the work."""
-    told = 0
+    """Lines in the run's log, at most one per twentieth of the work, with the time that is left at the same pace."""
+    told, began = 0, time.monotonic()
 
     def tell(done: int, total: int) -> None:
         nonlocal told
-        tenth = 10 * done // total
-        if tenth > told:
-            told = tenth
-            context.log.info("%s: %d of %d tasks done", key, done, total)
+        part = 20 * done // max(1, total)
+        if part > told:
+            told = part
+            left = (time.monotonic() - began) * (total - done) / done
+            context.log.info("%s: %d of %d offsets fetched, about %.0f s left", key, done, total, left)
 
     return tell

@@ -4,40 +4,40 @@ Results go to stdout (`--json` for scripts), progress and errors to stderr. An e
 traceback.
 """
 
-import json
-import sys
 import traceback
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 
 from pipelines import console
+from pipelines.commands.history import history_command
+from pipelines.commands.parts import (
+    FAILED,
+    WRONG_USE,
+    Options,
+    all_option,
+    cluster_option,
+    clusters_for,
+    clusters_of,
+    json_option,
+    lake_of,
+    only_cluster,
+    opened,
+    print_json,
+    topics_argument,
+)
+from pipelines.commands.rewind import rewind_command
+from resources.choices import Choices
 from resources.settings import PATH_VARIABLE, Settings, SettingsError
 
 if TYPE_CHECKING:
     from kafka_io.client.cluster import Cluster
-    from resources.lake import Lake
 
-FAILED = 1
-WRONG_USE = 2
+_Command = TypeVar("_Command", bound=Callable[..., object])
 _LINES_PER_BATCH = 500
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """What the options before the command say."""
-
-    settings_file: str | None
-    debug: bool
-
-    def settings(self) -> Settings:
-        """The settings file."""
-        return Settings.load(self.settings_file)
 
 
 class _Group(click.Group):
@@ -73,15 +73,21 @@ def main(ctx: click.Context, settings_file: str | None, debug: bool) -> None:
     ctx.obj = Options(settings_file=settings_file, debug=debug)
 
 
-_cluster = click.option("--cluster", metavar="NAME", help="One of the clusters in the settings.")
-_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
-_all = click.option("--all", "every", is_flag=True, help="All topics that the settings allow.")
-_names = click.argument("topics", nargs=-1, metavar="TOPIC...")
+main.add_command(history_command)
+main.add_command(rewind_command)
+
+
+def _choices(command: _Command) -> _Command:
+    """An option for each of Choices, over what the settings file says."""
+    for name, field in reversed(Choices.model_fields.items()):
+        option = click.Choice(get_args(field.annotation))
+        command = click.option(f"--{name.replace('_', '-')}", name, type=option, help=field.description)(command)
+    return command
 
 
 @main.command("topics")
-@_cluster
-@_json
+@cluster_option
+@json_option
 @click.pass_obj
 def topics_command(options: Options, cluster: str | None, as_json: bool) -> None:
     """Show topics: what brokers hold, what tables hold, and the lag between."""
@@ -89,24 +95,32 @@ def topics_command(options: Options, cluster: str | None, as_json: bool) -> None
 
     settings = options.settings()
     found: list[TopicOverview] = []
-    for name in _clusters(settings, cluster):
-        with _open(settings, name) as (connected, lake):
+    for name in clusters_of(settings, cluster):
+        with opened(settings, name) as (connected, lake):
             found += overview(connected, lake, settings.rules(name))
     if as_json:
-        _print_json([one.as_dict() for one in found])
+        print_json([one.as_dict() for one in found])
     else:
         console.topics(found)
 
 
 @main.command("load")
-@_names
-@_all
-@_cluster
+@topics_argument
+@all_option
+@cluster_option
 @click.option("--from-earliest", is_flag=True, help="Also load what brokers hold from before a table's first offsets.")
-@_json
+@_choices
+@json_option
 @click.pass_context
 def load_command(
-    ctx: click.Context, topics: Sequence[str], every: bool, cluster: str | None, from_earliest: bool, as_json: bool
+    ctx: click.Context,
+    /,
+    topics: Sequence[str],
+    every: bool,
+    cluster: str | None,
+    from_earliest: bool,
+    as_json: bool,
+    **chosen: str | None,
 ) -> None:
     """Load what is new of topics into their tables.
 
@@ -115,25 +129,27 @@ def load_command(
       penstock load clicks views
       penstock load --all --cluster old
       penstock load clicks --from-earliest
+      penstock load clicks --on-expired skip
     """
     from pipelines.loading.load import Loader
     from resources.spark import open_session
 
     settings = ctx.obj.settings()
     loads = []
-    for name in _chosen(settings, topics, every, cluster):
-        with _open(settings, name) as (connected, _), console.progress() as on_progress:
+    for name in clusters_for(settings, topics, every, cluster):
+        with opened(settings, name) as (connected, _), console.progress() as on_progress:
             loader = Loader.of(
                 settings,
                 connected,
                 lambda: open_session(settings.spark),
                 backfill=from_earliest,
                 start="earliest" if from_earliest else None,
+                choices=settings.choices_of(name).but(chosen),
                 on_progress=on_progress,
             )
             loads += [(name, loader.load(topic)) for topic in topics or _allowed(settings, connected)]
     if as_json:
-        _print_json([{"cluster": name, **load.as_dict()} for name, load in loads])
+        print_json([{"cluster": name, **load.as_dict()} for name, load in loads])
     else:
         console.loads([load for _, load in loads])
     for _, load in loads:
@@ -143,10 +159,10 @@ def load_command(
 
 
 @main.command("verify")
-@_names
-@_all
-@_cluster
-@_json
+@topics_argument
+@all_option
+@cluster_option
+@json_option
 @click.pass_context
 def verify_command(ctx: click.Context, topics: Sequence[str], every: bool, cluster: str | None, as_json: bool) -> None:
     """Prove from the tables alone that every committed offset is there exactly once."""
@@ -154,13 +170,13 @@ def verify_command(ctx: click.Context, topics: Sequence[str], every: bool, clust
     from pipelines.loading.verify import verify
 
     settings = ctx.obj.settings()
-    lake = _lake(settings)
+    lake = lake_of(settings)
     proofs = []
-    for name in _chosen(settings, topics, every, cluster):
+    for name in clusters_for(settings, topics, every, cluster):
         known = topics or [topic for topic in lake.topics(name) if settings.rules(name).allows(topic)]
         proofs += [(name, verify(LakeTable.of(lake, name, topic))) for topic in known]
     if as_json:
-        _print_json([{"cluster": name, **proof.as_dict()} for name, proof in proofs])
+        print_json([{"cluster": name, **proof.as_dict()} for name, proof in proofs])
     else:
         console.proofs([proof for _, proof in proofs])
     ctx.exit(0 if all(proof.proven for _, proof in proofs) else FAILED)
@@ -172,8 +188,8 @@ def verify_command(ctx: click.Context, topics: Sequence[str], every: bool, clust
 @click.option("--until", metavar="POINT", help="Where to end; without it, go on with what comes.")
 @click.option("--partition", "partitions", multiple=True, metavar="N", help="Only this one; of 0.7, BROKER-N.")
 @click.option("--max", "most", type=click.IntRange(1), help="End after so many records.")
-@_cluster
-@_json
+@cluster_option
+@json_option
 @click.pass_obj
 def tail_command(
     options: Options,
@@ -211,7 +227,7 @@ def tail_command(
     settings = options.settings()
     shown = lines.as_json if as_json else lines.as_line
     try:
-        with open_tail(settings, _only(settings, cluster), query, on_trouble=console.warning) as tail:
+        with open_tail(settings, only_cluster(settings, cluster), query, on_trouble=console.warning) as tail:
             for rows in lines.first_rows(lines.rows_of(tail.batches()), most):
                 lines.write(map(shown, rows))
     except TailRefused as error:
@@ -223,7 +239,7 @@ def tail_command(
 @main.command("publish")
 @click.argument("topic")
 @click.argument("file", type=click.File("rb"))
-@_cluster
+@cluster_option
 @click.option(
     "--codec", type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]), default="none", show_default=True
 )
@@ -232,7 +248,7 @@ def tail_command(
 def publish_command(options: Options, topic: str, file: IO[bytes], cluster: str | None, codec: str, batch: int) -> None:
     """Publish the lines of FILE (- for stdin) as messages of TOPIC. Old brokers do not know every codec."""
     settings = options.settings()
-    with _open(settings, _only(settings, cluster)) as (connected, _):
+    with opened(settings, only_cluster(settings, cluster)) as (connected, _):
         count = connected.publish(topic, _lines(file), codecs=(codec,), batch=batch)
     click.echo(f"{count} messages published to {topic}")
 
@@ -288,29 +304,6 @@ def broker_command(
     run_foreground(config, zookeeper)
 
 
-def _clusters(settings: Settings, chosen: str | None) -> list[str]:
-    if chosen is None:
-        return sorted(settings.clusters)
-    if chosen not in settings.clusters:
-        known = ", ".join(sorted(settings.clusters))
-        raise click.UsageError(f"there is no cluster {chosen!r} in the settings; there is: {known}")
-    return [chosen]
-
-
-def _only(settings: Settings, chosen: str | None) -> str:
-    names = _clusters(settings, chosen)
-    if len(names) > 1:
-        raise click.UsageError(f"choose one with --cluster: {', '.join(names)}")
-    return names[0]
-
-
-def _chosen(settings: Settings, topics: Sequence[str], every: bool, cluster: str | None) -> list[str]:
-    """The clusters that a command works on: one for named topics, all for `--all`."""
-    if bool(topics) == every:
-        raise click.UsageError("name topics, or give --all" if not topics else "name topics or give --all, not both")
-    return _clusters(settings, cluster) if every else [_only(settings, cluster)]
-
-
 def _allowed(settings: Settings, cluster: "Cluster") -> list[str]:
     found = cluster.topics()
     for skipped in found.skipped:
@@ -318,25 +311,6 @@ def _allowed(settings: Settings, cluster: "Cluster") -> list[str]:
     return sorted(topic.name for topic in found.found if settings.rules(cluster.name).allows(topic.name))
 
 
-def _lake(settings: Settings) -> "Lake":
-    from resources.lake import Lake
-
-    return Lake.of(settings)
-
-
-@contextmanager
-def _open(settings: Settings, name: str) -> Iterator[tuple["Cluster", "Lake"]]:
-    from resources.kafka import open_cluster
-
-    with open_cluster(settings, name) as cluster:
-        yield cluster, _lake(settings)
-
-
 def _lines(file: IO[bytes]) -> Iterator[bytes]:
     for line in file:
         yield line.removesuffix(b"\n").removesuffix(b"\r")
-
-
-def _print_json(values: list[dict[str, Any]]) -> None:
-    json.dump(values, sys.stdout, indent=2)
-    sys.stdout.write("\n")

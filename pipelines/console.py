@@ -1,13 +1,21 @@
 """What the command line shows a person: tables on stdout, progress and errors on stderr, colours on terminals only."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
 from rich.measure import Measurement
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
 from kafka_io.model import BrokerPartition
@@ -16,10 +24,13 @@ if TYPE_CHECKING:
     from pipelines.loading.outcome import TopicLoad
     from pipelines.loading.overview import PartitionOverview, TopicOverview
     from pipelines.loading.verify import Proof
+    from pipelines.mending.history import Past
+    from pipelines.mending.rewind import Rewind
 
 _out = Console()
 _err = Console(stderr=True)
 _UNKNOWN = "?"
+_SHOWN_OF_RUN = 8  # enough to tell runs apart; Dagster shows as many
 
 
 def error(message: str) -> None:
@@ -99,15 +110,21 @@ def loads(done: Sequence["TopicLoad"]) -> None:
             error(f"{one.topic}: {one.error}")
 
 
+def _gaps(gaps: Mapping[str, int]) -> str:
+    return ", ".join(f"{cause} {count:,}" for cause, count in gaps.items()) or "-"
+
+
 def proofs(found: Sequence["Proof"]) -> None:
     """A line per partition, then what was not proven."""
     table = _table("TOPIC", "PARTITION", ">START", ">END", ">ROWS", ">MISSING", ">DUPLICATES", "GAPS")
     for proof in found:
         for one in proof.partitions:
-            gaps = ", ".join(f"{cause} {count}" for cause, count in one.gaps.items()) or "-"
             numbers = map(_number, (one.start, one.end, one.rows, one.missing, one.duplicates))
             table.add_row(
-                escape(printable(proof.topic)), str(BrokerPartition(one.broker, one.partition)), *numbers, gaps
+                escape(printable(proof.topic)),
+                str(BrokerPartition(one.broker, one.partition)),
+                *numbers,
+                _gaps(one.gaps),
             )
     _print(table)
     for proof in found:
@@ -118,10 +135,45 @@ def proofs(found: Sequence["Proof"]) -> None:
             _out.print(f"[green]proven[/] {escape(printable(proof.topic))}: {rows:,} rows, each once", highlight=False)
 
 
+def history(past: Sequence["Past"]) -> None:
+    """A line per commit, the newest first."""
+    table = _table("VERSION", "TIME (UTC)", "WHAT", "RUN", ">ROWS", ">BYTES", ">FILES", ">RANGES", "GAPS", "NOTES")
+    for one in past:
+        numbers = map(_number, (one.rows, one.bytes, one.files, len(one.ranges))) if one.entry else [""] * 4
+        table.add_row(
+            str(one.logged.version),
+            f"{one.logged.time:%Y-%m-%d %H:%M:%S}",
+            escape(printable(one.what)),
+            escape(printable(one.entry.run[:_SHOWN_OF_RUN])) if one.entry else "",
+            *numbers,
+            _gaps(one.gaps),
+            escape(printable("; ".join(one.notes))),
+            style="dim" if one.undone_by is not None else None,
+        )
+    _print(table)
+
+
+def rewound(planned: "Rewind", version: int) -> None:
+    """A line per partition, then what was done."""
+    table = _table("PARTITION", ">CURSOR WAS", ">IS NOW")
+    for id_, before, after in planned.cursors:
+        table.add_row(str(id_), *("-" if cursor is None else _number(cursor) for cursor in (before, after)))
+    _print(table)
+    _out.print(f"version {version}: {escape(printable(planned.table.where.topic or ''))} went {planned}")
+
+
 @contextmanager
 def progress() -> Iterator[Callable[[str], Callable[[int, int], None]]]:
     """A bar per topic on stderr while a load runs, on a terminal only. Gives what a Loader calls `on_progress`."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left:"),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=_err, transient=True, disable=not _err.is_terminal) as bars:
 
         def begin(topic: str) -> Callable[[int, int], None]:

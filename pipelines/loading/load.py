@@ -14,6 +14,7 @@ from kafka_io.errors import KafkaIOError, PlacedError, Where
 from kafka_io.model import Bounds, BrokerPartition, TopicEntry
 from pipelines.loading.commit import Loading, commit, committable
 from pipelines.loading.execute import execute
+from pipelines.loading.goal import Goal
 from pipelines.loading.ledger import Choice, Covered, Standing, Topic
 from pipelines.loading.outcome import TopicLoad, by_partition
 from pipelines.loading.plan import Plan, Sizes, Slice, into_tasks, plan, plan_backfill
@@ -34,6 +35,8 @@ EXPIRED = "expired"
 """The cause of a gap that retention made before a load could take what was there."""
 _LEAST_TASKS = 4  # a task costs about 50 ms: more than one core can be busy with a small load
 _SHOWN_AWAY = 5
+_STEP_SLICES = 32
+_UNCUT = 2**63
 
 Fetch = Callable[[Sequence[Work], Progress], list[Facts]]
 """Fetches slices, and tells of each what came of it, in order of partition and offset."""
@@ -48,6 +51,7 @@ class Loader:
         fetch: fetches slices; it is called when there is something to fetch.
         backfill: also load what the brokers hold from before a table's first offsets.
         options: what the lake's store needs.
+        on_progress: given a topic, what is told how many of its offsets are fetched, and of how many.
         now: the time, in UTC.
     """
 
@@ -80,30 +84,49 @@ class Loader:
         return cls(cluster=cluster, **told)
 
     def load(self, name: str) -> TopicLoad:
-        """Load what is new of topic `name`. A failure is told in the result; only interruptions are raised."""
-        log = self.tables(name)
+        """Load what is new of topic `name`. A failure is told in the result; only interruptions are raised.
+
+        What the brokers hold when it begins is loaded in steps, each with a commit of its own: what is interrupted
+        goes on from the last of them, and other runs of the topic get their turn between.
+        """
+        log, tell = self.tables(name), self.on_progress(name)
+        done: TopicLoad | None = None
+        goal: Goal | None = None
+        while True:
+            load, goal = self._step(name, log, goal, tell)
+            done = done.then(load) if done else load
+            if load.error or goal is None or goal.reached:
+                return done
+
+    def _step(self, name: str, log: TableLog, goal: Goal | None, tell: Progress) -> tuple[TopicLoad, Goal | None]:
         began = self.now()
         try:
-            return self._load(name, log, began)
+            return self._load(name, log, began, goal, tell)
         except PlacedError as error:
             placed = error.placed(Where(cluster=self.cluster.name, topic=name))
             told = f"{type(error).__name__}: {placed}"
-            return TopicLoad(topic=name, table=log.uri, error=told, seconds=self._since(began))
+            return TopicLoad(topic=name, table=log.uri, error=told, seconds=self._since(began)), None
 
-    def _load(self, name: str, log: TableLog, began: datetime) -> TopicLoad:
+    def _load(
+        self, name: str, log: TableLog, began: datetime, goal: Goal | None, tell: Progress
+    ) -> tuple[TopicLoad, Goal]:
         found = self.cluster.topic(name)
         if found is None:
             raise TopicUnknown("the registry has no such topic")
         step("discovered")
-        at, stands = self._stands(log, found)
+        at, stands = self.stands(log, found)
         step("table opened")
-        bounds, failures = self._bounds(found)
+        bounds, failures = self.bounds(found)
+        step("bounds known")
         warnings = self._absent(stands.covered, found)
         at, stands, choices = self._unparted(log, at, stands, bounds)
-        planned = self._plan(stands, bounds)
+        goal = goal or self._goal(stands, bounds)
+        planned = self._plan(stands, goal.within(bounds, stands.covered), goal)
         step("planned")
         skipped = [_skipped(one, began) for one in planned.skipped]
-        facts = sorted([*skipped, *self._fetch(found, log.uri, planned.slices, began)], key=_order)
+        facts = sorted(
+            [*skipped, *self.fetched(found, log.uri, planned.slices, began, goal.progress(planned, tell))], key=_order
+        )
         step("fetched")
         good = committable(facts, stands.covered)
         change = Loading(
@@ -122,7 +145,7 @@ class Loader:
                 warnings.append(f"run {done.done_by} had committed the same before")
         step("loaded")
         failures += [str(one.failure) for one in facts if one.failure]
-        return TopicLoad(
+        load = TopicLoad(
             topic=name,
             table=log.uri,
             version=version,
@@ -135,8 +158,14 @@ class Loader:
             seconds=self._since(began),
             trace=next((one.failure.trace for one in facts if one.failure), None),
         )
+        return load, goal.after(planned)
 
-    def _stands(self, log: TableLog, found: TopicEntry) -> tuple[Snapshot, Standing]:
+    def stands(self, log: TableLog, found: TopicEntry) -> tuple[Snapshot, Standing]:
+        """The table as it is, and where it stands beside the topic that was found.
+
+        Raises:
+            LoadError: it cannot be gone on from.
+        """
         topic = Topic(
             cluster=self.cluster.name,
             cluster_id=self.cluster.cluster_id() or "",
@@ -146,8 +175,22 @@ class Loader:
         at = log.snapshot()
         return at, standing(at, topic, found.also, restart=self.choices.on_recreated == "restart")
 
-    def _plan(self, stands: Standing, bounds: Mapping[BrokerPartition, Bounds]) -> Plan:
-        sizes = self._sizes(bounds)
+    def _goal(self, stands: Standing, bounds: Mapping[BrokerPartition, Bounds]) -> Goal:
+        """All that this run is to load: what there is now, as far as the caps of a run allow."""
+        everything = self._planned(stands, bounds, Sizes(slice=_UNCUT))
+        size = sum(one.size for one in everything.slices)
+        most = self.sizes(bounds).run
+        return Goal(
+            ends={id_: bound.latest for id_, bound in bounds.items()},
+            total=size if most is None else min(size, most),
+        )
+
+    def _plan(self, stands: Standing, bounds: Mapping[BrokerPartition, Bounds], goal: Goal) -> Plan:
+        """The next step of the run."""
+        sizes = self.sizes(bounds)
+        return self._planned(stands, bounds, replace(sizes, run=min(goal.left, sizes.slice * _STEP_SLICES)))
+
+    def _planned(self, stands: Standing, bounds: Mapping[BrokerPartition, Bounds], sizes: Sizes) -> Plan:
         older = plan_backfill(stands.covered, bounds, sizes=sizes) if self.backfill else []
         newer = plan(
             stands.covered,
@@ -167,32 +210,39 @@ class Loader:
         for one in planned.skipped:
             yield Choice(setting="on_expired", value="skip", partition=str(one.id), start=one.start, stop=one.stop)
 
-    def _sizes(self, partitions: Iterable[BrokerPartition]) -> Sizes:
+    def sizes(self, partitions: Iterable[BrokerPartition]) -> Sizes:
         """The caps that hold for offsets of bytes, which are those of partitions with a broker, or of records."""
         if any(one.broker is None for one in partitions):
             return Sizes(slice=self.caps.slice_records, run=self.caps.records_per_run)
         return Sizes(slice=self.caps.slice_bytes, run=self.caps.bytes_per_run)
 
-    def _bounds(self, found: TopicEntry) -> tuple[dict[BrokerPartition, Bounds], list[str]]:
+    def bounds(self, found: TopicEntry) -> tuple[dict[BrokerPartition, Bounds], list[str]]:
         """What the brokers hold, and why some could not say: that is a failure, but the others go on."""
         answers = self.cluster.bounds(found.name, found.partitions)
         bounds = {id_: answer for id_, answer in answers.items() if isinstance(answer, Bounds)}
         errors = [answer for answer in answers.values() if isinstance(answer, KafkaIOError)]
         return bounds, [f"{type(error).__name__}: {error}" for error in errors]
 
-    def _fetch(self, topic: TopicEntry, uri: str, slices: Sequence[Slice], began: datetime) -> list[Facts]:
-        """Empty slices are facts at once; only the others are fetched."""
+    def fetched(
+        self, topic: TopicEntry, uri: str, slices: Sequence[Slice], began: datetime, tell: Progress, *, below: str = ""
+    ) -> list[Facts]:
+        """What came of fetching `slices` into the table's folders, or into those `below` a path in it.
+
+        Empty slices are facts at once; only the others are fetched.
+        """
         facts = [_facts(one, began) for one in slices if not one.size]
         fetched = [one for one in slices if one.size]
         if not fetched:
             return facts
-        size = self._sizes(one.id for one in fetched).slice
+        size = self.sizes(one.id for one in fetched).slice
         spread = sum(one.size for one in fetched) > size  # what one slice may hold is one task's work
         tasks = into_tasks(fetched, size=size, at_least=_LEAST_TASKS if spread else 1)
-        works = [self._work(task, one, topic, uri, began) for task, group in enumerate(tasks) for one in group]
-        return facts + self.fetch(works, self.on_progress(topic.name))
+        works = [
+            self._work(task, one, topic, uri, began, below=below) for task, group in enumerate(tasks) for one in group
+        ]
+        return facts + self.fetch(works, tell)
 
-    def _work(self, task: int, one: Slice, topic: TopicEntry, uri: str, began: datetime) -> Work:
+    def _work(self, task: int, one: Slice, topic: TopicEntry, uri: str, began: datetime, *, below: str) -> Work:
         return Work(
             task=task,
             source=self.cluster.source(one.id),
@@ -203,7 +253,7 @@ class Loader:
             start=one.start,
             stop=one.stop,
             table_uri=uri,
-            folder=f"{PARTITION_COLUMN}={began.date().isoformat()}",
+            folder=f"{below}{PARTITION_COLUMN}={began.date().isoformat()}",
             options=self.options,
             loaded_at_us=_microseconds(began),
         )
@@ -218,7 +268,7 @@ class Loader:
                 back (B03, B04). A log that is merely shorter is refused by the plan.
         """
         chosen = self.choices.on_truncated
-        partings = self._partings(stands, bounds)
+        partings = self.partings(stands, bounds)
         for id_, end in partings.items() if chosen == "fail" else ():
             raise LogTruncated(
                 f"offsets [{end}, {stands.covered[id_][1]}) are in the table, but the log was cut at {end} and written "
@@ -241,7 +291,7 @@ class Loader:
         now = log.snapshot()
         return now, standing(now, stands.topic), choices
 
-    def _partings(self, stands: Standing, bounds: Mapping[BrokerPartition, Bounds]) -> dict[BrokerPartition, int]:
+    def partings(self, stands: Standing, bounds: Mapping[BrokerPartition, Bounds]) -> dict[BrokerPartition, int]:
         """From where on logs are not what was loaded. Within one leader's epoch no log is cut."""
         read = {
             id_: (stands.covered[id_][1], epoch)

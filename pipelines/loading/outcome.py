@@ -2,8 +2,8 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 from kafka_io.model import Bounds, BrokerPartition
 from pipelines.loading.ledger import Covered
@@ -26,6 +26,18 @@ class PartitionLoad:
     lag: int = 0
     seconds: float = 0.0
 
+    def then(self, later: Self) -> Self:
+        """This and what a later step did to the same partition: on one side of it or the other, or nothing."""
+        ends = [one for one in (self, later) if one.start < one.end] or [later]
+        return replace(
+            later,
+            start=min(one.start for one in ends),
+            end=max(one.end for one in ends),
+            rows=self.rows + later.rows,
+            gaps=dict(Counter(self.gaps) + Counter(later.gaps)),
+            seconds=round(self.seconds + later.seconds, 3),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicLoad:
@@ -46,6 +58,23 @@ class TopicLoad:
     warnings: tuple[str, ...] = ()
     seconds: float = 0.0
     trace: str | None = None
+
+    def then(self, later: Self) -> Self:
+        """This load and the next step of the same run as one."""
+        parts = {(one.broker, one.partition): one for one in self.partitions}
+        for one in later.partitions:
+            before = parts.get((one.broker, one.partition))
+            parts[one.broker, one.partition] = before.then(one) if before else one
+        return replace(
+            later,
+            version=self.version if later.version is None else later.version,
+            rows=self.rows + later.rows,
+            bytes=self.bytes + later.bytes,
+            files=self.files + later.files,
+            partitions=tuple(parts.values()),
+            warnings=tuple(dict.fromkeys((*self.warnings, *later.warnings))),
+            seconds=round(self.seconds + later.seconds, 3),
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """As `penstock load --json` prints it."""

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from kafka_io.broker import session
-from kafka_io.v07.messages import Fetch
+from kafka_io.v07.messages import Fetch, MultiFetch
 from resources.settings import PATH_VARIABLE
 from tests.live import LiveCluster, numbered
 from tests.pipelines.declared import failure, loaded, observed, run
@@ -98,16 +98,18 @@ def fetched(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
         return ()
 
     with monkeypatch.context() as patch:
-        patch.setitem(session.APIS, Fetch, silent)
+        for request in (Fetch, MultiFetch):
+            patch.setitem(session.APIS, request, silent)
         yield asked
     over.set()
 
 
-def test_a_run_that_is_terminated_ends_sparks_work_and_is_not_retried(
-    instance: dg.DagsterInstance, configured: LiveCluster, spark: SparkSession, fetched: threading.Event
+@pytest.mark.parametrize("messages", [100, 1000], ids=["fetched here", "spread by Spark"])
+def test_a_run_that_is_terminated_ends_its_work_and_is_not_retried(
+    instance: dg.DagsterInstance, configured: LiveCluster, spark: SparkSession, fetched: threading.Event, messages: int
 ) -> None:  # S04
     configured.configure(spark="").write_text(configured.settings.read_text().replace("= 5", "= 60"))
-    configured.publish("clicks", numbered(100))
+    configured.publish("clicks", numbered(messages))
     main_thread = threading.get_ident()
 
     def interrupt() -> None:

@@ -74,7 +74,7 @@ def test_publish_load_and_verify_as_scripts_do(
         ("clicks", True, []),
         ("views", True, []),
     ]
-    names = {"broker", "partition", "start", "end", "rows", "gaps", "missing", "duplicates"}
+    names = {"incarnation", "broker", "partition", "start", "end", "rows", "gaps", "missing", "duplicates"}
     assert all(part.keys() == names for one in answer(proven) for part in one["partitions"])
 
     file = next((live.lake / "main" / "clicks").glob("date=*/*.parquet"))
@@ -115,7 +115,7 @@ def test_a_failed_load_is_one_sentence_and_exit_code_1(penstock: Penstock, live:
 @pytest.mark.zookeeper
 @pytest.mark.spark
 def test_a_spark_that_does_not_start_is_one_sentence(live: LiveCluster) -> None:
-    live.publish("clicks", [b"x"])
+    live.publish("clicks", numbered(1000))
     live.settings.write_text(live.settings.read_text().replace("local[2,2]", "nonsense"))
     command = [sys.executable, "-m", "pipelines", "--settings", str(live.settings), "load", "clicks"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
