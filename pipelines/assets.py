@@ -1,6 +1,5 @@
 """The asset: one lake table per Kafka topic."""
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import groupby
@@ -13,11 +12,10 @@ from kafka_io.errors import PlacedError
 from pipelines.loading.load import Loader
 from pipelines.loading.outcome import TopicLoad
 from pipelines.partitions import cluster_of, key_of, parse_key, topics
-from pipelines.report import metadata
+from pipelines.report import metadata, progress
 from resources.choices import Choices
 from resources.penstock import PenstockResource
 from resources.settings import Settings
-from resources.spark import Progress
 
 FROM_EARLIEST_TAG = "penstock/from_earliest"
 _Event = dg.AssetMaterialization | dg.AssetObservation | dg.MaterializeResult[None]
@@ -125,7 +123,7 @@ def _cluster_loads(
             run_id=context.run.run_id,
             backfill=backfill,
             start="earliest" if backfill else None,
-            on_progress=lambda name: _progress(context, key_of(cluster_name, name)),
+            on_progress=lambda name: progress(context.log, key_of(cluster_name, name)),
         )
         for key in keys:
             try:
@@ -146,18 +144,3 @@ def _tell(context: dg.AssetExecutionContext, key: str, load: TopicLoad) -> None:
         context.log.warning("%s: %s", key, sentence)
     if load.error:
         context.log.error("%s: %s", key, load.error)
-
-
-def _progress(context: dg.AssetExecutionContext, key: str) -> Progress:
-    """Lines in the run's log, at most one per twentieth of the work, with the time that is left at the same pace."""
-    told, began = 0, time.monotonic()
-
-    def tell(done: int, total: int) -> None:
-        nonlocal told
-        part = 20 * done // max(1, total)
-        if part > told:
-            told = part
-            left = (time.monotonic() - began) * (total - done) / done
-            context.log.info("%s: %d of %d offsets fetched, about %.0f s left", key, done, total, left)
-
-    return tell

@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar, get_args
 import click
 
 from pipelines import console
+from pipelines.commands.clean import clean_command
 from pipelines.commands.history import history_command
 from pipelines.commands.parts import (
     FAILED,
@@ -29,12 +30,15 @@ from pipelines.commands.parts import (
     print_json,
     topics_argument,
 )
+from pipelines.commands.replay import replay_command
 from pipelines.commands.rewind import rewind_command
 from resources.choices import Choices
 from resources.settings import PATH_VARIABLE, Settings, SettingsError
 
 if TYPE_CHECKING:
     from kafka_io.client.cluster import Cluster
+    from pipelines.loading.table import LakeTable
+    from pipelines.mending.deep import DeepProof
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
 _LINES_PER_BATCH = 500
@@ -73,7 +77,9 @@ def main(ctx: click.Context, settings_file: str | None, debug: bool) -> None:
     ctx.obj = Options(settings_file=settings_file, debug=debug)
 
 
+main.add_command(clean_command)
 main.add_command(history_command)
+main.add_command(replay_command)
 main.add_command(rewind_command)
 
 
@@ -162,24 +168,42 @@ def load_command(
 @topics_argument
 @all_option
 @cluster_option
+@click.option("--deep", is_flag=True, help="Also compare the rows with what brokers still hold, one by one.")
 @json_option
 @click.pass_context
-def verify_command(ctx: click.Context, topics: Sequence[str], every: bool, cluster: str | None, as_json: bool) -> None:
-    """Prove from the tables alone that every committed offset is there exactly once."""
+def verify_command(
+    ctx: click.Context, topics: Sequence[str], every: bool, cluster: str | None, deep: bool, as_json: bool
+) -> None:
+    """Prove from the tables alone that every committed offset is there exactly once.
+
+    With --deep the brokers are read again, as far back as they hold what the tables have.
+    """
     from pipelines.loading.table import LakeTable
-    from pipelines.loading.verify import verify
+    from pipelines.loading.verify import Proof, verify
+    from pipelines.mending.deep import DeepProof
 
     settings = ctx.obj.settings()
     lake = lake_of(settings)
-    proofs = []
+    proofs: list[tuple[str, Proof]] = []
     for name in clusters_for(settings, topics, every, cluster):
         known = topics or [topic for topic in lake.topics(name) if settings.rules(name).allows(topic)]
-        proofs += [(name, verify(LakeTable.of(lake, name, topic))) for topic in known]
+        tables = [LakeTable.of(lake, name, topic) for topic in known]
+        proven = _deep_proofs(settings, name, tables) if deep else map(verify, tables)
+        proofs += [(name, proof) for proof in proven]
     if as_json:
         print_json([{"cluster": name, **proof.as_dict()} for name, proof in proofs])
     else:
+        console.comparisons([proof for _, proof in proofs if isinstance(proof, DeepProof)])
         console.proofs([proof for _, proof in proofs])
     ctx.exit(0 if all(proof.proven for _, proof in proofs) else FAILED)
+
+
+def _deep_proofs(settings: Settings, cluster: str, tables: Sequence["LakeTable"]) -> "Iterator[DeepProof]":
+    from pipelines.mending.deep import deep_verify
+
+    with opened(settings, cluster) as (connected, _), console.progress() as on_progress:
+        for table in tables:
+            yield deep_verify(table, connected, on_progress=on_progress(str(table.where.topic)))
 
 
 @main.command("tail")

@@ -24,12 +24,17 @@ if TYPE_CHECKING:
     from pipelines.loading.outcome import TopicLoad
     from pipelines.loading.overview import PartitionOverview, TopicOverview
     from pipelines.loading.verify import Proof
+    from pipelines.mending.clean import Cleaning
+    from pipelines.mending.compare import Comparison
+    from pipelines.mending.deep import DeepProof
     from pipelines.mending.history import Past
+    from pipelines.mending.replayed import TopicReplay
     from pipelines.mending.rewind import Rewind
 
 _out = Console()
 _err = Console(stderr=True)
 _UNKNOWN = "?"
+_COMPARED = (">EQUAL", ">DIFFERING", ">ONLY IN TABLE", ">ONLY ON BROKER", ">COPIES")
 _SHOWN_OF_RUN = 8  # enough to tell runs apart; Dagster shows as many
 
 
@@ -135,6 +140,44 @@ def proofs(found: Sequence["Proof"]) -> None:
             _out.print(f"[green]proven[/] {escape(printable(proof.topic))}: {rows:,} rows, each once", highlight=False)
 
 
+def comparisons(found: Sequence["DeepProof"]) -> None:
+    """A line per partition that was compared with its broker."""
+    table = _table("TOPIC", "PARTITION", ">FROM", ">TO", *_COMPARED, ">NOT COMPARED")
+    for proof in found:
+        for one in proof.compared:
+            name = escape(printable(proof.topic))
+            table.add_row(
+                name, str(one.id), *map(_number, (one.start, one.end)), *_compared(one.found), _number(one.not_compared)
+            )
+    if found:
+        _print(table)
+
+
+def replays(done: Sequence["TopicReplay"]) -> None:
+    """A line per interval that was fetched again, then what became of it."""
+    table = _table("TOPIC", "PARTITION", ">FROM", ">TO", ">ROWS", *_COMPARED, "GAPS")
+    for replay in done:
+        for one in replay.partitions:
+            place = (escape(printable(replay.topic)), str(one.interval.id))
+            numbers = map(_number, (one.interval.start, one.interval.stop, one.rows))
+            table.add_row(*place, *numbers, *_compared(one.found), _gaps(one.gaps))
+    _print(table)
+    for replay in done:
+        name = escape(printable(replay.topic))
+        if replay.error:
+            error(f"{replay.topic}: {replay.error}")
+        elif replay.changed:
+            _out.print(f"[green]replaced[/] {name}: {replay.rows:,} rows, version {replay.version}", highlight=False)
+        elif replay.partitions:
+            _out.print(f"[green]unchanged[/] {name}: {replay.rows:,} rows are what the brokers have", highlight=False)
+        else:
+            _out.print(f"[green]unchanged[/] {name}: the table covers nothing there", highlight=False)
+
+
+def _compared(found: "Comparison") -> tuple[str, ...]:
+    return (_number(found.equal), *(_number(kind.count) for kind in found.unlike.values()))
+
+
 def history(past: Sequence["Past"]) -> None:
     """A line per commit, the newest first."""
     table = _table("VERSION", "TIME (UTC)", "WHAT", "RUN", ">ROWS", ">BYTES", ">FILES", ">RANGES", "GAPS", "NOTES")
@@ -159,7 +202,22 @@ def rewound(planned: "Rewind", version: int) -> None:
     for id_, before, after in planned.cursors:
         table.add_row(str(id_), *("-" if cursor is None else _number(cursor) for cursor in (before, after)))
     _print(table)
-    _out.print(f"version {version}: {escape(printable(planned.table.where.topic or ''))} went {planned}")
+    topic = escape(printable(planned.change.back.topic.name))
+    _out.print(f"version {version}: {topic} went back {planned}", soft_wrap=True, highlight=False)
+
+
+def cleanings(done: Sequence[tuple[str, "Cleaning"]], *, deleted: bool) -> None:
+    """A line per topic."""
+    table = _table("TOPIC", ">COLLECTED" if deleted else ">TO COLLECT", ">BYTES", ">MERGED", ">INTO", "TABLE")
+    for topic, one in done:
+        numbers = map(_number, (len(one.collected), one.bytes, one.merged, one.larger))
+        table.add_row(escape(printable(topic)), *numbers, one.table)
+    _print(table)
+    for topic, one in done:
+        if one.busy:
+            warning(f"{topic}: another writer was first; small files are merged the next time")
+    if not deleted and any(one.collected for _, one in done):
+        _out.print("nothing was changed; --delete does it")
 
 
 @contextmanager

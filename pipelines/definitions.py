@@ -4,7 +4,7 @@ import dagster as dg
 
 from pipelines.assets import topic_table
 from pipelines.checks import offsets_covered
-from pipelines.jobs import backfill_from_earliest, load_topics
+from pipelines.jobs import backfill_from_earliest, load_topics, replay_topic
 from pipelines.schedules import every_topic
 from pipelines.sensors import new_topics
 from resources.penstock import PenstockResource
@@ -12,7 +12,7 @@ from resources.penstock import PenstockResource
 defs = dg.Definitions(
     assets=[topic_table],
     asset_checks=[offsets_covered],
-    jobs=[load_topics, backfill_from_earliest],
+    jobs=[load_topics, backfill_from_earliest, replay_topic],
     sensors=[new_topics],
     schedules=[every_topic],
     resources={"penstock": PenstockResource()},

@@ -1,11 +1,14 @@
 """What a load or a proof looks like in the Dagster UI. Numbers are numeric metadata, so that the UI plots them."""
 
+import time
 from collections.abc import Mapping, Sequence
 
 import dagster as dg
 
 from pipelines.loading.outcome import TopicLoad
 from pipelines.loading.verify import Proof
+from pipelines.mending.replayed import TopicReplay
+from resources.spark import Progress
 
 _MOST_RECORDS = 500  # a longer table makes the page slow; the ledger has them all
 
@@ -54,6 +57,40 @@ def check_metadata(proofs: Sequence[Proof]) -> dict[str, dg.MetadataValue]:
     if problems:
         found["problems"] = dg.MetadataValue.text("\n".join(problems))
     return found
+
+
+def replay_metadata(replay: TopicReplay) -> dict[str, dg.MetadataValue]:
+    """A replay's metadata: what was fetched again of each partition, and how the table's rows were beside it."""
+    kinds = ("equal", "differing", "only_in_table", "only_on_broker", "copies")
+    columns = ("broker", "partition", "start", "end", "rows", *kinds)
+    told = [one.as_dict() for one in replay.partitions]
+    records = [{**{name: one[name] for name in columns}, "gaps": _gaps(one["gaps"])} for one in told]
+    found: dict[str, dg.MetadataValue] = {
+        "partitions": _table(records, (*columns, "gaps")),
+        "rows": dg.MetadataValue.int(replay.rows),
+        "changed": dg.MetadataValue.bool(replay.changed),
+        "seconds": dg.MetadataValue.float(replay.seconds),
+        "topic": dg.MetadataValue.text(replay.topic),
+        "table": dg.MetadataValue.path(replay.table),
+    }
+    if replay.version is not None:
+        found["table_version"] = dg.MetadataValue.int(replay.version)
+    return found
+
+
+def progress(log: dg.DagsterLogManager, key: str) -> Progress:
+    """Lines in the run's log, at most one per twentieth of the work, with the time that is left at the same pace."""
+    told, began = 0, time.monotonic()
+
+    def tell(done: int, total: int) -> None:
+        nonlocal told
+        part = 20 * done // max(1, total)
+        if part > told:
+            told = part
+            left = (time.monotonic() - began) * (total - done) / done
+            log.info("%s: %d of %d offsets fetched, about %.0f s left", key, done, total, left)
+
+    return tell
 
 
 def _gaps(gaps: Mapping[str, int]) -> str:

@@ -47,6 +47,14 @@ class CommitUnknown(LoadError):
     """The commit call failed and the table cannot be read to see whether it landed."""
 
 
+class RewindRefused(LoadError):
+    """The table cannot be taken back to what was asked for; nothing has changed."""
+
+
+class ReplayRefused(LoadError):
+    """The interval cannot be replayed; nothing has changed."""
+
+
 class FileRefused(LoadError):
     """A data file that was to be committed is missing or not what the worker wrote."""
 
@@ -57,6 +65,10 @@ class LakeUnavailable(LoadError):
 
 class LogTorn(LakeUnavailable):
     """An entry of a table's log is not whole: only what lies before it can be trusted."""
+
+
+class TableMissing(LoadError):
+    """The topic has no table."""
 
 
 class TableForeign(LoadError):

@@ -1,5 +1,6 @@
 """The lake: one Delta table per topic, under one root. Paths and options go to deltalake as they are."""
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -8,8 +9,8 @@ from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 import pyarrow.fs as pafs
-from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake import CommitProperties, DeltaTable
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
 
 from kafka_io.errors import Where
@@ -18,6 +19,10 @@ from resources.errors import LakeUnavailable
 
 if TYPE_CHECKING:  # workers need no settings, and pydantic takes a while to import
     from resources.settings import Settings
+
+
+_STACK = re.compile(r"\n\s*0: ")
+_DRAWN = re.compile(r"\x1b\[[0-9;]*m|\u21b3")  # deltalake draws chains of causes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,14 +66,19 @@ class Lake:
         with lake_errors(uri):
             if "://" not in uri:
                 Path(uri).mkdir(parents=True, exist_ok=True)
-            return DeltaTable.create(
-                uri,
-                schema,
-                mode="ignore",
-                partition_by=partition_by,
-                configuration=dict(configuration),
-                storage_options=dict(self.options),
-            )
+            try:
+                return DeltaTable.create(
+                    uri,
+                    schema,
+                    mode="ignore",
+                    partition_by=partition_by,
+                    configuration=dict(configuration),
+                    storage_options=dict(self.options),
+                    # With retries, the one that comes second makes the table once more, as its next version.
+                    commit_properties=CommitProperties(max_commit_retries=0),
+                )
+            except CommitFailedError:
+                return DeltaTable(uri, storage_options=dict(self.options))
 
 
 def _tables(files: pafs.FileSystem, folder: list[str]) -> Iterator[list[str]]:
@@ -88,7 +98,12 @@ def lake_errors(uri: str) -> Iterator[None]:
     try:
         yield
     except (DeltaError, OSError) as error:
-        raise LakeUnavailable(f"the table {uri} cannot be read or written: {error}", Where()) from error
+        raise LakeUnavailable(f"the table {uri} cannot be read or written: {reason_of(error)}", Where()) from error
+
+
+def reason_of(error: Exception) -> str:
+    """What an error of the store says, as one line: no frames of its stack, no colours."""
+    return " ".join(_DRAWN.sub(" ", _STACK.split(str(error))[0]).split())
 
 
 def filesystem(uri: str, options: Mapping[str, str]) -> pafs.FileSystem:

@@ -107,16 +107,25 @@ class Caps(Section):
         return self.model_dump(include=_OF_READING)
 
 
+class Housekeeping(Section):
+    """What `penstock clean` keeps, and makes."""
+
+    keep_days: Annotated[float, Field(gt=0)] = 7.0  # files that no commit names, or that were taken out of a table
+    file_bytes: Size = 256 * MIB  # small files are merged up to this
+
+
 class Settings(Section):
     """The whole file."""
 
     lake: str = Field(min_length=1)
     lake_options: dict[str, str] = Field(default={})
+    parquet_codec: Literal["zstd", "snappy"] = "zstd"
     clusters: dict[str, ClusterSettings] = Field(min_length=1)
     topics: TopicRules = TopicRules()
     start: Start = "earliest"
     choices: Choices = Choices()
     caps: Caps = Caps()
+    housekeeping: Housekeeping = Housekeeping()
     spark: dict[str, str] = Field(default={})
 
     @model_validator(mode="before")

@@ -16,6 +16,7 @@ from importlib import metadata
 from itertools import groupby
 from typing import Protocol, Self
 
+from kafka_io.model import BrokerPartition
 from pipelines.loading.ledger import Choice, Covered, Entry, Epochs, Kind, Range, Standing
 from pipelines.loading.steps import step
 from pipelines.loading.table_log import Clash, NoAnswer, Snapshot, TableLog
@@ -139,8 +140,13 @@ def _landed(log: TableLog, at: Snapshot, change: Change, rest: Callable[[float],
             return Committed(version=change.write(log, at), change=change)
         except Clash as error:
             clashes, failure = clashes + 1, error
+            step("clash seen")
         except NoAnswer as error:
             silences, failure = silences + 1, error
+        except LakeUnavailable as blind:
+            if not silences:
+                raise
+            raise _unknown(failure) from blind  # an earlier write may have landed since it was looked for
         at, version = _look(log, base, change.commit, failure)
         if version is not None:
             return Committed(version=version, change=change)
@@ -149,8 +155,9 @@ def _landed(log: TableLog, at: Snapshot, change: Change, rest: Callable[[float],
             assert at.entry is not None
             return Committed(version=at.version, done_by=at.entry.run)
         if clashes == _CLASHES or silences == _SILENCES:
-            raise LakeUnavailable(f"the commit did not land: {failure.__cause__ or failure}") from failure
+            raise LakeUnavailable(f"the commit did not land: {failure}") from failure
         change = left
+        step("built anew")
         rest(min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2 ** (clashes + silences)) * random.uniform(0.5, 1))  # noqa: S311 - spreads rivals, guards nothing
 
 
@@ -160,8 +167,11 @@ def _look(log: TableLog, base: int, commit_id: str, failure: Exception) -> tuple
         now = log.snapshot()
         return now, next((version for version, one in log.entries(now, after=base) if one.commit == commit_id), None)
     except LakeUnavailable as blind:
-        reason = failure.__cause__ or failure
-        raise CommitUnknown(f"the commit failed ({reason}) and the table cannot be read") from blind
+        raise _unknown(failure) from blind
+
+
+def _unknown(failure: Exception) -> CommitUnknown:
+    return CommitUnknown(f"the commit failed ({failure}) and the table cannot be read")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +189,7 @@ class Loading:
         """Write it on top of `at`; the version."""
         log.check(self.facts)
         step("files checked")
+        covered = extended(self.standing.covered, self.facts)
         entry = Entry(
             commit=self.commit,
             run=self.run,
@@ -187,8 +198,8 @@ class Loading:
             sequence=at.next_sequence,
             topic=self.standing.topic,
             ranges=tuple(Range.of(one) for one in self.facts),
-            covered=extended(self.standing.covered, self.facts),
-            epochs={**self.standing.epochs, **self.epochs},
+            covered=covered,
+            epochs={**self.standing.epochs, **self._epochs_of(covered)},
             choices=self.choices,
         )
         step("before log entry")
@@ -196,12 +207,25 @@ class Loading:
         step("after log entry")
         return version
 
+    def _epochs_of(self, covered: Covered) -> Epochs:
+        """Of the partitions whose cursor moves: older offsets say nothing of the log at the cursor."""
+        before = self.standing.covered
+        return {id_: one for id_, one in self.epochs.items() if id_ not in before or covered[id_][1] != before[id_][1]}
+
     def onto(self, now: Snapshot) -> Self | None:
         """Without the slices that another run has committed; the others must still adjoin."""
         standing = self._standing_of(now)
         left = tuple(one for one in self.facts if not _holds(standing.covered, one))
         if not left:
             return None
+        back = next((one for one in left if one.id in self.standing.covered.keys() - standing.covered.keys()), None)
+        if back is not None:  # a rewind went to before its first load: it is not to begin anew where this one goes on
+            raise self._lost(now, f"partition {back.id} was taken back")
+        for id_ in sorted({one.id for one in left if not _is_older(one, standing.covered)}):
+            mine = self.epochs.get(id_)
+            if _end(standing, id_) != _end(self.standing, id_) and standing.epochs.get(id_) != mine:
+                # Neither epoch is that of all offsets up to the cursor, so a log cut between them went unnoticed (B04).
+                raise self._lost(now, f"partition {id_} has another leader since")
         try:
             extended(standing.covered, left)
         except NotAdjoining as error:
@@ -219,6 +243,10 @@ class Loading:
     def _lost(self, now: Snapshot, why: str) -> LoadError:
         rival = now.entry.run if now.entry else "another writer"
         return CommitRefused(f"run {rival} was first ({why}); run again", self.standing.topic.where)
+
+
+def _end(standing: Standing, id_: BrokerPartition) -> tuple[int | None, int | None]:
+    return standing.covered[id_][1] if id_ in standing.covered else None, standing.epochs.get(id_)
 
 
 def _holds(covered: Covered, one: Facts) -> bool:

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from kafka_io.client.source import Source
 from kafka_io.model import Broker
 from kafka_io.records.columns import Decoded
-from pipelines.loading.rows import DICTIONARY, FILE_SCHEMA, PARQUET_OPTIONS, table_rows
+from pipelines.loading.rows import FILE_SCHEMA, parquet_options, table_rows
 from pipelines.loading.stats import file_stats
 from pipelines.loading.steps import step
 from pipelines.loading.work import Facts, Failure, Work
@@ -42,6 +42,7 @@ def fetch_slices(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for source, group in groupby(by_source, key=lambda work: work.source):
         for facts in _fetch_group(source, list(group)):
             yield pa.RecordBatch.from_pydict({"facts": [facts.to_json()]})
+            step("facts sent")
 
 
 def _fetch_group(source: Source, works: Sequence[Work]) -> Iterator[Facts]:
@@ -99,6 +100,7 @@ class SliceFile:
 
     def __init__(self, work: Work) -> None:
         self._files = filesystem(work.table_uri, work.options)
+        self._codec = work.parquet_codec
         self._local = durable.local_path(work.table_uri)
         name = f"{work.span.id}-{work.start:020d}-{work.stop:020d}-{uuid.uuid4().hex}.parquet"
         self.path = f"{work.folder}/{name}"
@@ -135,8 +137,7 @@ class SliceFile:
             stream,
             FILE_SCHEMA,
             metadata_collector=self._footers,
-            use_dictionary=list(DICTIONARY),
-            **PARQUET_OPTIONS,
+            **parquet_options(self._codec),
         )
         return self._closing.enter_context(writer)
 

@@ -26,7 +26,7 @@ from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import Snapshot, TableLog
 from pipelines.loading.work import Facts, Work
 from resources.choices import Choices
-from resources.errors import LogTruncated, PartitionsVanished, TopicUnknown
+from resources.errors import CommitRefused, LogTruncated, PartitionsVanished, TopicRecreated, TopicUnknown
 from resources.lake import Lake
 from resources.settings import Caps, Settings, Start
 from resources.spark import Progress
@@ -63,6 +63,7 @@ class Loader:
     choices: Choices = field(default_factory=Choices)
     backfill: bool = False
     options: Mapping[str, str] = field(default_factory=dict)
+    parquet_codec: str = "zstd"
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     on_progress: Callable[[str], Progress] = lambda _: lambda _done, _total: None
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -78,6 +79,7 @@ class Loader:
             "caps": settings.caps,
             "choices": settings.choices_of(cluster.name),
             "options": lake.options,
+            "parquet_codec": settings.parquet_codec,
             **rest,
             "start": rest.get("start") or settings.start_of(cluster.name),
         }
@@ -119,7 +121,7 @@ class Loader:
         bounds, failures = self.bounds(found)
         step("bounds known")
         warnings = self._absent(stands.covered, found)
-        at, stands, choices = self._unparted(log, at, stands, bounds)
+        at, stands, choices = self._unparted(log, at, stands, found, bounds)
         goal = goal or self._goal(stands, bounds)
         planned = self._plan(stands, goal.within(bounds, stands.covered), goal)
         step("planned")
@@ -229,6 +231,9 @@ class Loader:
         """What came of fetching `slices` into the table's folders, or into those `below` a path in it.
 
         Empty slices are facts at once; only the others are fetched.
+
+        Raises:
+            TopicRecreated: the topic may be another since.
         """
         facts = [_facts(one, began) for one in slices if not one.size]
         fetched = [one for one in slices if one.size]
@@ -240,7 +245,9 @@ class Loader:
         works = [
             self._work(task, one, topic, uri, began, below=below) for task, group in enumerate(tasks) for one in group
         ]
-        return facts + self.fetch(works, tell)
+        facts += self.fetch(works, tell)
+        self._check_life(topic)
+        return facts
 
     def _work(self, task: int, one: Slice, topic: TopicEntry, uri: str, began: datetime, *, below: str) -> Work:
         return Work(
@@ -255,11 +262,17 @@ class Loader:
             table_uri=uri,
             folder=f"{below}{PARTITION_COLUMN}={began.date().isoformat()}",
             options=self.options,
+            parquet_codec=self.parquet_codec,
             loaded_at_us=_microseconds(began),
         )
 
     def _unparted(
-        self, log: TableLog, at: Snapshot, stands: Standing, bounds: Mapping[BrokerPartition, Bounds]
+        self,
+        log: TableLog,
+        at: Snapshot,
+        stands: Standing,
+        found: TopicEntry,
+        bounds: Mapping[BrokerPartition, Bounds],
     ) -> tuple[Snapshot, Standing, Sequence[Choice]]:
         """The table once it holds nothing that the logs have lost; taking that back is a commit of its own.
 
@@ -275,7 +288,11 @@ class Loader:
                 'anew; on_truncated = "rewind" takes them back',
                 stands.topic.where.within(Where(partition=str(id_), offset=end)),
             )
-        shorter = {id_: bounds[id_].latest for id_ in stands.covered.keys() & bounds.keys()}
+        shorter = {
+            id_: bound.latest
+            for id_, bound in bounds.items()
+            if id_ in stands.covered and bound.earliest <= bound.latest  # the plan refuses other bounds (B14)
+        }
         ends = {
             id_: (end, stands.covered[id_][1])
             for id_, end in {**shorter, **partings}.items()
@@ -287,8 +304,13 @@ class Loader:
             Choice(setting="on_truncated", value=chosen, partition=str(id_), start=end, stop=cursor)
             for id_, (end, cursor) in sorted(ends.items())
         )
-        commit(log, at, cut(stands, ends, run=self.run_id, choices=choices))
+        self._check_life(found)  # the logs of another are no reason to take back what was loaded of this one
+        change = cut(stands, ends, run=self.run_id, choices=choices)
+        commit(log, at, change)
         now = log.snapshot()
+        if now.entry is None or now.entry.commit != change.commit:  # as a rewind, which brings back what was cut
+            rival = f"run {now.entry.run}" if now.entry else "another writer"
+            raise CommitRefused(f"{rival} committed meanwhile; run again", stands.topic.where)
         return now, standing(now, stands.topic), choices
 
     def partings(self, stands: Standing, bounds: Mapping[BrokerPartition, Bounds]) -> dict[BrokerPartition, int]:
@@ -299,6 +321,17 @@ class Loader:
             if id_ in bounds and bounds[id_].epoch != epoch
         }
         return self.cluster.partings(stands.topic.name, read)
+
+    def _check_life(self, found: TopicEntry) -> None:
+        """What brokers told since is of the topic that was found: before 3.1 none tells a reader (B05, B06).
+
+        Raises:
+            TopicRecreated: it may be of another.
+        """
+        now = self.cluster.topic(found.name)
+        if now is None or not {found.incarnation, *found.also} & {now.incarnation, *now.also}:
+            told = f"incarnation {now.incarnation} of it is there now" if now else "it is gone"
+            raise TopicRecreated(f"the topic {found.incarnation} was deleted while it was read: {told}")
 
     def _absent(self, covered: Covered, found: TopicEntry) -> list[str]:
         """Partitions the table knows and the registry does not: in 0.7 their broker is away, and they wait for it.

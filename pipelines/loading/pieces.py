@@ -68,7 +68,8 @@ def counted(log: TableLog, at: Snapshot, left: Sequence[tuple[Range, Range]]) ->
 def _told(piece: Range, whole: Range, rows: int) -> Range:
     size = piece.stop - piece.start
     gaps: dict[str, int] = {}
-    if piece.broker is None:  # offsets of 0.7 are bytes, which gaps do not make up
+    # Offsets of 0.7 are bytes, which gaps do not make up, unless all of it expired.
+    if piece.broker is None or sum(whole.gaps.values()) == whole.stop - whole.start:
         missing = size - rows
         cause = next(iter(whole.gaps)) if len(whole.gaps) == 1 else MIXED
         gaps = {cause: missing} if missing else {}

@@ -85,7 +85,7 @@ def plan(
     slices = (
         piece
         for id_ in behind
-        for piece in _within(share, _slices(id_, starts[id_], bounds[id_].latest, bounds[id_].cuts, sizes.slice))
+        for piece in _within(share, sliced(id_, starts[id_], bounds[id_].latest, bounds[id_].cuts, sizes.slice))
     )
     return Plan(slices=tuple(slices), skipped=tuple(skipped))
 
@@ -99,7 +99,7 @@ def plan_backfill(covered: Covered, bounds: Mapping[BrokerPartition, Bounds], *,
     share = sizes.share(len(behind))
     slices: list[Slice] = []
     for id_ in behind:
-        pieces = list(_slices(id_, bounds[id_].earliest, covered[id_][0], bounds[id_].cuts, sizes.slice))
+        pieces = list(sliced(id_, bounds[id_].earliest, covered[id_][0], bounds[id_].cuts, sizes.slice))
         slices += reversed(list(_within(share, reversed(pieces))))
     return slices
 
@@ -121,7 +121,7 @@ def _check(at: int, bound: Bounds, where: Where) -> None:
         )
 
 
-def _slices(id_: BrokerPartition, start: int, stop: int, cuts: Iterable[int], target: int) -> Iterator[Slice]:
+def sliced(id_: BrokerPartition, start: int, stop: int, cuts: Iterable[int], target: int) -> Iterator[Slice]:
     """`[start, stop)` in slices that end at cuts, each at most `target` where cuts allow it."""
     if id_.broker is None:
         cuts = _even_cuts(start, stop, target)

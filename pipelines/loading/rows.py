@@ -1,5 +1,7 @@
 """The columns of every table: names and types as in Spark's own Kafka source, plus what tells 0.7 rows apart."""
 
+from typing import Any
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -28,11 +30,7 @@ TABLE_SCHEMA = FILE_SCHEMA.append(pa.field(PARTITION_COLUMN, pa.date32()))
 
 DICTIONARY = ("key", "topic", "broker", "partition", "timestampType", "loaded_at")
 """Columns of a file in which values repeat."""
-PARQUET_OPTIONS = {
-    "compression": "zstd",
-    "compression_level": 1,
-    "column_encoding": {"offset": "DELTA_BINARY_PACKED", "timestamp": "DELTA_BINARY_PACKED"},
-}
+_LEVELS = {"zstd": 1}
 
 _NO_TIME = -1
 _LONGEST_MS = (2**63 - 1) // 1000
@@ -69,3 +67,13 @@ def _microseconds(milliseconds: pa.Array) -> pa.Array:
         told = pc.and_(pc.not_equal(numbers, _NO_TIME), pc.less_equal(pc.abs(numbers), _LONGEST_MS))
         milliseconds = pc.if_else(told, milliseconds, pa.scalar(None, milliseconds.type))
     return milliseconds.cast(_TIME)
+
+
+def parquet_options(codec: str) -> dict[str, Any]:
+    """How a file's columns are written, in pyarrow's words."""
+    return {
+        "compression": codec,
+        "compression_level": _LEVELS.get(codec),
+        "column_encoding": {"offset": "DELTA_BINARY_PACKED", "timestamp": "DELTA_BINARY_PACKED"},
+        "use_dictionary": list(DICTIONARY),
+    }

@@ -9,10 +9,10 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.dataset as pads
@@ -24,12 +24,14 @@ from deltalake.transaction import AddAction
 
 from kafka_io.errors import Where
 from pipelines.loading.ledger import KEY, SEQUENCE, Entry, Range
+from pipelines.loading.logged import Logged, newest_entry
 from pipelines.loading.rows import FILE_SCHEMA, PARTITION_COLUMN, TABLE_SCHEMA
+from pipelines.loading.steps import step
 from pipelines.loading.table_log import Clash, NoAnswer, Snapshot
 from pipelines.loading.work import Facts
 from resources import durable
 from resources.errors import CommitUnknown, CursorStrayed, FileRefused, LakeUnavailable, LogTorn, TableForeign
-from resources.lake import Lake, filesystem, lake_errors
+from resources.lake import Lake, filesystem, lake_errors, reason_of
 
 _TXN_EXPIRY = "delta.setTransactionRetentionDuration"
 _CONFIGURATION = {
@@ -37,7 +39,9 @@ _CONFIGURATION = {
     "delta.enableExpiredLogCleanup": "false",
 }
 _FOOTERS_AT_ONCE = 8
-_WRITING = WriterProperties(compression="ZSTD", compression_level=1)
+_LOGGED = {".json", ".parquet"}
+WRITING = WriterProperties(compression="ZSTD", compression_level=1)
+"""Of files that deltalake writes, when rows are replaced or files merged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +53,7 @@ class LakeTable:
     where: Where
 
     @classmethod
-    def of(cls, lake: Lake, cluster: str, topic: str) -> "LakeTable":
+    def of(cls, lake: Lake, cluster: str, topic: str) -> Self:
         """The table where a topic's belongs; nothing is opened yet."""
         return cls(lake=lake, uri=lake.table_uri(cluster, topic), where=Where(cluster=cluster, topic=topic))
 
@@ -72,11 +76,42 @@ class LakeTable:
             CursorStrayed: the `txn` cursor is not where the newest entry left it, or somebody restored an old
                 version (L14).
         """
-        handle = self.lake.open(self.uri)
+        at = self.newest()
+        if at is not None and at.strayed:
+            raise CursorStrayed(at.strayed, self.where)
+        return at
+
+    def newest(self) -> Snapshot | None:
+        """The newest version as it is, for what looks into a table or mends it; None where there is no table.
+
+        Raises:
+            LoadError: see `existing`; but of a cursor that strayed the snapshot tells.
+        """
+        try:
+            handle = self.lake.open(self.uri)
+        except LakeUnavailable:
+            self._check_last_entry()
+            raise
         return self._read(handle) if handle is not None else None
 
+    def _check_last_entry(self) -> None:
+        """Name the log's last entry if it is what keeps the table from being opened (L10, L13).
+
+        Raises:
+            LogTorn: it is.
+        """
+        files = filesystem(self.uri, self.lake.options)
+        with self._store_errors():
+            found = files.get_file_info(pafs.FileSelector("_delta_log", allow_not_found=True))
+        numbers = [info.base_name.removesuffix(".json") for info in found if info.base_name.endswith(".json")]
+        last = max((int(number) for number in numbers if number.isdecimal()), default=None)
+        for _ in self._commits(last, after=last - 1) if last is not None else ():
+            return
+
     def _create(self) -> DeltaTable:
+        step("no table found")
         handle = self.lake.create(self.uri, TABLE_SCHEMA, partition_by=[PARTITION_COLUMN], configuration=_CONFIGURATION)
+        step("table made")
         self.sync(after=-1)
         return handle
 
@@ -84,25 +119,16 @@ class LakeTable:
         expiry = handle.metadata().configuration.get(_TXN_EXPIRY)
         if expiry:
             raise TableForeign(f"the table sets {_TXN_EXPIRY} = {expiry}: cursors would expire", self.where)
-        snapshot = Snapshot(version=handle.version(), entry=self._newest(handle), handle=handle)
-        found, told = handle.transaction_version(SEQUENCE), snapshot.next_sequence - 1
-        if (found or 0) != told:
-            raise CursorStrayed(f"the newest commit is number {told}, the table's cursors are of {found}", self.where)
-        return snapshot
-
-    def _newest(self, handle: DeltaTable) -> Entry | None:
-        for version, info in self._commits(handle.version()):
-            if KEY in info:
-                return Entry.from_json(info[KEY])
-            if info.get("operation") == "RESTORE":
-                raise CursorStrayed(
-                    f"version {version} restored an old version of the table, but not its cursor: "
-                    "`penstock rewind` takes both back together",
-                    self.where,
-                )
-        if handle.version() > 0 or handle.file_uris():
+        entry, restore = newest_entry(self.commits(handle.version()))
+        if entry is None and (handle.version() > 0 or handle.file_uris()):
             raise TableForeign(f"the table {self.uri} holds data that Penstock did not load", self.where)
-        return None
+        found, told = handle.transaction_version(SEQUENCE) or 0, entry.sequence if entry else 0
+        strayed = None
+        if restore is not None:
+            strayed = restore.strayed(self.where.topic)
+        elif found != told:
+            strayed = f"the newest commit is number {told}, the table's cursors are of {found}"
+        return Snapshot(version=handle.version(), entry=entry, strayed=strayed, handle=handle)
 
     def entries(self, upto: Snapshot, *, after: int = -1) -> Iterator[tuple[int, Entry]]:
         """Version and entry of Penstock's commits in `(after, upto.version]`, newest first."""
@@ -110,11 +136,10 @@ class LakeTable:
             if KEY in info:
                 yield version, Entry.from_json(info[KEY])
 
-    def times(self, upto: Snapshot) -> Iterator[tuple[int, datetime, Entry | None]]:
-        """Version, time and entry of every commit, newest first; the entry is None of commits of others."""
-        for version, info in self._commits(upto.version):
-            time = datetime.fromtimestamp(info.get("timestamp", 0) / 1000, UTC)
-            yield version, time, Entry.from_json(info[KEY]) if KEY in info else None
+    def commits(self, newest: int) -> Iterator[Logged]:
+        """Every commit up to version `newest`, newest first, each read when it is asked for."""
+        for version, info in self._commits(newest):
+            yield Logged.of(version, info)
 
     def _commits(self, newest: int, *, after: int = -1) -> Iterator[tuple[int, dict[str, Any]]]:
         """Version and commit info, newest first, read from the log itself.
@@ -129,7 +154,11 @@ class LakeTable:
             try:
                 actions = [json.loads(line) for line in text.splitlines() if line]
             except ValueError as error:
-                raise LogTorn(f"{_log_entry(version)} of the table {self.uri} is no log entry: {error}") from error
+                raise LogTorn(
+                    f"{_log_entry(version)} of the table {self.uri} is not whole ({error}). If a loss of power cut it "
+                    "and it is the last, no load was told that it landed: move it away and load again",
+                    self.where,
+                ) from error
             yield version, next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
 
     def check(self, files: Sequence[Facts]) -> None:
@@ -176,6 +205,7 @@ class LakeTable:
                 partition_by=[PARTITION_COLUMN],
                 commit_properties=properties(at, entry),
             )
+            step("log entry written")
             return self.version_of(entry, after=at.version)
 
     def held(self, at: Snapshot, pieces: Sequence[Range]) -> list[int]:
@@ -192,13 +222,24 @@ class LakeTable:
         new = [one for one in files if one.rows]
         if not new and not any(self.held(at, pieces)):
             return self.append(at, entry, [])  # deltalake's delete writes no entry where it finds no row
-        told: dict[str, Any] = {"writer_properties": _WRITING, "commit_properties": properties(at, entry)}
+        told: dict[str, Any] = {"writer_properties": WRITING, "commit_properties": properties(at, entry)}
         same = " OR ".join(_is_piece(piece) for piece in [*pieces, *(Range.of(one) for one in new)])
         with log_errors():
             if new:
                 write_deltalake(at.handle, self._staged(new), mode="overwrite", predicate=same, **told)
             else:
                 at.handle.delete(same, **told)
+            step("log entry written")
+            return self.version_of(entry, after=at.version)
+
+    def restore(self, at: Snapshot, entry: Entry) -> int:
+        """Write `entry` on top of `at`, with the files that its target had; the version. Raises what `append` does.
+
+        All its cursors are set, for those that are told need not be those that are there.
+        """
+        with log_errors():
+            at.handle.restore(entry.target, commit_properties=properties(replace(at, entry=None), entry))
+            step("log entry written")
             return self.version_of(entry, after=at.version)
 
     def _staged(self, files: Sequence[Facts]) -> pa.RecordBatchReader:
@@ -236,7 +277,9 @@ class LakeTable:
             folder = root / "_delta_log"
             for file in sorted(folder.iterdir()):
                 number = file.name.partition(".")[0]
-                if file.name == "_last_checkpoint" or (number.isdigit() and int(number) > after):
+                # Not what another writer is about to make an entry of (`<n>.json#1`): that may be gone at any time.
+                whole = file.suffix in _LOGGED and number.isdigit() and int(number) > after
+                if whole or file.name == "_last_checkpoint":
                     durable.sync(file)
             durable.sync_below(Path(self.lake.root), folder)
         except OSError as error:
@@ -256,9 +299,9 @@ def log_errors() -> Iterator[None]:
     try:
         yield
     except CommitFailedError as error:
-        raise Clash(str(error)) from error
+        raise Clash(reason_of(error)) from error
     except (DeltaError, OSError, LakeUnavailable) as error:
-        raise NoAnswer(str(error)) from error
+        raise NoAnswer(reason_of(error)) from error
 
 
 def properties(at: Snapshot, entry: Entry) -> CommitProperties:

@@ -23,11 +23,13 @@ class NoAnswer(Exception):
 class Snapshot:
     """A table as one version has it. `entry` is the newest of Penstock, None before the first.
 
-    `handle` is what the table needs to write on top of this very version.
+    `handle` is what the table needs to write on top of this very version. `strayed` says why the rows are not those
+    that the entry's cursors tell of: no load goes on from there.
     """
 
     version: int
     entry: Entry | None
+    strayed: str | None = None
     handle: Any = field(default=None, repr=False, compare=False)
 
     @property
@@ -82,6 +84,10 @@ class TableLog(Protocol):
 
         The files themselves are read, and not named by the log. Raises what `append` does.
         """
+        ...
+
+    def restore(self, at: Snapshot, entry: Entry) -> int:
+        """Write `entry` on top of `at`, with the files that its target had; the version. Raises what `append` does."""
         ...
 
     def sync(self, *, after: int) -> None:

@@ -26,6 +26,7 @@ class Work:
     table_uri: str
     folder: str
     options: Mapping[str, str]
+    parquet_codec: str
     loaded_at_us: int
 
     @property

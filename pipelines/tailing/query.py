@@ -32,11 +32,16 @@ class Query:
             topic=topic,
             since=parse_point(since, now=now),
             until=end,
-            partitions=frozenset(map(_partition, partitions)),
+            partitions=frozenset(map(parse_partition, partitions)),
         )
 
 
-def _partition(text: str) -> BrokerPartition:
+def parse_partition(text: str) -> BrokerPartition:
+    """A partition as a command line names it.
+
+    Raises:
+        ValueError: it is none.
+    """
     try:
         return BrokerPartition.parse(text)
     except ValueError:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from tests.bench import report
+from tests.bench import report, scale
 from tests.bench.cases import ALL, QUICK, Case
 from tests.bench.measure import Usage
 from tests.bench.running import BROKER, Bench
@@ -48,7 +48,9 @@ def _tell(cases: Sequence[Case], medians: report.Medians, rounds: int, failures:
     for problem in problems:
         click.echo(problem)
     if len(cases) == len(ALL):
-        report.write_readme(_ROOT / "README.md", f"{report.circumstances(rounds)}\n\n{table}")
+        large = scale.table(scale.usages())
+        click.echo(f"{large}\n")
+        report.write_readme(_ROOT / "README.md", f"{report.circumstances(rounds)}\n\n{table}\n\n{large}")
     sys.exit(bool(problems))
 
 

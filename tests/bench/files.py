@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kafka_io.closing import Closing
-from pipelines.loading.rows import DICTIONARY, PARQUET_OPTIONS
-from tests.bench.cases import PARTITIONS
+from pipelines.loading.rows import DICTIONARY, parquet_options
+from tests.bench.cases import PARQUET_CODEC, PARTITIONS
 
 _ROW_GROUP_BYTES = 64 * 1024 * 1024
 _HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
@@ -53,8 +53,7 @@ class OutputFile(Closing):
         writer = pq.ParquetWriter(
             path,
             schema,
-            use_dictionary=names,
-            **PARQUET_OPTIONS,
+            **{**parquet_options(PARQUET_CODEC), "use_dictionary": names},
         )
         self._writer = self._closing.enter_context(writer)
 

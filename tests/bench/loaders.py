@@ -14,6 +14,7 @@ LIMIT = "limit"
 COLD_SPARK = "cold job: Spark's Kafka source"
 COLD_OURS = "cold job: ours"
 COLD_OURS_FIRST = "cold job: ours, first on this machine"
+COLD_OURS_SPREAD = "cold job: ours, spread by Spark"
 COLD_EMPTY = "cold job: empty"
 FIRST_TASK = "first task"
 FIRST_TASK_EVER = "first task, first on this machine"
@@ -48,6 +49,7 @@ LOADERS: Mapping[str, Loader] = {
     COLD_SPARK: Loader(module="cold_spark", whole=True),
     COLD_OURS: Loader(module="cold_ours", whole=True),
     COLD_OURS_FIRST: Loader(module="cold_ours", whole=True, new_cache=True),
+    COLD_OURS_SPREAD: Loader(module="cold_ours_spread", whole=True),
     COLD_EMPTY: Loader(module="cold_empty", whole=True, writes=False),
     FIRST_TASK: Loader(module="first_task"),
     FIRST_TASK_EVER: Loader(module="first_task", new_cache=True),

@@ -11,13 +11,14 @@ from statistics import median
 from typing import Any
 
 from tests.bench import loaders as by
-from tests.bench.cases import COLD, GZIP, MANY, NONE, SMALL, ZSTD, Case
+from tests.bench.cases import COLD, GZIP, MANY, NONE, PARQUET_CODEC, SMALL, ZSTD, Case
 from tests.bench.measure import Usage
 
 BEGIN, END = "<!-- bench: written by `make bench` -->", "<!-- /bench -->"
 _PACKAGES = ("pyarrow", "pyspark", "numba", "confluent-kafka", "kafkarrow", "aiokafka", "kafka-python")
 _IN_SPARK = (by.SPARK, by.OURS_IN_SPARK)
 _MILLION = 1_000_000
+_LEAST_S = 1.0
 
 Medians = Mapping[str, Mapping[str, Usage]]
 """By case and loader."""
@@ -87,7 +88,12 @@ def _ratio(top: Usage, bottom: Usage) -> dict[str, float]:
 
 
 def _beyond(one: Usage, empty: Usage) -> Usage:
-    return Usage(wall_s=one.wall_s - empty.wall_s, cpu_s=one.cpu_s - empty.cpu_s, peak_mb=one.peak_mb)
+    """What a job takes beyond an empty one of Spark; one without Spark may take less than that: next to nothing."""
+    return Usage(
+        wall_s=max(_LEAST_S, one.wall_s - empty.wall_s),
+        cpu_s=max(_LEAST_S, one.cpu_s - empty.cpu_s),
+        peak_mb=one.peak_mb,
+    )
 
 
 def missed(medians: Medians) -> Iterator[str]:
@@ -157,7 +163,8 @@ def circumstances(rounds: int) -> str:
     """One sentence on how and where the numbers came about."""
     versions = ", ".join(f"{name} {version}" for name, version in _versions().items())
     counted = "One round" if rounds == 1 else f"Medians of {rounds} interleaved rounds"
-    return f"{counted}; {os.cpu_count()} cores, Python {platform.python_version()}, {versions}."
+    where = f"{os.cpu_count()} cores, Python {platform.python_version()}, {versions}"
+    return f"{counted}; everyone's Parquet in {PARQUET_CODEC}; {where}."
 
 
 def write_readme(path: Path, text: str) -> None:

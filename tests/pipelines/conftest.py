@@ -1,4 +1,4 @@
-"""A live cluster and one Spark session, for the tests of loads."""
+"""A live cluster and one Spark session, for the tests of loads, and a table made by hand."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +15,7 @@ from resources.lake import Lake
 from resources.settings import PATH_VARIABLE, Settings
 from resources.spark import open_session
 from tests.live import LiveCluster, live_cluster
+from tests.small_table import SmallTable
 
 
 @pytest.fixture(scope="session")
@@ -47,6 +48,11 @@ def prove(live: LiveCluster) -> Callable[[str], Proof]:
     """Verify the table of a topic of the live cluster."""
     lake = Lake(root=str(live.lake))
     return lambda topic: verify(LakeTable.of(lake, "main", topic))
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> SmallTable:
+    return SmallTable(tmp_path / "lake")
 
 
 @pytest.fixture

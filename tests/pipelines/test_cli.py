@@ -179,7 +179,9 @@ def test_a_traceback_comes_only_when_asked_for(tmp_path: Path, monkeypatch: pyte
     assert "Traceback" in told.stderr
 
 
-@pytest.mark.parametrize("command", ["topics", "load", "verify", "tail", "publish", "zookeeper", "broker"])
+@pytest.mark.parametrize(
+    "command", ["topics", "load", "verify", "history", "replay", "rewind", "tail", "publish", "zookeeper", "broker"]
+)
 def test_every_command_has_help(command: str) -> None:
     result = CliRunner().invoke(main, [command, "--help"])
     assert result.exit_code == 0

@@ -23,7 +23,11 @@ def test_everything_is_declared() -> None:
     repository = defs.get_repository_def()
     assert {sensor.name for sensor in repository.sensor_defs} == {"new_topics"}
     assert {schedule.name for schedule in repository.schedule_defs} == {"every_topic"}
-    assert {job.name for job in repository.get_all_jobs()} >= {"load_topics", "backfill_from_earliest"}
+    assert {job.name for job in repository.get_all_jobs()} >= {
+        "load_topics",
+        "backfill_from_earliest",
+        "replay_topic",
+    }
 
 
 def test_the_sensor_and_the_schedule_run_from_the_start() -> None:

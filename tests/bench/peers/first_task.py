@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from resources.spark import close_session, open_session
-from tests.bench.cases import Job
+from tests.bench.cases import PARTITIONS, Job
 from tests.bench.peers.ours import load, settings
 from tests.bench.peers.spark_job import SETTINGS
 
@@ -15,6 +15,6 @@ def ready(job: Job) -> Iterator[Callable[[], None]]:
     session = open_session(SETTINGS)
     try:
         session.range(100).collect()
-        yield lambda: load(job.topic, settings(job), lambda: session)
+        yield lambda: load(job.topic, settings(job, tasks=PARTITIONS), lambda: session)
     finally:
         close_session()

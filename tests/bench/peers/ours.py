@@ -9,7 +9,7 @@ from pipelines.loading.execute import fetch_here
 from pipelines.loading.load import Loader
 from resources.kafka import open_cluster
 from resources.settings import Caps, ClusterSettings, Settings
-from tests.bench.cases import Job
+from tests.bench.cases import PARQUET_CODEC, Job
 
 _CLUSTER = "bench"
 
@@ -26,10 +26,13 @@ def ready(job: Job) -> Iterator[Callable[[], None]]:
     yield lambda: load(job.topic, settings(job), no_session, fetch=fetch_here)
 
 
-def settings(job: Job) -> Settings:
-    """As a user who sets nothing has them."""
+def settings(job: Job, *, tasks: int = 1) -> Settings:
+    """As a user who sets nothing has them, but for the files' codec, which is everyone's, and slices for `tasks`."""
     return Settings(
-        lake=str(job.folder), clusters={_CLUSTER: ClusterSettings(bootstrap=job.bootstrap)}, caps=Caps(), spark={}
+        lake=str(job.folder),
+        parquet_codec=PARQUET_CODEC,
+        clusters={_CLUSTER: ClusterSettings(bootstrap=job.bootstrap)},
+        caps=Caps(slice_records=min(Caps().slice_records, max(1, job.records // tasks))),
     )
 
 

@@ -5,9 +5,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from resources.spark import close_session, open_session
-from tests.bench.cases import Job
+from tests.bench.cases import PARTITIONS, Job
 from tests.bench.peers.ours import load, settings
 from tests.bench.peers.spark_job import SETTINGS
+
+_SMALL = 10 * PARTITIONS  # also where the topic to warm up with is smaller
 
 
 @contextmanager
@@ -16,7 +18,7 @@ def ready(job: Job) -> Iterator[Callable[[], None]]:
     session = open_session(SETTINGS)
     try:
         warm_up = replace(job, topic=job.warm_up, folder=job.folder.with_name("warm-up"))
-        load(warm_up.topic, settings(warm_up), lambda: session)
-        yield lambda: load(job.topic, settings(job), lambda: session)
+        load(warm_up.topic, settings(warm_up, tasks=_SMALL), lambda: session)
+        yield lambda: load(job.topic, settings(job, tasks=PARTITIONS), lambda: session)
     finally:
         close_session()

@@ -7,7 +7,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from resources.spark import close_session, open_session
-from tests.bench.cases import Job
+from tests.bench.cases import PARQUET_CODEC, Job
 from tests.bench.peers.spark_job import SOURCE_SETTINGS
 
 _COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
@@ -36,4 +36,4 @@ def load(session: SparkSession, bootstrap: str, topic: str, folder: Path) -> Non
         }
     )
     rows = reader.load().select(*_COLUMNS)
-    rows.write.mode("overwrite").option("compression", "zstd").parquet(str(folder))
+    rows.write.mode("overwrite").option("compression", PARQUET_CODEC).parquet(str(folder))

@@ -1,7 +1,6 @@
 """The commit: files and offsets together, once, and only on top of what the cursor was read from."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,13 +10,13 @@ import pytest
 
 from kafka_io.model import BrokerPartition
 from pipelines.loading.commit import NotAdjoining, committable, extended
-from pipelines.loading.ledger import Entry, Range
-from pipelines.loading.table_log import Clash, NoAnswer, Snapshot, TableLog
+from pipelines.loading.table_log import Clash, NoAnswer
 from pipelines.loading.work import Facts, Failure
 from resources.errors import CommitRefused, CommitUnknown, FileRefused, LakeUnavailable
+from tests.unreliable import Unreliable
 
 if TYPE_CHECKING:
-    from tests.pipelines.loading.conftest import SmallTable
+    from tests.small_table import SmallTable
 
 A, B = BrokerPartition(0, 0), BrokerPartition(0, 1)
 
@@ -151,57 +150,6 @@ def test_a_file_that_is_not_what_the_worker_wrote_is_refused(
     with pytest.raises(FileRefused, match=rf"date=2026-01-02/0-0-.*parquet {told}"):
         small.commit(facts)
     assert small.covered() == {}
-
-
-@dataclass(slots=True)
-class Unreliable:
-    """A table whose writes are answered wrongly, each in its turn: lost after it landed, or not done at all."""
-
-    table: TableLog
-    landing: list[bool]
-    error: type[Exception] = NoAnswer
-    blind: bool = False
-    synced: list[int] = field(default_factory=list)
-
-    @property
-    def uri(self) -> str:
-        """The table's."""
-        return self.table.uri
-
-    def snapshot(self) -> Snapshot:
-        """The table's, unless it cannot be seen."""
-        if self.blind:
-            raise LakeUnavailable("no answer")
-        return self.table.snapshot()
-
-    def entries(self, upto: Snapshot, *, after: int = -1) -> Iterator[tuple[int, Entry]]:
-        """The table's."""
-        return self.table.entries(upto, after=after)
-
-    def check(self, files: Sequence[Facts]) -> None:
-        """The table's."""
-        self.table.check(files)
-
-    def append(self, at: Snapshot, entry: Entry, files: Sequence[Facts]) -> int:
-        """Write, or not, and give no answer."""
-        if not self.landing:
-            return self.table.append(at, entry, files)
-        if self.landing.pop(0):
-            self.table.append(at, entry, files)
-        raise self.error("connection reset by peer")
-
-    def held(self, at: Snapshot, pieces: Sequence[Range]) -> list[int]:
-        """The table's."""
-        return self.table.held(at, pieces)
-
-    def replace(self, at: Snapshot, entry: Entry, pieces: Sequence[Range], files: Sequence[Facts]) -> int:
-        """The table's."""
-        return self.table.replace(at, entry, pieces, files)
-
-    def sync(self, *, after: int) -> None:
-        """The table's, told."""
-        self.synced.append(after)
-        self.table.sync(after=after)
 
 
 @pytest.mark.parametrize("error", [NoAnswer, Clash])

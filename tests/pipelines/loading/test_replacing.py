@@ -13,7 +13,7 @@ from pipelines.loading.verify import verify
 from resources.errors import CommitRefused
 
 if TYPE_CHECKING:
-    from tests.pipelines.loading.conftest import SmallTable
+    from tests.small_table import SmallTable
 
 A, B = BrokerPartition(0, 0), BrokerPartition(0, 1)
 CHOICE = Choice(setting="on_truncated", value="rewind", partition="0-0", start=40, stop=80)
@@ -56,6 +56,14 @@ def test_a_cut_is_in_the_ledger_with_the_choice(small: "SmallTable") -> None:
         (CHOICE,),
         [(0, 40, 4)],
     )
+
+
+def test_a_cut_through_a_range_that_lost_rows_is_refused(small: "SmallTable") -> None:
+    small.commit(small.write(0, 80))
+    small.handle().delete('"offset" = 10')
+    with pytest.raises(CommitRefused, match=r"partition 0-0 \[0, 80\) holds 7 rows, its commit counted 8"):
+        commit(small.table, small.table.snapshot(), cutting(small, 40, 80))
+    assert small.rows() == 7
 
 
 def test_a_cut_of_what_another_run_moved_is_refused(small: "SmallTable") -> None:

@@ -13,7 +13,7 @@ from pipelines.loading.rows import FILE_SCHEMA, table_rows
 from pipelines.loading.stats import file_stats
 
 if TYPE_CHECKING:
-    from tests.pipelines.loading.conftest import SmallTable
+    from tests.small_table import SmallTable
 
 
 @pytest.mark.parametrize(

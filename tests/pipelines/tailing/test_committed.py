@@ -8,7 +8,7 @@ from kafka_io.model import BrokerPartition, TopicEntry
 from pipelines.tailing.committed import cursors
 from resources.errors import TopicRecreated
 from resources.lake import Lake
-from tests.pipelines.loading.conftest import SmallTable
+from tests.small_table import SmallTable
 
 
 def topic(incarnation: str, *also: str) -> TopicEntry:

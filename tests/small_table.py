@@ -1,10 +1,8 @@
 """A small table made by hand: files as a worker writes them, committed as a load does."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
-import pytest
 from deltalake import DeltaTable
 
 from kafka_io.client.reading import Reading
@@ -54,6 +52,7 @@ class SmallTable:
             table_uri=self.uri,
             folder="date=2026-01-02",
             options={},
+            parquet_codec="zstd",
             loaded_at_us=0,
         )
         offsets = list(range(start, stop, 10))[:rows]
@@ -96,11 +95,3 @@ class SmallTable:
     def rows(self) -> int:
         """The rows any reader of Delta sees."""
         return int(self.handle().to_pyarrow_dataset().count_rows())
-
-
-@pytest.fixture
-def small(tmp_path: Path) -> SmallTable:
-    return SmallTable(tmp_path / "lake")
-
-
-Maker = Callable[[], SmallTable]

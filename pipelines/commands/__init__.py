@@ -1,0 +1,1 @@
+"""Commands of `penstock`, one file each; cli.py puts them into its group."""

@@ -1,0 +1,70 @@
+"""`penstock rewind`: it says what it did, asks on a terminal, and refuses in one sentence."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+from click.testing import Result
+
+from tests.small_table import SmallTable
+
+Penstock = Callable[..., Result]
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stdin is a terminal."""
+    monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda _: True)
+
+
+def test_a_rewind_says_what_it_did(penstock: Penstock, small: SmallTable) -> None:
+    done = penstock("rewind", "clicks", "--version", "1", "--yes")
+    assert (done.exit_code, small.rows()) == (0, 5)
+    lines = done.stdout.splitlines()
+    assert [line.split() for line in lines[1:3]] == [["0-0", "80", "50"], ["0-1", "20", "-"]]
+    assert lines[3].startswith("version 3: clicks went back from version 2 to version 1 (")
+    assert lines[3].endswith(" UTC), 5 rows fewer")
+    shown = penstock("history", "clicks").stdout.splitlines()
+    assert "rewind to 1" in shown[1]
+    assert "taken back by version 3" in shown[2]
+
+
+def test_a_rewind_is_json_for_scripts(penstock: Penstock) -> None:
+    (done,) = json.loads(penstock("rewind", "clicks", "--version", "1", "--yes", "--json").stdout)
+    assert (done["version"], done["target"], done["rows"], len(done["cursors"])) == (3, 1, 5, 2)
+
+
+def test_a_rewind_goes_back_to_a_time(penstock: Penstock, small: SmallTable) -> None:
+    [_, created] = small.table.commits(1)
+    done = penstock("rewind", "clicks", "--to", created.time.isoformat(), "--yes")
+    assert (done.exit_code, small.rows()) == (0, 0)
+
+
+@pytest.mark.usefixtures("terminal")
+@pytest.mark.parametrize(("answer", "rows"), [("y", 5), ("n", 10)])
+def test_a_rewind_asks_on_a_terminal(answer: str, rows: int, penstock: Penstock, small: SmallTable) -> None:
+    done = penstock("rewind", "clicks", "--version", "1", stdin=f"{answer}\n")
+    assert "Take the table of clicks back from version 2 to version 1 (" in done.stderr
+    assert small.rows() == rows
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("clicks", "--version", "1"), 2, "there is no terminal to ask on: give --yes"),
+        (("clicks", "--yes"), 2, "say where to go back to: --version N or --to TIME"),
+        (("clicks", "--version", "1", "--to", "-2h"), 2, "say where to go back to"),
+        (("clicks", "--to", "latest"), 2, "'latest' is no time"),
+        (("clicks", "--to", "soon"), 2, "'soon' is no time: give one such as 2026-01-31T12:00Z, or -2h"),
+        (("clicks", "--version", "7", "--yes"), 1, "RewindRefused: the table has no version 7"),
+        (("clicks", "--to", "-2h", "--yes"), 1, "RewindRefused: the table has no version of "),
+        (("views", "--version", "1", "--yes"), 1, "TableMissing: there is no table"),
+    ],
+)
+def test_a_rewind_that_cannot_be_is_one_sentence(
+    arguments: tuple[str, ...], code: int, said: str, penstock: Penstock, small: SmallTable
+) -> None:
+    done = penstock("rewind", *arguments)
+    assert done.exit_code == code
+    assert said in done.stderr
+    assert small.rows() == 10

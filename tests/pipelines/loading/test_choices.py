@@ -1,0 +1,201 @@
+"""Where a log and its table have parted a choice goes on: rows, cursor and ledger are right, and the commit tells."""
+
+from itertools import pairwise
+from pathlib import Path
+from typing import NoReturn
+from uuid import UUID
+
+import pytest
+from deltalake import DeltaTable
+
+from kafka_io.messages.offset_for_leader_epoch import (
+    LeaderEpochPartitionResponse,
+    LeaderEpochTopicResponse,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+)
+from kafka_io.model import BrokerPartition
+from kafka_io.records.build import Record, record_batch
+from pipelines.loading.ledger import Choice, Entry, Kind
+from pipelines.loading.load import Loader
+from pipelines.loading.outcome import TopicLoad
+from pipelines.loading.table import LakeTable
+from pipelines.loading.verify import verify
+from resources.choices import Choices
+from resources.kafka import open_cluster
+from resources.lake import Lake
+from resources.settings import Caps, ClusterSettings, Settings
+from tests.fakes.cluster import EVERYTHING, FakeCluster, Log
+
+EPOCHS = OffsetForLeaderEpochRequest.API.key
+A, B = BrokerPartition(None, 0), BrokerPartition(None, 1)
+
+
+def no_spark() -> NoReturn:
+    pytest.fail("a small load needs no Spark")
+
+
+def holding(start: int, stop: int, *, life: str = "first", epoch: int = 5) -> Log:
+    """A log `[start, stop)` with a record at each offset, five to a batch."""
+    edges = [*range(start, stop, 5), stop]
+    entries = []
+    for low, high in pairwise(edges):
+        records = [Record(offset=at, value=f"{life} {at}".encode()) for at in range(low, high)]
+        entries.append((high - 1, record_batch(records)))
+    return Log(entries=entries, start=start, end=stop, epoch=epoch)
+
+
+@pytest.fixture
+def fake() -> FakeCluster:
+    offered = {**EVERYTHING, EPOCHS: OffsetForLeaderEpochRequest.API.versions}
+    return FakeCluster(logs={0: holding(0, 20), 1: holding(0, 10)}, offered=offered, topic_id=UUID(int=7))
+
+
+def load(fake: FakeCluster, folder: Path, **chosen: str) -> TopicLoad:
+    bootstrap = ",".join(broker.address for broker in fake.bootstrap)
+    settings = Settings(
+        lake=str(folder),
+        clusters={"main": ClusterSettings(bootstrap=bootstrap)},
+        caps=Caps(attempts=1, request_timeout_s=5),
+        choices=Choices.model_validate(chosen),
+    )
+    with open_cluster(settings, "main") as cluster:
+        return Loader.of(settings, cluster, no_spark).load("clicks")
+
+
+def table(folder: Path) -> LakeTable:
+    return LakeTable.of(Lake(root=str(folder)), "main", "clicks")
+
+
+def newest(folder: Path) -> Entry:
+    entry = table(folder).snapshot().entry
+    assert entry is not None
+    return entry
+
+
+def values(folder: Path, partition: int = 0) -> list[str]:
+    rows = (
+        DeltaTable(table(folder).uri).to_pyarrow_table().sort_by([("loaded_at", "ascending"), ("offset", "ascending")])
+    )
+    columns = zip(rows.column("partition").to_pylist(), rows.column("value").to_pylist(), strict=True)
+    return [value.decode() for number, value in columns if number == partition]
+
+
+def numbered(start: int, stop: int, life: str = "first") -> list[str]:
+    return [f"{life} {number}" for number in range(start, stop)]
+
+
+# B07
+def test_what_expired_becomes_a_gap_by_choice(fake: FakeCluster, tmp_path: Path) -> None:
+    with fake:
+        load(fake, tmp_path)
+        fake.logs[0] = holding(27, 40)
+        refused = load(fake, tmp_path)
+        assert refused.error is not None
+        assert refused.error.startswith("CursorExpired: offsets [20, 27) expired")
+        assert 'on_expired = "skip"' in refused.error
+        done = load(fake, tmp_path, on_expired="skip")
+    assert (done.error, done.rows) == (None, 13)
+    assert done.warnings == ("on_expired = skip: partition 0 [20, 27)",)
+    entry = newest(tmp_path)
+    assert entry.choices == (Choice(setting="on_expired", value="skip", partition="0", start=20, stop=27),)
+    assert entry.covered == {A: (0, 40), B: (0, 10)}
+    assert [(one.start, one.stop, one.rows, one.gaps) for one in entry.ranges] == [
+        (20, 27, 0, {"expired": 7}),
+        (27, 40, 13, {}),
+    ]
+    assert values(tmp_path) == [*numbered(0, 20), *numbered(27, 40)]
+    assert verify(table(tmp_path)).problems == ()
+
+
+# B07
+def test_what_expired_is_skipped_also_where_nothing_is_left(fake: FakeCluster, tmp_path: Path) -> None:
+    with fake:
+        load(fake, tmp_path)
+        fake.logs[0] = Log(entries=[], start=30, end=30)
+        done = load(fake, tmp_path, on_expired="skip")
+    assert (done.error, done.rows) == (None, 0)
+    assert newest(tmp_path).covered[A] == (0, 30)
+    assert verify(table(tmp_path)).problems == ()
+
+
+# B03
+def test_a_shorter_log_takes_its_rows_back_by_choice(fake: FakeCluster, tmp_path: Path) -> None:
+    with fake:
+        load(fake, tmp_path)
+        fake.logs[0] = holding(0, 12)
+        refused = load(fake, tmp_path)
+        assert refused.error is not None
+        assert refused.error.startswith("CursorAheadOfLog: the log ends at 12, before the committed offset 20")
+        done = load(fake, tmp_path, on_truncated="rewind")
+        assert done.error is None
+        assert values(tmp_path) == numbered(0, 12)
+        entry = newest(tmp_path)
+        assert (entry.kind, entry.covered[A]) == (Kind.CUT, (0, 12))
+        fake.logs[0] = holding(0, 30)
+        assert load(fake, tmp_path).rows == 18
+    assert values(tmp_path) == numbered(0, 30)
+    assert verify(table(tmp_path)).problems == ()
+
+
+# B04
+def test_a_log_that_was_written_anew_takes_its_rows_back_by_choice(fake: FakeCluster, tmp_path: Path) -> None:
+    with fake:
+        load(fake, tmp_path)
+        parted = holding(0, 25, life="second", epoch=6)
+        fake.logs[0] = Log(entries=[*holding(0, 10).entries, *parted.entries[2:]], start=0, end=25, epoch=6)
+        fake.brokers[0].handlers[EPOCHS] = lambda _: _ending_at(10)
+        assert (load(fake, tmp_path).error or "").startswith("LogTruncated: offsets [10, 20)")
+        done = load(fake, tmp_path, on_truncated="rewind")
+    assert (done.error, done.rows) == (None, 15)
+    assert done.warnings == ("on_truncated = rewind: partition 0 [10, 20)",)
+    assert values(tmp_path) == [*numbered(0, 10), *numbered(10, 25, "second")]
+    assert verify(table(tmp_path)).problems == ()
+
+
+def _ending_at(end: int) -> OffsetForLeaderEpochResponse:
+    found = LeaderEpochPartitionResponse(error_code=0, partition=0, leader_epoch=5, end_offset=end)
+    return OffsetForLeaderEpochResponse(topics=(LeaderEpochTopicResponse(topic="clicks", partitions=(found,)),))
+
+
+# B05, B06
+@pytest.mark.parametrize("stop", [8, 33], ids=["shorter", "longer"])
+def test_a_topic_made_anew_is_loaded_beside_its_former_life_by_choice(
+    stop: int, fake: FakeCluster, tmp_path: Path
+) -> None:
+    with fake:
+        load(fake, tmp_path)
+        fake.topic_id = UUID(int=8)
+        fake.logs = {0: holding(0, stop, life="second"), 1: holding(0, 3, life="second")}
+        assert (load(fake, tmp_path).error or "").startswith("TopicRecreated")
+        done = load(fake, tmp_path, on_recreated="restart")
+        assert (done.error, done.rows) == (None, stop + 3)
+        assert newest(tmp_path).covered == {A: (0, stop), B: (0, 3)}
+        assert {choice.setting for choice in newest(tmp_path).choices} == {"on_recreated"}
+        assert load(fake, tmp_path).rows == 0
+    assert values(tmp_path) == [*numbered(0, 20), *numbered(0, stop, "second")]
+    proof = verify(table(tmp_path))
+    assert proof.problems == ()
+    assert [(one.partition, one.rows) for one in proof.partitions] == [(0, stop), (1, 3), (0, 20), (1, 10)]
+
+
+def test_a_partition_that_vanished_stops_the_topic_unless_it_may_wait(fake: FakeCluster, tmp_path: Path) -> None:  # B11
+    with fake:
+        load(fake, tmp_path)
+        fake.logs = {0: holding(0, 30)}
+        error = load(fake, tmp_path).error
+        assert error is not None
+        assert error.startswith(
+            "PartitionsVanished: the topic has 1 partitions, and not those the table holds: 1 (loaded"
+        )
+        done = load(fake, tmp_path, on_vanished="wait")
+    assert (done.error, done.rows) == (None, 10)
+    assert newest(tmp_path).covered == {A: (0, 30), B: (0, 10)}
+
+
+def test_a_choice_that_there_is_not_is_named() -> None:
+    with pytest.raises(ValueError, match="on_expired: Input should be 'fail' or 'skip'"):
+        Choices().but({"on_expired": "ignore"})
+    assert Choices(on_expired="skip").but({"on_expired": None, "on_recreated": "restart"}) == Choices(
+        on_expired="skip", on_recreated="restart"
+    )

@@ -1,0 +1,66 @@
+"""The thin face on deltalake: what a table is refused for, in words that help."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+from unittest.mock import patch
+
+import pytest
+
+from kafka_io.model import BrokerPartition
+from pipelines.loading.verify import verify
+from resources import durable
+from resources.errors import CommitUnknown, LakeUnavailable, LogTorn
+
+if TYPE_CHECKING:
+    from tests.small_table import SmallTable
+
+A = BrokerPartition(0, 0)
+
+
+@pytest.fixture
+def twice(small: "SmallTable") -> "SmallTable":
+    small.commit(small.write(0, 50))
+    small.commit(small.write(50, 80))
+    return small
+
+
+def entry(small: "SmallTable", version: int) -> Path:
+    return Path(small.uri) / "_delta_log" / f"{version:020d}.json"
+
+
+@pytest.mark.parametrize("size", [1, 100, 400])
+def test_a_torn_last_entry_is_named_with_the_way_out(
+    size: int, twice: "SmallTable", tmp_path: Path
+) -> None:  # L10, L13
+    torn = entry(twice, 2)
+    torn.write_bytes(torn.read_bytes()[:size])
+    with pytest.raises(LogTorn, match=r"_delta_log/0{19}2.json of the table .* move it away and load again"):
+        twice.table.snapshot()
+    torn.rename(tmp_path / "torn.json")
+    assert twice.covered() == {A: (0, 50)}
+    twice.commit(twice.write(50, 80))
+    assert verify(twice.table).problems == ()
+
+
+def test_an_empty_last_entry_held_nothing(twice: "SmallTable") -> None:  # L10: its name was there, its bytes were not
+    entry(twice, 2).write_bytes(b"")
+    assert twice.covered() == {A: (0, 50)}
+    twice.commit(twice.write(50, 80))
+    assert (twice.rows(), verify(twice.table).problems) == (8, ())
+
+
+def test_a_missing_entry_is_refused_in_one_line(twice: "SmallTable") -> None:  # L13
+    entry(twice, 1).unlink()
+    with pytest.raises(LakeUnavailable, match="cannot be read or written") as refused:
+        twice.table.snapshot()
+    assert "\n" not in str(refused.value)
+
+
+def test_a_disk_that_cannot_keep_a_commit_leaves_it_unknown(small: "SmallTable") -> None:  # L10
+    at, facts = small.table.snapshot(), small.write(0, 50)
+    with (
+        patch.object(durable, "sync", side_effect=OSError(5, "Input/output error")),
+        pytest.raises(CommitUnknown, match=r"landed, but could not be forced to disk: .*Input/output error"),
+    ):
+        small.commit(facts, at=at)
+    assert small.covered() == {A: (0, 50)}
