@@ -308,9 +308,9 @@ class Loader:
         change = cut(stands, ends, run=self.run_id, choices=choices)
         commit(log, at, change)
         now = log.snapshot()
-        if now.entry is None or now.entry.commit != change.commit:  # as a rewind, which brings back what was cut
-            rival = f"run {now.entry.run}" if now.entry else "another writer"
-            raise CommitRefused(f"{rival} committed meanwhile; run again", stands.topic.where)
+        if now.entry is None or (now.entry.commit, now.entry.sequence) != (change.commit, at.next_sequence):
+            # As a rewind before the cut or behind it: what it brings back was not compared with the logs.
+            raise CommitRefused("another run committed meanwhile; run again", stands.topic.where)
         return now, standing(now, stands.topic), choices
 
     def partings(self, stands: Standing, bounds: Mapping[BrokerPartition, Bounds]) -> dict[BrokerPartition, int]:

@@ -1,0 +1,247 @@
+"""A topic whose logs grow, expire, are compacted, are cut and written anew, and whose brokers lie about them.
+
+Every record has a number that no other record has: it is its payload, and tells where a row came from.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kafka_io.client.cluster import Cluster
+from kafka_io.client.reading import Reading
+from kafka_io.client.source import Source
+from kafka_io.errors import KafkaIOError, NetworkError, RegistryUnavailable
+from kafka_io.model import Bounds, Broker, BrokerPartition, Generation, TopicEntry
+from kafka_io.registry.listing import Listing
+from tests.simulation.scheduler import Scheduler
+
+TOPIC = "clicks"
+_SEGMENT_BYTES = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Era:
+    """What brokers of one time can do: count in bytes, tell leaders' epochs, notice a new life within a fetch."""
+
+    name: str
+    in_bytes: bool = False
+    has_epochs: bool = False
+    knows_ids: bool = False
+
+
+ERAS = (
+    Era("0.7", in_bytes=True),
+    Era("0.10"),
+    Era("2.8", has_epochs=True),
+    Era("3.9", has_epochs=True, knows_ids=True),
+)
+
+
+class Cut(NamedTuple):
+    """At `tick` a log was cut at `offset`: what was read from there on before is no longer what it holds."""
+
+    tick: int
+    offset: int
+
+
+@dataclass(slots=True, kw_only=True)
+class SimLog:
+    """One partition in one life of the topic. `records` are its payloads by offset; `starts` those of leaders' epochs.
+
+    Where offsets count bytes, slices may end at the starts of `segments` alone. `lies` are the ticks at which a broker
+    told of another log.
+    """
+
+    era: Era
+    earliest: int = 0
+    latest: int = 0
+    records: dict[int, int] = field(default_factory=dict)
+    starts: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)])
+    segments: list[int] = field(default_factory=list)
+    cuts: list[Cut] = field(default_factory=list)
+    lies: list[int] = field(default_factory=list)
+
+    @property
+    def epoch(self) -> int:
+        """The newest leader's."""
+        return self.starts[-1][0]
+
+    def grow(self, payloads: Iterable[int], size: Callable[[], int]) -> None:
+        """Records arrive; each takes so many offsets, of which the last ones of a record from 0.8 on hold nothing."""
+        for payload in payloads:
+            if self.era.in_bytes and self.latest - (self.segments[-1] if self.segments else 0) >= _SEGMENT_BYTES:
+                self.segments.append(self.latest)
+            self.records[self.latest] = payload
+            self.latest += size()
+
+    def expire(self, to: int) -> None:
+        """Retention: the log begins at `to`, or in 0.7 at the segment that holds it."""
+        if self.era.in_bytes:
+            to = max((one for one in self.segments if one <= to), default=self.earliest)
+            self.segments = [one for one in self.segments if one > to]
+        self.earliest = max(self.earliest, to)
+        self.records = {at: payload for at, payload in self.records.items() if at >= self.earliest}
+        known = [one for one, start in self.starts if start <= self.earliest]
+        self.starts = [(known[-1], self.earliest), *(one for one in self.starts if one[1] > self.earliest)]
+
+    def compact(self, offsets: Iterable[int]) -> None:
+        """Some records vanish, as newer ones have their keys."""
+        for at in offsets:
+            self.records.pop(at, None)
+
+    def elect(self) -> None:
+        """Another leader, who has all of it."""
+        self.starts.append((self.epoch + 1, self.latest))
+
+    def cut(self, at: int, tick: int) -> None:
+        """An unclean election: the new leader's log ends at `at`."""
+        epoch = self.epoch + 1
+        self.latest = at
+        self.records = {offset: payload for offset, payload in self.records.items() if offset < at}
+        self.starts = [*((one, start) for one, start in self.starts if start < at), (epoch, at)]
+        self.cuts.append(Cut(tick, at))
+
+    def end_of(self, epoch: int) -> int:
+        """Where the log of that epoch's leader ends, as the present leader has it."""
+        return next((start for number, start in self.starts if number > epoch), self.latest)
+
+    def bounds(self) -> Bounds:
+        """The truth."""
+        inside = tuple(one for one in self.segments if self.earliest < one < self.latest)
+        return Bounds(
+            earliest=self.earliest,
+            latest=self.latest,
+            cuts=inside if self.era.in_bytes else (),
+            epoch=self.epoch if self.era.has_epochs else -1,
+        )
+
+
+@dataclass(kw_only=True)
+class SimCluster(Cluster):
+    """A cluster of one topic. Partitions that are `away` are on a 0.7 broker that is down."""
+
+    scheduler: Scheduler
+    era: Era
+    name: str = "main"
+    life: int = 0
+    logs: dict[BrokerPartition, SimLog] = field(default_factory=dict)
+    away: set[BrokerPartition] = field(default_factory=set)
+    answered: list[dict[BrokerPartition, Bounds]] = field(default_factory=list)
+    payloads: int = 0
+
+    @property
+    def incarnation(self) -> str:
+        """That of the topic as it is now."""
+        return f"life-{self.life}"
+
+    def add_partition(self) -> None:
+        """One more; in 0.7 on one broker or the other."""
+        number = len(self.logs)
+        id_ = BrokerPartition(number % 2, number // 2) if self.era.in_bytes else BrokerPartition(None, number)
+        self.logs[id_] = SimLog(era=self.era)
+
+    def recreate(self, partitions: int) -> None:
+        """The topic is deleted, and made anew under the same name."""
+        self.life += 1
+        self.logs = {}
+        self.away = set()
+        for _ in range(partitions):
+            self.add_partition()
+
+    def send(self, id_: BrokerPartition, count: int) -> None:
+        """New records for one partition."""
+        rng = self.scheduler.rng
+        size = (lambda: rng.randint(8, 40)) if self.era.in_bytes else (lambda: 1 if rng.random() < 0.95 else 2)
+        self.logs[id_].grow(range(self.payloads, self.payloads + count), size)
+        self.payloads += count
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def cluster_id(self) -> str | None:
+        """See Cluster."""
+        return None if self.era.in_bytes else "the-cluster"
+
+    def topics(self) -> Listing[TopicEntry]:
+        """See Cluster."""
+        return Listing(found=(self._entry(),))
+
+    def topic(self, name: str) -> TopicEntry | None:
+        """The topic, unless the registry is away."""
+        assert name == TOPIC
+        self.scheduler.seam()
+        if self.scheduler.harmed(0.3):
+            raise RegistryUnavailable("no answer")
+        return self._entry()
+
+    def _entry(self) -> TopicEntry:
+        there = tuple(sorted(self.logs.keys() - self.away))
+        return TopicEntry(name=TOPIC, incarnation=self.incarnation, partitions=there)
+
+    def bounds(self, topic: str, partitions: Iterable[BrokerPartition]) -> dict[BrokerPartition, Bounds | KafkaIOError]:
+        """The truth, a lie or an error, each by chance; what was told is kept in `answered`, call by call."""
+        assert topic == TOPIC
+        found: dict[BrokerPartition, Bounds | KafkaIOError] = {}
+        for id_ in partitions:
+            self.scheduler.seam()
+            if id_ not in self.logs or self.scheduler.harmed(0.5):
+                found[id_] = NetworkError("no answer")
+            else:
+                found[id_] = self._told(self.logs[id_])
+        self.answered.append({id_: told for id_, told in found.items() if isinstance(told, Bounds)})
+        return found
+
+    def _told(self, log: SimLog) -> Bounds:
+        truth = log.bounds()
+        if not self.scheduler.harmed(0.3):
+            return truth
+        rng = self.scheduler.rng
+        self.scheduler.tell("a broker lies about a log's bounds")
+        log.lies.append(self.scheduler.tick)
+        somewhere = rng.choice([truth.earliest, *log.records, truth.latest])
+        cuts = tuple(one for one in truth.cuts if one < somewhere)
+        return rng.choice(
+            [
+                Bounds(earliest=truth.earliest, latest=somewhere, cuts=cuts, epoch=truth.epoch),
+                Bounds(earliest=0, latest=0, epoch=truth.epoch),
+                Bounds(earliest=truth.latest, latest=truth.earliest, epoch=truth.epoch),
+                Bounds(earliest=truth.earliest, latest=truth.latest + 7, cuts=truth.cuts, epoch=truth.epoch),
+            ]
+        )
+
+    def partings(self, topic: str, read: Mapping[BrokerPartition, tuple[int, int]]) -> dict[BrokerPartition, int]:
+        """See Cluster."""
+        assert topic == TOPIC
+        self.scheduler.seam()
+        if self.scheduler.harmed(0.3):
+            raise NetworkError("no answer")
+        return self.parted(read)
+
+    def parted(self, read: Mapping[BrokerPartition, tuple[int, int]]) -> dict[BrokerPartition, int]:
+        """What `partings` answers when nothing goes wrong."""
+        ends = {id_: self.logs[id_].end_of(epoch) for id_, (_, epoch) in read.items() if id_ in self.logs}
+        return {id_: end for id_, end in ends.items() if end < read[id_][0]}
+
+    def offsets_at(
+        self, topic: str, partitions: Iterable[BrokerPartition], timestamp_ms: int
+    ) -> dict[BrokerPartition, int | KafkaIOError]:
+        """Nobody asks for times here."""
+        raise NotImplementedError
+
+    def publish(
+        self,
+        topic: str,
+        payloads: Iterable[bytes],
+        *,
+        codecs: Sequence[str] = ("none",),
+        batch: int = 500,
+        on_sent: Callable[[int], None] = lambda _count: None,
+    ) -> int:
+        """Nobody publishes through the client here."""
+        raise NotImplementedError
+
+    def source(self, partition: BrokerPartition) -> Source:
+        """See Cluster."""
+        del partition
+        generation = Generation.V07 if self.era.in_bytes else Generation.MODERN
+        return Source(cluster=self.name, generation=generation, brokers=(Broker(0, "sim", 1),), reading=Reading())

@@ -1,0 +1,104 @@
+"""What happens by itself: to the logs of the topic, and to the table's store."""
+
+from dataclasses import dataclass
+
+from kafka_io.model import BrokerPartition
+from tests.simulation.brokers import SimCluster, SimLog
+from tests.simulation.scheduler import Scheduler
+from tests.simulation.store import SimStore
+
+_MOST_PARTITIONS = 6
+
+
+@dataclass(slots=True, kw_only=True)
+class Events:
+    """One event after the other, by chance."""
+
+    cluster: SimCluster
+    store: SimStore
+    scheduler: Scheduler
+
+    def happen(self) -> None:
+        """One event."""
+        odds = {
+            self._send: 10,
+            self._expire: 2,
+            self._compact_log: 1,
+            self._elect: 2,
+            self._cut: 0 if self.cluster.era.in_bytes else 1.5,
+            self._add_partition: 0.4,
+            self._recreate: 0.3,
+            self._broker_leaves: 1 if self.cluster.era.in_bytes else 0,
+            self._fill: 5 if self.store.full else 0.3,
+            self.store.compact: 1,
+            self.store.arrive: 3,
+        }
+        [event] = self.scheduler.rng.choices(list(odds), weights=list(odds.values()))
+        event()
+
+    def calm(self) -> None:
+        """Everything is there again, and all that was under way has arrived."""
+        self.store.full = False
+        self.cluster.away = set()
+        while self.store.late:
+            self.store.arrive()
+
+    def _any(self) -> tuple[BrokerPartition, SimLog]:
+        return self.scheduler.rng.choice(list(self.cluster.logs.items()))
+
+    def _send(self) -> None:
+        self._send_to(self._any()[0])
+
+    def _expire(self) -> None:
+        id_, log = self._any()
+        log.expire(self.scheduler.rng.randint(log.earliest, log.latest))
+        self.scheduler.tell(f"{id_} begins at {log.earliest}")
+
+    def _compact_log(self) -> None:
+        id_, log = self._any()
+        log.compact([at for at in log.records if self.scheduler.rng.random() < 0.2])
+        self.scheduler.tell(f"{id_} is compacted")
+
+    def _elect(self) -> None:
+        id_, log = self._any()
+        log.elect()
+        self.scheduler.tell(f"{id_} has leader epoch {log.epoch} from {log.latest} on")
+        self._go_on(id_)
+
+    def _cut(self) -> None:
+        id_, log = self._any()
+        self.scheduler.tick += 1
+        log.cut(self.scheduler.rng.randint(log.earliest, log.latest), self.scheduler.tick)
+        self.scheduler.tell(f"{id_} is cut at {log.latest}")
+        self._go_on(id_)
+
+    def _go_on(self, id_: BrokerPartition) -> None:
+        """The new leader takes records at once, mostly."""
+        if self.scheduler.rng.random() < 0.6:
+            self._send_to(id_)
+
+    def _send_to(self, id_: BrokerPartition) -> None:
+        self.cluster.send(id_, self.scheduler.rng.randint(1, 40))
+        self.scheduler.tell(f"{id_} grows to {self.cluster.logs[id_].latest}")
+
+    def _add_partition(self) -> None:
+        if len(self.cluster.logs) < _MOST_PARTITIONS:
+            self.cluster.add_partition()
+            self.scheduler.tell(f"{len(self.cluster.logs)} partitions")
+
+    def _recreate(self) -> None:
+        self.cluster.recreate(self.scheduler.rng.randint(1, 4))
+        for id_ in list(self.cluster.logs):
+            self._send_to(id_)
+        self.scheduler.tell(f"the topic is made anew as {self.cluster.incarnation}")
+
+    def _broker_leaves(self) -> None:
+        """Or comes back: a broker of 0.7 takes its partitions with it."""
+        number = self.scheduler.rng.randint(0, 1)
+        self.cluster.away ^= {id_ for id_ in self.cluster.logs if id_.broker == number}
+        self.scheduler.tell(f"away are {[str(one) for one in sorted(self.cluster.away)]}")
+
+    def _fill(self) -> None:
+        """Or somebody makes room."""
+        self.store.full = not self.store.full
+        self.scheduler.tell("the store is full" if self.store.full else "the store has room")

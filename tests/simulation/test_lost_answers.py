@@ -1,0 +1,201 @@
+"""Ten thousand lost answers of both kinds: what a run is told of its commit is what became of it."""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from kafka_io.model import BrokerPartition
+from pipelines.loading.commit import Loading, commit
+from pipelines.loading.ledger import Entry
+from pipelines.loading.live import lives
+from pipelines.loading.table import LakeTable
+from pipelines.loading.table_log import NoAnswer, Snapshot, TableLog
+from pipelines.loading.work import Facts
+from resources.errors import LakeUnavailable, LoadError
+from tests.simulation.scheduler import Odds, Scheduler, hooked
+from tests.simulation.small import SmallStore
+from tests.simulation.store import Late, SimStore, Version
+from tests.small_table import SmallTable
+
+A = BrokerPartition(0, 0)
+_LOST = 10_000
+_LOST_ON_DISK = 100
+_COMMITS_IN_A_TABLE = 100
+
+
+Kinds = Counter[str]
+"""How often writes were lost after they landed, before, and so that they landed late."""
+
+
+@dataclass(kw_only=True)
+class LossyStore(SimStore):
+    """A store that answers few writes: they land or not, or later; a rival may be first. `calm` stores do no such."""
+
+    lost: Kinds
+    rival: Callable[[], None] = lambda: None
+    calm: bool = False
+
+    def _write(self, made: Callable[[], Version]) -> int:
+        if self.calm:
+            return self._land(made())
+        rng = self.scheduler.rng
+        if rng.random() < 0.2:
+            self.aside(self.rival)
+        fate = rng.choice(("landed", "landed", "not landed", "not landed", "late", "answered"))
+        if fate == "answered":
+            return self._land(made())
+        if fate == "late":
+            self.late.append(Late(number=len(self.versions), version=made()))
+        if fate == "landed":
+            self._land(made())
+        self.lost[fate] += 1
+        raise NoAnswer(fate)
+
+    def aside(self, do: Callable[[], None]) -> None:
+        """Nothing goes wrong for somebody else."""
+        self.calm = True
+        do()
+        self.calm = False
+
+    def snapshot(self) -> Snapshot:
+        """What is under way may arrive before it; now and then nothing can be seen."""
+        if not self.calm and self.scheduler.rng.random() < 0.3:
+            self.arrive()
+        if not self.calm and self.scheduler.rng.random() < 0.03:
+            raise LakeUnavailable("no answer")
+        return super().snapshot()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LossyTable(LakeTable):
+    """A real table that answers few writes."""
+
+    rng: random.Random
+    lost: Kinds
+
+    def append(self, at: Snapshot, entry: Entry, files: Sequence[Facts]) -> int:
+        """It lands, or not, or is answered."""
+        fate = self.rng.choice(("landed", "not landed", "answered"))
+        if fate != "not landed":
+            version = LakeTable.append(self, at, entry, files)
+            if fate == "answered":
+                return version
+        self.lost[fate] += 1
+        raise NoAnswer(fate)
+
+
+def verdict_of(log: TableLog, at: Snapshot, change: Loading) -> str:
+    """What a run is told of its commit."""
+    try:
+        done = commit(log, at, change, rest=lambda _: None)
+    except LoadError as error:
+        return type(error).__name__
+    return "done by another" if done.done_by else f"version {done.version}"
+
+
+def check(verdict: str, change: Loading, entries: Sequence[tuple[int, Entry]]) -> None:
+    """The verdict is what became of the commit; `entries` are the log's, newest first."""
+    mine = [f"version {version}" for version, one in entries if one.commit == change.commit]
+    if verdict.startswith("version"):
+        assert mine == [verdict]
+    elif verdict != "CommitUnknown":
+        assert mine == []
+        assert verdict in {"done by another", "CommitRefused", "LakeUnavailable"}
+    if verdict == "done by another":
+        start, cursor = entries[0][1].covered[A]
+        assert all(start <= one.start and one.stop <= cursor for one in change.facts)
+
+
+def check_whole(entries: Sequence[tuple[int, Entry]], offsets: Sequence[int]) -> None:
+    """No cursor ever moved back, and every offset up to it is there once."""
+    cursors = [one.covered[A][1] for _, one in entries]
+    assert cursors == sorted(cursors, reverse=True)
+    assert sorted(offsets) == list(range(0, cursors[0], 10))
+    [life] = lives(entries)
+    assert not life.problems
+
+
+def sliced(small: SmallStore | SmallTable, rng: random.Random, cursor: int) -> list[Facts]:
+    """One to three slices from the cursor on."""
+    ends = [cursor, *sorted(cursor + 10 * one for one in rng.sample(range(1, 8), rng.randint(1, 3)))]
+    return [small.write(start, stop) for start, stop in pairwise(ends)]
+
+
+def live(seed: int, lost: Kinds, verdicts: Kinds) -> None:
+    """Commits to one table in memory, on snapshots that may be old, with rivals between them."""
+    scheduler = Scheduler(rng=random.Random(seed), odds=Odds.calm())
+    rng = scheduler.rng
+    small = SmallStore(scheduler, store=lambda **rest: LossyStore(lost=lost, **rest))
+    store = small.table
+    assert isinstance(store, LossyStore)
+
+    def rival() -> None:
+        newest = store.peek().entry
+        cursor = newest.covered[A][1] if newest else 0
+        if rng.random() < 0.2:
+            store.compact()
+        else:
+            small.commit(small.write(cursor, cursor + rng.choice((10, 20, 30))), run="rival")
+
+    store.rival = rival
+    for _ in range(_COMMITS_IN_A_TABLE):
+        at = store.peek()
+        facts = sliced(small, rng, at.entry.covered[A][1] if at.entry else 0)
+        for _ in range(rng.choice((0, 0, 0, 1, 5))):
+            store.aside(rival)
+        change = small.loading(*facts, at=at, run="mine")
+        verdict = verdict_of(store, at, change)
+        check(verdict, change, list(store.told(len(store.versions) - 1)))
+        verdicts[verdict.partition(" ")[0]] += 1
+        if rng.random() < 0.5:
+            store.arrive()
+    check_whole(list(store.told(len(store.versions) - 1)), [row.offset for row in store.rows])
+
+
+def test_of_ten_thousand_lost_answers_of_each_kind_none_is_judged_wrongly() -> None:  # L03, L05, L06
+    lost: Kinds = Counter()
+    verdicts: Kinds = Counter()
+    with hooked(Scheduler(rng=random.Random(0), odds=Odds.calm())):
+        seed = 0
+        while min(lost["landed"], lost["not landed"]) < _LOST:
+            live(seed, lost, verdicts)
+            seed += 1
+    assert min(verdicts[one] for one in ("version", "done", "CommitRefused", "CommitUnknown", "LakeUnavailable")) > 100
+
+
+def test_of_lost_answers_of_a_real_table_none_is_judged_wrongly(tmp_path: Path) -> None:  # L03, L05
+    lost: Kinds = Counter()
+    rng = random.Random(7)
+    while min(lost["landed"], lost["not landed"]) < _LOST_ON_DISK:
+        small = SmallTable(tmp_path / str(lost.total()))
+        table = LossyTable(lake=small.lake, uri=small.uri, where=small.table.where, rng=rng, lost=lost)
+        for _ in range(20):
+            at = table.snapshot()
+            cursor = at.entry.covered[A][1] if at.entry else 0
+            change = small.loading(*sliced(small, rng, cursor), at=at, run="mine")
+            if rng.random() < 0.3:
+                small.commit(small.write(cursor, cursor + rng.choice((10, 20, 30))), run="rival")
+            verdict = verdict_of(table, at, change)
+            check(verdict, change, list(table.entries(table.snapshot())))
+        offsets = small.handle().to_pyarrow_table().column("offset").to_pylist()
+        check_whole(list(table.entries(table.snapshot())), offsets)
+
+
+@pytest.mark.parametrize("newer", [1, 3, 50])
+@pytest.mark.parametrize("ahead", [False, True], ids=["behind", "across"])
+def test_a_stale_committer_never_moves_the_cursor_back(newer: int, ahead: bool) -> None:  # L06, S05
+    small = SmallStore(Scheduler(rng=random.Random(1), odds=Odds.calm()))
+    small.commit(small.write(0, 10))
+    stale = small.table.snapshot()
+    change = small.loading(small.write(10, 10 + 10 * newer + 5 if ahead else 20), at=stale, run="stale")
+    for number in range(1, newer + 1):
+        small.commit(small.write(10 * number, 10 * number + 10))
+    assert verdict_of(small.table, stale, change) == ("CommitRefused" if ahead else "done by another")
+    entries = list(small.table.told(len(small.table.versions) - 1))
+    check_whole(entries, [row.offset for row in small.table.rows])
+    assert entries[0][1].covered == {A: (0, 10 + 10 * newer)}

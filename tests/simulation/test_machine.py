@@ -1,0 +1,216 @@
+"""Hypothesis looks for a story of two runs, planning, fetching, committing and crashing as it likes, that breaks a law.
+
+No rewinds, cuts or new lives here: whatever happens, a cursor never moves back, and what is covered is whole.
+"""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from kafka_io.errors import NOWHERE
+from kafka_io.model import Bounds, BrokerPartition
+from pipelines.loading.commit import Loading, commit, committable
+from pipelines.loading.ledger import Covered, Topic
+from pipelines.loading.live import lives
+from pipelines.loading.load import EXPIRED
+from pipelines.loading.plan import Sizes, Slice, plan, plan_backfill
+from pipelines.loading.standing import standing
+from pipelines.loading.table_log import Clash, NoAnswer, Snapshot
+from pipelines.loading.work import Facts, Failure
+from resources.errors import CommitRefused, LakeUnavailable
+from tests.simulation.scheduler import Odds, Scheduler
+from tests.simulation.store import Late, Row, SimStore, Version
+
+TOPIC = Topic(cluster="main", name="clicks", incarnation="1")
+PARTITIONS = (BrokerPartition(None, 0), BrokerPartition(None, 1))
+RUNS = st.sampled_from("AB")
+FATES = st.lists(st.sampled_from(["lands", "landed", "lost", "late", "clash"]), max_size=4)
+"""What becomes of one write after the other; once they are over, all land."""
+
+
+@dataclass(kw_only=True)
+class ToldStore(SimStore):
+    """A store that is told what to do with its next writes."""
+
+    fates: list[str] = field(default_factory=list)
+
+    def _write(self, made: Callable[[], Version]) -> int:
+        fate = self.fates.pop(0) if self.fates else "lands"
+        if fate == "lands":
+            return self._land(made())
+        if fate == "landed":
+            self._land(made())
+        if fate == "late":
+            self.late.append(Late(number=len(self.versions), version=made()))
+        if fate == "clash":
+            raise Clash(fate)
+        raise NoAnswer(fate)
+
+
+@dataclass(slots=True)
+class Begun:
+    """A run between its steps: what it saw, what it is to fetch, and what came of that."""
+
+    at: Snapshot
+    slices: list[Slice]
+    skipped: list[Slice]
+    facts: list[Facts] | None = None
+
+
+class TwoRuns(RuleBasedStateMachine):
+    """Two runs of one topic with two partitions, a message per offset."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        scheduler = Scheduler(rng=random.Random(0), odds=Odds.calm())
+        self.store = ToldStore(scheduler=scheduler)
+        self.logs = dict.fromkeys(PARTITIONS, (0, 0))
+        self.begun: dict[str, Begun] = {}
+        self.times = 0
+        self.cursors: Covered = {}
+
+    @rule(id_=st.sampled_from(PARTITIONS), count=st.integers(1, 6))
+    def records_arrive(self, id_: BrokerPartition, count: int) -> None:
+        """The log grows."""
+        earliest, latest = self.logs[id_]
+        self.logs[id_] = (earliest, latest + count)
+
+    @rule(id_=st.sampled_from(PARTITIONS), count=st.integers(1, 6))
+    def records_expire(self, id_: BrokerPartition, count: int) -> None:
+        """The log's beginning goes."""
+        earliest, latest = self.logs[id_]
+        self.logs[id_] = (min(earliest + count, latest), latest)
+
+    def _bounds(self) -> dict[BrokerPartition, Bounds]:
+        return {id_: Bounds(earliest=earliest, latest=latest) for id_, (earliest, latest) in self.logs.items()}
+
+    @rule(run=RUNS, size=st.sampled_from([1, 3, 100]), start=st.sampled_from(["earliest", "latest"]))
+    def plans(self, run: str, size: int, start: str) -> None:
+        """A run begins."""
+        at = self.store.snapshot()
+        planned = plan(
+            standing(at, TOPIC).covered,
+            self._bounds(),
+            start="latest" if start == "latest" else "earliest",
+            sizes=Sizes(slice=size),
+            skip_expired=True,
+            where=NOWHERE,
+        )
+        self.begun[run] = Begun(at, list(planned.slices), list(planned.skipped))
+
+    @rule(run=RUNS, size=st.sampled_from([1, 3, 100]), most=st.sampled_from([None, 4]))
+    def plans_a_backfill(self, run: str, size: int, most: int | None) -> None:
+        """A run begins that looks behind the table's start."""
+        at = self.store.snapshot()
+        slices = plan_backfill(standing(at, TOPIC).covered, self._bounds(), sizes=Sizes(slice=size, run=most))
+        self.begun[run] = Begun(at, slices, [])
+
+    @precondition(lambda self: self.begun)
+    @rule(run=RUNS, fails=st.sets(st.integers(0, 6), max_size=2))
+    def fetches(self, run: str, fails: set[int]) -> None:
+        """A run fetches, and some of its slices fail."""
+        if run in self.begun:
+            one = self.begun[run]
+            self.times += 1
+            facts = [self._fetched(piece, number in fails) for number, piece in enumerate(one.slices)]
+            gone = [replace(self._facts(piece), gaps={EXPIRED: piece.size}) for piece in one.skipped]
+            one.facts = sorted([*gone, *facts], key=lambda each: (each.id, each.start, each.stop))
+
+    def _fetched(self, piece: Slice, fails: bool) -> Facts:
+        if fails or piece.start < self.logs[piece.id][0]:
+            return replace(self._facts(piece), failure=Failure(kind="NetworkError", reason="no answer"))
+        rows = [Row(piece.id, offset, self.times, offset) for offset in range(piece.start, piece.stop)]
+        path = self.store.stage(rows) if rows else None
+        return replace(self._facts(piece), rows=len(rows), path=path, size=len(rows))
+
+    def _facts(self, piece: Slice) -> Facts:
+        number = piece.id.partition
+        return Facts(broker=None, partition=number, start=piece.start, stop=piece.stop, loaded_at_us=self.times)
+
+    @precondition(lambda self: self.begun)
+    @rule(run=RUNS, fates=FATES)
+    def commits(self, run: str, fates: list[str]) -> None:
+        """A run commits, and its store does as it is told."""
+        one = self.begun.get(run)
+        if one is None or one.facts is None:
+            return
+        stands = standing(one.at, TOPIC)
+        good = committable(one.facts, stands.covered)
+        if good:
+            self._commit(one, Loading(standing=stands, facts=tuple(good), run=run), fates)
+        del self.begun[run]
+
+    def _commit(self, one: Begun, change: Loading, fates: list[str]) -> None:
+        self.store.fates = fates
+        late, clashed = "late" in fates, bool(fates)
+        try:
+            done = commit(self.store, one.at, change, rest=lambda _: self.store.arrive())
+        except CommitRefused:
+            assert self._landed(change) == []
+        except LakeUnavailable:
+            assert clashed
+            assert late or self._landed(change) == []
+        else:
+            assert self._landed(change) == ([] if done.done_by else [done.version])
+        self.store.fates = []
+
+    def _landed(self, change: Loading) -> list[int]:
+        return [
+            version for version, one in self.store.told(len(self.store.versions) - 1) if one.commit == change.commit
+        ]
+
+    @rule(run=RUNS)
+    def crashes(self, run: str) -> None:
+        """A run ends where it is."""
+        self.begun.pop(run, None)
+
+    @rule()
+    def what_was_late_arrives(self) -> None:
+        """A write arrives whose caller was told that it failed."""
+        self.store.arrive()
+
+    @rule()
+    def small_files_are_compacted(self) -> None:
+        """Somebody else commits."""
+        self.store.compact()
+
+    @invariant()
+    def no_cursor_moves_back(self) -> None:
+        """Both ends of what is covered only grow apart."""
+        entry = self.store.peek().entry
+        covered: Covered = entry.covered if entry else {}
+        for id_, (start, cursor) in self.cursors.items():
+            assert covered[id_][0] <= start
+            assert cursor <= covered[id_][1]
+        self.cursors = covered
+
+    @invariant()
+    def what_is_covered_is_whole(self) -> None:
+        """Ranges follow each other from start to cursor, and have each of their rows once."""
+        found = lives(self.store.told(len(self.store.versions) - 1))
+        rows = sorted((row.id, row.offset) for row in self.store.rows)
+        held = []
+        for life in found:
+            assert not life.problems
+            for one, after in pairwise(life.ranges):
+                assert one.id != after.id or one.stop == after.start
+            held += [(one.id, at) for one in life.ranges if not one.gaps for at in range(one.start, one.stop)]
+            for id_, (start, cursor) in self.cursors.items():
+                mine = [one for one in life.ranges if one.id == id_]
+                assert (mine[0].start, mine[-1].stop) == (start, cursor)
+        assert rows == sorted(held)
+
+
+TestTwoRuns = TwoRuns.TestCase
+TestTwoRuns.settings = settings(
+    derandomize=True,
+    max_examples=300,
+    stateful_step_count=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)

@@ -1,0 +1,87 @@
+"""Thousands of simulated days without a broken law; and worlds that are broken on purpose, in which one is."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from unittest.mock import patch
+
+import pytest
+
+from pipelines.loading import commit, load, replacing
+from pipelines.loading.commit import Loading
+from pipelines.loading.ledger import Range
+from pipelines.loading.load import Loader
+from pipelines.loading.plan import plan
+from pipelines.loading.replacing import Replacing
+from pipelines.loading.table_log import Snapshot, TableLog
+from tests.simulation.__main__ import run
+from tests.simulation.store import SimStore
+from tests.simulation.world import DAYS, Failed, World
+
+_SEEDS = (1, 1001, 2001, 3001)
+_DAYS = 500
+_WORLDS_TO_FAIL = 300
+
+
+@pytest.mark.parametrize("seed", _SEEDS)
+def test_no_law_is_broken_on_any_day(seed: int) -> None:  # L01-L06, L09, L16, O03-O05, S04-S07, B03-B08, B10, B14
+    assert run(_DAYS, seed) == _DAYS // DAYS
+
+
+@pytest.mark.parametrize("seed", [5, 6, 7])
+def test_the_same_seed_has_the_same_trace(seed: int) -> None:
+    first, second = World(seed), World(seed)
+    first.live()
+    second.live()
+    assert first.trace == second.trace
+    assert len(first.trace) > DAYS
+
+
+def test_worlds_differ() -> None:
+    worlds = [World(seed) for seed in range(8)]
+    for one in worlds:
+        one.live(2)
+    assert len({tuple(one.trace) for one in worlds}) == len(worlds)
+    assert len({one.cluster.era for one in worlds}) > 1
+
+
+def _looks_for_nothing(log: TableLog, *_: object) -> tuple[Snapshot, None]:
+    return log.snapshot(), None
+
+
+def _on_anything(self: Replacing, now: Snapshot) -> Replacing:
+    assert now.entry is not None
+    return replace(self, standing=replace(self.standing, covered=now.entry.covered))
+
+
+def _uncounted(_log: TableLog, _at: Snapshot, left: Sequence[tuple[Range, Range]]) -> tuple[Range, ...]:
+    return tuple(piece for piece, _ in left)
+
+
+BROKEN: Mapping[str, tuple[object, str, object]] = {
+    "a store that does not compare": (SimStore, "compares", False),
+    "a lost commit is not looked for": (commit, "_look", _looks_for_nothing),
+    "nothing is ever held": (commit, "_holds", lambda *_: False),
+    "everything is held": (commit, "_holds", lambda *_: True),
+    "ranges need not adjoin": (commit, "_check_chain", lambda *_: None),
+    "what follows a failure is committed": (
+        load,
+        "committable",
+        lambda facts, _: [one for one in facts if not one.failure],
+    ),
+    "an epoch is never set": (Loading, "_epochs_of", lambda *_: {}),
+    "a new life within a fetch goes unnoticed": (Loader, "_check_life", lambda *_: None),
+    "holes are left without being asked": (
+        load,
+        "plan",
+        lambda *args, **rest: plan(*args, **{**rest, "skip_expired": True}),
+    ),
+    "a cut or replay goes on top of anything": (Replacing, "onto", _on_anything),
+    "what a cut leaves is not counted": (replacing, "counted", _uncounted),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_the_simulation_fails_where_something_is_broken(name: str) -> None:
+    owner, attribute, value = BROKEN[name]
+    with patch.object(owner, attribute, value), pytest.raises(Failed, match="seed"):
+        run(_WORLDS_TO_FAIL * DAYS, 1)

@@ -1,0 +1,242 @@
+"""One simulated world: a topic, its brokers, the store of its table, and the runs that load it, day after day."""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from kafka_io.errors import PlacedError
+from kafka_io.model import BrokerPartition
+from pipelines.loading.load import Loader
+from pipelines.loading.outcome import TopicLoad
+from pipelines.loading.work import Facts, Work
+from resources.choices import Choices
+from resources.settings import Caps, Start
+from resources.spark import Progress
+from tests.simulation.brokers import ERAS, TOPIC, SimCluster
+from tests.simulation.events import Events
+from tests.simulation.mending import Mending
+from tests.simulation.oracle import Oracle
+from tests.simulation.scheduler import Killed, Odds, Scheduler, hooked
+from tests.simulation.store import SimStore
+from tests.simulation.workers import SimWorkers
+
+DAYS = 20
+"""How long a world lasts: its table's log is short enough to be judged as a whole after every commit."""
+_CALM_LOADS = 5
+_TAIL = 60
+_ALL = Choices(on_expired="skip", on_truncated="rewind", on_recreated="restart", on_vanished="wait")
+
+
+class Failed(Exception):
+    """A world broke a law; the text has the end of its trace. `seed` shows it again."""
+
+    def __init__(self, told: str, seed: int) -> None:
+        super().__init__(told)
+        self.seed = seed
+
+
+Ranges = dict[BrokerPartition, tuple[int, int]]
+
+
+@dataclass(slots=True)
+class Taken:
+    """What the last fetch of a run was asked for, if all of it was read."""
+
+    ranges: Ranges = field(default_factory=dict)
+
+    def note(self, facts: Sequence[Facts]) -> None:
+        """These came of it."""
+        self.ranges = {}
+        if any(one.failure for one in facts):
+            return
+        for one in facts:
+            start, stop = self.ranges.get(one.id, (one.start, one.stop))
+            self.ranges[one.id] = (min(start, one.start), max(stop, one.stop))
+
+
+class World:
+    """All that there is, made from a seed. `store` may make one that is broken on purpose."""
+
+    def __init__(self, seed: int, *, store: Callable[..., SimStore] = SimStore) -> None:
+        self.seed = seed
+        self.rng = random.Random(seed)
+        self.scheduler = Scheduler(rng=self.rng, meanwhile=self._meanwhile)
+        self.cluster = SimCluster(scheduler=self.scheduler, era=self.rng.choice(ERAS))
+        self.store = store(scheduler=self.scheduler, landed=self._landed)
+        self.workers = SimWorkers(cluster=self.cluster, store=self.store, scheduler=self.scheduler)
+        self.oracle = Oracle(cluster=self.cluster, store=self.store, workers=self.workers)
+        self.events = Events(cluster=self.cluster, store=self.store, scheduler=self.scheduler)
+        self.mending = Mending(cluster=self.cluster, store=self.store, scheduler=self.scheduler)
+        self.choices = Choices()
+        self.start: Start = self.rng.choice(("earliest", "earliest", "latest"))
+        self._runs = 0
+        self.cluster.recreate(self.rng.randint(1, 4))
+        self.scheduler.tell(f"brokers of {self.cluster.era.name}")
+
+    @property
+    def trace(self) -> list[str]:
+        """What happened, line by line; the same for the same seed."""
+        return self.scheduler.trace
+
+    def live(self, days: int = DAYS) -> None:
+        """So many days, and a calm one at the end, after which nothing may be left behind.
+
+        Raises:
+            Failed: a law was broken.
+        """
+        try:
+            with hooked(self.scheduler):
+                for _ in range(days):
+                    self._live_a_day()
+                self._end()
+        except Exception as error:
+            tail = "\n".join(self.trace[-_TAIL:])
+            told = f"seed {self.seed}, day {self.scheduler.day}: {type(error).__name__}: {error}"
+            raise Failed(f"{told}\n{tail}\n{told}", self.seed) from error
+
+    def _live_a_day(self) -> None:
+        self.scheduler.day += 1
+        self.choices = self._chosen()
+        for _ in range(self.rng.randint(1, 4)):
+            self._broker_event()
+        for _ in range(self.rng.randint(1, 3)):
+            self._load()
+            self._broker_event()
+        if self.rng.random() < 0.3:
+            self.rng.choice((self._rewind, self._replay, self._replay))()
+
+    def _chosen(self) -> Choices:
+        """What the user lets pass today."""
+        pick = self.rng.choice
+        return Choices(
+            on_expired=pick(("fail", "skip")),
+            on_truncated=pick(("fail", "rewind")),
+            on_recreated=pick(("fail", "restart")),
+            on_vanished=pick(("fail", "wait")),
+        )
+
+    def _broker_event(self) -> None:
+        self.events.happen()
+        self.oracle.judge_partings()
+
+    def _meanwhile(self) -> None:
+        """What others do within a run."""
+        turns = {self._broker_event: 10, self._load: 8, self._rewind: 0.5, self._replay: 1}
+        for turn in self.rng.choices(list(turns), weights=list(turns.values()), k=self.rng.choice((1, 1, 1, 3))):
+            turn()
+
+    def _rewind(self) -> None:
+        run = self._begun("rewind", Choices())
+        self._mend(run, lambda: self.mending.rewind(run))
+
+    def _replay(self) -> None:
+        run = self._begun("replay", Choices())
+        self._mend(run, lambda: self.mending.replay(self._loader(run, Taken())))
+
+    def _mend(self, run: str, do: Callable[[], str]) -> None:
+        with self._looking():
+            try:
+                self.scheduler.tell(f"{run} ends: {do()}")
+            except (PlacedError, Killed) as ended:
+                self.scheduler.tell(f"{run} ends: {type(ended).__name__}: {ended}")
+
+    def _begun(self, what: str, choices: Choices) -> str:
+        self._runs += 1
+        run = f"{what}-{self._runs}"
+        self.oracle.choices[run] = choices
+        self.scheduler.tell(f"{run} begins")
+        return run
+
+    def _landed(self, version: int) -> None:
+        entry = self.store.versions[version].entry
+        self.scheduler.tell(
+            f"version {version}: " + (_line(entry.kind, entry.run, entry.ranges) if entry else "compacted")
+        )
+        self.oracle.look(version)
+
+    def _load(self) -> TopicLoad | None:
+        """One run, from its beginning to its end or to its kill."""
+        run, taken = self._begun("load", Choices()), Taken()
+        loader = self._loader(run, taken)
+        self.oracle.choices[run] = loader.choices
+        since, life = len(self.store.versions) - 1, self.cluster.incarnation
+        self.scheduler.tell(f"{run} has {_told(loader.choices)}, {loader.caps.slice_records} in a slice")
+        with self._looking():
+            try:
+                load = loader.load(TOPIC)
+            except Killed as killed:
+                self.scheduler.tell(f"{run} is killed at {killed}")
+                return None
+            self.scheduler.tell(f"{run} ends at version {load.version} with {load.rows} rows: {load.error}")
+            capped = loader.caps.records_per_run is not None or life != self.cluster.incarnation
+            self.oracle.judge_load(run, since, load, {} if capped else self._wanted())
+            lost = load.error is not None and "was first (partition" in load.error
+            if lost and loader.choices.on_expired == "fail":  # no fetch takes what expired
+                self.oracle.judge_refusal(taken.ranges, str(load.error))
+        return load
+
+    def _loader(self, run: str, taken: Taken) -> Loader:
+        def fetch(works: Sequence[Work], on_progress: Progress) -> list[Facts]:
+            facts = self.workers.fetch(works, on_progress)
+            taken.note(facts)
+            return facts
+
+        rng = self.rng
+        calm = not self.scheduler.odds.harm
+        slices, most = rng.choice((5, 20, 1000)), None if calm else rng.choice((None, None, 10, 50))
+        return Loader(
+            cluster=self.cluster,
+            tables=lambda _: self.store,
+            fetch=fetch,
+            caps=Caps(slice_records=slices, slice_bytes=slices * 20, records_per_run=most, bytes_per_run=most),
+            start=self.start,
+            choices=self._chosen() if not calm and rng.random() < 0.3 else self.choices,
+            backfill=rng.random() < 0.4,
+            run_id=run,
+            now=self.scheduler.now,
+        )
+
+    @contextmanager
+    def _looking(self) -> Iterator[None]:
+        """What brokers and store tell in this block is kept apart from what they tell others."""
+        answered, shown = self.cluster.answered, self.store.shown
+        self.cluster.answered = []
+        try:
+            yield
+        finally:
+            self.cluster.answered, self.store.shown = answered, shown
+
+    def _wanted(self) -> dict[BrokerPartition, int]:
+        """Where the logs ended, as the brokers told a load at each of its steps."""
+        steps = self.cluster.answered
+        always = set.intersection(*(set(told) for told in steps)) if steps else set()
+        return {
+            id_: min(told[id_].latest for told in steps)
+            for id_ in sorted(always)
+            if all(told[id_].earliest < told[id_].latest for told in steps)
+        }
+
+    def _end(self) -> None:
+        """With nothing in the way, all that the brokers have comes into the table within a few loads."""
+        self.scheduler.odds = Odds.calm()
+        self.scheduler.day += 1
+        self.events.calm()
+        self.choices = _ALL
+        loads = [self._load() for _ in range(_CALM_LOADS)]
+        last = loads[-1]
+        assert last is not None
+        assert last.error is None, f"it is calm, and a load fails: {last.error}"
+        entry = self.store.peek().entry
+        covered = entry.covered if entry and entry.topic.incarnation == self.cluster.incarnation else {}
+        for id_, log in self.cluster.logs.items():
+            cursor = covered[id_][1] if id_ in covered else log.earliest
+            assert cursor == log.latest, f"it is calm, and {id_} stays at {cursor} of {log.latest}"
+
+
+def _told(choices: Choices) -> str:
+    return "/".join(choices.model_dump().values())
+
+
+def _line(kind: str, run: str, ranges: Sequence[object]) -> str:
+    return f"{kind} of {run}: {', '.join(str(one) for one in ranges)}"
