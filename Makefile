@@ -5,7 +5,7 @@ STAMP := .venv/installed
 RUN := $(STAMP)
 TESTS ?= tests
 
-.PHONY: demo ui test unit matrix fuzz bench check format lock clean help
+.PHONY: demo ui test unit matrix fuzz simulate crash bench check format lock clean help
 
 help:
 	@echo 'make demo        the whole story on this machine: servers, data, Dagster, Spark, proof'
@@ -14,6 +14,8 @@ help:
 	@echo 'make ui          the Dagster UI on the state of the last demo'
 	@echo 'make test        all tests      make unit    the fast ones'
 	@echo 'make fuzz        mutated logs for an hour; SECONDS=60 SEED=7: for a minute, from that seed on'
+	@echo 'make simulate    days on which brokers and the store misbehave, without processes; DAYS=1000 SEED=7'
+	@echo 'make crash       loads killed, stopped and raced at random for hours; RUNS=100 SEED=7: so many, from a seed'
 	@echo 'make matrix      the tests on real brokers, and the table of versions in the README from what came of them'
 	@echo 'make bench       speed beside other loaders on a real broker: about an hour; QUICK=1 one case in minutes'
 	@echo 'make check       formatter, linter, types, import contracts'
@@ -54,6 +56,14 @@ matrix: $(RUN)
 SECONDS ?= 3600
 fuzz: $(RUN)
 	$(BIN)/python -m tests.fuzz.run --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
+
+DAYS ?= 100000
+simulate: $(RUN)
+	$(BIN)/python -m tests.simulation --days $(DAYS) $(if $(SEED),--seed $(SEED))
+
+RUNS ?= 10000
+crash: $(RUN)
+	$(BIN)/python -m tests.crash --runs $(RUNS) $(if $(SEED),--seed $(SEED))
 
 bench: $(RUN)
 	$(BIN)/python -m tests.bench $(if $(QUICK),--quick)

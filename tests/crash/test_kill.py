@@ -1,71 +1,34 @@
-"""A load killed with SIGKILL at every named step, then run again, gives the same table as an undisturbed one."""
+"""A driver killed with SIGKILL at any named step, then run again, leaves the same table as one that is not."""
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
+from itertools import cycle, islice
 from pathlib import Path
-from typing import Any
 
 import pytest
-from deltalake import DeltaTable
 
-from pipelines.loading.steps import KILL_AT, STEPS
-from tests.live import LiveCluster, live_cluster, numbered
+from pipelines.loading.steps import STEPS
+from tests.crash.stage import WORLDS, Stage
+from tests.crash.stories import STORIES, Story, passings, play
 
-pytestmark = [pytest.mark.crash, pytest.mark.spark, pytest.mark.zookeeper]
-
-MESSAGES = numbered(2000)
-Rows = list[tuple[Any, ...]]
+pytestmark = [pytest.mark.crash, pytest.mark.zookeeper]
+AT_LEAST = 4
 
 
-@pytest.fixture(scope="module")
-def live(zookeeper_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveCluster]:
-    """One topic that all tests of this file read; each loads it into a lake of its own."""
-    with live_cluster(zookeeper_server, tmp_path_factory.mktemp("live")) as cluster:
-        cluster.publish("clicks", MESSAGES)
-        yield cluster
-
-
-@pytest.fixture(scope="module")
-def undisturbed(live: LiveCluster, tmp_path_factory: pytest.TempPathFactory) -> Rows:
-    home = tmp_path_factory.mktemp("undisturbed")
-    assert run(live, home).returncode == 0
-    return rows(home)
-
-
-def run(live: LiveCluster, home: Path, *, kill_at: str | None = None) -> subprocess.CompletedProcess[str]:
-    """`penstock load` in a process of its own."""
-    settings = home / "penstock.toml"
-    settings.write_text(live.settings.read_text())
-    environment = {**os.environ, **({KILL_AT: kill_at} if kill_at else {})}
-    command = [sys.executable, "-m", "pipelines", "--settings", str(settings), "load", "clicks", "--json"]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
-
-
-def rows(home: Path) -> Rows:
-    table = DeltaTable(home / "lake" / "main" / "clicks").to_pyarrow_table()
-    columns = ("broker", "partition", "offset", "inner", "value", "topic")
-    return sorted(zip(*(table.column(name).to_pylist() for name in columns), strict=True))
+def cases(stage: Stage, step: str) -> Iterator[tuple[str, Story, int, int]]:
+    """In each world the first story that passes the step, the number of the act, and at which passing in it."""
+    for world in WORLDS:
+        for story in STORIES:
+            if stage.shows(world, story) and (found := passings(stage.passed(world, story), step)):
+                yield from ((world, story, act, nth) for act, nth in found)
+                break
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_a_load_killed_at(
-    step: str, live: LiveCluster, undisturbed: Rows, tmp_path: Path
-) -> None:  # L01, L02, S01, S04
-    killed = run(live, tmp_path, kill_at=step)
-    assert killed.returncode != 0
-    again = run(live, tmp_path)
-    assert again.returncode == 0, again.stderr
-    assert json.loads(again.stdout)[0]["error"] is None
-    assert rows(tmp_path) == undisturbed
-    proof = subprocess.run(
-        [sys.executable, "-m", "pipelines", "--settings", str(tmp_path / "penstock.toml"), "verify", "--all", "--json"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert proof.returncode == 0, proof.stdout
-    assert sum(one["rows"] for one in json.loads(proof.stdout)[0]["partitions"]) == len(MESSAGES)
+def test_a_driver_killed_at(step: str, stage: Stage, tmp_path: Path) -> None:  # L01, L02, L05, S04
+    found = list(cases(stage, step))
+    assert found, f"no story passes {step}"
+    times = max(len(found), AT_LEAST)
+    for number, (world, story, act, nth) in enumerate(islice(cycle(found), times)):
+        trial = stage.trial(world, tmp_path / str(number))
+        [killed] = play(trial, story, {act: f"{step}:{nth}"})
+        assert killed.code == -9, killed.output

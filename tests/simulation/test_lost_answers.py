@@ -22,6 +22,7 @@ from tests.simulation.small import SmallStore
 from tests.simulation.store import Late, SimStore, Version
 from tests.small_table import SmallTable
 
+pytestmark = pytest.mark.crash
 A = BrokerPartition(0, 0)
 _LOST = 10_000
 _LOST_ON_DISK = 100

@@ -17,6 +17,7 @@ from tests.simulation.__main__ import run
 from tests.simulation.store import SimStore
 from tests.simulation.world import DAYS, Failed, World
 
+pytestmark = pytest.mark.crash
 _SEEDS = (1, 1001, 2001, 3001)
 _DAYS = 500
 _WORLDS_TO_FAIL = 300

@@ -1,0 +1,13 @@
+"""The stage that all tests of this folder share; each test fills a lake of its own there."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.crash.stage import Stage
+
+
+@pytest.fixture(scope="session")
+def stage(zookeeper_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with Stage(zookeeper_server, tmp_path_factory.mktemp("stage")) as stage:
+        yield stage

@@ -1,0 +1,93 @@
+"""Drivers: `penstock` as a process of its own, that a test ends or stops at a named step and goes on with."""
+
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+from typing import Self
+
+from pipelines.loading.steps import KILL_AT, ONCE
+from tests.crash import child
+
+_FORKING = multiprocessing.get_context("forkserver")
+_LONGEST_S = 120.0
+_POLL_S = 0.002
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How a driver ended: its exit code, negative if a signal ended it; where it had been told to; what it printed."""
+
+    code: int
+    reached: tuple[str, ...]
+    output: str
+    errors: str
+
+    @classmethod
+    def of(cls, home: Path, code: int) -> Self:
+        """From what it left in its folder."""
+        output, errors = ((home / name).read_text() for name in child.PRINTED)
+        return cls(code=code, reached=reached(home), output=output, errors=errors)
+
+
+def reached(home: Path) -> tuple[str, ...]:
+    """The marks in a driver's folder: where it was ended."""
+    return tuple(sorted(file.name for file in home.iterdir() if file.name not in child.PRINTED))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Driver:
+    """A `penstock` that runs. `home` is the folder of what it prints, and of the marks of where it was ended."""
+
+    process: ForkServerProcess
+    home: Path
+
+    @classmethod
+    def start(cls, home: Path, arguments: Sequence[str], terms: child.Terms, *, at: str = "") -> Self:
+        """Start one that ends at `at` (see KILL_AT; several are parted by commas)."""
+        told = {KILL_AT: at, ONCE: str(home)} if at else {}
+        _FORKING.set_forkserver_preload([child.__name__])
+        process = _FORKING.Process(target=child.penstock, args=(arguments, told, home, terms))
+        process.start()
+        return cls(process=process, home=home)
+
+    @property
+    def reached(self) -> tuple[str, ...]:
+        """Of the steps at which it was to end, or be stopped, those that it has come to."""
+        return reached(self.home)
+
+    def stopped(self) -> bool:
+        """Wait until it has stopped at a step, or ended without; whether it has stopped."""
+        deadline = time.monotonic() + _LONGEST_S
+        while time.monotonic() < deadline:
+            if not self.process.is_alive():
+                return False
+            if any(name.startswith("stop:") for name in self.reached) and self._state() == "T":
+                return True
+            time.sleep(_POLL_S)
+        raise TimeoutError(f"neither stopped nor ended: {self.reached}")
+
+    def _state(self) -> str:
+        """Of the process, as the kernel has it: T is stopped."""
+        try:
+            return Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except FileNotFoundError:
+            return "gone"
+
+    def go_on(self) -> None:
+        """Let a stopped one go on."""
+        assert self.process.pid is not None
+        os.kill(self.process.pid, signal.SIGCONT)
+
+    def wait(self) -> Ended:
+        """Its end; one that does not come is a failure."""
+        self.process.join(_LONGEST_S)
+        if self.process.exitcode is None:
+            self.process.kill()
+            self.process.join()
+            raise TimeoutError(f"no end after {_LONGEST_S} s: {Ended.of(self.home, -1)}")
+        return Ended.of(self.home, self.process.exitcode)

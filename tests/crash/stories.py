@@ -1,0 +1,105 @@
+"""What happens to a table in a story: acts one after the other, each disturbed, then run until it is done."""
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tests.crash.child import Terms
+from tests.crash.drivers import Driver, Ended
+from tests.crash.harness import LOAD, Act, Trial
+from tests.crash.worlds import TOPIC
+
+_ALL_AT_ONCE = Terms(slices_per_commit=16)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """Acts of which the last leaves the whole topic in the table.
+
+    `rival` commits something while the driver of the act before it is stopped at the step `meets_at`.
+    """
+
+    name: str
+    acts: tuple[Act, ...]
+    meets_at: str = ""
+    rival: Act | None = None
+
+
+def _old_stage(table: Path) -> None:
+    """Files that a replay left behind when it was killed, long ago."""
+    for name in ("a", "b", "c"):
+        file = table / "_replays" / name / "0.parquet"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"")
+        os.utime(file, (0, 0))
+
+
+_REPLAY = ("replay", TOPIC, "--from", "earliest", "--to", "latest", "--json")
+_REWIND = ("rewind", TOPIC, "--version", "1", "--yes", "--json")
+CLEAN = Act(arguments=("clean", TOPIC, "--delete", "--json"), prepare=_old_stage)
+STORIES = (
+    Story(name="load", acts=(Act(),)),
+    Story(name="capped", acts=(Act(settings={"capped": True}),)),
+    Story(
+        name="backfill",
+        acts=(Act(settings={"start": "latest"}), Act(arguments=(*LOAD, "--from-earliest"), settings={"capped": True})),
+    ),
+    Story(
+        name="rival",
+        acts=(Act(terms=_ALL_AT_ONCE),),
+        meets_at="before log entry",
+        rival=Act(settings={"capped": True}),
+    ),
+    Story(name="cut", acts=(Act(), Act(settings={"myself": "former"}), Act())),
+    Story(name="replay", acts=(Act(), Act(arguments=_REPLAY, settings={"myself": "altered"}), Act(arguments=_REPLAY))),
+    Story(name="rewind", acts=(Act(), Act(arguments=_REWIND), Act())),
+    Story(name="clean", acts=(Act(), CLEAN, Act())),
+)
+
+
+def play(trial: Trial, story: Story, told: Mapping[int, str]) -> list[Ended]:
+    """Play the story; acts whose numbers are `told` an end are begun by a driver that meets it. How these ended."""
+    ended = []
+    for number, act in enumerate(story.acts):
+        act.prepare(Path(trial.table.uri))
+        if number in told:
+            ended.append(_disturbed(trial, story, act, told[number]))
+            trial.check()
+        trial.finish(act)
+    trial.check_whole()
+    return ended
+
+
+def _disturbed(trial: Trial, story: Story, act: Act, at: str) -> Ended:
+    if story.rival is None:
+        return trial.run(act, at=at)
+    driver = trial.start(act, at=f"stop:{story.meets_at},{at}")
+    meet(trial, driver, story.rival)
+    return driver.wait()
+
+
+def meet(trial: Trial, driver: Driver, rival: Act) -> None:
+    """Once the driver has stopped, the rival does its part, and the driver goes on."""
+    if driver.stopped():
+        assert trial.run(rival).code == 0
+        driver.go_on()
+
+
+def passed(trial: Trial, story: Story, file: Path) -> list[Counter[str]]:
+    """How often each act of the story passes each step, when nothing ends it."""
+    found = []
+    for number, act in enumerate(story.acts):
+        told = file.with_name(f"{file.name}-{number}")
+        act.prepare(Path(trial.table.uri))
+        _disturbed(trial, story, replace(act, terms=replace(act.terms, tell_steps=told)), "nowhere")
+        found.append(Counter(told.read_text().splitlines()))
+        trial.finish(act)
+    return found
+
+
+def passings(story_steps: Sequence[Counter[str]], step: str) -> list[tuple[int, int]]:
+    """Where a story passes `step`, as the number of the act and of the passing in it: first, in the middle, last."""
+    found = [(act, nth) for act, steps in enumerate(story_steps) for nth in range(1, steps[step] + 1)]
+    return sorted({found[0], found[len(found) // 2], found[-1]}) if found else []

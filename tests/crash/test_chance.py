@@ -1,0 +1,38 @@
+"""Random stories keep a table right, and one that does not is told with the seed that makes it anew."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.crash import chance
+from tests.crash.__main__ import run
+from tests.crash.harness import Trial
+from tests.crash.stage import Stage
+
+pytestmark = [pytest.mark.crash, pytest.mark.zookeeper]
+SEEDS = range(12)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_whatever_happens_the_table_is_right(seed: int, stage: Stage, tmp_path: Path) -> None:  # L05, L06, S04, S05
+    outcomes = chance.attempt(stage, seed, tmp_path)
+    assert outcomes.total() > 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_table_that_is_not_right_is_kept_and_told(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def twice(trial: Trial) -> None:
+        raise AssertionError(f"rows are there twice in {trial.home.name}")
+
+    monkeypatch.setattr(Trial, "check_whole", twice)
+    with pytest.raises(chance.Failed, match="make crash RUNS=1 SEED=7: AssertionError: rows are there twice"):
+        chance.attempt(stage, 7, tmp_path)
+    assert (tmp_path / "seed-7" / "lake").is_dir()
+
+
+def test_a_run_tells_how_drivers_ended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    outcomes = run(1, 3, tmp_path)
+    assert outcomes.total() > 0
+    assert "1 stories from seed 3, drivers: " in capsys.readouterr().out

@@ -1,0 +1,141 @@
+"""Drivers at one table at the same time, and those that go on when others have long committed."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pipelines.loading.ledger import Entry
+from tests.crash.child import Terms
+from tests.crash.drivers import Driver
+from tests.crash.harness import Act, Trial
+from tests.crash.stage import WORLDS, Stage
+from tests.crash.stories import CLEAN
+
+pytestmark = [pytest.mark.crash, pytest.mark.zookeeper]
+AT_ONCE = Act(terms=Terms(slices_per_commit=100))
+BEFORE_ITS_ENTRY = (
+    "table opened",
+    "planned",
+    "batch fetched",
+    "file opened",
+    "fetched",
+    "files checked",
+    "before log entry",
+)
+AFTER_IT = ("log entry written", "after log entry", "log entry found", "log entry synced")
+
+
+def stopped(trial: Trial, act: Act, step: str) -> Driver:
+    driver = trial.start(act, at=f"stop:{step}")
+    assert driver.stopped()
+    return driver
+
+
+def newest(trial: Trial) -> Entry | None:
+    return trial.table.snapshot().entry
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_a_table_is_made_once(number: int, stage: Stage, tmp_path: Path) -> None:  # L05
+    trial = stage.trial("modern", tmp_path / "lake")
+    drivers = [stopped(trial, AT_ONCE, "no table found") for _ in range(3)]
+    for driver in drivers:
+        driver.go_on()
+    ended = [driver.wait() for driver in drivers]
+    assert [one.code for one in ended] == [0, 0, 0], ended
+    trial.check()
+    trial.check_whole()
+
+
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("step", BEFORE_ITS_ENTRY)
+def test_a_driver_that_wakes_late_is_told_that_all_is_done(
+    step: str, world: str, stage: Stage, tmp_path: Path
+) -> None:  # L05, L06, S03, S05
+    trial = stage.trial(world, tmp_path / "lake")
+    late = stopped(trial, AT_ONCE, step)
+    trial.finish(AT_ONCE)
+    before, files = newest(trial), {file: Path(file).read_bytes() for file in trial.files()}
+    late.go_on()
+    ended = late.wait()
+    assert ended.code == 0, ended.output
+    assert "had committed the same before" in ended.output
+    assert newest(trial) == before
+    assert {file: Path(file).read_bytes() for file in files} == files
+    trial.check()
+    trial.check_whole()
+
+
+@pytest.mark.parametrize("step", BEFORE_ITS_ENTRY)
+def test_a_driver_that_wakes_late_with_another_plan_is_refused(
+    step: str, stage: Stage, tmp_path: Path
+) -> None:  # L06, S05
+    """The other's slices end elsewhere: what the late one fetched fits nowhere any more."""
+    trial = stage.trial("modern", tmp_path / "lake")
+    late = stopped(trial, AT_ONCE, step)
+    other = Act(settings={"slice_records": 40, "capped": True}, terms=Terms(slices_per_commit=1))
+    assert trial.run(other).code == 0
+    before = newest(trial)
+    late.go_on()
+    ended = late.wait()
+    assert ended.code == 1, ended.output
+    assert "CommitRefused: " in ended.output
+    assert "run again" in ended.output
+    assert newest(trial) == before
+    trial.finish(AT_ONCE)
+    trial.check_whole()
+
+
+@pytest.mark.parametrize("step", AFTER_IT)
+def test_a_driver_that_wakes_late_finds_what_it_committed(step: str, stage: Stage, tmp_path: Path) -> None:  # S05
+    trial = stage.trial("0.7", tmp_path / "lake")
+    late = stopped(trial, AT_ONCE, step)
+    trial.finish(Act())
+    before = newest(trial)
+    late.go_on()
+    ended = late.wait()
+    assert ended.code == 0, ended.output
+    assert newest(trial) == before
+    trial.check()
+    trial.check_whole()
+
+
+def test_a_slice_without_memory_fails_alone(stage: Stage, tmp_path: Path) -> None:  # S07, S08
+    trial = stage.trial("modern", tmp_path / "lake")
+    ended = trial.run(AT_ONCE, at="raise:batch fetched:2")
+    assert ended.code == 1
+    assert "MemoryError: batch fetched" in ended.output
+    held = sum(map(len, trial.held().values()))
+    assert 0 < held < sum(map(len, trial.whole.values()))
+    trial.finish(AT_ONCE)
+    trial.check_whole()
+
+
+@pytest.mark.parametrize("step", ["before compaction", "compaction announced"])
+def test_files_are_merged_once(step: str, stage: Stage, tmp_path: Path) -> None:  # L16
+    """Left to deltalake, both land, and every row is there twice."""
+    trial = stage.trial("modern", tmp_path / "lake")
+    trial.finish(Act())
+    late = stopped(trial, CLEAN, step)
+    [done] = json.loads(trial.run(CLEAN).output)
+    assert (done["busy"], done["merged"] > 1) == (False, True)
+    late.go_on()
+    ended = late.wait()
+    [done] = json.loads(ended.output)
+    assert (ended.code, done["merged"]) == (0, 0)
+    trial.check()
+    trial.check_whole()
+
+
+def test_two_may_clean_at_once(stage: Stage, tmp_path: Path) -> None:
+    trial = stage.trial("modern", tmp_path / "lake")
+    trial.finish(Act())
+    CLEAN.prepare(Path(trial.table.uri))
+    late = stopped(trial, CLEAN, "file cleaned")
+    assert trial.run(CLEAN).code == 0
+    late.go_on()
+    ended = late.wait()
+    assert ended.code == 0, ended.errors
+    trial.check()
+    trial.check_whole()

@@ -1,0 +1,64 @@
+"""Two attempts at one slice, both of which write: the table has one set of its rows."""
+
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.crash.harness import Trial
+from tests.crash.spark_driver import SparkDriver
+from tests.crash.stage import Stage
+from tests.crash.standalone import ENVIRONMENT, standalone
+
+pytestmark = [pytest.mark.crash, pytest.mark.spark, pytest.mark.zookeeper]
+LONGEST_S = 120.0
+SPARK = {
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "1g",
+    "spark.executor.memory": "512m",
+    "spark.speculation": "true",
+    "spark.speculation.interval": "100ms",
+    "spark.speculation.quantile": "0.25",
+}
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkDriver]:
+    with (
+        standalone(tmp_path_factory.mktemp("spark") / "standalone") as url,
+        SparkDriver({"master": url, **SPARK}, ENVIRONMENT) as driver,
+    ):
+        yield driver
+
+
+def await_that(holds: Callable[[], object]) -> None:
+    deadline = time.monotonic() + LONGEST_S
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def twice(trial: Trial) -> list[str]:
+    """The slices that have two files: names tell the slice, and then which attempt's they are."""
+    files = Counter(Path(file).name.rpartition("-")[0] for file in trial.files())
+    return [name for name, count in files.items() if count > 1]
+
+
+def test_both_attempts_finish(driver: SparkDriver, stage: Stage, tmp_path: Path) -> None:  # S02
+    trial = stage.trial("modern", tmp_path / "lake")
+    home = driver.begin(trial, "stop:file synced")
+    mark = home / "stop:file synced"
+    await_that(lambda: mark.exists() and mark.read_text())
+    await_that(lambda: twice(trial))
+    os.kill(int(mark.read_text()), signal.SIGCONT)
+    ended = driver.end(home)
+    assert ended.code == 0, ended.output
+    assert len(twice(trial)) == 1
+    trial.check()
+    trial.check_whole()

@@ -1,0 +1,39 @@
+"""Spark's workers, ended in the midst of a load: Spark begins their slices anew, and the load itself succeeds."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.crash.spark_driver import SparkDriver
+from tests.crash.stage import WORLDS, Stage
+
+pytestmark = [pytest.mark.crash, pytest.mark.spark, pytest.mark.zookeeper]
+STEPS = ("fetch began", "batch fetched", "file opened", "file written", "file closed", "file synced", "facts sent")
+# One task may meet all of them, each in a worker of its own.
+SPARK = {"master": f"local[2,{len(STEPS) + 1}]", "spark.ui.enabled": "false"}
+
+
+@pytest.fixture(scope="module")
+def driver() -> Iterator[SparkDriver]:
+    with SparkDriver(SPARK) as driver:
+        yield driver
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_a_load_outlives_workers_killed_at_each_step(
+    world: str, driver: SparkDriver, stage: Stage, tmp_path: Path
+) -> None:  # S01
+    trial = stage.trial(world, tmp_path / "lake")
+    ended = driver.load(trial, *STEPS)
+    assert (ended.code, set(ended.reached)) == (0, set(STEPS)), ended.output
+    trial.check_whole()
+
+
+def test_a_load_outlives_workers_that_go_by_themselves(
+    driver: SparkDriver, stage: Stage, tmp_path: Path
+) -> None:  # S08
+    trial = stage.trial("modern", tmp_path / "lake")
+    ended = driver.load(trial, "exit:batch fetched", "fault:file opened", "raise:fetch began")
+    assert (ended.code, len(ended.reached)) == (0, 3), ended.output
+    trial.check_whole()

@@ -1,0 +1,120 @@
+"""Brokers with one topic, known to the last message: those of 0.7, and a modern one that also shows other selves."""
+
+import json
+import shutil
+import uuid
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pyarrow as pa
+from kazoo.client import KazooClient
+
+from kafka_io.broker.modern.config import ModernBrokerConfig
+from kafka_io.broker.modern.server import ModernBrokerServer
+from kafka_io.client.opening import open_cluster
+from kafka_io.model import BrokerPartition
+from tests.live import live_cluster, numbered
+
+TOPIC = "clicks"
+MESSAGES = numbered(1200)
+_FORMER = 700  # of them, when the log was shorter
+_PARTITIONS = 4
+_BATCH = 7
+Numbers = Mapping[BrokerPartition, Sequence[int]]
+"""Of each partition the numbers of its messages, in order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """Brokers, as settings name them.
+
+    Args:
+        cluster: the lines of `[clusters.main]`.
+        selves: the same of other brokers that say they are this cluster: the `former`, when its logs were shorter, and
+            the `altered`, where later messages have the same numbers, and are not the same.
+    """
+
+    name: str
+    cluster: str
+    selves: Mapping[str, str] = field(default_factory=dict)
+
+    def settings(
+        self,
+        *,
+        capped: bool = False,
+        myself: str = "",
+        start: str = "earliest",
+        slice_records: int = 120,
+        spark: Mapping[str, str] | None = None,
+    ) -> str:
+        """A settings file: a partition is a few slices of a few answers each; a `capped` run takes some of it."""
+        per_run = "bytes_per_run = 16000\nrecords_per_run = 500" if capped else ""
+        spark_lines = "\n".join(f'"{key}" = "{value}"' for key, value in (spark or {}).items())
+        return f"""start = "{start}"
+lake = "lake"
+[clusters.main]
+{self.selves.get(myself, self.cluster)}
+[choices]
+on_truncated = "rewind"
+[caps]
+attempts = 2
+request_timeout_s = 20
+fetch_bytes = 4096
+slice_bytes = 8192
+slice_records = {slice_records}
+{per_run}
+[spark]
+{spark_lines}
+"""
+
+
+@contextmanager
+def old_world(zookeeper: str, folder: Path) -> Iterator[World]:
+    """Two brokers of 0.7, and a place of their own in the ZooKeeper (`host:port`) where they are registered."""
+    root = f"/crash-{uuid.uuid4().hex}"
+    client = KazooClient(zookeeper)
+    client.start()
+    try:
+        client.create(root)
+    finally:
+        client.stop()
+        client.close()
+    with live_cluster(zookeeper + root, folder) as cluster:
+        cluster.publish(TOPIC, MESSAGES, batch=_BATCH)
+        yield World(name="0.7", cluster=f'zookeeper = "{cluster.zookeeper}"')
+
+
+@contextmanager
+def modern_world(folder: Path) -> Iterator[World]:
+    """A modern broker, and others on copies of its log from when that was shorter."""
+    config = ModernBrokerConfig(broker_id=0, data_dir=folder / "now", partitions=_PARTITIONS)
+    _fill(config, MESSAGES[:_FORMER])
+    shutil.copytree(folder / "now", folder / "former")
+    shutil.copytree(folder / "now", folder / "altered")
+    configs = {name: replace(config, data_dir=folder / name) for name in ("now", "former", "altered")}
+    _fill(configs["now"], MESSAGES[_FORMER:])
+    _fill(configs["altered"], [message.replace(b"x", b"y") for message in MESSAGES[_FORMER:]])
+    with ExitStack() as running:
+        servers = {name: running.enter_context(ModernBrokerServer(one)) for name, one in configs.items()}
+        selves = {name: f'bootstrap = "127.0.0.1:{server.port}"' for name, server in servers.items()}
+        yield World(name="modern", cluster=selves["now"], selves=selves)
+
+
+def _fill(config: ModernBrokerConfig, messages: Sequence[bytes]) -> None:
+    with (
+        ModernBrokerServer(config) as server,
+        open_cluster("main", bootstrap=f"127.0.0.1:{server.port}") as cluster,
+    ):
+        assert cluster.publish(TOPIC, messages, codecs=("gzip", "none", "zstd"), batch=_BATCH) == len(messages)
+
+
+def numbers(rows: pa.Table) -> Numbers:
+    """What a table holds, by partition, in the order of its offsets."""
+    order = ("broker", "partition", "offset", "inner")
+    held: dict[BrokerPartition, list[int]] = defaultdict(list)
+    for row in rows.sort_by([(name, "ascending") for name in order]).select([*order, "value"]).to_pylist():
+        held[BrokerPartition(row["broker"], row["partition"])].append(json.loads(row["value"])["number"])
+    return held
