@@ -100,6 +100,6 @@ def passed(trial: Trial, story: Story, file: Path) -> list[Counter[str]]:
 
 
 def passings(story_steps: Sequence[Counter[str]], step: str) -> list[tuple[int, int]]:
-    """Where a story passes `step`, as the number of the act and of the passing in it: first, in the middle, last."""
+    """Where a story passes `step`, as the number of the act and of the passing in it: the first, and the last."""
     found = [(act, nth) for act, steps in enumerate(story_steps) for nth in range(1, steps[step] + 1)]
-    return sorted({found[0], found[len(found) // 2], found[-1]}) if found else []
+    return sorted({found[0], found[-1]}) if found else []
