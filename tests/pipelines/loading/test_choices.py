@@ -1,12 +1,10 @@
 """Where a log and its table have parted a choice goes on: rows, cursor and ledger are right, and the commit tells."""
 
-from itertools import pairwise
 from pathlib import Path
 from typing import NoReturn
 from uuid import UUID
 
 import pytest
-from deltalake import DeltaTable
 
 from kafka_io.messages.offset_for_leader_epoch import (
     LeaderEpochPartitionResponse,
@@ -15,17 +13,15 @@ from kafka_io.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochResponse,
 )
 from kafka_io.model import BrokerPartition
-from kafka_io.records.build import Record, record_batch
 from pipelines.loading.ledger import Choice, Entry, Kind
 from pipelines.loading.load import Loader
 from pipelines.loading.outcome import TopicLoad
-from pipelines.loading.table import LakeTable
 from pipelines.loading.verify import verify
 from resources.choices import Choices
 from resources.kafka import open_cluster
-from resources.lake import Lake
 from resources.settings import Caps, ClusterSettings, Settings
-from tests.fakes.cluster import EVERYTHING, FakeCluster, Log
+from tests.fakes.cluster import FakeCluster, Log
+from tests.fakes.records import holding, numbered, table, values
 
 EPOCHS = OffsetForLeaderEpochRequest.API.key
 A, B = BrokerPartition(None, 0), BrokerPartition(None, 1)
@@ -33,22 +29,6 @@ A, B = BrokerPartition(None, 0), BrokerPartition(None, 1)
 
 def no_spark() -> NoReturn:
     pytest.fail("a small load needs no Spark")
-
-
-def holding(start: int, stop: int, *, life: str = "first", epoch: int = 5) -> Log:
-    """A log `[start, stop)` with a record at each offset, five to a batch."""
-    edges = [*range(start, stop, 5), stop]
-    entries = []
-    for low, high in pairwise(edges):
-        records = [Record(offset=at, value=f"{life} {at}".encode()) for at in range(low, high)]
-        entries.append((high - 1, record_batch(records)))
-    return Log(entries=entries, start=start, end=stop, epoch=epoch)
-
-
-@pytest.fixture
-def fake() -> FakeCluster:
-    offered = {**EVERYTHING, EPOCHS: OffsetForLeaderEpochRequest.API.versions}
-    return FakeCluster(logs={0: holding(0, 20), 1: holding(0, 10)}, offered=offered, topic_id=UUID(int=7))
 
 
 def load(fake: FakeCluster, folder: Path, **chosen: str) -> TopicLoad:
@@ -63,26 +43,10 @@ def load(fake: FakeCluster, folder: Path, **chosen: str) -> TopicLoad:
         return Loader.of(settings, cluster, no_spark).load("clicks")
 
 
-def table(folder: Path) -> LakeTable:
-    return LakeTable.of(Lake(root=str(folder)), "main", "clicks")
-
-
 def newest(folder: Path) -> Entry:
     entry = table(folder).snapshot().entry
     assert entry is not None
     return entry
-
-
-def values(folder: Path, partition: int = 0) -> list[str]:
-    rows = (
-        DeltaTable(table(folder).uri).to_pyarrow_table().sort_by([("loaded_at", "ascending"), ("offset", "ascending")])
-    )
-    columns = zip(rows.column("partition").to_pylist(), rows.column("value").to_pylist(), strict=True)
-    return [value.decode() for number, value in columns if number == partition]
-
-
-def numbered(start: int, stop: int, life: str = "first") -> list[str]:
-    return [f"{life} {number}" for number in range(start, stop)]
 
 
 # B07
