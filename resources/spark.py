@@ -31,9 +31,6 @@ _DEFAULTS = {
     "spark.python.unix.domain.socket.enabled": "true",  # halves the cost of a task (FINDINGS, 1)
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
-    # A worker tells something after each slice: one that is silent for longer than any takes has stopped (S08).
-    "spark.python.worker.idleTimeoutSeconds": "1800",
-    "spark.python.worker.killOnIdleTimeout": "true",
     "spark.sql.adaptive.enabled": "false",  # a slice group is a task: nothing to coalesce
 }
 _LOCAL = {

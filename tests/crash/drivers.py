@@ -1,6 +1,5 @@
 """Drivers: `penstock` as a process of its own, that a test ends or stops at a named step and goes on with."""
 
-import multiprocessing
 import os
 import signal
 import time
@@ -12,8 +11,8 @@ from typing import Self
 
 from pipelines.loading.steps import KILL_AT, ONCE
 from tests.crash import child
+from tests.crash.forking import forking
 
-_FORKING = multiprocessing.get_context("forkserver")
 _LONGEST_S = 120.0
 _POLL_S = 0.002
 
@@ -50,8 +49,7 @@ class Driver:
     def start(cls, home: Path, arguments: Sequence[str], terms: child.Terms, *, at: str = "") -> Self:
         """Start one that ends at `at` (see KILL_AT; several are parted by commas)."""
         told = {KILL_AT: at, ONCE: str(home)} if at else {}
-        _FORKING.set_forkserver_preload([child.__name__])
-        process = _FORKING.Process(target=child.penstock, args=(arguments, told, home, terms))
+        process = forking().Process(target=child.penstock, args=(arguments, told, home, terms))
         process.start()
         return cls(process=process, home=home)
 

@@ -1,6 +1,5 @@
 """A driver with Spark, whose workers are ended at named steps. It stays for many loads: a JVM takes seconds."""
 
-import multiprocessing
 import os
 from collections.abc import Mapping
 from contextlib import suppress
@@ -14,10 +13,10 @@ from pipelines.loading.steps import KILL_AT, ONCE
 from resources.spark import close_session, open_session
 from tests.crash.child import printing_to
 from tests.crash.drivers import Ended
+from tests.crash.forking import forking
 from tests.crash.harness import LOAD, Trial
 
 _LONGEST_S = 180.0
-_FORKING = multiprocessing.get_context("forkserver")
 
 
 class SparkDriver:
@@ -25,8 +24,8 @@ class SparkDriver:
 
     def __init__(self, spark: Mapping[str, str], environment: Mapping[str, str] | None = None) -> None:
         self._spark = dict(spark)
-        self._mine, theirs = _FORKING.Pipe()
-        self._process = _FORKING.Process(target=_serve, args=(theirs, self._spark, dict(environment or {})))
+        self._mine, theirs = forking().Pipe()
+        self._process = forking().Process(target=_serve, args=(theirs, self._spark, dict(environment or {})))
 
     def __enter__(self) -> Self:
         self._process.start()

@@ -11,7 +11,7 @@ from tests.crash.stage import WORLDS, Stage
 from tests.crash.stories import STORIES, Story, passings, play
 
 pytestmark = [pytest.mark.crash, pytest.mark.zookeeper]
-AT_LEAST = 4
+AT_LEAST = 3
 
 
 def cases(stage: Stage, step: str) -> Iterator[tuple[str, Story, int, int]]:

@@ -37,12 +37,3 @@ def test_a_load_outlives_workers_that_go_by_themselves(
     ended = driver.load(trial, "exit:batch fetched", "fault:file opened", "raise:fetch began")
     assert (ended.code, len(ended.reached)) == (0, 3), ended.output
     trial.check_whole()
-
-
-def test_a_worker_that_hangs_is_ended_after_its_time(stage: Stage, tmp_path: Path) -> None:  # S08
-    """Our own waits have deadlines; of a process that is stopped only Spark can tell."""
-    trial = stage.trial("modern", tmp_path / "lake")
-    with SparkDriver({**SPARK, "spark.python.worker.idleTimeoutSeconds": "15"}) as driver:
-        ended = driver.load(trial, "stop:file opened")
-    assert (ended.code, len(ended.reached)) == (0, 1), ended.output
-    trial.check_whole()
