@@ -4,9 +4,14 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 from kazoo.client import KazooClient
 
 from resources.zookeeper_server import ZooKeeperServer
+
+# Examples are slow on a machine that others use too, and where a fresh clone compiles its kernels for the first of them.
+settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("shared")
 
 
 @pytest.fixture(scope="session")
