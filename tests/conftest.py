@@ -9,7 +9,7 @@ from kazoo.client import KazooClient
 
 from resources.zookeeper_server import ZooKeeperServer
 
-# Examples are slow on a machine that others use too, and where a fresh clone compiles its kernels for the first of them.
+# Examples are slow on a shared machine, and where a fresh clone compiles its kernels for the first of them.
 settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared")
 
