@@ -19,6 +19,9 @@ RECORDS = [(b"key", b"value %d" % number) for number in range(50)]
 SETTINGS = """\
 lake = "seen/lake"
 
+[caps]
+slice_records = 10
+
 [clusters.right]
 bootstrap = "{bootstrap}"
 security.tls.ca = "{authority}"
