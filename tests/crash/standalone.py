@@ -47,6 +47,7 @@ def standalone(folder: Path) -> Iterator[str]:
 def _daemon(name: str, arguments: Sequence[str], log: Path) -> Iterator[None]:
     command = [str(_HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", *arguments]
     environment = {**os.environ, **ENVIRONMENT, "JAVA_HOME": str(find_java())}
+    environment.pop("SPARK_CONF_DIR", None)  # ours, once a session was open here, lets Spark say errors only
     with log.open("wb") as file, subprocess.Popen(command, env=environment, stdout=file, stderr=file) as process:
         try:
             yield
