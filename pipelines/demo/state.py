@@ -20,6 +20,11 @@ start = "earliest"
 [topics]
 allow = {allow}
 
+[caps]
+# A task's share. No more than that would be fetched without Spark; these are small, so that it has something to spread.
+slice_bytes = 1_048_576
+slice_records = 50_000
+
 [spark]
 master = "local[2,4]"
 """
