@@ -1,13 +1,12 @@
 """Shared by all tests: one ZooKeeper for the session, and a place of its own in it for each test."""
 
-import uuid
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
-from kazoo.client import KazooClient
 
 from resources.zookeeper_server import ZooKeeperServer
+from tests.nodes import empty_registry
 
 # Examples are slow on a shared machine, and where a fresh clone compiles its kernels for the first of them.
 settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -24,12 +23,4 @@ def zookeeper_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def chroot(zookeeper_server: str) -> str:
     """`host:port/chroot`, an empty registry for this test alone."""
-    node = f"/test-{uuid.uuid4().hex}"
-    client = KazooClient(zookeeper_server)
-    client.start()
-    try:
-        client.create(node)
-    finally:
-        client.stop()
-        client.close()
-    return zookeeper_server + node
+    return empty_registry(zookeeper_server)

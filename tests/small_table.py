@@ -21,16 +21,42 @@ from resources.lake import Lake
 SOURCE = Source(cluster="main", generation=Generation.V07, brokers=(Broker(0, "127.0.0.1", 1),), reading=Reading())
 
 
-class SmallTable:
-    """The table of topic `clicks`, whose messages take ten bytes of log each."""
+class Small:
+    """The table of topic `clicks`, whose messages take ten bytes of log each, wherever it is."""
+
+    table: TableLog
+
+    def __init__(self) -> None:
+        self.topic = Topic(cluster="main", name="clicks", incarnation="7")
+        self._times = 0
+
+    def loading(self, *facts: Facts, at: Snapshot | None = None, run: str = "run") -> Loading:
+        """What a load would do about `facts`, planned on `at`."""
+        return Loading(standing=standing(at or self.table.snapshot(), self.topic), facts=facts, run=run)
+
+    def commit(
+        self, *facts: Facts, at: Snapshot | None = None, run: str = "run", log: TableLog | None = None
+    ) -> Committed:
+        """Commit `facts`, planned on `at` or on the newest version."""
+        at = at or self.table.snapshot()
+        return commit(log or self.table, at, self.loading(*facts, at=at, run=run), rest=lambda _: None)
+
+    def covered(self) -> dict[BrokerPartition, tuple[int, int]]:
+        """What the newest version covers."""
+        return dict(standing(self.table.snapshot(), self.topic).covered)
+
+
+class SmallTable(Small):
+    """A real one."""
+
+    table: LakeTable
 
     def __init__(self, root: Path) -> None:
+        super().__init__()
         self.lake = Lake(root=str(root))
-        self.topic = Topic(cluster="main", name="clicks", incarnation="7")
         self.uri = self.lake.table_uri("main", "clicks")
         self.table = LakeTable.of(self.lake, "main", "clicks")
         self.table.snapshot()
-        self._times = 0
 
     def handle(self) -> DeltaTable:
         """A fresh handle."""
@@ -76,21 +102,6 @@ class SmallTable:
             stats=file.stats,
             loaded_at_us=self._times,
         )
-
-    def loading(self, *facts: Facts, at: Snapshot | None = None, run: str = "run") -> Loading:
-        """What a load would do about `facts`, planned on `at`."""
-        return Loading(standing=standing(at or self.table.snapshot(), self.topic), facts=facts, run=run)
-
-    def commit(
-        self, *facts: Facts, at: Snapshot | None = None, run: str = "run", log: TableLog | None = None
-    ) -> Committed:
-        """Commit `facts`, planned on `at` or on the newest version."""
-        at = at or self.table.snapshot()
-        return commit(log or self.table, at, self.loading(*facts, at=at, run=run), rest=lambda _: None)
-
-    def covered(self) -> dict[BrokerPartition, tuple[int, int]]:
-        """What the newest version covers."""
-        return dict(standing(self.table.snapshot(), self.topic).covered)
 
     def rows(self) -> int:
         """The rows any reader of Delta sees."""

@@ -12,7 +12,6 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import metadata
 from itertools import groupby
 from typing import Protocol, Self
 
@@ -193,7 +192,6 @@ class Loading:
         entry = Entry(
             commit=self.commit,
             run=self.run,
-            code=metadata.version("penstock"),
             kind=Kind.LOAD,
             sequence=at.next_sequence,
             topic=self.standing.topic,
@@ -238,7 +236,7 @@ class Loading:
             return mine
         if entry.topic != mine.topic:
             raise self._lost(now, f"the table holds incarnation {entry.topic.incarnation} now")
-        return Standing(topic=mine.topic, covered=entry.covered, epochs=entry.epochs)
+        return Standing.after(entry)
 
     def _lost(self, now: Snapshot, why: str) -> LoadError:
         rival = now.entry.run if now.entry else "another writer"

@@ -9,6 +9,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
+from functools import cache
+from importlib import metadata
 from typing import Any, Self
 
 from kafka_io.errors import Where
@@ -99,6 +101,12 @@ class Choice:
         return f"{self.setting} = {self.value}: partition {self.partition} [{self.start}, {self.stop})"
 
 
+@cache
+def _this_code() -> str:
+    """The version that is installed; telling it reads the disk."""
+    return metadata.version("penstock")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """What one commit holds: its ranges, and after it the `[start, cursor)` of all partitions the table knows.
@@ -108,6 +116,7 @@ class Entry:
     Args:
         commit: its own id, by which it is found after an answer was lost.
         sequence: its number, counted up by every commit of the table.
+        code: the version of Penstock that made it.
         epochs: those of the leaders that last said what the partitions hold, where leaders have one.
         choices: what the user let pass in this commit.
         target: the version that a rewind went back to.
@@ -115,7 +124,7 @@ class Entry:
 
     commit: str
     run: str
-    code: str
+    code: str = field(default_factory=_this_code)
     kind: Kind
     sequence: int
     topic: Topic
@@ -159,3 +168,8 @@ class Standing:
     covered: Covered = field(default_factory=dict)
     epochs: Epochs = field(default_factory=dict)
     replaced: str | None = None
+
+    @classmethod
+    def after(cls, entry: Entry) -> Self:
+        """Where a commit left the table."""
+        return cls(topic=entry.topic, covered=entry.covered, epochs=entry.epochs)

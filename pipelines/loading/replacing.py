@@ -3,7 +3,6 @@
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from importlib import metadata
 from typing import Self
 
 from pipelines.loading.ledger import Choice, Covered, Entry, Kind, Range, Standing
@@ -42,7 +41,6 @@ class Replacing:
         entry = Entry(
             commit=self.commit,
             run=self.run,
-            code=metadata.version("penstock"),
             kind=self.kind,
             sequence=at.next_sequence,
             topic=self.standing.topic,
@@ -70,7 +68,7 @@ class Replacing:
         entry = now.entry
         if entry is None or entry.topic != self.standing.topic:
             raise CommitRefused("the table holds another incarnation now; run again", self.standing.topic.where)
-        standing = Standing(topic=entry.topic, covered=entry.covered, epochs=entry.epochs)
+        standing = Standing.after(entry)
         for id_ in sorted({one.id for one in self.intervals}):
             if standing.epochs.get(id_) != self.standing.epochs.get(id_):  # it may have been cut and loaded anew (B04)
                 told = f"partition {id_} was loaded from another leader since; run again"

@@ -26,7 +26,7 @@ def standing(at: Snapshot, topic: Topic, also: Collection[str] = (), *, restart:
             topic.where,
         )
     if held.incarnation in {topic.incarnation, *also}:
-        return Standing(topic=held, covered=at.entry.covered, epochs=at.entry.epochs)
+        return Standing.after(at.entry)
     if restart:
         return Standing(topic=topic, replaced=held.incarnation)
     raise TopicRecreated(

@@ -191,7 +191,7 @@ class LakeTable:
             raise FileRefused(f"the data file {path} is no Parquet file: {error}", self.where) from error
 
     def append(self, at: Snapshot, entry: Entry, files: Sequence[Facts]) -> int:
-        """Write `entry` and the files on top of `at`; the version they became, safe on disk.
+        """Write `entry` and the files on top of `at`; the version they became.
 
         Raises:
             Clash: another commit is on top of it already.

@@ -1,4 +1,4 @@
-"""Housekeeping: files that no version needs are collected, small ones made into large ones, and the log shortened.
+"""Housekeeping: files that no version needs are collected, small ones become large ones, the log gets a checkpoint.
 
 It touches neither cursor nor ledger, and runs beside loads. The log's entries are kept for ever: they are the ledger.
 """
@@ -7,7 +7,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -64,22 +64,23 @@ def clean(table: LakeTable, *, keep: timedelta, target_bytes: int, dry_run: bool
         return Cleaning(table=table.uri)
     files = filesystem(table.uri, table.lake.options)
     with lake_errors(table.uri):
+        done = Cleaning(table=table.uri)
+        if not dry_run:
+            done = _merge(table, handle, target_bytes)
+            _checkpoint(table, handle)
+        staged = list(_staged(files, keep))
+        paths = sorted([*_vacuum(handle, keep, dry_run=True), *staged])
+        sizes = [info.size or 0 for info in files.get_file_info(paths)]
+        done = replace(done, collected=tuple(paths), bytes=sum(sizes))
         if dry_run:
-            return _collected(table, files, _unneeded(handle, files, keep, dry_run=True))
-        done = _merge(table, handle, target_bytes)
-        _checkpoint(table, handle)
-        doomed = _collected(table, files, _unneeded(handle, files, keep, dry_run=True))
+            return done
         step("before clean")
-        for path in _staged(files, keep):
+        for path in staged:
             with suppress(FileNotFoundError):  # another run cleans as well
                 files.delete_file(path)
             step("file cleaned")
         _vacuum(handle, keep, dry_run=False)
-    return Cleaning(**{**asdict(done), "collected": doomed.collected, "bytes": doomed.bytes})
-
-
-def _unneeded(handle: DeltaTable, files: pafs.FileSystem, keep: timedelta, *, dry_run: bool) -> list[str]:
-    return sorted([*_vacuum(handle, keep, dry_run=dry_run), *_staged(files, keep)])
+    return done
 
 
 def _vacuum(handle: DeltaTable, keep: timedelta, *, dry_run: bool) -> list[str]:
@@ -95,11 +96,6 @@ def _staged(files: pafs.FileSystem, keep: timedelta) -> Iterator[str]:
     for info in files.get_file_info(selector):
         if info.type == pafs.FileType.File and info.mtime < before:
             yield info.path
-
-
-def _collected(table: LakeTable, files: pafs.FileSystem, paths: list[str]) -> Cleaning:
-    sizes = [info.size or 0 for info in files.get_file_info(paths)]
-    return Cleaning(table=table.uri, collected=tuple(paths), bytes=sum(sizes))
 
 
 def _merge(table: LakeTable, handle: DeltaTable, target_bytes: int) -> Cleaning:

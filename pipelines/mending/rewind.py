@@ -8,7 +8,6 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from importlib import metadata
 from typing import Any, Self
 
 import pyarrow as pa
@@ -44,7 +43,6 @@ class Rewinding:
         entry = Entry(
             commit=self.commit,
             run=self.run,
-            code=metadata.version("penstock"),
             kind=Kind.REWIND,
             sequence=at.next_sequence,
             topic=self.back.topic,
@@ -145,7 +143,7 @@ def plan_rewind(table: LakeTable, to: int | datetime, *, run: str) -> Rewind:
         raise RewindRefused(restore.strayed(table.where.topic), table.where)
     back = Standing(topic=at.entry.topic)  # version 0 is of no load yet: its topic is whose table it became
     if entry is not None:
-        back = Standing(topic=entry.topic, covered=entry.covered, epochs=entry.epochs)
+        back = Standing.after(entry)
     return Rewind(
         table=mended,
         at=at,

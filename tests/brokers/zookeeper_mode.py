@@ -2,8 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -11,6 +10,7 @@ from kazoo.client import KazooClient
 
 from tests.brokers.metadata import Metadata
 from tests.brokers.properties import Listener
+from tests.nodes import connected
 
 _SESSION_MS = 6000  # 18000 is the default from 2.5 on
 _GONE_S = 60.0
@@ -50,9 +50,9 @@ class ZooKeeperMode:
             TimeoutError: it did not end.
         """
         server, _, chroot = self._connect.partition("/")
-        with _client(server) as client:
+        with connected(server) as client:
             client.ensure_path(f"/{chroot}")
-        with _client(self._connect) as client:
+        with connected(self._connect) as client:
             _until_gone(client, self._registration)
 
     def serves(self, metadata: Metadata) -> bool:
@@ -61,13 +61,13 @@ class ZooKeeperMode:
             return metadata.leads(self._broker_id)
         if self._lists_itself:
             return False
-        with _client(self._connect) as client:
+        with connected(self._connect) as client:
             return bool(client.exists(self._registration)) and not client.get_children("/brokers/topics")
 
     def create_topic(self, name: str, replicas: Sequence[Sequence[int]], config: Mapping[str, str]) -> None:
         """Write what the controller waits for: settings first, then who has which partition."""
         owned = {str(number): list(brokers) for number, brokers in enumerate(replicas)}
-        with _client(self._connect) as client:
+        with connected(self._connect) as client:
             client.create(f"/config/topics/{name}", _json(config=config), makepath=True)
             client.create(f"/brokers/topics/{name}", _json(partitions=owned))
 
@@ -78,20 +78,9 @@ class ZooKeeperMode:
             TimeoutError: it did not.
         """
         asked = f"/admin/delete_topics/{name}"
-        with _client(self._connect) as client:
+        with connected(self._connect) as client:
             client.create(asked, makepath=True)
             _until_gone(client, asked)  # the last node to go
-
-
-@contextmanager
-def _client(connect: str) -> Iterator[KazooClient]:
-    client = KazooClient(connect)
-    client.start()
-    try:
-        yield client
-    finally:
-        client.stop()
-        client.close()
 
 
 def _until_gone(client: KazooClient, node: str) -> None:

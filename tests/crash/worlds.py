@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import uuid
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -10,13 +9,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
-from kazoo.client import KazooClient
 
 from kafka_io.broker.modern.config import ModernBrokerConfig
 from kafka_io.broker.modern.server import ModernBrokerServer
 from kafka_io.client.opening import open_cluster
 from kafka_io.model import BrokerPartition
 from tests.live import live_cluster, numbered
+from tests.nodes import empty_registry
 
 TOPIC = "clicks"
 MESSAGES = numbered(1200)
@@ -74,15 +73,7 @@ slice_records = {slice_records}
 @contextmanager
 def old_world(zookeeper: str, folder: Path) -> Iterator[World]:
     """Two brokers of 0.7, and a place of their own in the ZooKeeper (`host:port`) where they are registered."""
-    root = f"/crash-{uuid.uuid4().hex}"
-    client = KazooClient(zookeeper)
-    client.start()
-    try:
-        client.create(root)
-    finally:
-        client.stop()
-        client.close()
-    with live_cluster(zookeeper + root, folder) as cluster:
+    with live_cluster(empty_registry(zookeeper), folder) as cluster:
         cluster.publish(TOPIC, MESSAGES, batch=_BATCH)
         yield World(name="0.7", cluster=f'zookeeper = "{cluster.zookeeper}"')
 
