@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from kafka_io.client.retention import Retention
 from kafka_io.client.source import Source
 from kafka_io.closing import Closing
 from kafka_io.errors import KafkaIOError
@@ -30,6 +31,34 @@ class Cluster(Closing):
     @abstractmethod
     def bounds(self, topic: str, partitions: Iterable[BrokerPartition]) -> dict[BrokerPartition, Bounds | KafkaIOError]:
         """What the brokers hold of each partition; an error hides only what it concerns."""
+
+    def bounds_of(
+        self, topics: Mapping[str, Iterable[BrokerPartition]]
+    ) -> dict[str, dict[BrokerPartition, Bounds | KafkaIOError]]:
+        """What `bounds` tells, of many topics at once: from 0.8 on with a few questions to each broker."""
+        return {topic: self.bounds(topic, partitions) for topic, partitions in topics.items()}
+
+    @abstractmethod
+    def times_at(
+        self, at: Mapping[str, Mapping[BrokerPartition, int]]
+    ) -> dict[str, dict[BrokerPartition, int | KafkaIOError | None]]:
+        """By topic and partition, when the first record at or after an offset was written: in ms since 1970.
+
+        From 0.10 on it is that record's own time, as its producer or broker set it, be it absurd. None if there is no
+        such record yet (also where all from there on are in a transaction that is open), if it has no time, or if it
+        cannot be had with six fetches, of 16 KiB to 16 MiB.
+
+        Earlier brokers keep no times of records: from them it is when the record's segment was last written to, which
+        is what they go by to delete it, told up to 0.5 % of its age too old. None if there is no such record yet.
+        """
+
+    @abstractmethod
+    def retention(self, topics: Iterable[str]) -> dict[str, Retention | KafkaIOError]:
+        """How long each topic's records are kept; an error hides only what it concerns, as where we may not ask.
+
+        From 0.11 on brokers tell. From 0.8.1 on it is what ZooKeeper has of a topic, if the cluster is found through
+        it: where a topic leaves it to its brokers, it is not known. Of 0.7 nothing is.
+        """
 
     @abstractmethod
     def partings(self, topic: str, read: Mapping[BrokerPartition, tuple[int, int]]) -> dict[BrokerPartition, int]:

@@ -9,6 +9,7 @@
                           "adding_replicas", "removing_replicas"                                      2, 2.4
                           "topic_id"                                                                  3, 2.8
 .../partitions/<p>/state  {"leader": 1, "leader_epoch": 0, "isr": [1], "controller_epoch": 1}         0.8
+/config/topics/<topic>    {"version": 1, "config": {"retention.ms": "3600000"}}                       0.8.1
 /cluster/id               {"version": "1", "id": "..."}                                               0.10.1
 
 Fields that nobody needs are let by. Sources: seed 004, and the nodes that real brokers write (see the tests).
@@ -97,6 +98,16 @@ def parse_state(path: str, data: bytes) -> PartitionState:
         isr=node.integers("isr"),
         controller_epoch=node.integer("controller_epoch"),
     )
+
+
+def parse_settings(path: str, data: bytes) -> dict[str, str]:
+    """The topic's settings that are at `path`.
+
+    Raises:
+        NodeMalformed: the value holds none, or one that is no text.
+    """
+    settings = JsonObject.parse(path, data, longest=_LONGEST_VALUE).object("config")
+    return {name: settings.text(name) for name in settings.fields}
 
 
 def parse_cluster_id(path: str, data: bytes) -> str:

@@ -52,6 +52,11 @@ def state_path(topic: str, partition: str) -> str:
     return f"{TOPICS}/{topic}/partitions/{partition}/state"
 
 
+def settings_path(topic: str) -> str:
+    """Where the settings of a topic are that differ from the brokers' own, from 0.8.1 on."""
+    return f"/config/topics/{topic}"
+
+
 def share_path(topic: str, broker_id: int) -> str:
     """Where a broker's number of partitions of a topic is registered."""
     return f"{TOPICS}/{topic}/{broker_id}"

@@ -6,13 +6,13 @@ From 0.8 on the value is JSON that numbers the partitions; the only child, `part
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from kafka_io.errors import RegistryError
+from kafka_io.errors import NodeMalformed, RegistryError
 from kafka_io.model import BrokerPartition, TopicEntry
 from kafka_io.registry.brokers import evidence_of_brokers
 from kafka_io.registry.dialect import Dialect, Evidence
 from kafka_io.registry.json_text import looks_like_json
 from kafka_io.registry.listing import Listing, Skip, Vanished, collect, names_under, present, skipping
-from kafka_io.registry.modern import PartitionState, parse_state, parse_topic
+from kafka_io.registry.modern import PartitionState, parse_settings, parse_state, parse_topic
 from kafka_io.registry.paths import (
     BROKER_IDS,
     DELETED_TOPICS,
@@ -22,6 +22,7 @@ from kafka_io.registry.paths import (
     check_topic_name,
     parse_topic_share,
     partitions_path,
+    settings_path,
     state_path,
     topic_path,
 )
@@ -74,6 +75,13 @@ def read_states(asking: Asking, name: str) -> Mapping[int, PartitionState]:
     }
 
 
+def read_settings(asking: Asking, names: Iterable[str]) -> dict[str, dict[str, str] | NodeMalformed]:
+    """What the settings of each topic change of its brokers' own; nothing where there is no such node."""
+    asking.sync()
+    paths = {settings_path(name): name for name in names}
+    return {paths[path]: _settings(path, content) for path, content in asking.contents(paths)}
+
+
 def topic_names(asking: Asking) -> tuple[str, ...]:
     """The first topic makes the node above it; a cluster that never had one has just its brokers' node."""
     if not asking.exists(TOPICS) and asking.exists(BROKER_IDS):
@@ -118,6 +126,13 @@ def _entry(path: str, content: Content) -> TopicEntry:
         also=(created,) if node.topic_id else (),
         partitions=tuple(BrokerPartition(None, each) for each in node.partitions) if content.child_count else (),
     )
+
+
+def _settings(path: str, content: Content | None) -> dict[str, str] | NodeMalformed:
+    try:
+        return parse_settings(path, content.value) if content else {}
+    except NodeMalformed as error:
+        return error
 
 
 def _read_topics_07(asking: Asking, paths: Iterable[str], evidence: Evidence, skip: Skip) -> Iterator[TopicEntry]:

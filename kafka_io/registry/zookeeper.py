@@ -3,10 +3,11 @@
 Every call lists afresh, and answers with the whole registry or an error. A broker can register itself here.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Self
 
 from kafka_io.closing import Closing
+from kafka_io.errors import NodeMalformed
 from kafka_io.model import Broker, TopicEntry
 from kafka_io.registry.brokers import list_brokers, list_registered_brokers
 from kafka_io.registry.dialect import Dialect
@@ -32,7 +33,7 @@ from kafka_io.registry.published import (
 )
 from kafka_io.registry.registration import Registration
 from kafka_io.registry.session import Session
-from kafka_io.registry.topics import list_topics, read_states, read_topic
+from kafka_io.registry.topics import list_topics, read_settings, read_states, read_topic
 
 __all__ = ["Listing", "Registry", "Skipped"]
 
@@ -104,6 +105,13 @@ class Registry(Closing):
         """Who leads each partition of a topic of 0.8 or later; empty in 0.7. Raises what `topic` does."""
         check_topic_name(topic)
         return self._session.steady(lambda asking: read_states(asking, topic))
+
+    def topic_settings(self, topics: Iterable[str]) -> Mapping[str, Mapping[str, str] | NodeMalformed]:
+        """The settings of topics from 0.8.1 on that differ from their brokers' own. Raises what `is_v07` does."""
+        names = sorted(set(topics))
+        for name in names:
+            check_topic_name(name)
+        return self._session.steady(lambda asking: read_settings(asking, names))
 
     def register_broker(self, broker: Broker, creator: str) -> None:
         """Make `broker` known for as long as this registry is open. `creator` is `<host>-<ms>`.

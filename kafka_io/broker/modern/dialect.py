@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kafka_io.broker.modern.apis.describe_configs import describe_configs
 from kafka_io.broker.modern.apis.epochs import offset_for_leader_epoch
 from kafka_io.broker.modern.apis.fetch import fetch
 from kafka_io.broker.modern.apis.find_coordinator import find_coordinator
@@ -29,6 +30,7 @@ from kafka_io.messages.api_versions import ApiVersionsRequest
 from kafka_io.messages.create_topics import CreateTopicsRequest
 from kafka_io.messages.delete_records import DeleteRecordsRequest
 from kafka_io.messages.delete_topics import DeleteTopicsRequest
+from kafka_io.messages.describe_configs import DescribeConfigsRequest
 from kafka_io.messages.describe_groups import DescribeGroupsRequest
 from kafka_io.messages.end_txn import EndTxnRequest
 from kafka_io.messages.fetch import FetchRequest
@@ -68,6 +70,7 @@ HANDLERS: Mapping[type[Request[Any]], Handler] = {
     CreateTopicsRequest: create_topics,
     DeleteTopicsRequest: delete_topics,
     DeleteRecordsRequest: delete_records,
+    DescribeConfigsRequest: describe_configs,
     InitProducerIdRequest: init_producer_id,
     AddPartitionsToTxnRequest: add_partitions_to_txn,
     AddOffsetsToTxnRequest: add_offsets_to_txn,

@@ -1,9 +1,9 @@
-"""What the leaders hold of a topic's partitions: a few ListOffsets for each leader, however many it leads."""
+"""What the leaders hold of partitions: a few ListOffsets for each leader, however many it leads."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Mapping
 
-from kafka_io.client.modern.brokers import Brokers, leaders_of
+from kafka_io.client.modern.brokers import Brokers
+from kafka_io.client.modern.leading import Answers, Led, Place, by_topic, of_leaders
 from kafka_io.client.modern.link import ModernLink
 from kafka_io.error_codes import MODERN, check
 from kafka_io.errors import Corrupt, KafkaIOError, Where
@@ -19,32 +19,21 @@ from kafka_io.messages.list_offsets import (
 )
 from kafka_io.model import Bounds
 
-T = TypeVar("T")
-
 _EXACT_TIMES_SINCE = 1  # v0 knows when a segment was last written to, no more
 _ISOLATION_SINCE = 2
 _NO_OFFSET = -1
-Led = Sequence[tuple[int, int]]
-Answers = dict[int, T | KafkaIOError]
-Told = Mapping[int, ListOffsetsPartitionResponse]
+Told = Mapping[Place, ListOffsetsPartitionResponse]
 
 
-def bounds_of(brokers: Brokers, topic: str, partitions: Iterable[int], *, committed: bool) -> Answers[Bounds]:
+def bounds_of(brokers: Brokers, places: Iterable[Place], *, committed: bool) -> Answers[Bounds]:
     """Earliest and latest of each partition, or why its leader could not say; an error hides only what it concerns.
 
     With `committed` the latest is the stable offset: before it no transaction is open.
     """
-    return _of_leaders(
-        brokers,
-        topic,
-        partitions,
-        lambda link, led: _ask_bounds(link, topic, led, _isolation(link, committed=committed)),
-    )
+    return of_leaders(brokers, places, lambda link, led: _ask_bounds(link, led, _isolation(link, committed=committed)))
 
 
-def offsets_at(
-    brokers: Brokers, topic: str, partitions: Iterable[int], timestamp_ms: int, *, committed: bool
-) -> Answers[int]:
+def offsets_at(brokers: Brokers, places: Iterable[Place], timestamp_ms: int, *, committed: bool) -> Answers[int]:
     """The first offset of each partition whose record is not older than `timestamp_ms`, and the latest if none is.
 
     Brokers before 0.10 tell the start of a segment that was last written to before that time: older records may
@@ -54,56 +43,42 @@ def offsets_at(
     def ask(link: ModernLink, led: Led) -> Answers[int]:
         isolation = _isolation(link, committed=committed)
         # The latest is asked for first: a record that comes between the two questions lies behind it.
-        bounds = _ask_bounds(link, topic, led, isolation)
+        bounds = _ask_bounds(link, led, isolation)
         # Below 0 the wire has names, not times; no record that has a time is older than 0.
-        told = _ask(link, topic, led, max(timestamp_ms, 0), isolation)
-        return {partition: _at(told.get(partition), bounds[partition], exact=_is_exact(link)) for partition, _ in led}
+        told = list_offsets(link, led, dict.fromkeys(led, max(timestamp_ms, 0)), isolation=isolation)
+        return {place: _at(told.get(place), bounds[place], exact=_is_exact(link)) for place in led}
 
-    return _of_leaders(brokers, topic, partitions, ask)
-
-
-def _of_leaders(
-    brokers: Brokers, topic: str, partitions: Iterable[int], ask: Callable[[ModernLink, Led], Answers[T]]
-) -> Answers[T]:
-    """What `ask` tells of each partition, by a question to each leader; asked again where that may help."""
-    found: Answers[T] = {}
-    pending = sorted(set(partitions))
-
-    def attempt() -> None:
-        nonlocal pending
-        failed: dict[int, KafkaIOError] = {}
-        for link, led in leaders_of(brokers, topic, pending, failed):
-            for partition, answer in _asked(ask, link, led).items():
-                if isinstance(answer, KafkaIOError):
-                    failed[partition] = answer.placed(Where(topic=topic, partition=partition).within(link.where))
-                else:
-                    found[partition] = answer
-        found.update(failed)
-        pending = sorted(partition for partition, error in failed.items() if error.retriable)
-        if pending:
-            brokers.forget(topic)
-            raise failed[pending[0]]
-
-    try:
-        brokers.patiently(attempt)
-    except KafkaIOError as error:
-        for partition in pending:
-            found.setdefault(partition, error)
-    return found
+    return of_leaders(brokers, places, ask)
 
 
-def _asked(ask: Callable[[ModernLink, Led], Answers[T]], link: ModernLink, led: Led) -> Answers[T]:
-    try:
-        return ask(link, led)
-    except KafkaIOError as error:
-        return {partition: error for partition, _ in led}
+def list_offsets(
+    link: ModernLink, led: Led, times: Mapping[Place, int], *, isolation: int = READ_UNCOMMITTED, most: int = 1
+) -> Told:
+    """What a leader answers about a time of each of these partitions; in v0 up to `most` offsets."""
+    topics = tuple(
+        ListOffsetsTopic(
+            name=topic,
+            partitions=tuple(
+                ListOffsetsPartition(
+                    partition_index=number,
+                    current_leader_epoch=led[topic, number].epoch,
+                    timestamp=times[topic, number],
+                    max_num_offsets=most,
+                )
+                for number in numbers
+            ),
+        )
+        for topic, numbers in by_topic(times).items()
+    )
+    answer = link.request(ListOffsetsRequest(isolation_level=isolation, topics=topics))
+    return {(each.name, one.partition_index): one for each in answer.topics for one in each.partitions}
 
 
-def _ask_bounds(link: ModernLink, topic: str, led: Led, isolation: int) -> Answers[Bounds]:
+def _ask_bounds(link: ModernLink, led: Led, isolation: int) -> Answers[Bounds]:
     """Earliest first: retention may raise it before the latest is told, never the other way round."""
-    earliest = _ask(link, topic, led, EARLIEST_TIME, isolation)
-    latest = _ask(link, topic, led, LATEST_TIME, isolation)
-    return {partition: _bounds(earliest.get(partition), latest.get(partition), epoch) for partition, epoch in led}
+    earliest = list_offsets(link, led, dict.fromkeys(led, EARLIEST_TIME), isolation=isolation)
+    latest = list_offsets(link, led, dict.fromkeys(led, LATEST_TIME), isolation=isolation)
+    return {place: _bounds(earliest.get(place), latest.get(place), leader.epoch) for place, leader in led.items()}
 
 
 def _isolation(link: ModernLink, *, committed: bool) -> int:
@@ -116,16 +91,6 @@ def _is_exact(link: ModernLink) -> bool:
 
 def _version(link: ModernLink) -> int:
     return link.versions.pick(ListOffsetsRequest.API)
-
-
-def _ask(link: ModernLink, topic: str, led: Led, time: int, isolation: int) -> Told:
-    asked = tuple(
-        ListOffsetsPartition(partition_index=partition, current_leader_epoch=epoch, timestamp=time)
-        for partition, epoch in led
-    )
-    request = ListOffsetsRequest(isolation_level=isolation, topics=(ListOffsetsTopic(name=topic, partitions=asked),))
-    answer = link.request(request)
-    return {one.partition_index: one for each in answer.topics if each.name == topic for one in each.partitions}
 
 
 def _bounds(

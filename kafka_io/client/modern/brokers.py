@@ -5,7 +5,7 @@ topic and asks again, as often as the patience allows.
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TypeVar
@@ -176,6 +176,20 @@ class Brokers(Closing):
             self._topics[name] = found[0]
         return self._topics[name]
 
+    def learn(self, names: Iterable[str]) -> None:
+        """Ask for all of these topics that nothing is known of, in one question.
+
+        What cannot be looked at stays unknown: `topic` says why.
+
+        Raises:
+            NetworkError: no broker can be reached.
+        """
+        unknown = sorted(set(names) - self._topics.keys())
+        if len(unknown) > 1:
+            answer = self._metadata(lambda link: _asked(link, *unknown))
+            whole = {one.name: one for one in answer.topics if one.name and not one.error_code}
+            self._topics |= {name: whole[name] for name in unknown if name in whole}
+
     def make(self, topic: str) -> None:
         """Ask for a topic as clients do that want to write to it: brokers then make it, if they may by their settings.
 
@@ -203,21 +217,27 @@ class Brokers(Closing):
         self._topics.pop(topic, None)
         self._near = {key: node for key, node in self._near.items() if key[0] != topic}
 
-    def _metadata(self, asked: Callable[[ModernLink], MetadataRequest]) -> MetadataResponse:
-        """The answer of the first broker that gives one, to what it is asked over its link."""
+    def of_any(self, ask: Callable[[ModernLink], T]) -> T:
+        """What the first broker tells that can be reached.
+
+        Raises:
+            NetworkError: none can.
+        """
         failure: KafkaIOError | None = None
         for broker in self.known:
             link = self._link(broker)
             try:
-                answer = link.request(asked(link))
+                return ask(link)
             except NetworkError as error:
                 failure = error.placed(link.where)
-                continue
-            self._cluster_id = answer.cluster_id
-            self._nodes = {node.node_id: Broker(node.node_id, node.host, node.port) for node in answer.brokers}
-            return answer
         assert failure is not None
         raise failure
+
+    def _metadata(self, asked: Callable[[ModernLink], MetadataRequest]) -> MetadataResponse:
+        answer = self.of_any(lambda link: link.request(asked(link)))
+        self._cluster_id = answer.cluster_id
+        self._nodes = {node.node_id: Broker(node.node_id, node.host, node.port) for node in answer.brokers}
+        return answer
 
     def _link(self, broker: Broker) -> ModernLink:
         if broker not in self._links:
@@ -229,24 +249,13 @@ class Brokers(Closing):
         self._closing.close()
 
 
-def _asked(link: ModernLink, topic: str | None = None) -> MetadataRequest:
-    """All topics where asking for one might create it. v0 says "all" with an empty list, later versions with null."""
+def _asked(link: ModernLink, *topics: str) -> MetadataRequest:
+    """All topics where none is named, or asking for one might create it.
+
+    v0 says "all" with an empty list, later versions with null.
+    """
     version = link.versions.pick(MetadataRequest.API)
-    if topic is None or version < _NO_AUTO_CREATE_SINCE:
+    if not topics or version < _NO_AUTO_CREATE_SINCE:
         return MetadataRequest(topics=() if version == 0 else None, allow_auto_topic_creation=False)
-    return MetadataRequest(topics=(MetadataRequestTopic(name=topic),), allow_auto_topic_creation=False)
-
-
-def leaders_of(
-    brokers: Brokers, topic: str, partitions: Sequence[int], failed: dict[int, KafkaIOError]
-) -> Iterator[tuple[ModernLink, list[tuple[int, int]]]]:
-    """Each leader with its partitions and their leader epochs; a partition without one is put into `failed`."""
-    groups: dict[ModernLink, list[tuple[int, int]]] = {}
-    for partition in partitions:
-        try:
-            leader = brokers.leader(topic, partition)
-        except KafkaIOError as error:
-            failed[partition] = error
-        else:
-            groups.setdefault(leader.link, []).append((partition, leader.epoch))
-    yield from groups.items()
+    named = tuple(MetadataRequestTopic(name=topic) for topic in topics)
+    return MetadataRequest(topics=named, allow_auto_topic_creation=False)

@@ -1,5 +1,6 @@
 """A cluster from 0.8 on: topics from ZooKeeper if it has one, else from Metadata; bounds from the leaders."""
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
@@ -7,12 +8,16 @@ from kafka_io.client.cluster import Cluster
 from kafka_io.client.modern.bounds import bounds_of, offsets_at
 from kafka_io.client.modern.brokers import Brokers, topic_id_text
 from kafka_io.client.modern.epochs import partings
+from kafka_io.client.modern.leading import Answers, Place
 from kafka_io.client.modern.publishing import publish
 from kafka_io.client.modern.reader import open_brokers
+from kafka_io.client.modern.retention import retention_of
+from kafka_io.client.modern.times import times_at
 from kafka_io.client.reading import Reading
+from kafka_io.client.retention import Retention
 from kafka_io.client.source import Source
 from kafka_io.error_codes import MODERN, check
-from kafka_io.errors import BrokerError, KafkaIOError, RegistryError, Where, placing
+from kafka_io.errors import BrokerError, KafkaIOError, RegistryError, Unsupported, Where, placing
 from kafka_io.messages.metadata import MetadataTopic
 from kafka_io.model import Bounds, Broker, BrokerPartition, Generation, TopicEntry
 from kafka_io.net.security import PLAINTEXT, Security
@@ -95,9 +100,15 @@ class ModernCluster(Cluster):
 
         Before `latest` no transaction is open, unless what is not committed is read as well.
         """
-        with placing(self._place(topic)):
-            found = bounds_of(self._brokers, topic, _numbers(partitions), committed=self._reading.committed)
-        return self._answers(topic, found)
+        return self.bounds_of({topic: partitions})[topic]
+
+    def bounds_of(
+        self, topics: Mapping[str, Iterable[BrokerPartition]]
+    ) -> dict[str, dict[BrokerPartition, Bounds | KafkaIOError]]:
+        """What `bounds` tells, of many topics at once: with two questions to each broker."""
+        with placing(self.where):
+            found = bounds_of(self._brokers, _places(topics), committed=self._reading.committed)
+        return self._answers(topics, found)
 
     def offsets_at(
         self, topic: str, partitions: Iterable[BrokerPartition], timestamp_ms: int
@@ -107,21 +118,57 @@ class ModernCluster(Cluster):
         Brokers before 0.10 tell the start of a segment that was last written to before that time, or the earliest
         offset: older records may follow, but none is skipped. It is never above the latest that `bounds` gives.
         """
+        asked = {topic: partitions}
         with placing(self._place(topic)):
-            found = offsets_at(
-                self._brokers, topic, _numbers(partitions), timestamp_ms, committed=self._reading.committed
-            )
-        return self._answers(topic, found)
+            found = offsets_at(self._brokers, _places(asked), timestamp_ms, committed=self._reading.committed)
+        return self._answers(asked, found)[topic]
+
+    def times_at(
+        self, at: Mapping[str, Mapping[BrokerPartition, int]]
+    ) -> dict[str, dict[BrokerPartition, int | KafkaIOError | None]]:
+        """See Cluster: by small fetches from 0.10 on, and by segments before."""
+        asked = {(topic, id_.partition): offset for topic, offsets in at.items() for id_, offset in offsets.items()}
+        with placing(self.where):
+            found = times_at(self._brokers, asked, self._reading, now_ms=time.time_ns() // 1_000_000)
+        return self._answers(at, found)
+
+    def retention(self, topics: Iterable[str]) -> dict[str, Retention | KafkaIOError]:
+        """See Cluster: as the brokers tell, or else ZooKeeper.
+
+        Raises:
+            RegistryError: ZooKeeper cannot be read.
+            NetworkError: no broker can be reached.
+        """
+        names = sorted(set(topics))
+        with placing(self.where):
+            try:
+                found = retention_of(self._brokers, names)
+            except Unsupported:  # before 0.11
+                found = self._registered_retention(names)
+        return {topic: self._placed(topic, kept) for topic, kept in found.items()}
+
+    def _registered_retention(self, topics: Sequence[str]) -> dict[str, Retention | KafkaIOError]:
+        if self._registry is None:
+            return dict.fromkeys(topics, Retention())
+        settings = self._registry.topic_settings(topics)
+        return {
+            topic: found if isinstance(found, KafkaIOError) else Retention.of(found)
+            for topic, found in settings.items()
+        }
 
     def _place(self, topic: str) -> Where:
         return Where(cluster=self.name, topic=topic)
 
-    def _answers(self, topic: str, found: Mapping[int, T | KafkaIOError]) -> dict[BrokerPartition, T | KafkaIOError]:
-        place = self._place(topic)
-        return {
-            BrokerPartition(None, number): answer.placed(place) if isinstance(answer, KafkaIOError) else answer
-            for number, answer in found.items()
-        }
+    def _answers(
+        self, topics: Mapping[str, Iterable[BrokerPartition]], found: Answers[T]
+    ) -> dict[str, dict[BrokerPartition, T | KafkaIOError]]:
+        answers: dict[str, dict[BrokerPartition, T | KafkaIOError]] = {topic: {} for topic in topics}
+        for (topic, number), answer in found.items():
+            answers[topic][BrokerPartition(None, number)] = self._placed(topic, answer)
+        return answers
+
+    def _placed(self, topic: str, answer: T | KafkaIOError) -> T | KafkaIOError:
+        return answer.placed(self._place(topic)) if isinstance(answer, KafkaIOError) else answer
 
     def partings(self, topic: str, read: Mapping[BrokerPartition, tuple[int, int]]) -> dict[BrokerPartition, int]:
         """Of partitions read up to (offset, in a leader's epoch): from where on the log is another, where it is."""
@@ -188,8 +235,8 @@ class ModernCluster(Cluster):
             self._registry.close()
 
 
-def _numbers(partitions: Iterable[BrokerPartition]) -> list[int]:
-    return [one.partition for one in partitions]
+def _places(topics: Mapping[str, Iterable[BrokerPartition]]) -> list[Place]:
+    return [(topic, id_.partition) for topic, partitions in topics.items() for id_ in partitions]
 
 
 def _entry(topic: MetadataTopic, skipped: list[Skipped]) -> TopicEntry | None:

@@ -1,16 +1,18 @@
 """A 0.7 cluster: its brokers and topics from ZooKeeper, its partitions' bounds from the brokers themselves."""
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Self, TypeVar
 
 from kafka_io.client.cluster import Cluster
 from kafka_io.client.reading import Reading
+from kafka_io.client.retention import Retention
 from kafka_io.client.source import Source
 from kafka_io.client.v07.link import Link07
 from kafka_io.client.v07.partition import Partition07
 from kafka_io.client.v07.producer import publish
-from kafka_io.client.v07.times import offset_at
+from kafka_io.client.v07.times import offset_at, time_at
 from kafka_io.errors import (
     ConnectFailed,
     DeadlineExceeded,
@@ -94,7 +96,28 @@ class Cluster07(Cluster):
         Raises:
             RegistryError: the registry cannot say where the brokers are.
         """
-        return self._of_each(topic, partitions, Partition07.bounds)
+        return self.bounds_of({topic: partitions})[topic]
+
+    def bounds_of(
+        self, topics: Mapping[str, Iterable[BrokerPartition]]
+    ) -> dict[str, dict[BrokerPartition, Bounds | KafkaIOError]]:
+        """What `bounds` tells, of many topics; each partition is a question of its own, as 0.7 has it."""
+        return self._of_each(topics, Partition07.bounds)
+
+    def times_at(
+        self, at: Mapping[str, Mapping[BrokerPartition, int]]
+    ) -> dict[str, dict[BrokerPartition, int | KafkaIOError | None]]:
+        """When the segment that holds each offset was last written to, see `kafka_io.client.v07.times.time_at`.
+
+        Raises:
+            RegistryError: the registry cannot say where the brokers are.
+        """
+        now_ms = time.time_ns() // 1_000_000
+        return self._of_each(at, lambda partition: time_at(partition, at[partition.topic][partition.id], now_ms=now_ms))
+
+    def retention(self, topics: Iterable[str]) -> dict[str, Retention | KafkaIOError]:
+        """Nothing is known: brokers of 0.7 keep it in their own files."""
+        return dict.fromkeys(topics, Retention())
 
     def offsets_at(
         self, topic: str, partitions: Iterable[BrokerPartition], timestamp_ms: int
@@ -107,28 +130,32 @@ class Cluster07(Cluster):
         Raises:
             RegistryError: the registry cannot say where the brokers are.
         """
-        return self._of_each(topic, partitions, lambda partition: offset_at(partition, timestamp_ms))
+        return self._of_each({topic: partitions}, lambda partition: offset_at(partition, timestamp_ms))[topic]
 
     def _of_each(
-        self, topic: str, partitions: Iterable[BrokerPartition], ask: Callable[[Partition07], T]
-    ) -> dict[BrokerPartition, T | KafkaIOError]:
+        self, topics: Mapping[str, Iterable[BrokerPartition]], ask: Callable[[Partition07], T]
+    ) -> dict[str, dict[BrokerPartition, T | KafkaIOError]]:
         """What `ask` tells of each partition; a broker that is down is tried once."""
         self.brokers()
-        found: dict[BrokerPartition, T | KafkaIOError] = {}
         down: dict[int, NetworkError] = {}
-        for partition in partitions:
-            error = down.get(partition.holder)
-            if error is not None:
-                found[partition] = type(error)(error.reason, Where(partition=str(partition)).within(error.where))
-                continue
-            try:
-                found[partition] = ask(self.partition(topic, partition))
-            except KafkaIOError as failure:
-                found[partition] = failure
-                # A broker that only closes the connection may have refused just this partition (facts, 3).
-                if isinstance(failure, ConnectFailed | DeadlineExceeded):
-                    down[partition.holder] = failure
-        return found
+        return {
+            topic: {id_: self._of_one(topic, id_, ask, down) for id_ in partitions}
+            for topic, partitions in topics.items()
+        }
+
+    def _of_one(
+        self, topic: str, id_: BrokerPartition, ask: Callable[[Partition07], T], down: dict[int, NetworkError]
+    ) -> T | KafkaIOError:
+        error = down.get(id_.holder)
+        if error is not None:
+            return type(error)(error.reason, Where(topic=topic, partition=str(id_)).within(error.where))
+        try:
+            return ask(self.partition(topic, id_))
+        except KafkaIOError as failure:
+            # A broker that only closes the connection may have refused just this partition (facts, 3).
+            if isinstance(failure, ConnectFailed | DeadlineExceeded):
+                down[id_.holder] = failure
+            return failure
 
     def partings(self, topic: str, read: Mapping[BrokerPartition, tuple[int, int]]) -> dict[BrokerPartition, int]:  # noqa: ARG002 - 0.7 has no epochs
         """Nothing: a log of 0.7 has one writer, which never cuts what it has flushed."""

@@ -12,6 +12,7 @@ from kafka_io.registry.modern import (
     TopicNode,
     parse_broker,
     parse_cluster_id,
+    parse_settings,
     parse_state,
     parse_topic,
 )
@@ -209,3 +210,15 @@ def test_reads_the_cluster_ids_that_real_brokers_made(release: str, id_: str) ->
 def test_a_malformed_cluster_id_is_refused_by_path(value: str) -> None:
     with pytest.raises(NodeMalformed, match="/cluster/id"):
         parse_cluster_id("/cluster/id", value.encode())
+
+
+def test_a_topics_settings_are_texts() -> None:
+    path = "/config/topics/clicks"
+    assert parse_settings(path, b'{"version":1,"config":{"retention.ms":"3600000"}}') == {"retention.ms": "3600000"}
+    assert parse_settings(path, b'{"version":1,"config":{}}') == {}
+
+
+@pytest.mark.parametrize("value", [b"", b"{}", b'{"config":[]}', b'{"config":{"retention.ms":3600000}}'])
+def test_settings_that_are_none_are_refused(value: bytes) -> None:
+    with pytest.raises(NodeMalformed, match="/config/topics/clicks"):
+        parse_settings("/config/topics/clicks", value)

@@ -208,3 +208,11 @@ def test_states_that_cannot_be_read_are_an_error(kafka: Any, registry: Registry)
 def test_a_place_without_kafka_has_no_states(registry: Registry) -> None:
     with pytest.raises(RegistryError, match="not a Kafka registry"):
         registry.partition_states("clicks")
+
+
+def test_settings_are_what_a_topic_has_of_its_own(kafka: Any, registry: Registry) -> None:
+    kafka.create("/config/topics/clicks", b'{"version":1,"config":{"retention.ms":"7"}}', makepath=True)
+    kafka.create("/config/topics/broken", b"?")
+    found = registry.topic_settings(["views", "clicks", "broken"])
+    assert (found["clicks"], found["views"]) == ({"retention.ms": "7"}, {})
+    assert isinstance(found["broken"], NodeMalformed)

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from kafka_io.client.modern.bounds import bounds_of, offsets_at
-from kafka_io.errors import ConnectFailed, Corrupt, KafkaIOError, LeaderMoved
+from kafka_io.client.modern.leading import Answers
+from kafka_io.errors import ConnectFailed, Corrupt, LeaderMoved
 from kafka_io.messages.list_offsets import ListOffsetsPartitionResponse, ListOffsetsRequest, ListOffsetsResponse
 from kafka_io.model import Bounds
 from kafka_io.wire.conversation import Received
@@ -14,6 +15,8 @@ from tests.fakes.cluster import EVERYTHING, FakeCluster, Handler, Log
 from tests.kafka_io.client.modern.conftest import OpenBrokers
 
 LIST_OFFSETS = ListOffsetsRequest.API.key
+PLACES = ONE, TWO = ("clicks", 0), ("clicks", 1)
+THREE = ("clicks", 2)
 FIRST, SECOND = Bounds(earliest=3, latest=40, epoch=5), Bounds(earliest=0, latest=7, epoch=5)
 
 
@@ -25,23 +28,24 @@ def two() -> dict[int, Log]:
 @pytest.mark.parametrize("version", range(11))
 def test_every_version_tells_the_same_bounds(version: int, open_brokers: OpenBrokers) -> None:
     with FakeCluster(logs=two(), offered={**EVERYTHING, LIST_OFFSETS: (version, version)}) as cluster:
-        assert bounds_of(open_brokers(cluster), "clicks", [0, 1], committed=False) == {0: FIRST, 1: SECOND}
+        assert bounds_of(open_brokers(cluster), PLACES, committed=False) == {ONE: FIRST, TWO: SECOND}
         assert len(cluster.heard(LIST_OFFSETS)) == 4
 
 
 def test_the_latest_of_committed_records_is_the_stable_offset(open_brokers: OpenBrokers) -> None:
     with FakeCluster(logs=two()) as cluster:
-        found = bounds_of(open_brokers(cluster), "clicks", [0, 1], committed=True)
-        assert found == {0: Bounds(earliest=3, latest=38, epoch=5), 1: SECOND}
+        found = bounds_of(open_brokers(cluster), PLACES, committed=True)
+        assert found == {ONE: Bounds(earliest=3, latest=38, epoch=5), TWO: SECOND}
 
 
 def test_a_broker_that_is_down_hides_its_partitions_only(open_brokers: OpenBrokers) -> None:
     with FakeCluster(logs=two()) as cluster:
         cluster.brokers[1].close()
-        found = bounds_of(open_brokers(cluster), "clicks", [0, 1], committed=False)
-        assert found[0] == FIRST
-        assert isinstance(found[1], ConnectFailed)
-        assert found[1].where.partition == 1
+        found = bounds_of(open_brokers(cluster), PLACES, committed=False)
+        assert found[ONE] == FIRST
+        failed = found[TWO]
+        assert isinstance(failed, ConnectFailed)
+        assert failed.where.partition == 1
 
 
 # B03
@@ -54,25 +58,25 @@ def test_a_leader_that_moves_is_asked_where_it_went(open_brokers: OpenBrokers) -
             return answer(one)  # type: ignore[no-any-return] # a handler of the fake's
 
         cluster.brokers[0].handlers[LIST_OFFSETS] = moving
-        assert bounds_of(open_brokers(cluster), "clicks", [0, 1], committed=False) == {0: FIRST, 1: SECOND}
+        assert bounds_of(open_brokers(cluster), PLACES, committed=False) == {ONE: FIRST, TWO: SECOND}
 
 
 def test_a_partition_without_leader_is_an_error_of_its_own(open_brokers: OpenBrokers) -> None:
     logs = two()
     logs[0].leader = -1
     with FakeCluster(logs=logs) as cluster:
-        found = bounds_of(open_brokers(cluster), "clicks", [0, 1, 2], committed=False)
-        assert found[1] == SECOND
-        assert isinstance(found[0], LeaderMoved)
-        assert isinstance(found[2], LeaderMoved)
+        found = bounds_of(open_brokers(cluster), [*PLACES, THREE], committed=False)
+        assert found[TWO] == SECOND
+        assert isinstance(found[ONE], LeaderMoved)
+        assert isinstance(found[THREE], LeaderMoved)
 
 
 def test_an_answer_without_a_partition_is_refused(open_brokers: OpenBrokers) -> None:
     with FakeCluster(logs=two()) as cluster:
         cluster.brokers[0].handlers[LIST_OFFSETS] = lambda _: ListOffsetsResponse(topics=())
-        found: dict[int, Bounds | KafkaIOError] = bounds_of(open_brokers(cluster), "clicks", [0, 1], committed=False)
-        assert isinstance(found[0], Corrupt)
-        assert found[1] == SECOND
+        found: Answers[Bounds] = bounds_of(open_brokers(cluster), PLACES, committed=False)
+        assert isinstance(found[ONE], Corrupt)
+        assert found[TWO] == SECOND
 
 
 class Clocked:
@@ -107,27 +111,27 @@ def _told(answer: ListOffsetsPartitionResponse, offset: int | None, version: int
 def test_a_time_is_an_offset_or_the_latest_where_no_record_is_as_late(version: int, open_brokers: OpenBrokers) -> None:
     with FakeCluster(logs=two(), offered={**EVERYTHING, LIST_OFFSETS: (version, version)}) as cluster:
         clocked = Clocked(cluster, {0: 17, 1: None})
-        assert offsets_at(open_brokers(cluster), "clicks", [0, 1], 1_700_000_000_000, committed=False) == {0: 17, 1: 7}
+        assert offsets_at(open_brokers(cluster), PLACES, 1_700_000_000_000, committed=False) == {ONE: 17, TWO: 7}
         assert clocked.times == {1_700_000_000_000}
 
 
 def test_a_broker_that_knows_the_times_of_segments_only_never_makes_a_record_skipped(open_brokers: OpenBrokers) -> None:
     with FakeCluster(logs=two(), offered={**EVERYTHING, LIST_OFFSETS: (0, 0)}) as cluster:
         Clocked(cluster, {0: None, 1: 5})
-        assert offsets_at(open_brokers(cluster), "clicks", [0, 1], 1000, committed=True) == {0: 3, 1: 5}
+        assert offsets_at(open_brokers(cluster), PLACES, 1000, committed=True) == {ONE: 3, TWO: 5}
 
 
 @pytest.mark.parametrize("offset", [39, None])
 def test_no_time_is_behind_the_stable_offset(offset: int | None, open_brokers: OpenBrokers) -> None:
     with FakeCluster(logs=two()) as cluster:
         Clocked(cluster, {0: offset, 1: 0})
-        assert offsets_at(open_brokers(cluster), "clicks", [0, 1], 1000, committed=True) == {0: 38, 1: 0}
+        assert offsets_at(open_brokers(cluster), PLACES, 1000, committed=True) == {ONE: 38, TWO: 0}
 
 
 def test_a_time_before_1970_is_not_taken_for_a_name(open_brokers: OpenBrokers) -> None:
     with FakeCluster(logs=two()) as cluster:
         clocked = Clocked(cluster, {0: 3})
-        assert offsets_at(open_brokers(cluster), "clicks", [0], -1, committed=False) == {0: 3}
+        assert offsets_at(open_brokers(cluster), [ONE], -1, committed=False) == {ONE: 3}
         assert clocked.times == {0}
 
 
@@ -135,7 +139,7 @@ def test_an_offset_for_a_time_that_cannot_be_hides_only_its_partition(open_broke
     with FakeCluster(logs=two()) as cluster:
         Clocked(cluster, {0: -7, 1: 2})
         cluster.logs[2] = Log(entries=[], end=1, leader=-1)
-        found = offsets_at(open_brokers(cluster), "clicks", [0, 1, 2], 1000, committed=False)
-        assert isinstance(found[0], Corrupt)
-        assert found[1] == 2
-        assert isinstance(found[2], LeaderMoved)
+        found = offsets_at(open_brokers(cluster), [*PLACES, THREE], 1000, committed=False)
+        assert isinstance(found[ONE], Corrupt)
+        assert found[TWO] == 2
+        assert isinstance(found[THREE], LeaderMoved)

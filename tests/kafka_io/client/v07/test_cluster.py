@@ -1,10 +1,13 @@
 """A cluster of real brokers in a real ZooKeeper: what is seen of it while a part of it is away."""
 
+import time
+
 import pytest
 
 from kafka_io.broker.server import BrokerServer
 from kafka_io.client.link import Patience
 from kafka_io.client.reading import Reading
+from kafka_io.client.retention import Retention
 from kafka_io.client.retry import Backoff
 from kafka_io.client.v07.cluster import Cluster07
 from kafka_io.client.v07.partition import Partition07
@@ -119,3 +122,42 @@ def test_errors_of_the_registry_name_the_cluster(chroot: str) -> None:
         with pytest.raises(NodeMalformed) as caught_too:
             cluster.topic("a/b")
         assert caught_too.value.where == Where(cluster="main", topic="a/b")
+
+
+def test_many_topics_are_told_of_at_once_and_a_broker_that_is_down_is_tried_once(  # B12
+    chroot: str, brokers: list[BrokerServer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Registry.open(chroot) as registry:
+        publish(registry, "views", MESSAGES, batch=5)
+    asked: list[BrokerPartition] = []
+    ask = Partition07.bounds
+
+    def noted(partition: Partition07) -> Bounds:
+        asked.append(partition.id)
+        return ask(partition)
+
+    monkeypatch.setattr(Partition07, "bounds", noted)
+    with Cluster07.open("main", zookeeper=chroot, reading=READING) as cluster:
+        cluster.brokers()
+        brokers[0].stop()
+        found = cluster.bounds_of({"clicks": PARTITIONS, "views": PARTITIONS})
+    kinds = {topic: [type(told) for told in each.values()] for topic, each in found.items()}
+    assert kinds == {topic: [ConnectFailed, ConnectFailed, Bounds, Bounds] for topic in ("clicks", "views")}
+    assert asked == [PARTITIONS[0], *PARTITIONS[2:], *PARTITIONS[2:]]
+    hidden = found["views"][PARTITIONS[1]]
+    assert isinstance(hidden, ConnectFailed)
+    assert (hidden.where.topic, hidden.where.partition) == ("views", "0-1")
+
+
+def test_times_are_those_of_segments_and_how_long_they_are_kept_is_not_known(
+    chroot: str, brokers: list[BrokerServer]
+) -> None:
+    with Cluster07.open("main", zookeeper=chroot, reading=READING) as cluster:
+        ends = cluster.bounds("clicks", PARTITIONS)
+        at = {part: told.latest for part, told in ends.items() if isinstance(told, Bounds)}
+        assert cluster.times_at({"clicks": at}) == {"clicks": dict.fromkeys(PARTITIONS)}
+        now_ms = time.time_ns() // 1_000_000
+        [told] = cluster.times_at({"clicks": {PARTITIONS[0]: 0}})["clicks"].values()
+        assert isinstance(told, int)
+        assert now_ms - 120_000 < told <= now_ms
+        assert cluster.retention(["clicks", "views"]) == {"clicks": Retention(), "views": Retention()}

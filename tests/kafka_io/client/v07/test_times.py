@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kafka_io.client.v07.partition import Partition07
-from kafka_io.client.v07.times import offset_at
+from kafka_io.client.v07.times import offset_at, time_at
 from kafka_io.errors import ConnectionLost
 from kafka_io.model import BrokerPartition
 from tests.kafka_io.broker.talk import Client, numbered
@@ -54,3 +54,23 @@ def test_a_partition_that_is_none_is_refused_by_closing(start_broker: StartBroke
     with pytest.raises(ConnectionLost) as caught:
         offset_at(partition(7, start_broker, open_link), NOON_S)
     assert caught.value.where.partition == "0-7"
+
+
+@pytest.mark.parametrize(
+    ("offset", "hours"), [(0, 0), (399, 0), (400, 1), (799, 1), (800, 2), (980, 2), (1000, None), (5000, None)]
+)
+def test_a_message_is_as_old_as_the_last_write_to_its_segment(
+    offset: int, hours: int | None, start_broker: StartBroker, open_link: OpenLink
+) -> None:
+    now_ms = (NOON_S + 10 * 3600) * 1000
+    told = time_at(partition(0, start_broker, open_link), offset, now_ms=now_ms)
+    if hours is None:
+        assert told is None
+    else:
+        age_ms = (10 - hours) * 3_600_000
+        assert told is not None
+        assert age_ms <= now_ms - told <= age_ms * 1.005
+
+
+def test_where_nothing_was_written_is_no_time(start_broker: StartBroker, open_link: OpenLink) -> None:
+    assert time_at(partition(1, start_broker, open_link), 0, now_ms=NOON_S * 1000) is None
