@@ -42,9 +42,13 @@ class TopicRecreated(LoadError):
 class CommitRefused(LoadError):
     """Another run moved the cursor first; nothing of this run is visible."""
 
+    retriable = True
+
 
 class CommitUnknown(LoadError):
     """The commit call failed and the table cannot be read to see whether it landed."""
+
+    retriable = True
 
 
 class RewindRefused(LoadError):
@@ -62,9 +66,13 @@ class FileRefused(LoadError):
 class LakeUnavailable(LoadError):
     """The lake's store cannot be read or written."""
 
+    retriable = True
+
 
 class LogTorn(LakeUnavailable):
     """An entry of a table's log is not whole: only what lies before it can be trusted."""
+
+    retriable = False
 
 
 class TableMissing(LoadError):
@@ -77,3 +85,5 @@ class TableForeign(LoadError):
 
 class SparkFailed(LoadError):
     """Spark could not run the plan, or gave up on one of its tasks."""
+
+    retriable = True

@@ -216,7 +216,8 @@ class Loading:
         left = tuple(one for one in self.facts if not _holds(standing.covered, one))
         if not left:
             return None
-        back = next((one for one in left if one.id in self.standing.covered.keys() - standing.covered.keys()), None)
+        gone = self.standing.covered.keys() - standing.covered.keys()
+        back = next((one for one in left if one.id in gone), None)
         if back is not None:  # a rewind went to before its first load: it is not to begin anew where this one goes on
             raise self._lost(now, f"partition {back.id} was taken back")
         for id_ in sorted({one.id for one in left if not _is_older(one, standing.covered)}):

@@ -1,20 +1,24 @@
 """How much a run is to load in all, and how far it has come: fixed when it begins, so that it ends."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Self
 
-from kafka_io.model import Bounds, BrokerPartition
-from pipelines.loading.ledger import Covered
+from kafka_io.model import BrokerPartition
 from pipelines.loading.plan import Plan
 from resources.spark import Progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """`total` offsets are to be loaded, none beyond the `ends` of the logs as the run found them; `taken` are done."""
+    """`total` offsets are to be loaded, of which `taken` are done.
+
+    They lie between `starts` and `ends` (see Reach), as these were when the run began: what comes meanwhile, records
+    or partitions, is the next run's.
+    """
 
     ends: Mapping[BrokerPartition, int]
+    starts: Mapping[BrokerPartition, int] = field(default_factory=dict)
     total: int
     taken: int = 0
 
@@ -28,26 +32,10 @@ class Goal:
         """Whether all of it is done."""
         return self.taken >= self.total
 
-    def within(self, bounds: Mapping[BrokerPartition, Bounds], covered: Covered) -> dict[BrokerPartition, Bounds]:
-        """What of the logs, as they are now, this run is to look at: partitions that came meanwhile are the next's."""
-        found = {}
-        for id_, bound in bounds.items():
-            if id_ in self.ends:
-                done = covered[id_][1] if id_ in covered else bound.earliest
-                # A log that is said to end before it begins, or before the cursor, stays one: the plan refuses it.
-                found[id_] = replace(bound, latest=min(bound.latest, max(self.ends[id_], done, bound.earliest)))
-        return found
-
     def after(self, step: Plan) -> Self:
         """Once a step is done. A step of nothing ends the run: others have loaded what was left."""
-        size = _size(step)
-        return replace(self, taken=self.taken + size if size else self.total)
+        return replace(self, taken=self.taken + step.size if step.size else self.total)
 
     def progress(self, step: Plan, tell: Progress) -> Progress:
         """What tells how far the run is, from how far its step is."""
-        size = _size(step)
-        return lambda done, total: tell(self.taken + size * done // max(1, total), self.total)
-
-
-def _size(step: Plan) -> int:
-    return sum(one.size for one in step.slices)
+        return lambda done, total: tell(self.taken + step.size * done // max(1, total), self.total)

@@ -1,6 +1,7 @@
 """Cutting committed ranges at an interval: what of them lies inside it, and what is left of them outside."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from kafka_io.model import BrokerPartition
@@ -38,9 +39,9 @@ def carve(ranges: Iterable[Range], intervals: Sequence[Interval]) -> Carved:
     """Cut `ranges`, of which none lies over another, at `intervals`, of which none meets another."""
     inside: list[Range] = []
     left: list[tuple[Range, Range]] = []
-    of: Mapping[BrokerPartition, list[Interval]] = {
-        id_: sorted(one for one in intervals if one.id == id_) for id_ in {one.id for one in intervals}
-    }
+    of: dict[BrokerPartition, list[Interval]] = defaultdict(list)
+    for one in sorted(intervals):
+        of[one.id].append(one)
     for whole in ranges:
         met = [one for one in of.get(whole.id, ()) if one.start < whole.stop and whole.start < one.stop]
         at = whole.start

@@ -2,42 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from heapq import heapify, heapreplace
 
 from kafka_io.errors import Where
 from kafka_io.model import Bounds, BrokerPartition
 from pipelines.loading.ledger import Covered
-from resources.errors import CursorAheadOfLog, CursorExpired
-from resources.settings import Start
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Slice:
-    """A half-open range `[start, stop)` of one broker-partition, frozen before anything is read: one unit of work."""
-
-    id: BrokerPartition
-    start: int
-    stop: int
-
-    @property
-    def size(self) -> int:
-        """How many offsets; bytes of the log in 0.7."""
-        return self.stop - self.start
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sizes:
-    """How slices are cut: the target of one, and the most of a run, in offsets; None is no cap.
-
-    Offsets are bytes of the log in 0.7, and records later.
-    """
-
-    slice: int
-    run: int | None = None
-
-    def share(self, partitions: int) -> int | None:
-        """What each of so many partitions may take."""
-        return None if self.run is None else self.run // max(1, partitions)
+from pipelines.loading.slices import Sizes, Slice, cut
+from resources.errors import CursorAheadOfLog, CursorExpired, LoadError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,123 +17,97 @@ class Plan:
     slices: tuple[Slice, ...]
     skipped: tuple[Slice, ...] = ()
 
+    @property
+    def size(self) -> int:
+        """How many offsets are to be fetched."""
+        return sum(one.size for one in self.slices)
+
 
 def plan(
     covered: Covered,
     bounds: Mapping[BrokerPartition, Bounds],
     *,
-    start: Start,
+    starts: Mapping[BrokerPartition, int],
+    ends: Mapping[BrokerPartition, int],
     sizes: Sizes,
     skip_expired: bool = False,
     where: Where,
 ) -> Plan:
-    """What is new, cut into slices.
+    """What is new below `ends`, cut into slices; of partitions that have no end there, nothing.
 
-    A partition without a cursor starts at its earliest offset. Only in a topic's first load `start = "latest"` makes it
-    begin at the end: an empty slice records that, so that the next run goes on from there. A partition that appears
-    later is new data as a whole (B10).
+    A partition without a cursor starts at its earliest offset. Only a new table may begin later, at `starts`: an empty
+    slice records that where nothing is there to load yet, so that the next run goes on from there. A partition that
+    appears later is new data as a whole (B10).
 
     Raises:
         CursorExpired: the log begins after the cursor (B07), and `skip_expired` is not set.
         CursorAheadOfLog: the log ends before the cursor (B05, B14).
     """
-    at_end = not covered and start == "latest"
-    starts: dict[BrokerPartition, int] = {}
+    at: dict[BrokerPartition, int] = {}
     skipped: list[Slice] = []
-    for id_, bound in sorted(bounds.items()):
-        fresh = bound.latest if at_end else bound.earliest
-        at = covered[id_][1] if id_ in covered else fresh
-        if skip_expired and at < bound.earliest:
-            skipped.append(Slice(id=id_, start=at, stop=bound.earliest))
-            at = bound.earliest
-        _check(at, bound, where.within(Where(partition=str(id_))))
-        starts[id_] = at
-    if at_end:
-        return Plan(slices=tuple(Slice(id=id_, start=at, stop=at) for id_, at in starts.items()))
-    behind = [id_ for id_, at in starts.items() if at < bounds[id_].latest]
-    share = sizes.share(len(behind))
-    slices = (
-        piece
-        for id_ in behind
-        for piece in _within(share, sliced(id_, starts[id_], bounds[id_].latest, bounds[id_].cuts, sizes.slice))
-    )
-    return Plan(slices=tuple(slices), skipped=tuple(skipped))
+    for id_, bound in bounds.items():
+        first = bound.earliest if covered else max(bound.earliest, starts.get(id_, bound.earliest))
+        at[id_] = covered[id_][1] if id_ in covered else first
+        if skip_expired and at[id_] < bound.earliest:
+            skipped.append(Slice(id=id_, start=at[id_], stop=bound.earliest))
+            at[id_] = bound.earliest
+        if not bound.earliest <= at[id_] <= bound.latest:
+            raise _refused(at[id_], bound, where.within(Where(partition=str(id_))))
+    new = {id_: (at[id_], min(ends[id_], bound.latest)) for id_, bound in bounds.items() if id_ in ends}
+    slices = list(cut(new, bounds, sizes))
+    if not covered and starts:
+        slices += _begun(new, bounds)
+    return Plan(slices=_in_order(slices), skipped=_in_order(skipped))
 
 
-def plan_backfill(covered: Covered, bounds: Mapping[BrokerPartition, Bounds], *, sizes: Sizes) -> list[Slice]:
-    """What the brokers hold from before the table's first offsets, cut into slices.
+def plan_backfill(
+    covered: Covered,
+    bounds: Mapping[BrokerPartition, Bounds],
+    *,
+    starts: Mapping[BrokerPartition, int],
+    sizes: Sizes,
+) -> list[Slice]:
+    """What the brokers hold from before the table's first offsets, down to `starts`, cut into slices.
 
     A capped run takes the newest of it, so that what is covered stays without a hole and the next run goes on below.
     """
-    behind = [id_ for id_ in sorted(bounds) if id_ in covered and bounds[id_].earliest < covered[id_][0]]
-    share = sizes.share(len(behind))
-    slices: list[Slice] = []
-    for id_ in behind:
-        pieces = list(sliced(id_, bounds[id_].earliest, covered[id_][0], bounds[id_].cuts, sizes.slice))
-        slices += reversed(list(_within(share, reversed(pieces))))
-    return slices
+    older = {
+        id_: (max(start, bounds[id_].earliest), covered[id_][0])
+        for id_, start in starts.items()
+        if id_ in bounds and id_ in covered
+    }
+    return list(_in_order(cut(older, bounds, sizes, order=reversed)))
 
 
-def _check(at: int, bound: Bounds, where: Where) -> None:
+def _begun(new: Mapping[BrokerPartition, tuple[int, int]], bounds: Mapping[BrokerPartition, Bounds]) -> Iterator[Slice]:
+    """Empty slices that say where a new table begins: of partitions of which it leaves something out.
+
+    What has nothing at all needs none, but where all is so one says that the table is begun.
+    """
+    idle = {id_: at for id_, (at, end) in new.items() if end <= at}
+    late = {id_: at for id_, at in idle.items() if bounds[id_].earliest < at}
+    if not late and len(idle) == len(new):
+        late = dict(sorted(idle.items())[:1])
+    for id_, at in late.items():
+        yield Slice(id=id_, start=at, stop=at)
+
+
+def _in_order(slices: Iterable[Slice]) -> tuple[Slice, ...]:
+    return tuple(sorted(slices, key=lambda one: one.place))
+
+
+def _refused(at: int, bound: Bounds, where: Where) -> LoadError:
+    """Why a log is not to be read at an offset outside of it."""
     if bound.latest < bound.earliest:
-        raise CursorAheadOfLog(f"the broker says the log is [{bound.earliest}, {bound.latest})", where)
+        return CursorAheadOfLog(f"the broker says the log is [{bound.earliest}, {bound.latest})", where)
     if at < bound.earliest:
-        raise CursorExpired(
+        return CursorExpired(
             f"offsets [{at}, {bound.earliest}) expired before they were loaded; the log begins at {bound.earliest}; "
             'on_expired = "skip" counts them as a gap and goes on there',
             where.at(at),
         )
-    if at > bound.latest:
-        raise CursorAheadOfLog(
-            f"the log ends at {bound.latest}, before the committed offset {at}: it was truncated or made anew; "
-            'on_truncated = "rewind" takes back what it lost',
-            where.at(at),
-        )
-
-
-def sliced(id_: BrokerPartition, start: int, stop: int, cuts: Iterable[int], target: int) -> Iterator[Slice]:
-    """`[start, stop)` in slices that end at cuts, each at most `target` where cuts allow it."""
-    if id_.broker is None:
-        cuts = _even_cuts(start, stop, target)
-    ends = [*(cut for cut in cuts if start < cut < stop), stop]
-    at = start
-    for end, next_end in zip(ends, [*ends[1:], None], strict=True):
-        if next_end is None or next_end - at > target:
-            yield Slice(id=id_, start=at, stop=end)
-            at = end
-
-
-def _even_cuts(start: int, stop: int, target: int) -> Iterable[int]:
-    """From 0.8 on any offset is a cut: as few as `target` allows, evenly spread."""
-    count = max(1, -(-(stop - start) // target))
-    return (start + (stop - start) * piece // count for piece in range(1, count))
-
-
-def _within(share: int | None, slices: Iterable[Slice]) -> Iterator[Slice]:
-    """Slices until `share` is used up, and one at least, so that every run gets on."""
-    taken = 0
-    for piece in slices:
-        if share is not None and taken >= share:
-            return
-        yield piece
-        taken += piece.size
-
-
-def into_tasks(slices: list[Slice], *, size: int, at_least: int) -> list[list[Slice]]:
-    """Slices grouped into tasks of about equal size: small ones share a task, a large one has its own.
-
-    Args:
-        slices: what is to be fetched.
-        size: what a task should not pass by sharing, in offsets.
-        at_least: how many tasks keep all cores busy.
-    """
-    total = sum(piece.size for piece in slices)
-    count = min(len(slices), max(at_least, -(-total // size)))
-    heap: list[tuple[int, int]] = [(0, task) for task in range(count)]
-    heapify(heap)
-    tasks: list[list[Slice]] = [[] for _ in range(count)]
-    for piece in sorted(slices, key=lambda piece: (-piece.size, piece.id, piece.start)):
-        load, task = heap[0]
-        tasks[task].append(piece)
-        heapreplace(heap, (load + piece.size, task))
-    return [sorted(task) for task in tasks if task]
+    return CursorAheadOfLog(
+        f"the log ends at {bound.latest}, before the committed offset {at}: it was truncated or made anew; "
+        'on_truncated = "rewind" takes back what it lost',
+        where.at(at),
+    )

@@ -55,20 +55,24 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """Why a slice was not fetched: the error as data, for it crosses from a worker's process to the driver's."""
+    """Why a slice was not fetched: the error as data, for it crosses from a worker's process to the driver's.
+
+    What is `passing` may be gone at another attempt.
+    """
 
     kind: str
     reason: str
     where: Mapping[str, Any] = field(default_factory=dict)
     trace: str = ""
+    passing: bool = False
 
     @classmethod
     def of(cls, error: Exception, where: Where, trace: str) -> Self:
         """What is to be told of `error`, which happened at `where` if it does not know better."""
-        place, reason = where, str(error)
+        place, reason, passing = where, str(error), False
         if isinstance(error, PlacedError):
-            place, reason = error.where.within(where), error.reason
-        return cls(kind=type(error).__name__, reason=reason, where=place.as_dict(), trace=trace)
+            place, reason, passing = error.where.within(where), error.reason, error.retriable
+        return cls(kind=type(error).__name__, reason=reason, where=place.as_dict(), trace=trace, passing=passing)
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.reason} [{Where(**self.where)}]"

@@ -11,7 +11,8 @@ from kafka_io.model import Bounds, BrokerPartition
 from pipelines.loading.ledger import Standing
 from pipelines.loading.pieces import Interval
 from pipelines.mending.rows import LiveRows
-from pipelines.tailing.points import Named, Point, Time, parse_point
+from pipelines.points import Named, Time
+from pipelines.tailing.points import Cursor, Point, parse_point
 from pipelines.tailing.query import parse_partition
 from resources.errors import ReplayRefused
 
@@ -66,7 +67,7 @@ class Asked:
 
 def _may_lie_between(since: Point, until: Point) -> bool:
     match since, until:
-        case (Named.LATEST | Named.COMMITTED, _) | (_, Named.EARLIEST):
+        case (Named.LATEST | Cursor.COMMITTED, _) | (_, Named.EARLIEST):
             return False
         case (Time(first), Time(last)) | (int(first), int(last)):
             return first < last
@@ -111,7 +112,7 @@ class Ground:
         match point:
             case Named.EARLIEST:
                 return {id_: start for id_, (start, _) in covered.items()}
-            case Named.LATEST | Named.COMMITTED:
+            case Named.LATEST | Cursor.COMMITTED:
                 return {id_: cursor for id_, (_, cursor) in covered.items()}
             case Time(ms):
                 told = self.cluster.offsets_at(self.standing.topic.name, covered, ms)

@@ -9,12 +9,14 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from kafka_io.errors import PlacedError, Where
+from kafka_io.model import TopicEntry
 from pipelines.loading.commit import commit
 from pipelines.loading.ledger import Choice, Covered, Kind, Standing
 from pipelines.loading.load import Loader
+from pipelines.loading.parting import partings
 from pipelines.loading.pieces import Interval, carve
-from pipelines.loading.plan import Slice, sliced
 from pipelines.loading.replacing import Replacing
+from pipelines.loading.slices import Sizes, Slice, sliced
 from pipelines.loading.steps import step
 from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import Snapshot
@@ -49,10 +51,11 @@ def _replay(loader: Loader, table: LakeTable, asked: Asked, began: datetime) -> 
     if not stands.covered:
         raise ReplayRefused("the table covers nothing of the topic as it is now")
     rows = TableRows(table, at, stands.topic)
-    intervals, slices = _planned(loader, stands, asked, rows)
+    intervals, slices, sizes = _planned(loader, found, at, stands, asked=asked, rows=rows)
     step("replay planned")
     below = folder(loader.run_id)
-    facts = loader.fetched(found, table.uri, slices, began, _tell(loader, asked, slices), below=below)
+    tell = _tell(loader, asked, slices)
+    facts = loader.fetched(found, table.uri, slices, began, tell, sizes=sizes, below=below)
     step("replay staged")
     told = TopicReplay(topic=asked.topic, table=table.uri, version=at.version)
     for failure in (one.failure for one in facts if one.failure):
@@ -77,25 +80,30 @@ def _tell(loader: Loader, asked: Asked, slices: Sequence[Slice]) -> Progress:
 
 
 def _planned(
-    loader: Loader, stands: Standing, asked: Asked, rows: TableRows
-) -> tuple[Sequence[Interval], Sequence[Slice]]:
-    """What is to be fetched, all of which the brokers hold.
+    loader: Loader, found: TopicEntry, at: Snapshot, stands: Standing, *, asked: Asked, rows: TableRows
+) -> tuple[Sequence[Interval], Sequence[Slice], Sizes]:
+    """What is to be fetched, all of which the brokers hold, and how it is cut.
 
     Raises:
         ReplayRefused: they do not, or the table does not cover it.
     """
     bounds = bounds_of(loader.cluster, stands, asked.partitions)
     intervals = Ground(cluster=loader.cluster, standing=stands, bounds=bounds, rows=rows.of).intervals(asked)
-    partings = loader.partings(stands, bounds)
+    parted = partings(loader.cluster, stands, bounds)
     for one in intervals:
-        if partings.get(one.id, one.stop) < one.stop:
+        if parted.get(one.id, one.stop) < one.stop:
             raise ReplayRefused(
-                f"the log was cut at {partings[one.id]} and written anew: load the topic first",
+                f"the log was cut at {parted[one.id]} and written anew: load the topic first",
                 stands.topic.where.within(Where(partition=str(one.id))),
             )
-    size = loader.sizes(bounds).slice
-    slices = [piece for one in intervals for piece in sliced(one.id, one.start, one.stop, bounds[one.id].cuts, size)]
-    return intervals, slices
+    wanted = [Slice(id=one.id, start=one.start, stop=one.stop) for one in intervals]
+    sizes = loader.sizes(found, wanted, at.entry)
+    slices = [
+        piece
+        for one in wanted
+        for piece in sliced(one.id, one.start, one.stop, bounds[one.id].cuts, sizes.target(one.id))
+    ]
+    return intervals, slices, sizes
 
 
 def _compared(staged: Staged, rows: TableRows, interval: Interval) -> Comparison:

@@ -24,7 +24,8 @@ from kafka_io.closing import Closing
 from kafka_io.errors import KafkaIOError, LogShort, RegistryError, TopicReplaced, Where, WireError
 from kafka_io.model import Bounds, BrokerPartition, TopicEntry
 from kafka_io.records.columns import Decoded
-from pipelines.tailing.points import Cursors, Named, Point, TailRefused, check_held, offsets_of
+from pipelines.points import Named
+from pipelines.tailing.points import Cursor, Cursors, Point, TailRefused, check_held, offsets_of
 from pipelines.tailing.query import Query
 from resources.errors import TopicUnknown
 
@@ -147,7 +148,7 @@ class Tail(Closing):
         later = {id_: bound for id_, bound in bounds.items() if id_ not in known}
         for point, some in ((self._query.since, first), (Named.EARLIEST, later)):
             for id_, at in self._offsets(point, topic, some).items():
-                if point is Named.COMMITTED or isinstance(point, int):  # the others come from the brokers themselves
+                if point is Cursor.COMMITTED or isinstance(point, int):  # the others come from the brokers themselves
                     check_held(at, bounds[id_], Where(topic=topic.name, partition=str(id_)))
                 self._places[id_] = _Place(at, None)
         if self._query.until is not None:

@@ -6,7 +6,8 @@ from datetime import datetime
 from typing import Self
 
 from kafka_io.model import BrokerPartition
-from pipelines.tailing.points import Named, Point, parse_point
+from pipelines.points import Named
+from pipelines.tailing.points import Cursor, Point, parse_point
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +27,7 @@ class Query:
             ValueError: one of them has no meaning there.
         """
         end = None if until is None else parse_point(until, now=now)
-        if end in {Named.EARLIEST, Named.COMMITTED}:
+        if end in {Named.EARLIEST, Cursor.COMMITTED}:
             raise ValueError(f"nothing ends at {until}: give latest, an offset or a time")
         return cls(
             topic=topic,

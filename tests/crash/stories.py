@@ -44,7 +44,10 @@ STORIES = (
     Story(name="capped", acts=(Act(settings={"capped": True}),)),
     Story(
         name="backfill",
-        acts=(Act(settings={"start": "latest"}), Act(arguments=(*LOAD, "--from-earliest"), settings={"capped": True})),
+        acts=(
+            Act(settings={"start": "latest"}),
+            Act(arguments=(*LOAD, "--from", "earliest"), settings={"capped": True}),
+        ),
     ),
     Story(
         name="rival",

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from kafka_io.client.cluster import Cluster
 from kafka_io.client.reading import Reading
+from kafka_io.client.retention import Retention
 from kafka_io.client.source import Source
 from kafka_io.errors import KafkaIOError, NetworkError, RegistryUnavailable
 from kafka_io.model import Bounds, Broker, BrokerPartition, Generation, TopicEntry
@@ -104,6 +105,13 @@ class SimLog:
     def end_of(self, epoch: int) -> int:
         """Where the log of that epoch's leader ends, as the present leader has it."""
         return next((start for number, start in self.starts if number > epoch), self.latest)
+
+    def at_time(self, time: int) -> int:
+        """The first offset whose record is not older, or the segment's that has it; the latest if there is none."""
+        first = next((at for at, payload in sorted(self.records.items()) if payload >= time), self.latest)
+        if not self.era.in_bytes or first == self.latest:
+            return first
+        return max((one for one in self.segments if self.earliest < one <= first), default=self.earliest)
 
     def bounds(self) -> Bounds:
         """The truth."""
@@ -225,7 +233,25 @@ class SimCluster(Cluster):
     def offsets_at(
         self, topic: str, partitions: Iterable[BrokerPartition], timestamp_ms: int
     ) -> dict[BrokerPartition, int | KafkaIOError]:
-        """Nobody asks for times here."""
+        """The time of a record is its number. Where offsets count bytes, brokers know those of segments only."""
+        assert topic == TOPIC
+        found: dict[BrokerPartition, int | KafkaIOError] = {}
+        for id_ in partitions:
+            self.scheduler.seam()
+            if id_ not in self.logs or self.scheduler.harmed(0.5):
+                found[id_] = NetworkError("no answer")
+            else:
+                found[id_] = self.logs[id_].at_time(timestamp_ms)
+        return found
+
+    def times_at(
+        self, at: Mapping[str, Mapping[BrokerPartition, int]]
+    ) -> dict[str, dict[BrokerPartition, int | KafkaIOError | None]]:
+        """Nobody asks for these here."""
+        raise NotImplementedError
+
+    def retention(self, topics: Iterable[str]) -> dict[str, Retention | KafkaIOError]:
+        """Nor how long records are kept."""
         raise NotImplementedError
 
     def publish(

@@ -6,8 +6,9 @@ from kafka_io.model import BrokerPartition
 from pipelines.loading.commit import commit
 from pipelines.loading.ledger import Covered, Standing
 from pipelines.loading.load import Loader
+from pipelines.loading.parting import partings
 from pipelines.loading.pieces import Interval
-from pipelines.loading.plan import Slice
+from pipelines.loading.slices import Slice
 from pipelines.mending.replay import replaying
 from pipelines.mending.rewind import Rewinding
 from tests.simulation.brokers import TOPIC, SimCluster
@@ -50,10 +51,11 @@ class Mending:
         bound = bounds[interval.id]
         if not bound.earliest <= interval.start < interval.stop <= bound.latest:
             return f"{interval} is not there"
-        if loader.partings(stands, bounds).get(interval.id, interval.stop) < interval.stop:
+        if partings(self.cluster, stands, bounds).get(interval.id, interval.stop) < interval.stop:
             return f"{interval} is not what it was"
         slices = [Slice(id=interval.id, start=interval.start, stop=interval.stop)]
-        facts = loader.fetched(found, self.store.uri, slices, began, lambda _done, _total: None)
+        sizes = loader.sizes(found, slices, None)
+        facts = loader.fetched(found, self.store.uri, slices, began, lambda _done, _total: None, sizes=sizes)
         if facts[0].failure:
             return str(facts[0].failure)
         self.store.check(facts)

@@ -18,7 +18,8 @@ from pipelines.loading.commit import Loading, commit, committable
 from pipelines.loading.ledger import Covered, Topic
 from pipelines.loading.live import lives
 from pipelines.loading.load import EXPIRED
-from pipelines.loading.plan import Sizes, Slice, plan, plan_backfill
+from pipelines.loading.plan import plan, plan_backfill
+from pipelines.loading.slices import Sizes, Slice
 from pipelines.loading.standing import standing
 from pipelines.loading.table_log import Clash, NoAnswer, Snapshot
 from pipelines.loading.work import Facts, Failure
@@ -29,6 +30,7 @@ from tests.simulation.store import Late, Row, SimStore, Version
 TOPIC = Topic(cluster="main", name="clicks", incarnation="1")
 PARTITIONS = (BrokerPartition(None, 0), BrokerPartition(None, 1))
 RUNS = st.sampled_from("AB")
+_FAR = 1_000_000
 FATES = st.lists(st.sampled_from(["lands", "landed", "lost", "late", "clash"]), max_size=4)
 """What becomes of one write after the other; once they are over, all land."""
 
@@ -89,25 +91,35 @@ class TwoRuns(RuleBasedStateMachine):
     def _bounds(self) -> dict[BrokerPartition, Bounds]:
         return {id_: Bounds(earliest=earliest, latest=latest) for id_, (earliest, latest) in self.logs.items()}
 
-    @rule(run=RUNS, size=st.sampled_from([1, 3, 100]), start=st.sampled_from(["earliest", "latest"]))
-    def plans(self, run: str, size: int, start: str) -> None:
-        """A run begins."""
+    @rule(
+        run=RUNS,
+        size=st.sampled_from([1, 3, 100]),
+        start=st.none() | st.integers(0, 20),
+        end=st.integers(0, 20) | st.just(_FAR),
+    )
+    def plans(self, run: str, size: int, start: int | None, end: int) -> None:
+        """A run begins, whose window may have a start and an end."""
         at = self.store.snapshot()
+        ends = {id_: min(end, latest) for id_, (_, latest) in self.logs.items()}
+        starts = {} if start is None else {id_: min(start, latest) for id_, (_, latest) in self.logs.items()}
         planned = plan(
             standing(at, TOPIC).covered,
             self._bounds(),
-            start="latest" if start == "latest" else "earliest",
+            starts=starts,
+            ends=ends,
             sizes=Sizes(slice=size),
             skip_expired=True,
             where=NOWHERE,
         )
         self.begun[run] = Begun(at, list(planned.slices), list(planned.skipped))
 
-    @rule(run=RUNS, size=st.sampled_from([1, 3, 100]), most=st.sampled_from([None, 4]))
-    def plans_a_backfill(self, run: str, size: int, most: int | None) -> None:
+    @rule(run=RUNS, size=st.sampled_from([1, 3, 100]), most=st.sampled_from([None, 4]), start=st.integers(0, 20))
+    def plans_a_backfill(self, run: str, size: int, most: int | None, start: int) -> None:
         """A run begins that looks behind the table's start."""
         at = self.store.snapshot()
-        slices = plan_backfill(standing(at, TOPIC).covered, self._bounds(), sizes=Sizes(slice=size, run=most))
+        starts = dict.fromkeys(PARTITIONS, start)
+        sizes = Sizes(slice=size, run=most)
+        slices = plan_backfill(standing(at, TOPIC).covered, self._bounds(), starts=starts, sizes=sizes)
         self.begun[run] = Begun(at, slices, [])
 
     @precondition(lambda self: self.begun)

@@ -9,7 +9,6 @@ import pytest
 from pipelines.loading import commit, load, replacing
 from pipelines.loading.commit import Loading
 from pipelines.loading.ledger import Range
-from pipelines.loading.load import Loader
 from pipelines.loading.plan import plan
 from pipelines.loading.replacing import Replacing
 from pipelines.loading.table_log import Snapshot, TableLog
@@ -70,7 +69,7 @@ BROKEN: Mapping[str, tuple[object, str, object]] = {
         lambda facts, _: [one for one in facts if not one.failure],
     ),
     "an epoch is never set": (Loading, "_epochs_of", lambda *_: {}),
-    "a new life within a fetch goes unnoticed": (Loader, "_check_life", lambda *_: None),
+    "a new life within a fetch goes unnoticed": (load, "check_life", lambda *_: None),
     "holes are left without being asked": (
         load,
         "plan",

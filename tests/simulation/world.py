@@ -9,7 +9,9 @@ from kafka_io.errors import PlacedError
 from kafka_io.model import BrokerPartition
 from pipelines.loading.load import Loader
 from pipelines.loading.outcome import TopicLoad
+from pipelines.loading.window import Window
 from pipelines.loading.work import Facts, Work
+from pipelines.points import Named, Time
 from resources.choices import Choices
 from resources.settings import Caps, Start
 from resources.spark import Progress
@@ -161,7 +163,9 @@ class World:
         loader = self._loader(run, taken)
         self.oracle.choices[run] = loader.choices
         since, life = len(self.store.versions) - 1, self.cluster.incarnation
-        self.scheduler.tell(f"{run} has {_told(loader.choices)}, {loader.caps.slice_records} in a slice")
+        self.scheduler.tell(
+            f"{run} has {_told(loader.choices)}, {loader.caps.slice_records} in a slice, {loader.window}"
+        )
         with self._looking():
             try:
                 load = loader.load(TOPIC)
@@ -169,7 +173,7 @@ class World:
                 self.scheduler.tell(f"{run} is killed at {killed}")
                 return None
             self.scheduler.tell(f"{run} ends at version {load.version} with {load.rows} rows: {load.error}")
-            capped = loader.caps.records_per_run is not None or life != self.cluster.incarnation
+            capped = loader.caps.records_per_run or loader.window.until or life != self.cluster.incarnation
             self.oracle.judge_load(run, since, load, {} if capped else self._wanted())
             lost = load.error is not None and "was first (partition" in load.error
             if lost and loader.choices.on_expired == "fail":  # no fetch takes what expired
@@ -192,10 +196,16 @@ class World:
             caps=Caps(slice_records=slices, slice_bytes=slices * 20, records_per_run=most, bytes_per_run=most),
             start=self.start,
             choices=self._chosen() if not calm and rng.random() < 0.3 else self.choices,
-            backfill=rng.random() < 0.4,
+            window=self._window(calm=calm),
             run_id=run,
             now=self.scheduler.now,
         )
+
+    def _window(self, *, calm: bool) -> Window:
+        """What part of the logs a run is to load."""
+        times = [Time(self.rng.randint(0, self.cluster.payloads)) for _ in range(2)]
+        since = self.rng.choices((None, Named.EARLIEST, Named.LATEST, times[0]), weights=(10, 7, 1, 2))[0]
+        return Window(since=since, until=None if calm or self.rng.random() < 0.9 else times[1])
 
     @contextmanager
     def _looking(self) -> Iterator[None]:

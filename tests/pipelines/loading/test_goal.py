@@ -7,15 +7,18 @@ from unittest.mock import patch
 
 import pytest
 
-from kafka_io.model import Bounds, BrokerPartition
+from kafka_io.model import BrokerPartition
 from pipelines.loading import load as loading
 from pipelines.loading.execute import fetch_here
 from pipelines.loading.goal import Goal
 from pipelines.loading.ledger import Entry
 from pipelines.loading.load import Loader
 from pipelines.loading.outcome import TopicLoad
-from pipelines.loading.plan import Plan, Slice
+from pipelines.loading.plan import Plan
+from pipelines.loading.slices import Slice
 from pipelines.loading.verify import verify
+from pipelines.loading.window import Window
+from pipelines.points import Named
 from resources.kafka import open_cluster
 from resources.settings import Caps, ClusterSettings, Settings
 from tests.fakes.cluster import FakeCluster
@@ -98,7 +101,7 @@ def test_a_log_that_grows_meanwhile_does_not_keep_a_run_from_ending(fake: FakeCl
 def test_a_backfill_takes_the_newest_of_what_lies_before_first(fake: FakeCluster, tmp_path: Path) -> None:
     with fake:
         load(fake, tmp_path, start="latest")
-        done = load(fake, tmp_path, backfill=True)
+        done = load(fake, tmp_path, window=Window(since=Named.EARLIEST))
     assert (done.error, done.rows) == (None, 30)
     assert [entry.covered[A] for entry in entries(tmp_path)] == [(20, 20), (15, 20), (10, 20), (0, 20)]
     assert verify(table(tmp_path)).problems == ()
@@ -115,7 +118,7 @@ def test_a_load_in_the_middle_of_a_backfill_takes_its_turn(fake: FakeCluster, tm
                 others.append(load(fake, tmp_path))
             return fetch_here(*args)
 
-        done = load(fake, tmp_path, backfill=True, fetch=beside)
+        done = load(fake, tmp_path, window=Window(since=Named.EARLIEST), fetch=beside)
     assert (others[0].error, others[0].rows) == (None, 4)
     assert (done.error, done.rows) == (None, 30)
     assert entries(tmp_path)[-1].covered == {A: (0, 24), B: (0, 10)}
@@ -125,22 +128,6 @@ def test_a_load_in_the_middle_of_a_backfill_takes_its_turn(fake: FakeCluster, tm
 def test_a_capped_run_ends_at_its_cap(fake: FakeCluster, tmp_path: Path) -> None:
     with fake:
         assert [load(fake, tmp_path, run=10).rows for _ in range(4)] == [10, 10, 10, 0]
-
-
-@pytest.mark.parametrize(
-    ("bound", "latest"),
-    [
-        (Bounds(earliest=0, latest=90), 50),
-        (Bounds(earliest=0, latest=30), 30),
-        (Bounds(earliest=60, latest=90), 60),
-        (Bounds(earliest=60, latest=40), 40),
-    ],
-    ids=["grown", "shorter", "expired", "lying"],
-)
-def test_only_what_was_there_at_first_is_looked_at(bound: Bounds, latest: int) -> None:
-    goal = Goal(ends={A: 50}, total=50)
-    assert goal.within({A: bound, B: bound}, {A: (0, 20)})[A].latest == latest
-    assert goal.within({A: bound, B: bound}, {A: (0, 20)}).keys() == {A}
 
 
 def test_a_step_of_nothing_ends_the_run() -> None:

@@ -17,7 +17,11 @@ from kafka_io.records.build import message_set
 from kafka_io.v07.messages import Offsets, Produce
 from pipelines.loading.outcome import TopicLoad
 from pipelines.loading.verify import Proof
+from pipelines.loading.window import Window
+from pipelines.points import Named
 from tests.live import LiveCluster, numbered
+
+EARLIEST = Window(since=Named.EARLIEST)
 
 pytestmark = [pytest.mark.spark, pytest.mark.zookeeper]
 
@@ -112,10 +116,10 @@ def test_a_backfill_fills_in_what_lies_before(live: LiveCluster, load: Load, pro
     live.publish("clicks", numbered(100, start=600))
     assert load("clicks").rows == 100
     live.publish("clicks", numbered(50, start=700))
-    found = load("clicks", backfill=True, start="earliest")
+    found = load("clicks", window=EARLIEST)
     assert (found.error, found.rows) == (None, 650)
     assert values(live, "clicks") == Counter(numbered(750))
-    assert load("clicks", backfill=True, start="earliest").rows == 0
+    assert load("clicks", window=EARLIEST).rows == 0
     assert prove("clicks").proven
 
 

@@ -1,6 +1,6 @@
 """The plan: pure, whole, and it stops at what cannot be right."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import pytest
 from hypothesis import given
@@ -8,27 +8,33 @@ from hypothesis import strategies as st
 
 from kafka_io.errors import Where
 from kafka_io.model import Bounds, BrokerPartition
-from pipelines.loading.plan import Sizes, Slice, into_tasks, plan, plan_backfill
+from pipelines.loading.ledger import Covered
+from pipelines.loading.plan import plan, plan_backfill
+from pipelines.loading.slices import Sizes, Slice
 from resources.errors import CursorAheadOfLog, CursorExpired
-from resources.settings import Start
 
 A, B = BrokerPartition(0, 0), BrokerPartition(0, 1)
 PLACE = Where(cluster="main", topic="clicks")
 ALL = Sizes(slice=100)
 
+Ranges = list[tuple[BrokerPartition, int, int]]
+At = Mapping[BrokerPartition, int]
 
-def ranges(slices: Iterable[Slice]) -> list[tuple[BrokerPartition, int, int]]:
+
+def ranges(slices: Iterable[Slice]) -> Ranges:
     return [(one.id, one.start, one.stop) for one in slices]
 
 
 def planned(
-    covered: dict[BrokerPartition, tuple[int, int]],
-    bounds: dict[BrokerPartition, Bounds],
+    covered: Covered,
+    bounds: Mapping[BrokerPartition, Bounds],
     *,
-    start: Start = "earliest",
+    starts: At | None = None,
+    ends: At | None = None,
     sizes: Sizes = ALL,
-) -> list[tuple[BrokerPartition, int, int]]:
-    return ranges(plan(covered, bounds, start=start, sizes=sizes, where=PLACE).slices)
+) -> Ranges:
+    reached = {id_: bound.latest for id_, bound in bounds.items()}
+    return ranges(plan(covered, bounds, starts=starts or {}, ends=ends or reached, sizes=sizes, where=PLACE).slices)
 
 
 def test_a_first_load_takes_everything_from_the_earliest() -> None:
@@ -40,34 +46,56 @@ def test_a_load_goes_on_at_the_cursor() -> None:
     assert planned({A: (0, 20), B: (0, 9)}, bounds) == [(A, 20, 50)]
 
 
-def test_start_latest_records_where_it_began() -> None:
-    assert planned({}, {A: Bounds(earliest=5, latest=50)}, start="latest") == [(A, 50, 50)]
+def test_a_new_table_that_begins_later_records_where() -> None:
+    bounds = {A: Bounds(earliest=5, latest=50), B: Bounds(earliest=0, latest=9)}
+    assert planned({}, bounds, starts={A: 50, B: 4}) == [(A, 50, 50), (B, 4, 9)]
 
 
-def test_a_partition_that_appears_later_is_loaded_from_its_beginning() -> None:  # B10
+def test_of_empty_partitions_one_says_that_the_table_is_begun() -> None:
+    bounds = {A: Bounds(earliest=5, latest=5), B: Bounds(earliest=0, latest=0)}
+    assert planned({}, bounds, starts={A: 5, B: 0}) == [(A, 5, 5)]
+    assert planned({}, bounds) == []
+
+
+def test_what_a_window_leaves_out_at_a_new_table_s_start_is_left_out_for_good() -> None:
+    log = {A: Bounds(earliest=0, latest=50)}
+    assert planned({}, log, starts={A: 20}, ends={A: 10}) == [(A, 20, 20)]
+
+
+def test_nothing_from_a_window_s_end_on_is_loaded() -> None:
+    bounds = {A: Bounds(earliest=0, latest=50), B: Bounds(earliest=0, latest=50)}
+    assert planned({A: (0, 20), B: (0, 40)}, bounds, ends={A: 30, B: 30}) == [(A, 20, 30)]
+
+
+def test_a_partition_without_an_end_waits_but_its_cursor_is_looked_at() -> None:  # B07
+    bounds = {A: Bounds(earliest=0, latest=50), B: Bounds(earliest=30, latest=50)}
+    assert planned({A: (0, 20), B: (0, 40)}, bounds, ends={A: 50}) == [(A, 20, 50)]
+    with pytest.raises(CursorExpired, match=r"\[20, 30\)"):
+        planned({A: (0, 20), B: (0, 20)}, bounds, ends={A: 50})
+
+
+@pytest.mark.parametrize("starts", [{}, {A: 50, B: 30}])
+def test_a_partition_that_appears_later_is_loaded_from_its_beginning(starts: At) -> None:  # B10
     bounds = {A: Bounds(earliest=0, latest=50), B: Bounds(earliest=0, latest=30)}
-    assert planned({A: (50, 50)}, bounds, start="latest") == [(B, 0, 30)]
+    assert planned({A: (50, 50)}, bounds, starts=starts) == [(B, 0, 30)]
 
 
-def test_an_expired_cursor_stops_the_topic_with_the_exact_range() -> None:  # B07
+@pytest.mark.parametrize("end", [50, 10])
+def test_an_expired_cursor_stops_the_topic_with_the_exact_range(end: int) -> None:  # B07
     with pytest.raises(CursorExpired, match=r"offsets \[20, 30\) expired .*partition=0-0 offset=20"):
-        planned({A: (0, 20)}, {A: Bounds(earliest=30, latest=50)})
+        planned({A: (0, 20)}, {A: Bounds(earliest=30, latest=50)}, ends={A: end})
 
 
 @pytest.mark.parametrize("bounds", [Bounds(earliest=0, latest=19), Bounds(earliest=0, latest=0)])
-def test_a_log_that_became_shorter_stops_the_topic(bounds: Bounds) -> None:  # B05, B14
+@pytest.mark.parametrize("end", [20, 10])
+def test_a_log_that_became_shorter_stops_the_topic(bounds: Bounds, end: int) -> None:  # B05, B14
     with pytest.raises(CursorAheadOfLog, match=f"the log ends at {bounds.latest}, before the committed offset 20"):
-        planned({A: (0, 20)}, {A: bounds})
+        planned({A: (0, 20)}, {A: bounds}, ends={A: end})
 
 
 def test_bounds_that_make_no_sense_stop_the_topic() -> None:  # B14
     with pytest.raises(CursorAheadOfLog, match=r"\[10, 5\)"):
         planned({}, {A: Bounds(earliest=10, latest=5)})
-
-
-def test_slices_end_at_cuts_near_the_target() -> None:
-    bounds = {A: Bounds(earliest=0, latest=290, cuts=(40, 90, 130, 250))}
-    assert planned({}, bounds) == [(A, 0, 90), (A, 90, 130), (A, 130, 250), (A, 250, 290)]
 
 
 def test_a_capped_run_takes_at_least_one_slice_of_each_partition() -> None:
@@ -79,31 +107,56 @@ def test_a_capped_run_takes_at_least_one_slice_of_each_partition() -> None:
 def test_a_backfill_takes_what_lies_before_and_a_capped_one_its_newest() -> None:
     log = Bounds(earliest=0, latest=400, cuts=(100, 200, 300))
     covered = {A: (300, 400)}
-    assert ranges(plan_backfill(covered, {A: log}, sizes=ALL)) == [(A, 0, 100), (A, 100, 200), (A, 200, 300)]
-    assert ranges(plan_backfill(covered, {A: log}, sizes=Sizes(slice=100, run=1))) == [(A, 200, 300)]
-    assert plan_backfill({A: (0, 400)}, {A: log}, sizes=ALL) == []
-    assert plan_backfill({}, {A: log}, sizes=ALL) == []
+
+    def filled(covered: Covered, starts: At, sizes: Sizes = ALL) -> Ranges:
+        return ranges(plan_backfill(covered, {A: log}, starts=starts, sizes=sizes))
+
+    assert filled(covered, {A: 0}) == [(A, 0, 100), (A, 100, 200), (A, 200, 300)]
+    assert filled(covered, {A: 100}) == [(A, 100, 200), (A, 200, 300)]
+    assert filled(covered, {A: 0}, Sizes(slice=100, run=1)) == [(A, 200, 300)]
+    assert filled({A: (0, 400)}, {A: 0}) == []
+    assert filled(covered, {}) == []
+    assert filled({}, {A: 0}) == []
 
 
-logs = st.lists(st.integers(0, 1000), min_size=1, max_size=12, unique=True).map(sorted)
+offsets = st.integers(0, 60)
 
 
-@given(logs, st.integers(1, 300))
-def test_slices_cover_the_log_once_and_end_at_cuts_only(points: list[int], target: int) -> None:
-    earliest, *cuts = points
-    latest = points[-1] + 10
-    slices = planned({}, {A: Bounds(earliest=earliest, latest=latest, cuts=tuple(cuts))}, sizes=Sizes(slice=target))
-    assert [slices[0][1], *(stop for _, _, stop in slices)] == [*(start for _, start, _ in slices), latest]
-    assert slices[0][1] == earliest
-    assert {stop for _, _, stop in slices} <= {*cuts, latest}
+@st.composite
+def windows(draw: st.DrawFn) -> tuple[Bounds, tuple[int, int] | None, int, int]:
+    """A log, what of it is covered, and where a window of it begins and ends."""
+    earliest, latest = sorted(draw(st.lists(offsets, min_size=2, max_size=2)))
+    inside = st.integers(earliest, latest)
+    covered = draw(st.none() | st.tuples(inside, inside).map(lambda pair: (min(pair), max(pair))))
+    return Bounds(earliest=earliest, latest=latest), covered, draw(inside), draw(inside)
 
 
-@given(st.lists(st.integers(1, 1000), max_size=40), st.integers(1, 2000), st.integers(1, 8))
-def test_tasks_hold_every_slice_once_and_are_balanced(sizes: list[int], target: int, least: int) -> None:  # S10
-    slices = [Slice(id=BrokerPartition(0, number), start=0, stop=size) for number, size in enumerate(sizes)]
-    tasks = into_tasks(slices, size=target, at_least=least)
-    assert sorted(one for task in tasks for one in task) == sorted(slices)
-    assert len(tasks) <= max(len(slices), 0)
-    loads = [sum(one.size for one in task) for task in tasks]
-    if loads:
-        assert max(loads) - min(loads) <= max(sizes)
+@given(windows(), st.integers(1, 20), st.none() | st.integers(1, 40))
+def test_a_window_and_the_run_after_it_come_to_a_whole_load_without_a_hole(
+    window: tuple[Bounds, tuple[int, int] | None, int, int], target: int, most: int | None
+) -> None:
+    id_ = BrokerPartition(None, 0)
+    log, before, since, until = window
+    span, bounds, sizes = before, {id_: log}, Sizes(slice=target, run=most)
+
+    def step(starts: At, end: int) -> bool:
+        nonlocal span
+        covered = {id_: span} if span else {}
+        older = plan_backfill(covered, bounds, starts=starts, sizes=sizes)
+        newer = plan(covered, bounds, starts=starts, ends={id_: end}, sizes=sizes, where=PLACE).slices
+        for one in (*reversed(older), *newer):
+            if span is None:
+                span = (one.start, one.start)
+            assert one.stop == span[0] or one.start == span[1]
+            span = (min(span[0], one.start), max(span[1], one.stop))
+        return any(one.size for one in (*older, *newer))
+
+    while step({id_: since}, until):
+        assert span is not None
+    assert span is not None
+    assert span[0] == (since if before is None else min(since, before[0]))
+    assert span[1] == max(until, since if before is None else before[1])
+    first = span[0]
+    while step({}, log.latest):
+        pass
+    assert span == (first, log.latest)

@@ -11,9 +11,8 @@ from click.testing import CliRunner, Result
 
 from kafka_io.model import BrokerPartition
 from pipelines.cli import main
-from pipelines.definitions import defs
 from resources.settings import PATH_VARIABLE
-from tests.pipelines.declared import failure
+from tests.pipelines.declared import DEFS, failure
 from tests.pipelines.mending.conftest import Modern
 from tests.pipelines.mending.loaded import Loaded
 
@@ -117,8 +116,8 @@ def test_deep_verify_of_a_topic_that_is_not_there_is_not_proven(penstock: Pensto
 
 
 def run(instance: dg.DagsterInstance, **config: Any) -> dg.ExecuteInProcessResult:
-    told = {"ops": {"replay_interval": {"config": config}}}
-    return defs.resolve_job_def("replay_topic").execute_in_process(
+    told = {"ops": {"replay_interval__main": {"config": config}}}
+    return DEFS.resolve_job_def("replay__main").execute_in_process(
         run_config=told, instance=instance, raise_on_error=False
     )
 
@@ -127,11 +126,11 @@ def test_the_job_replays_and_tells_what_it_did(
     topic: Loaded, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(PATH_VARIABLE, str(topic.settings))
-    result = run(instance, topic="main/clicks", since="0", until="10", partitions=["0"], on_compacted="drop")
+    result = run(instance, topic="clicks", since="0", until="10", partitions=["0"], on_compacted="drop")
     assert result.success
     [event] = [one for one in result.all_events if one.event_type == dg.DagsterEventType.ASSET_OBSERVATION]
     told = event.asset_observation_data.asset_observation
-    assert (told.partition, told.metadata["rows"].value, told.metadata["changed"].value) == ("main/clicks", 10, True)
+    assert (told.partition, told.metadata["rows"].value, told.metadata["changed"].value) == ("clicks", 10, True)
     table: Any = told.metadata["partitions"].value
     [record] = table.records
     assert (record.data["start"], record.data["end"], record.data["differing"]) == (0, 10, 1)
@@ -141,7 +140,7 @@ def test_the_job_replays_and_tells_what_it_did(
 @pytest.mark.parametrize(
     ("config", "reason"),
     [
-        ({"topic": "main/clicks", "since": "0", "until": "30"}, "ValueError: an offset is one of a single partition"),
+        ({"topic": "clicks", "since": "0", "until": "30"}, "ValueError: an offset is one of a single partition"),
         ({"topic": "clicks", "since": "earliest", "until": "latest"}, "ValueError: 'clicks' is not <cluster>/<topic>"),
         ({"topic": "no/clicks", "since": "earliest", "until": "latest"}, "SettingsError: there is no cluster 'no'"),
         (

@@ -15,9 +15,10 @@ from kafka_io.client.retry import Backoff
 from kafka_io.errors import ConnectFailed, Corrupt, OffsetOutOfRange, TopicReplaced
 from kafka_io.model import BrokerPartition
 from kafka_io.records.build import Record, record_batch
+from pipelines.points import Named
 from pipelines.tailing.follow import Tail
 from pipelines.tailing.lines import rows_of
-from pipelines.tailing.points import Named, Point, TailRefused
+from pipelines.tailing.points import Cursor, Point, TailRefused
 from pipelines.tailing.query import Query
 from resources.errors import TopicUnknown
 from tests.fakes.cluster import FakeBroker, FakeCluster, Log
@@ -122,7 +123,7 @@ def test_partitions_take_turns_and_each_stays_in_order(watch: OpenWatch) -> None
         (4, 6, [4, 5]),
         (7, 7, []),
         (6, 4, []),
-        (Named.COMMITTED, Named.LATEST, [5, 6]),
+        (Cursor.COMMITTED, Named.LATEST, [5, 6]),
     ],
 )
 def test_a_tail_begins_and_ends_where_it_is_told(
@@ -136,7 +137,7 @@ def test_a_tail_begins_and_ends_where_it_is_told(
 def test_without_a_cursor_it_begins_at_the_earliest(watch: OpenWatch) -> None:
     watched = watch({0: log(2), 1: log(2)})
     watched.cursors = {P1: 5}
-    assert list(watched.tail(Named.COMMITTED, Named.LATEST)) == [(0, 3), (0, 4)]
+    assert list(watched.tail(Cursor.COMMITTED, Named.LATEST)) == [(0, 3), (0, 4)]
 
 
 def test_an_end_that_is_not_there_yet_is_waited_for(watch: OpenWatch) -> None:
@@ -146,7 +147,7 @@ def test_an_end_that_is_not_there_yet_is_waited_for(watch: OpenWatch) -> None:
     assert list(watched.tail(until=6)) == [(0, 3), (0, 4), (0, 5)]
 
 
-@pytest.mark.parametrize("since", [2, 8, Named.COMMITTED])
+@pytest.mark.parametrize("since", [2, 8, Cursor.COMMITTED])
 def test_where_nothing_is_held_nothing_begins(since: Point, watch: OpenWatch) -> None:
     watched = watch({0: log(4)})
     watched.cursors = {P0: 2}

@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from kafka_io.model import BrokerPartition
-from pipelines.tailing.points import Named, Point, Time, parse_point
+from pipelines.points import Named, Time
+from pipelines.tailing.points import Cursor, Point, parse_point
 from pipelines.tailing.query import Query
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -17,7 +18,7 @@ NOON_MS = 1_769_860_800_000
     [
         ("earliest", Named.EARLIEST),
         ("latest", Named.LATEST),
-        ("committed", Named.COMMITTED),
+        ("committed", Cursor.COMMITTED),
         ("0", 0),
         ("9223372036854775807", 2**63 - 1),
         ("2026-01-31T12:00", Time(NOON_MS)),

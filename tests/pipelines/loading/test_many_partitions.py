@@ -1,0 +1,90 @@
+"""A topic of 50,000 partitions, of which 3 have something: the others cost no slice, no fetch, no line of a ledger."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from kafka_io.model import BrokerPartition
+from pipelines.loading.ledger import Entry
+from pipelines.loading.load import Loader
+from pipelines.loading.outcome import TopicLoad
+from pipelines.loading.window import Window
+from pipelines.loading.work import Facts, Work
+from pipelines.points import Named, Time
+from resources.settings import Caps
+from resources.spark import Progress
+from tests.simulation.brokers import ERAS, TOPIC, SimCluster
+from tests.simulation.scheduler import Odds, Scheduler
+from tests.simulation.store import SimStore
+from tests.simulation.workers import SimWorkers
+
+MANY = 50_000
+BUSY = tuple(BrokerPartition(None, number) for number in (0, 20_000, 49_999))
+
+
+@dataclass(slots=True)
+class Many:
+    """The topic, its table, and which partitions each fetch was of."""
+
+    cluster: SimCluster
+    store: SimStore
+    fetched: list[list[BrokerPartition]] = field(default_factory=list)
+
+    def send(self) -> None:
+        """Ten records for each of the three."""
+        for id_ in BUSY:
+            self.cluster.send(id_, 10)
+
+    def load(self, window: Window) -> TopicLoad:
+        """A load that ends well."""
+        workers = SimWorkers(cluster=self.cluster, store=self.store, scheduler=self.cluster.scheduler)
+
+        def fetch(works: Sequence[Work], on_progress: Progress) -> list[Facts]:
+            self.fetched.append([one.span.id for one in works])
+            return workers.fetch(works, on_progress)
+
+        loader = Loader(
+            cluster=self.cluster,
+            tables=lambda _: self.store,
+            fetch=fetch,
+            caps=Caps(),
+            start="earliest",
+            window=window,
+            now=self.cluster.scheduler.now,
+        )
+        done = loader.load(TOPIC)
+        assert done.error is None
+        return done
+
+    @property
+    def entry(self) -> Entry:
+        """The newest of the table."""
+        entry = self.store.peek().entry
+        assert entry is not None
+        return entry
+
+
+def made(partitions: int) -> Many:
+    scheduler = Scheduler(rng=random.Random(0), odds=Odds.calm())
+    cluster = SimCluster(scheduler=scheduler, era=ERAS[-1])
+    cluster.recreate(partitions)
+    return Many(cluster, SimStore(scheduler=scheduler))
+
+
+def test_empty_partitions_cost_nothing() -> None:  # S10
+    many = made(MANY)
+    for window in (Window(since=Time(5)), Window()):
+        many.send()
+        done = many.load(window)
+        assert (done.files, len(done.partitions)) == (3, 3)
+        assert len(many.entry.ranges) == 3
+    assert many.entry.covered.keys() == set(BUSY)
+    assert many.fetched == [list(BUSY)] * 2
+
+
+def test_a_table_that_begins_at_the_end_takes_note_of_no_empty_partition() -> None:  # S10
+    many = made(MANY)
+    many.send()
+    many.load(Window(since=Named.LATEST))
+    assert [one.id for one in many.entry.ranges] == list(BUSY)
+    assert many.fetched == []
