@@ -5,7 +5,7 @@ STAMP := .venv/installed
 RUN := $(STAMP)
 TESTS ?= tests
 
-.PHONY: demo ui test unit matrix fuzz simulate crash bench check format lock clean help
+.PHONY: demo ui test unit matrix fuzz simulate crash bench docs check format lock clean help
 
 help:
 	@echo 'make demo        the whole story on this machine: servers, data, Dagster, Spark, proof'
@@ -18,6 +18,7 @@ help:
 	@echo 'make crash       loads killed, stopped and raced at random for hours; RUNS=100 SEED=7: so many, from a seed'
 	@echo 'make matrix      the tests on real brokers, and the table of versions in the README from what came of them'
 	@echo 'make bench       speed beside other loaders on a real broker: about an hour; QUICK=1 one case in minutes'
+	@echo 'make docs        the pages that are made from the code: settings and commands'
 	@echo 'make check       formatter, linter, types, import contracts'
 	@echo 'make format      let the formatter do its work'
 	@echo 'make lock        resolve requirements.lock anew'
@@ -67,6 +68,9 @@ crash: $(RUN)
 
 bench: $(RUN)
 	$(BIN)/python -m tests.bench $(if $(QUICK),--quick)
+
+docs: $(RUN)
+	$(BIN)/python -m tests.docs
 
 check: $(RUN)
 	$(BIN)/ruff format --check .

@@ -1,5 +1,6 @@
 """What the command line shows a person: tables on stdout, progress and errors on stderr, colours on terminals only."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -18,11 +19,14 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from kafka_io.client.retention import FOREVER
 from kafka_io.model import BrokerPartition
+from pipelines.watching.durations import humane
+from pipelines.watching.status import By, State
 
 if TYPE_CHECKING:
+    from pipelines.commands.checking import Finding
     from pipelines.loading.outcome import TopicLoad
-    from pipelines.loading.overview import PartitionOverview, TopicOverview
     from pipelines.loading.verify import Proof
     from pipelines.mending.clean import Cleaning
     from pipelines.mending.compare import Comparison
@@ -30,11 +34,21 @@ if TYPE_CHECKING:
     from pipelines.mending.history import Past
     from pipelines.mending.replayed import TopicReplay
     from pipelines.mending.rewind import Rewind
+    from pipelines.watching.status import PartitionStatus, TopicStatus
 
 _out = Console()
 _err = Console(stderr=True)
 _UNKNOWN = "?"
 _COMPARED = (">EQUAL", ">DIFFERING", ">ONLY IN TABLE", ">ONLY ON BROKER", ">COPIES")
+_STATES = {  # how each is drawn, in the order in which they are counted
+    State.LOSING: "bold red",
+    State.ERROR: "red",
+    State.AT_RISK: "yellow",
+    State.BEHIND: "cyan",
+    State.NEW: "blue",
+    State.GONE: "dim",
+    State.LOADED: "green",
+}
 _SHOWN_OF_RUN = 8  # enough to tell runs apart; Dagster shows as many
 
 
@@ -71,15 +85,13 @@ def _number(value: int | None) -> str:
     return _UNKNOWN if value is None else f"{value:,}"
 
 
-def topics(found: Sequence["TopicOverview"]) -> None:
-    """A line per topic."""
+def topics(found: Sequence["TopicStatus"]) -> None:
+    """A line per topic; what is wrong with one, on stderr."""
     table = _table("CLUSTER", "TOPIC", ">PARTITIONS", ">EARLIEST..LATEST", ">CURSOR", ">LAG", "TABLE")
     for one in found:
         parts = one.partitions
-        lags = [part.lag for part in parts]
         held = sum((part.latest or 0) - (part.earliest or 0) for part in parts)
         loaded = [part.cursor for part in parts if part.cursor is not None]
-        lag = None if None in lags else sum(lag or 0 for lag in lags)
         cursor = f"{sum(loaded):,}" if loaded else "-"
         table.add_row(
             one.cluster,
@@ -87,18 +99,72 @@ def topics(found: Sequence["TopicOverview"]) -> None:
             str(len(parts)),
             f"{held:,} {_unit(parts)}",
             cursor,
-            _number(lag),
+            _number(one.lag),
             one.table,
         )
     if found:
         _print(table)
     else:
         _out.print("no topics")
+    _troubles(found)
 
 
-def _unit(parts: Sequence["PartitionOverview"]) -> str:
+def _unit(parts: Sequence["PartitionStatus"]) -> str:
     """What offsets count: bytes in 0.7, whose partitions belong to brokers, records later."""
-    return "bytes" if any(part.broker is not None for part in parts) else "records"
+    return "bytes" if any(part.id.broker is not None for part in parts) else "records"
+
+
+def _troubles(found: Sequence["TopicStatus"]) -> None:
+    for one in found:
+        for sentence in one.warnings:
+            warning(f"{one.topic}: {sentence}")
+        if one.error:
+            error(f"{one.topic}: {one.error}")
+
+
+def statuses(found: Sequence["TopicStatus"], now_ms: int) -> None:
+    """A line per topic and one of totals; what is wrong with one, on stderr."""
+    table = _table("CLUSTER", "TOPIC", "STATE", ">LAG", ">LATE", ">LEFT", ">LAST LOAD", ">VERSION")
+    for one in found:
+        state, loaded_ms = one.state(now_ms), one.loaded_at_ms
+        lag, late, left = ("-",) * 3 if state is State.GONE else _race(one, now_ms)
+        table.add_row(
+            one.cluster,
+            escape(printable(one.topic)),
+            f"[{_STATES[state]}]{state}[/]",
+            lag,
+            late,
+            left,
+            "-" if loaded_ms is None else humane((now_ms - loaded_ms) / 1000),
+            "-" if one.version is None else str(one.version),
+        )
+    _print(table)
+    _out.print(_totals(found, now_ms), highlight=False)
+    _troubles(found)
+
+
+def _race(one: "TopicStatus", now_ms: int) -> tuple[str, str, str]:
+    """Its lag, how late it is, and how long until something is lost."""
+    if one.lag == 0:
+        return "0", "-", "-"
+    unit = " bytes" if one.lag and _unit(one.partitions) == "bytes" else ""
+    late_s, left_s = one.late_s(now_ms), one.left_s(now_ms)
+    late = _UNKNOWN if late_s is None else humane(late_s)
+    if left_s is not None:
+        left = f"{'~' if one.kept.by is By.ESTIMATE else ''}{humane(left_s)}"
+    else:
+        left = "never" if one.kept.ms == FOREVER else _UNKNOWN
+    return f"{_number(one.lag)}{unit}", late, left
+
+
+def _totals(found: Sequence["TopicStatus"], now_ms: int) -> str:
+    states = Counter(one.state(now_ms) for one in found)
+    told = [f"{states[state]} {state}" for state in _STATES if states[state]]
+    lags: Counter[str] = Counter()
+    for one in found:
+        lags[_unit(one.partitions)] += one.lag or 0
+    told += [f"lag {lag:,} {unit}" for unit, lag in sorted(lags.items()) if lag]
+    return ", ".join([f"{len(found)} topic{'' if len(found) == 1 else 's'}", *told])
 
 
 def loads(done: Sequence["TopicLoad"]) -> None:
@@ -218,6 +284,12 @@ def cleanings(done: Sequence[tuple[str, "Cleaning"]], *, deleted: bool) -> None:
             warning(f"{topic}: another writer was first; small files are merged the next time")
     if not deleted and any(one.collected for _, one in done):
         _out.print("nothing was changed; --delete does it")
+
+
+def finding(one: "Finding") -> None:
+    """One line."""
+    mark = "[green]ok    [/]" if one.ok else "[bold red]failed[/]"
+    _out.print(f"{mark} {escape(printable(f'{one.what}: {one.told}'))}", soft_wrap=True, highlight=False)
 
 
 @contextmanager

@@ -3,15 +3,13 @@
 from collections.abc import Mapping
 from typing import Literal, Self
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from resources.section import Section
 
 
 class Choices(Section):
     """A choice for each way in which logs and tables part. The commit that follows one records it."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     on_expired: Literal["fail", "skip"] = "fail"
     """Retention removed offsets that were not loaded. "skip" counts them as a gap and goes on where the log begins."""

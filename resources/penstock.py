@@ -1,5 +1,6 @@
 """The one Dagster resource: the settings file, and what it opens. Nothing happens before a method is called."""
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -8,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from kafka_io.client.cluster import Cluster
 from kafka_io.model import TopicEntry
+from kafka_io.registry.zookeeper import Registry
 from resources.kafka import open_cluster
 from resources.lake import Lake
 from resources.settings import Settings
@@ -43,6 +45,24 @@ class PenstockResource(dg.ConfigurableResource["PenstockResource"]):
         with self.cluster(name) as cluster:
             found = cluster.topics().found
         return sorted((topic for topic in found if rules.allows(topic.name)), key=lambda topic: topic.name)
+
+    @contextmanager
+    def changes(self, name: str) -> Iterator[Callable[[float], bool]]:
+        """What waits so many seconds for a change of a cluster's topics since, and tells whether it came.
+
+        A hint that shortens a wait (Z02). Where there is no ZooKeeper nothing tells, and it does not wait.
+
+        Raises:
+            RegistryUnavailable: the ZooKeeper does not answer.
+        """
+        zookeeper = self.settings().clusters[name].zookeeper
+        if zookeeper is None:
+            yield lambda _: False
+            return
+        changed = threading.Event()
+        with Registry.open(zookeeper) as registry:
+            registry.watch(changed.set)
+            yield changed.wait
 
     def lake(self) -> Lake:
         """Where the tables are."""

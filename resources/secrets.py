@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, PlainSerializer, PlainValidator, ValidationInfo
+from pydantic import AfterValidator, Field, PlainSerializer, PlainValidator, ValidationInfo, WithJsonSchema
 
 from kafka_io.net.secret import HOW_TO_NAME_ONE, Reference
 
@@ -22,5 +22,10 @@ def _reference(value: Any, info: ValidationInfo) -> Reference:
     return Reference.parse(f"file:{_beside(name, info)}" if kind == "file" and name else value)
 
 
-SecretReference = Annotated[Reference, PlainValidator(_reference), PlainSerializer(str)]
-FilePath = Annotated[str, Field(min_length=1), AfterValidator(_beside)]
+SecretReference = Annotated[
+    Reference,
+    PlainValidator(_reference),
+    PlainSerializer(str),
+    WithJsonSchema({"type": "string", "format": "secret"}),
+]
+FilePath = Annotated[str, Field(min_length=1, json_schema_extra={"format": "path"}), AfterValidator(_beside)]

@@ -10,23 +10,42 @@ from resources.section import Section
 
 
 class TlsSettings(Section):
-    """`tls`; see kafka_io.net.security.Tls."""
+    """TLS 1.2 or newer with brokers whose certificates are verified; no setting turns that off."""
 
     ca: FilePath | None = None
+    """A file of the authorities to trust, PEM; the system's by default."""
+
     certificate: FilePath | None = None
+    """A file of our own certificate and what links it to its authority, PEM, for brokers that ask for one."""
+
     key: FilePath | None = None
+    """A file of its private key, PEM; in the certificate's file by default."""
+
     key_password: SecretReference | None = None
+    """Of an encrypted key."""
+
     check_hostname: bool = True
+    """Off for brokers whose certificates name no host; only with a `ca` of your own, as any of its certificates will
+    do then."""
 
 
 class SaslSettings(Section):
-    """`sasl`; see kafka_io.net.security.Sasl."""
+    """How we authenticate: by name and password, or by a token."""
 
     mechanism: MechanismName
+    """PLAIN and OAUTHBEARER show the secret itself to who can read the wire; SCRAM shows a proof of it."""
+
     username: str | None = None
+    """Of all but OAUTHBEARER."""
+
     password: SecretReference | None = None
+    """Of all but OAUTHBEARER."""
+
     token: SecretReference | None = None
+    """Of OAUTHBEARER; read anew for each connection, so that it may be renewed beside us."""
+
     allow_secret_over_plaintext: bool = False
+    """Allow PLAIN or OAUTHBEARER without TLS, where the wire itself is trusted."""
 
 
 def _on_or_off(value: Any) -> Any:
@@ -37,7 +56,10 @@ class SecuritySettings(Section):
     """How brokers are to be trusted and we authenticate. `tls = true` trusts the system's authorities."""
 
     tls: Annotated[TlsSettings | None, BeforeValidator(_on_or_off)] = None
+    """A section, or `true`."""
+
     sasl: SaslSettings | None = None
+    """A section; none by default."""
 
     @model_validator(mode="after")
     def _makes_sense(self) -> Self:

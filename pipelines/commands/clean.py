@@ -35,7 +35,7 @@ def clean_command(
     keep_days: float | None,
     as_json: bool,
 ) -> None:
-    """Collect files that tables no longer need, and merge small ones.
+    """Collect files that no table needs, and merge small ones.
 
     Collected is what no commit names (left by runs that were killed) or what was taken out of a table, if it is older
     than keep_days: longer than the longest run, and as far back as you want to rewind. With --delete small files are

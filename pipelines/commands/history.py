@@ -5,19 +5,29 @@ from itertools import islice
 import click
 
 from pipelines import console
-from pipelines.commands.parts import Options, cluster_option, json_option, lake_of, only_cluster, print_json
+from pipelines.commands.parts import (
+    Options,
+    cluster_option,
+    json_option,
+    lake_of,
+    only_cluster,
+    print_json,
+    topic_argument,
+)
 
 _SHOWN = 20
 
 
 @click.command("history")
-@click.argument("topic")
+@topic_argument
 @click.option("--limit", type=click.IntRange(1), default=_SHOWN, show_default=True, help="How many of the newest.")
 @cluster_option
 @json_option
 @click.pass_obj
 def history_command(options: Options, topic: str, limit: int, cluster: str | None, as_json: bool) -> None:
-    """Show what was done to the table of TOPIC, newest first: loads, replays, rewinds, and commits of others.
+    """Show what was done to the table of TOPIC, newest first.
+
+    Each commit is a line: loads, replays, rewinds, and what others did.
 
     \b
     Examples:

@@ -2,13 +2,15 @@
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from pipelines.commands import completing
 from resources.settings import Settings
 
 if TYPE_CHECKING:
@@ -17,11 +19,27 @@ if TYPE_CHECKING:
 
 FAILED = 1
 WRONG_USE = 2
+INTERRUPTED = 130  # 128 and the number of SIGINT, as shells have it
 
-cluster_option = click.option("--cluster", metavar="NAME", help="One of the clusters in the settings.")
+cluster_option = click.option(
+    "--cluster", metavar="NAME", help="One of the clusters in the settings.", shell_complete=completing.clusters
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
 all_option = click.option("--all", "every", is_flag=True, help="All topics that the settings allow.")
-topics_argument = click.argument("topics", nargs=-1, metavar="TOPIC...")
+partition_option = click.option(
+    "--partition", "partitions", multiple=True, metavar="N", help="Only this one; of 0.7, BROKER-N."
+)
+port_option = click.option(
+    "--port", type=click.IntRange(0, 65535), metavar="N", required=True, help="Where to listen; 0 is a free port."
+)
+data_dir_option = click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    required=True,
+    help="Where its data is, or is made.",
+)
+topic_argument = click.argument("topic", shell_complete=completing.topics)
+topics_argument = click.argument("topics", nargs=-1, metavar="TOPIC...", shell_complete=completing.topics)
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 
 
@@ -33,8 +51,13 @@ class Options:
     debug: bool
 
     def settings(self) -> Settings:
-        """The settings file."""
+        """What the settings file says."""
         return Settings.load(self.settings_file)
+
+    @property
+    def settings_path(self) -> Path:
+        """Where the settings file is, or should be."""
+        return Settings.path(self.settings_file)
 
 
 def clusters_of(settings: Settings, chosen: str | None) -> list[str]:
@@ -79,15 +102,18 @@ def opened(settings: Settings, name: str) -> Iterator[tuple["Cluster", "Lake"]]:
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Go on if the person at the terminal says so, or said so before with `--yes`; else end."""
+    """Go on if the person at the terminal says so, or said so before with `--yes`; else end, as failed."""
     if yes:
         return
     if not sys.stdin.isatty():
         raise click.UsageError("there is no terminal to ask on: give --yes")
-    click.confirm(question, abort=True, err=True)
+    if not click.confirm(question, err=True):
+        click.echo("nothing was changed", err=True)
+        raise click.exceptions.Exit(FAILED)
 
 
-def print_json(values: list[dict[str, Any]]) -> None:
+def print_json(values: Sequence[Mapping[str, Any]]) -> None:
     """Print a list for scripts."""
     json.dump(values, sys.stdout, indent=2)
     sys.stdout.write("\n")
+    sys.stdout.flush()  # a reader that left is noticed here, where it can be met

@@ -7,17 +7,26 @@ from typing import TYPE_CHECKING
 import click
 
 from pipelines import console
-from pipelines.commands.parts import FAILED, cluster_option, json_option, only_cluster, opened, print_json
+from pipelines.commands.parts import (
+    FAILED,
+    cluster_option,
+    json_option,
+    only_cluster,
+    opened,
+    partition_option,
+    print_json,
+    topic_argument,
+)
 
 if TYPE_CHECKING:
     from pipelines.mending.asked import OnCompacted
 
 
 @click.command("replay")
-@click.argument("topic")
+@topic_argument
 @click.option("--from", "since", metavar="POINT", required=True, help="Where to begin.")
 @click.option("--to", "until", metavar="POINT", required=True, help="Where to end.")
-@click.option("--partition", "partitions", multiple=True, metavar="N", help="Only this one; of 0.7, BROKER-N.")
+@partition_option
 @click.option(
     "--on-compacted",
     type=click.Choice(["fail", "drop"]),
@@ -38,14 +47,14 @@ def replay_command(
     cluster: str | None,
     as_json: bool,
 ) -> None:
-    """Fetch an interval of TOPIC again, and put its rows in the place of those that the table has.
+    """Fetch an interval of TOPIC again, and replace its rows.
 
     A POINT is an offset of one partition, a time (ISO 8601, UTC if it has no zone), a time ago (-15m, -2h, -1d),
     earliest (where the table begins) or latest (where it ends). Times are those of the records; brokers before 0.10
     know only when a segment of their log was written.
 
-    It is one commit, or none where the rows are the same. The table must cover the interval, and the brokers must hold
-    it all. Loads of the topic may go on meanwhile.
+    The rows take the place of those that the table has, in one commit, or none where they are the same. The table must
+    cover the interval, and the brokers must hold it all. Loads of the topic may go on meanwhile.
 
     \b
     Examples:

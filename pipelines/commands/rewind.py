@@ -14,12 +14,13 @@ from pipelines.commands.parts import (
     lake_of,
     only_cluster,
     print_json,
+    topic_argument,
     yes_option,
 )
 
 
 @click.command("rewind")
-@click.argument("topic")
+@topic_argument
 @click.option("--version", type=click.IntRange(0), metavar="N", help="The version to go back to, see `history`.")
 @click.option("--to", "time", metavar="TIME", help="Or the newest that is not younger: 2026-01-31T12:00Z, or -2h.")
 @yes_option
@@ -29,11 +30,13 @@ from pipelines.commands.parts import (
 def rewind_command(
     options: Options, topic: str, version: int | None, time: str | None, yes: bool, cluster: str | None, as_json: bool
 ) -> None:
-    """Take the table of TOPIC back to an old version: rows and cursors together. The next load fills it again.
+    """Take the table of TOPIC back to an old version.
+
+    Rows and cursors go back together, and the next load fills it again. It says what it takes back, and asks first.
 
     \b
     Examples:
-      penstock rewind clicks --version 12
+      penstock rewind clicks --version 2
       penstock rewind clicks --to -2h --yes
     """
     from pipelines.loading.table import LakeTable
@@ -54,8 +57,8 @@ def rewind_command(
 
 
 def _parsed(text: str) -> datetime:
-    """A point in time, written as those of `tail` are."""
-    from pipelines.tailing.points import Time, parse_point
+    """A time, as all commands take them."""
+    from pipelines.points import Time, parse_point
 
     try:
         point = parse_point(text, now=datetime.now(UTC))

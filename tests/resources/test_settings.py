@@ -76,7 +76,7 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
         ('lake = "x"', "clusters is missing"),
         ('lake = "x"\n[clusters.main]\n', "clusters.main: needs `zookeeper` or `bootstrap`"),
         (GOOD + "port = 3", "clusters.main.port is not a setting"),
-        (GOOD.replace("main", "Main"), "clusters.Main: a cluster's name"),
+        (GOOD.replace("main", "Main"), "clusters.Main: a name has"),
         (GOOD + '[topics]\nallow = ["("]', "topics.allow.0: '(' is not a regular expression"),
         (GOOD + "[caps]\nfetch_bytes = 0", "caps.fetch_bytes: "),
         (GOOD + "[caps]\nfetch_bytes = 1_000_000_000", "caps.fetch_bytes is above caps.max_fetch_bytes"),

@@ -41,11 +41,21 @@ def test_a_rewind_goes_back_to_a_time(penstock: Penstock, small: SmallTable) -> 
 
 
 @pytest.mark.usefixtures("terminal")
-@pytest.mark.parametrize(("answer", "rows"), [("y", 5), ("n", 10)])
-def test_a_rewind_asks_on_a_terminal(answer: str, rows: int, penstock: Penstock, small: SmallTable) -> None:
-    done = penstock("rewind", "clicks", "--version", "1", stdin=f"{answer}\n")
+@pytest.mark.parametrize(
+    ("answer", "rows", "code", "said"),
+    [
+        ("y\n", 5, 0, ""),
+        ("n\n", 10, 1, "nothing was changed\n"),
+        ("", 10, 130, "penstock: interrupted\n"),  # the end of the input, as Ctrl-C
+    ],
+)
+def test_a_rewind_asks_on_a_terminal(
+    answer: str, rows: int, code: int, said: str, penstock: Penstock, small: SmallTable
+) -> None:
+    done = penstock("rewind", "clicks", "--version", "1", stdin=answer)
     assert "Take the table of clicks back from version 2 to version 1 (" in done.stderr
-    assert small.rows() == rows
+    assert done.stderr.endswith(said)
+    assert (done.exit_code, small.rows()) == (code, rows)
 
 
 @pytest.mark.parametrize(

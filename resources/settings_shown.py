@@ -1,0 +1,40 @@
+"""Settings as they are shown to people: all that hold, defaults too, and no secret."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from resources.settings import Settings
+
+_SECRET_KEY = re.compile(r"secret|password|token|credential|signature|\bsas\b|key", re.IGNORECASE)
+_SECRET_VALUE = re.compile(r"(?<=token=)[^;]+|(?<=//)[^/@]+(?=@)")  # of a Connect address; before the host of a URL
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_MASK = "***"
+
+
+def shown(settings: Settings) -> dict[str, Any]:
+    """All settings that are set or have a default. The options of lake and Spark may hold a secret: it is masked."""
+    told = settings.model_dump(mode="json", exclude_none=True)
+    told["lake"] = _SECRET_VALUE.sub(_MASK, settings.lake)
+    for section in ("lake_options", "spark"):
+        told[section] = {key: _masked(key, value) for key, value in told[section].items()}
+    return told
+
+
+def _masked(key: str, value: str) -> str:
+    return _MASK if _SECRET_KEY.search(key) else _SECRET_VALUE.sub(_MASK, value)
+
+
+def as_toml(settings: Mapping[str, Any]) -> str:
+    """A line for each setting, by its full key."""
+    return "".join(f"{line}\n" for line in _lines(settings, ""))
+
+
+def _lines(table: Mapping[str, Any], prefix: str) -> Iterator[str]:
+    for key, value in table.items():
+        name = prefix + (key if _BARE_KEY.fullmatch(key) else json.dumps(key))
+        if isinstance(value, Mapping):
+            yield from _lines(value, f"{name}.")
+        else:
+            yield f"{name} = {json.dumps(value, ensure_ascii=False)}"  # of these values, JSON is TOML

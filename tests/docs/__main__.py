@@ -1,0 +1,5 @@
+"""`make docs`."""
+
+from tests.docs.generated import write
+
+write()

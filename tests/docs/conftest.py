@@ -1,0 +1,93 @@
+"""The world in which the commands of the pages are run: a broker, a lake whose table was loaded, a settings file."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from kafka_io.broker.modern.config import ModernBrokerConfig
+from kafka_io.broker.modern.server import ModernBrokerServer
+from pipelines.loading.load import Loader
+from resources.kafka import open_cluster
+from resources.settings import PATH_VARIABLE, Settings
+from tests.live import numbered
+
+CLUSTER = "old"
+_PARTITIONS = 4
+_LOADS = 3
+_PER_LOAD = 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """A folder with `penstock.toml` and the lake `lake`, and the broker that its cluster is."""
+
+    home: Path
+    port: int
+
+    @property
+    def settings(self) -> Path:
+        """The settings file."""
+        return self.home / "penstock.toml"
+
+    def configure(self) -> None:
+        """Write the settings file."""
+        self.settings.write_text(f'lake = "lake"\n[clusters.{CLUSTER}]\nbootstrap = "127.0.0.1:{self.port}"\n')
+
+    def publish(self, topic: str, messages: list[bytes]) -> None:
+        """Messages, spread over the partitions."""
+        with open_cluster(Settings.load(self.settings), CLUSTER) as cluster:
+            cluster.publish(topic, messages, batch=50)
+
+    def load(self, topic: str) -> None:
+        """What is new of a topic; it is little, and needs no Spark."""
+        settings = Settings.load(self.settings)
+        with open_cluster(settings, CLUSTER) as cluster:
+            load = Loader.of(settings, cluster, _no_spark).load(topic)
+        assert load.error is None
+
+
+def _no_spark() -> NoReturn:
+    raise AssertionError("so little is loaded without Spark")
+
+
+def _age(entry: Path) -> None:
+    """Make an entry of a table's log look as if it had been written a day before."""
+    lines = [json.loads(line) for line in entry.read_text().splitlines()]
+    for line in lines:
+        if "commitInfo" in line:
+            line["commitInfo"]["timestamp"] -= 86_400_000
+    entry.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+
+@pytest.fixture(scope="session")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """The topics `clicks`, loaded several times, the first of them long ago, and `views`."""
+    home = tmp_path_factory.mktemp("docs")
+    config = ModernBrokerConfig(broker_id=0, data_dir=home / "broker", partitions=_PARTITIONS)
+    with ModernBrokerServer(config) as broker:
+        world = World(home=home, port=broker.port)
+        world.configure()
+        for number in range(_LOADS):
+            world.publish("clicks", numbered(_PER_LOAD, number * _PER_LOAD))
+            world.load("clicks")
+        world.publish("views", numbered(10))
+        world.load("views")
+        _age(home / "lake" / CLUSTER / "clicks" / "_delta_log" / f"{1:020}.json")
+        yield world
+
+
+@pytest.fixture
+def world(loaded: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    """A copy of the loaded lake for one command alone, in its working directory; the broker is everyone's."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv(PATH_VARIABLE, raising=False)
+    shutil.copytree(loaded.home / "lake", tmp_path / "lake")
+    (tmp_path / "lines.txt").write_bytes(b"\n".join(numbered(20)))
+    copied = World(home=tmp_path, port=loaded.port)
+    copied.configure()
+    return copied

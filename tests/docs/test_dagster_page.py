@@ -1,0 +1,49 @@
+"""The page on Dagster names what the settings are made into: all of it, and nothing else."""
+
+import pytest
+
+from pipelines.assets import LoadConfig
+from pipelines.declaring import declared
+from pipelines.replays import ReplayConfig
+from resources.settings import Settings
+from tests.docs.pages import ROOT, code
+
+PAGE = ROOT / "docs" / "dagster.md"
+CLUSTER, GROUP = "old", "topics"
+
+
+@pytest.fixture(scope="module")
+def named() -> set[str]:
+    """Everything in Dagster of one cluster and one group."""
+    settings = {
+        "lake": "lake",
+        "clusters": {CLUSTER: {"bootstrap": "127.0.0.1:1"}},
+        "alerts": {"command": ["true"]},
+    }
+    made = declared(Settings.model_validate(settings)).get_repository_def()
+    jobs = {name for name in made.job_names if not name.startswith("__")}
+    ticking = {one.name for one in made.sensor_defs} | {one.name for one in made.schedule_defs}
+    checks = {key.name for key in made.asset_graph.asset_check_keys}
+    assets = {key.to_user_string() for key in made.asset_graph.get_all_asset_keys()}
+    return {*jobs, *ticking, *checks, *assets, f"kafka_{CLUSTER}"}
+
+
+def shown() -> set[str]:
+    """What the page has between backquotes, with names in the place of what stands for them."""
+    return {one.replace("<cluster>", CLUSTER).replace("<group>", GROUP) for one in code(PAGE)}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_all_that_dagster_shows_is_on_the_page(named: set[str]) -> None:
+    assert named - shown() == set()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_all_names_on_the_page_are_dagsters(named: set[str]) -> None:
+    patterns = {one.replace("<cluster>", CLUSTER).replace("<group>", GROUP) for one in code(PAGE) if "<cluster>" in one}
+    assert patterns - named == set()
+
+
+def test_all_fields_of_a_runs_config_are_on_the_page() -> None:
+    fields = {*LoadConfig.model_fields, *ReplayConfig.model_fields}
+    assert fields - shown() == set()

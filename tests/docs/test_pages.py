@@ -1,0 +1,138 @@
+"""The pages say what is so: settings, options and files that are named are there."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import click
+import dagster as dg
+import pytest
+
+from resources.settings import Settings
+from resources.settings_reference import EXAMPLE, sections
+from tests.docs.generated import GENERATED
+from tests.docs.pages import LANGUAGES, PAGES, ROOT, anchors, blocks, code, links, name_of
+from tests.pipelines.commands.walking import PROGRAM, commands
+
+EACH = [pytest.param(page, id=name_of(page)) for page in PAGES]
+COMMANDS = {path[1:]: command for path, command in commands()}
+PLACES = {place: page for page in sections() for place in page.places}
+FREE = {"lake_options", "spark"}
+FIRST = {place.partition(".")[0] for place in PLACES}
+LEAST = {"lake": "lake", "clusters": {"main": {"bootstrap": "127.0.0.1:9092"}}}
+
+_OPTION = re.compile(r"^(--[a-z-]+)(?: .*)?$")
+_PATH = re.compile(r"^(kafka_io|resources|pipelines|tests|docs|\.ci|\.github)/")
+_SECTION = re.compile(r"^\[([a-zA-Z_.]+)\]$")
+_KEY = re.compile(r"^([a-z_]+(?:\.[a-zA-Z_]+)+)$")
+
+
+@pytest.mark.parametrize("page", GENERATED, ids=name_of)
+def test_a_page_that_is_made_from_the_code_is_up_to_date(page: Path) -> None:
+    assert page.read_text(encoding="utf-8") == GENERATED[page](), f"{name_of(page)} is old: run `make docs`"
+
+
+@pytest.mark.parametrize("page", EACH)
+def test_every_block_says_its_language(page: Path) -> None:
+    assert {block.language for block in blocks(page)} <= LANGUAGES
+    assert page.read_text().count("```") == 2 * len(blocks(page))
+
+
+@pytest.mark.parametrize("page", EACH)
+def test_every_block_of_settings_can_be_loaded(page: Path) -> None:
+    for block in blocks(page):
+        if block.language == "toml":
+            Settings.model_validate({**LEAST, **tomllib.loads(block.text)})
+
+
+@pytest.mark.parametrize("page", EACH)
+def test_every_block_of_yaml_is_one_that_dagster_takes(page: Path, tmp_path: Path) -> None:
+    for block in blocks(page):
+        if block.language == "yaml":
+            (tmp_path / "dagster.yaml").write_text(block.text)
+            with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
+                assert not instance.telemetry_enabled
+
+
+@pytest.mark.parametrize("page", EACH)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for link in links(page):
+        if "://" in link:
+            continue
+        path, _, anchor = link.partition("#")
+        target = page.parent / path if path else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+@pytest.mark.parametrize("page", EACH)
+def test_every_command_and_option_that_is_named_is_there(page: Path) -> None:
+    options = {name for command in COMMANDS.values() for name in options_of(command)}
+    for one in code(page):
+        option = _OPTION.fullmatch(one)
+        assert not option or option[1] in options, one
+        words = one.split()
+        if words[0] == PROGRAM and len(words) > 1:
+            named = called(words[1:])
+            assert {word for word in words if word.startswith("--")} <= options_of(named), one
+
+
+def called(words: list[str]) -> click.Command:
+    """The command that these words call."""
+    path = tuple(words[:2]) if tuple(words[:2]) in COMMANDS else tuple(words[:1])
+    return COMMANDS[path]
+
+
+def options_of(command: click.Command) -> set[str]:
+    return {name for one in command.params for name in one.opts} | {"--help", "--settings", "--debug", "--version"}
+
+
+@pytest.mark.parametrize("page", EACH)
+def test_every_target_of_make_that_is_named_is_there(page: Path) -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = [*code(page), *(command for block in blocks(page) for command in block.commands())]
+    assert {one.split()[1] for one in named if one.startswith("make ")} <= targets
+
+
+@pytest.mark.parametrize("page", EACH)
+def test_every_file_of_the_tree_that_is_named_is_there(page: Path) -> None:
+    paths = [one for one in code(page) if _PATH.match(one) and "<" not in one]
+    assert [one for one in paths if not any(ROOT.glob(one))] == []
+
+
+@pytest.mark.parametrize("page", EACH)
+def test_every_setting_that_is_named_is_there(page: Path) -> None:
+    for one in code(page):
+        section = _SECTION.fullmatch(one)
+        assert not section or section[1] in PLACES or section[1] in FREE, one
+        key = _KEY.fullmatch(one)
+        if key and one.partition(".")[0] in FIRST - FREE:
+            place, _, name = one.rpartition(".")
+            assert one in PLACES or name in {key.name for key in PLACES[place].keys}, one
+
+
+def test_the_example_sets_every_key() -> None:
+    example = tomllib.loads(EXAMPLE.read_text(encoding="utf-8"))
+    Settings.load(EXAMPLE)
+    unset = [
+        f"{place}.{key.name}"
+        for page in sections()
+        for key in page.keys
+        if not any(key.name in table for place in page.places for table in tables(example, place.split(".")))
+        for place in page.places[:1]
+    ]
+    assert unset == []
+
+
+def tables(data: object, path: list[str]) -> list[dict[str, object]]:
+    """The tables of a file at a place, where NAME is any."""
+    if path in ([], [""]):
+        return [data] if isinstance(data, dict) else []
+    if not isinstance(data, dict):
+        return []
+    below = list(data.values()) if path[0] == "NAME" else [data[path[0]]] if path[0] in data else []
+    return [table for one in below for table in tables(one, path[1:])]
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) < 200

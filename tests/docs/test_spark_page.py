@@ -1,0 +1,54 @@
+"""The page about Spark: its settings are settings, and its numbers are those of the code."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from pipelines.loading import load
+from resources import spark
+from resources.settings import MIB, Caps, Settings
+from tests.fuzz.test_memory import TIMES
+from tests.spark.sites import NAMES
+
+PAGE = (Path(__file__).parents[2] / "docs" / "spark.md").read_text(encoding="utf-8")
+FRAGMENTS = re.findall(r"^```toml\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+REST = """lake = "lake"
+[clusters.main]
+bootstrap = "kafka.example:9092"
+"""
+
+
+@pytest.mark.parametrize("fragment", FRAGMENTS)
+def test_every_fragment_is_a_part_of_a_settings_file(fragment: str, tmp_path: Path) -> None:
+    file = tmp_path / "penstock.toml"
+    file.write_text(REST + fragment)
+    told = Settings.load(file).spark
+    assert {"master", "remote"} & told.keys()
+    assert all(key.startswith("spark.") for key in told.keys() - {"master", "remote"})
+
+
+@pytest.mark.parametrize("place", ["local[", "spark://", "yarn", "k8s://", "sc://"])
+def test_every_place_has_a_fragment(place: str) -> None:
+    assert any(f'= "{place}' in fragment for fragment in FRAGMENTS)
+
+
+def test_the_places_that_tests_try_are_those_it_names() -> None:
+    tried = re.findall(r"^\| (.*?) \| .* \| yes", PAGE, re.MULTILINE)
+    assert tried == ["this machine", "a standalone cluster", "a Connect server"]
+    assert {name.partition(", ")[2] for name in NAMES} == {"local", "standalone"}
+    assert {name.partition(", ")[0] for name in NAMES} == {"classic", "Connect"}
+
+
+def test_its_numbers_are_those_of_the_code() -> None:
+    caps = Caps()
+    worst = 225e6 + TIMES * (caps.max_fetch_bytes + caps.max_decompressed_bytes)
+    for said in (
+        f"`{spark.DEFAULT_MASTER}`, the default",
+        f"no task has run for {spark._STARVED_S:.0f} seconds",
+        f"after at most {load._STEP_SLICES} slices",
+        f"{caps.max_fetch_bytes // MIB} and {caps.max_decompressed_bytes // MIB} MiB",
+        f"| {TIMES} MB more |",
+        f"takes {worst / 1e9:.1f} GB",
+    ):
+        assert said in PAGE

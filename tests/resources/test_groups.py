@@ -1,0 +1,75 @@
+"""Groups of topics: which topic is in which, and names that Dagster can tell apart."""
+
+import pytest
+from pydantic import ValidationError
+
+from resources.groups import REST, Group, Limits
+from resources.settings import ClusterSettings, Settings
+
+
+def settings(**fields: object) -> Settings:
+    clusters = {name: ClusterSettings(zookeeper="z:2181") for name in ("new", "old")}
+    return Settings.model_validate({"lake": "/lake", "clusters": clusters, **fields})
+
+
+GROUPED = settings(
+    cron="0 * * * *",
+    limits={"late_minutes": 10},
+    groups={
+        "billing": {"topics": ["bill.*", "money"], "cron": "*/5 * * * *"},
+        "logs": {"topics": ".*log", "clusters": ["old"], "limits": {"lag": 7}},
+    },
+)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "topic", "group"),
+    [
+        ("new", "bill.a", "billing"),
+        ("new", "a.bill", REST),
+        ("old", "bill.log", "billing"),
+        ("old", "web.log", "logs"),
+        ("new", "web.log", REST),
+        ("old", "clicks", REST),
+    ],
+)
+def test_the_first_group_that_matches_the_whole_name_takes_a_topic(cluster: str, topic: str, group: str) -> None:
+    assert GROUPED.group_of(cluster, topic) == group
+
+
+def test_a_cluster_has_the_groups_that_may_take_its_topics() -> None:
+    assert GROUPED.groups_of("old") == ["billing", "logs", REST]
+    assert GROUPED.groups_of("new") == ["billing", REST]
+
+
+def test_a_group_follows_the_file_where_it_says_nothing() -> None:
+    assert (GROUPED.timing_of("billing").cron, GROUPED.timing_of("billing").limits) == (
+        "*/5 * * * *",
+        Limits(late_minutes=10),
+    )
+    assert (GROUPED.timing_of("logs").cron, GROUPED.timing_of("logs").limits) == ("0 * * * *", Limits(lag=7))
+    assert GROUPED.timing_of(REST).cron == "0 * * * *"
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"groups": {"a-b": {"topics": "x"}, "a_b": {"topics": "y"}}}, "a-b and a_b are too much alike"),
+        ({"groups": {"a__b": {"topics": "x"}}}, "groups.a__b: a name has"),
+        ({"groups": {"A": {"topics": "x"}}}, "groups.A: a name has"),
+        ({"groups": {REST: {"topics": "x"}}}, "groups.topics: that is the group"),
+        ({"groups": {"a": {"topics": "x", "clusters": "other"}}}, "groups.a.clusters: there is no cluster 'other'"),
+        ({"groups": {"a": {"topics": []}}}, "at least 1 item"),
+        ({"groups": {"a": {"topics": "("}}}, "is not a regular expression"),
+        ({"limits": {"retention_left": 1.5}}, "less than or equal to 1"),
+    ],
+)
+def test_what_cannot_be_is_refused(fields: dict[str, object], said: str) -> None:
+    with pytest.raises(ValidationError) as caught:
+        settings(**fields)
+    assert said in str(caught.value)
+
+
+def test_a_group_without_clusters_is_of_all() -> None:
+    assert Group(topics=("a",)).of_cluster("any")
+    assert not Group(topics=("a",), clusters=("old",)).takes("new", "a")

@@ -1,0 +1,43 @@
+"""The settings reference: all that can be set, and where."""
+
+import pytest
+
+from resources.settings_reference import Key, reference, sections
+
+KEYS = {f"{page.places[0]}.{key.name}": key for page in sections() for key in page.keys}
+
+
+def test_a_section_that_may_stand_in_several_places_is_told_once() -> None:
+    assert [page.places for page in sections() if "choices" in page.places] == [("choices", "clusters.NAME.choices")]
+
+
+def test_every_key_has_a_meaning_of_one_sentence_or_more() -> None:
+    assert [name for name, key in KEYS.items() if not key.meaning.endswith((".", ".)"))] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "default"),
+    [
+        (".lake", "text", ""),
+        (".spark", "section of text", "-"),
+        (".groups", "section for each name", "-"),
+        ("choices.on_expired", '`"fail"` or `"skip"`', '`"fail"`'),
+        ("caps.records_per_run", "whole number above 0", "-"),
+        ("caps.slice_records", "whole number above 0", "`2_000_000`"),
+        ("limits.retention_left", "number from 0 up to 1", "`0.5`"),
+        ("clusters.NAME.generation", '`"0.7"` or `"0.8-0.9"` or `"modern"`', "-"),
+        ("clusters.NAME.security", "section", "-"),
+        ("clusters.NAME.security.tls.ca", "path, relative to this file", "-"),
+        ("clusters.NAME.security.sasl.password", "`env:NAME` or `file:PATH`", "-"),
+        ("clusters.NAME.security.sasl.allow_secret_over_plaintext", "true or false", "`false`"),
+        ("topics.allow", "list of text", '`[".*"]`'),
+    ],
+)
+def test_a_key_is_told_with_type_and_default(name: str, kind: str, default: str) -> None:
+    key = KEYS[name]
+    assert key == Key(name=key.name, kind=kind, default=default, meaning=key.meaning)
+
+
+def test_the_page_has_a_line_for_each_key() -> None:
+    lines = [line for line in reference().splitlines() if line.startswith("| `")]
+    assert len(lines) == len(KEYS)

@@ -1,0 +1,66 @@
+"""What a session of Spark is told, and when a job is given up: what can be judged without Spark."""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from resources import spark
+from resources.errors import SparkFailed
+
+
+def test_a_server_that_runs_is_told_only_what_is_of_a_session() -> None:
+    told = spark._options({"remote": "sc://host:15002", "spark.sql.shuffle.partitions": "8"})
+    assert told["spark.sql.shuffle.partitions"] == "8"
+    assert all(key.startswith("spark.sql.") for key in told)
+
+
+@pytest.mark.parametrize("place", [{}, {"master": "local[2]"}, {"remote": "local[2]"}])
+def test_on_one_machine_all_stays_on_loopback(place: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = prepared(place, monkeypatch)
+    assert environment["SPARK_LOCAL_IP"] == spark._options(place)["spark.driver.host"] == "127.0.0.1"
+
+
+@pytest.mark.parametrize("place", [{"master": "spark://host:7077"}, {"master": "yarn"}, {"remote": "sc://host:15002"}])
+def test_executors_elsewhere_can_reach_the_driver(place: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "SPARK_LOCAL_IP" not in prepared(place, monkeypatch)
+    assert "spark.driver.host" not in spark._options(place)
+
+
+def test_executors_run_the_python_that_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = prepared({"master": "yarn", "spark.pyspark.python": "./environment/bin/python"}, monkeypatch)
+    assert environment["PYSPARK_PYTHON"] == "./environment/bin/python"
+    assert environment["PYSPARK_DRIVER_PYTHON"] == sys.executable
+    assert prepared({}, monkeypatch)["PYSPARK_PYTHON"] == sys.executable
+
+
+def prepared(settings: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """The environment, empty at first, as it is made ready for Spark."""
+    environment: dict[str, str] = {}
+    monkeypatch.setattr(spark, "find_java", lambda: Path("java"))
+    monkeypatch.setattr(os, "environ", environment)
+    spark._prepare_environment(settings)
+    return environment
+
+
+def test_a_job_is_given_up_when_no_task_runs_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    told: list[tuple[int, int]] = []
+    pace = spark._Pace(lambda done, total: told.append((done, total)))
+    pace.check()  # nothing is known yet
+    pace.tell(0, 0, 4)
+    now += 599
+    pace.check()
+    pace.tell(1, 0, 4)
+    now += 10_000
+    pace.check()  # however long a task takes
+    pace.tell(0, 1, 4)
+    now += 599
+    pace.tell(0, 1, 4)
+    now += 2
+    with pytest.raises(SparkFailed, match="no executor has run a task for 600 s"):
+        pace.check()
+    assert told == [(0, 4), (0, 4), (1, 4), (1, 4)]
