@@ -1,23 +1,24 @@
-"""The asset: one lake table per Kafka topic."""
+"""The assets: of each group of topics the topics themselves, and their tables in the lake."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from itertools import groupby
+from collections.abc import Iterator, Mapping
 from typing import Any, get_args
 
 import dagster as dg
 from pydantic import Field
 
-from kafka_io.errors import PlacedError
-from pipelines.loading.load import Loader
+from pipelines import run
+from pipelines.checks import report_covered
+from pipelines.group import TopicGroup
 from pipelines.loading.outcome import TopicLoad
-from pipelines.partitions import cluster_of, key_of, parse_key, topics
-from pipelines.report import metadata, progress
+from pipelines.looking import look
+from pipelines.report import load_metadata, observation_metadata
+from pipelines.watching.status import TopicStatus
+from pipelines.workers import sign
 from resources.choices import Choices
 from resources.penstock import PenstockResource
-from resources.settings import Settings
+from resources.settings import Retries
 
-FROM_EARLIEST_TAG = "penstock/from_earliest"
+SINCE_TAG, UNTIL_TAG = "penstock/since", "penstock/until"
 _Event = dg.AssetMaterialization | dg.AssetObservation | dg.MaterializeResult[None]
 
 
@@ -29,118 +30,100 @@ def _chosen(name: str) -> Any:
 
 
 class LoadConfig(dg.Config):
-    """How this run loads. The defaults go on from each table's cursor."""
+    """What this run loads, and how. The defaults go on from each table's cursor to the newest records."""
 
-    from_earliest: bool = False
-    """Also load what the brokers hold from before a table's first offsets; a new table starts at the earliest.
-
-    The run tag `penstock/from_earliest: true` says the same.
-    """
+    since: str | None = Field(
+        default=None,
+        description="Also load what the brokers hold from before a table's first offsets, back to this point: "
+        "earliest, a time (2026-01-31T12:00Z), or a time ago (-2h, -7d). A new table starts there. The run tag "
+        f"{SINCE_TAG} says the same.",
+    )
+    until: str | None = Field(
+        default=None,
+        description="Load nothing from this point on; the next run goes on there. The run tag "
+        f"{UNTIL_TAG} says the same.",
+    )
     on_expired: str | None = _chosen("on_expired")
     on_truncated: str | None = _chosen("on_truncated")
     on_recreated: str | None = _chosen("on_recreated")
     on_vanished: str | None = _chosen("on_vanished")
 
-    def choices(self, settings: Settings, cluster: str) -> Choices:
-        """What the settings say, and what this run says instead."""
-        return settings.choices_of(cluster).but({name: getattr(self, name) for name in Choices.model_fields})
-
-
-@dg.asset(
-    partitions_def=topics,
-    backfill_policy=dg.BackfillPolicy.single_run(),
-    kinds={"kafka", "spark", "delta"},
-    group_name="lake",
-    pool="kafka",
-)
-def topic_table(context: dg.AssetExecutionContext, config: LoadConfig, penstock: PenstockResource) -> Iterator[_Event]:
-    """One Delta table per Kafka topic, continued from its committed offsets.
-
-    Each topic is committed by itself: one that fails takes nothing from the others, but the run is told as failed.
-    """
-    loads: dict[str, TopicLoad] = {}
-    try:
-        for key, load in _loads(context, config, penstock):
-            _tell(context, key, load)
-            loads[key] = load
-    except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError) as error:
-        yield from _events(context, loads)
-        # A retry policy would take the interrupt for a failure and start the run again (FINDINGS, 4).
-        raise dg.Failure("the run was terminated; nothing uncommitted is visible", allow_retries=False) from error
-    failures = [f"{key}: {load.error}" for key, load in loads.items() if load.error]
-    if failures:
-        yield from _events(context, loads)
-        raise dg.Failure(
-            f"{len(failures)} of {len(loads)} topics were not loaded in full: {failures[0]}",
-            metadata={"errors": dg.MetadataValue.json(failures)},
-            allow_retries=False,
+    def asked(self, tags: Mapping[str, str]) -> run.Asked:
+        """What this run is to do, from its config and tags."""
+        return run.Asked(
+            since=self.since or tags.get(SINCE_TAG),
+            until=self.until or tags.get(UNTIL_TAG),
+            choices={name: getattr(self, name) for name in Choices.model_fields},
         )
-    for key, load in loads.items():
-        context.add_asset_metadata(metadata(load), partition_key=key)
-    yield dg.MaterializeResult()
 
 
-def _events(context: dg.AssetExecutionContext, loads: Mapping[str, TopicLoad]) -> Iterator[_Event]:
+def topics_asset(group: TopicGroup) -> dg.AssetsDefinition:
+    """The source: what the brokers hold of the group's topics, beside what the tables hold."""
+
+    def topics(penstock: PenstockResource) -> dg.ObserveResult:
+        return dg.ObserveResult(asset_key=group.topics, metadata=observation_metadata(look(penstock, group)))
+
+    # The "multi" one of one asset: Dagster 1.13 warns of its own code where it is the plain one.
+    declare = dg.multi_observable_source_asset(
+        name=group.named("kafka"),
+        specs=[
+            dg.AssetSpec(
+                group.topics,
+                group_name=group.in_dagster,
+                description=f"The topics of the group {group.name} in the Kafka cluster {group.cluster}: how far the "
+                "tables are behind them, and how long it takes until retention removes what is not loaded.",
+            )
+        ],
+    )
+    declared: dg.AssetsDefinition = declare(topics)
+    return declared
+
+
+def table_asset(group: TopicGroup, retries: Retries) -> dg.AssetsDefinition:
+    """The tables: one partition per topic, continued from its committed offsets."""
+
+    @dg.asset(
+        key=group.tables,
+        deps=[group.topics],
+        partitions_def=group.partitions,
+        backfill_policy=dg.BackfillPolicy.single_run(),
+        kinds={"kafka", "delta"},
+        group_name=group.in_dagster,
+        pool=group.pool,
+        description="One Delta table per Kafka topic, continued from its committed offsets. Each topic is committed "
+        "by itself: one that fails takes nothing from the others, but the run is told as failed.",
+    )
+    def tables(context: dg.AssetExecutionContext, config: LoadConfig, penstock: PenstockResource) -> Iterator[_Event]:
+        sign(context)
+        loads: dict[str, TopicLoad] = {}
+        try:
+            for key, load in run.loads(context, config.asked(context.run.tags), penstock, group):
+                run.tell(context, key, load)
+                loads[key] = load
+        except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError) as error:
+            yield from _events(context, loads, {})
+            # A retry policy would take the interrupt for a failure and start the run again (FINDINGS, 4).
+            raise dg.Failure("the run was terminated; nothing uncommitted is visible", allow_retries=False) from error
+        after = run.standing(context, penstock, group, loads)
+        if any(load.error for load in loads.values()):
+            yield from _events(context, loads, after)
+            report_covered(context, penstock, group, [key for key, load in loads.items() if not load.error])
+            raise run.failure(context, loads, retries)
+        for key, load in loads.items():
+            context.add_asset_metadata(load_metadata(load, after.get(key)), partition_key=key)
+        yield dg.MaterializeResult()
+
+    return tables
+
+
+def _events(
+    context: dg.AssetExecutionContext, loads: Mapping[str, TopicLoad], after: Mapping[str, TopicStatus]
+) -> Iterator[_Event]:
     """What a step that fails must say by itself: these topics are loaded, and of those this much, for this reason.
 
     Yielded, not logged: Dagster drops what was logged when the step raises.
     """
     for key, load in loads.items():
         kind = dg.AssetObservation if load.error else dg.AssetMaterialization
-        yield kind(asset_key=context.asset_key, partition=key, metadata=metadata(load))
-
-
-def _loads(
-    context: dg.AssetExecutionContext, config: LoadConfig, penstock: PenstockResource
-) -> Iterator[tuple[str, TopicLoad]]:
-    """The loads of the run's topics by partition key, a cluster after the other."""
-    for cluster, keys in groupby(sorted(context.partition_keys), key=cluster_of):
-        yield from _cluster_loads(context, config, penstock, cluster, list(keys))
-
-
-def _cluster_loads(
-    context: dg.AssetExecutionContext,
-    config: LoadConfig,
-    penstock: PenstockResource,
-    cluster_name: str,
-    keys: Sequence[str],
-) -> Iterator[tuple[str, TopicLoad]]:
-    """A cluster that cannot be opened fails its own topics only."""
-    with ExitStack() as closing:
-        try:
-            settings = penstock.settings()
-            cluster = closing.enter_context(penstock.cluster(cluster_name))
-            choices = config.choices(settings, cluster_name)
-        except (PlacedError, ValueError) as error:
-            yield from ((key, _failed(key, error)) for key in keys)
-            return
-        backfill = config.from_earliest or context.run.tags.get(FROM_EARLIEST_TAG) == "true"
-        loader = Loader.of(
-            settings,
-            cluster,
-            penstock.session,
-            choices=choices,
-            run_id=context.run.run_id,
-            backfill=backfill,
-            start="earliest" if backfill else None,
-            on_progress=lambda name: progress(context.log, key_of(cluster_name, name)),
-        )
-        for key in keys:
-            try:
-                _, name = parse_key(key)
-            except ValueError as error:
-                yield key, _failed(key, error)
-            else:
-                yield key, loader.load(name)
-
-
-def _failed(key: str, error: Exception) -> TopicLoad:
-    return TopicLoad(topic=key, table="", error=f"{type(error).__name__}: {error}")
-
-
-def _tell(context: dg.AssetExecutionContext, key: str, load: TopicLoad) -> None:
-    context.log.info("%s: %d rows, version %s, %.1f s", key, load.rows, load.version, load.seconds)
-    for sentence in load.warnings:
-        context.log.warning("%s: %s", key, sentence)
-    if load.error:
-        context.log.error("%s: %s", key, load.error)
+        told = load_metadata(load, after.get(key))
+        yield kind(asset_key=context.asset_key, partition=key, metadata=told)

@@ -1,21 +1,10 @@
-"""Everything Dagster sees; `workspace.yaml` names this module."""
+"""What Dagster loads; `workspace.yaml` names this module, and nothing else imports it.
 
-import dagster as dg
+The settings are read here, for clusters and groups are what is declared: a changed file needs a reload of the code
+location, in Dagster's UI under Deployment.
+"""
 
-from pipelines.assets import topic_table
-from pipelines.checks import offsets_covered
-from pipelines.jobs import backfill_from_earliest, load_topics, replay_topic
-from pipelines.schedules import every_topic
-from pipelines.sensors import new_topics
-from resources.penstock import PenstockResource
+from pipelines.declaring import declared
+from resources.settings import Settings
 
-defs = dg.Definitions(
-    assets=[topic_table],
-    asset_checks=[offsets_covered],
-    jobs=[load_topics, backfill_from_earliest, replay_topic],
-    sensors=[new_topics],
-    schedules=[every_topic],
-    resources={"penstock": PenstockResource()},
-    # In the run's own process: a run is one JVM, and terminating it cancels its Spark work.
-    executor=dg.in_process_executor,
-)
+defs = declared(Settings.load())

@@ -1,44 +1,36 @@
-"""A topic is one dynamic partition. Its key is `<cluster>/<encoded topic>`, so no two topics share one (O06)."""
+"""A topic is a dynamic partition of its group's asset. Its key is the encoded name: no two topics share one (O06)."""
+
+from collections.abc import Sequence
 
 import dagster as dg
 
+from pipelines.group import TopicGroup
 from resources import topic_names
-
-NAME = "topics"
-topics = dg.DynamicPartitionsDefinition(name=NAME)
 
 RANGE_START = "dagster/asset_partition_range_start"
 RANGE_END = "dagster/asset_partition_range_end"
 
 
-def known_keys(instance: dg.DagsterInstance) -> list[str]:
-    """The partitions that Dagster knows, in the order of their adding."""
-    return list(instance.get_dynamic_partitions(NAME))
+def known_keys(instance: dg.DagsterInstance, group: TopicGroup) -> list[str]:
+    """The partitions of a group that Dagster knows, in the order of their adding."""
+    return list(instance.get_dynamic_partitions(group.partitions_name))
 
 
-def key_of(cluster: str, topic: str) -> str:
+def key_of(topic: str) -> str:
     """The partition key of a topic."""
-    return f"{cluster}/{topic_names.encode(topic)}"
+    return topic_names.encode(topic)
 
 
-def cluster_of(key: str) -> str:
-    """The cluster of a partition key."""
-    return key.partition("/")[0]
-
-
-def parse_key(key: str) -> tuple[str, str]:
-    """Cluster and topic of a partition key.
+def topic_of(key: str) -> str:
+    """The topic of a partition key.
 
     Raises:
         ValueError: it is no such key.
     """
-    cluster, _, name = key.partition("/")
-    if not name:
-        raise ValueError(f"{key!r} is not <cluster>/<topic>")
-    return cluster, topic_names.decode(name)
+    return topic_names.decode(key)
 
 
-def run_tags(keys: list[str]) -> dict[str, str]:
+def run_tags(keys: Sequence[str]) -> dict[str, str]:
     """The tags that make one run take all of `keys`, which follow each other in the order of their adding.
 
     Dagster takes the range from that order when the run starts. A key that another writer added in between is loaded

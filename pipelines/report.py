@@ -7,27 +7,42 @@ import dagster as dg
 
 from pipelines.loading.outcome import TopicLoad
 from pipelines.loading.verify import Proof
+from pipelines.looking import now_ms
 from pipelines.mending.replayed import TopicReplay
+from pipelines.watching.status import TopicStatus
 from resources.spark import Progress
 
 _MOST_RECORDS = 500  # a longer table makes the page slow; the ledger has them all
 
 
-def metadata(load: TopicLoad) -> dict[str, dg.MetadataValue]:
-    """A load's metadata: the table of partitions first, then the numbers."""
-    rate = load.rows / load.seconds if load.seconds else 0.0
-    columns = ("broker", "partition", "start", "end", "rows", "lag", "seconds")
+def load_metadata(load: TopicLoad, after: TopicStatus | None) -> dict[str, dg.MetadataValue]:
+    """A load's metadata: the table of partitions first, then the numbers.
+
+    Args:
+        load: what the run did.
+        after: how the topic stands since, if that is known.
+    """
+    columns = ("broker", "partition", "start", "end", "rows", "lag_before", "lag", "seconds", "source")
     records = [{**{name: getattr(one, name) for name in columns}, "gaps": _gaps(one.gaps)} for one in load.partitions]
     found: dict[str, dg.MetadataValue] = {
         "partitions": _table(records, (*columns, "gaps")),
         "rows": dg.MetadataValue.int(load.rows),
         "bytes": dg.MetadataValue.int(load.bytes),
         "files": dg.MetadataValue.int(load.files),
-        "rows_per_second": dg.MetadataValue.float(round(rate, 1)),
+        "gaps": dg.MetadataValue.int(sum(sum(one.gaps.values()) for one in load.partitions)),
+        "rows_per_second": dg.MetadataValue.float(round(load.rows_per_second, 1)),
         "seconds": dg.MetadataValue.float(load.seconds),
-        "lag": dg.MetadataValue.int(sum(one.lag for one in load.partitions)),
+        "lag_before": dg.MetadataValue.int(load.lag_before),
+        "lag": dg.MetadataValue.int(load.lag),
         "topic": dg.MetadataValue.text(load.topic),
     }
+    now = now_ms()
+    if after and (late_s := after.late_s(now)) is not None:
+        found["lag_seconds"] = dg.MetadataValue.float(round(late_s, 1))
+    if after and (left_s := after.left_s(now)) is not None:
+        found["hours_until_lost"] = dg.MetadataValue.float(round(left_s / 3600, 2))
+    if load.slowest:
+        found["slowest_slice"] = dg.MetadataValue.text(str(load.slowest))
     if load.table:
         found["table"] = dg.MetadataValue.path(load.table)
     if load.version is not None:
@@ -39,7 +54,43 @@ def metadata(load: TopicLoad) -> dict[str, dg.MetadataValue]:
     return found
 
 
-def check_metadata(proofs: Sequence[Proof]) -> dict[str, dg.MetadataValue]:
+def observation_metadata(found: Sequence[TopicStatus]) -> dict[str, dg.MetadataValue]:
+    """What was seen of the topics of a group: totals to plot, and a line per topic."""
+    return status_metadata(found, now_ms(), {one.topic: one.error for one in found if one.error})
+
+
+def status_metadata(found: Sequence[TopicStatus], now: int, problems: Mapping[str, str]) -> dict[str, dg.MetadataValue]:
+    """How topics stand at a time, and what is wrong with some of them."""
+    late = [seconds for one in found if (seconds := one.late_s(now)) is not None]
+    left = [seconds for one in found if (seconds := one.left_s(now)) is not None]
+    records: list[dict[str, object]] = [
+        {
+            "topic": one.topic,
+            "state": one.state(now),
+            "lag": one.lag,
+            "late_seconds": _rounded(one.late_s(now)),
+            "hours_until_lost": _rounded(one.left_s(now), 3600),
+            "problem": problems.get(one.topic, ""),
+        }
+        for one in found
+    ]
+    told = {
+        "topics": _table(records, ("topic", "state", "lag", "late_seconds", "hours_until_lost", "problem")),
+        "count": dg.MetadataValue.int(len(found)),
+        "lag": dg.MetadataValue.int(sum(one.lag or 0 for one in found)),
+        "problems": dg.MetadataValue.int(len(problems)),
+        "most_late_seconds": dg.MetadataValue.float(round(max(late, default=0.0), 1)),
+    }
+    if left:
+        told["hours_until_first_loss"] = dg.MetadataValue.float(round(min(left) / 3600, 2))
+    return told
+
+
+def _rounded(seconds: float | None, unit: int = 1) -> float | None:
+    return None if seconds is None else round(seconds / unit, 2)
+
+
+def proof_metadata(proofs: Sequence[Proof]) -> dict[str, dg.MetadataValue]:
     """What was proven, partition by partition, and the problems."""
     columns = ("broker", "partition", "start", "end", "rows", "missing", "duplicates")
     records = [
@@ -98,8 +149,8 @@ def _gaps(gaps: Mapping[str, int]) -> str:
 
 
 def _table(records: Sequence[dict[str, object]], columns: Sequence[str]) -> dg.MetadataValue:
-    texts = {"topic", "gaps"}
-    types = {"seconds": "float"}
+    texts = {"topic", "gaps", "problem", "state", "source"}
+    types = dict.fromkeys(("seconds", "late_seconds", "hours_until_lost"), "float")
     schema = dg.TableSchema(
         columns=[dg.TableColumn(name, "string" if name in texts else types.get(name, "int")) for name in columns]
     )

@@ -33,10 +33,22 @@ telemetry:
   enabled: false
 nux:
   enabled: false
-# A run is one JVM: one at a time on a small machine.
 concurrency:
   runs:
+    # A large run is a JVM: one at a time on a small machine.
     max_concurrent_runs: 1
+  pools:
+    # How many runs read from one cluster at once. Those that are over it stay in the queue, without a process.
+    default_limit: 2
+    granularity: run
+run_monitoring:
+  # Runs whose process never begins are told as failed; our sensor lost_runs looks after those that have begun.
+  enabled: true
+  start_timeout_seconds: 180
+sensors:
+  # Each cluster has a sensor that waits a little for ZooKeeper.
+  use_threads: true
+  num_workers: 4
 """
 
 

@@ -12,16 +12,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from pipelines import console
-from pipelines.definitions import defs
+from pipelines.declaring import declared
 from pipelines.demo.flights import a_year_later, messages
 from pipelines.demo.state import CLUSTER, State
+from pipelines.group import TopicGroup, cluster_named, groups
 from pipelines.loading.table import LakeTable
 from pipelines.loading.verify import verify
 from pipelines.partitions import known_keys, run_tags
-from pipelines.sensors import new_topics
 from resources.kafka import open_cluster
 from resources.lake import Lake
-from resources.penstock import PenstockResource
 from resources.settings import Settings
 
 TOPICS = ("flights", "weather")
@@ -63,17 +62,19 @@ def tell(state: State, instance: dg.DagsterInstance) -> bool:
     """Run the whole story against servers that are up; whether every table was proven."""
     settings = Settings.load(state.settings)
     lake = Lake.of(settings)
+    defs = declared(settings)
+    (group,) = groups(settings)
     data = {topic: messages(topic) for topic in TOPICS}
     with _chapter("Publishing flights and weather as JSON: gzip, snappy and plain by turns"):
         _publish(settings, data)
     with _chapter("Dagster's sensor looks for topics"):
-        tags = _discover(instance)
+        tags = _discover(instance, defs)
     with _chapter("The run it asks for loads both topics through Spark (the JVM starts first)"):
-        _run(instance, tags)
+        _run(instance, defs, group, tags)
     with _chapter("More messages arrive"):
         _publish(settings, {topic: a_year_later(data[topic], _MORE[topic]) for topic in TOPICS})
     with _chapter("A second run loads only those"):
-        _run(instance, run_tags(known_keys(instance)))
+        _run(instance, defs, group, run_tags(known_keys(instance, group)))
     with _chapter("penstock verify: is every committed offset there exactly once?"):
         proofs = [verify(LakeTable.of(lake, CLUSTER, topic)) for topic in TOPICS]
         console.proofs(proofs)
@@ -100,22 +101,25 @@ def _publish(settings: Settings, data: Mapping[str, Sequence[bytes]]) -> None:
             )
 
 
-def _discover(instance: dg.DagsterInstance) -> Mapping[str, Any]:
-    """One tick of the sensor, and what the daemon would do with its answer: add partitions. The run's tags."""
-    resources = {"penstock": PenstockResource()}
-    with dg.build_sensor_context(instance=instance, definitions=defs, resources=resources) as context:
-        tick = new_topics.evaluate_tick(context)
-    added = []
+def _discover(instance: dg.DagsterInstance, defs: dg.Definitions) -> Mapping[str, Any]:
+    """Two ticks of the sensor, and what the daemon would do with their answers: add partitions. The run's tags."""
+    sensor = defs.resolve_sensor_def(cluster_named("new_topics", CLUSTER))
+    cursor = None
+    for _ in range(2):
+        with dg.build_sensor_context(instance=instance, definitions=defs, cursor=cursor) as context:
+            tick = sensor.evaluate_tick(context)
+        cursor = tick.cursor
+        if tick.skip_message:
+            _out.print(f"  {tick.skip_message}")
     for request in tick.dynamic_partitions_requests or []:
-        added += list(request.partition_keys)
         instance.add_dynamic_partitions(request.partitions_def_name, list(request.partition_keys))
-    _out.print(f"  new partitions of the asset topic_table: {', '.join(added)}")
+        _out.print(f"  new partitions of the asset {request.partitions_def_name}: {', '.join(request.partition_keys)}")
     (run,) = tick.run_requests or []
     return run.tags
 
 
-def _run(instance: dg.DagsterInstance, tags: Mapping[str, Any]) -> None:
-    job = defs.resolve_job_def("load_topics")
+def _run(instance: dg.DagsterInstance, defs: dg.Definitions, group: TopicGroup, tags: Mapping[str, Any]) -> None:
+    job = defs.resolve_job_def(group.named("load"))
     quiet = {"loggers": {"console": {"config": {"log_level": "ERROR"}}}}
     with _out.status("  loading ..."):
         result = job.execute_in_process(instance=instance, tags=dict(tags), run_config=quiet)

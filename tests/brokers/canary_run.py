@@ -14,9 +14,10 @@ import dagster as dg
 from pyspark.sql import SparkSession
 
 from pipelines.cli import main as penstock
-from pipelines.definitions import defs
+from pipelines.declaring import declared
+from pipelines.group import groups
 from pipelines.loading.load import Loader
-from pipelines.partitions import NAME, key_of, run_tags
+from pipelines.partitions import key_of, run_tags
 from resources.kafka import open_cluster
 from resources.settings import Settings
 from resources.spark import open_session
@@ -32,7 +33,7 @@ def main(folder: Path, topic: str) -> None:
     for cluster in ("right", "wrong"):
         penstock(["--debug", "load", topic, "--cluster", cluster, "--json"], standalone_mode=False)
     _fail_in_the_workers(settings, folder, topic)
-    _run_in_dagster(topic)
+    _run_in_dagster(settings, topic)
     _keep_the_ui(folder)
 
 
@@ -49,15 +50,18 @@ def _fail_in_the_workers(settings: Settings, folder: Path, topic: str) -> None:
     click.echo(f"{json.dumps(load.as_dict())}\n{load.trace}\n{load}")
 
 
-def _run_in_dagster(topic: str) -> None:
-    """One run of two topics, of which one cannot be loaded."""
+def _run_in_dagster(settings: Settings, topic: str) -> None:
+    """A run that loads the topic, and one that cannot."""
+    defs = declared(settings)
     with dg.DagsterInstance.get() as instance:
-        keys = [key_of(cluster, topic) for cluster in ("again", "wrong")]
-        instance.add_dynamic_partitions(NAME, keys)
-        job = defs.resolve_job_def("load_topics")
-        result = job.execute_in_process(instance=instance, tags=run_tags(keys), raise_on_error=False)
-        for event in result.all_events:
-            click.echo(event)
+        for group in groups(settings):
+            if group.cluster in ("again", "wrong"):
+                instance.add_dynamic_partitions(group.partitions_name, [key_of(topic)])
+                job = defs.resolve_job_def(group.named("load"))
+                tags = run_tags([key_of(topic)])
+                result = job.execute_in_process(instance=instance, tags=tags, raise_on_error=False)
+                for event in result.all_events:
+                    click.echo(event)
 
 
 def _keep_the_ui(folder: Path) -> None:

@@ -1,6 +1,7 @@
 """Dagster's side as tests see it: a resource with fixed topics, ticks and runs without a daemon."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import dagster as dg
@@ -8,26 +9,31 @@ from pydantic import Field
 
 from kafka_io.errors import RegistryUnavailable, Where
 from kafka_io.model import BrokerPartition, TopicEntry
-from pipelines.definitions import defs
-from pipelines.partitions import NAME, run_tags
-from pipelines.sensors import new_topics
+from pipelines.declaring import declared
+from pipelines.group import TopicGroup, groups
+from pipelines.partitions import key_of, run_tags
+from resources.groups import Group
 from resources.penstock import PenstockResource
-from resources.settings import ClusterSettings, Settings
+from resources.settings import ClusterSettings, Retries, Settings
 
-_TABLE = dg.AssetKey("topic_table")
-_CHECK = dg.AssetSelection.checks(dg.AssetCheckKey(_TABLE, "offsets_covered"))
+CLUSTERS = {"main": ClusterSettings(zookeeper="unused")}
+SETTINGS = Settings(lake="/nowhere", clusters=CLUSTERS, retries=Retries(most=2, wait_s=0.1))
+"""One cluster, one group. What runs do is said by the file that the environment names."""
+(GROUP,) = groups(SETTINGS)
+DEFS = declared(SETTINGS)
 ALL = dg.Definitions.merge(
-    defs,
+    DEFS,
     dg.Definitions(
         jobs=[
-            dg.define_asset_job("check_alone", selection=_CHECK),
             dg.define_asset_job(
-                "retrying", selection=dg.AssetSelection.assets(_TABLE), op_retry_policy=dg.RetryPolicy(max_retries=2)
-            ),
+                "retrying",
+                selection=dg.AssetSelection.assets(GROUP.tables).without_checks(),
+                op_retry_policy=dg.RetryPolicy(max_retries=2),
+            )
         ]
     ),
 )
-"""Ours, and two jobs that users may have: the check by itself, and a load with a retry policy."""
+"""Ours, and a job that users may have: a load with a retry policy."""
 
 
 class FixedTopics(PenstockResource):
@@ -37,10 +43,21 @@ class FixedTopics(PenstockResource):
     incarnation: str = "1"
     silent: list[str] = Field(default_factory=list)
     pending: list[str] = Field(default_factory=list)
+    grouped: dict[str, str] = Field(default_factory=dict)
+    later: list[str] = Field(default_factory=list)
+    """Topics of the cluster `main` that appear while a tick waits."""
+    per_tick: int = 500
+    per_run: int = 50
 
     def settings(self) -> Settings:
-        """Just the clusters."""
-        return Settings(lake="/nowhere", clusters=dict.fromkeys(self.clusters, ClusterSettings(zookeeper="unused")))
+        """Just the clusters and groups."""
+        return Settings(
+            lake="/nowhere",
+            clusters=dict.fromkeys(self.clusters, ClusterSettings(zookeeper="unused")),
+            groups={name: Group(topics=(pattern,)) for name, pattern in self.grouped.items()},
+            new_topics_per_tick=self.per_tick,
+            topics_per_run=self.per_run,
+        )
 
     def topics(self, name: str) -> list[TopicEntry]:
         """The topics of a cluster, if it is not silent."""
@@ -55,11 +72,26 @@ class FixedTopics(PenstockResource):
             for topic in self.clusters[name]
         ]
 
+    @contextmanager
+    def changes(self, name: str) -> Iterator[Callable[[float], bool]]:
+        """A wait that ends at once: with the topics that come later, if there are."""
 
-def tick(instance: dg.DagsterInstance, penstock: PenstockResource) -> Any:
+        def changed(_: float) -> bool:
+            self.clusters[name].extend(self.later)
+            return bool(self.later)
+
+        yield changed
+
+
+def tick(
+    instance: dg.DagsterInstance, penstock: PenstockResource, cursor: str | None = None, *, cluster: str = "main"
+) -> Any:
     """One evaluation of the sensor, as the daemon asks for it. Nothing of its answer is done."""
-    with dg.build_sensor_context(instance=instance, definitions=defs, resources={"penstock": penstock}) as context:
-        return new_topics.evaluate_tick(context)
+    defs = declared(penstock.settings(), penstock)
+    with dg.build_sensor_context(
+        instance=instance, definitions=defs, cursor=cursor, resources={"penstock": penstock}
+    ) as context:
+        return defs.resolve_sensor_def(f"new_topics__{cluster}").evaluate_tick(context)
 
 
 def added(tick_data: Any) -> list[str]:
@@ -67,11 +99,27 @@ def added(tick_data: Any) -> list[str]:
     return [key for request in tick_data.dynamic_partitions_requests or [] for key in request.partition_keys]
 
 
-def run(instance: dg.DagsterInstance, keys: Sequence[str], *, job: str = "load_topics") -> dg.ExecuteInProcessResult:
+def accept(instance: dg.DagsterInstance, tick_data: Any) -> None:
+    """What the daemon does with a tick's answer before it asks for runs."""
+    for request in tick_data.dynamic_partitions_requests or []:
+        instance.add_dynamic_partitions(request.partitions_def_name, list(request.partition_keys))
+
+
+def know(instance: dg.DagsterInstance, *topics: str, group: TopicGroup = GROUP) -> list[str]:
+    """Make topics partitions of a group; their keys."""
+    keys = [key_of(topic) for topic in topics]
+    instance.add_dynamic_partitions(group.partitions_name, keys)
+    return keys
+
+
+def run(
+    instance: dg.DagsterInstance, keys: Sequence[str], *, job: str = "load__main__topics", **tags: str
+) -> dg.ExecuteInProcessResult:
     """One run of a job over `keys`, which become partitions if they are not."""
-    instance.add_dynamic_partitions(NAME, list(keys))
+    instance.add_dynamic_partitions(GROUP.partitions_name, list(keys))
     resolved = ALL.resolve_job_def(job)
-    return resolved.execute_in_process(instance=instance, tags=run_tags(list(keys)), raise_on_error=False)
+    told = {**run_tags(list(keys)), **{f"penstock/{name}": value for name, value in tags.items()}}
+    return resolved.execute_in_process(instance=instance, tags=told, raise_on_error=False)
 
 
 def loaded(result: dg.ExecuteInProcessResult) -> dict[str, dict[str, Any]]:

@@ -5,17 +5,24 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import dagster as dg
 import pytest
 from deltalake import DeltaTable
+from kazoo.client import KazooClient
 from pyspark.sql import SparkSession
 
 from kafka_io.broker import session
+from kafka_io.client.v07.cluster import Cluster07
+from kafka_io.errors import RegistryUnavailable, Where
 from kafka_io.v07.messages import Fetch, MultiFetch
+from pipelines.loading.load import Loader
+from pipelines.loading.outcome import TopicLoad
+from pipelines.watching.status import TopicStatus
 from resources.settings import PATH_VARIABLE
 from tests.live import LiveCluster, numbered
-from tests.pipelines.declared import failure, loaded, observed, run
+from tests.pipelines.declared import DEFS, GROUP, failure, loaded, observed, run
 
 pytestmark = [pytest.mark.spark, pytest.mark.zookeeper]
 
@@ -27,23 +34,23 @@ def retries(result: dg.ExecuteInProcessResult) -> list[dg.DagsterEvent]:
 def test_one_run_loads_every_topic_of_its_range(instance: dg.DagsterInstance, configured: LiveCluster) -> None:
     for name in ("clicks", "Views"):
         configured.publish(name, numbered(100))
-    result = run(instance, ["main/clicks", "main/~56iews"])
+    result = run(instance, ["clicks", "~56iews"])
     assert result.success
     found = loaded(result)
-    assert {key: values["rows"] for key, values in found.items()} == {"main/clicks": 100, "main/~56iews": 100}
-    assert found["main/~56iews"]["topic"] == "Views"
-    assert found["main/clicks"]["table"] == str(configured.lake / "main" / "clicks")
-    assert sum(record.data["rows"] for record in found["main/clicks"]["partitions"].records) == 100
+    assert {key: values["rows"] for key, values in found.items()} == {"clicks": 100, "~56iews": 100}
+    assert found["~56iews"]["topic"] == "Views"
+    assert found["clicks"]["table"] == str(configured.lake / "main" / "clicks")
+    assert sum(record.data["rows"] for record in found["clicks"]["partitions"].records) == 100
 
 
 def test_a_run_whose_topics_have_nothing_new_succeeds_and_says_so(
     instance: dg.DagsterInstance, configured: LiveCluster
 ) -> None:  # O05
     configured.publish("clicks", numbered(100))
-    first = loaded(run(instance, ["main/clicks"]))["main/clicks"]
-    again = run(instance, ["main/clicks"])
+    first = loaded(run(instance, ["clicks"]))["clicks"]
+    again = run(instance, ["clicks"])
     assert again.success
-    found = loaded(again)["main/clicks"]
+    found = loaded(again)["clicks"]
     assert (found["rows"], found["files"], found["table_version"]) == (0, 0, first["table_version"])
 
 
@@ -51,39 +58,41 @@ def test_a_topic_that_fails_takes_nothing_from_the_others(
     instance: dg.DagsterInstance, configured: LiveCluster
 ) -> None:
     configured.publish("clicks", numbered(100))
-    result = run(instance, ["main/clicks", "main/gone"], job="retrying")
+    result = run(instance, ["clicks", "gone"], job="retrying")
     assert not result.success
     assert not retries(result)
-    assert {key: values["rows"] for key, values in loaded(result).items()} == {"main/clicks": 100}
+    assert {key: values["rows"] for key, values in loaded(result).items()} == {"clicks": 100}
     told = failure(result)
     assert told.description == f"1 of 2 topics were not loaded in full: {told.metadata['errors'].value[0]}"
     sentence = "TopicUnknown: the registry has no such topic [cluster=main topic=gone]"
-    assert told.metadata["errors"].value == [f"main/gone: {sentence}"]
-    assert observed(result)["main/gone"]["error"] == sentence
+    assert told.metadata["errors"].value == [f"gone: {sentence}"]
+    assert observed(result)["gone"]["error"] == sentence
 
 
-@pytest.mark.parametrize(
-    ("key", "reason"),
-    [
-        ("elsewhere/views", "SettingsError: there is no cluster 'elsewhere'"),
-        ("main/Views", "ValueError: 'Views' stands"),
-    ],
-)
 def test_a_partition_that_names_no_topic_of_ours_fails_alone(
-    instance: dg.DagsterInstance, configured: LiveCluster, key: str, reason: str
+    instance: dg.DagsterInstance, configured: LiveCluster
 ) -> None:
     configured.publish("clicks", numbered(10))
-    result = run(instance, [key, "main/clicks"])
+    result = run(instance, ["Views", "clicks"])
     assert not result.success
-    assert loaded(result).keys() == {"main/clicks"}
-    assert observed(result)[key]["error"].startswith(reason)
+    assert loaded(result).keys() == {"clicks"}
+    assert observed(result)["Views"]["error"] == "ValueError: 'Views' stands for no topic"
+
+
+def test_a_cluster_that_is_no_longer_in_the_settings_fails_the_run_with_a_sentence(
+    instance: dg.DagsterInstance, configured: LiveCluster
+) -> None:
+    text = configured.settings.read_text()
+    configured.settings.write_text(text.replace("[clusters.main]", "[clusters.other]"))
+    told = failure(run(instance, ["clicks"]))
+    assert "SettingsError: there is no cluster 'main' in the settings; there is: other" in told.description
 
 
 def test_missing_settings_are_one_sentence_at_the_run(
     instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv(PATH_VARIABLE, str(tmp_path / "none.toml"))
-    result = run(instance, ["main/clicks"])
+    result = run(instance, ["clicks"])
     assert "there is no settings file" in failure(result).description
 
 
@@ -113,14 +122,125 @@ def test_a_run_that_is_terminated_ends_its_work_and_is_not_retried(
     main_thread = threading.get_ident()
 
     def interrupt() -> None:
-        if fetched.wait(30):
+        if fetched.wait(120):
             signal.pthread_kill(main_thread, signal.SIGINT)
 
     interrupting = threading.Thread(target=interrupt)
     interrupting.start()
-    result = run(instance, ["main/clicks"])
+    result = run(instance, ["clicks"])
     interrupting.join()
     told = failure(result)
     assert told.description == "the run was terminated; nothing uncommitted is visible"
     assert not spark.sparkContext.statusTracker().getActiveJobsIds()
     assert DeltaTable(configured.lake / "main" / "clicks").to_pyarrow_table().num_rows == 0
+
+
+def test_a_topic_that_is_gone_leaves_its_table_and_disturbs_nobody(
+    instance: dg.DagsterInstance, configured: LiveCluster
+) -> None:
+    for name in ("clicks", "views"):
+        configured.publish(name, numbered(10))
+    assert run(instance, ["clicks", "views"]).success
+    zookeeper = KazooClient(configured.zookeeper)
+    zookeeper.start()
+    try:
+        zookeeper.delete("/brokers/topics/views", recursive=True)
+    finally:
+        zookeeper.stop()
+        zookeeper.close()
+    configured.publish("clicks", numbered(5, start=10))
+    result = run(instance, ["clicks", "views"])
+    assert result.success
+    found = loaded(result)
+    assert found["clicks"]["rows"] == 5
+    assert found["views"]["warnings"] == "not loaded: it is gone from the cluster"
+    assert DeltaTable(configured.lake / "main" / "views").to_pyarrow_table().num_rows == 10
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ("topics = { deny = ['views'] }", "the settings no longer allow it"),
+        ("groups = { pages = { topics = ['views'] } }", "it is in the group pages now, and loaded there"),
+    ],
+)
+def test_a_topic_that_the_settings_took_away_is_left_alone(
+    instance: dg.DagsterInstance, configured: LiveCluster, settings: str, reason: str
+) -> None:
+    for name in ("clicks", "views"):
+        configured.publish(name, numbered(10))
+    configured.configure(settings)
+    result = run(instance, ["clicks", "views"])
+    assert result.success
+    found = loaded(result)
+    assert (found["clicks"]["rows"], found["views"]["rows"]) == (10, 0)
+    assert found["views"]["warnings"] == f"not loaded: {reason}"
+
+
+def test_the_topic_that_retention_reaches_first_is_loaded_first(
+    instance: dg.DagsterInstance, configured: LiveCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b", "c"):
+        configured.publish(name, numbered(10))
+    order = {"c": 0.0, "a": 1.0, "b": 2.0}
+    monkeypatch.setattr(TopicStatus, "urgency", lambda one, _now: order[one.topic])
+    assert run(instance, ["a", "b", "c"]).success
+    log = [
+        event.message for event in instance.all_logs(instance.get_runs()[0].run_id) if " rows, version" in event.message
+    ]
+    assert [line.partition(":")[0] for line in log] == ["c", "a", "b"]
+
+
+@pytest.mark.parametrize("times", [1, 3], ids=["it passes", "it stays"])
+def test_what_may_pass_is_tried_again_and_no_more_often_than_the_settings_say(
+    instance: dg.DagsterInstance, configured: LiveCluster, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    configured.publish("clicks", numbered(10))
+    opened = Loader.load
+    troubles = [RegistryUnavailable("no ZooKeeper answers", Where(cluster="main"))] * times
+
+    def load(loader: Loader, topic: str) -> TopicLoad:
+        with monkeypatch.context() as patch:
+            if troubles:
+                patch.setattr(Cluster07, "topic", Mock(side_effect=troubles.pop()))
+            return opened(loader, topic)
+
+    monkeypatch.setattr(Loader, "load", load)
+    result = run(instance, ["clicks"])
+    assert len(retries(result)) == min(times, 2)
+    assert result.success is (times == 1)
+
+
+def test_of_a_run_that_failed_the_check_tells_of_what_it_loaded(
+    instance: dg.DagsterInstance, configured: LiveCluster
+) -> None:
+    configured.publish("clicks", numbered(10))
+    assert not run(instance, ["clicks", "gone"]).success
+    key = dg.AssetCheckKey(GROUP.tables, "offsets_covered")
+    (record,) = instance.event_log_storage.get_asset_check_execution_history(key, limit=5)[:1]
+    assert record.event is not None
+    assert record.event.dagster_event is not None
+    found = record.event.dagster_event.asset_check_evaluation_data
+    assert (found.passed, found.description) == (True, "tables proven: 1")
+
+
+@pytest.mark.parametrize("how", ["config", "tags"])
+def test_a_run_may_say_which_part_of_the_logs_it_loads(
+    instance: dg.DagsterInstance, configured: LiveCluster, how: str
+) -> None:
+    configured.configure('start = "latest"')
+    configured.publish("clicks", numbered(10))
+    assert loaded(run(instance, ["clicks"]))["clicks"]["rows"] == 0
+    if how == "tags":
+        result = run(instance, ["clicks"], since="earliest")
+    else:
+        config = {"ops": {"lake__main__topics": {"config": {"since": "earliest"}}}}
+        job = DEFS.resolve_job_def("load__main__topics")
+        result = job.execute_in_process(instance=instance, partition_key="clicks", run_config=config)
+    assert loaded(result)["clicks"]["rows"] == 10
+
+
+def test_a_point_that_is_none_is_refused_with_a_sentence(instance: dg.DagsterInstance, configured: LiveCluster) -> None:
+    configured.publish("clicks", numbered(10))
+    result = run(instance, ["clicks"], since="yesterday")
+    assert "'yesterday' is no point of a log" in failure(result).description

@@ -4,8 +4,12 @@ import dagster as dg
 import pytest
 from deltalake import DeltaTable
 
+from pipelines.declaring import declared
+from pipelines.partitions import key_of
+from resources.groups import Limits
+from resources.settings import Settings
 from tests.live import LiveCluster, numbered
-from tests.pipelines.declared import ALL, run
+from tests.pipelines.declared import CLUSTERS, DEFS, GROUP, run
 
 pytestmark = [pytest.mark.spark, pytest.mark.zookeeper]
 
@@ -22,8 +26,8 @@ def evaluation(result: dg.ExecuteInProcessResult) -> dg.AssetCheckEvaluation:
 
 
 def by_itself(instance: dg.DagsterInstance) -> dg.ExecuteInProcessResult:
-    """The check as the UI's button executes it: no partition, no load."""
-    return ALL.resolve_job_def("check_alone").execute_in_process(instance=instance)
+    """The check as the UI's button and the daily schedule execute it: no partition, no load."""
+    return DEFS.resolve_job_def("verify__main__topics").execute_in_process(instance=instance)
 
 
 @pytest.mark.parametrize("names", [["clicks"], ["clicks", "views"]])
@@ -32,7 +36,7 @@ def test_a_run_verifies_the_tables_it_loaded(
 ) -> None:
     for name in names:
         configured.publish(name, numbered(100))
-    found = evaluation(run(instance, [f"main/{name}" for name in names]))
+    found = evaluation(run(instance, [key_of(name) for name in names]))
     assert found.passed
     assert found.description == f"tables proven: {len(names)}"
     assert found.metadata["rows"].value == 100 * len(names)
@@ -41,9 +45,9 @@ def test_a_run_verifies_the_tables_it_loaded(
 def test_a_lost_file_fails_the_check_and_is_named(instance: dg.DagsterInstance, configured: LiveCluster) -> None:
     for name in ("clicks", "views"):
         configured.publish(name, numbered(100))
-    assert run(instance, ["main/clicks", "main/views"]).success
+    assert run(instance, ["clicks", "views"]).success
     lose_a_file(configured, "views")
-    again = run(instance, ["main/clicks", "main/views"])
+    again = run(instance, ["clicks", "views"])
     assert again.success
     found = evaluation(again)
     assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.ERROR)
@@ -59,7 +63,52 @@ def test_by_itself_it_verifies_every_table(instance: dg.DagsterInstance, configu
     assert evaluation(by_itself(instance)).description == "tables proven: 0"
     for name in ("clicks", "views"):
         configured.publish(name, numbered(10))
-    run(instance, ["main/clicks", "main/views"])
+    run(instance, ["clicks", "views"])
     assert evaluation(by_itself(instance)).description == "tables proven: 2"
     lose_a_file(configured, "clicks")
     assert evaluation(by_itself(instance)).description == "not proven: clicks"
+
+
+def watched(instance: dg.DagsterInstance) -> dict[str, dg.AssetCheckEvaluation]:
+    """The checks that look at every topic, as their schedule runs them."""
+    result = DEFS.resolve_job_def("watch__main__topics").execute_in_process(instance=instance)
+    return {found.check_name: found for found in result.get_asset_check_evaluations()}
+
+
+def test_topics_that_are_loaded_keep_up(instance: dg.DagsterInstance, configured: LiveCluster) -> None:
+    configured.publish("clicks", numbered(10))
+    assert run(instance, ["clicks"]).success
+    found = watched(instance)
+    assert found.keys() == {"lag", "freshness", "retention_race"}
+    assert all(one.passed for one in found.values())
+    assert {one.description for one in found.values()} == {"topics that keep up: 1"}
+    assert found["lag"].metadata["lag"].value == 0
+
+
+def test_a_topic_further_behind_than_the_limit_is_a_warning_with_its_numbers(
+    instance: dg.DagsterInstance, configured: LiveCluster
+) -> None:
+    configured.publish("clicks", numbered(10))
+    configured.publish("views", numbered(10))
+    assert run(instance, ["clicks"]).success
+    defs = declared(Settings(lake="/nowhere", clusters=CLUSTERS, limits=Limits(lag=5)))
+    result = defs.resolve_job_def("watch__main__topics").execute_in_process(instance=instance)
+    found = {one.check_name: one for one in result.get_asset_check_evaluations()}
+    lag = found["lag"]
+    assert (lag.passed, lag.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert str(lag.description).startswith("views: ")
+    assert "offsets behind, more than 5" in str(lag.description)
+    table = lag.metadata["topics"]
+    assert isinstance(table, dg.TableMetadataValue)
+    assert {record.data["topic"] for record in table.records} == {"clicks", "views"}
+
+
+def test_the_source_tells_how_its_topics_stand(instance: dg.DagsterInstance, configured: LiveCluster) -> None:
+    configured.publish("clicks", numbered(10))
+    result = DEFS.resolve_job_def("watch__main__topics").execute_in_process(instance=instance)
+    (event,) = [event for event in result.all_events if event.event_type == dg.DagsterEventType.ASSET_OBSERVATION]
+    seen = event.asset_observation_data.asset_observation
+    assert seen.asset_key == GROUP.topics
+    assert seen.metadata["count"].value == 1
+    assert isinstance(seen.metadata["lag"].value, int)
+    assert seen.metadata["lag"].value > 0

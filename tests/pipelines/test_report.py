@@ -2,13 +2,50 @@
 
 import dagster as dg
 
-from pipelines.loading.outcome import PartitionLoad, TopicLoad
+from kafka_io.model import BrokerPartition
+from pipelines.loading.outcome import PartitionLoad, SliceLoad, TopicLoad
 from pipelines.loading.verify import PartitionProof, Proof
-from pipelines.report import check_metadata, metadata
+from pipelines.report import load_metadata, proof_metadata, status_metadata
+from pipelines.watching.status import By, Kept, PartitionStatus, TopicStatus
 
 
 def part(number: int) -> PartitionLoad:
-    return PartitionLoad(broker=0, partition=number, start=10, end=30, rows=2, gaps={"chosen": 1}, lag=5, seconds=0.25)
+    return PartitionLoad(
+        broker=0,
+        partition=number,
+        start=10,
+        end=30,
+        rows=2,
+        gaps={"chosen": 1},
+        lag_before=25,
+        lag=5,
+        seconds=0.25,
+        source="0@b:9092",
+    )
+
+
+NOW = 10_000_000_000
+
+
+def behind(topic: str = "Clicks") -> TopicStatus:
+    """A topic whose oldest record has waited for an hour, of two that it has."""
+    return TopicStatus(
+        cluster="main",
+        topic=topic,
+        incarnation="1",
+        table="/lake",
+        kept=Kept(ms=7_200_000, by=By.BROKERS),
+        partitions=(
+            PartitionStatus(
+                id=BrokerPartition(None, 0),
+                earliest=0,
+                latest=10,
+                cursor=3,
+                oldest_ms=NOW - 3_600_000,
+                expires_ms=NOW + 3_600_000,
+            ),
+        ),
+    )
 
 
 def test_numbers_are_numbers_and_partitions_a_table() -> None:
@@ -22,15 +59,26 @@ def test_numbers_are_numbers_and_partitions_a_table() -> None:
         seconds=2.0,
         partitions=(part(0), part(1)),
         warnings=("broker 1 is away",),
+        slowest=SliceLoad(broker=0, partition=1, start=10, stop=30, rows=2, seconds=0.25),
     )
-    found = metadata(load)
+    found = load_metadata(load, behind())
     numbers = {name: value.value for name, value in found.items() if isinstance(value, dg.IntMetadataValue)}
-    assert numbers == {"rows": 4, "bytes": 40, "files": 2, "lag": 10, "table_version": 3}
+    assert numbers == {
+        "rows": 4,
+        "bytes": 40,
+        "files": 2,
+        "gaps": 2,
+        "lag_before": 50,
+        "lag": 10,
+        "table_version": 3,
+    }
     assert isinstance(found["rows_per_second"], dg.FloatMetadataValue)
     assert found["rows_per_second"].value == 2.0
     assert found["table"] == dg.MetadataValue.path("/lake/main/~43licks")
     assert found["topic"].value == "Clicks"
     assert found["warnings"].value == "broker 1 is away"
+    assert found["slowest_slice"].value == "partition 0-1 [10, 30): 2 rows in 0.2 s"
+    assert {"lag_seconds", "hours_until_lost"} <= found.keys()
     assert "error" not in found
     table = found["partitions"]
     assert isinstance(table, dg.TableMetadataValue)
@@ -41,14 +89,16 @@ def test_numbers_are_numbers_and_partitions_a_table() -> None:
         "start": 10,
         "end": 30,
         "rows": 2,
+        "lag_before": 25,
         "lag": 5,
         "seconds": 0.25,
+        "source": "0@b:9092",
         "gaps": "chosen: 1",
     }
 
 
 def test_the_table_of_partitions_comes_first_and_is_bounded() -> None:
-    found = metadata(TopicLoad(topic="a", table="t", partitions=tuple(map(part, range(2000)))))
+    found = load_metadata(TopicLoad(topic="a", table="t", partitions=tuple(map(part, range(2000)))), None)
     assert next(iter(found)) == "partitions"
     table = found["partitions"]
     assert isinstance(table, dg.TableMetadataValue)
@@ -57,16 +107,45 @@ def test_the_table_of_partitions_comes_first_and_is_bounded() -> None:
 
 
 def test_a_load_that_never_reached_its_table_shows_the_error_alone() -> None:
-    found = metadata(TopicLoad(topic="a", table="", error="RegistryError: gone"))
+    found = load_metadata(TopicLoad(topic="a", table="", error="RegistryError: gone"), None)
     assert found["error"].value == "RegistryError: gone"
-    assert not {"table", "table_version", "warnings"} & found.keys()
+    assert not {"table", "table_version", "warnings", "lag_seconds", "hours_until_lost"} & found.keys()
+
+
+def test_how_topics_stand_is_a_line_each_and_totals_to_plot() -> None:
+    found = status_metadata([behind("a"), behind("b")], NOW, {"b": "late"})
+    numbers = {name: value.value for name, value in found.items() if not isinstance(value, dg.TableMetadataValue)}
+    assert numbers == {
+        "count": 2,
+        "lag": 14,
+        "problems": 1,
+        "most_late_seconds": 3600.0,
+        "hours_until_first_loss": 1.0,
+    }
+    table = found["topics"]
+    assert isinstance(table, dg.TableMetadataValue)
+    assert [column.name for column in table.schema.columns] == [*table.records[0].data]
+    assert table.records[1].data == {
+        "topic": "b",
+        "state": "new",
+        "lag": 7,
+        "late_seconds": 3600.0,
+        "hours_until_lost": 1.0,
+        "problem": "late",
+    }
+
+
+def test_of_no_topic_there_is_nothing_to_lose() -> None:
+    found = status_metadata([], NOW, {})
+    assert "hours_until_first_loss" not in found
+    assert found["most_late_seconds"].value == 0.0
 
 
 def test_proofs_add_up_and_name_their_problems() -> None:
     one = PartitionProof(
         incarnation="7", broker=0, partition=1, start=0, end=9, rows=3, gaps={}, missing=2, duplicates=1
     )
-    found = check_metadata(
+    found = proof_metadata(
         [
             Proof(topic="a", table="t", partitions=(one, one), problems=("a file is missing",)),
             Proof(topic="b", table="t", partitions=(one,)),

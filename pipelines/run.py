@@ -1,0 +1,120 @@
+"""One run of a group: which topics, in which order, what came of them, and how the run ends."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import dagster as dg
+
+from kafka_io.errors import PlacedError
+from pipelines.group import TopicGroup
+from pipelines.loading.load import Loader
+from pipelines.loading.outcome import TopicLoad
+from pipelines.loading.window import Window
+from pipelines.looking import look
+from pipelines.partitions import key_of, topic_of
+from pipelines.report import progress
+from pipelines.watching.status import TopicStatus
+from resources.penstock import PenstockResource
+from resources.settings import Retries, Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a run is to do other than going on: the part of the logs to load, and choices in place of the settings'."""
+
+    since: str | None
+    until: str | None
+    choices: Mapping[str, str | None]
+
+
+def loads(
+    context: dg.AssetExecutionContext, asked: Asked, penstock: PenstockResource, group: TopicGroup
+) -> Iterator[tuple[str, TopicLoad]]:
+    """The loads of the run's topics by partition key, in the order in which they would lose records.
+
+    What keeps the whole group from being loaded, such as a cluster without an answer, is told of each of its topics.
+    """
+    topics: dict[str, str] = {}
+    for key in context.partition_keys:
+        try:
+            topics[topic_of(key)] = key
+        except ValueError as error:
+            yield key, _failed(key, error)
+    with ExitStack() as closing:
+        try:
+            found = {status.topic: status for status in look(penstock, group, topics)}
+            loader = _loader(context, asked, penstock, group, closing)
+        except (PlacedError, ValueError) as error:
+            yield from ((key, _failed(key, error)) for key in topics.values())
+            return
+        for topic in dict.fromkeys((*found, *topics)):
+            reason = _not_now(penstock.settings(), group, topic, found.get(topic))
+            yield topics[topic], _left(loader, topic, reason) if reason else loader.load(topic)
+
+
+def _loader(
+    context: dg.AssetExecutionContext, asked: Asked, penstock: PenstockResource, group: TopicGroup, closing: ExitStack
+) -> Loader:
+    settings = penstock.settings()
+    return Loader.of(
+        settings,
+        closing.enter_context(penstock.cluster(group.cluster)),
+        penstock.session,
+        choices=settings.choices_of(group.cluster).but(asked.choices),
+        window=Window.parse(asked.since, asked.until, now=datetime.now(UTC)),
+        run_id=context.run.run_id,
+        on_progress=lambda topic: progress(context.log, key_of(topic)),
+    )
+
+
+def _not_now(settings: Settings, group: TopicGroup, topic: str, status: TopicStatus | None) -> str | None:
+    """Why a topic that is a partition of this group is not to be loaded by it; its table stays as it is."""
+    if status is not None:
+        return "it is gone from the cluster" if status.incarnation is None else None
+    if not settings.rules(group.cluster).allows(topic):
+        return "the settings no longer allow it"
+    now = settings.group_of(group.cluster, topic)
+    return None if now == group.name else f"it is in the group {now} now, and loaded there"
+
+
+def _left(loader: Loader, topic: str, reason: str) -> TopicLoad:
+    return TopicLoad(topic=topic, table=loader.tables(topic).uri, warnings=(f"not loaded: {reason}",))
+
+
+def standing(
+    context: dg.AssetExecutionContext, penstock: PenstockResource, group: TopicGroup, loads: Mapping[str, TopicLoad]
+) -> dict[str, TopicStatus]:
+    """How the run's topics stand now, by partition key; what cannot be known is missing, and the log says why."""
+    try:
+        found = look(penstock, group, {load.topic for load in loads.values()})
+    except (PlacedError, ValueError) as error:
+        context.log.warning("how the topics stand now is not known: %s", error)
+        return {}
+    return {key_of(one.topic): one for one in found}
+
+
+def failure(context: dg.AssetExecutionContext, loads: Mapping[str, TopicLoad], retries: Retries) -> Exception:
+    """How a run ends that did not load everything: again after a while, if time may help; else for good."""
+    failures = [f"{key}: {load.error}" for key, load in loads.items() if load.error]
+    told = f"{len(failures)} of {len(loads)} topics were not loaded in full: {failures[0]}"
+    if any(load.passing for load in loads.values()) and context.retry_number < retries.most:
+        wait_s = retries.wait_s * 2**context.retry_number
+        context.log.warning("%s; again in %.0f s", told, wait_s)
+        return dg.RetryRequested(max_retries=retries.most, seconds_to_wait=wait_s)
+    return dg.Failure(told, metadata={"errors": dg.MetadataValue.json(failures)}, allow_retries=False)
+
+
+def tell(context: dg.AssetExecutionContext, key: str, load: TopicLoad) -> None:
+    """What came of a topic, in the run's log."""
+    context.log.info("%s: %d rows, version %s, %.1f s", key, load.rows, load.version, load.seconds)
+    for sentence in load.warnings:
+        context.log.warning("%s: %s", key, sentence)
+    if load.error:
+        context.log.error("%s: %s", key, load.error)
+
+
+def _failed(key: str, error: Exception) -> TopicLoad:
+    passing = isinstance(error, PlacedError) and error.retriable
+    return TopicLoad(topic=key, table="", error=f"{type(error).__name__}: {error}", passing=passing)
