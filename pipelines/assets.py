@@ -1,7 +1,7 @@
 """The assets: of each group of topics the topics themselves, and their tables in the lake."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, get_args
+from typing import Any, Literal
 
 import dagster as dg
 from pydantic import Field
@@ -22,38 +22,41 @@ SINCE_TAG, UNTIL_TAG = "penstock/since", "penstock/until"
 _Event = dg.AssetMaterialization | dg.AssetObservation | dg.MaterializeResult[None]
 
 
+_SETTINGS = "settings"
+"""The choice that leaves it to the settings."""
+
+
 def _chosen(name: str) -> Any:
     """A field of the run's config that stands for a setting of Choices."""
-    field = Choices.model_fields[name]
-    told = " or ".join(get_args(field.annotation))
-    return Field(default=None, description=f"{told}; as the settings say if left out. {field.description}")
+    return Field(default=_SETTINGS, description=f"{_SETTINGS}: as they say. {Choices.model_fields[name].description}")
 
 
 class LoadConfig(dg.Config):
     """What this run loads, and how. The defaults go on from each table's cursor to the newest records."""
 
-    since: str | None = Field(
-        default=None,
+    # No default is None: the launchpad would not show its field.
+    since: str = Field(
+        default="",
         description="Also load what the brokers hold from before a table's first offsets, back to this point: "
         "earliest, a time (2026-01-31T12:00Z), or a time ago (-2h, -7d). A new table starts there. The run tag "
         f"{SINCE_TAG} says the same.",
     )
-    until: str | None = Field(
-        default=None,
+    until: str = Field(
+        default="",
         description="Load nothing from this point on; the next run goes on there. The run tag "
         f"{UNTIL_TAG} says the same.",
     )
-    on_expired: str | None = _chosen("on_expired")
-    on_truncated: str | None = _chosen("on_truncated")
-    on_recreated: str | None = _chosen("on_recreated")
-    on_vanished: str | None = _chosen("on_vanished")
+    on_expired: Literal["settings", "fail", "skip"] = _chosen("on_expired")
+    on_truncated: Literal["settings", "fail", "rewind"] = _chosen("on_truncated")
+    on_recreated: Literal["settings", "fail", "restart"] = _chosen("on_recreated")
+    on_vanished: Literal["settings", "fail", "wait"] = _chosen("on_vanished")
 
     def asked(self, tags: Mapping[str, str]) -> run.Asked:
         """What this run is to do, from its config and tags."""
         return run.Asked(
             since=self.since or tags.get(SINCE_TAG),
             until=self.until or tags.get(UNTIL_TAG),
-            choices={name: getattr(self, name) for name in Choices.model_fields},
+            choices={name: told for name in Choices.model_fields if (told := getattr(self, name)) != _SETTINGS},
         )
 
 

@@ -1,5 +1,7 @@
 """Everything Dagster sees of a settings file."""
 
+import warnings
+
 import dagster as dg
 
 from pipelines.alerts import alert_sensors
@@ -21,6 +23,13 @@ def declared(settings: Settings, penstock: PenstockResource | None = None) -> dg
     Raises:
         dagster.DagsterInvalidDefinitionError: one of the settings' crons is none.
     """
+    with warnings.catch_warnings():
+        # Runs over many partitions and sources that are observed are what Dagster calls beta.
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        return _declared(settings, penstock or PenstockResource())
+
+
+def _declared(settings: Settings, penstock: PenstockResource) -> dg.Definitions:
     found = {group: group_jobs(group) for group in groups(settings)}
     clusters = {cluster: [group for group in found if group.cluster == cluster] for cluster in settings.clusters}
     jobs = [
@@ -40,7 +49,7 @@ def declared(settings: Settings, penstock: PenstockResource | None = None) -> dg
             *alert_sensors(settings.alerts.command, jobs),
         ],
         schedules=[schedule for one in found for schedule in (load_schedule(one), *regular_schedules(one, settings))],
-        resources={"penstock": penstock or PenstockResource()},
+        resources={"penstock": penstock},
         # In the run's own process: a run is one JVM, and terminating it cancels its Spark work.
         executor=dg.in_process_executor,
     )

@@ -66,7 +66,7 @@ def status_metadata(found: Sequence[TopicStatus], now: int, problems: Mapping[st
     records: list[dict[str, object]] = [
         {
             "topic": one.topic,
-            "state": one.state(now),
+            "state": one.state(now).value,  # Dagster takes no enums of others
             "lag": one.lag,
             "late_seconds": _rounded(one.late_s(now)),
             "hours_until_lost": _rounded(one.left_s(now), 3600),

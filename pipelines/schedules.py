@@ -57,8 +57,10 @@ def _busy(instance: dg.DagsterInstance, group: TopicGroup, keys: Sequence[str]) 
     """The topics of runs that have not ended: another run would only wait behind them."""
     found: set[str] = set()
     places = {key: at for at, key in enumerate(keys)}
-    for job in ("load", "backfill"):
-        for run in instance.get_runs(dg.RunsFilter(job_name=group.named(job), statuses=_UNFINISHED)):
+    jobs = {group.named("load"), group.named("backfill")}
+    for run in instance.get_runs(dg.RunsFilter(statuses=_UNFINISHED)):
+        # What is launched from the asset's page is of a job that Dagster makes.
+        if run.job_name in jobs or group.tables in (run.asset_selection or ()):
             first = places.get(run.tags.get(RANGE_START, run.tags.get("dagster/partition", "")))
             last = places.get(run.tags.get(RANGE_END, ""), first)
             if first is not None and last is not None:

@@ -11,7 +11,7 @@ from typing import Any, Self
 import dagster as dg
 
 from kafka_io.model import TopicEntry
-from pipelines.group import TopicGroup, cluster_named
+from pipelines.group import TopicGroup, cluster_named, pool_of
 from pipelines.partitions import key_of, known_keys, run_tags
 from resources.penstock import PenstockResource
 from resources.settings import Settings
@@ -76,6 +76,8 @@ def new_topics_sensor(cluster: str, jobs: Mapping[TopicGroup, Any]) -> dg.Sensor
         page = {one.name: one.incarnation for one in new[: settings.new_topics_per_tick]}
         there = [one for one in found if one.name in noted.topics]
         members = _by_group(there, jobs, settings)
+        if there:
+            _make_pool(context.instance, pool_of(cluster))
         result = dg.SensorResult(
             dynamic_partitions_requests=[
                 group.partitions.build_add_request([key_of(one.name) for one in topics]) for group, topics in members
@@ -88,6 +90,16 @@ def new_topics_sensor(cluster: str, jobs: Mapping[TopicGroup, Any]) -> dg.Sensor
         return result if there else result._replace(skip_reason=dg.SkipReason(_told(found, new, page)))
 
     return new_topics
+
+
+def _make_pool(instance: dg.DagsterInstance, pool: str) -> None:
+    """Make a pool with the default limit, before there is a run for it.
+
+    Dagster 1.13 makes it when it first sees a queued run of it, and holds to it only what it sees after that.
+    """
+    storage = instance.event_log_storage
+    if pool not in storage.get_concurrency_keys():
+        storage.initialize_concurrency_limit_to_default(pool)
 
 
 def _found(

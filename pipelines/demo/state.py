@@ -33,6 +33,13 @@ telemetry:
   enabled: false
 nux:
   enabled: false
+run_coordinator:
+  module: dagster.core.run_coordinator
+  class: QueuedRunCoordinator
+  config:
+    # A code server that died is replaced within a minute. A run that is due meanwhile waits, and is not told as failed.
+    max_user_code_failure_retries: 4
+    user_code_failure_retry_delay: 20
 concurrency:
   runs:
     # A large run is a JVM: one at a time on a small machine.

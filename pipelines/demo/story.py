@@ -21,6 +21,7 @@ from pipelines.loading.verify import verify
 from pipelines.partitions import known_keys, run_tags
 from resources.kafka import open_cluster
 from resources.lake import Lake
+from resources.penstock import PenstockResource
 from resources.settings import Settings
 
 TOPICS = ("flights", "weather")
@@ -105,15 +106,20 @@ def _discover(instance: dg.DagsterInstance, defs: dg.Definitions) -> Mapping[str
     """Two ticks of the sensor, and what the daemon would do with their answers: add partitions. The run's tags."""
     sensor = defs.resolve_sensor_def(cluster_named("new_topics", CLUSTER))
     cursor = None
+    resources = {"penstock": PenstockResource()}
     for _ in range(2):
-        with dg.build_sensor_context(instance=instance, definitions=defs, cursor=cursor) as context:
+        with dg.build_sensor_context(
+            instance=instance, definitions=defs, cursor=cursor, resources=resources
+        ) as context:
             tick = sensor.evaluate_tick(context)
         cursor = tick.cursor
         if tick.skip_message:
             _out.print(f"  {tick.skip_message}")
     for request in tick.dynamic_partitions_requests or []:
         instance.add_dynamic_partitions(request.partitions_def_name, list(request.partition_keys))
-        _out.print(f"  new partitions of the asset {request.partitions_def_name}: {', '.join(request.partition_keys)}")
+        _out.print(
+            f"  new partitions of the asset lake/{request.partitions_def_name}: {', '.join(request.partition_keys)}"
+        )
     (run,) = tick.run_requests or []
     return run.tags
 

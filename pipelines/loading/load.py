@@ -13,11 +13,12 @@ from kafka_io.client.cluster import Cluster
 from kafka_io.client.reading import Span
 from kafka_io.errors import KafkaIOError, PlacedError, Where
 from kafka_io.model import Bounds, BrokerPartition, TopicEntry
-from pipelines.loading.commit import Loading, commit, committable
+from pipelines.loading.commit import Loading, commit, committable, extended
 from pipelines.loading.density import Sample, densities, read_sample, sizes_by_bytes
 from pipelines.loading.execute import execute
 from pipelines.loading.goal import Goal
 from pipelines.loading.ledger import Choice, Entry, Standing, Topic
+from pipelines.loading.mirror import Mirror, mirror_of, no_mirror
 from pipelines.loading.outcome import TopicLoad, outcome
 from pipelines.loading.parting import absent, check_life, lost, taken_back
 from pipelines.loading.plan import Plan, plan, plan_backfill
@@ -58,6 +59,7 @@ class Loader:
         options: what the lake's store needs.
         on_progress: given a topic, what is told how many of its offsets are fetched, and of how many.
         sample: looks at the first records of what is to be fetched.
+        mirror: told of a topic's cursors when they are committed; gives what is to be told of that.
         now: the time, in UTC.
     """
 
@@ -73,6 +75,7 @@ class Loader:
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     on_progress: Callable[[str], Progress] = lambda _: lambda _done, _total: None
     sample: Sample = read_sample
+    mirror: Mirror = no_mirror
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     @classmethod
@@ -88,6 +91,7 @@ class Loader:
             "choices": settings.choices_of(cluster.name),
             "options": lake.options,
             "parquet_codec": settings.parquet_codec,
+            "mirror": mirror_of(cluster, settings.clusters[cluster.name].mirror_group),
             **rest,
         }
         return cls(cluster=cluster, **told)
@@ -145,6 +149,8 @@ class Loader:
         version, good, same = _committed(log, at, change)
         step("loaded")
         warnings = [*warnings, *same, *map(str, (*taken, *change.choices))]
+        warnings += self.mirror(name, extended(stands.covered, good))
+        step("mirrored")
         load = outcome(good, bounds, stands.covered, topic=name, table=log.uri, version=version, warnings=warnings)
         failures = [Failure.of(one, stands.topic.where, trace="") for one in errors]
         return load.failed([*failures, *(one.failure for one in facts if one.failure)]), goal.after(planned)

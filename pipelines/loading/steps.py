@@ -45,6 +45,7 @@ STEPS = (
     "log entry found",
     "log entry synced",
     "loaded",
+    "mirrored",
     "before compaction",
     "compaction announced",
     "after compaction",

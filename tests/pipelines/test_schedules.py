@@ -10,7 +10,7 @@ from pipelines.partitions import RANGE_END, RANGE_START, run_tags
 from pipelines.watching.status import TopicStatus
 from resources.penstock import PenstockResource
 from tests.live import LiveCluster, numbered
-from tests.pipelines.declared import DEFS, know, run
+from tests.pipelines.declared import DEFS, GROUP, know, run
 
 pytestmark = [pytest.mark.spark, pytest.mark.zookeeper]
 
@@ -58,14 +58,20 @@ def test_many_topics_are_cut_into_runs_that_leave_idle_ones_out(
     assert ranges(fire(instance)) == [("b", "c"), ("f", "f")]
 
 
+@pytest.mark.parametrize(
+    ("name", "selected"),
+    [("load__main__topics", None), ("backfill__main__topics", None), ("__ASSET_JOB", frozenset({GROUP.tables}))],
+)
 def test_a_topic_that_a_run_has_under_way_waits_for_the_next_time(
-    instance: dg.DagsterInstance, configured: LiveCluster
+    instance: dg.DagsterInstance, configured: LiveCluster, name: str, selected: frozenset[dg.AssetKey] | None
 ) -> None:
-    for name in ("a", "b", "c"):
-        configured.publish(name, numbered(4))
+    for topic in ("a", "b", "c"):
+        configured.publish(topic, numbered(4))
     know(instance, "a", "b", "c")
-    job = DEFS.resolve_job_def("load__main__topics")
-    under_way = instance.create_run_for_job(job, tags=run_tags(["a", "b"]), status=dg.DagsterRunStatus.STARTED)
+    job = DEFS.resolve_job_def(name)
+    under_way = instance.create_run_for_job(
+        job, tags=run_tags(["a", "b"]), status=dg.DagsterRunStatus.STARTED, asset_selection=selected
+    )
     assert ranges(fire(instance)) == [("c", "c")]
     instance.report_run_canceled(under_way)
     assert ranges(fire(instance)) == [("a", "c")]
