@@ -83,17 +83,17 @@ class Session:
         client_id = self._client.client_id
         return client_id and int(client_id[0])
 
-    def steady(self, ask: Callable[["Asking"], T]) -> T:
+    def steady(self, ask: Callable[["Asking"], T], *, timeout_s: float | None = None) -> T:
         """What `ask` finds when all of it is answered within one session; else all of it is asked again (Z01).
 
         Within a session ZooKeeper never shows an older state than before, whichever server answers. A new session
-        promises nothing about what the old one saw.
+        promises nothing about what the old one saw. `timeout_s` bounds it in the place of the session's own.
 
         Raises:
             RegistryUnavailable: no whole answer in time, or the connection broke each time.
         """
         self._check_usable()
-        asking = Asking(self._client, time.monotonic() + self._timeout_s)
+        asking = Asking(self._client, time.monotonic() + (timeout_s or self._timeout_s))
         broken: RegistryUnavailable | None = None
         for _ in range(_MOST_ATTEMPTS):
             self._wait_until_live(asking.left())
@@ -230,6 +230,10 @@ class Asking:
             except NoNodeError:
                 return None
         return True
+
+    def change(self, path: str, value: bytes) -> bool:
+        """Give a node another value, whatever it had; False if there is no such node."""
+        return self._answer(path, self._client.set_async(path, value)) is not None
 
     def delete(self, path: str) -> None:
         """Delete a node without children; one that is not there stays so."""

@@ -8,13 +8,15 @@ from typing import Self
 
 from kafka_io.closing import Closing
 from kafka_io.errors import NodeMalformed
-from kafka_io.model import Broker, TopicEntry
+from kafka_io.model import Broker, BrokerPartition, TopicEntry
 from kafka_io.registry.brokers import list_brokers, list_registered_brokers
+from kafka_io.registry.consumers import check_group_name
 from kafka_io.registry.dialect import Dialect
 from kafka_io.registry.endpoints import PLAINTEXT, RegisteredBroker
 from kafka_io.registry.identity import read_cluster_id, read_dialect
 from kafka_io.registry.listing import Listing, Skipped
 from kafka_io.registry.modern import PartitionState
+from kafka_io.registry.offsets import Committed, read_offsets, write_offsets
 from kafka_io.registry.paths import (
     BROKER_IDS,
     TOPICS,
@@ -112,6 +114,28 @@ class Registry(Closing):
         for name in names:
             check_topic_name(name)
         return self._session.steady(lambda asking: read_settings(asking, names))
+
+    def group_offsets(self, group: str, topics: Iterable[str] | None = None) -> Committed:
+        """How far a group of 0.7 to 0.9 has read these topics, or all that it keeps offsets of.
+
+        Raises:
+            RegistryUnavailable: no answer.
+            NodeMalformed: a name that none may have, or a node that is none of an offset.
+        """
+        check_group_name(group)
+        names = None if topics is None else sorted(set(topics))
+        for name in names or ():
+            check_topic_name(name)
+        return self._session.steady(lambda asking: read_offsets(asking, group, names))
+
+    def commit_group_offsets(
+        self, group: str, offsets: Mapping[str, Mapping[BrokerPartition, int]], *, timeout_s: float | None = None
+    ) -> None:
+        """Keep offsets of a group, where consumers of 0.7 to 0.9 do. Raises what `group_offsets` does."""
+        check_group_name(group)
+        for name in offsets:
+            check_topic_name(name)
+        self._session.steady(lambda asking: write_offsets(asking, group, offsets), timeout_s=timeout_s)
 
     def register_broker(self, broker: Broker, creator: str) -> None:
         """Make `broker` known for as long as this registry is open. `creator` is `<host>-<ms>`.

@@ -1,0 +1,1 @@
+"""The consumer connector: streams of messages, shared by a group that is kept in ZooKeeper."""

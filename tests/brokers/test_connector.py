@@ -1,0 +1,147 @@
+"""A connector shares a group with the console consumer of Kafka 0.8.2.2: joins, leaves, a kill and a restart."""
+
+import subprocess
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_io.client.connector.connector import ConsumerConnector
+from tests.brokers import jvm
+from tests.brokers.real import RealBroker
+from tests.kafka_io.client.connector.readers import below, reading, until
+from tests.nodes import connected
+
+pytestmark = pytest.mark.brokers
+
+VERSION = "0.8.2.2"
+PARTITIONS = 5
+SETTINGS: dict[str, Any] = {"rebalance_max_retries": 30, "auto_commit_interval_ms": 500, "fetch_backoff_ms": 100}
+
+
+class Console:
+    """The genuine console consumer in a group; what it has printed so far."""
+
+    def __init__(self, zookeeper: str, topic: str, config: str) -> None:
+        self.values: list[bytes] = []
+        self._process = subprocess.Popen(
+            jvm.command(
+                VERSION,
+                "kafka.tools.ConsoleConsumer",
+                *("--zookeeper", zookeeper, "--topic", topic, "--consumer.config", config),
+            ),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        self._reading = threading.Thread(target=self._read)
+        self._reading.start()
+
+    def _read(self) -> None:
+        assert self._process.stdout
+        self.values.extend(line.strip() for line in self._process.stdout)
+
+    def leave(self) -> None:
+        """Ask it to end: it commits, and lets go of what it owns."""
+        self._process.terminate()
+        self._end()
+
+    def kill(self) -> None:
+        """End it without a word; safe to call again."""
+        self._process.kill()
+        self._end()
+
+    def _end(self) -> None:
+        self._process.wait(60)
+        self._reading.join(60)
+        assert self._process.stdout
+        self._process.stdout.close()
+
+
+@pytest.fixture
+def zookeeper(zookeeper_server: str) -> str:
+    """Where the test's cluster is kept."""
+    return f"{zookeeper_server}/connector-{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture
+def broker(zookeeper: str, tmp_path: Path) -> Iterator[RealBroker]:
+    """A broker of this test's own, that may be stopped."""
+    with RealBroker(VERSION, tmp_path / "broker", zookeeper=zookeeper) as running:
+        yield running
+
+
+@pytest.fixture
+def console(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., AbstractContextManager[Console]]:
+    """Runs a genuine consumer for the length of a block."""
+
+    @contextmanager
+    def run(zookeeper: str, group: str, topic: str) -> Iterator[Console]:
+        config = tmp_path_factory.mktemp("console") / "consumer.properties"
+        lines = (f"group.id={group}", "auto.offset.reset=smallest", "auto.commit.interval.ms=500")
+        config.write_text("\n".join((*lines, "rebalance.max.retries=30", "rebalance.backoff.ms=1000")))
+        running = Console(zookeeper, topic, str(config))
+        try:
+            yield running
+        finally:
+            running.kill()
+
+    return run
+
+
+def test_a_genuine_consumer_and_ours_share_a_group(
+    broker: RealBroker, zookeeper: str, console: Callable[..., AbstractContextManager[Console]], topic: str
+) -> None:
+    group = f"group-{uuid.uuid4().hex[:8]}"
+    broker.create_topic(topic, PARTITIONS)
+    published: list[bytes] = []
+
+    def publish() -> None:
+        for partition in range(PARTITIONS):
+            some = [b"%d-%d" % (partition, len(published) + number) for number in range(20)]
+            broker.produce(topic, [(None, value) for value in some], partition=partition)
+            published.extend(some)
+
+    with connected(zookeeper) as nodes:
+
+        def owners() -> dict[str, str]:
+            return below(nodes, f"/consumers/{group}/owners/{topic}")
+
+        def shares() -> list[int]:
+            owned = list(owners().values())
+            return sorted(owned.count(owner) for owner in set(owned))
+
+        ours = ConsumerConnector.open(zookeeper, group, **SETTINGS)
+        with reading(ours.create_message_streams({topic: 1})[topic], ours) as [reader]:
+            publish()
+            until(lambda: set(reader.values) == set(published))
+            with console(zookeeper, group, topic) as theirs:  # it joins
+                until(lambda: shares() == [2, 3])
+                publish()
+                until(lambda: {*reader.values, *theirs.values} == set(published))
+                broker.stop()
+                broker.start()
+                publish()
+                until(lambda: {*reader.values, *theirs.values} == set(published))
+                until(lambda: shares() == [2, 3])
+                theirs.leave()
+                assert len(theirs.values) >= 40
+            until(lambda: shares() == [5])
+            publish()
+            until(lambda: {*reader.values, *theirs.values} == set(published))
+            with console(zookeeper, group, topic) as killed:
+                until(lambda: shares() == [2, 3])
+                publish()
+                killed.kill()  # its session has to end before ours has it all
+                until(lambda: shares() == [5])
+                until(lambda: {*reader.values, *theirs.values, *killed.values} == set(published))
+            with console(zookeeper, group, topic) as last:
+                until(lambda: shares() == [2, 3])
+                ours.shutdown()
+                until(lambda: shares() == [5])
+                publish()
+                everyone = (theirs, killed, last)
+                until(lambda: {*reader.values, *(one for each in everyone for one in each.values)} == set(published))

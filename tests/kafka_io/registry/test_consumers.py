@@ -1,0 +1,99 @@
+"""Offsets of groups in ZooKeeper, as genuine consumers wrote them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kafka_io.errors import NodeMalformed
+from kafka_io.model import BrokerPartition
+from kafka_io.registry.consumers import (
+    check_group_name,
+    format_offset,
+    offset_path,
+    parse_offset,
+    parse_partition,
+)
+from kafka_io.registry.zookeeper import Registry
+from tests.nodes import connected
+
+NODES = Path(__file__).parents[2] / "golden" / "v07" / "zk"
+MOST = 2**63 - 1
+
+
+def genuine() -> dict[str, bytes]:
+    """The offsets' nodes of genuine consumers of 0.7, some of which could not ask their broker."""
+    shots = (json.loads(file.read_text()) for file in sorted(NODES.glob("[29]0-*.json")))
+    nodes = {one["path"]: one["data"] for shot in shots for one in shot if one["data"] is not None}
+    return {path: data.encode() for path, data in nodes.items() if "/offsets/" in path}
+
+
+def test_every_genuine_node_is_understood_and_written_alike() -> None:
+    nodes = genuine()
+    assert len(nodes) > 30
+    for path, data in nodes.items():
+        group, _, topic, _ = path.removeprefix("/consumers/").split("/")
+        offset = parse_offset(path, data)
+        assert offset_path(group, topic, parse_partition(path)) == path
+        assert offset is None if data == b"-1" else format_offset(offset or 0) == data
+    assert parse_offset("/", nodes["/consumers/cg-white/offsets/gz/0-0"]) == 198
+    assert parse_offset("/", nodes["/consumers/cg-nonascii/offsets/caf\u00e9/0-0"]) is None
+
+
+@pytest.mark.parametrize(("name", "id_"), [("0-1", BrokerPartition(0, 1)), ("7", BrokerPartition(None, 7))])
+def test_partitions_are_those_of_either_generation(name: str, id_: BrokerPartition) -> None:
+    assert parse_partition(f"/consumers/g/offsets/t/{name}") == id_
+
+
+@pytest.mark.parametrize("name", ["", "-1", "a", "1-", "1-2-3", "0x1", "\u0661", "99999999999"])
+def test_what_is_no_partition_is_refused(name: str) -> None:
+    with pytest.raises(NodeMalformed, match=r"/consumers/g/offsets/t/"):
+        parse_partition(f"/consumers/g/offsets/t/{name}")
+
+
+@pytest.mark.parametrize(
+    "value", [b"", b"-2", b"+1", b"01", b"1.0", b" 1", b"\xff", str(MOST + 1).encode(), b"1" * 100]
+)
+def test_what_is_no_offset_is_refused(value: bytes) -> None:
+    with pytest.raises(NodeMalformed, match=r"'/consumers/g/offsets/t/0'"):
+        parse_offset("/consumers/g/offsets/t/0", value)
+
+
+@pytest.mark.parametrize("offset", [0, 1, MOST])
+def test_offsets_come_back(offset: int) -> None:
+    assert parse_offset("/", format_offset(offset)) == offset
+
+
+@pytest.mark.parametrize("group", ["", ".", "..", "a/b", "a\nb", "\x00"])
+def test_a_group_that_would_be_another_path_is_refused(group: str) -> None:
+    with pytest.raises(NodeMalformed, match="no group may be named"):
+        check_group_name(group)
+
+
+@pytest.mark.zookeeper
+def test_genuine_nodes_are_read_group_by_group(chroot: str) -> None:
+    nodes = {path: data for path, data in genuine().items() if "caf" not in path}
+    with connected(chroot) as client:
+        for path, data in nodes.items():
+            client.create(path, data, makepath=True)
+    with Registry.open(chroot) as registry:
+        assert registry.group_offsets("cg-white", ["gz", "nothing"]) == {
+            "gz": {BrokerPartition(0, 0): 198, BrokerPartition(0, 1): 0},
+            "nothing": {},
+        }
+        assert sum(map(len, registry.group_offsets("cg-black").values())) == 33
+        assert registry.group_offsets("nobody") == {}
+
+
+@pytest.mark.zookeeper
+def test_what_is_committed_is_there_for_all_and_the_last_one_counts(chroot: str) -> None:
+    id_ = BrokerPartition(0, 1)
+    with Registry.open(chroot) as registry:
+        for offset in (7, 5):
+            registry.commit_group_offsets("lake", {"clicks": {id_: offset, BrokerPartition(1, 0): 0}})
+        assert registry.group_offsets("lake") == {"clicks": {id_: 5, BrokerPartition(1, 0): 0}}
+    with connected(chroot) as client:
+        assert client.get("/consumers/lake/offsets/clicks/0-1")[0] == b"5"
+        client.set("/consumers/lake/offsets/clicks/0-1", b"soon")
+    with Registry.open(chroot) as registry, pytest.raises(NodeMalformed, match="is no offset"):
+        registry.group_offsets("lake")

@@ -1,0 +1,147 @@
+"""A member's nodes in a real ZooKeeper: what belongs to a session is changed in that session only."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from kazoo.client import KazooClient
+
+from kafka_io.errors import NodeMalformed, RegistryError
+from kafka_io.model import BrokerPartition
+from kafka_io.registry.listing import Vanished
+from kafka_io.registry.members import Static, whitelist
+from kafka_io.registry.membership import Membership, Place
+
+pytestmark = pytest.mark.zookeeper
+
+Open = Callable[[str], Membership]
+FIRST, SECOND = BrokerPartition(0, 0), BrokerPartition(0, 1)
+CLICKS: Place = ("clicks", FIRST)
+VIEWS: Place = ("views", SECOND)
+
+
+@pytest.fixture
+def open_member(chroot: str) -> Iterator[Open]:
+    """Opens members of the group `readers`."""
+    with ExitStack() as opened:
+
+        def open_(member: str) -> Membership:
+            made = Membership.open(chroot, "readers", member, timeout_s=60, session_timeout_s=6)
+            return opened.enter_context(made)
+
+        yield open_
+
+
+def end_session(member: Membership) -> int | None:
+    """End the member's session as if it had been silent; its number."""
+    client = member._session._client
+    number = member.session_id
+    twin = KazooClient(hosts=",".join(f"{host}:{port}" for host, port in client.hosts), client_id=client.client_id)
+    twin.start()
+    twin.stop()
+    twin.close()
+    return number
+
+
+def no_skip(path: str, error: RegistryError) -> None:
+    """Nothing is expected to be passed over but what is not there."""
+    assert isinstance(error, Vanished), path
+
+
+def test_the_nodes_of_a_member_are_ephemeral_and_those_above_have_no_value(kafka: Any, open_member: Open) -> None:
+    member = open_member("readers_a")
+    assert member.join(b'{ "clicks": 1 }')
+    assert member.take({CLICKS: "readers_a-0"}, member.session_id) == {CLICKS}
+    assert kafka.get("/consumers/readers/ids/readers_a")[0] == b'{ "clicks": 1 }'
+    value, stat = kafka.get("/consumers/readers/owners/clicks/0-0")
+    assert (value, stat.ephemeralOwner) == (b"readers_a-0", member.session_id)
+    member.close()
+    assert kafka.get_children("/consumers/readers/ids") == []
+    assert kafka.get_children("/consumers/readers/owners/clicks") == []
+
+
+def test_what_another_owns_is_not_taken_and_not_released(kafka: Any, open_member: Open) -> None:
+    one, two = open_member("readers_a"), open_member("readers_b")
+    assert one.join(b"{}")
+    assert one.join(b"{}")
+    assert not open_member("readers_a").join(b"{}")
+    assert one.take({CLICKS: "readers_a-0"}, one.session_id) == {CLICKS}
+    assert two.take({CLICKS: "readers_b-0", VIEWS: "readers_b-0"}, two.session_id) == {VIEWS}
+    two.release([CLICKS, VIEWS], two.session_id)
+    assert kafka.get("/consumers/readers/owners/clicks/0-0")[0] == b"readers_a-0"
+    assert kafka.get_children("/consumers/readers/owners/views") == []
+
+
+def test_what_is_owned_already_goes_to_another_stream(kafka: Any, open_member: Open) -> None:
+    member = open_member("readers_a")
+    for thread in ("readers_a-0", "readers_a-1"):
+        assert member.take({CLICKS: thread}, member.session_id) == {CLICKS}
+        assert kafka.get("/consumers/readers/owners/clicks/0-0")[0] == thread.encode()
+
+
+# Z01
+def test_nothing_is_changed_in_the_name_of_a_session_that_is_over(kafka: Any, open_member: Open) -> None:
+    member = open_member("readers_a")
+    assert member.commit({CLICKS: 5}, member.session_id)
+    old = end_session(member)
+    assert member.join(b"{}")  # in the session that follows
+    assert member.session_id != old
+    assert not member.commit({CLICKS: 6}, old)
+    assert member.take({CLICKS: "readers_a-0"}, old) == set()
+    assert member.take({CLICKS: "readers_a-0"}, member.session_id) == {CLICKS}
+    member.release([CLICKS], old)
+    assert kafka.exists("/consumers/readers/owners/clicks/0-0")
+    assert member.offsets(["clicks", "views"]) == {CLICKS: 5}
+
+
+def test_the_picture_has_the_topics_of_the_member_and_all_their_threads(kafka: Any, open_member: Open) -> None:
+    kafka.create("/brokers/topics/clicks/0", b"2", makepath=True)
+    kafka.create("/brokers/topics/views/0", b"1", makepath=True)
+    one, two = open_member("readers_a"), open_member("readers_b")
+    assert one.join(b'{ "clicks": 2 }')
+    assert two.join(b"*1*.*")
+    picture = one.picture(Static({"clicks": 2, "absent": 1}), no_skip)
+    assert picture.partitions == {"clicks": (FIRST, SECOND)}
+    assert sorted(picture.threads["clicks"]) == ["readers_a-0", "readers_a-1", "readers_b-0"]
+    assert two.picture(whitelist(".*", 1), no_skip).threads["views"] == ["readers_b-0"]
+
+
+# Z04
+def test_a_member_that_cannot_be_read_leaves_no_picture(kafka: Any, open_member: Open) -> None:
+    kafka.create("/brokers/topics/clicks/0", b"2", makepath=True)
+    kafka.create("/consumers/readers/ids/readers_x", b"no such thing", makepath=True)
+    with pytest.raises(NodeMalformed, match="readers_x"):
+        open_member("readers_a").picture(Static({"clicks": 1}), no_skip)
+
+
+def test_topics_that_brokers_keep_for_themselves_match_no_filter(nodes: Any, open_member: Open) -> None:
+    broker = b'{"version":1,"host":"a","port":9092}'
+    nodes.create("/brokers/ids/1", broker, makepath=True)
+    for topic in ("__consumer_offsets", "clicks"):
+        nodes.create(f"/brokers/topics/{topic}", b'{"version":1,"partitions":{"0":[1]}}', makepath=True)
+        nodes.create(f"/brokers/topics/{topic}/partitions")
+    member = open_member("readers_a")
+    assert member.picture(whitelist(".*", 1), no_skip).partitions == {"clicks": (BrokerPartition(None, 0),)}
+
+
+# Z02
+def test_a_watch_tells_of_members_topics_and_partitions(kafka: Any, open_member: Open) -> None:
+    member = open_member("readers_a")
+    assert member.join(b"{}")
+    kafka.create("/brokers/topics/clicks")
+    told = threading.Event()
+    assert member.watch(["clicks"], told.set)
+    assert not member.watch(["clicks"], told.set)
+    for path in ("/brokers/topics/clicks/0", "/brokers/topics/views", "/consumers/readers/ids/readers_b"):
+        member.dialect()  # the watches are set: ZooKeeper answers in order
+        told.clear()
+        kafka.create(path, b"1")
+        assert told.wait(60), path
+
+
+@pytest.mark.parametrize(("group", "member"), [("", "a"), ("a/b", "a"), ("a", ".."), ("a", "a/b")])
+def test_names_that_no_node_can_have_are_refused(kafka: Any, chroot: str, group: str, member: str) -> None:
+    with pytest.raises(NodeMalformed):
+        Membership.open(chroot, group, member, timeout_s=60, session_timeout_s=6)

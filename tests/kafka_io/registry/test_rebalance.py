@@ -1,0 +1,93 @@
+"""The shares of a group: the properties that seed 000 states, whatever there is to share."""
+
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka_io.model import BrokerPartition
+from kafka_io.registry.rebalance import assign, java_order
+
+BROKERS_07 = st.dictionaries(st.integers(0, 30), st.integers(0, 12), max_size=8).map(
+    lambda counts: [BrokerPartition(broker, number) for broker, count in counts.items() for number in range(count)]
+)
+LATER = st.integers(0, 60).map(lambda count: [BrokerPartition(None, number) for number in range(count)])
+PARTITIONS = BROKERS_07 | LATER
+THREADS = st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=20, unique=True)
+
+
+@given(partitions=PARTITIONS, threads=THREADS)
+def test_each_partition_has_exactly_one_owner(partitions: list[BrokerPartition], threads: list[str]) -> None:
+    shares = assign(partitions, threads)
+    assert shares.keys() == set(threads)
+    assert sorted(one for share in shares.values() for one in share) == sorted(partitions)
+
+
+@given(partitions=PARTITIONS, threads=THREADS)
+def test_sizes_differ_by_one_at_most_and_the_earlier_have_more(
+    partitions: list[BrokerPartition], threads: list[str]
+) -> None:
+    shares = assign(partitions, threads)
+    sizes = [len(shares[thread]) for thread in sorted(threads, key=java_order)]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] - sizes[-1] <= 1
+
+
+@given(partitions=PARTITIONS, threads=THREADS)
+def test_shares_are_contiguous_in_the_order_of_the_genuine_consumers(
+    partitions: list[BrokerPartition], threads: list[str]
+) -> None:
+    shares = assign(partitions, threads)
+    in_order = [one for thread in sorted(threads, key=java_order) for one in shares[thread]]
+    numbers = [one.partition for one in in_order] if partitions and partitions[0].broker is None else []
+    assert numbers == sorted(numbers)
+    if not numbers:
+        assert [str(one) for one in in_order] == sorted(str(one) for one in partitions)
+
+
+@given(partitions=PARTITIONS, threads=THREADS, seed=st.integers(0, 1000))
+def test_every_member_computes_the_same(partitions: list[BrokerPartition], threads: list[str], seed: int) -> None:
+    expected = assign(partitions, threads)
+    shuffler = random.Random(seed)
+    shuffler.shuffle(partitions)
+    shuffler.shuffle(threads)
+    assert assign(partitions, threads) == expected
+
+
+def test_nobody_takes_nothing() -> None:
+    assert assign([BrokerPartition(0, 0)], []) == {}
+
+
+def test_ten_comes_before_two_in_07_and_behind_it_later() -> None:
+    old = assign([BrokerPartition(2, 0), BrokerPartition(10, 0)], ["a", "b"])
+    assert old == {"a": (BrokerPartition(10, 0),), "b": (BrokerPartition(2, 0),)}
+    new = assign([BrokerPartition(None, 10), BrokerPartition(None, 2)], ["a", "b"])
+    assert new == {"a": (BrokerPartition(None, 2),), "b": (BrokerPartition(None, 10),)}
+
+
+def test_the_example_of_the_document() -> None:
+    """Three consumers, two brokers with three partitions each."""
+    partitions = [BrokerPartition(broker, number) for broker in (0, 1) for number in range(3)]
+    shares = assign(partitions, ["A", "B", "C"])
+    assert {thread: [str(one) for one in share] for thread, share in shares.items()} == {
+        "A": ["0-0", "0-1"],
+        "B": ["0-2", "1-0"],
+        "C": ["1-1", "1-2"],
+    }
+
+
+def test_the_sample_code_of_the_document_gives_partitions_to_two_and_others_to_none() -> None:
+    """What seed 000 computes: the extras of those before count only next to them."""
+    partitions, consumers = [BrokerPartition(0, number) for number in range(5)], ["A", "B", "C", "D"]
+
+    def sample(my_index: int) -> list[BrokerPartition]:
+        per_consumer = len(partitions) // len(consumers)
+        with_extra = range(len(partitions) % len(consumers))
+        count = per_consumer + (1 if my_index in with_extra else 0)
+        start = my_index * per_consumer + (my_index if my_index - 1 in with_extra else 0)
+        return partitions[start : start + count]
+
+    sampled = [one.partition for index in range(len(consumers)) for one in sample(index)]
+    assert sampled == [0, 1, 2, 2, 3]  # 2 twice, 4 never
+    ours = assign(partitions, consumers)
+    assert [one.partition for consumer in consumers for one in ours[consumer]] == [0, 1, 2, 3, 4]
