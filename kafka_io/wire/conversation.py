@@ -57,10 +57,11 @@ class Versions:
 
 @dataclass(frozen=True, slots=True)
 class Versioned(Generic[AnswerT]):
-    """A request in a version of its API."""
+    """A request in a version of its API; `answered` is false for the one that has no answer, Produce with acks 0."""
 
     request: Request[AnswerT]
     version: int
+    answered: bool = True
 
 
 class ClientConversation:
@@ -87,7 +88,8 @@ class ClientConversation:
         api = asked.request.API
         body = api.encode(asked.request, asked.version)
         correlation, self._next_id = self._next_id, (self._next_id + 1) % _IDS
-        self._asked.append((correlation, asked))
+        if asked.answered:
+            self._asked.append((correlation, asked))
         return framed(_header(api, asked.version, correlation, self._client_id), *body)
 
     def space(self) -> memoryview:

@@ -1,6 +1,7 @@
 """Ranges of a cluster's partitions, from whichever brokers lead them."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from kafka_io.client.modern.brokers import Brokers
 from kafka_io.client.modern.dial import Dialling
@@ -22,6 +23,7 @@ def open_brokers(
     cluster: str | None,
     generation: Generation | None = None,
     security: Security,
+    sleep: Callable[[float], None] = time.sleep,
 ) -> Brokers:
     """The brokers that `bootstrap` leads to; nothing is connected yet.
 
@@ -34,7 +36,7 @@ def open_brokers(
         max_answer_bytes=reading.sizes.max_fetch_bytes + _BESIDE_RECORDS,
         generation=generation,
     )
-    return Brokers(bootstrap, dialling, reading.patience, where=Where(cluster=cluster))
+    return Brokers(bootstrap, dialling, reading.patience, where=Where(cluster=cluster), sleep=sleep)
 
 
 class ModernReader(Closing):

@@ -13,22 +13,19 @@ from itertools import cycle
 from kafka_io.client.batched import batched
 from kafka_io.client.link import Patience
 from kafka_io.client.v07.link import Link07
+from kafka_io.client.v07.sets import MAX_MESSAGE_BYTES, checked_set, confirm
 from kafka_io.closing import Closing
-from kafka_io.compression import CODEC_NUMBERS, CODECS_07
-from kafka_io.error_codes import check
-from kafka_io.errors import RegistryError, TooLarge, Unsupported, Where, placing
+from kafka_io.compression import CODEC_NUMBERS
+from kafka_io.errors import RegistryError, Where, placing
 from kafka_io.model import BrokerPartition
-from kafka_io.records.build import message_set
-from kafka_io.records.layout import HEADER_BYTES, LENGTH_BYTES
 from kafka_io.registry.paths import check_topic_name
 from kafka_io.registry.zookeeper import Registry
-from kafka_io.v07.messages import LATEST_TIME, Offsets, OffsetsAnswer, Produce
+from kafka_io.v07.messages import Produce
 
-MAX_MESSAGE_BYTES = 1_000_000  # max.message.size of a genuine broker: payload, or what the messages compress to
 _POLL_S = 0.1
 
 
-class Producer(Closing):
+class Publisher(Closing):
     """Sends batches of messages to one topic, a batch to one broker-partition, by turns.
 
     On a broker that has not registered the topic yet only partition 0 is used, which makes the broker register it.
@@ -70,11 +67,12 @@ class Producer(Closing):
             Unsupported: a codec that 0.7 does not know.
             NetworkError: the broker went away; part of what was sent since the last `confirm` may be lost.
         """
-        if CODEC_NUMBERS[codec] not in CODECS_07:
-            raise Unsupported(f"0.7 does not know {codec}")
-        batch = list(payloads)
-        data = message_set(batch, codec=CODEC_NUMBERS[codec])
-        self._check_sizes([len(data) - LENGTH_BYTES - HEADER_BYTES[1]] if CODEC_NUMBERS[codec] else map(len, batch))
+        data = checked_set(
+            list(payloads),
+            CODEC_NUMBERS[codec],
+            max_message_bytes=self._max_message_bytes,
+            where=Where(topic=self.topic),
+        )
         target = next(self._turns)
         with placing(Where(topic=self.topic, partition=str(target))):
             self._links[target.holder].tell(Produce(self.topic, target.partition, data))
@@ -89,11 +87,7 @@ class Producer(Closing):
             NetworkError: a broker closed the connection, as it does on a set it refuses.
         """
         for target in tuple(self._unconfirmed.values()):
-            where = Where(topic=self.topic, partition=str(target))
-            with placing(where):
-                answer = self._links[target.holder].confirm(Offsets(self.topic, target.partition, LATEST_TIME, 1))
-            assert isinstance(answer, OffsetsAnswer)
-            check(answer.error, where)
+            confirm(self._links[target.holder], self.topic, target)
             del self._unconfirmed[target.holder]
 
     def spread(self, *, within_s: float = 10.0, sleep: Callable[[float], None] = time.sleep) -> None:
@@ -119,14 +113,6 @@ class Producer(Closing):
         unregistered = self._links.keys() - {partition.holder for partition in registered}
         self.targets = sorted({*registered, *(BrokerPartition(broker, 0) for broker in unregistered)})
         self._turns = cycle(self.targets)
-
-    def _check_sizes(self, sizes: Iterable[int]) -> None:
-        largest = max(sizes, default=0)
-        if largest > self._max_message_bytes:
-            raise TooLarge(
-                f"a message of {largest} bytes is above max_message_bytes = {self._max_message_bytes}",
-                Where(topic=self.topic),
-            )
 
     def close(self) -> None:
         """End all connections; safe to call again."""
@@ -163,7 +149,7 @@ def publish(
         RegistryError: no broker is registered, or one that took messages does not register the topic.
     """
     count = 0
-    with Producer(registry, topic, patience=patience) as producer:
+    with Publisher(registry, topic, patience=patience) as producer:
         first_round = len(producer.targets)
         for number, (payload_batch, codec) in enumerate(zip(batched(payloads, batch), cycle(codecs), strict=False)):
             if number == first_round:

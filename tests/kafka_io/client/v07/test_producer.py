@@ -9,7 +9,8 @@ from kafka_io.client.link import Patience
 from kafka_io.client.reading import Reading
 from kafka_io.client.retry import Backoff
 from kafka_io.client.v07.cluster import Cluster07
-from kafka_io.client.v07.producer import MAX_MESSAGE_BYTES, Producer, publish
+from kafka_io.client.v07.producer import Publisher, publish
+from kafka_io.client.v07.sets import MAX_MESSAGE_BYTES
 from kafka_io.errors import ConnectionLost, NetworkError, NodeMalformed, RegistryError, TooLarge, Unsupported, Where
 from kafka_io.model import Bounds, BrokerPartition
 from kafka_io.registry.zookeeper import Registry
@@ -84,7 +85,7 @@ def test_a_registered_topic_is_spread_from_the_first_batch_on(
     registry: Registry, stored: Callable[[str], list[Row]]
 ) -> None:
     publish(registry, "clicks", numbered(3), batch=1)
-    with Producer(registry, "clicks", patience=HASTY) as producer:
+    with Publisher(registry, "clicks", patience=HASTY) as producer:
         assert producer.targets == ALL
         assert [producer.send([b"by turns"]) for _ in range(5)] == [*ALL, ALL[0]]
         producer.confirm()
@@ -117,7 +118,7 @@ def test_what_was_published_can_be_found_at_once(registry: Registry, stored: Cal
 
 @pytest.mark.usefixtures("two_brokers")
 def test_a_broker_that_was_sent_nothing_is_not_waited_for(registry: Registry) -> None:
-    with Producer(registry, "clicks", patience=HASTY) as producer:
+    with Publisher(registry, "clicks", patience=HASTY) as producer:
         assert producer.send([b"one"]) == FIRST
         producer.confirm()
         producer.spread()
@@ -135,7 +136,7 @@ def test_publishing_nothing_makes_no_topic(registry: Registry) -> None:
 def test_a_message_the_broker_would_drop_in_silence_is_refused_before_it_is_sent(
     registry: Registry, stored: Callable[[str], list[Row]], codec: str
 ) -> None:
-    with Producer(registry, "clicks", patience=HASTY, max_message_bytes=100) as producer:
+    with Publisher(registry, "clicks", patience=HASTY, max_message_bytes=100) as producer:
         producer.send([b"x" * 100])
         with pytest.raises(TooLarge, match="above max_message_bytes = 100") as caught:
             producer.send([bytes(range(200)), b"small"], codec=codec)
@@ -168,7 +169,7 @@ def test_a_set_the_broker_refuses_is_noticed_when_it_is_confirmed(registry: Regi
     """The broker closes the connection, which is all it ever says (facts, 3)."""
     with HostileServer([hear]) as server:
         register(registry, server)
-        with Producer(registry, "clicks", patience=HASTY) as producer:
+        with Publisher(registry, "clicks", patience=HASTY) as producer:
             assert producer.send([b"refused"]) == BrokerPartition(7, 0)
             for _ in range(2):  # and it stays unconfirmed, however often that is asked
                 with pytest.raises(ConnectionLost) as caught:
@@ -183,7 +184,7 @@ def test_a_real_broker_that_refuses_a_set_is_noticed(
     chroot: str, registry: Registry, start_broker: StartBroker
 ) -> None:
     broker = start_broker(zookeeper=chroot, partitions=1, max_request_bytes=100)
-    with Producer(registry, "clicks", patience=HASTY) as producer:
+    with Publisher(registry, "clicks", patience=HASTY) as producer:
         producer.send([b"x" * 200])
         with pytest.raises(NetworkError) as caught:
             producer.confirm()
@@ -194,7 +195,7 @@ def test_a_broker_that_never_registers_the_topic_is_an_error_after_a_bounded_wai
     pauses: list[float] = []
     with HostileServer([stall]) as server:
         register(registry, server)
-        producer = Producer(registry, "clicks", patience=HASTY)
+        producer = Publisher(registry, "clicks", patience=HASTY)
         producer.send([b"taken and forgotten"])
         with producer, pytest.raises(RegistryError, match="not every broker registered the topic within 2"):
             producer.spread(within_s=2, sleep=pauses.append)
@@ -206,7 +207,7 @@ def test_a_broker_that_never_registers_the_topic_is_an_error_after_a_bounded_wai
 def test_a_broker_that_came_later_is_left_to_the_next_producer(
     chroot: str, registry: Registry, start_broker: StartBroker
 ) -> None:
-    with Producer(registry, "clicks", patience=HASTY) as producer:
+    with Publisher(registry, "clicks", patience=HASTY) as producer:
         producer.send([b"one"])
         producer.send([b"two"])
         producer.confirm()
@@ -228,7 +229,7 @@ def test_without_brokers_nothing_can_be_published(chroot: str, registry: Registr
 @pytest.mark.parametrize("topic", ["", "..", "a/b", "x" * 256])
 def test_a_topic_that_no_broker_takes_is_refused(registry: Registry, topic: str) -> None:  # Z11
     with pytest.raises(NodeMalformed):
-        Producer(registry, topic)
+        Publisher(registry, topic)
 
 
 def register(registry: Registry, server: HostileServer) -> None:

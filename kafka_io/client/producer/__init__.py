@@ -1,0 +1,1 @@
+"""Producing to every generation of Kafka: one Producer over a synchronous and an asynchronous sender."""

@@ -1,0 +1,76 @@
+"""What a producer confirms is what another client reads, where the producer says it is; of every version."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from kafka_io.client.producer.message import Message
+from kafka_io.client.producer.opening import open_producer
+from kafka_io.client.producer.settings import ProducerSettings, Queueing
+from kafka_io.errors import BrokerError
+from tests.brokers.reading import read
+from tests.brokers.real import VERSIONS
+from tests.brokers.releases import RELEASES
+from tests.brokers.shared import SharedBroker
+
+pytestmark = pytest.mark.brokers
+
+COUNT = 500
+WAIT_S = 120.0
+TRANSACTIONAL = [version for version in VERSIONS if RELEASES[version].transactions]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_message_is_where_its_future_says(
+    version: str, shared: Callable[[str], SharedBroker], topic: str
+) -> None:
+    there = shared(version)
+    release = there.release
+    headers = (("a", b"1"), ("a", None)) if release.headers else ()
+    for codec in release.codecs:
+        settings = ProducerSettings(compression=codec)
+        with open_producer(
+            bootstrap=there.broker.bootstrap, settings=settings, queue=Queueing(queue_time_ms=20)
+        ) as producer:
+            futures = [
+                producer.send(topic, b"%s %d" % (codec.encode(), number), key=b"%d" % (number % 7), headers=headers)
+                for number in range(COUNT)
+            ]
+        said = {future.result(WAIT_S).offset: b"%s %d" % (codec.encode(), n) for n, future in enumerate(futures)}
+        found = {one.offset: one for one in read(there.broker, topic)}
+        assert {offset: found[offset].value for offset in said if offset is not None} == said
+        assert {found[offset].headers for offset in said if offset is not None} == {headers}
+    assert len(found) == COUNT * len(release.codecs)
+    assert all((one.timestamp is not None) == release.times for one in found.values())
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_without_acknowledgement_all_arrives(version: str, shared: Callable[[str], SharedBroker], topic: str) -> None:
+    there = shared(version)
+    with open_producer(bootstrap=there.broker.bootstrap, settings=ProducerSettings(acks=0)) as producer:
+        producer.send_many([Message(topic=topic, value=b"%d" % number) for number in range(COUNT)])
+    while len(found := read(there.broker, topic)) < COUNT:
+        pass
+    assert [one.value for one in found] == [b"%d" % number for number in range(COUNT)]
+
+
+@pytest.mark.parametrize("version", TRANSACTIONAL)
+def test_only_what_was_committed_is_read_as_committed(
+    version: str, shared: Callable[[str], SharedBroker], topic: str
+) -> None:
+    there = shared(version)
+    at, settings = there.broker.bootstrap, ProducerSettings(transactional_id=topic)
+    with open_producer(bootstrap=at, settings=settings) as producer:
+        for value, end in [(b"one", producer.commit), (b"two", producer.abort), (b"three", producer.commit)]:
+            producer.begin()
+            producer.send(topic, value)
+            producer.send_offsets(f"readers-{topic}", {(topic, 0): 1})
+            end()
+        with open_producer(bootstrap=at, settings=replace(settings, transaction_timeout_ms=1000)) as other:
+            other.init_transactions()
+        producer.begin()
+        with pytest.raises(BrokerError, match="newer producer"):
+            producer.send(topic, b"shut out")
+    assert [one.value for one in read(there.broker, topic)] == [b"one", b"three"]
+    assert [one.value for one in read(there.broker, topic, isolation="uncommitted")] == [b"one", b"two", b"three"]
