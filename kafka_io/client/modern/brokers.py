@@ -158,7 +158,7 @@ class Brokers(Closing):
         if node is None:
             place = Where(topic=topic.name, partition=one.partition_index)
             raise LeaderMoved("the partition has no leader", place, _NO_LEADER)
-        return Leader(link=self._link(node), epoch=one.leader_epoch, topic_id=topic.topic_id)
+        return Leader(link=self.link(node), epoch=one.leader_epoch, topic_id=topic.topic_id)
 
     def topic(self, name: str) -> MetadataTopic | None:
         """What is known of a topic; None if the cluster has no such.
@@ -202,7 +202,7 @@ class Brokers(Closing):
     def nearest(self, topic: str, partition: int) -> ModernLink | None:
         """The replica to read the partition from instead of its leader, if that named one that is alive (KIP-392)."""
         broker = self._nodes.get(self._near.get((topic, partition), LEADER))
-        return self._link(broker) if broker else None
+        return self.link(broker) if broker else None
 
     def read_near(self, topic: str, partition: int, node: int) -> None:
         """Read the partition from this broker, or from none but its LEADER, until the topic is forgotten."""
@@ -225,7 +225,7 @@ class Brokers(Closing):
         """
         failure: KafkaIOError | None = None
         for broker in self.known:
-            link = self._link(broker)
+            link = self.link(broker)
             try:
                 return ask(link)
             except NetworkError as error:
@@ -239,7 +239,8 @@ class Brokers(Closing):
         self._nodes = {node.node_id: Broker(node.node_id, node.host, node.port) for node in answer.brokers}
         return answer
 
-    def _link(self, broker: Broker) -> ModernLink:
+    def link(self, broker: Broker) -> ModernLink:
+        """The one connection to a broker, which is opened when it is needed."""
         if broker not in self._links:
             self._links[broker] = self._closing.enter_context(ModernLink(broker, self._dialling, sleep=self._sleep))
         return self._links[broker]

@@ -2,9 +2,11 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from kafka_io.client.cluster import Cluster
+from kafka_io.client.link import Patience
 from kafka_io.client.modern.bounds import bounds_of, offsets_at
 from kafka_io.client.modern.brokers import Brokers, topic_id_text
 from kafka_io.client.modern.epochs import partings
@@ -44,12 +46,12 @@ class ModernCluster(Cluster):
         security: Security = PLAINTEXT,
     ) -> None:
         self.name = name
-        self._registry = registry
+        self.registry = registry
         self._bootstrap = tuple(bootstrap)
         self._reading = reading
         self._pinned = generation
         self._security = security
-        self._opened: Brokers | None = None
+        self._opened: dict[Patience, Brokers] = {}
 
     @property
     def where(self) -> Where:
@@ -64,8 +66,8 @@ class ModernCluster(Cluster):
             NetworkError: there is no ZooKeeper, and no broker can be reached.
         """
         with placing(self.where):
-            if self._registry is not None:
-                return self._registry.cluster_id()
+            if self.registry is not None:
+                return self.registry.cluster_id()
             return self._brokers.patiently(lambda: self._brokers.cluster_id)
 
     def topics(self) -> Listing[TopicEntry]:
@@ -75,9 +77,9 @@ class ModernCluster(Cluster):
             RegistryError: ZooKeeper cannot be read.
             NetworkError: there is no ZooKeeper, and no broker can be reached.
         """
-        if self._registry is not None:
+        if self.registry is not None:
             with placing(self.where):
-                return self._registry.topics()
+                return self.registry.topics()
         skipped: list[Skipped] = []
         found = [
             entry
@@ -89,8 +91,8 @@ class ModernCluster(Cluster):
     def topic(self, name: str) -> TopicEntry | None:
         """One topic as it is now; None if there is no such."""
         with placing(Where(cluster=self.name, topic=name)):
-            if self._registry is not None:
-                return self._registry.topic(name)
+            if self.registry is not None:
+                return self.registry.topic(name)
             self._brokers.forget(name)
             found = self._brokers.patiently(lambda: self._brokers.topic(name))
             return _entry(found, []) if found else None
@@ -148,9 +150,9 @@ class ModernCluster(Cluster):
         return {topic: self._placed(topic, kept) for topic, kept in found.items()}
 
     def _registered_retention(self, topics: Sequence[str]) -> dict[str, Retention | KafkaIOError]:
-        if self._registry is None:
+        if self.registry is None:
             return dict.fromkeys(topics, Retention())
-        settings = self._registry.topic_settings(topics)
+        settings = self.registry.topic_settings(topics)
         return {
             topic: found if isinstance(found, KafkaIOError) else Retention.of(found)
             for topic, found in settings.items()
@@ -201,16 +203,38 @@ class ModernCluster(Cluster):
         )
 
     @property
-    def _brokers(self) -> Brokers:
-        if self._opened is None:
-            self._opened = open_brokers(
+    def generation(self) -> Generation:
+        """What its brokers speak: the oldest of it, as far as is known.
+
+        Raises:
+            NetworkError: no broker can be reached.
+        """
+        brokers = self._brokers
+        if self._pinned is None and brokers.generation is None:
+            with placing(self.where):
+                brokers.patiently(lambda: brokers.of_any(lambda link: link.versions))
+        return self._pinned or brokers.generation or Generation.MODERN
+
+    def brokers(self, patience: Patience | None = None) -> Brokers:
+        """The brokers, for clients of one kind of request; with a patience of their own, over connections of their own.
+
+        Raises:
+            RegistryError: none is registered.
+        """
+        patience = patience or self._reading.patience
+        if patience not in self._opened:
+            self._opened[patience] = open_brokers(
                 self._addresses(),
-                self._reading,
+                replace(self._reading, patience=patience),
                 cluster=self.name,
                 generation=self._pinned,
                 security=self._security,
             )
-        return self._opened
+        return self._opened[patience]
+
+    @property
+    def _brokers(self) -> Brokers:
+        return self.brokers()
 
     def _addresses(self) -> tuple[Broker, ...]:
         """Those that were given, else those that are registered.
@@ -218,10 +242,10 @@ class ModernCluster(Cluster):
         Raises:
             RegistryError: none is.
         """
-        if self._bootstrap or self._registry is None:
+        if self._bootstrap or self.registry is None:
             return self._bootstrap
         with placing(self.where):
-            listed = self._registry.brokers(self._security.protocol)
+            listed = self.registry.brokers(self._security.protocol)
             if not listed.found:
                 left_out = "".join(f"; {one.path}: {one.reason}" for one in listed.skipped)
                 raise RegistryError(f"no broker is registered that could be asked{left_out}")
@@ -229,10 +253,10 @@ class ModernCluster(Cluster):
 
     def close(self) -> None:
         """End all connections; safe to call again."""
-        if self._opened is not None:
-            self._opened.close()
-        if self._registry is not None:
-            self._registry.close()
+        for brokers in self._opened.values():
+            brokers.close()
+        if self.registry is not None:
+            self.registry.close()
 
 
 def _places(topics: Mapping[str, Iterable[BrokerPartition]]) -> list[Place]:

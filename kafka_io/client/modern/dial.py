@@ -23,8 +23,11 @@ from kafka_io.wire.conversation import ClientConversation, Versioned, Versions
 CLIENT_ID = "penstock"
 ModernConnection = Connection[Versioned[Any], Any]
 
-# By API number, what 0.8.2 and 0.9 have in common (seed 002).
-_OLD_VERSIONS = Versions({0: (0, 0), 1: (0, 0), 2: (0, 0), 3: (0, 0), 8: (0, 1), 9: (0, 1), 10: (0, 0)})
+# By API number, what 0.8.2 and 0.9 have in common (seed 002), and the APIs of groups: 0.8 closes when asked for these.
+_GROUP_APIS = range(11, 17)
+_OLD_VERSIONS = Versions(
+    {0: (0, 0), 1: (0, 0), 2: (0, 0), 3: (0, 0), 8: (0, 1), 9: (0, 1), 10: (0, 0), **dict.fromkeys(_GROUP_APIS, (0, 0))}
+)
 _SILENCE_S = 2.0  # how long a broker may say nothing to ApiVersions until the next question is tried
 _ASK_VERSIONS = Versioned(ApiVersionsRequest(), 0)  # every broker that knows any version knows this one
 _ASK_BROKERS = Versioned(MetadataRequest(topics=()), 0)

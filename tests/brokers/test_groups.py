@@ -1,0 +1,125 @@
+"""Members of three clients share a group of a real broker; its own tool shows ours, their offsets and their lag."""
+
+import subprocess
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from typing import Any
+
+import pytest
+
+from kafka_io.client.group.admin import describe_group, list_groups
+from kafka_io.client.group.assignors import RANGE
+from kafka_io.client.group.consumer import GroupConsumer
+from kafka_io.client.group.settings import GroupSettings
+from kafka_io.client.modern.cluster import ModernCluster
+from kafka_io.client.opening import open_cluster
+from tests.brokers import jvm
+from tests.brokers.real import VERSIONS, RealBroker
+from tests.brokers.releases import RELEASES
+from tests.kafka_io.client.group.others import ConfluentMember, Polled, PythonMember
+from tests.kafka_io.client.group.ours import OurMember
+
+pytestmark = pytest.mark.brokers
+
+PARTITIONS = 6
+SOON_S = 120.0
+# Of later versions the tool has a jar of its own; this one speaks to them all the same.
+NEWEST_TOOL = "2.8.2"
+WITH_GROUPS = [version for version in VERSIONS if version != "0.8.2.2"]
+
+
+def until(holds: Callable[[], bool], members: list[Polled]) -> None:
+    deadline_s = time.monotonic() + SOON_S
+    while not holds():
+        assert time.monotonic() < deadline_s, [sorted(one.assignment) for one in members]
+        time.sleep(0.1)
+
+
+def shared_out(members: list[Polled]) -> bool:
+    """Whether each partition is one member's, and each member has some."""
+    places = [place for one in members for place in one.assignment]
+    return len(places) == len(set(places)) == PARTITIONS and all(one.assignment for one in members)
+
+
+def publish(broker: RealBroker, topic: str, first: int) -> set[bytes]:
+    """Some numbered messages in each partition."""
+    values = [b"%d" % number for number in range(first, first + 3 * PARTITIONS)]
+    with open_cluster("main", bootstrap=broker.bootstrap) as cluster:
+        assert isinstance(cluster, ModernCluster)
+        cluster.publish(topic, values, batch=1)
+    return set(values)
+
+
+def kinds(broker: RealBroker, topic: str, group: str, assignor: str) -> list[Callable[[], Any]]:
+    """How a member of each client is made."""
+    old = broker.version == "0.9.0.1"
+    return [
+        partial(OurMember, broker.bootstrap, group, topic, assignor),
+        partial(ConfluentMember, broker.bootstrap, group, topic, assignor, RELEASES[broker.version].librdkafka),
+        partial(PythonMember, broker.bootstrap, group, topic, assignor, {"api_version": (0, 9)} if old else {}),
+    ]
+
+
+@pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
+@pytest.mark.parametrize("version", WITH_GROUPS)
+def test_members_of_three_clients_come_and_go_and_nothing_is_missed(
+    version: str, assignor: str, brokers: Callable[[str], RealBroker], topic: str
+) -> None:
+    broker = brokers(version)
+    broker.create_topic(topic, PARTITIONS)
+    group = f"mixed-{uuid.uuid4().hex[:8]}"
+    made = kinds(broker, topic, group, assignor)
+    sent = publish(broker, topic, 0)
+    members: list[Polled] = []
+    with ExitStack() as running:
+        there: list[Polled] = []
+        # Each of the three leads once, for the first one there leads; one that goes hands on to the next.
+        for round_, make in enumerate([*made, *made[:2]]):
+            one = running.enter_context(Polled(make))
+            members.append(one)
+            there.append(one)
+            if len(there) == len(made):
+                until(lambda: shared_out(there), members)
+                there.pop(0).__exit__()
+            until(lambda: shared_out(there), members)
+            sent.update(publish(broker, topic, 1000 * (round_ + 1)))
+            until(lambda: sent <= {value for each in members for value in each.values}, members)
+    assert {value for each in members for value in each.values} == sent
+
+
+@pytest.mark.parametrize("version", WITH_GROUPS)
+def test_the_broker_s_own_tool_shows_our_member_its_offsets_and_its_lag(
+    version: str, brokers: Callable[[str], RealBroker], topic: str
+) -> None:
+    broker = brokers(version)
+    broker.create_topic(topic, 1)
+    publish(broker, topic, 0)
+    group = f"ours-{uuid.uuid4().hex[:8]}"
+    settings = GroupSettings(group=group, heartbeat_s=0.5, assignors=(RANGE,))
+    with (
+        open_cluster("main", bootstrap=broker.bootstrap) as cluster,
+        GroupConsumer(cluster, settings, topics=[topic], auto_commit_s=None) as consumer,
+    ):
+        batches = consumer.poll(SOON_S)
+        assert batches
+        consumer.commit({(topic, 0): 7})
+        found = describe_group(cluster, group)
+        assert [one.assignment for one in found.members] == [frozenset([(topic, 0)])]
+        assert group in {one.name for one in list_groups(cluster)}
+        assert (found.lags[topic, 0].committed, found.lags[topic, 0].records) == (7, 3 * PARTITIONS - 7)
+        [row] = [line for line in told_by_tool(broker, group) if topic in line]
+        assert [word for word in row.replace(",", " ").split() if word in ("7", "11", "18")] == ["7", "18", "11"]
+        assert found.members[0].client_id in row
+
+
+def told_by_tool(broker: RealBroker, group: str) -> list[str]:
+    """What `kafka-consumer-groups --describe` says of the group, a line for each partition."""
+    version = broker.version if broker.version in VERSIONS[: VERSIONS.index(NEWEST_TOOL)] else NEWEST_TOOL
+    new = ["--new-consumer"] if version == "0.9.0.1" else []
+    arguments = ["--bootstrap-server", broker.bootstrap, *new, "--describe", "--group", group]
+    command = jvm.command(version, "kafka.admin.ConsumerGroupCommand", *arguments, options=("-Xmx128m",))
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=SOON_S)
+    return done.stdout.splitlines()
