@@ -21,10 +21,41 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kafka_io.client.cluster import Cluster
+    from kafka_io.client.connector.connector import ConsumerConnector
+    from kafka_io.client.connector.stream import MessageStream
+    from kafka_io.client.fetched import Consumed, FetchAt, Fetched
+    from kafka_io.client.group.admin import (
+        GroupDescription,
+        GroupListing,
+        GroupMember,
+        Lag,
+        describe_group,
+        list_groups,
+    )
+    from kafka_io.client.group.consumer import GroupConsumer, Listener
+    from kafka_io.client.group.intake import Batch
+    from kafka_io.client.group.positions import Reset
+    from kafka_io.client.group.settings import GroupSettings
     from kafka_io.client.opening import open_cluster
+    from kafka_io.client.producer.callbacks import CallbackHandler, EventHandler
+    from kafka_io.client.producer.encoder import Encoder, TextEncoder
+    from kafka_io.client.producer.message import (
+        Delivered,
+        Failure,
+        Message,
+        ProducerClosed,
+        QueueFull,
+        Undelivered,
+    )
+    from kafka_io.client.producer.opening import open_producer
+    from kafka_io.client.producer.partitioner import Partitioner
+    from kafka_io.client.producer.producer import Producer
+    from kafka_io.client.producer.settings import ProducerSettings, Queueing
+    from kafka_io.client.producer.transactions import TransactionError
     from kafka_io.client.reading import Reading, Span
+    from kafka_io.client.simple import SimpleConsumer
     from kafka_io.client.source import Source
-    from kafka_io.client.v07.producer import Producer, publish
+    from kafka_io.client.v07.producer import publish
     from kafka_io.errors import (
         BrokerError,
         Corrupt,
@@ -37,7 +68,7 @@ if TYPE_CHECKING:
         Where,
         WireError,
     )
-    from kafka_io.model import Bounds, Broker, BrokerPartition, TopicEntry
+    from kafka_io.model import Bounds, Broker, BrokerPartition, Generation, TopicEntry
     from kafka_io.records.build import Record, log_messages, message_set, record_batch
     from kafka_io.records.columns import Decoded, Limits, decode_v07
     from kafka_io.records.entries import Asked
@@ -46,34 +77,67 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Asked",
+    "Batch",
     "Bounds",
     "Broker",
     "BrokerError",
     "BrokerPartition",
+    "CallbackHandler",
     "Cluster",
+    "Consumed",
+    "ConsumerConnector",
     "Corrupt",
     "Decoded",
+    "Delivered",
+    "Encoder",
+    "EventHandler",
+    "Failure",
+    "FetchAt",
+    "Fetched",
+    "Generation",
+    "GroupConsumer",
+    "GroupDescription",
+    "GroupListing",
+    "GroupMember",
+    "GroupSettings",
     "KafkaIOError",
+    "Lag",
     "Limits",
+    "Listener",
+    "Message",
+    "MessageStream",
     "NetworkError",
     "OffsetOutOfRange",
+    "Partitioner",
     "Producer",
+    "ProducerClosed",
+    "ProducerSettings",
+    "QueueFull",
+    "Queueing",
     "Reading",
     "Record",
     "Registry",
     "RegistryError",
+    "Reset",
+    "SimpleConsumer",
     "Source",
     "Span",
+    "TextEncoder",
     "TooLarge",
     "TopicEntry",
+    "TransactionError",
+    "Undelivered",
     "Unsupported",
     "Where",
     "WireError",
     "decode",
     "decode_v07",
+    "describe_group",
+    "list_groups",
     "log_messages",
     "message_set",
     "open_cluster",
+    "open_producer",
     "publish",
     "record_batch",
 ]
@@ -87,10 +151,27 @@ _ROOMS = (
     "records.logs",
     "registry.zookeeper",
     "client.cluster",
+    "client.group.admin",
+    "client.group.consumer",
+    "client.group.intake",
+    "client.group.positions",
+    "client.group.settings",
     "client.opening",
     "client.reading",
     "client.source",
+    "client.producer.callbacks",
+    "client.producer.encoder",
+    "client.producer.message",
+    "client.producer.opening",
+    "client.producer.partitioner",
+    "client.producer.producer",
+    "client.producer.settings",
+    "client.producer.transactions",
     "client.v07.producer",
+    "client.fetched",
+    "client.simple",
+    "client.connector.stream",
+    "client.connector.connector",
 )
 
 

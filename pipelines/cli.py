@@ -16,6 +16,7 @@ from pipelines.commands.completion import completion_command
 from pipelines.commands.config import config_group
 from pipelines.commands.history import history_command
 from pipelines.commands.load import load_command
+from pipelines.commands.offsets import offsets_group
 from pipelines.commands.parts import FAILED, INTERRUPTED, WRONG_USE, Options
 from pipelines.commands.publish import publish_command
 from pipelines.commands.replay import replay_command
@@ -34,6 +35,7 @@ COMMANDS = (
     config_group,
     history_command,
     load_command,
+    offsets_group,
     publish_command,
     replay_command,
     rewind_command,

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from pipelines.mending.history import Past
     from pipelines.mending.replayed import TopicReplay
     from pipelines.mending.rewind import Rewind
+    from pipelines.offsets.adopting import Adoption
+    from pipelines.offsets.portable import Cursor
     from pipelines.watching.status import PartitionStatus, TopicStatus
 
 _out = Console()
@@ -270,6 +272,24 @@ def rewound(planned: "Rewind", version: int) -> None:
     _print(table)
     topic = escape(printable(planned.change.back.topic.name))
     _out.print(f"version {version}: {topic} went back {planned}", soft_wrap=True, highlight=False)
+
+
+def cursors(found: Sequence["Cursor"]) -> None:
+    """A line per partition."""
+    table = _table("CLUSTER", "TOPIC", "PARTITION", ">OFFSET")
+    for one in found:
+        table.add_row(one.cluster, escape(printable(one.topic)), str(one.id), _number(one.offset))
+    _print(table)
+
+
+def adoptions(planned: Sequence["Adoption"]) -> None:
+    """A line per partition: what the source says, beside what the broker holds."""
+    table = _table("TOPIC", "PARTITION", ">ADOPTED", ">BEGINS AT", ">LOG BEGINS", ">LOG ENDS", ">TO LOAD")
+    for topic, one in ((each.topic, one) for each in planned for one in each.partitions):
+        adopted = "-" if one.adopted is None else _number(one.adopted)
+        numbers = map(_number, (one.start, one.earliest, one.latest, one.left))
+        table.add_row(escape(printable(topic)), str(one.id), adopted, *numbers)
+    _print(table)
 
 
 def cleanings(done: Sequence[tuple[str, "Cleaning"]], *, deleted: bool) -> None:

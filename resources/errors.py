@@ -59,6 +59,14 @@ class ReplayRefused(LoadError):
     """The interval cannot be replayed; nothing has changed."""
 
 
+class OffsetsUnreadable(LoadError):
+    """What another loader left of its offsets is not there, or is not of the form that it writes."""
+
+
+class ImportRefused(LoadError):
+    """A table cannot begin where another loader ended; nothing has changed."""
+
+
 class FileRefused(LoadError):
     """A data file that was to be committed is missing or not what the worker wrote."""
 

@@ -11,7 +11,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from kafka_io.client.modern.bootstrap import parse_bootstrap
+from kafka_io.errors import NodeMalformed
 from kafka_io.model import Generation
+from kafka_io.registry.consumers import check_group_name
 from resources.choices import Choices
 from resources.groups import REST, Group, Limits, Patterns, Timing, check_names, matches
 from resources.secrets import FOLDER
@@ -30,6 +32,14 @@ class SettingsError(ValueError):
 def _addresses(text: str) -> str:
     parse_bootstrap(text)
     return text
+
+
+def _group(name: str) -> str:
+    try:
+        check_group_name(name)
+    except NodeMalformed as error:
+        raise ValueError(error.reason) from error
+    return name
 
 
 Size = Annotated[int, Field(gt=0)]
@@ -81,6 +91,11 @@ class ClusterSettings(Section):
 
     choices: Choices | None = None
     """Its own choices, in the place of all of the file's."""
+
+    mirror_group: Annotated[str, AfterValidator(_group)] | None = None
+    """A consumer group to which every load tells its cursors, for tools that watch lag; none by default. Nothing reads
+    it back. Up to 0.9 it is in ZooKeeper, if the cluster is found through it; else its coordinator keeps it. It is for
+    this alone: a group with members refuses offsets of others."""
 
     retention_hours: Annotated[float, Field(gt=0)] | None = None
     """Hours that its brokers keep records, where they do not tell: those of 0.7 never do, those before 0.11 only of

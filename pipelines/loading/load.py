@@ -13,12 +13,12 @@ from kafka_io.client.cluster import Cluster
 from kafka_io.client.reading import Span
 from kafka_io.errors import KafkaIOError, PlacedError, Where
 from kafka_io.model import Bounds, BrokerPartition, TopicEntry
-from pipelines.loading.commit import Loading, commit, committable, extended
+from pipelines.loading.commit import Loading, commit, committable
 from pipelines.loading.density import Sample, densities, read_sample, sizes_by_bytes
 from pipelines.loading.execute import execute
 from pipelines.loading.goal import Goal
 from pipelines.loading.ledger import Choice, Entry, Standing, Topic
-from pipelines.loading.mirror import Mirror, mirror_of, no_mirror
+from pipelines.loading.mirror import Mirror, cursors_after, mirror_of, no_mirror
 from pipelines.loading.outcome import TopicLoad, outcome
 from pipelines.loading.parting import absent, check_life, lost, taken_back
 from pipelines.loading.plan import Plan, plan, plan_backfill
@@ -149,7 +149,7 @@ class Loader:
         version, good, same = _committed(log, at, change)
         step("loaded")
         warnings = [*warnings, *same, *map(str, (*taken, *change.choices))]
-        warnings += self.mirror(name, extended(stands.covered, good))
+        warnings += self.mirror(name, cursors_after(stands.covered, good))
         step("mirrored")
         load = outcome(good, bounds, stands.covered, topic=name, table=log.uri, version=version, warnings=warnings)
         failures = [Failure.of(one, stands.topic.where, trace="") for one in errors]
@@ -161,14 +161,18 @@ class Loader:
         Raises:
             LoadError: it cannot be gone on from.
         """
-        topic = Topic(
+        topic = self.identity(found)
+        at = log.snapshot()
+        return at, standing(at, topic, found.also, restart=self.choices.on_recreated == "restart")
+
+    def identity(self, found: TopicEntry) -> Topic:
+        """Whose table one of this topic is."""
+        return Topic(
             cluster=self.cluster.name,
             cluster_id=self.cluster.cluster_id() or "",
             name=found.name,
             incarnation=found.incarnation,
         )
-        at = log.snapshot()
-        return at, standing(at, topic, found.also, restart=self.choices.on_recreated == "restart")
 
     def bounds(self, found: TopicEntry) -> tuple[dict[BrokerPartition, Bounds], list[KafkaIOError]]:
         """What the brokers hold, and why some could not say: that is a failure, but the others go on."""

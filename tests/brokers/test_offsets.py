@@ -1,0 +1,54 @@
+"""Offsets of groups on real brokers: what we tell them clients of others see, and the reverse."""
+
+from collections.abc import Callable
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from kafka_io.client.offsets import Storage, group_offsets
+from kafka_io.model import BrokerPartition
+from resources.kafka import open_cluster
+from tests.brokers.lakeside import CLUSTER, Lakeside
+from tests.brokers.shared import SharedBroker
+
+pytestmark = [pytest.mark.brokers, pytest.mark.spark]
+
+RECORDS = [(b"key", b"value %d" % number) for number in range(40)]
+P0, P1 = BrokerPartition(None, 0), BrokerPartition(None, 1)
+
+
+@pytest.mark.parametrize("version", ["3.9.1"])
+def test_a_client_of_others_sees_the_mirrored_cursors_and_its_own_are_seen(
+    version: str, shared: Callable[[str], SharedBroker], topic: str, beside: Callable[..., Lakeside]
+) -> None:
+    there = shared(version)
+    there.broker.create_topic(topic, partitions=2)
+    for partition, count in ((0, 40), (1, 15)):
+        there.broker.produce(topic, RECORDS[:count], partition=partition)
+    lakeside = beside(there.found(mirror_group=topic))
+    load = lakeside.load(topic)
+    assert (load.error, load.rows, load.warnings) == (None, 55, ())
+    address = f"{there.broker.host}:{there.broker.ports['PLAINTEXT']}"
+    consumer = Consumer({"bootstrap.servers": address, "group.id": topic})
+    try:
+        asked = [TopicPartition(topic, partition) for partition in (0, 1)]
+        assert [one.offset for one in consumer.committed(asked, timeout=60)] == [40, 15]
+        consumer.commit(offsets=[TopicPartition(topic, 0, 7)], asynchronous=False)
+    finally:
+        consumer.close()
+    with open_cluster(lakeside.settings, CLUSTER) as cluster:
+        assert group_offsets(cluster).fetch(topic) == {topic: {P0: 7, P1: 15}}
+
+
+@pytest.mark.parametrize("storage", list(Storage))
+@pytest.mark.parametrize("version", ["0.8.2.2", "0.9.0.1"])
+def test_old_brokers_keep_offsets_in_either_place(
+    version: str, storage: Storage, shared: Callable[[str], SharedBroker], topic: str, beside: Callable[..., Lakeside]
+) -> None:
+    there = shared(version)
+    there.broker.create_topic(topic, partitions=2)
+    with open_cluster(beside(there.found()).settings, CLUSTER) as cluster:
+        offsets = group_offsets(cluster, storage)
+        assert offsets.fetch(topic, [topic])[topic].get(P0) is None
+        offsets.commit(topic, {topic: {P0: 7}})
+        assert offsets.fetch(topic, [topic])[topic][P0] == 7
