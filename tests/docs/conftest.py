@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -11,12 +11,15 @@ import pytest
 
 from kafka_io.broker.modern.config import ModernBrokerConfig
 from kafka_io.broker.modern.server import ModernBrokerServer
+from kafka_io.client.offsets import group_offsets
+from kafka_io.model import BrokerPartition
 from pipelines.loading.load import Loader
 from resources.kafka import open_cluster
 from resources.settings import PATH_VARIABLE, Settings
 from tests.live import numbered
 
 CLUSTER = "old"
+GOLDEN = Path(__file__).parents[1] / "golden"
 _PARTITIONS = 4
 _LOADS = 3
 _PER_LOAD = 2000
@@ -50,6 +53,12 @@ class World:
             load = Loader.of(settings, cluster, _no_spark).load(topic)
         assert load.error is None
 
+    def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+        """Where another loader's group ended."""
+        with open_cluster(Settings.load(self.settings), CLUSTER) as cluster:
+            ends = {BrokerPartition(None, number): offset for number, offset in offsets.items()}
+            group_offsets(cluster).commit(group, {topic: ends})
+
 
 def _no_spark() -> NoReturn:
     raise AssertionError("so little is loaded without Spark")
@@ -66,7 +75,7 @@ def _age(entry: Path) -> None:
 
 @pytest.fixture(scope="session")
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """The topics `clicks`, loaded several times, the first of them long ago, and `views`."""
+    """The topics `clicks`, loaded several times, the first of them long ago, `views`, and `orders`, never loaded."""
     home = tmp_path_factory.mktemp("docs")
     config = ModernBrokerConfig(broker_id=0, data_dir=home / "broker", partitions=_PARTITIONS)
     with ModernBrokerServer(config) as broker:
@@ -77,6 +86,8 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             world.load("clicks")
         world.publish("views", numbered(10))
         world.load("views")
+        world.publish("orders", numbered(_PER_LOAD))
+        world.commit("old-loader", "orders", dict.fromkeys(range(_PARTITIONS), 25))
         _age(home / "lake" / CLUSTER / "clicks" / "_delta_log" / f"{1:020}.json")
         yield world
 
@@ -88,6 +99,8 @@ def world(loaded: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Wor
     monkeypatch.delenv(PATH_VARIABLE, raising=False)
     shutil.copytree(loaded.home / "lake", tmp_path / "lake")
     (tmp_path / "lines.txt").write_bytes(b"\n".join(numbered(20)))
+    shutil.copytree(GOLDEN / "spark", tmp_path / "checkpoint")
+    (tmp_path / "offsets.csv").write_text("orders,0,25\n")
     copied = World(home=tmp_path, port=loaded.port)
     copied.configure()
     return copied

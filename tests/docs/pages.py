@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", ROOT / ".github" / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
-LANGUAGES = {"sh", "console", "toml", "yaml", "text"}
+LANGUAGES = {"sh", "console", "toml", "yaml", "text", "python"}
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMENT = re.compile(r"(?:^|\s{2,})#.*$")

@@ -135,4 +135,5 @@ def tables(data: object, path: list[str]) -> list[dict[str, object]]:
 
 
 def test_the_readme_is_short() -> None:
-    assert len((ROOT / "README.md").read_text().splitlines()) < 200
+    lines = (ROOT / "README.md").read_text().splitlines()
+    assert sum(not line.startswith("|") for line in lines) < 200
