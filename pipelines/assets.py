@@ -63,7 +63,8 @@ class LoadConfig(dg.Config):
 def topics_asset(group: TopicGroup) -> dg.AssetsDefinition:
     """The source: what the brokers hold of the group's topics, beside what the tables hold."""
 
-    def topics(penstock: PenstockResource) -> dg.ObserveResult:
+    def topics(context: dg.AssetExecutionContext, penstock: PenstockResource) -> dg.ObserveResult:
+        sign(context)
         return dg.ObserveResult(asset_key=group.topics, metadata=observation_metadata(look(penstock, group)))
 
     # The "multi" one of one asset: Dagster 1.13 warns of its own code where it is the plain one.

@@ -11,6 +11,7 @@ from pipelines.looking import look, now_ms
 from pipelines.partitions import topic_of
 from pipelines.report import proof_metadata, status_metadata
 from pipelines.watching.status import TopicStatus
+from pipelines.workers import sign
 from resources.groups import Limits
 from resources.penstock import PenstockResource
 
@@ -32,6 +33,7 @@ def covered_check(group: TopicGroup) -> dg.AssetChecksDefinition:
         "counted. In a run that loads topics, their tables are verified; executed by itself, every table of the group.",
     )
     def covered(context: dg.AssetCheckExecutionContext, penstock: PenstockResource) -> dg.AssetCheckResult:
+        sign(context)
         ranged = context.has_partition_key or context.has_partition_key_range
         keys = context.partition_keys if ranged else None
         topics = _loaded(penstock, group) if keys is None else [topic_of(key) for key in keys]
@@ -119,6 +121,7 @@ def keeping_up_checks(group: TopicGroup) -> dg.AssetChecksDefinition:
         can_subset=True,
     )
     def keeping_up(context: dg.AssetCheckExecutionContext, penstock: PenstockResource) -> Iterator[dg.AssetCheckResult]:
+        sign(context)
         found = look(penstock, group)
         for key in sorted(context.selected_asset_check_keys):
             yield _result(key.name, group, found)

@@ -24,7 +24,7 @@ def look(penstock: PenstockResource, group: TopicGroup, only: Collection[str] | 
         SettingsError: it is not in the settings.
     """
     settings, lake, name = penstock.settings(), penstock.lake(), group.cluster
-    with penstock.cluster(name) as cluster:
+    with penstock.glimpse(name) as cluster:
         hours = settings.clusters[name].retention_hours
         known = watched(cluster.topics().found, lake.topics(name), settings.rules(name))
         mine = {

@@ -136,7 +136,7 @@ def progress(log: dg.DagsterLogManager, key: str) -> Progress:
     def tell(done: int, total: int) -> None:
         nonlocal told
         part = 20 * done // max(1, total)
-        if part > told:
+        if part > told and done < total:  # the line after the last says what came of it
             told = part
             left = (time.monotonic() - began) * (total - done) / done
             log.info("%s: %d of %d offsets fetched, about %.0f s left", key, done, total, left)

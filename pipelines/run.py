@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import dagster as dg
+from pyspark.sql import SparkSession
 
 from kafka_io.errors import PlacedError
 from pipelines.group import TopicGroup
@@ -18,6 +19,7 @@ from pipelines.report import progress
 from pipelines.watching.status import TopicStatus
 from resources.penstock import PenstockResource
 from resources.settings import Retries, Settings
+from resources.spark import ui_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,12 +63,22 @@ def _loader(
     return Loader.of(
         settings,
         closing.enter_context(penstock.cluster(group.cluster)),
-        penstock.session,
+        lambda: _session(context, penstock),
         choices=settings.choices_of(group.cluster).but(asked.choices),
         window=Window.parse(asked.since, asked.until, now=datetime.now(UTC)),
         run_id=context.run.run_id,
         on_progress=lambda topic: progress(context.log, key_of(topic)),
     )
+
+
+def _session(context: dg.AssetExecutionContext, penstock: PenstockResource) -> SparkSession:
+    """Spark, once a topic needs it. Where its pages are is told now: they end with the run (FINDINGS, 4)."""
+    session = penstock.session()
+    page = ui_of(session)
+    if page:
+        context.log.info("Spark's UI, while this run lasts: %s", page)
+        context.add_output_metadata({"spark_ui": dg.MetadataValue.url(page)})
+    return session
 
 
 def _not_now(settings: Settings, group: TopicGroup, topic: str, status: TopicStatus | None) -> str | None:

@@ -32,7 +32,7 @@ def is_gone(tag: str) -> bool:
         return True
 
 
-def sign(context: dg.AssetExecutionContext | dg.OpExecutionContext) -> None:
+def sign(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext | dg.OpExecutionContext) -> None:
     """Write this process on its run."""
     context.instance.add_run_tags(context.run.run_id, {WORKER_TAG: worker()})
 

@@ -15,6 +15,8 @@ from resources.lake import Lake
 from resources.settings import Settings
 from resources.spark import open_session
 
+_GLIMPSE_S = 10.0
+
 
 class PenstockResource(dg.ConfigurableResource["PenstockResource"]):
     """Clusters, lake and Spark as `penstock.toml` says. Tests put a subclass in its place."""
@@ -33,6 +35,15 @@ class PenstockResource(dg.ConfigurableResource["PenstockResource"]):
     def cluster(self, name: str) -> Iterator[Cluster]:
         """The cluster of that name, open for the length of a `with` block."""
         with open_cluster(self.settings(), name) as cluster:
+            yield cluster
+
+    @contextmanager
+    def glimpse(self, name: str) -> Iterator[Cluster]:
+        """The same, asked with little patience: Dagster does not wait for a tick of a schedule for longer than 60 s."""
+        settings = self.settings()
+        caps = settings.caps
+        hasty = {"request_timeout_s": min(_GLIMPSE_S, caps.request_timeout_s), "attempts": min(2, caps.attempts)}
+        with open_cluster(settings.model_copy(update={"caps": caps.model_copy(update=hasty)}), name) as cluster:
             yield cluster
 
     def topics(self, name: str) -> list[TopicEntry]:

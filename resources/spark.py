@@ -5,11 +5,13 @@ import re
 import sys
 import tempfile
 import threading
+import time
 import uuid
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,7 +29,9 @@ Progress = Callable[[int, int], None]
 DEFAULT_MASTER = "local[*,4]"
 _SHIPPED = ("kafka_io", "resources", "pipelines")
 _POLL_S = 0.5
+_STARVED_S = 600.0  # machines that are started for a job are there by then
 _DEFAULTS = {
+    "spark.app.name": "penstock",
     "spark.python.unix.domain.socket.enabled": "true",  # halves the cost of a task (FINDINGS, 1)
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
@@ -49,16 +53,10 @@ def open_session(settings: Mapping[str, str]) -> SparkSession:
     Raises:
         SparkFailed: it does not start.
     """
-    rest = {key: value for key, value in settings.items() if key not in ("master", "remote")}
-    _prepare_environment()
-    builder = SparkSession.builder.appName(rest.pop("spark.app.name", "penstock"))
-    if "remote" in settings:
-        builder = builder.remote(settings["remote"])
-    else:
-        master = settings.get("master", DEFAULT_MASTER)
-        rest = {**(_LOCAL if master.startswith("local") else {}), **rest}
-        builder = builder.master(master)
-    for key, value in {**_DEFAULTS, **rest}.items():
+    _prepare_environment(settings)
+    builder = SparkSession.builder
+    builder = builder.remote(settings["remote"]) if "remote" in settings else builder.master(_place(settings))
+    for key, value in _options(settings).items():
         builder = builder.config(key, value)
     try:
         session = builder.getOrCreate()
@@ -68,6 +66,11 @@ def open_session(settings: Mapping[str, str]) -> SparkSession:
     return session
 
 
+def ui_of(session: SparkSession) -> str | None:
+    """Where Spark's own pages are while the session lasts; None where they are off, or a server has them (Connect)."""
+    return None if _is_remote(session) else session.sparkContext.uiWebUrl
+
+
 def close_session() -> None:
     """End this process's session, if it has one, and its JVM's work."""
     session = SparkSession.getActiveSession()
@@ -75,13 +78,33 @@ def close_session() -> None:
         session.stop()
 
 
-def _prepare_environment() -> None:
+def _place(settings: Mapping[str, str]) -> str:
+    """Where Spark is, or is to run."""
+    return settings.get("remote") or settings.get("master", DEFAULT_MASTER)
+
+
+def _options(settings: Mapping[str, str]) -> dict[str, str]:
+    """What a session is told: our defaults, as far as they can be told where it runs, and what the settings say."""
+    place = _place(settings)
+    defaults = {**_DEFAULTS, **(_LOCAL if place.startswith("local") else {})}
+    if place.startswith("sc://"):
+        # That server runs already, and refuses, with a warning each, what is not of a session.
+        defaults = {key: value for key, value in defaults.items() if key.startswith("spark.sql.")}
+    return {**defaults, **{key: value for key, value in settings.items() if key not in ("master", "remote")}}
+
+
+def _prepare_environment(settings: Mapping[str, str]) -> None:
     """What the JVM and the local workers inherit. What the user has set stays."""
     os.environ["JAVA_HOME"] = str(find_java())
+    # Spark heeds this setting of its own in what spark-submit starts; in a driver like ours it reads the variable only.
+    python = settings.get("spark.pyspark.python")
+    if python:
+        os.environ["PYSPARK_PYTHON"] = python
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "spark_conf"))
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if _place(settings).startswith("local"):  # executors elsewhere must reach the driver
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 
 
 @cache
@@ -107,13 +130,18 @@ def collect(session: SparkSession, frame: DataFrame, on_progress: Progress) -> l
     """The rows of `frame`, run exactly once. If the caller is interrupted, Spark's work is cancelled first.
 
     A DataFrame is run anew by every action, so callers keep the rows and never ask twice.
+
+    Raises:
+        SparkFailed: a task failed too often, Spark is gone, or for ten minutes it had no executor for any task.
     """
     tag = f"penstock-{uuid.uuid4().hex}"
     # In a thread of its own: an interrupted thread's link to the JVM still waits for the rows, so that all it asks
     # next, cancelling too, would wait behind them.
-    with ThreadPoolExecutor(1) as beside, _watched(session, tag, on_progress):
+    with ThreadPoolExecutor(1) as beside, _watched(session, tag, on_progress) as pace:
         running = beside.submit(_tagged, session, frame, tag)
         try:
+            while not wait([running], _POLL_S).done:
+                pace.check()
             return running.result()
         except (PySparkException, Py4JError) as error:
             raise SparkFailed(f"Spark gave up: {_cause(error)}") from error
@@ -154,28 +182,57 @@ def _is_remote(session: SparkSession) -> bool:
     return hasattr(session, "registerProgressHandler") and not hasattr(session, "_jsparkSession")
 
 
+@dataclass(slots=True)
+class _Pace:
+    """How a job gets on. The thread that watches it tells, and the one that waits for it asks."""
+
+    on_progress: Progress
+    _idle_since: float | None = None
+
+    def tell(self, running: int, done: int, total: int) -> None:
+        """So many tasks run, and of the stage that fetches so many are done."""
+        self._idle_since = None if running else self._idle_since or time.monotonic()
+        self.on_progress(done, total)
+
+    def check(self) -> None:
+        """Spark itself waits for executors without end, and says so in a log that nobody reads.
+
+        Raises:
+            SparkFailed: no task has run for too long.
+        """
+        since = self._idle_since
+        if since is not None and time.monotonic() - since > _STARVED_S:
+            raise SparkFailed(
+                f"no executor has run a task for {_STARVED_S:.0f} s: Spark has no worker for this application, "
+                "or none with the cores and the memory that it asks for"
+            )
+
+
 @contextmanager
-def _watched(session: SparkSession, group: str, on_progress: Progress) -> Iterator[None]:
+def _watched(session: SparkSession, group: str, on_progress: Progress) -> Iterator[_Pace]:
+    pace = _Pace(on_progress)
     if _is_remote(session):
-        with _watched_remote(session, on_progress):
-            yield
+        with _watched_remote(session, pace):
+            yield pace
         return
     done = threading.Event()
-    watcher = threading.Thread(target=_poll, args=(session, group, on_progress, done), daemon=True)
+    watcher = threading.Thread(target=_poll, args=(session, group, pace, done), daemon=True)
     watcher.start()
     try:
-        yield
+        yield pace
     finally:
         done.set()
         watcher.join()
 
 
 @contextmanager
-def _watched_remote(session: SparkSession, on_progress: Progress) -> Iterator[None]:
-    def handler(stages: Any, *_: Any, **_rest: Any) -> None:
-        total = sum(stage.num_tasks for stage in stages)
-        if total:
-            on_progress(sum(stage.num_completed_tasks for stage in stages), total)
+def _watched_remote(session: SparkSession, pace: _Pace) -> Iterator[None]:
+    """Servers tell what is new; one that tells nothing at all is not taken for one without executors."""
+
+    def handler(stages: Any, inflight_tasks: int, **_rest: Any) -> None:
+        if stages:
+            last = max(stages, key=lambda stage: stage.stage_id)  # the one that fetches
+            pace.tell(inflight_tasks, last.num_completed_tasks, last.num_tasks)
 
     session.registerProgressHandler(handler)  # type: ignore[arg-type] # any callable will do
     try:
@@ -184,12 +241,13 @@ def _watched_remote(session: SparkSession, on_progress: Progress) -> Iterator[No
         session.removeProgressHandler(handler)  # type: ignore[arg-type] # same
 
 
-def _poll(session: SparkSession, group: str, on_progress: Progress, done: threading.Event) -> None:
+def _poll(session: SparkSession, group: str, pace: _Pace, done: threading.Event) -> None:
     """The last stage of the group's job is the one that fetches."""
     tracker = session.sparkContext.statusTracker()
     while not done.wait(_POLL_S):
         jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
-        ids = [stage for job in jobs if job for stage in job.stageIds]
-        stage = tracker.getStageInfo(max(ids)) if ids else None
-        if stage:
-            on_progress(stage.numCompletedTasks, stage.numTasks)
+        ids = sorted(stage for job in jobs if job for stage in job.stageIds)
+        stages = [stage for stage in map(tracker.getStageInfo, ids) if stage]
+        if stages:
+            running = sum(stage.numActiveTasks for stage in stages)
+            pace.tell(running, stages[-1].numCompletedTasks, stages[-1].numTasks)

@@ -13,6 +13,7 @@ from deltalake import DeltaTable
 from kazoo.client import KazooClient
 from pyspark.sql import SparkSession
 
+import pipelines.run
 from kafka_io.broker import session
 from kafka_io.client.v07.cluster import Cluster07
 from kafka_io.errors import RegistryUnavailable, Where
@@ -244,3 +245,15 @@ def test_a_point_that_is_none_is_refused_with_a_sentence(instance: dg.DagsterIns
     configured.publish("clicks", numbered(10))
     result = run(instance, ["clicks"], since="yesterday")
     assert "'yesterday' is no point of a log" in failure(result).description
+
+
+def test_a_run_that_spark_spreads_tells_where_sparks_pages_are(
+    instance: dg.DagsterInstance, configured: LiveCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipelines.run, "ui_of", lambda _session: "http://driver:4040")
+    configured.publish("clicks", numbered(1000))
+    configured.publish("views", numbered(1))
+    result = run(instance, ["clicks"])
+    assert loaded(result)["clicks"]["spark_ui"] == "http://driver:4040"
+    assert any("http://driver:4040" in str(event.message) for event in instance.all_logs(result.run_id))
+    assert "spark_ui" not in loaded(run(instance, ["views"]))["views"]

@@ -1,5 +1,6 @@
 """The sensor: what it asks for, from registries that say what the test says, and from a real one."""
 
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -158,3 +159,16 @@ def test_what_a_tick_waits_for_comes_from_a_live_cluster(live: LiveCluster) -> N
         assert not changed(0.1)
         live.publish("clicks", numbered(1))
         assert changed(30)
+
+
+def test_the_pool_is_there_before_a_run_is_asked_for_and_a_limit_of_the_users_stays(tmp_path: Path) -> None:
+    def pools() -> dict[str, int]:
+        return {pool.name: pool.limit for pool in instance.event_log_storage.get_pool_limits()}
+
+    told = {"telemetry": {"enabled": False}, "concurrency": {"pools": {"default_limit": 2}}}
+    with dg.DagsterInstance.local_temp(str(tmp_path), overrides=told) as instance:
+        ticks(instance, FixedTopics(clusters={"main": ["clicks"]}))
+        assert pools() == {GROUP.pool: 2}
+        instance.event_log_storage.set_concurrency_slots(GROUP.pool, 7)
+        ticks(instance, FixedTopics(clusters={"main": ["clicks", "views"]}))
+        assert pools() == {GROUP.pool: 7}
