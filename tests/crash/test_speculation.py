@@ -12,7 +12,8 @@ import pytest
 from tests.crash.harness import Trial
 from tests.crash.spark_driver import SparkDriver
 from tests.crash.stage import Stage
-from tests.crash.standalone import ENVIRONMENT, standalone
+from tests.spark.daemons import ENVIRONMENT
+from tests.spark.standalone import Standalone
 
 pytestmark = [pytest.mark.crash, pytest.mark.spark, pytest.mark.zookeeper]
 LONGEST_S = 120.0
@@ -31,8 +32,8 @@ SPARK = {
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkDriver]:
     with (
-        standalone(tmp_path_factory.mktemp("spark") / "standalone") as url,
-        SparkDriver({"master": url, **SPARK}, ENVIRONMENT) as driver,
+        Standalone(tmp_path_factory.mktemp("standalone")) as cluster,
+        SparkDriver({"master": cluster.url, **SPARK}, ENVIRONMENT) as driver,
     ):
         yield driver
 

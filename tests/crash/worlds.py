@@ -47,6 +47,7 @@ class World:
         myself: str = "",
         start: str = "earliest",
         slice_records: int = 120,
+        request_timeout_s: int = 20,
         spark: Mapping[str, str] | None = None,
     ) -> str:
         """A settings file: a partition is a few slices of a few answers each; a `capped` run takes some of it."""
@@ -60,7 +61,7 @@ lake = "lake"
 on_truncated = "rewind"
 [caps]
 attempts = 2
-request_timeout_s = 20
+request_timeout_s = {request_timeout_s}
 fetch_bytes = 4096
 slice_bytes = 8192
 slice_records = {slice_records}

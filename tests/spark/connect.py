@@ -1,0 +1,35 @@
+"""A Spark Connect server, as operators start one: its driver and its workers know nothing of us."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.spark.daemons import daemon, said
+
+_HOST = "127.0.0.1"
+_SERVER = ("spark-submit", "--class", "org.apache.spark.sql.connect.service.SparkConnectServer")
+_SETTINGS = {
+    "spark.connect.grpc.binding.address": _HOST,
+    "spark.connect.grpc.binding.port": "0",
+    "spark.driver.host": _HOST,
+    "spark.ui.port": "0",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectServer:
+    """Where it is, and where its user interface is."""
+
+    url: str
+    ui: str
+
+
+@contextmanager
+def connect_server(folder: Path, settings: Mapping[str, str]) -> Iterator[ConnectServer]:
+    """A server in `folder`, with these settings of Spark's; it ends with the block."""
+    told = [part for key, value in {**_SETTINGS, **settings}.items() for part in ("--conf", f"{key}={value}")]
+    with daemon((*_SERVER, *told, "spark-internal"), folder, host=_HOST, memory="1g"):
+        ui = said(folder, r"started service 'SparkUI' on port ([0-9]+)")
+        port = said(folder, r"Spark Connect server started at: \S+:([0-9]+)")
+        yield ConnectServer(url=f"sc://{_HOST}:{port}", ui=f"http://{_HOST}:{ui}")

@@ -1,0 +1,65 @@
+"""What makes the brokers of this process slow, for as long as a test likes."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from unittest.mock import patch
+
+from kafka_io.broker.modern.apis.fetch import fetch
+from kafka_io.broker.modern.dialect import HANDLERS
+from kafka_io.broker.modern.node import Caller, Node
+from kafka_io.messages.fetch import FetchRequest, FetchResponse
+
+Holds = Callable[[int, int], bool]
+"""Whether a fetch of that partition, from that offset on, is held."""
+
+_LONGEST_S = 180.0
+
+
+class Gate:
+    """Fetches wait before it while it is closed. Clients give up after a while: what it is closed for must be short."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._holds: Holds | None = None
+        self._held = 0
+
+    def close(self, holds: Holds = lambda _partition, _offset: True) -> None:
+        """From now on hold what `holds` says."""
+        with self._changed:
+            self._holds, self._held = holds, 0
+
+    def open(self) -> None:
+        """Let all go on."""
+        with self._changed:
+            self._holds = None
+            self._changed.notify_all()
+
+    def await_held(self, count: int) -> None:
+        """Wait until so many fetches have come to the closed gate."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: self._held >= count, _LONGEST_S), f"{self._held} fetches came"
+
+    def fetch(self, request: FetchRequest, node: Node, caller: Caller) -> FetchResponse:
+        """The brokers' handler."""
+        with self._changed:
+            if self._is_held(request):
+                self._held += 1
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: not self._is_held(request), _LONGEST_S)
+        return fetch(request, node, caller)
+
+    def _is_held(self, request: FetchRequest) -> bool:
+        asked = [one for topic in request.topics for one in topic.partitions]
+        return self._holds is not None and any(self._holds(one.partition, one.fetch_offset) for one in asked)
+
+
+@contextmanager
+def gated() -> Iterator[Gate]:
+    """An open gate before the modern brokers of this process; it is open again behind the block."""
+    gate = Gate()
+    with patch.dict(HANDLERS, {FetchRequest: gate.fetch}):
+        try:
+            yield gate
+        finally:
+            gate.open()

@@ -1,0 +1,78 @@
+"""The places where the same load runs. Each is opened when it is first asked for, and all end together."""
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from tests.spark.connect import connect_server
+from tests.spark.driver import Driver
+from tests.spark.standalone import HOSTS, Standalone
+from tests.spark.ui import SparkUI, await_that
+
+_CLASSIC = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "1g",
+    "spark.ui.port": "0",
+}
+_SPREAD = {
+    "spark.executor.memory": "512m",
+    "spark.speculation": "true",  # of a task that is slow when others are done
+    "spark.speculation.interval": "100ms",
+    "spark.speculation.quantile": "0.25",
+}
+NAMES = ("classic, local", "classic, standalone", "Connect, local", "Connect, standalone")
+SPREAD = NAMES[1::2]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """A driver, what Spark says of it, and the cluster where its executors are, if they are on one."""
+
+    driver: Driver
+    ui: SparkUI
+    cluster: Standalone | None = None
+
+    @property
+    def hosts(self) -> Standalone:
+        """Those of the executors."""
+        assert self.cluster is not None
+        return self.cluster
+
+
+class Sites:
+    """All of them, in `folder`; a context manager."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._running = ExitStack()
+        self._sites: dict[str, Site] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._running.close()
+
+    def at(self, name: str) -> Site:
+        """The one of that name, with all its executors."""
+        if name not in self._sites:
+            self._sites[name] = self._open(name)
+        site = self._sites[name]
+        if site.cluster:
+            site.cluster.mend()
+            await_that(lambda: site.ui.executors() == len(HOSTS))
+        return site
+
+    def _open(self, name: str) -> Site:
+        folder = self._folder / name.replace(", ", "-")
+        cluster = self._running.enter_context(Standalone(folder / "cluster")) if name in SPREAD else None
+        settings = {"spark.master": cluster.url, **_SPREAD} if cluster else {"spark.master": "local[2,2]"}
+        if name.startswith("Connect"):
+            server = self._running.enter_context(connect_server(folder / "server", settings))
+            driver = self._running.enter_context(Driver({"remote": server.url}))
+            return Site(driver=driver, ui=SparkUI(url=server.ui), cluster=cluster)
+        master = settings.pop("spark.master")
+        driver = self._running.enter_context(Driver({"master": master, **_CLASSIC, **settings}))
+        return Site(driver=driver, ui=SparkUI(url=driver.ui), cluster=cluster)

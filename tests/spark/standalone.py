@@ -1,0 +1,68 @@
+"""Spark's own cluster manager, from PySpark's jars: a master and two workers, each on a loopback address of its own.
+
+Only where the workers are on different hosts does Spark start a second attempt of a slow task (FINDINGS, 1).
+"""
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Self
+
+from tests.spark.daemons import daemon, kill_below, said
+
+HOSTS = ("127.0.0.1", "127.0.0.2")
+_SPARK_CLASS = ("spark-class",)
+_MEMORY = "256m"
+_ANYWHERE = ("--port", "0", "--webui-port", "0")
+
+
+class Standalone:
+    """A master, and a worker on each of HOSTS, all in `folder`; a context manager.
+
+    A host has one core, and so room for one executor: none takes the place of one that is gone until its host is back.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._running = ExitStack()
+        self._hosts: dict[str, ExitStack] = {}
+        self.url = ""
+
+    def __enter__(self) -> Self:
+        folder = self._folder / "master"
+        command = (*_SPARK_CLASS, "org.apache.spark.deploy.master.Master", "--host", HOSTS[0], *_ANYWHERE)
+        with ExitStack() as running:
+            running.enter_context(daemon(command, folder, host=HOSTS[0], memory=_MEMORY))
+            self.url = said(folder, r"Starting Spark master at (spark://\S+)")
+            self._running = running.pop_all()
+        self.mend()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for host in list(self._hosts):
+            self.kill(host)
+        self._running.close()
+
+    def folder(self, host: str) -> Path:
+        """Where that host's processes work."""
+        return self._folder / host
+
+    def kill(self, host: str) -> None:
+        """The worker of that host, its executors and their Python processes are gone at once."""
+        kill_below(self.folder(host))
+        self._hosts.pop(host).close()
+
+    def mend(self) -> None:
+        """Start a worker on each host that has none."""
+        gone = [host for host in HOSTS if host not in self._hosts]
+        for host in gone:
+            self._hosts[host] = self._worker(host)
+        for host in gone:
+            said(self.folder(host), r"Successfully registered with master (\S+)")
+
+    def _worker(self, host: str) -> ExitStack:
+        folder = self.folder(host)
+        worker = ("org.apache.spark.deploy.worker.Worker", "--host", host, *_ANYWHERE)
+        size = ("--cores", "1", "--memory", "1g", "--work-dir", str(folder / "work"))
+        running = ExitStack()
+        running.enter_context(daemon((*_SPARK_CLASS, *worker, *size, self.url), folder, host=host, memory=_MEMORY))
+        return running
