@@ -1,26 +1,34 @@
-"""What the tests of the UI stand on: processes, a Dagster instance to wait on, and a browser that looks at pages."""
+"""What the tests of the UI stand on: a Dagster instance that runs, to ask and to wait on, and its tables."""
 
-import socket
-import subprocess
-import sys
+import json
 import time
-from collections.abc import Callable, Iterator
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
-from selenium import webdriver
-from selenium.webdriver.common.by import By
+from deltalake import DeltaTable
 
-from resources.processes import dying_with_parent, end
-from tests.live import LiveCluster
+from pipelines.demo.state import State, free_port
+from pipelines.loading.table import LakeTable
+from pipelines.loading.verify import Proof, verify
+from resources.kafka import open_cluster
+from resources.lake import Lake
+from resources.settings import Settings
+from tests.ui.servers import Servers
 
-ROOT = Path(__file__).parents[2]
-ASSET = dg.AssetKey("topic_table")
+ASSET = dg.AssetKey(["lake", "main", "topics"])
+SOURCE = dg.AssetKey(["kafka", "main", "topics"])
+PAGE, SOURCE_PAGE = "/assets/lake/main/topics", "/assets/kafka/main/topics"
+_LOCATION = {"repositoryLocationName": "penstock", "repositoryName": "__repository__"}
+_PATIENCE_S = 900.0
+"""Long: the tests' machine may have much else to do."""
 
 
-def until(true: Callable[[], object], what: str, *, patience_s: float = 90) -> None:
+def until(true: Callable[[], object], what: str, *, patience_s: float = _PATIENCE_S) -> None:
     """Wait until `true()` is; fail with `what` was waited for."""
     end_at = time.monotonic() + patience_s
     while not true():
@@ -30,16 +38,113 @@ def until(true: Callable[[], object], what: str, *, patience_s: float = 90) -> N
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stand:
-    """All that runs."""
+    """The cluster `main`, the tables of its topics, and Dagster."""
 
-    live: LiveCluster
+    servers: Servers
     instance: dg.DagsterInstance
-    url: str
+
+    @property
+    def url(self) -> str:
+        """The webserver's."""
+        return f"http://127.0.0.1:{self.servers.port}"
+
+    @property
+    def settings(self) -> Settings:
+        """The settings, read afresh."""
+        return Settings.load(self.servers.settings)
+
+    def publish(self, topic: str, messages: Sequence[bytes]) -> None:
+        """Publish `messages`; they can be read at once."""
+        with open_cluster(self.settings, "main") as cluster:
+            assert cluster.publish(topic, messages) == len(messages)
+
+    def table(self, topic: str) -> LakeTable:
+        """The table of a topic."""
+        return LakeTable.of(Lake.of(self.settings), "main", topic)
+
+    def delta(self, topic: str) -> DeltaTable:
+        """The same for other readers."""
+        return DeltaTable(self.table(topic).uri)
+
+    def values(self, topic: str) -> list[bytes]:
+        """What the table of a topic holds, sorted."""
+        return sorted(self.delta(topic).to_pyarrow_table(columns=["value"])["value"].to_pylist())
+
+    def proof(self, topic: str) -> Proof:
+        """What `penstock verify` says of a topic."""
+        return verify(self.table(topic))
+
+    def ask(self, query: str, **variables: Any) -> Any:
+        """The answer of the webserver's GraphQL, as its pages ask it."""
+        body = json.dumps({"query": query, "variables": variables}).encode()
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(f"{self.url}/graphql", data=body, headers=headers)
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            told = json.load(answer)
+        assert "errors" not in told, told["errors"]
+        return told["data"]
+
+    def answers(self) -> bool:
+        """Whether the webserver does, and has the code."""
+        try:
+            told = self.ask(_LOCATED)["workspaceOrError"]["locationEntries"][0]["locationOrLoadError"]
+        except OSError:
+            return False
+        assert told is None or "message" not in told, told["message"]
+        return told is not None
 
     def wait_for(self, *keys: str) -> None:
         """Wait until the sensor has found the topics, and a run it asked for has loaded and verified them."""
         until(lambda: set(keys) <= self.instance.get_materialized_partitions(ASSET), f"tables of {keys}")
+        self.wait_for_runs()
+
+    def wait_for_runs(self) -> None:
+        """Wait until none is queued or under way."""
         until(lambda: all(run.is_finished for run in self.instance.get_runs()), "the end of the runs")
+
+    def launch(self, job: str, tags: Mapping[str, str], *, config: object = None) -> str:
+        """Launch a job as the launchpad's button does; the id of the run, which is queued."""
+        told = self.ask(
+            _LAUNCH,
+            params={
+                "selector": {**_LOCATION, "jobName": job},
+                "runConfigData": json.dumps(config or {}),
+                "executionMetadata": {"tags": [{"key": key, "value": value} for key, value in tags.items()]},
+            },
+        )["launchPipelineExecution"]
+        return str(told["run"]["runId"])
+
+    def backfill(self, keys: Sequence[str], config: object) -> str:
+        """Launch a backfill of the asset over `keys`; its id."""
+        told = self.ask(
+            _BACKFILL,
+            params={
+                "assetSelection": [{"path": ASSET.path}],
+                "partitionNames": list(keys),
+                "runConfigData": json.dumps(config),
+            },
+        )["launchPartitionBackfill"]
+        return str(told["backfillId"])
+
+    def terminate(self, run_id: str) -> str:
+        """Terminate a run as its page's button does; what came of that."""
+        return str(self.ask(_TERMINATE, run=run_id)["terminateRun"]["__typename"])
+
+    def preview(self, schedule: str) -> Any:
+        """What a schedule would do now: the button "Preview tick result"."""
+        selector = {**_LOCATION, "scheduleName": schedule}
+        return self.ask(_PREVIEW, selector=selector, now=time.time())["scheduleDryRun"]["evaluationResult"]
+
+    def ticks(self, sensor: str) -> list[Any]:
+        """The ticks of a sensor, as its page lists them; the newest first."""
+        told = self.ask(_TICKS, selector={**_LOCATION, "sensorName": sensor})
+        return list(told["sensorOrError"]["sensorState"]["ticks"])
+
+    def run(self, run_id: str) -> dg.DagsterRun:
+        """A run as it is now."""
+        found = self.instance.get_run_by_id(run_id)
+        assert found is not None
+        return found
 
     def rows(self, key: str) -> list[int]:
         """The rows of each load of a topic, the newest first."""
@@ -49,56 +154,45 @@ class Stand:
         return [value for value in found if isinstance(value, int)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Browser:
-    """Chromium on Dagster's pages. Every page that was looked at leaves a picture in `pictures`."""
-
-    driver: webdriver.Chrome
-    url: str
-    pictures: Path
-
-    def open(self, path: str, *texts: str) -> str:
-        """The text of a page, once it shows all of `texts`."""
-        self.driver.get(self.url + path)
-        return self.shows(*texts)
-
-    def shows(self, *texts: str) -> str:
-        """The text of the page, once it shows all of `texts`."""
-        picture = self.pictures / f"{len(list(self.pictures.iterdir())):02}.png"
-        try:
-            until(
-                lambda: all(text in self.text for text in texts), f"{texts} in {self.driver.current_url}", patience_s=20
-            )
-        finally:
-            self.driver.save_screenshot(str(picture))
-        return self.text
-
-    @property
-    def text(self) -> str:
-        """All that the page shows now."""
-        return self.driver.find_element(By.TAG_NAME, "body").text
-
-
 @contextmanager
-def process(*command: str, environment: dict[str, str], log: Path) -> Iterator[None]:
-    """A Dagster process for the length of a `with` block."""
-    with log.open("wb") as output:
-        running = subprocess.Popen(
-            [sys.executable, "-m", *command, "-w", str(ROOT / "workspace.yaml")],
-            cwd=ROOT,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            preexec_fn=dying_with_parent(),  # noqa: PLW1509 - two system calls, looked up before the fork
-        )
-    try:
-        yield
-    finally:
-        end(running)
+def dagster_on(home: Path, settings: Path, *, runs_at_once: int = 1, loads_at_once: int = 2) -> Iterator[Stand]:
+    """Dagster with the demo's instance: it answers, and ends with the block."""
+    state = State(home=home / "state")
+    state.begin()
+    told = state.dagster_home / "dagster.yaml"
+    text = told.read_text().replace("max_concurrent_runs: 1", f"max_concurrent_runs: {runs_at_once}")
+    told.write_text(text.replace("default_limit: 2", f"default_limit: {loads_at_once}"))
+    # Before the processes: Dagster's storage is not made by two of them at once.
+    with dg.DagsterInstance.from_config(str(state.dagster_home)) as instance:
+        servers = Servers(home=home, dagster_home=state.dagster_home, settings=settings, port=free_port())
+        with servers:
+            stand = Stand(servers=servers, instance=instance)
+            until(stand.answers, "the webserver")
+            yield stand
 
 
-def answers(port: int) -> bool:
-    """Whether somebody listens on the port."""
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+_LOCATED = """
+{ workspaceOrError { ... on Workspace { locationEntries { locationOrLoadError {
+  __typename ... on PythonError { message } } } } } }
+"""
+_LAUNCH = """
+mutation ($params: ExecutionParams!) { launchPipelineExecution(executionParams: $params) {
+  __typename ... on LaunchRunSuccess { run { runId } }
+  ... on RunConfigValidationInvalid { errors { message } } ... on PythonError { message } } }
+"""
+_BACKFILL = """
+mutation ($params: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $params) {
+  __typename ... on LaunchBackfillSuccess { backfillId } ... on PythonError { message } } }
+"""
+_TERMINATE = "mutation ($run: String!) { terminateRun(runId: $run) { __typename } }"
+_PREVIEW = """
+mutation ($selector: ScheduleSelector!, $now: Float!) { scheduleDryRun(selectorData: $selector, timestamp: $now) {
+  __typename ... on DryRunInstigationTick { evaluationResult {
+    skipReason runRequests { jobName tags { key value } } error { message } } } } }
+"""
+_TICKS = """
+query ($selector: SensorSelector!) { sensorOrError(sensorSelector: $selector) {
+  __typename ... on Sensor { sensorState { ticks(limit: 100) {
+    status runIds skipReason cursor error { message }
+    dynamicPartitionsRequestResults { partitionKeys type skippedPartitionKeys } } } } } }
+"""

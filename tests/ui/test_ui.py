@@ -1,58 +1,166 @@
-"""Dagster as a person uses it: its daemon finds and loads topics, its pages show them."""
+"""Dagster as a person uses it: its daemon finds and loads topics, its pages show what the tables' ledgers hold."""
 
+import os
+import shutil
+from pathlib import Path
+
+import dagster as dg
 import pytest
-from deltalake import DeltaTable
 
-from pipelines.partitions import NAME, RANGE_END, RANGE_START
+from pipelines.mending.history import Past, history
+from pipelines.partitions import RANGE_END, RANGE_START
+from resources.lake import Lake
 from tests.live import numbered
-from tests.ui.stand import Browser, Stand
+from tests.ui.browser import Browser
+from tests.ui.stand import ASSET, PAGE, SOURCE, SOURCE_PAGE, Stand, until
 
-pytestmark = [pytest.mark.ui, pytest.mark.spark, pytest.mark.zookeeper]
+pytestmark = [pytest.mark.ui, pytest.mark.spark, pytest.mark.zookeeper, pytest.mark.timeout(1800)]
+
+LOAD = "load__main__topics"
+
+
+def loads_of(stand: Stand, topic: str) -> list[Past]:
+    """What the ledger of a topic's table says of its loads, the newest first."""
+    return [past for past in history(stand.table(topic)) if past.what == "load"]
+
+
+def after(text: str, line: str) -> str:
+    """The line after `line` in a page's text: the value beside a name."""
+    lines = text.splitlines()
+    return lines[lines.index(line) + 1]
+
+
+def materialize(browser: Browser) -> None:
+    """Open the dialog that materializes the asset, and choose all of its partitions."""
+    browser.open(PAGE, "Materialize…", "rows_per_second")
+    browser.click("Materialize…")
+    browser.shows("Launch backfill")
+    browser.click("All")
 
 
 def test_the_daemon_loads_the_topics_of_a_tick_in_one_run(stand: Stand) -> None:
-    (run,) = stand.instance.get_runs(filters=None)[-1:]
+    (run,) = stand.instance.get_runs(dg.RunsFilter(job_name=LOAD))[-1:]
     assert run.is_success
-    assert (run.tags[RANGE_START], run.tags[RANGE_END]) == ("main/~50age.~56iews", "main/clicks")
-    assert run.tags["dagster/sensor_name"] == "new_topics"
-    assert DeltaTable(stand.live.lake / "main" / "clicks").to_pyarrow_table().num_rows == 3000
+    assert (run.tags[RANGE_START], run.tags[RANGE_END]) == ("~50age.~56iews", "clicks")
+    assert run.tags["dagster/sensor_name"] == "new_topics__main"
+    assert sum(stand.rows("clicks")) == stand.delta("clicks").to_pyarrow_table().num_rows
 
 
 def test_a_topic_published_later_becomes_a_partition_with_its_table(stand: Stand, browser: Browser) -> None:
-    stand.live.publish("later", numbered(100))
-    stand.wait_for("main/later")
-    assert "main/later" in stand.instance.get_dynamic_partitions(NAME)
-    assert DeltaTable(stand.live.lake / "main" / "later").to_pyarrow_table().num_rows == 100
-    browser.open("/assets/topic_table?view=partitions", "main/later", "main/clicks", "main/~50age.~56iews")
+    stand.publish("later", numbered(100))
+    stand.wait_for("later")
+    assert stand.values("later") == sorted(numbered(100))
+    browser.open(f"{PAGE}?view=partitions", "later", "clicks", "~50age.~56iews")
 
 
 def test_the_assets_page_tells_what_it_is_and_what_was_loaded(browser: Browser) -> None:
-    text = browser.open("/assets/topic_table", "One Delta table per Kafka topic", "rows_per_second", "new_topics")
-    assert "Every 15 minutes" in text
+    text = browser.open(PAGE, "One Delta table per Kafka topic", "rows_per_second", "new_topics__main")
+    assert "kafka / main / topics" in text
     assert "sign up" not in text.lower()
 
 
-def test_a_partitions_page_shows_numbers_and_a_table_of_broker_partitions(stand: Stand, browser: Browser) -> None:
-    text = browser.open("/assets/topic_table?view=partitions&partition=main%2Fclicks", "table_version", "Materialized")
-    lines = text.splitlines()
-    assert "broker partition start end rows lag seconds gaps" in lines
-    rows = stand.rows("main/clicks")  # more than one if the schedule came in between
-    assert sum(rows) == 3000
-    assert lines[lines.index("rows") + 1] == str(rows[0])
-    assert lines[lines.index("topic") + 1] == "clicks"
+def test_a_partitions_page_shows_what_the_ledger_holds(stand: Stand, browser: Browser) -> None:
+    text = browser.open(f"{PAGE}?view=partitions&partition=clicks", "table_version", "Materialized")
+    assert "broker partition start end rows lag_before lag seconds source gaps" in text.splitlines()
+    newest, *_ = loads_of(stand, "clicks")
+    assert after(text, "rows") == str(newest.rows)
+    assert after(text, "bytes") == str(newest.bytes)
+    assert after(text, "files") == str(newest.files)
+    assert after(text, "table_version") == str(newest.logged.version)
+    assert after(text, "topic") == "clicks"
+    for one in newest.ranges:
+        assert any(line.startswith(f"{one.id.broker} {one.id.partition} ") for line in text.splitlines())
+    keep(browser)
+
+
+def keep(browser: Browser) -> None:
+    """Copy the last picture to the folder that the environment names, if it does: that of the README is made so."""
+    if folder := os.environ.get("PENSTOCK_PICTURES"):
+        shutil.copy(max(browser.pictures.iterdir()), Path(folder) / "ui.png")
 
 
 def test_the_events_of_the_asset_name_their_partitions(browser: Browser) -> None:
-    browser.open("/assets/topic_table?view=events", "main/clicks", "main/~50age.~56iews", "materialized in run")
+    browser.open(f"{PAGE}?view=events", "clicks", "~50age.~56iews", "materialized in run")
 
 
-def test_the_check_of_a_run_over_several_topics_has_passed(browser: Browser) -> None:
-    text = browser.open("/assets/topic_table?view=checks", "offsets_covered", "tables proven", "Passed", "duplicates")
-    assert "Skipped" not in text
+def test_a_runs_page_shows_its_log(stand: Stand, browser: Browser) -> None:
+    (run,) = stand.instance.get_runs(dg.RunsFilter(job_name=LOAD))[-1:]
+    first = loads_of(stand, "clicks")[-1]
+    told = f"clicks: {first.rows} rows, version {first.logged.version}"
+    browser.open(f"/runs/{run.run_id}?logs=clicks", told)
+    browser.open(f"/runs/{run.run_id}?logs=fetched", "offsets fetched, about")
+
+
+def test_every_check_says_what_it_saw(stand: Stand, browser: Browser) -> None:
+    browser.open(f"{PAGE}?view=checks", "Execute all")
+    browser.click("Execute all")
+    name = dg.AssetCheckKey(ASSET, "lag")
+    storage = stand.instance.event_log_storage
+    until(lambda: storage.get_asset_check_execution_history(name, limit=1), "the check")
+    stand.wait_for_runs()
+    text = browser.open(f"{PAGE}?view=checks&checkDetail=offsets_covered", "tables proven", "duplicates 0")
+    assert "missing 0" in text
     assert "Every committed offset is in its table exactly once" in text
+    proofs = [stand.proof(topic) for topic in Lake.of(stand.settings).topics("main")]
+    assert f"rows {sum(one.rows for proof in proofs for one in proof.partitions)}" in text.splitlines()
+    browser.open(f"{PAGE}?view=checks&checkDetail=lag", "No topic is further behind", "problems 0")
+    browser.open(f"{PAGE}?view=checks&checkDetail=freshness", "No record has waited", "most_late_seconds")
+    browser.open(f"{PAGE}?view=checks&checkDetail=retention_race", "limits.retention_left", "problems 0")
+
+
+def test_the_source_assets_observation_shows_how_topics_stand(stand: Stand, browser: Browser) -> None:
+    browser.open(SOURCE_PAGE, "The topics of the group topics in the Kafka cluster main")
+    browser.click("Observe")
+    until(lambda: stand.instance.fetch_observations(SOURCE, limit=1).records, "an observation")
+    stand.wait_for_runs()
+    text = browser.open(SOURCE_PAGE, "most_late_seconds", "count", "clicks")
+    assert "topic state lag late_seconds hours_until_lost problem" in text
+
+
+def test_the_launchpad_shows_the_config_with_its_defaults(browser: Browser) -> None:
+    browser.open(PAGE, "Materialize…", "rows_per_second")
+    browser.click_beside("Materialize…")
+    browser.click("Open launchpad")
+    text = browser.shows("lake__main__topics:", "on_expired: settings", 'since: ""')
+    assert 'until: ""' in text
+    browser.click("since")
+    browser.shows("Also load what the brokers hold", "Load nothing from this point on")
+
+
+def test_a_click_loads_all_topics_in_one_run(stand: Stand, browser: Browser) -> None:
+    before = {run.run_id for run in stand.instance.get_runs()}
+    stand.publish("clicks", numbered(200, 3000))
+    materialize(browser)
+    browser.click("Launch backfill")
+    until(lambda: {run.run_id for run in stand.instance.get_runs()} - before, "the backfill's run")
+    stand.wait_for_runs()
+    (run,) = (run for run in stand.instance.get_runs() if run.run_id not in before and "dagster/backfill" in run.tags)
+    assert run.is_success
+    assert set(numbered(200, 3000)) <= set(stand.values("clicks"))
+    browser.open(f"/runs/{run.run_id}", "Success", "lake__main__topics")
+
+
+def test_a_backfill_with_config_takes_the_chosen_partitions(stand: Stand) -> None:
+    """The mutation behind the button "Launch backfill", with what its config editor holds."""
+    stand.publish("Page.Views", numbered(50, 500))
+    stand.publish("clicks", numbered(50, 9000))
+    asked = {"ops": {"lake__main__topics": {"config": {"since": "earliest", "on_expired": "skip"}}}}
+    backfill = stand.backfill(["clicks", "~50age.~56iews"], asked)
+    until(lambda: stand.instance.get_runs(dg.RunsFilter(tags={"dagster/backfill": backfill})), "its run")
+    stand.wait_for_runs()
+    (run,) = stand.instance.get_runs(dg.RunsFilter(tags={"dagster/backfill": backfill}))
+    assert run.is_success
+    assert run.run_config["ops"] == asked["ops"]
+    assert set(numbered(50, 9000)) <= set(stand.values("clicks"))
+    assert stand.values("Page.Views") == sorted(numbered(550))
 
 
 def test_the_sensors_page_shows_what_it_asked_for(browser: Browser) -> None:
-    text = browser.open("/locations/penstock/sensors/new_topics", "1 run requested", "(2 partitions created)")
-    assert "Adds topics that are new in the registries, and loads them." in text
+    text = browser.open("/locations/penstock/sensors/new_topics__main", "1 run requested", "(2 partitions created)")
+    assert "Adds topics that are new in the cluster main, and loads them." in text
     assert "Running" in text
+
+
+def test_the_schedules_are_there_and_on(browser: Browser) -> None:
+    text = browser.open("/automation", "load__main__topics", "watch__main__topics", "verify__main__topics")
+    assert "lost_runs" in text

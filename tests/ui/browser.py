@@ -1,0 +1,68 @@
+"""A browser on Dagster's pages: it waits for what they are to show, and clicks as a person does."""
+
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from selenium import webdriver
+from selenium.common.exceptions import ElementNotInteractableException, StaleElementReferenceException
+from selenium.webdriver.common.by import By
+
+from tests.ui.stand import until
+
+_PATIENCE_S = 90
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Browser:
+    """Chromium on Dagster's pages. Every page that was looked at leaves a picture in `pictures`."""
+
+    driver: webdriver.Chrome
+    url: str
+    pictures: Path
+
+    @classmethod
+    def of(cls, driver: webdriver.Chrome, url: str, home: Path) -> Self:
+        """A browser on the pages of a webserver."""
+        pictures = home / "pictures"
+        pictures.mkdir()
+        return cls(driver=driver, url=url, pictures=pictures)
+
+    def open(self, path: str, *texts: str) -> str:
+        """The text of a page, once it shows all of `texts`."""
+        self.driver.get(self.url + path)
+        return self.shows(*texts)
+
+    def shows(self, *texts: str) -> str:
+        """The text of the page, once it shows all of `texts`."""
+        picture = self.pictures / f"{len(list(self.pictures.iterdir())):02}.png"
+        where = self.driver.current_url
+        try:
+            until(lambda: all(text in self.text for text in texts), f"{texts} in {where}", patience_s=_PATIENCE_S)
+        finally:
+            self.driver.save_screenshot(str(picture))
+        return self.text
+
+    @property
+    def text(self) -> str:
+        """All that the page shows now."""
+        with suppress(StaleElementReferenceException):
+            return self.driver.find_element(By.TAG_NAME, "body").text
+        return ""
+
+    def click(self, label: str) -> None:
+        """Click what has this text, once there is such a thing that can be clicked."""
+        until(lambda: self._clicked(f"//*[normalize-space(text())='{label}']"), f"{label!r}", patience_s=_PATIENCE_S)
+
+    def click_beside(self, label: str) -> None:
+        """Click the button after the one with this text: the small one that opens a menu."""
+        place = f"//button[.//*[normalize-space(text())='{label}']]/following::button[1]"
+        until(lambda: self._clicked(place), f"what is beside {label!r}", patience_s=_PATIENCE_S)
+
+    def _clicked(self, place: str) -> bool:
+        for found in self.driver.find_elements(By.XPATH, place):
+            with suppress(StaleElementReferenceException, ElementNotInteractableException):
+                found.click()  # where another lies over it this raises an error that is one of the two
+                return True
+        return False

@@ -1,0 +1,62 @@
+"""A gate before the fetches of loads, in embedded brokers: loads stay in their middle for as long as a test wants."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import pytest
+
+from kafka_io.broker.modern import dialect
+from kafka_io.broker.modern.apis.fetch import fetch
+from kafka_io.broker.modern.node import Caller, Node
+from kafka_io.messages.fetch import BY_ID_SINCE, FetchRequest, FetchResponse
+
+_PATIENCE_S = 300
+_OF_LOADS_BYTES = 1024 * 1024
+"""What a load asks for of a partition, at least; who only looks how old a record is asks for less."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Holds the loads of some topics, in all brokers from 0.8 on of this process; those of others pass."""
+
+    held: set[str] = field(default_factory=set)
+    came: list[str] = field(default_factory=list)
+    """The topics of the fetches that had to wait."""
+    _changed: threading.Condition = field(default_factory=threading.Condition)
+
+    @contextmanager
+    def holding(self, *topics: str) -> Iterator[None]:
+        """Hold these topics for the length of a `with` block."""
+        with self._changed:
+            self.held.update(topics)
+            self.came.clear()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self.held.difference_update(topics)
+                self._changed.notify_all()
+
+    def answer(self, request: FetchRequest, node: Node, caller: Caller) -> FetchResponse:
+        """In the place of the broker's own handler."""
+        by_name = caller.version < BY_ID_SINCE
+        asked = {
+            one.topic if by_name else node.topics.find_id(one.topic_id).name
+            for one in request.topics
+            if any(part.partition_max_bytes >= _OF_LOADS_BYTES for part in one.partitions)
+        }
+        with self._changed:
+            self.came.extend(asked & self.held)
+            self._changed.wait_for(lambda: not asked & self.held, _PATIENCE_S)
+        return fetch(request, node, caller)
+
+
+@contextmanager
+def gate() -> Iterator[Gate]:
+    """A gate that is open."""
+    made = Gate()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(dialect.HANDLERS, FetchRequest, made.answer)
+        yield made

@@ -1,0 +1,33 @@
+"""A broker of today in this process, and settings for it: loads from it are small, and need no Spark."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kafka_io.broker.modern.config import ModernBrokerConfig
+from kafka_io.broker.modern.server import ModernBrokerServer
+
+RARELY = "0 0 1 1 *"
+"""A cron: tests ask schedules themselves."""
+
+
+@contextmanager
+def modern_cluster(home: Path, *, topics_per_run: int = 50) -> Iterator[Path]:
+    """The settings file of the cluster `main`. Its schedules tick on New Year's Day."""
+    config = ModernBrokerConfig(broker_id=1, data_dir=home / "broker")
+    with ModernBrokerServer(config) as broker:
+        settings = home / "penstock.toml"
+        settings.write_text(
+            f"""\
+lake = "lake"
+cron = "{RARELY}"
+watch_cron = "{RARELY}"
+verify_cron = "{RARELY}"
+topics_per_run = {topics_per_run}
+[clusters.main]
+bootstrap = "127.0.0.1:{broker.port}"
+[caps]
+request_timeout_s = 300
+"""
+        )
+        yield settings

@@ -1,0 +1,80 @@
+"""Dagster's own processes on one instance, as an operator runs them: each can be killed, and started again."""
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+import psutil
+
+from resources.processes import dying_with_parent, end
+from resources.settings import PATH_VARIABLE
+
+ROOT = Path(__file__).parents[2]
+DAEMON, WEBSERVER = "dagster._daemon", "dagster_webserver"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Servers:
+    """The daemon and the webserver; a context manager that ends them and all that they started.
+
+    Args:
+        home: where their logs go.
+        dagster_home: the instance.
+        settings: the settings file.
+        port: the webserver's.
+    """
+
+    home: Path
+    dagster_home: Path
+    settings: Path
+    port: int
+    started: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    killed: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def __enter__(self) -> Self:
+        self.start(DAEMON)
+        self.start(WEBSERVER)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self.started.values():
+            end(process)
+        for process in (*self.started.values(), *self.killed):
+            with suppress(ProcessLookupError):  # code servers and runs, that outlive a daemon which was killed
+                os.killpg(process.pid, signal.SIGKILL)
+
+    def start(self, name: str) -> None:
+        """Start the one of that name."""
+        options = ["run"] if name == DAEMON else ["-h", "127.0.0.1", "-p", str(self.port)]
+        with (self.home / f"{name}.log").open("ab") as log:
+            self.started[name] = subprocess.Popen(
+                [sys.executable, "-m", name, *options, "-w", str(ROOT / "workspace.yaml")],
+                cwd=ROOT,
+                env={**os.environ, "DAGSTER_HOME": str(self.dagster_home), PATH_VARIABLE: str(self.settings)},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                process_group=0,
+                preexec_fn=dying_with_parent(),  # noqa: PLW1509 - two system calls, looked up before the fork
+            )
+
+    def log(self, name: str) -> str:
+        """What the one of that name has printed."""
+        return (self.home / f"{name}.log").read_text()
+
+    def kill(self, name: str) -> None:
+        """SIGKILL: it alone, not what it has started."""
+        process = self.started.pop(name)
+        process.kill()
+        process.wait()
+        self.killed.append(process)
+
+    def code_servers(self, name: str = DAEMON) -> list[psutil.Process]:
+        """The code servers that the one of that name has started, the newest last."""
+        children = psutil.Process(self.started[name].pid).children()
+        return sorted((one for one in children if "grpc" in one.cmdline()), key=psutil.Process.create_time)

@@ -1,0 +1,199 @@
+"""Dagster's processes are killed while a load is in its middle, and started again: nothing is lost or there twice."""
+
+# O01, O03
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import pairwise
+
+import dagster as dg
+import psutil
+import pytest
+
+from pipelines.partitions import run_tags
+from pipelines.workers import WORKER_TAG, is_gone
+from tests.live import numbered
+from tests.ui.gate import Gate, gate
+from tests.ui.modern import modern_cluster
+from tests.ui.servers import DAEMON, WEBSERVER
+from tests.ui.stand import Stand, dagster_on, until
+
+pytestmark = [pytest.mark.ui, pytest.mark.timeout(1800)]
+
+TOPICS = ("first", "held", "last")
+LOAD = "load__main__topics"
+FAILED, SUCCESS = dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.SUCCESS
+
+
+@pytest.fixture(scope="module")
+def gated() -> Iterator[Gate]:
+    with gate() as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def killed(gated: Gate, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
+    """Three topics were loaded, each by a run of its own; between the sensor's two ticks for them the daemon died."""
+    home = tmp_path_factory.mktemp("kills")
+    with ExitStack() as running:
+        settings = running.enter_context(modern_cluster(home, topics_per_run=1))
+        stand = running.enter_context(dagster_on(home, settings, runs_at_once=4, loads_at_once=1))
+        for topic in TOPICS:
+            stand.publish(topic, numbered(100))
+        until(lambda: any("held" in (tick["cursor"] or "") for tick in stand.ticks("new_topics__main")), "a note")
+        stand.servers.kill(DAEMON)
+        stand.servers.start(DAEMON)
+        stand.wait_for(*TOPICS)
+        yield stand
+
+
+def publish_more(stand: Stand) -> list[bytes]:
+    """Add to all topics, whose tables hold all that was there; what they are to hold then, sorted."""
+    held = len(stand.values("held"))
+    for topic in TOPICS:
+        stand.publish(topic, numbered(100, held))
+    return sorted(numbered(held + 100))
+
+
+def load_into_the_gate(stand: Stand, gated: Gate) -> str:
+    """A run over all topics that has come to the gate; its id."""
+    run_id = stand.launch(LOAD, run_tags(TOPICS))
+    until(lambda: "held" in gated.came, "a fetch at the gate")
+    return run_id
+
+
+def worker_of(stand: Stand, run_id: str) -> psutil.Process:
+    """The process of a run."""
+    _, number, _ = stand.run(run_id).tags[WORKER_TAG].split("/")
+    return psutil.Process(int(number))
+
+
+def check_all_is_there_once(stand: Stand, expected: list[bytes]) -> None:
+    """Every topic holds just `expected`, proven; no run is under way, and no topic counts as being loaded."""
+    stand.wait_for_runs()
+    for topic in TOPICS:
+        assert stand.values(topic) == expected
+        assert stand.proof(topic).proven
+    assert stand.preview(LOAD)["skipReason"] == "nothing new in 3 topics; 0 are being loaded"
+
+
+def load_the_rest(stand: Stand) -> None:
+    """What the schedule asks for, if it is asked now: the topics of a run that died are not kept from it."""
+    asked = [{tag["key"]: tag["value"] for tag in request["tags"]} for request in stand.preview(LOAD)["runRequests"]]
+    runs = [stand.launch(LOAD, tags) for tags in asked]
+    stand.wait_for_runs()
+    assert {stand.run(run_id).status for run_id in runs} == {SUCCESS}
+
+
+def test_a_daemon_killed_between_two_ticks_asks_for_new_topics_once(killed: Stand) -> None:
+    runs = [run for run in killed.instance.get_runs() if "dagster/sensor_name" in run.tags]
+    assert [run.status for run in runs] == [SUCCESS] * 3
+    assert all(killed.proof(topic).proven for topic in TOPICS)
+
+
+def test_a_webserver_killed_during_a_load_is_not_missed_by_it(killed: Stand, gated: Gate) -> None:
+    expected = publish_more(killed)
+    with gated.holding("held"):
+        run_id = load_into_the_gate(killed, gated)
+        killed.servers.kill(WEBSERVER)
+    until(lambda: killed.run(run_id).is_finished, "the run")
+    killed.servers.start(WEBSERVER)
+    until(killed.answers, "the webserver")
+    assert killed.run(run_id).is_success
+    check_all_is_there_once(killed, expected)
+
+
+def test_a_run_goes_on_without_the_daemon_that_launched_it(killed: Stand, gated: Gate) -> None:
+    expected = publish_more(killed)
+    with gated.holding("held"):
+        run_id = load_into_the_gate(killed, gated)
+        killed.servers.kill(DAEMON)
+        killed.servers.start(DAEMON)
+        until(killed.servers.code_servers, "the new daemon's code server")
+    until(lambda: killed.run(run_id).is_finished, "the run")
+    assert killed.run(run_id).is_success
+    check_all_is_there_once(killed, expected)
+
+
+def test_a_run_goes_on_without_its_code_server_and_the_daemon_gets_another(killed: Stand, gated: Gate) -> None:
+    expected = publish_more(killed)
+    with gated.holding("held"):
+        run_id = load_into_the_gate(killed, gated)
+        before = killed.servers.code_servers()
+        for server in before:
+            server.kill()
+    until(lambda: killed.run(run_id).is_finished, "the run")
+    assert killed.run(run_id).is_success
+    until(lambda: set(killed.servers.code_servers()) - set(before), "another code server")
+    check_all_is_there_once(killed, expected)
+    expected = publish_more(killed)
+    load_the_rest(killed)
+    check_all_is_there_once(killed, expected)
+
+
+def test_the_topics_of_a_killed_run_are_loaded_by_the_next(killed: Stand, gated: Gate) -> None:
+    expected = publish_more(killed)
+    with gated.holding("held"):
+        run_id = load_into_the_gate(killed, gated)
+        worker_of(killed, run_id).kill()
+        until(lambda: killed.run(run_id).is_finished, "the run to be told as failed")
+    assert killed.run(run_id).status is FAILED
+    assert len(killed.values("first")) == len(expected)
+    assert len(killed.values("held")) == len(expected) - 100
+    load_the_rest(killed)
+    check_all_is_there_once(killed, expected)
+
+
+def test_a_run_that_died_with_everything_else_is_told_as_failed_and_frees_its_pool(killed: Stand, gated: Gate) -> None:
+    """As if the machine had gone down: nobody is left who saw the run die."""
+    expected = publish_more(killed)
+    with gated.holding("held"):
+        run_id = load_into_the_gate(killed, gated)
+        waiting = killed.launch(LOAD, run_tags(["held"]))
+        worker = worker_of(killed, run_id)
+        for server in killed.servers.code_servers():
+            server.kill()
+        killed.servers.kill(DAEMON)
+        worker.kill()
+    assert not killed.run(run_id).is_finished
+    killed.servers.start(DAEMON)
+    until(lambda: killed.run(run_id).is_finished, "the sensor lost_runs")
+    assert killed.run(run_id).status is FAILED
+    told = [tick["skipReason"] or "" for tick in killed.ticks("lost_runs")]
+    assert [reason for reason in told if run_id in reason] == [f"told as failed: {run_id}"]
+    until(lambda: killed.run(waiting).is_finished, "the run that waited for the pool")
+    assert killed.run(waiting).is_success
+    load_the_rest(killed)
+    check_all_is_there_once(killed, expected)
+
+
+def test_a_run_that_is_terminated_ends_and_leaves_its_topics_to_the_next(killed: Stand, gated: Gate) -> None:
+    expected = publish_more(killed)
+    with gated.holding("held"):
+        run_id = load_into_the_gate(killed, gated)
+        assert killed.terminate(run_id) == "TerminateRunSuccess"
+        until(lambda: killed.run(run_id).is_finished, "the end of the terminated run")
+    assert killed.run(run_id).status in {dg.DagsterRunStatus.CANCELED, FAILED}
+    until(lambda: is_gone(killed.run(run_id).tags[WORKER_TAG]), "the end of its process")
+    assert len(killed.values("first")) == len(expected)
+    assert len(killed.values("held")) == len(expected) - 100
+    assert all(killed.proof(topic).proven for topic in TOPICS)
+    load_the_rest(killed)
+    check_all_is_there_once(killed, expected)
+
+
+def test_a_pool_of_one_keeps_loads_apart_from_the_first_on(killed: Stand, gated: Gate) -> None:
+    """Also those that the sensor asked for in one tick, before Dagster knew of the pool."""
+    expected = publish_more(killed)
+    with gated.holding("held", "last"):
+        runs = [killed.launch(LOAD, run_tags([topic])) for topic in ("held", "last")]
+        until(lambda: gated.came, "a fetch at the gate")
+        (waits,) = [run_id for run_id in runs if killed.run(run_id).status is dg.DagsterRunStatus.QUEUED]
+        until(lambda: f"{waits} is blocked by global concurrency limits" in killed.servers.log(DAEMON), "a full pool")
+        assert len(gated.came) == 1
+    load_the_rest(killed)
+    check_all_is_there_once(killed, expected)
+    records = killed.instance.get_run_records(dg.RunsFilter(job_name=LOAD))
+    times = sorted((one.start_time, one.end_time) for one in records if one.start_time and one.end_time)
+    assert len(times) >= 5
+    assert all(ended <= began for (_, ended), (began, _) in pairwise(times))

@@ -1,0 +1,107 @@
+"""Hundreds of topics on one Dagster: two ticks, no more runs than it takes, and one that fails is alone with that."""
+
+# O07
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import dagster as dg
+import pyarrow as pa
+import pytest
+from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
+from deltalake import write_deltalake
+from selenium import webdriver
+
+from pipelines.partitions import run_tags
+from resources.kafka import open_cluster
+from resources.settings import Settings
+from tests.live import numbered
+from tests.ui.browser import Browser
+from tests.ui.modern import modern_cluster
+from tests.ui.stand import ASSET, PAGE, Stand, dagster_on, until
+
+pytestmark = [pytest.mark.ui, pytest.mark.timeout(1800)]
+
+TOPICS = tuple(f"topic-{number:03}" for number in range(300))
+FOREIGN = "topic-123"
+"""In the place of its table lies somebody else's."""
+GOOD = tuple(topic for topic in TOPICS if topic != FOREIGN)
+MESSAGES = numbered(3)
+LOAD = "load__main__topics"
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
+    """300 topics were there when Dagster started; the runs that it asked for are over."""
+    home = tmp_path_factory.mktemp("many")
+    with ExitStack() as running:
+        settings = running.enter_context(modern_cluster(home, topics_per_run=100))
+        write_foreign(home / "lake" / "main" / FOREIGN)
+        with open_cluster(Settings.load(settings), "main") as cluster:
+            for topic in TOPICS:
+                cluster.publish(topic, MESSAGES)
+        stand = running.enter_context(dagster_on(home, settings, runs_at_once=2))
+        until(lambda: len(stand.instance.get_runs()) == 3, "three runs")
+        stand.wait_for_runs()
+        yield stand
+
+
+def write_foreign(place: Path) -> None:
+    """A Delta table that is not ours."""
+    write_deltalake(str(place), pa.table({"other": [1, 2, 3]}))
+
+
+def the_failed(many: Stand) -> dg.DagsterRun:
+    """The run that had the foreign table in it."""
+    (run,) = many.instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE]))
+    return run
+
+
+def test_two_ticks_add_all_topics_and_ask_for_their_runs(many: Stand) -> None:
+    *later, second, first = many.ticks("new_topics__main")
+    assert (first["skipReason"], first["runIds"]) == (
+        "new topics seen: 300; the next tick adds and loads them",
+        [],
+    )
+    assert [len(one["partitionKeys"]) for one in second["dynamicPartitionsRequestResults"]] == [300]
+    assert len(second["runIds"]) == 3
+    assert [one["runIds"] for one in later] == [[]] * len(later)
+
+
+def test_all_but_the_one_that_fails_are_loaded(many: Stand) -> None:
+    """That their tables are proven is what the checks of the runs say."""
+    assert many.instance.get_materialized_partitions(ASSET) == set(GOOD)
+    assert all(many.values(topic) == sorted(MESSAGES) for topic in GOOD)
+
+
+def test_the_run_that_failed_names_the_topic_and_the_checks_are_of_the_others(many: Stand) -> None:
+    logged = many.instance.all_logs(the_failed(many).run_id, of_type=dg.DagsterEventType.STEP_FAILURE)
+    told = [entry.dagster_event.step_failure_data.user_failure_data for entry in logged if entry.dagster_event]
+    assert [str(one and one.description).partition(": Table")[0] for one in told] == [
+        f"1 of 100 topics were not loaded in full: {FOREIGN}"
+    ]
+    assert evaluations(many) == ["tables proven: 100", "tables proven: 100", "tables proven: 99"]
+
+
+def evaluations(many: Stand) -> list[str]:
+    """What the check of the tables said, of all runs."""
+    key = dg.AssetCheckKey(ASSET, "offsets_covered")
+    history = many.instance.event_log_storage.get_asset_check_execution_history(key, limit=10)
+    done = [one.event for one in history if one.event and one.status is AssetCheckExecutionRecordStatus.SUCCEEDED]
+    events = [event.dagster_event for event in done]
+    return sorted(event.asset_check_evaluation_data.description or "" for event in events if event)
+
+
+def test_the_schedule_has_nothing_but_the_failing_topic_to_do(many: Stand) -> None:
+    (request,) = many.preview(LOAD)["runRequests"]
+    tags = {tag["key"]: tag["value"] for tag in request["tags"]}
+    assert tags.items() >= run_tags([FOREIGN]).items()
+
+
+def test_the_pages_show_300_topics(many: Stand, driver: webdriver.Chrome, tmp_path: Path) -> None:
+    browser = Browser.of(driver, many.url, tmp_path)
+    browser.open(f"{PAGE}?view=partitions", "Materialized (299)", "Failed (1)", TOPICS[0])
+    browser.open(f"{PAGE}?view=partitions&partition={TOPICS[-1]}", "rows_per_second", "table_version")
+    browser.open(PAGE, "rows_per_second")
+    browser.open(f"/runs/{the_failed(many).run_id}", f"1 of 100 topics were not loaded in full: {FOREIGN}")
