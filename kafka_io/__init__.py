@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from kafka_io.client.group.intake import Batch
     from kafka_io.client.group.positions import Reset
     from kafka_io.client.group.settings import GroupSettings
+    from kafka_io.client.membership import Membership
+    from kafka_io.client.offsets import GroupOffsets, Storage, group_offsets
     from kafka_io.client.opening import open_cluster
     from kafka_io.client.producer.callbacks import CallbackHandler, EventHandler
     from kafka_io.client.producer.encoder import Encoder, TextEncoder
@@ -99,11 +101,13 @@ __all__ = [
     "GroupDescription",
     "GroupListing",
     "GroupMember",
+    "GroupOffsets",
     "GroupSettings",
     "KafkaIOError",
     "Lag",
     "Limits",
     "Listener",
+    "Membership",
     "Message",
     "MessageStream",
     "NetworkError",
@@ -122,6 +126,7 @@ __all__ = [
     "SimpleConsumer",
     "Source",
     "Span",
+    "Storage",
     "TextEncoder",
     "TooLarge",
     "TopicEntry",
@@ -133,6 +138,7 @@ __all__ = [
     "decode",
     "decode_v07",
     "describe_group",
+    "group_offsets",
     "list_groups",
     "log_messages",
     "message_set",
@@ -156,6 +162,8 @@ _ROOMS = (
     "client.group.intake",
     "client.group.positions",
     "client.group.settings",
+    "client.membership",
+    "client.offsets",
     "client.opening",
     "client.reading",
     "client.source",

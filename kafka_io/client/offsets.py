@@ -79,6 +79,13 @@ def group_offsets(
 ) -> GroupOffsets:
     """The offsets of the cluster's groups, for as long as the cluster is open.
 
+        >>> from kafka_io import BrokerPartition, group_offsets, open_cluster
+        >>> with open_cluster("local", bootstrap=bootstrap) as cluster:
+        ...     offsets = group_offsets(cluster)
+        ...     offsets.commit("old-loader", {"clicks": {BrokerPartition(None, 0): 2}})
+        ...     offsets.fetch("old-loader")
+        {'clicks': {BrokerPartition(broker=None, partition=0): 2}}
+
     Args:
         cluster: of any generation.
         storage: by default where tools of its generation look: ZooKeeper up to 0.9 if the cluster is found through
