@@ -9,7 +9,6 @@ from pydantic import Field
 from pipelines import run
 from pipelines.checks import report_covered
 from pipelines.group import TopicGroup
-from pipelines.loading.outcome import TopicLoad
 from pipelines.looking import look
 from pipelines.report import load_metadata, observation_metadata
 from pipelines.watching.status import TopicStatus
@@ -99,35 +98,38 @@ def table_asset(group: TopicGroup, retries: Retries) -> dg.AssetsDefinition:
     )
     def tables(context: dg.AssetExecutionContext, config: LoadConfig, penstock: PenstockResource) -> Iterator[_Event]:
         sign(context)
-        loads: dict[str, TopicLoad] = {}
+        done: dict[str, run.Done] = {}
         try:
-            for key, load in run.loads(context, config.asked(context.run.tags), penstock, group):
-                run.tell(context, key, load)
-                loads[key] = load
+            for key, one in run.loads(context, config.asked(context.run.tags), penstock, group):
+                run.tell(context, key, one.load)
+                done[key] = one
         except (KeyboardInterrupt, dg.DagsterExecutionInterruptedError) as error:
-            yield from _events(context, loads, {})
+            yield from _events(context, done, {})
             # A retry policy would take the interrupt for a failure and start the run again (FINDINGS, 4).
             raise dg.Failure("the run was terminated; nothing uncommitted is visible", allow_retries=False) from error
-        after = run.standing(context, penstock, group, loads)
-        if any(load.error for load in loads.values()):
-            yield from _events(context, loads, after)
-            report_covered(context, penstock, group, [key for key, load in loads.items() if not load.error])
-            raise run.failure(context, loads, retries)
-        for key, load in loads.items():
-            context.add_asset_metadata(load_metadata(load, after.get(key)), partition_key=key)
+        after = run.standing(context, penstock, group, done)
+        if any(one.load.error for one in done.values()):
+            yield from _events(context, done, after)
+            report_covered(context, penstock, group, [key for key, one in done.items() if not one.load.error])
+            raise run.failure(context, done, retries)
+        for key, one in done.items():
+            context.add_asset_metadata(_metadata(one, after.get(key)), partition_key=key)
         yield dg.MaterializeResult()
 
     return tables
 
 
 def _events(
-    context: dg.AssetExecutionContext, loads: Mapping[str, TopicLoad], after: Mapping[str, TopicStatus]
+    context: dg.AssetExecutionContext, done: Mapping[str, run.Done], after: Mapping[str, TopicStatus]
 ) -> Iterator[_Event]:
     """What a step that fails must say by itself: these topics are loaded, and of those this much, for this reason.
 
     Yielded, not logged: Dagster drops what was logged when the step raises.
     """
-    for key, load in loads.items():
-        kind = dg.AssetObservation if load.error else dg.AssetMaterialization
-        told = load_metadata(load, after.get(key))
-        yield kind(asset_key=context.asset_key, partition=key, metadata=told)
+    for key, one in done.items():
+        kind = dg.AssetObservation if one.load.error else dg.AssetMaterialization
+        yield kind(asset_key=context.asset_key, partition=key, metadata=_metadata(one, after.get(key)))
+
+
+def _metadata(one: run.Done, after: TopicStatus | None) -> dict[str, dg.MetadataValue]:
+    return load_metadata(one.load, late_before_s=one.late_s, after=after)

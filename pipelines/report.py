@@ -15,11 +15,14 @@ from resources.spark import Progress
 _MOST_RECORDS = 500  # a longer table makes the page slow; the ledger has them all
 
 
-def load_metadata(load: TopicLoad, after: TopicStatus | None) -> dict[str, dg.MetadataValue]:
+def load_metadata(
+    load: TopicLoad, *, late_before_s: float | None = None, after: TopicStatus | None = None
+) -> dict[str, dg.MetadataValue]:
     """A load's metadata: the table of partitions first, then the numbers.
 
     Args:
         load: what the run did.
+        late_before_s: how long its oldest record had waited when the run began, in seconds, if that is known.
         after: how the topic stands since, if that is known.
     """
     columns = ("broker", "partition", "start", "end", "rows", "lag_before", "lag", "seconds", "source")
@@ -37,6 +40,8 @@ def load_metadata(load: TopicLoad, after: TopicStatus | None) -> dict[str, dg.Me
         "topic": dg.MetadataValue.text(load.topic),
     }
     now = now_ms()
+    if late_before_s is not None:
+        found["lag_seconds_before"] = dg.MetadataValue.float(round(late_before_s, 1))
     if after and (late_s := after.late_s(now)) is not None:
         found["lag_seconds"] = dg.MetadataValue.float(round(late_s, 1))
     if after and (left_s := after.left_s(now)) is not None:

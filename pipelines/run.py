@@ -13,7 +13,7 @@ from pipelines.group import TopicGroup
 from pipelines.loading.load import Loader
 from pipelines.loading.outcome import TopicLoad
 from pipelines.loading.window import Window
-from pipelines.looking import look
+from pipelines.looking import look, now_ms
 from pipelines.partitions import key_of, topic_of
 from pipelines.report import progress
 from pipelines.watching.status import TopicStatus
@@ -31,9 +31,17 @@ class Asked:
     choices: Mapping[str, str | None]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """What a run did to a topic. Before it, the oldest record that was not loaded had waited for `late_s`, if known."""
+
+    load: TopicLoad
+    late_s: float | None = None
+
+
 def loads(
     context: dg.AssetExecutionContext, asked: Asked, penstock: PenstockResource, group: TopicGroup
-) -> Iterator[tuple[str, TopicLoad]]:
+) -> Iterator[tuple[str, Done]]:
     """The loads of the run's topics by partition key, in the order in which they would lose records.
 
     What keeps the whole group from being loaded, such as a cluster without an answer, is told of each of its topics.
@@ -47,13 +55,16 @@ def loads(
     with ExitStack() as closing:
         try:
             found = {status.topic: status for status in look(penstock, group, topics)}
+            began_ms = now_ms()
             loader = _loader(context, asked, penstock, group, closing)
         except (PlacedError, ValueError) as error:
             yield from ((key, _failed(key, error)) for key in topics.values())
             return
         for topic in dict.fromkeys((*found, *topics)):
-            reason = _not_now(penstock.settings(), group, topic, found.get(topic))
-            yield topics[topic], _left(loader, topic, reason) if reason else loader.load(topic)
+            status = found.get(topic)
+            reason = _not_now(penstock.settings(), group, topic, status)
+            load = _left(loader, topic, reason) if reason else loader.load(topic)
+            yield topics[topic], Done(load=load, late_s=status.late_s(began_ms) if status else None)
 
 
 def _loader(
@@ -96,22 +107,22 @@ def _left(loader: Loader, topic: str, reason: str) -> TopicLoad:
 
 
 def standing(
-    context: dg.AssetExecutionContext, penstock: PenstockResource, group: TopicGroup, loads: Mapping[str, TopicLoad]
+    context: dg.AssetExecutionContext, penstock: PenstockResource, group: TopicGroup, done: Mapping[str, Done]
 ) -> dict[str, TopicStatus]:
     """How the run's topics stand now, by partition key; what cannot be known is missing, and the log says why."""
     try:
-        found = look(penstock, group, {load.topic for load in loads.values()})
+        found = look(penstock, group, {one.load.topic for one in done.values()})
     except (PlacedError, ValueError) as error:
         context.log.warning("how the topics stand now is not known: %s", error)
         return {}
     return {key_of(one.topic): one for one in found}
 
 
-def failure(context: dg.AssetExecutionContext, loads: Mapping[str, TopicLoad], retries: Retries) -> Exception:
+def failure(context: dg.AssetExecutionContext, done: Mapping[str, Done], retries: Retries) -> Exception:
     """How a run ends that did not load everything: again after a while, if time may help; else for good."""
-    failures = [f"{key}: {load.error}" for key, load in loads.items() if load.error]
-    told = f"{len(failures)} of {len(loads)} topics were not loaded in full: {failures[0]}"
-    if any(load.passing for load in loads.values()) and context.retry_number < retries.most:
+    failures = [f"{key}: {one.load.error}" for key, one in done.items() if one.load.error]
+    told = f"{len(failures)} of {len(done)} topics were not loaded in full: {failures[0]}"
+    if any(one.load.passing for one in done.values()) and context.retry_number < retries.most:
         wait_s = retries.wait_s * 2**context.retry_number
         context.log.warning("%s; again in %.0f s", told, wait_s)
         return dg.RetryRequested(max_retries=retries.most, seconds_to_wait=wait_s)
@@ -127,6 +138,6 @@ def tell(context: dg.AssetExecutionContext, key: str, load: TopicLoad) -> None:
         context.log.error("%s: %s", key, load.error)
 
 
-def _failed(key: str, error: Exception) -> TopicLoad:
+def _failed(key: str, error: Exception) -> Done:
     passing = isinstance(error, PlacedError) and error.retriable
-    return TopicLoad(topic=key, table="", error=f"{type(error).__name__}: {error}", passing=passing)
+    return Done(load=TopicLoad(topic=key, table="", error=f"{type(error).__name__}: {error}", passing=passing))

@@ -61,7 +61,7 @@ def test_numbers_are_numbers_and_partitions_a_table() -> None:
         warnings=("broker 1 is away",),
         slowest=SliceLoad(broker=0, partition=1, start=10, stop=30, rows=2, seconds=0.25),
     )
-    found = load_metadata(load, behind())
+    found = load_metadata(load, late_before_s=7.25, after=behind())
     numbers = {name: value.value for name, value in found.items() if isinstance(value, dg.IntMetadataValue)}
     assert numbers == {
         "rows": 4,
@@ -78,6 +78,7 @@ def test_numbers_are_numbers_and_partitions_a_table() -> None:
     assert found["topic"].value == "Clicks"
     assert found["warnings"].value == "broker 1 is away"
     assert found["slowest_slice"].value == "partition 0-1 [10, 30): 2 rows in 0.2 s"
+    assert found["lag_seconds_before"].value == 7.2
     assert {"lag_seconds", "hours_until_lost"} <= found.keys()
     assert "error" not in found
     table = found["partitions"]
@@ -98,7 +99,7 @@ def test_numbers_are_numbers_and_partitions_a_table() -> None:
 
 
 def test_the_table_of_partitions_comes_first_and_is_bounded() -> None:
-    found = load_metadata(TopicLoad(topic="a", table="t", partitions=tuple(map(part, range(2000)))), None)
+    found = load_metadata(TopicLoad(topic="a", table="t", partitions=tuple(map(part, range(2000)))))
     assert next(iter(found)) == "partitions"
     table = found["partitions"]
     assert isinstance(table, dg.TableMetadataValue)
@@ -107,9 +108,9 @@ def test_the_table_of_partitions_comes_first_and_is_bounded() -> None:
 
 
 def test_a_load_that_never_reached_its_table_shows_the_error_alone() -> None:
-    found = load_metadata(TopicLoad(topic="a", table="", error="RegistryError: gone"), None)
+    found = load_metadata(TopicLoad(topic="a", table="", error="RegistryError: gone"))
     assert found["error"].value == "RegistryError: gone"
-    assert not {"table", "table_version", "warnings", "lag_seconds", "hours_until_lost"} & found.keys()
+    assert not {"table", "table_version", "warnings", "lag_seconds", "lag_seconds_before"} & found.keys()
 
 
 def test_how_topics_stand_is_a_line_each_and_totals_to_plot() -> None:
