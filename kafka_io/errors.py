@@ -12,7 +12,11 @@ from typing import Any, ClassVar, Self
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Where:
-    """The place an error belongs to; unknown parts stay None and are left out of its text."""
+    """The place an error belongs to; unknown parts stay None and are left out of its text.
+
+    >>> str(Where(topic="clicks", partition=3, offset=7))
+    'topic=clicks partition=3 offset=7'
+    """
 
     cluster: str | None = None
     broker: str | None = None
@@ -76,7 +80,12 @@ def placing(where: Where) -> Iterator[None]:
 
 
 class KafkaIOError(PlacedError):
-    """The base of every error this package raises."""
+    """The base of every error this package raises.
+
+    >>> error = Corrupt("a checksum is wrong", Where(topic="clicks"))
+    >>> str(error.placed(Where(cluster="main"))), isinstance(error, KafkaIOError), error.retriable
+    ('a checksum is wrong [cluster=main topic=clicks]', True, False)
+    """
 
 
 class WireError(KafkaIOError):

@@ -6,7 +6,11 @@ from typing import Self
 
 
 class Generation(StrEnum):
-    """What a cluster, or one broker of it, speaks; it is found by asking (DESIGN, 1)."""
+    """What a cluster, or one broker of it, speaks; it is found by asking (DESIGN, 1).
+
+    >>> Generation("0.7") is Generation.V07
+    True
+    """
 
     V07 = "0.7"
     V08 = "0.8-0.9"
@@ -15,7 +19,11 @@ class Generation(StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Broker:
-    """A broker as the registry names it."""
+    """A broker as the registry names it.
+
+    >>> Broker(id=1, host="::1", port=9092).address
+    '[::1]:9092'
+    """
 
     id: int
     host: str
@@ -33,6 +41,11 @@ class BrokerPartition:
     """One partition of a topic. 0.7 counts them per broker, `<broker>-<partition>`; from 0.8 on `broker` is None.
 
     There the topic's partitions are numbered once, and the broker that leads one is looked up.
+
+    >>> str(BrokerPartition(2, 0)), str(BrokerPartition(None, 7))
+    ('2-0', '7')
+    >>> BrokerPartition.parse("2-0").broker
+    2
     """
 
     broker: int | None
@@ -72,6 +85,9 @@ class Bounds:
     `cuts` are the offsets inside that range, ascending, at which a message is known to start: slices may end there.
     In 0.7 these are the starts of segments (OFFSETS request); from 0.8 on every offset is one, and `cuts` is empty.
     `epoch` is that of the leader who said so, -1 before 2.1.
+
+    >>> Bounds(earliest=3, latest=10).latest
+    10
     """
 
     earliest: int
@@ -86,6 +102,9 @@ class TopicEntry:
 
     `also` are other names of the same incarnation: a topic that was given an id in an upgrade is still the one that
     was known by the time of its creation.
+
+    >>> TopicEntry(name="clicks", incarnation="7", partitions=(BrokerPartition(None, 0),)).also
+    ()
     """
 
     name: str

@@ -12,7 +12,15 @@ from kafka_io.registry.listing import Listing
 
 
 class Cluster(Closing):
-    """One Kafka cluster, opened by its name in the settings. A context manager; one thread uses it."""
+    """One Kafka cluster, opened by its name in the settings. A context manager; one thread uses it.
+
+    >>> with open_cluster("local", bootstrap=bootstrap) as cluster:
+    ...     cluster.publish("clicks", [b"one", b"two"])
+    ...     topic = cluster.topic("clicks")
+    ...     cluster.bounds(topic.name, topic.partitions)
+    2
+    {BrokerPartition(broker=None, partition=0): Bounds(earliest=0, latest=2, cuts=(), epoch=0)}
+    """
 
     name: str
 

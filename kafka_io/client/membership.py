@@ -8,6 +8,9 @@ class Membership:
     """A member of a group in one of its generations; `instance` is the name of a static one (KIP-345).
 
     The default is nobody: a group takes offsets from outside while it has no members.
+
+    >>> Membership().generation
+    -1
     """
 
     generation: int = -1

@@ -20,14 +20,24 @@ from kafka_io.registry.zookeeper import Registry
 
 
 class Storage(StrEnum):
-    """Where the offsets of groups are kept. Consumers of 0.8.2 and 0.9 call it `offsets.storage`."""
+    """Where the offsets of groups are kept. Consumers of 0.8.2 and 0.9 call it `offsets.storage`.
+
+    >>> Storage("coordinator") is Storage.COORDINATOR
+    True
+    """
 
     ZOOKEEPER = "zookeeper"
     COORDINATOR = "coordinator"
 
 
 class GroupOffsets(Protocol):
-    """The offsets of a cluster's groups. What can be tried again is, as often as the cluster's patience allows."""
+    """The offsets of a cluster's groups. What can be tried again is, as often as the cluster's patience allows.
+
+    >>> with open_cluster("local", bootstrap=bootstrap) as cluster:
+    ...     offsets: GroupOffsets = group_offsets(cluster)
+    ...     offsets.fetch("nobody", ["views"])
+    {'views': {}}
+    """
 
     def fetch(self, group: str, topics: Iterable[str] | None = None) -> Committed:
         """How far the group has read these topics, or all that it has offsets of.

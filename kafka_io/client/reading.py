@@ -33,6 +33,9 @@ class Reading:
     """The caps of a reader, in bytes and seconds.
 
     `committed` leaves out what transactions have not committed; `rack` is where we are, as the brokers name it.
+
+    >>> Reading(rack="eu-1a").committed
+    True
     """
 
     sizes: FetchSizes = field(default_factory=FetchSizes)
@@ -81,7 +84,11 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """A range `[start, stop)` of one partition; `incarnation` is the life of the topic that it was planned for."""
+    """A range `[start, stop)` of one partition; `incarnation` is the life of the topic that it was planned for.
+
+    >>> Span(topic="clicks", id=BrokerPartition(None, 0), start=0, stop=10, incarnation="").stop
+    10
+    """
 
     topic: str
     id: BrokerPartition

@@ -19,6 +19,11 @@ class Source:
     In 0.7 the one broker that holds the partition, later any that know who leads it.
 
     `security` refers to secrets and holds none: each process reads them where it runs.
+
+    >>> with open_cluster("local", bootstrap=bootstrap) as cluster:
+    ...     source = cluster.source(BrokerPartition(None, 0))
+    >>> Source.from_dict(source.as_dict()) == source
+    True
     """
 
     cluster: str

@@ -49,7 +49,11 @@ def message_set(payloads: Iterable[bytes], *, codec: int = 0, magic: int = 1) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """A record to write; `timestamp` is in milliseconds, -1 for none. Only record batches carry headers."""
+    """A record to write; `timestamp` is in milliseconds, -1 for none. Only record batches carry headers.
+
+    >>> len(record_batch([Record(offset=7, key=b"k", value=b"v", headers=((b"h", None),))]))
+    73
+    """
 
     offset: int = 0
     timestamp: int = -1

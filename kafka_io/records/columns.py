@@ -41,6 +41,9 @@ class Limits:
 
     Raises:
         ValueError: a limit below 1, or a batch that could outgrow the 32-bit ends of Arrow's binary values.
+
+    >>> Limits(max_decompressed_bytes=1024).max_depth
+    16
     """
 
     max_decompressed_bytes: int = 256 * _MIB
@@ -63,6 +66,10 @@ class Decoded:
 
     `gaps` counts these by cause. In 0.7 there is one: EMPTY, a compressed message around nothing. Later there are
     "compacted", "control" (the markers of transactions) and "aborted".
+
+    >>> [decoded] = decode_v07(message_set([b"one", b"two"]), base=0)
+    >>> decoded.batch.num_rows, decoded.next_offset, dict(decoded.gaps)
+    (2, 26, {})
     """
 
     batch: pa.RecordBatch

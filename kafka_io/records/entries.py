@@ -28,6 +28,13 @@ class Asked:
 
     Raises:
         ValueError: a range that is none.
+
+    >>> Asked(at=5, stop=8)
+    Asked(at=5, stop=8, end=9223372036854775807)
+    >>> Asked(at=5, stop=5)
+    Traceback (most recent call last):
+    ...
+    ValueError: offsets must be 0 <= at < stop, at <= end, not Asked(at=5, stop=5, end=9223372036854775807)
     """
 
     at: int

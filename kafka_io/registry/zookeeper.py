@@ -41,7 +41,13 @@ __all__ = ["Listing", "Registry", "Skipped"]
 
 
 class Registry(Closing):
-    """A cluster's registry. A context manager; any thread of the process that opened it may ask."""
+    """A cluster's registry. A context manager; any thread of the process that opened it may ask.
+
+    >>> with Registry.open(zookeeper) as registry:
+    ...     registry.register_broker(Broker(id=0, host="b", port=9092), creator="b-0")
+    ...     [broker.address for broker in registry.brokers().found]
+    ['b:9092']
+    """
 
     def __init__(self, session: Session, registration: Registration) -> None:
         self._session = session

@@ -1,0 +1,44 @@
+"""The examples in the docstrings of what the door shows: every class has one, and it is true."""
+
+import doctest
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import kafka_io
+from kafka_io.broker.modern.config import ModernBrokerConfig
+from kafka_io.broker.modern.server import ModernBrokerServer
+
+CLASSES = [one for name in kafka_io.__all__ if inspect.isclass(one := getattr(kafka_io, name))]
+ERRORS = [one for one in CLASSES if issubclass(one, kafka_io.KafkaIOError) and one is not kafka_io.KafkaIOError]
+ELSEWHERE = ("client.connector", "client.fetched", "client.group", "client.producer", "client.simple")
+"""Rooms whose examples need more of a world, and are run by tests of their own."""
+HERE = [
+    one for one in CLASSES if one not in ERRORS and not one.__module__.removeprefix("kafka_io.").startswith(ELSEWHERE)
+]
+
+
+@pytest.mark.parametrize("one", [one for one in CLASSES if one not in ERRORS], ids=lambda one: one.__name__)
+def test_every_class_of_the_door_shows_how_it_is_used(one: type) -> None:
+    assert ">>> " in str(one.__doc__)
+
+
+@pytest.fixture(scope="module")
+def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with ModernBrokerServer(
+        ModernBrokerConfig(broker_id=1, data_dir=Path(tmp_path_factory.mktemp("broker")))
+    ) as broker:
+        yield f"127.0.0.1:{broker.port}"
+
+
+@pytest.mark.zookeeper
+@pytest.mark.parametrize("one", HERE, ids=lambda one: one.__name__)
+def test_the_example_is_true(one: type, bootstrap: str, chroot: str) -> None:
+    given = {name: getattr(kafka_io, name) for name in kafka_io.__all__}
+    given |= {"bootstrap": bootstrap, "zookeeper": chroot}
+    parsed = doctest.DocTestParser().get_doctest(inspect.cleandoc(str(one.__doc__)), given, one.__name__, None, None)
+    runner = doctest.DocTestRunner()
+    runner.run(parsed)
+    assert (runner.failures, runner.tries > 0) == (0, True)
