@@ -1,6 +1,5 @@
 """Offsets of groups come back as they were committed, in every generation."""
 
-import doctest
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,7 +8,6 @@ import pytest
 
 from kafka_io.broker.modern.config import ModernBrokerConfig
 from kafka_io.broker.modern.server import ModernBrokerServer
-from kafka_io.client import offsets
 from kafka_io.client.membership import Membership
 from kafka_io.client.modern.cluster import ModernCluster
 from kafka_io.client.modern.coordinating import Coordinating
@@ -112,12 +110,3 @@ def test_a_cluster_of_0_7_has_no_coordinator(chroot: str) -> None:
 def test_a_cluster_without_zookeeper_keeps_none_there(tmp_path: Path) -> None:
     with modern(tmp_path) as server, found(server) as cluster, pytest.raises(Unsupported, match="by zookeeper"):
         group_offsets(cluster, Storage.ZOOKEEPER)
-
-
-def test_the_example_is_true(tmp_path: Path) -> None:
-    with modern(tmp_path) as server:
-        given = {"bootstrap": f"127.0.0.1:{server.port}"}
-        runner = doctest.DocTestRunner()
-        for example in doctest.DocTestFinder().find(offsets, extraglobs=given):
-            runner.run(example)
-    assert (runner.failures, runner.tries > 0) == (0, True)
