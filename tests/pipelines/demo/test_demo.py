@@ -54,9 +54,9 @@ def test_the_whole_story(tmp_path: Path) -> None:
     demo = [sys.executable, "-W", "ignore", "-m", "pipelines.demo", "--home", str(state.home)]
     done = subprocess.run(demo, capture_output=True, text=True, timeout=280, check=False)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    assert "demo/flights, demo/weather" in done.stdout
-    assert re.search(r"demo/flights +336,776 ", done.stdout)
-    assert re.search(r"demo/flights +842 ", done.stdout)
+    assert "lake/demo/topics: flights, weather" in done.stdout
+    assert re.search(r"flights +336,776 ", done.stdout)
+    assert re.search(r"flights +842 ", done.stdout)
     assert "proven weather: 26,187 rows, each once" in done.stdout
     assert re.search(r"\bF9 +682 +20\.2\b", done.stdout)
     assert "337,618 published, 337,618 in the table" in done.stdout
