@@ -2,6 +2,7 @@
 
 import json
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -88,6 +89,9 @@ class Stand:
         """Whether the webserver does, and has the code."""
         try:
             told = self.ask(_LOCATED)["workspaceOrError"]["locationEntries"][0]["locationOrLoadError"]
+        except urllib.error.HTTPError as error:
+            error.close()  # it is an answer, and holds the connection
+            return False
         except OSError:
             return False
         assert told is None or "message" not in told, told["message"]
