@@ -178,13 +178,20 @@ MODERN = _by_code(
 )
 
 
+def error_of(code: int, where: Where, table: Mapping[int, ErrorCode] = V07) -> BrokerError | None:
+    """What `code` stands for: None for 0, which is success; a number not in the table keeps its number."""
+    if code == 0:
+        return None
+    row = table.get(code) or ErrorCode(code, "?", "the broker answered with an error code nobody knows")
+    return row.error(f"{row.sentence} (error {code} {row.name})", where, code)
+
+
 def check(code: int, where: Where, table: Mapping[int, ErrorCode] = V07) -> None:
-    """Raise what `code` stands for; 0 is success, a number not in the table keeps its number.
+    """Raise what `code` stands for.
 
     Raises:
         BrokerError: for every code but 0.
     """
-    if code == 0:
-        return
-    row = table.get(code) or ErrorCode(code, "?", "the broker answered with an error code nobody knows")
-    raise row.error(f"{row.sentence} (error {code} {row.name})", where, code)
+    error = error_of(code, where, table)
+    if error is not None:
+        raise error

@@ -1,16 +1,17 @@
 """The asset checks: what tables hold is proven, and they keep up with their topics."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import dagster as dg
 
 from pipelines.group import TopicGroup
 from pipelines.loading.table import LakeTable
-from pipelines.loading.verify import Proof, verify
-from pipelines.looking import look, now_ms
+from pipelines.loading.verify import verify
+from pipelines.looking import look
 from pipelines.partitions import topic_of
 from pipelines.report import proof_metadata, status_metadata
-from pipelines.watching.status import TopicStatus
+from pipelines.watching.status import TopicStatus, now_ms
 from pipelines.workers import sign
 from resources.groups import Limits
 from resources.penstock import PenstockResource
@@ -37,10 +38,7 @@ def covered_check(group: TopicGroup) -> dg.AssetChecksDefinition:
         ranged = context.has_partition_key or context.has_partition_key_range
         keys = context.partition_keys if ranged else None
         topics = _loaded(penstock, group) if keys is None else [topic_of(key) for key in keys]
-        proofs = _proofs(penstock, group, topics)
-        return dg.AssetCheckResult(
-            passed=all(proof.proven for proof in proofs), description=_told(proofs), metadata=proof_metadata(proofs)
-        )
+        return dg.AssetCheckResult(**_proven(penstock, group, topics))
 
     return covered
 
@@ -51,15 +49,9 @@ def report_covered(
     """The same of `keys`, said by a step that fails: Dagster then skips the check itself."""
     if not keys:
         return
-    proofs = _proofs(penstock, group, [topic_of(key) for key in keys])
+    verdict = _proven(penstock, group, [topic_of(key) for key in keys])
     context.instance.report_runless_asset_event(
-        dg.AssetCheckEvaluation(
-            asset_key=group.tables,
-            check_name=COVERED,
-            passed=all(proof.proven for proof in proofs),
-            description=_told(proofs),
-            metadata=proof_metadata(proofs),
-        )
+        dg.AssetCheckEvaluation(asset_key=group.tables, check_name=COVERED, **verdict)
     )
 
 
@@ -69,14 +61,16 @@ def _loaded(penstock: PenstockResource, group: TopicGroup) -> list[str]:
     return [topic for topic in found if settings.group_of(group.cluster, topic) == group.name]
 
 
-def _proofs(penstock: PenstockResource, group: TopicGroup, topics: Iterable[str]) -> list[Proof]:
+def _proven(penstock: PenstockResource, group: TopicGroup, topics: Iterable[str]) -> dict[str, Any]:
+    """What the check says of these topics' tables."""
     lake = penstock.lake()
-    return [verify(LakeTable.of(lake, group.cluster, topic)) for topic in topics]
-
-
-def _told(proofs: Sequence[Proof]) -> str:
+    proofs = [verify(LakeTable.of(lake, group.cluster, topic)) for topic in topics]
     failed = [proof.topic for proof in proofs if not proof.proven]
-    return f"not proven: {', '.join(failed)}" if failed else f"tables proven: {len(proofs)}"
+    return {
+        "passed": not failed,
+        "description": f"not proven: {', '.join(failed)}" if failed else f"tables proven: {len(proofs)}",
+        "metadata": proof_metadata(proofs),
+    }
 
 
 def _behind(one: TopicStatus, limits: Limits, _: int) -> _Verdict | None:

@@ -7,9 +7,8 @@ import dagster as dg
 
 from pipelines.loading.outcome import TopicLoad
 from pipelines.loading.verify import Proof
-from pipelines.looking import now_ms
 from pipelines.mending.replayed import TopicReplay
-from pipelines.watching.status import TopicStatus
+from pipelines.watching.status import TopicStatus, now_ms
 from resources.spark import Progress
 
 _MOST_RECORDS = 500  # a longer table makes the page slow; the ledger has them all

@@ -8,15 +8,16 @@ from datetime import UTC, datetime
 import dagster as dg
 from pyspark.sql import SparkSession
 
+from kafka_io.client.cluster import Cluster
 from kafka_io.errors import PlacedError
 from pipelines.group import TopicGroup
 from pipelines.loading.load import Loader
 from pipelines.loading.outcome import TopicLoad
 from pipelines.loading.window import Window
-from pipelines.looking import look, now_ms
+from pipelines.looking import look
 from pipelines.partitions import key_of, topic_of
 from pipelines.report import progress
-from pipelines.watching.status import TopicStatus
+from pipelines.watching.status import TopicStatus, now_ms
 from resources.penstock import PenstockResource
 from resources.settings import Retries, Settings
 from resources.spark import ui_of
@@ -54,28 +55,33 @@ def loads(
             yield key, _failed(key, error)
     with ExitStack() as closing:
         try:
+            settings = penstock.settings()
             found = {status.topic: status for status in look(penstock, group, topics)}
             began_ms = now_ms()
-            loader = _loader(context, asked, penstock, group, closing)
+            cluster = closing.enter_context(penstock.cluster(group.cluster))
+            loader = _loader(context, asked, penstock, settings, cluster)
         except (PlacedError, ValueError) as error:
             yield from ((key, _failed(key, error)) for key in topics.values())
             return
         for topic in dict.fromkeys((*found, *topics)):
             status = found.get(topic)
-            reason = _not_now(penstock.settings(), group, topic, status)
+            reason = _not_now(settings, group, topic, status)
             load = _left(loader, topic, reason) if reason else loader.load(topic)
             yield topics[topic], Done(load=load, late_s=status.late_s(began_ms) if status else None)
 
 
 def _loader(
-    context: dg.AssetExecutionContext, asked: Asked, penstock: PenstockResource, group: TopicGroup, closing: ExitStack
+    context: dg.AssetExecutionContext,
+    asked: Asked,
+    penstock: PenstockResource,
+    settings: Settings,
+    cluster: Cluster,
 ) -> Loader:
-    settings = penstock.settings()
     return Loader.of(
         settings,
-        closing.enter_context(penstock.cluster(group.cluster)),
+        cluster,
         lambda: _session(context, penstock),
-        choices=settings.choices_of(group.cluster).but(asked.choices),
+        choices=settings.choices_of(cluster.name).but(asked.choices),
         window=Window.parse(asked.since, asked.until, now=datetime.now(UTC)),
         run_id=context.run.run_id,
         on_progress=lambda topic: progress(context.log, key_of(topic)),

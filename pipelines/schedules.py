@@ -5,9 +5,9 @@ from collections.abc import Collection, Iterator, Sequence
 import dagster as dg
 
 from pipelines.group import TopicGroup
-from pipelines.looking import look, now_ms
+from pipelines.looking import look
 from pipelines.partitions import RANGE_END, RANGE_START, key_of, known_keys, run_tags
-from pipelines.watching.status import TopicStatus
+from pipelines.watching.status import TopicStatus, now_ms
 from resources.penstock import PenstockResource
 from resources.settings import Settings
 
@@ -38,7 +38,7 @@ def load_schedule(group: TopicGroup) -> dg.ScheduleDefinition:
             return dg.SkipReason("no topic is known yet; the sensor new_topics adds them")
         waiting = {key_of(one.topic): one for one in look(penstock, group) if _waits(one)}
         busy = _busy(context.instance, group, keys)
-        wanted = [key for key in keys if key in waiting and key not in busy]
+        wanted = (waiting.keys() & set(keys)) - busy
         if not wanted:
             return dg.SkipReason(f"nothing new in {len(keys)} topics; {len(busy & waiting.keys())} are being loaded")
         most = penstock.settings().topics_per_run
@@ -70,16 +70,11 @@ def _busy(instance: dg.DagsterInstance, group: TopicGroup, keys: Sequence[str]) 
 
 def _parts(keys: Sequence[str], wanted: Collection[str], most: int) -> Iterator[list[str]]:
     """Stretches of at most `most` of `keys` that begin and end with a wanted one: a run takes all between."""
-    at = 0
-    while at < len(keys):
-        part = list(keys[at : at + most])
-        inside = [place for place, key in enumerate(part) if key in wanted]
-        if inside:
-            part = list(keys[at + inside[0] : at + inside[0] + most])
-            last = max(place for place, key in enumerate(part) if key in wanted)
-            yield part[: last + 1]
-            at += inside[0]
-        at += most
+    places = [at for at, key in enumerate(keys) if key in wanted]
+    while places:
+        inside = [at for at in places if at < places[0] + most]
+        yield list(keys[inside[0] : inside[-1] + 1])
+        places = places[len(inside) :]
 
 
 def _request(part: list[str], waiting: dict[str, TopicStatus], at: str) -> dg.RunRequest:

@@ -75,7 +75,7 @@ def new_topics_sensor(cluster: str, jobs: Mapping[TopicGroup, Any]) -> dg.Sensor
         new = [one for one in found if _is_new(one, settings, cluster, known) and one.name not in noted.topics]
         page = {one.name: one.incarnation for one in new[: settings.new_topics_per_tick]}
         there = [one for one in found if one.name in noted.topics]
-        members = _by_group(there, jobs, settings)
+        members = _by_group(there, jobs, settings, cluster)
         if there:
             _make_pool(context.instance, pool_of(cluster))
         result = dg.SensorResult(
@@ -127,13 +127,14 @@ def _is_new(one: TopicEntry, settings: Settings, cluster: str, known: Mapping[st
 
 
 def _by_group(
-    topics: Sequence[TopicEntry], groups: Iterable[TopicGroup], settings: Settings
+    topics: Sequence[TopicEntry], groups: Iterable[TopicGroup], settings: Settings, cluster: str
 ) -> list[tuple[TopicGroup, list[TopicEntry]]]:
+    by_name = {group.name: group for group in groups}
     found = defaultdict(list)
     for one in topics:
-        for group in groups:
-            if settings.group_of(group.cluster, one.name) == group.name:
-                found[group].append(one)
+        name = settings.group_of(cluster, one.name)
+        if name in by_name:  # one that was declared: the settings may have changed since
+            found[by_name[name]].append(one)
     return list(found.items())
 
 

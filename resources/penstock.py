@@ -40,10 +40,7 @@ class PenstockResource(dg.ConfigurableResource["PenstockResource"]):
     @contextmanager
     def glimpse(self, name: str) -> Iterator[Cluster]:
         """The same, asked with little patience: Dagster does not wait for a tick of a schedule for longer than 60 s."""
-        settings = self.settings()
-        caps = settings.caps
-        hasty = {"request_timeout_s": min(_GLIMPSE_S, caps.request_timeout_s), "attempts": min(2, caps.attempts)}
-        with open_cluster(settings.model_copy(update={"caps": caps.model_copy(update=hasty)}), name) as cluster:
+        with open_cluster(self.settings().hasty(attempts=2, timeout_s=_GLIMPSE_S), name) as cluster:
             yield cluster
 
     def topics(self, name: str) -> list[TopicEntry]:

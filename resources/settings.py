@@ -5,6 +5,7 @@ Its path is the first of: an argument, the environment's PENSTOCK_SETTINGS, `pen
 
 import os
 import tomllib
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -273,6 +274,12 @@ class Settings(Section):
     def choices_of(self, cluster: str) -> Choices:
         """What loads do where a log and a table have parted: the cluster's own choices, else the file's."""
         return self.clusters[cluster].choices or self.choices
+
+    def hasty(self, *, attempts: int, timeout_s: float = inf) -> Self:
+        """The same, with no more than so many attempts at a request, and so many seconds for each."""
+        caps = self.caps
+        less = {"attempts": min(attempts, caps.attempts), "request_timeout_s": min(timeout_s, caps.request_timeout_s)}
+        return self.model_copy(update={"caps": caps.model_copy(update=less)})
 
     def groups_of(self, cluster: str) -> list[str]:
         """The groups that may have topics of a cluster, in the order of the file; the rest is the last."""

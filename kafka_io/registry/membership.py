@@ -25,7 +25,7 @@ from kafka_io.registry.members import (
 )
 from kafka_io.registry.offsets import read_offsets, write_offsets
 from kafka_io.registry.paths import BROKER_IDS, INTERNAL_TOPICS, TOPICS, topic_path
-from kafka_io.registry.registration import make_parents
+from kafka_io.registry.registration import hold
 from kafka_io.registry.session import Asking, Session
 from kafka_io.registry.topics import read_topics, topic_names
 
@@ -87,7 +87,7 @@ class Membership(Closing):
     def join(self, value: bytes) -> bool:
         """Register the member with what it consumes, if it is not; False while another session has its name."""
         path = ids_path(self.group) + "/" + self.member
-        return self._session.steady(lambda asking: self._made(asking, path, value))
+        return self._session.steady(lambda asking: hold(asking, path, value, self._session))
 
     def picture(self, subscription: Subscription, skip: Skip) -> Picture:
         """Who else is there and what there is to consume.
@@ -106,7 +106,7 @@ class Membership(Closing):
             return {
                 place
                 for place, thread in owners.items()
-                if self._made(asking, owner_path(self.group, *place), thread.encode())
+                if hold(asking, owner_path(self.group, *place), thread.encode(), self._session)
             }
 
         return self._session.steady(ask) if owners else set()
@@ -158,20 +158,6 @@ class Membership(Closing):
             self._session.watch_children(path, callback)
         self._watched |= paths
         return bool(paths)
-
-    def _made(self, asking: Asking, path: str, value: bytes) -> bool:
-        made = asking.create(path, value, ephemeral=True)
-        if made is None:
-            make_parents(asking, path)
-            made = asking.create(path, value, ephemeral=True)
-        if made:
-            return True
-        # There, and ours: from before, or from a create whose answer was lost.
-        owner = asking.owner(path)
-        if owner is None or owner != self._session.id:
-            return False
-        [(_, content)] = asking.contents([path])
-        return content is not None and (content.value == value or asking.change(path, value))
 
     def _picture(self, asking: Asking, subscription: Subscription, skip: Skip) -> Picture:
         asking.sync()

@@ -55,18 +55,7 @@ class Registration:
             self._sleep(_POLL_S)
 
     def _made(self, path: str, value: bytes) -> bool:
-        def ask(asking: Asking) -> bool:
-            made = asking.create(path, value, ephemeral=True)
-            if made is None:
-                make_parents(asking, path)
-                made = asking.create(path, value, ephemeral=True)
-            if made:
-                return True
-            # A create whose answer was lost may have landed: then the node is there and ours.
-            owner = asking.owner(path)
-            return owner is not None and owner == self._session.id
-
-        return self._session.steady(ask)
+        return self._session.steady(lambda asking: hold(asking, path, value, self._session))
 
     def _restore(self) -> None:
         with self._changing:
@@ -79,6 +68,22 @@ class Registration:
                 return  # the next connection restores all of it
             except RegistryError as error:
                 _LOG.error("%r was lost with its session and cannot be registered again: %s", path, error)
+
+
+def hold(asking: Asking, path: str, value: bytes, session: Session) -> bool:
+    """Make the ephemeral node `path`, and what is above it; False while another session has it."""
+    made = asking.create(path, value, ephemeral=True)
+    if made is None:
+        make_parents(asking, path)
+        made = asking.create(path, value, ephemeral=True)
+    if made:
+        return True
+    # There, and perhaps ours: from before, or from a create whose answer was lost.
+    owner = asking.owner(path)
+    if owner is None or owner != session.id:
+        return False
+    [(_, content)] = asking.contents([path])
+    return content is not None and (content.value == value or asking.change(path, value))
 
 
 def make_parents(asking: Asking, path: str) -> None:

@@ -60,8 +60,7 @@ def of_what_is_there(settings: Settings) -> Iterator[Finding]:
     for what, ask in _secrets(settings):
         yield finding(what, ask)
     yield finding("lake", lambda: _lake(settings))
-    hasty = {"attempts": 1, "request_timeout_s": min(settings.caps.request_timeout_s, _MOST_WAIT_S)}
-    asking = settings.model_copy(update={"caps": settings.caps.model_copy(update=hasty)})
+    asking = settings.hasty(attempts=1, timeout_s=_MOST_WAIT_S)
     for name in sorted(settings.clusters):
         yield from _of_cluster(asking, name)
 

@@ -1,8 +1,6 @@
 """`penstock status`."""
 
-import time
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import click
@@ -45,26 +43,24 @@ def status_command(ctx: click.Context, topics: Sequence[str], cluster: str | Non
       penstock status clicks views --cluster old
       penstock status --json
     """
-    from pipelines.watching.status import State
+    from pipelines.watching.status import State, now_ms
 
     settings = ctx.obj.settings()
-    now_ms = time.time_ns() // 1_000_000
+    now = now_ms()
     names = [only_cluster(settings, cluster)] if topics else clusters_of(settings, cluster)
-    found = [one for name in names for one in read_statuses(settings, name, topics, now_ms=now_ms)]
-    found.sort(key=lambda one: one.urgency(now_ms))
+    found = [one for name in names for one in read_statuses(settings, name, topics, now_ms=now)]
+    found.sort(key=lambda one: one.urgency(now))
     if as_json:
-        print_json([one.as_dict(now_ms) for one in found])
+        print_json([one.as_dict(now) for one in found])
     else:
-        console.statuses(found, now_ms)
-    ctx.exit(FAILED if any(one.state(now_ms) in {State.ERROR, State.LOSING} for one in found) else 0)
+        console.statuses(found, now)
+    ctx.exit(FAILED if any(one.state(now) in {State.ERROR, State.LOSING} for one in found) else 0)
 
 
 def read_statuses(settings: Settings, name: str, topics: Sequence[str] = (), *, now_ms: int) -> "list[TopicStatus]":
     """How the topics of a cluster stand, by name: those that are named, else all that the settings allow."""
-    from pipelines.loading.table import LakeTable
-    from pipelines.watching.beside import statuses, watched
+    from pipelines.watching.beside import statuses_of, watched
 
-    hours = settings.clusters[name].retention_hours
     with opened(settings, name) as (cluster, lake):
         if topics:
             chosen = {topic: cluster.topic(topic) for topic in topics}
@@ -73,11 +69,4 @@ def read_statuses(settings: Settings, name: str, topics: Sequence[str] = (), *, 
             for skipped in listing.skipped:
                 console.warning(f"passed over {skipped.path}: {skipped.reason}")
             chosen = watched(listing.found, lake.topics(name), settings.rules(name))
-        return statuses(
-            cluster,
-            lambda topic: LakeTable.of(lake, name, topic),
-            chosen,
-            now_ms=now_ms,
-            fallback=None if hours is None else timedelta(hours=hours),
-            choices=settings.choices_of(name),
-        )
+        return statuses_of(cluster, settings, chosen, now_ms=now_ms)

@@ -1,7 +1,5 @@
 """`penstock topics`."""
 
-import time
-
 import click
 
 from pipelines import console
@@ -21,11 +19,12 @@ def topics_command(options: Options, cluster: str | None, as_json: bool) -> None
       penstock topics
       penstock topics --cluster old --json
     """
-    settings = options.settings()
-    now_ms = time.time_ns() // 1_000_000
-    known = [one for name in clusters_of(settings, cluster) for one in read_statuses(settings, name, now_ms=now_ms)]
+    from pipelines.watching.status import now_ms
+
+    settings, now = options.settings(), now_ms()
+    known = [one for name in clusters_of(settings, cluster) for one in read_statuses(settings, name, now_ms=now)]
     found = [one for one in known if one.incarnation is not None]
     if as_json:
-        print_json([one.as_dict(now_ms) for one in found])
+        print_json([one.as_dict(now) for one in found])
     else:
         console.topics(found)

@@ -20,11 +20,6 @@ def open_tail(settings: Settings, cluster: str, query: Query, *, on_trouble: Cal
 
         return committed.cursors(Lake.of(settings), cluster, topic)
 
-    chosen = settings if query.until is not None else _hasty(settings)
+    # A tail without end tries again by itself, and goes on with other partitions meanwhile.
+    chosen = settings if query.until is not None else settings.hasty(attempts=_FEW_ATTEMPTS)
     return Tail(lambda: open_cluster(chosen, cluster), query, cursors=cursors, on_trouble=on_trouble)
-
-
-def _hasty(settings: Settings) -> Settings:
-    """A tail without end tries again by itself, and goes on with other partitions meanwhile."""
-    attempts = min(settings.caps.attempts, _FEW_ATTEMPTS)
-    return settings.model_copy(update={"caps": settings.caps.model_copy(update={"attempts": attempts})})

@@ -16,10 +16,12 @@ from kafka_io.model import Bounds, BrokerPartition, TopicEntry
 from pipelines.loading.ledger import Covered, Entry, Kind, Topic
 from pipelines.loading.parting import absent
 from pipelines.loading.standing import standing
+from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import Snapshot
 from pipelines.watching.status import By, Kept, PartitionStatus, TopicStatus
 from resources.choices import Choices
-from resources.settings import TopicRules
+from resources.lake import Lake
+from resources.settings import Settings, TopicRules
 
 _TABLES_AT_ONCE = 8
 
@@ -72,6 +74,19 @@ def statuses(
     with ThreadPoolExecutor(_TABLES_AT_ONCE) as readers:
         read = list(readers.map(lambda name: _side(whose, tables(name), name, topics[name]), topics))
     return _timed(cluster, _kept(cluster, _bounded(cluster, read), fallback), now_ms)
+
+
+def statuses_of(cluster: Cluster, settings: Settings, topics: Topics, *, now_ms: int) -> list[TopicStatus]:
+    """How topics of one of the settings' clusters stand beside their tables in the settings' lake; see `statuses`."""
+    lake, hours = Lake.of(settings), settings.clusters[cluster.name].retention_hours
+    return statuses(
+        cluster,
+        lambda topic: LakeTable.of(lake, cluster.name, topic),
+        topics,
+        now_ms=now_ms,
+        fallback=None if hours is None else timedelta(hours=hours),
+        choices=settings.choices_of(cluster.name),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

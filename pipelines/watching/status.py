@@ -6,6 +6,7 @@ what is past it goes at the broker's next look. Retention by size is shown and n
 logs on disk to tell when it strikes.
 """
 
+import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -16,6 +17,11 @@ from kafka_io.model import BrokerPartition
 
 AT_RISK_BELOW = 0.25
 """Of the time that records are kept; with less of it left a topic is at risk."""
+
+
+def now_ms() -> int:
+    """The time at which topics are judged, in ms since 1970."""
+    return time.time_ns() // 1_000_000
 
 
 class State(StrEnum):

@@ -1,7 +1,6 @@
 """Members of three clients share a group of a real broker; its own tool shows ours, their offsets and their lag."""
 
 import subprocess
-import time
 import uuid
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -19,7 +18,7 @@ from kafka_io.client.opening import open_cluster
 from tests.brokers import jvm
 from tests.brokers.real import VERSIONS, RealBroker
 from tests.brokers.releases import RELEASES
-from tests.kafka_io.client.group.others import ConfluentMember, Polled, PythonMember
+from tests.kafka_io.client.group.others import ConfluentMember, Polled, PythonMember, shared_out, until
 from tests.kafka_io.client.group.ours import OurMember
 
 pytestmark = pytest.mark.brokers
@@ -29,19 +28,6 @@ SOON_S = 120.0
 # Of later versions the tool has a jar of its own; this one speaks to them all the same.
 NEWEST_TOOL = "2.8.2"
 WITH_GROUPS = [version for version in VERSIONS if version != "0.8.2.2"]
-
-
-def until(holds: Callable[[], bool], members: list[Polled]) -> None:
-    deadline_s = time.monotonic() + SOON_S
-    while not holds():
-        assert time.monotonic() < deadline_s, [sorted(one.assignment) for one in members]
-        time.sleep(0.1)
-
-
-def shared_out(members: list[Polled]) -> bool:
-    """Whether each partition is one member's, and each member has some."""
-    places = [place for one in members for place in one.assignment]
-    return len(places) == len(set(places)) == PARTITIONS and all(one.assignment for one in members)
 
 
 def publish(broker: RealBroker, topic: str, first: int) -> set[bytes]:
@@ -88,11 +74,11 @@ def test_members_of_three_clients_come_and_go_and_nothing_is_missed(
             members.append(one)
             there.append(one)
             if len(there) == len(made):
-                until(lambda: shared_out(there), members)
+                until(lambda: shared_out(there, PARTITIONS), members, within_s=SOON_S)
                 there.pop(0).__exit__()
-            until(lambda: shared_out(there), members)
+            until(lambda: shared_out(there, PARTITIONS), members, within_s=SOON_S)
             sent.update(publish(broker, topic, 1000 * (round_ + 1)))
-            until(lambda: sent <= {value for each in members for value in each.values}, members)
+            until(lambda: sent <= {value for each in members for value in each.values}, members, within_s=SOON_S)
     assert {value for each in members for value in each.values} == sent
 
 

@@ -11,6 +11,7 @@ import pytest
 import kafka_io
 from kafka_io.broker.modern.config import ModernBrokerConfig
 from kafka_io.broker.modern.server import ModernBrokerServer
+from tests.kafka_io.broker.modern.talk import Client
 
 DOOR = [getattr(kafka_io, name) for name in kafka_io.__all__]
 CLASSES = [one for one in DOOR if inspect.isclass(one)]
@@ -29,11 +30,12 @@ def test_every_class_of_the_door_shows_how_it_is_used(one: type) -> None:
     assert ">>> " in str(one.__doc__)
 
 
-@pytest.fixture(scope="module")
-def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with ModernBrokerServer(
-        ModernBrokerConfig(broker_id=1, data_dir=Path(tmp_path_factory.mktemp("broker")))
-    ) as broker:
+@pytest.fixture
+def bootstrap(tmp_path: Path) -> Iterator[str]:
+    """A broker of each example's own, with the topic that examples speak of: none leans on what another did."""
+    with ModernBrokerServer(ModernBrokerConfig(broker_id=1, data_dir=tmp_path)) as broker:
+        with Client(broker.port) as client:
+            assert client.create("clicks") == 0
         yield f"127.0.0.1:{broker.port}"
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from kafka_io.client.modern.brokers import Brokers
 from kafka_io.client.modern.link import ModernLink
 from kafka_io.client.retention import SETTINGS, Retention
-from kafka_io.error_codes import MODERN, check
+from kafka_io.error_codes import MODERN, error_of
 from kafka_io.errors import NOWHERE, Corrupt, KafkaIOError
 from kafka_io.messages.describe_configs import (
     ConfigResource,
@@ -41,8 +41,5 @@ def retention_of(brokers: Brokers, topics: Iterable[str]) -> Kept:
 def _kept(answer: DescribedConfigs | None) -> Retention | KafkaIOError:
     if answer is None:
         return Corrupt("an answer without one of the topics that were asked for")
-    try:
-        check(answer.error_code, NOWHERE, MODERN)
-    except KafkaIOError as error:
-        return error
-    return Retention.of({one.name: one.value for one in answer.configs})
+    refused = error_of(answer.error_code, NOWHERE, MODERN)
+    return refused or Retention.of({one.name: one.value for one in answer.configs})

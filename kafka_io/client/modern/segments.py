@@ -7,7 +7,7 @@ from kafka_io.client.modern.bounds import list_offsets
 from kafka_io.client.modern.leading import Answers, Led, Place
 from kafka_io.client.modern.link import ModernLink
 from kafka_io.client.segment_times import last_written, segment_of
-from kafka_io.error_codes import MODERN, check
+from kafka_io.error_codes import MODERN, error_of
 from kafka_io.errors import NOWHERE, Corrupt, KafkaIOError
 from kafka_io.messages.list_offsets import LATEST_TIME, ListOffsetsPartitionResponse
 
@@ -41,8 +41,4 @@ def _newest_before(link: ModernLink, led: Led, times: Mapping[Place, int]) -> Ma
 def _starts(answer: ListOffsetsPartitionResponse | None) -> tuple[int, ...] | KafkaIOError:
     if answer is None:
         return Corrupt("an answer without one of the partitions that were asked for")
-    try:
-        check(answer.error_code, NOWHERE, MODERN)
-    except KafkaIOError as error:
-        return error
-    return answer.old_style_offsets
+    return error_of(answer.error_code, NOWHERE, MODERN) or answer.old_style_offsets

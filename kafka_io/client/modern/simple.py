@@ -10,7 +10,7 @@ from kafka_io.client.modern.leading import Answers, Led, Place, by_topic, of_lea
 from kafka_io.client.modern.link import ModernLink
 from kafka_io.client.reading import Reading
 from kafka_io.closing import Closing
-from kafka_io.error_codes import MODERN, check
+from kafka_io.error_codes import MODERN, check, error_of
 from kafka_io.errors import NOWHERE, BrokerBusy, Corrupt, KafkaIOError, LogShort, NetworkError, Where, placing
 from kafka_io.messages.fetch import BY_ID_SINCE, FetchPartition, FetchPartitionResponse, FetchRequest, FetchTopic
 from kafka_io.messages.list_offsets import (
@@ -151,11 +151,7 @@ class ModernFetching(Closing):
 
 
 def _accepted(part: FetchPartitionResponse) -> FetchPartitionResponse | KafkaIOError:
-    try:
-        check(part.error_code, NOWHERE, MODERN)
-    except KafkaIOError as error:
-        return error
-    return part
+    return error_of(part.error_code, NOWHERE, MODERN) or part
 
 
 def _offsets(answer: ListOffsetsPartitionResponse | None) -> tuple[int, ...]:

@@ -8,8 +8,8 @@ from kafka_io.client.modern.brokers import Brokers
 from kafka_io.client.modern.leading import Answers, Led, Place
 from kafka_io.client.modern.link import ModernLink
 from kafka_io.compression import CODEC_NUMBERS
-from kafka_io.error_codes import MODERN, check
-from kafka_io.errors import BrokerError, Corrupt, KafkaIOError, LeaderMoved, Unsupported, Where
+from kafka_io.error_codes import MODERN, error_of
+from kafka_io.errors import NOWHERE, Corrupt, KafkaIOError, LeaderMoved, Unsupported
 from kafka_io.messages.produce import (
     BY_ID_SINCE,
     ProducePartition,
@@ -148,8 +148,5 @@ def _outcome(answers: Mapping[Place, ProducePartitionResponse], place: Place) ->
         raise Corrupt("an answer without the partition that was written to")
     if one.error_code == _DUPLICATE_SEQUENCE:
         return NO_OFFSET
-    try:
-        check(one.error_code, Where(), MODERN)
-    except BrokerError as error:
-        return error
-    return one.base_offset
+    refused = error_of(one.error_code, NOWHERE, MODERN)
+    return one.base_offset if refused is None else refused

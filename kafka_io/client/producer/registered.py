@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from kafka_io.client.v07.targets import Targets
 from kafka_io.closing import Closing
 from kafka_io.errors import RegistryError, Where
 from kafka_io.model import Broker, BrokerPartition
@@ -96,11 +97,9 @@ class RegisteredBrokers(Closing):
             raise
         if not self._brokers:
             raise RegistryError("no broker is registered", Where(topic=topic))
-        registered = [one for one in entry.partitions if one.holder in self._brokers] if entry else []
-        lacking = self._brokers.keys() - {one.holder for one in registered}
-        targets = sorted({*registered, *(BrokerPartition(broker, 0) for broker in lacking)})
-        holds_s = _INCOMPLETE_S if lacking else self._max_age_s
-        return _Listed(targets=tuple(targets), until_s=time.monotonic() + holds_s)
+        found = Targets.of(entry, self._brokers.keys())
+        holds_s = _INCOMPLETE_S if found.lacking else self._max_age_s
+        return _Listed(targets=found.all, until_s=time.monotonic() + holds_s)
 
     def broker(self, broker_id: int) -> Broker | None:
         """Where a broker is, as it was listed last."""

@@ -14,6 +14,7 @@ from kafka_io.client.batched import batched
 from kafka_io.client.link import Patience
 from kafka_io.client.v07.link import Link07
 from kafka_io.client.v07.sets import MAX_MESSAGE_BYTES, checked_set, confirm
+from kafka_io.client.v07.targets import Targets
 from kafka_io.closing import Closing
 from kafka_io.compression import CODEC_NUMBERS
 from kafka_io.errors import RegistryError, Where, placing
@@ -57,7 +58,7 @@ class Publisher(Closing):
             raise RegistryError("no broker is registered", Where(topic=topic))
         self._used: set[int] = set()
         self._unconfirmed: dict[int, BrokerPartition] = {}
-        self._take_turns(self._registered())
+        self._take_turns(self._found())
 
     def send(self, payloads: Iterable[bytes], *, codec: str = "none") -> BrokerPartition:
         """Send one batch, compressed by `codec` (`none`, `gzip`, `snappy`); to which broker-partition it went.
@@ -97,21 +98,19 @@ class Publisher(Closing):
             RegistryError: they did not in time.
         """
         for _ in range(int(within_s / _POLL_S) + 1):
-            registered = self._registered()
-            if self._used <= {partition.holder for partition in registered}:
-                self._take_turns(registered)
+            found = self._found()
+            if not self._used & found.lacking:
+                self._take_turns(found)
                 return
             sleep(_POLL_S)
         raise RegistryError(f"not every broker registered the topic within {within_s} s", Where(topic=self.topic))
 
-    def _registered(self) -> list[BrokerPartition]:
-        """The topic's partitions on the brokers this producer knows; one that came later is left to the next."""
-        entry = self._registry.topic(self.topic)
-        return [partition for partition in entry.partitions if partition.holder in self._links] if entry else []
+    def _found(self) -> Targets:
+        """Among the brokers this producer knows; one that came later is left to the next."""
+        return Targets.of(self._registry.topic(self.topic), self._links.keys())
 
-    def _take_turns(self, registered: Sequence[BrokerPartition]) -> None:
-        unregistered = self._links.keys() - {partition.holder for partition in registered}
-        self.targets = sorted({*registered, *(BrokerPartition(broker, 0) for broker in unregistered)})
+    def _take_turns(self, found: Targets) -> None:
+        self.targets = list(found.all)
         self._turns = cycle(self.targets)
 
     def close(self) -> None:

@@ -1,6 +1,7 @@
 """Members of other clients, each polled by a thread of its own until it is closed."""
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, Self
 
@@ -134,3 +135,17 @@ class Polled:
         self._thread.join()
         if self._error is not None:
             raise self._error
+
+
+def until(holds: Callable[[], bool], members: list[Polled], *, within_s: float) -> None:
+    """Wait for what the members are to come to."""
+    deadline_s = time.monotonic() + within_s
+    while not holds():
+        assert time.monotonic() < deadline_s, [sorted(one.assignment) for one in members]
+        time.sleep(0.05)
+
+
+def shared_out(members: list[Polled], partitions: int) -> bool:
+    """Whether each of so many partitions is one member's, and each member has some."""
+    places = [place for one in members for place in one.assignment]
+    return len(places) == len(set(places)) == partitions and all(one.assignment for one in members)

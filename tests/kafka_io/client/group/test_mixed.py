@@ -1,6 +1,5 @@
 """A group of three clients, ours, librdkafka's, kafka-python's: whichever leads, each partition is one member's."""
 
-import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
@@ -8,25 +7,12 @@ from functools import partial
 import pytest
 
 from tests.kafka_io.client.group.conftest import PARTITIONS, SOON_S, Ground
-from tests.kafka_io.client.group.others import Client, ConfluentMember, Polled, PythonMember
+from tests.kafka_io.client.group.others import Client, ConfluentMember, Polled, PythonMember, shared_out, until
 from tests.kafka_io.client.group.ours import OurMember
 
 KINDS: dict[str, Callable[..., Client]] = {"ours": OurMember, "confluent": ConfluentMember, "python": PythonMember}
 # Who comes first leads.
 ORDERS = [("ours", "confluent", "python"), ("confluent", "python", "ours"), ("python", "ours", "confluent")]
-
-
-def until(holds: Callable[[], bool], members: list[Polled]) -> None:
-    deadline_s = time.monotonic() + SOON_S
-    while not holds():
-        assert time.monotonic() < deadline_s, [sorted(one.assignment) for one in members]
-        time.sleep(0.05)
-
-
-def shared_out(members: list[Polled]) -> bool:
-    """Whether each partition is one member's, and each member has some."""
-    places = [place for one in members for place in one.assignment]
-    return len(places) == len(set(places)) == PARTITIONS and all(one.assignment for one in members)
 
 
 @pytest.mark.parametrize("assignor", ["range", "roundrobin", "cooperative-sticky"])
@@ -40,13 +26,13 @@ def test_each_message_is_read_and_each_partition_is_one_member_s(
         first, *others = [Polled(partial(KINDS[name], ground.address, "mixed", "clicks", assignor)) for name in order]
         with first:
             members.append(first)
-            until(lambda: shared_out([first]), members)
+            until(lambda: shared_out([first], PARTITIONS), members, within_s=SOON_S)
             for one in others:
                 members.append(running.enter_context(one))
-                until(lambda: shared_out(members), members)
+                until(lambda: shared_out(members, PARTITIONS), members, within_s=SOON_S)
             sent |= set(ground.publish(12))
-            until(lambda: sent <= {value for one in members for value in one.values}, members)
-        until(lambda: shared_out(others), others)
+            until(lambda: sent <= {value for one in members for value in one.values}, members, within_s=SOON_S)
+        until(lambda: shared_out(others, PARTITIONS), others, within_s=SOON_S)
         sent |= set(ground.publish(12))
-        until(lambda: sent <= {value for one in members for value in one.values}, members)
+        until(lambda: sent <= {value for one in members for value in one.values}, members, within_s=SOON_S)
     assert {value for one in members for value in one.values} == sent
