@@ -1,25 +1,53 @@
-"""The Python on the pages runs, and prints what it should, against a broker."""
+"""The Python on the pages runs against brokers, and prints what stands beside it."""
 
+import doctest
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from kafka_io.broker.config import BrokerConfig
 from kafka_io.broker.modern.config import ModernBrokerConfig
 from kafka_io.broker.modern.server import ModernBrokerServer
+from kafka_io.broker.server import BrokerServer
 from tests.docs.pages import PAGES, Block, blocks
 
-SHOWN = [block for page in PAGES for block in blocks(page) if block.language == "python"]
+SHOWN = [
+    (f"{block.page}-{number}", block)
+    for page in PAGES
+    for number, block in enumerate(block for block in blocks(page) if block.language == "python")
+]
+
+_PRINTED = re.compile(r"print\(.*\)  # (.*)$", re.MULTILINE)
 
 
-@pytest.mark.parametrize("block", SHOWN, ids=lambda block: block.page)
-def test_python_on_a_page_does_what_it_shows(block: Block, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with ModernBrokerServer(ModernBrokerConfig(broker_id=1, data_dir=tmp_path)) as broker:
-        text = block.text.replace("localhost:9092", f"127.0.0.1:{broker.port}")
-        exec(compile(text, block.page, "exec"), {})
+@pytest.fixture
+def addresses(tmp_path: Path, chroot: str) -> Iterator[dict[str, str]]:
+    """A modern broker, and one of 0.7 with its ZooKeeper, in the place of the addresses on the pages."""
+    with ExitStack() as running:
+        modern = running.enter_context(
+            ModernBrokerServer(ModernBrokerConfig(broker_id=1, data_dir=tmp_path / "modern"))
+        )
+        running.enter_context(BrokerServer(BrokerConfig(broker_id=0, data_dir=tmp_path / "v07"), zookeeper=chroot))
+        yield {"localhost:9092": f"127.0.0.1:{modern.port}", "localhost:2181": chroot}
+
+
+@pytest.mark.zookeeper
+@pytest.mark.parametrize("block", [block for _, block in SHOWN], ids=[name for name, _ in SHOWN])
+def test_python_on_a_page_prints_what_it_shows(
+    block: Block, addresses: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = block.text
+    for shown, real in addresses.items():
+        text = text.replace(shown, real)
+    exec(compile(text, block.page, "exec"), {})
     told = capsys.readouterr().out
-    assert "Delivered(topic='clicks'" in told
-    assert "value: [[6F6E65]]" in told  # one
+    for expected in _PRINTED.findall(block.text):
+        [line, told] = told.split("\n", 1)
+        assert doctest.OutputChecker().check_output(expected, line, doctest.ELLIPSIS), line
 
 
 def test_the_front_page_shows_the_library() -> None:
-    assert [block.page for block in SHOWN] == ["README.md"]
+    assert SHOWN[0][0] == "README.md-0"

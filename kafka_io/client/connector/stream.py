@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Self
 
 from kafka_io.client.connector.claim import Claim
 from kafka_io.client.connector.handover import Chunk, Handover
@@ -20,11 +21,11 @@ class _Open:
     messages: Iterator[Consumed]
 
 
-class MessageStream:
+class MessageStream(Iterator[Consumed]):
     """The messages of the partitions that this stream owns at the time, those of each partition in order.
 
-    The iteration ends at `consumer_timeout_ms` without a message, and when the connector is shut down. Another
-    iteration goes on behind the last message. One thread uses it.
+    An iterator that ends at `consumer_timeout_ms` without a message, and when the connector is shut down; asked again
+    it goes on behind the last message. One thread uses it.
 
     A message may come again, here or in another consumer of the group, when its partition changes hands before its
     offset is committed. A message counts as done when the next one is asked for: until then only `commit_offsets` and
@@ -32,12 +33,12 @@ class MessageStream:
 
         >>> with ConsumerConnector.open(zookeeper, "readers", consumer_timeout_ms=10_000) as connector:
         ...     [stream] = connector.create_message_streams({"clicks": 1})["clicks"]
-        ...     first = next(iter(stream))
+        ...     first = next(stream)
         >>> first.topic, str(first.partition), first.offset, first.value
         ('clicks', '0-0', 0, b'one')
 
     Raises:
-        KafkaIOError: while iterating, in place of messages that cannot be read. The next iteration tries again.
+        KafkaIOError: from `next`, in place of messages that cannot be read. The next one tries again.
     """
 
     def __init__(self, handover: Handover, options: Options) -> None:
@@ -46,9 +47,14 @@ class MessageStream:
         self._open: _Open | None = None
         self._last: Claim | None = None
 
-    def __iter__(self) -> Iterator[Consumed]:
-        while (message := self._next()) is not None:
-            yield message
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Consumed:
+        message = self._next()
+        if message is None:
+            raise StopIteration
+        return message
 
     def _next(self) -> Consumed | None:
         """The next message; None at the end of the iteration."""

@@ -179,7 +179,7 @@ def test_another_has_what_a_lost_session_owned(cluster: LiveCluster, connect: Co
     cluster.publish("clicks", messages)
     silent = connect(auto_commit_interval_ms=None, consumer_id="a", session_timeout_ms=2000)
     [stream] = silent.create_message_streams({"clicks": 1})["clicks"]
-    assert next(iter(stream))
+    assert next(stream)
     other = connect(consumer_id="b")
     _end_session(silent._membership._session._client)
     with reading(other.create_message_streams({"clicks": 1})["clicks"], other) as [reader]:
@@ -254,14 +254,14 @@ def test_a_message_above_the_cap_is_an_error_and_not_an_end(cluster: LiveCluster
     [stream] = connector.create_message_streams({"clicks": 1})["clicks"]
     for _ in range(2):
         with pytest.raises(Exception, match="max_fetch_bytes = 1000: the first takes 5010"):
-            next(iter(stream))
+            next(stream)
 
 
 def test_a_full_queue_holds_up_the_fetcher_and_not_the_shutdown(cluster: LiveCluster, connect: Connect) -> None:
     cluster.publish("clicks", numbered(400))
     connector = connect(fetch_bytes=200, queued_max_chunks=1)
     [stream] = connector.create_message_streams({"clicks": 1})["clicks"]
-    assert next(iter(stream))
+    assert next(stream)
     connector.shutdown()
     assert list(stream) == []
     connector.shutdown()
@@ -319,10 +319,10 @@ def test_what_is_in_front_of_a_bad_message_is_read_and_the_error_told_each_time(
         file.write(b"?")
     connector = connect()
     [stream] = connector.create_message_streams({"clicks": 1})["clicks"]
-    assert [next(iter(stream)).value for _ in range(7)] == messages[:7]
+    assert [next(stream).value for _ in range(7)] == messages[:7]
     for _ in range(2):
         with pytest.raises(Corrupt, match="CRC"):
-            next(iter(stream))
+            next(stream)
     connector.shutdown()
 
 
