@@ -100,6 +100,16 @@ class Corrupt(WireError):
     """A checksum, length, count or offset that cannot be right."""
 
 
+class PastEnd(Corrupt):
+    """Records behind the end that the broker tells of its log in the same answer.
+
+    Genuine brokers look at the end before they read: what is written meanwhile may be in the answer all the same. The
+    next answer shows whether that is so, or an offset is wrong.
+    """
+
+    retriable = True
+
+
 class Unsupported(WireError):
     """A magic, codec or generation that this version does not read."""
 

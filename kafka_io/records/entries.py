@@ -7,10 +7,10 @@ from struct import Struct
 import numpy as np
 
 from kafka_io.compression import Bytes
-from kafka_io.errors import Corrupt, Unsupported, Where, WireError
+from kafka_io.errors import Corrupt, PastEnd, Unsupported, Where, WireError
 from kafka_io.records.kernels import outcomes
 from kafka_io.records.kernels.scalars import Bytes as Array
-from kafka_io.records.layout import ENTRY_BYTES, ENTRY_LENGTH_AT, MAGIC_AT
+from kafka_io.records.layout import BATCH_LAST_DELTA_AT, BATCH_MAGIC, ENTRY_BYTES, ENTRY_LENGTH_AT, MAGIC_AT
 
 _LENGTH = Struct(">i")
 _OFFSET = Struct(">q")
@@ -24,7 +24,7 @@ class Asked:
     Args:
         at: rows before it are left out: a fetch returns the whole batch that holds it.
         stop: rows from it on are left out, and nothing is read that begins there.
-        end: where the broker says that the log ends. No entry may reach it.
+        end: where the broker says that the log ends. An entry that reaches it is PastEnd.
 
     Raises:
         ValueError: a range that is none.
@@ -115,8 +115,10 @@ class Entries:
         if status == outcomes.BAD_MAGIC:
             return Unsupported(f"an entry of magic {view[MAGIC_AT]}")
         if status == outcomes.BAD_OFFSET:
-            return Corrupt(
-                f"an entry with offset {_OFFSET.unpack_from(view)[0]}, out of order or out of what was asked for: "
+            base, last = _OFFSET.unpack_from(view)[0], _last_offset(view)
+            kind = PastEnd if self.floor < base <= last and last >= self.asked.end else Corrupt
+            return kind(
+                f"an entry with offset {base}, out of order or out of what was asked for: "
                 f"read up to {self.floor}, {self.asked}"
             )
         return Corrupt(f"an entry of magic {view[MAGIC_AT]} and {length} bytes: {REASONS[status]}")
@@ -136,6 +138,12 @@ REASONS = {
     outcomes.WRAPPER: "a compressed message inside a compressed one",
     outcomes.OTHER_FORMAT: "a record batch inside a compressed message",
 }
+
+
+def _last_offset(entry: memoryview) -> int:
+    """Of a message its own; of a batch what its head says, which no checksum covers."""
+    base: int = _OFFSET.unpack_from(entry)[0]
+    return base + _LENGTH.unpack_from(entry, BATCH_LAST_DELTA_AT)[0] if entry[MAGIC_AT] == BATCH_MAGIC else base
 
 
 def read_only(data: Bytes) -> Array:

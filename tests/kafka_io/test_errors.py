@@ -120,7 +120,7 @@ def test_other_exceptions_pass_a_layer_untouched() -> None:
     ("kind", "retriable"),
     [
         *((kind, True) for kind in family(errors.NetworkError)),
-        *((kind, False) for kind in family(errors.WireError)),
+        *((kind, kind is errors.PastEnd) for kind in family(errors.WireError)),
         (errors.LogShort, True),
         (errors.OffsetOutOfRange, False),
         (errors.RegistryUnavailable, True),

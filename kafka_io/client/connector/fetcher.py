@@ -18,13 +18,14 @@ from kafka_io.errors import (
     LogShort,
     NetworkError,
     OffsetOutOfRange,
+    PastEnd,
     RegistryError,
     TooLarge,
 )
 
 _LOG = logging.getLogger(__name__)
 _RESETS = {"smallest": SimpleConsumer.EARLIEST_TIME, "largest": SimpleConsumer.LATEST_TIME}
-_PASSING = (NetworkError, RegistryError, BrokerError, LogShort)
+_PASSING = (NetworkError, RegistryError, BrokerError, LogShort, PastEnd)
 
 
 class Fetcher:

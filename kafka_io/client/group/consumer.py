@@ -181,6 +181,8 @@ class GroupConsumer(Closing):
                 self._unplaced.add(place)
             elif not error.retriable:
                 raise error
+            else:
+                logger.info("group %s: %s: it is tried again", self._settings.group, error)
         if failed:
             self._keeper.wait(min(wait_s, _REST_S))
 

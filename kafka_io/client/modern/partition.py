@@ -14,6 +14,7 @@ from kafka_io.client.link import Ahead
 from kafka_io.client.modern.brokers import LEADER, Brokers, Leader, topic_id_text
 from kafka_io.client.modern.link import ModernLink
 from kafka_io.client.reading import Reading, Span
+from kafka_io.compression import Bytes
 from kafka_io.error_codes import MODERN, check
 from kafka_io.errors import (
     BrokerError,
@@ -49,6 +50,16 @@ _MAX_WAIT_MS = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Piece:
+    """The entries of one answer, and the offset behind those that are whole."""
+
+    data: Bytes
+    asked: Asked
+    after: int
+    aborted: tuple[AbortedRange, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModernPartition:
     """The partition of `span`, on whichever of `brokers` leads it."""
 
@@ -80,34 +91,28 @@ class ModernPartition:
         decoder = Decoder(columns, limits=self.reading.limits, where=self.where)
         ahead: Ahead[FetchResponse] | None = None
         while at < stop:
-            place = self.where.at(at)
-            answer = self._usable(ahead, at) or self._ask(at, size)
-            data = answer.records or b""
-            asked = Asked(at=at, stop=stop, end=answer.high_watermark)
-            after = extent_of(data, asked, where=place).next_offset
-            if after == at:
-                size = self._larger_size(data, size, place)
+            piece = self._usable(ahead, at) or self._ask(at, size)
+            if piece.after == at:
+                size = self._larger_size(piece.data, size, self.where.at(at))
                 ahead = None
                 continue
-            ahead = self._ask_ahead(after, size) if after < stop else None
-            yield from decoder.feed(data, asked, aborted=_aborted(answer))
-            at = after
+            ahead = self._ask_ahead(piece.after, size) if piece.after < stop else None
+            yield from decoder.feed(piece.data, piece.asked, aborted=piece.aborted)
+            at = piece.after
         yield from decoder.flush()
 
-    def _ask(self, at: int, size: int) -> FetchPartitionResponse:
+    def _ask(self, at: int, size: int) -> "_Piece":
         """The answer of the partition's leader, of whom there may be another at each attempt."""
 
-        def attempt(leader: Leader) -> FetchPartitionResponse:
+        def attempt(leader: Leader) -> _Piece:
             near = self.brokers.nearest(self.span.topic, self.span.id.partition)
             try:
-                found = self._part(self._send(near or leader.link, leader, at, size))
-                _check_usable(found, at)
+                return self._piece(self._send(near or leader.link, leader, at, size), at)
             except KafkaIOError as error:
                 if near is None:
                     raise
                 self._read_near(LEADER)
                 raise LogShort(f"the replica near by does not help: {error.reason}") from error
-            return found
 
         with placing(self.where.at(at)):
             return self.brokers.on_leader(self.span.topic, self.span.id.partition, attempt)
@@ -121,17 +126,15 @@ class ModernPartition:
         except (NetworkError, LeaderMoved):
             return None
 
-    def _usable(self, ahead: Ahead[FetchResponse] | None, at: int) -> FetchPartitionResponse | None:
+    def _usable(self, ahead: Ahead[FetchResponse] | None, at: int) -> "_Piece | None":
         """The answer to a request sent ahead, if it is one to go on with; else the question is asked once more."""
         answer = ahead.answer() if ahead else None
         if answer is None:
             return None
         try:
-            found = self._part(answer)
-            _check_usable(found, at)
+            return self._piece(answer, at)
         except (BrokerError, LogShort, Corrupt):
             return None
-        return found
 
     def _request(self, leader: Leader, at: int, size: int) -> FetchRequest:
         self._check_life(leader.topic_id)
@@ -185,7 +188,21 @@ class ModernPartition:
                 return one
         raise LogShort(f"the broker answered without records, and asks to wait {answer.throttle_time_ms} ms")
 
-    def _larger_size(self, data: bytes | bytearray | memoryview, size: int, place: Where) -> int:
+    def _piece(self, answer: FetchResponse, at: int) -> "_Piece":
+        """What of the span is in an answer to a fetch at `at`. Same errors as `_part`, and those of `extent_of`.
+
+        Records were there when the span was planned; a leader that was just elected may not know them yet.
+        """
+        found = self._part(answer)
+        if found.high_watermark < at:
+            raise LogShort(f"the broker's log ends at {found.high_watermark}, before offset {at}")
+        if not found.records:
+            raise LogShort(f"the broker has no records from offset {at} on; its log ends at {found.high_watermark}")
+        asked = Asked(at=at, stop=self.span.stop, end=found.high_watermark)
+        after = extent_of(found.records, asked).next_offset
+        return _Piece(data=found.records, asked=asked, after=after, aborted=_aborted(found))
+
+    def _larger_size(self, data: Bytes, size: int, place: Where) -> int:
         """The size to ask for next when `data` holds not one whole entry."""
         needed = first_entry_bytes(data) or len(data) + 1
         most = self.reading.sizes.max_fetch_bytes
@@ -194,14 +211,6 @@ class ModernPartition:
         if size >= most or len(data) >= needed:
             raise Corrupt(f"{len(data)} bytes that hold no whole batch", place)
         return min(most, max(needed, 2 * size))
-
-
-def _check_usable(answer: FetchPartitionResponse, at: int) -> None:
-    """Records were there when the span was planned; a leader that was just elected may not know them yet."""
-    if answer.high_watermark < at:
-        raise LogShort(f"the broker's log ends at {answer.high_watermark}, before offset {at}")
-    if not answer.records:
-        raise LogShort(f"the broker has no records from offset {at} on; its log ends at {answer.high_watermark}")
 
 
 def _aborted(answer: FetchPartitionResponse) -> tuple[AbortedRange, ...]:

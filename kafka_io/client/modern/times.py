@@ -16,7 +16,7 @@ from kafka_io.client.modern.link import ModernLink
 from kafka_io.client.modern.segments import segment_times
 from kafka_io.client.reading import Reading
 from kafka_io.error_codes import MODERN, check
-from kafka_io.errors import NOWHERE, KafkaIOError
+from kafka_io.errors import NOWHERE, KafkaIOError, PastEnd
 from kafka_io.messages.fetch import (
     BY_ID_SINCE,
     FetchPartition,
@@ -72,11 +72,15 @@ class _RecordTimes:
     def _note(self, place: Place, part: FetchPartitionResponse) -> None:
         try:
             told = self._first_time(part, self.pending[place])
+        except PastEnd as error:
+            self.answers[place] = error  # until another answer tells more
+            return
         except KafkaIOError as error:
             self.answers[place] = error
         else:
             if isinstance(told, _Further):
                 self.pending[place] = told.offset
+                self.answers.pop(place, None)
                 return
             self.answers[place] = told
         del self.pending[place]

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from kafka_io.compression import CODECS, OLD_LZ4
-from kafka_io.errors import Corrupt, TooLarge, Unsupported, Where, WireError
+from kafka_io.errors import Corrupt, PastEnd, TooLarge, Unsupported, Where, WireError
 from kafka_io.records.build import Record, _record, _varint, log_messages, record_batch
 from kafka_io.records.columns import Limits
 from kafka_io.records.entries import Asked
@@ -140,11 +140,19 @@ def test_an_entry_that_begins_before_the_last_one_ended_is_corrupt(again: Callab
 
 # R07
 @pytest.mark.parametrize("end", [0, 2])
-def test_an_entry_that_ends_behind_the_log_is_corrupt(end: int) -> None:
+def test_an_entry_that_ends_behind_the_log_is_corrupt_or_came_after_the_end_was_told(end: int) -> None:
     for data in (BATCH, log_messages(RECORDS, magic=0), log_messages(RECORDS, magic=1, codec=2)):
         assert len(read_rows(data, Asked(at=0, end=3))) == 3
-        with pytest.raises(Corrupt, match="out of order"):
+        with pytest.raises(PastEnd, match="out of order"):
             read(data, Asked(at=0, end=end))
+
+
+# R06, R07
+def test_what_is_out_of_order_is_not_excused_by_the_end_of_the_log() -> None:
+    for data in (BATCH + BATCH, changed(BATCH, LAST_DELTA, struct.pack(">i", -1))):
+        with pytest.raises(Corrupt, match="out of order") as told:
+            read(data, Asked(at=0, end=3))
+        assert not told.value.retriable
 
 
 # R07

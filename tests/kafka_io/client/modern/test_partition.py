@@ -9,7 +9,7 @@ import pytest
 from kafka_io.client.modern.brokers import topic_id_text
 from kafka_io.client.modern.partition import ModernPartition
 from kafka_io.client.reading import FetchSizes, Reading, Span
-from kafka_io.errors import Corrupt, LeaderMoved, LogShort, OffsetOutOfRange, TooLarge, TopicReplaced, Where
+from kafka_io.errors import Corrupt, LeaderMoved, LogShort, OffsetOutOfRange, PastEnd, TooLarge, TopicReplaced, Where
 from kafka_io.messages.fetch import AbortedTransaction, FetchRequest, FetchResponse
 from kafka_io.messages.metadata import MetadataRequest
 from kafka_io.model import BrokerPartition
@@ -302,3 +302,31 @@ def test_a_broker_that_asks_for_rest_is_given_it(open_brokers: OpenBrokers) -> N
         for _ in range(2):
             link.request(MetadataRequest(topics=None))
         assert [round(pause) for pause in pauses] == [2]
+
+
+def grown() -> Log:
+    """Offsets 90 to 99 are compacted away, and 100 to 109 were written while the broker answered: its end is older."""
+    later = record_batch([Record(offset=at, value=b"%d" % at) for at in range(COUNT, COUNT + PER_BATCH)])
+    return replace(log(), entries=[*log().entries[:-1], (COUNT + PER_BATCH - 1, later)])
+
+
+# B13
+def test_records_behind_the_end_that_the_same_answer_tells_are_asked_for_again(open_brokers: OpenBrokers) -> None:
+    with FakeCluster(logs={0: grown()}) as cluster:
+
+        def fetch(one: Received) -> FetchResponse:
+            answer = cluster.fetch(0, one)
+            cluster.logs[0].end = COUNT + PER_BATCH
+            return answer
+
+        cluster.brokers[0].handlers[FETCH] = fetch
+        assert offsets(partition(cluster, open_brokers, size=20 * BATCH_BYTES)) == list(range(COUNT - PER_BATCH))
+        assert len(cluster.heard(FETCH)) == 2
+
+
+# R07
+def test_records_that_stay_behind_the_end_are_corrupt(open_brokers: OpenBrokers) -> None:
+    with FakeCluster(logs={0: grown()}) as cluster:
+        with pytest.raises(PastEnd, match="an entry with offset 100"):
+            offsets(partition(cluster, open_brokers, size=20 * BATCH_BYTES))
+        assert len(cluster.heard(FETCH)) == ATTEMPTS

@@ -12,7 +12,7 @@ from kafka_io.client.modern.brokers import Brokers
 from kafka_io.client.modern.leading import Answers
 from kafka_io.client.modern.times import times_at
 from kafka_io.client.reading import Reading
-from kafka_io.errors import ConnectFailed, Corrupt, OffsetOutOfRange
+from kafka_io.errors import ConnectFailed, Corrupt, OffsetOutOfRange, PastEnd
 from kafka_io.messages.fetch import AbortedTransaction, FetchRequest
 from kafka_io.messages.list_offsets import (
     ListOffsetsPartitionResponse,
@@ -226,3 +226,20 @@ def test_a_leader_of_0_8_that_moved_is_told_as_such(open_brokers: OpenBrokers) -
         told = ask(open_brokers(cluster), {ONE: 0})[ONE]
     assert isinstance(told, Exception)
     assert getattr(told, "code", None) == NOT_LEADER
+
+
+# B13
+@pytest.mark.parametrize("lasts", [False, True])
+def test_records_behind_the_end_that_the_same_answer_tells_are_asked_for_again(
+    lasts: bool, open_brokers: OpenBrokers
+) -> None:
+    with FakeCluster(logs={0: Log(entries=[batch(0, 1), batch(2)], end=2)}) as cluster:
+
+        def fetch(one: Received) -> object:
+            answer = cluster.fetch(0, one)
+            cluster.logs[0].end = 2 if lasts else 3
+            return answer
+
+        cluster.brokers[0].handlers[FETCH] = fetch
+        told = ask(open_brokers(cluster), {ONE: 1})[ONE]
+        assert isinstance(told, PastEnd) if lasts else told == START_MS + 1
