@@ -45,11 +45,14 @@ endif
 ui: $(RUN)
 	$(BIN)/python -W ignore -m pipelines.demo --resume
 
+# Many tests wait for servers: a few more processes than cores. WORKERS=0 is a single one.
+WORKERS ?= $(shell expr $$(nproc) + 1)
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder $(TESTS)
 test: $(RUN)
-	$(BIN)/python -m pytest $(TESTS)
+	$(PYTEST)
 
 unit: $(RUN)
-	$(BIN)/python -m pytest $(TESTS) -m 'not (zookeeper or spark or crash or ui or brokers)'
+	$(PYTEST) -m 'not (zookeeper or spark or crash or ui or brokers)'
 
 matrix: $(RUN)
 	$(BIN)/python -m tests.brokers.matrix

@@ -77,4 +77,11 @@ class Servers:
     def code_servers(self, name: str = DAEMON) -> list[psutil.Process]:
         """The code servers that the one of that name has started, the newest last."""
         children = psutil.Process(self.started[name].pid).children()
-        return sorted((one for one in children if "grpc" in one.cmdline()), key=psutil.Process.create_time)
+        return sorted(filter(_is_code_server, children), key=psutil.Process.create_time)
+
+
+def _is_code_server(process: psutil.Process) -> bool:
+    try:
+        return "grpc" in process.cmdline()
+    except psutil.NoSuchProcess:  # it has just ended, or waits to be reaped
+        return False
