@@ -79,7 +79,6 @@ class PythonMember:
         self, address: str, group: str, topic: str, assignor: str, more: Mapping[str, Any] = NOTHING_MORE
     ) -> None:
         self._consumer: Any = KafkaConsumer(
-            topic,
             bootstrap_servers=address,
             group_id=group,
             auto_offset_reset="earliest",
@@ -88,6 +87,9 @@ class PythonMember:
             session_timeout_ms=_SESSION_MS,
             **more,
         )
+        # As leader 3.0.12 may share out before it knows the partitions, and then at times never takes what it gets.
+        self._consumer.partitions_for_topic(topic)
+        self._consumer.subscribe([topic])
 
     def read(self) -> list[bytes]:
         """See Client."""
