@@ -23,8 +23,9 @@ class ProducerSettings:
 
     Args:
         acks: who must have a batch before it counts as delivered: nobody, the partition's leader, or all replicas in
-            sync. 0.7 has no acknowledgements: there 0 sends and hopes, and the others ask the broker for an offset on
-            the same connection. Its answer shows that everything before was taken in, though not yet flushed.
+            sync. With 0, closing still waits until the broker has come to what was sent. 0.7 has no acknowledgements:
+            there 0 sends and hopes, and the others ask the broker for an offset on the same connection. Its answer
+            shows that everything before was taken in, though not yet flushed.
         compression: `none`, `gzip`, `snappy`, from 0.8.2 on `lz4`, from 2.1 on `zstd`.
         compressed_topics: those to compress; all if empty.
         encoder: makes bytes of values.

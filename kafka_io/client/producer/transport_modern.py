@@ -4,8 +4,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kafka_io.client.modern.bounds import list_offsets
 from kafka_io.client.modern.brokers import Brokers
-from kafka_io.client.modern.leading import Answers, Place, of_leaders
+from kafka_io.client.modern.leading import Answers, Led, Place, of_leaders
 from kafka_io.client.modern.link import ModernLink
 from kafka_io.client.modern.writing import NO_OFFSET, Batch, Writing, partitions_of, write
 from kafka_io.client.producer.identity import Identity
@@ -15,6 +16,7 @@ from kafka_io.client.producer.transport import Parcel, Transport
 from kafka_io.error_codes import MODERN, check
 from kafka_io.errors import KafkaIOError, Where
 from kafka_io.messages.init_producer_id import InitProducerIdRequest
+from kafka_io.messages.list_offsets import LATEST_TIME
 from kafka_io.model import BrokerPartition
 
 
@@ -34,6 +36,7 @@ class ModernTransport(Transport):
         self._max_age_s = settings.metadata_max_age_ms / 1000
         self._timeout_ms = settings.transaction_timeout_ms
         self._known: dict[str, _Known] = {}
+        self._unanswered: set[Place] = set()
         self._writing = Writing(
             acks=settings.required_acks,
             timeout_ms=settings.request_timeout_ms,
@@ -77,6 +80,8 @@ class ModernTransport(Transport):
         }
         answers = of_leaders(self._brokers, places, lambda link, led: write(link, led, batches, self._writing))
         self._identity.count({place: len(parcel.records) for place, parcel in places.items()})
+        if not self._writing.acks:
+            self._unanswered.update(places)
         return answers
 
     def begin_transactions(self) -> None:
@@ -102,5 +107,17 @@ class ModernTransport(Transport):
         return self._brokers.patiently(lambda: self._brokers.of_any(ask))
 
     def close(self) -> None:
-        """End all connections; safe to call again."""
+        """End all connections; safe to call again.
+
+        Old brokers drop what they have not begun with when a connection ends. So those that were to answer nothing are
+        asked something first: they work in order.
+        """
+        places, self._unanswered = self._unanswered, set()
+        of_leaders(self._brokers, places, _heard)
         self._brokers.close()
+
+
+def _heard(link: ModernLink, led: Led) -> Answers[None]:
+    """Wait until the broker has come to this, whatever it answers."""
+    list_offsets(link, led, dict.fromkeys(led, LATEST_TIME))
+    return dict.fromkeys(led)

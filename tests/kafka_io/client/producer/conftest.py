@@ -1,5 +1,6 @@
 """A cluster of each generation in this process, and what a producer's tests do to it."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from kafka_io.broker.config import BrokerConfig
 from kafka_io.broker.modern.config import ModernBrokerConfig
 from kafka_io.broker.modern.server import ModernBrokerServer
 from kafka_io.broker.server import BrokerServer
+from kafka_io.client.cluster import Cluster
 from kafka_io.client.link import Patience
 from kafka_io.client.modern.link import ModernLink
 from kafka_io.client.opening import open_cluster
@@ -25,7 +27,7 @@ from kafka_io.messages.produce import (
     ProduceResponse,
     ProduceTopicResponse,
 )
-from kafka_io.model import Bounds, Generation
+from kafka_io.model import Bounds, Generation, TopicEntry
 from kafka_io.wire.schema import Request
 
 TOPIC = "clicks"
@@ -55,8 +57,7 @@ class World:
         """All that is stored, by partition and offset."""
         found: list[dict[str, Any]] = []
         with open_cluster("main", reading=Reading(committed=committed), **self.at) as cluster:
-            entry = cluster.topic(topic)
-            assert entry is not None
+            entry = _registered(cluster, topic)
             for place, bounds in cluster.bounds(topic, entry.partitions).items():
                 assert isinstance(bounds, Bounds)
                 reader = cluster.source(place).open()
@@ -75,6 +76,15 @@ class World:
     def values(self, topic: str = TOPIC, *, committed: bool = True) -> list[bytes]:
         """The values alone."""
         return [row["value"] for row in self.rows(topic, committed=committed)]
+
+
+def _registered(cluster: Cluster, topic: str) -> TopicEntry:
+    """In 0.7 a broker has a message before it has registered the topic."""
+    deadline_s = time.monotonic() + WAIT_S
+    while (entry := cluster.topic(topic)) is None or not entry.partitions:
+        assert time.monotonic() < deadline_s, f"{topic} is not registered"
+        time.sleep(0.05)
+    return entry
 
 
 OpenWorld = Callable[..., World]

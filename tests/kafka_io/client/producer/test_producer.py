@@ -114,6 +114,12 @@ def test_without_acknowledgement_messages_are_on_their_way(world: World) -> None
     assert world.values() == numbered(20)
 
 
+def test_closing_waits_until_the_broker_has_come_to_what_it_does_not_answer(modern: World) -> None:
+    with open_producer(**modern.at, settings=replace(SETTINGS, acks=0)) as producer:
+        producer.send_many([Message(topic=TOPIC, value=value) for value in numbered(20)])
+    assert modern.values() == numbered(20)
+
+
 def ready(world: World, count: int) -> bool:
     with open_producer(**world.at, settings=replace(SETTINGS, acks=1)) as producer:
         producer.send("other", b"")
