@@ -5,6 +5,7 @@ from collections.abc import Collection
 from pipelines.group import TopicGroup
 from pipelines.watching.beside import statuses_of, watched
 from pipelines.watching.status import TopicStatus, now_ms
+from resources.lake import Lake
 from resources.penstock import PenstockResource
 
 
@@ -17,7 +18,7 @@ def look(penstock: PenstockResource, group: TopicGroup, only: Collection[str] | 
     """
     settings, name = penstock.settings(), group.cluster
     with penstock.glimpse(name) as cluster:
-        known = watched(cluster.topics().found, penstock.lake().topics(name), settings.rules(name))
+        known = watched(cluster.topics().found, Lake.of(settings).topics(name), settings.rules(name))
         mine = {
             topic: entry
             for topic, entry in known.items()

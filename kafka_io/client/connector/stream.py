@@ -51,13 +51,6 @@ class MessageStream(Iterator[Consumed]):
         return self
 
     def __next__(self) -> Consumed:
-        message = self._next()
-        if message is None:
-            raise StopIteration
-        return message
-
-    def _next(self) -> Consumed | None:
-        """The next message; None at the end of the iteration."""
         if self._last is not None:
             self._last.settle()
         timeout_ms = self._options.consumer_timeout_ms
@@ -66,7 +59,7 @@ class MessageStream(Iterator[Consumed]):
             if self._open is None:
                 chunk = self._handover.take(deadline)
                 if chunk is None:
-                    return None
+                    raise StopIteration
                 self._begin(chunk)
             else:
                 message = self._advance(self._open)

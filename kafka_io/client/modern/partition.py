@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from kafka_io.client.link import Ahead
+from kafka_io.client.modern.aborted import aborted_ranges
 from kafka_io.client.modern.brokers import LEADER, Brokers, Leader, topic_id_text
 from kafka_io.client.modern.link import ModernLink
 from kafka_io.client.reading import Reading, Span
@@ -101,7 +102,7 @@ class ModernPartition:
             at = piece.after
         yield from decoder.flush()
 
-    def _ask(self, at: int, size: int) -> "_Piece":
+    def _ask(self, at: int, size: int) -> _Piece:
         """The answer of the partition's leader, of whom there may be another at each attempt."""
 
         def attempt(leader: Leader) -> _Piece:
@@ -126,7 +127,7 @@ class ModernPartition:
         except (NetworkError, LeaderMoved):
             return None
 
-    def _usable(self, ahead: Ahead[FetchResponse] | None, at: int) -> "_Piece | None":
+    def _usable(self, ahead: Ahead[FetchResponse] | None, at: int) -> _Piece | None:
         """The answer to a request sent ahead, if it is one to go on with; else the question is asked once more."""
         answer = ahead.answer() if ahead else None
         if answer is None:
@@ -188,7 +189,7 @@ class ModernPartition:
                 return one
         raise LogShort(f"the broker answered without records, and asks to wait {answer.throttle_time_ms} ms")
 
-    def _piece(self, answer: FetchResponse, at: int) -> "_Piece":
+    def _piece(self, answer: FetchResponse, at: int) -> _Piece:
         """What of the span is in an answer to a fetch at `at`. Same errors as `_part`, and those of `extent_of`.
 
         Records were there when the span was planned; a leader that was just elected may not know them yet.
@@ -200,7 +201,7 @@ class ModernPartition:
             raise LogShort(f"the broker has no records from offset {at} on; its log ends at {found.high_watermark}")
         asked = Asked(at=at, stop=self.span.stop, end=found.high_watermark)
         after = extent_of(found.records, asked).next_offset
-        return _Piece(data=found.records, asked=asked, after=after, aborted=_aborted(found))
+        return _Piece(data=found.records, asked=asked, after=after, aborted=aborted_ranges(found))
 
     def _larger_size(self, data: Bytes, size: int, place: Where) -> int:
         """The size to ask for next when `data` holds not one whole entry."""
@@ -211,7 +212,3 @@ class ModernPartition:
         if size >= most or len(data) >= needed:
             raise Corrupt(f"{len(data)} bytes that hold no whole batch", place)
         return min(most, max(needed, 2 * size))
-
-
-def _aborted(answer: FetchPartitionResponse) -> tuple[AbortedRange, ...]:
-    return tuple((one.producer_id, one.first_offset) for one in answer.aborted_transactions or ())

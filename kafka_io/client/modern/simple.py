@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from kafka_io.client.fetched import FetchAt, Fetched, requests_of
+from kafka_io.client.modern.aborted import aborted_ranges
 from kafka_io.client.modern.bounds import list_offsets
 from kafka_io.client.modern.brokers import Brokers
 from kafka_io.client.modern.leading import Answers, Led, Place, by_topic, of_leaders
@@ -119,7 +120,7 @@ class ModernFetching(Closing):
             asked=asked,
             next_offset=after,
             needed_bytes=max(first_entry_bytes(data) or 0, len(data) + 1) if stuck else 0,
-            decode=partial(_decoded, data, limits, _aborted(answer), self._reading.limits, place),
+            decode=partial(_decoded, data, limits, aborted_ranges(answer), self._reading.limits, place),
         )
 
     def offsets_before(self, topic: str, partition: BrokerPartition, time_ms: int, most: int) -> tuple[int, ...]:
@@ -165,7 +166,3 @@ def _decoded(
     data: memoryview, asked: Asked, aborted: Sequence[AbortedRange], limits: Limits, where: Where
 ) -> Iterator[Decoded]:
     return decode(data, asked, aborted=aborted, limits=limits, where=where)
-
-
-def _aborted(answer: FetchPartitionResponse) -> tuple[AbortedRange, ...]:
-    return tuple((one.producer_id, one.first_offset) for one in answer.aborted_transactions or ())

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from kafka_io.client.batched import batched
+from kafka_io.client.modern.aborted import aborted_ranges
 from kafka_io.client.modern.brokers import Brokers
 from kafka_io.client.modern.leading import Answers, Led, Place, by_topic, of_leaders
 from kafka_io.client.modern.link import ModernLink
@@ -92,7 +93,7 @@ class _RecordTimes:
             end = min(end, stable)
         if at >= end:
             return None
-        aborted = tuple((one.producer_id, one.first_offset) for one in part.aborted_transactions or ())
+        aborted = aborted_ranges(part)
         asked = Asked(at=at, end=part.high_watermark)
         limits = self.reading.limits
         for decoded in decode(part.records or b"", asked, columns=("timestamp",), aborted=aborted, limits=limits):
