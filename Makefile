@@ -5,7 +5,10 @@ STAMP := .venv/installed
 RUN := $(STAMP)
 TESTS ?= tests
 
-.PHONY: demo ui test unit matrix fuzz simulate crash bench docs check format lock clean help
+# Tests start hundreds of Python processes: none of them should compile our modules again.
+export PYTHONDONTWRITEBYTECODE :=
+
+.PHONY: demo ui test unit coverage tools matrix fuzz simulate crash bench docs check format lock clean help
 
 help:
 	@echo 'make demo        the whole story on this machine: servers, data, Dagster, Spark, proof'
@@ -13,10 +16,12 @@ help:
 	@echo 'make demo BROKER=3.9.1   on a real broker of that version, downloaded; BROKER=host:port is one that runs'
 	@echo 'make ui          the Dagster UI on the state of the last demo'
 	@echo 'make test        all tests      make unit    the fast ones'
+	@echo 'make coverage    the fast tests, and the share of each room that they run; RAISE=1 raises the floors'
+	@echo 'make tools       install what make test needs besides Python packages, if it is missing: Chromium, openssl'
 	@echo 'make fuzz        mutated logs for an hour; SECONDS=60 SEED=7: for a minute, from that seed on'
 	@echo 'make simulate    days on which brokers and the store misbehave, without processes; DAYS=1000 SEED=7'
 	@echo 'make crash       loads killed, stopped and raced at random for hours; RUNS=100 SEED=7: so many, from a seed'
-	@echo 'make matrix      the tests on real brokers, and the table of versions in the README from what came of them'
+	@echo 'make matrix      run the tests on real brokers and write their results into docs/kafka-versions.md'
 	@echo 'make bench       speed beside other loaders on a real broker: about an hour; QUICK=1 one case in minutes'
 	@echo 'make docs        the pages that are made from the code: settings and commands'
 	@echo 'make check       formatter, linter, types, import contracts'
@@ -47,12 +52,20 @@ ui: $(RUN)
 
 # Many tests wait for servers: a few more processes than cores. WORKERS=0 is a single one.
 WORKERS ?= $(shell expr $$(nproc) + 1)
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder $(TESTS)
-test: $(RUN)
+# How long each test took is in RESULTS; the slowest are printed.
+RESULTS := .cache/results
+PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder --durations=30 --junitxml=$(RESULTS)/$@.xml $(TESTS)
+test: $(RUN) $(if $(filter tests,$(TESTS)),tools)
 	$(PYTEST)
 
 unit: $(RUN)
 	$(PYTEST) -m 'not (zookeeper or spark or crash or ui or brokers)'
+
+coverage: $(RUN)
+	$(BIN)/python -m tests.coverage_floors --workers $(WORKERS) $(if $(RAISE),--raise)
+
+tools: $(RUN)
+	@$(BIN)/python -m tests.tools
 
 matrix: $(RUN)
 	$(BIN)/python -m tests.brokers.matrix
@@ -80,6 +93,7 @@ check: $(RUN)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/deptry .
 
 format: $(RUN)
 	$(BIN)/ruff format .

@@ -1,7 +1,7 @@
-"""Kafka as a library: wire protocol, records as Arrow columns, clients and an embedded broker.
+"""Kafka as a library: wire protocol, records as Arrow columns, and clients for every version since 0.7.
 
-The names below are its door. Each is imported when it is first asked for, so that looking at bytes needs no ZooKeeper
-client, and asking for help no compiler.
+The public names below are described in docs/library.md. The module of a name is imported when the name is first used:
+whoever decodes bytes needs no ZooKeeper client, and whoever reads a class's help needs no compiler.
 
     >>> from kafka_io import decode_v07, message_set
     >>> data = message_set([b"one", b"two"])
@@ -9,9 +9,9 @@ client, and asking for help no compiler.
     >>> decoded.batch.column("value").to_pylist()
     [b'one', b'two']
 
-    >>> from kafka_io import Asked, Record, decode, record_batch
+    >>> from kafka_io import RequestedOffsets, Record, decode, record_batch
     >>> data = record_batch([Record(offset=7, value=b"seven")], codec=4)
-    >>> [decoded] = decode(data, Asked(at=5), columns=["offset", "value"])
+    >>> [decoded] = decode(data, RequestedOffsets(start=5), columns=["offset", "value"])
     >>> decoded.batch.to_pylist(), decoded.next_offset, dict(decoded.gaps)
     ([{'offset': 7, 'value': b'seven'}], 8, {'compacted': 2})
 """
@@ -19,175 +19,206 @@ client, and asking for help no compiler.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+_NAMES = {
+    "cluster.cluster": "Cluster",
+    "cluster.opening": "open_cluster",
+    "consumer.connector.connector": "ConsumerConnector",
+    "consumer.connector.stream": "MessageStream",
+    "consumer.fetched": "ConsumedMessage FetchPosition FetchResult",
+    "consumer.group.admin": "GroupDescription GroupListing GroupMember Lag describe_group list_groups",
+    "consumer.group.consumer": "GroupConsumer RebalanceListener",
+    "consumer.group.fetcher": "ConsumedBatch",
+    "consumer.group.offset_resolver": "OffsetReset",
+    "consumer.group.settings": "GroupSettings",
+    "consumer.group_offsets": "GroupOffsets OffsetStorage group_offsets",
+    "consumer.membership": "GroupMembership",
+    "consumer.simple": "SimpleConsumer",
+    "errors": (
+        "BrokerError Corrupt KafkaIOError NetworkError OffsetOutOfRange RegistryError "
+        "TooLarge Unsupported Where WireError"
+    ),
+    "model": "Bounds Broker BrokerPartition Generation OffsetRange TopicEntry TopicPartition",
+    "producer.callbacks": "CallbackHandler EventHandler",
+    "producer.encoder": "Encoder TextEncoder",
+    "producer.message": "Delivered DeliveryFailure Message ProducerClosed QueueFull Undelivered",
+    "producer.opening": "open_producer",
+    "producer.partitioner": "Partitioner",
+    "producer.producer": "Producer",
+    "producer.settings": "ProducerSettings Queueing",
+    "producer.transactions": "TransactionError",
+    "reader.reader": "PlannedRange ReadSettings",
+    "reader.source": "Source",
+    "records.build": "Record log_messages message_set record_batch",
+    "records.decoded_batch": "DecodeLimits DecodedBatch",
+    "records.decoder": "decode",
+    "records.record_set": "RequestedOffsets",
+    "records.v07_decoder": "decode_v07",
+}
+"""The public names of each module below `kafka_io`."""
+
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
+
+__all__ = sorted(_MODULES)  # noqa: PLE0605 - type checkers take the names from the imports below
+
 if TYPE_CHECKING:
-    from kafka_io.client.cluster import Cluster
-    from kafka_io.client.connector.connector import ConsumerConnector
-    from kafka_io.client.connector.stream import MessageStream
-    from kafka_io.client.fetched import Consumed, FetchAt, Fetched
-    from kafka_io.client.group.admin import (
-        GroupDescription,
-        GroupListing,
-        GroupMember,
-        Lag,
-        describe_group,
-        list_groups,
+    from kafka_io.cluster.cluster import Cluster as Cluster
+    from kafka_io.cluster.opening import open_cluster as open_cluster
+    from kafka_io.consumer.connector.connector import ConsumerConnector as ConsumerConnector
+    from kafka_io.consumer.connector.stream import MessageStream as MessageStream
+    from kafka_io.consumer.fetched import (
+        ConsumedMessage as ConsumedMessage,
     )
-    from kafka_io.client.group.consumer import GroupConsumer, Listener
-    from kafka_io.client.group.intake import Batch
-    from kafka_io.client.group.positions import Reset
-    from kafka_io.client.group.settings import GroupSettings
-    from kafka_io.client.membership import Membership
-    from kafka_io.client.offsets import GroupOffsets, Storage, group_offsets
-    from kafka_io.client.opening import open_cluster
-    from kafka_io.client.producer.callbacks import CallbackHandler, EventHandler
-    from kafka_io.client.producer.encoder import Encoder, TextEncoder
-    from kafka_io.client.producer.message import (
-        Delivered,
-        Failure,
-        Message,
-        ProducerClosed,
-        QueueFull,
-        Undelivered,
+    from kafka_io.consumer.fetched import (
+        FetchPosition as FetchPosition,
     )
-    from kafka_io.client.producer.opening import open_producer
-    from kafka_io.client.producer.partitioner import Partitioner
-    from kafka_io.client.producer.producer import Producer
-    from kafka_io.client.producer.settings import ProducerSettings, Queueing
-    from kafka_io.client.producer.transactions import TransactionError
-    from kafka_io.client.reading import Reading, Span
-    from kafka_io.client.simple import SimpleConsumer
-    from kafka_io.client.source import Source
-    from kafka_io.client.v07.producer import publish
+    from kafka_io.consumer.fetched import (
+        FetchResult as FetchResult,
+    )
+    from kafka_io.consumer.group.admin import (
+        GroupDescription as GroupDescription,
+    )
+    from kafka_io.consumer.group.admin import (
+        GroupListing as GroupListing,
+    )
+    from kafka_io.consumer.group.admin import (
+        GroupMember as GroupMember,
+    )
+    from kafka_io.consumer.group.admin import (
+        Lag as Lag,
+    )
+    from kafka_io.consumer.group.admin import (
+        describe_group as describe_group,
+    )
+    from kafka_io.consumer.group.admin import (
+        list_groups as list_groups,
+    )
+    from kafka_io.consumer.group.consumer import GroupConsumer as GroupConsumer
+    from kafka_io.consumer.group.consumer import RebalanceListener as RebalanceListener
+    from kafka_io.consumer.group.fetcher import ConsumedBatch as ConsumedBatch
+    from kafka_io.consumer.group.offset_resolver import OffsetReset as OffsetReset
+    from kafka_io.consumer.group.settings import GroupSettings as GroupSettings
+    from kafka_io.consumer.group_offsets import (
+        GroupOffsets as GroupOffsets,
+    )
+    from kafka_io.consumer.group_offsets import (
+        OffsetStorage as OffsetStorage,
+    )
+    from kafka_io.consumer.group_offsets import (
+        group_offsets as group_offsets,
+    )
+    from kafka_io.consumer.membership import GroupMembership as GroupMembership
+    from kafka_io.consumer.simple import SimpleConsumer as SimpleConsumer
     from kafka_io.errors import (
-        BrokerError,
-        Corrupt,
-        KafkaIOError,
-        NetworkError,
-        OffsetOutOfRange,
-        RegistryError,
-        TooLarge,
-        Unsupported,
-        Where,
-        WireError,
+        BrokerError as BrokerError,
     )
-    from kafka_io.model import Bounds, Broker, BrokerPartition, Generation, TopicEntry
-    from kafka_io.records.build import Record, log_messages, message_set, record_batch
-    from kafka_io.records.columns import Decoded, Limits, decode_v07
-    from kafka_io.records.entries import Asked
-    from kafka_io.records.logs import decode
-    from kafka_io.registry.zookeeper import Registry
-
-__all__ = [
-    "Asked",
-    "Batch",
-    "Bounds",
-    "Broker",
-    "BrokerError",
-    "BrokerPartition",
-    "CallbackHandler",
-    "Cluster",
-    "Consumed",
-    "ConsumerConnector",
-    "Corrupt",
-    "Decoded",
-    "Delivered",
-    "Encoder",
-    "EventHandler",
-    "Failure",
-    "FetchAt",
-    "Fetched",
-    "Generation",
-    "GroupConsumer",
-    "GroupDescription",
-    "GroupListing",
-    "GroupMember",
-    "GroupOffsets",
-    "GroupSettings",
-    "KafkaIOError",
-    "Lag",
-    "Limits",
-    "Listener",
-    "Membership",
-    "Message",
-    "MessageStream",
-    "NetworkError",
-    "OffsetOutOfRange",
-    "Partitioner",
-    "Producer",
-    "ProducerClosed",
-    "ProducerSettings",
-    "QueueFull",
-    "Queueing",
-    "Reading",
-    "Record",
-    "Registry",
-    "RegistryError",
-    "Reset",
-    "SimpleConsumer",
-    "Source",
-    "Span",
-    "Storage",
-    "TextEncoder",
-    "TooLarge",
-    "TopicEntry",
-    "TransactionError",
-    "Undelivered",
-    "Unsupported",
-    "Where",
-    "WireError",
-    "decode",
-    "decode_v07",
-    "describe_group",
-    "group_offsets",
-    "list_groups",
-    "log_messages",
-    "message_set",
-    "open_cluster",
-    "open_producer",
-    "publish",
-    "record_batch",
-]
-
-_ROOMS = (
-    "errors",
-    "model",
-    "records.columns",
-    "records.build",
-    "records.entries",
-    "records.logs",
-    "registry.zookeeper",
-    "client.cluster",
-    "client.group.admin",
-    "client.group.consumer",
-    "client.group.intake",
-    "client.group.positions",
-    "client.group.settings",
-    "client.membership",
-    "client.offsets",
-    "client.opening",
-    "client.reading",
-    "client.source",
-    "client.producer.callbacks",
-    "client.producer.encoder",
-    "client.producer.message",
-    "client.producer.opening",
-    "client.producer.partitioner",
-    "client.producer.producer",
-    "client.producer.settings",
-    "client.producer.transactions",
-    "client.v07.producer",
-    "client.fetched",
-    "client.simple",
-    "client.connector.stream",
-    "client.connector.connector",
-)
+    from kafka_io.errors import (
+        Corrupt as Corrupt,
+    )
+    from kafka_io.errors import (
+        KafkaIOError as KafkaIOError,
+    )
+    from kafka_io.errors import (
+        NetworkError as NetworkError,
+    )
+    from kafka_io.errors import (
+        OffsetOutOfRange as OffsetOutOfRange,
+    )
+    from kafka_io.errors import (
+        RegistryError as RegistryError,
+    )
+    from kafka_io.errors import (
+        TooLarge as TooLarge,
+    )
+    from kafka_io.errors import (
+        Unsupported as Unsupported,
+    )
+    from kafka_io.errors import (
+        Where as Where,
+    )
+    from kafka_io.errors import (
+        WireError as WireError,
+    )
+    from kafka_io.model import (
+        Bounds as Bounds,
+    )
+    from kafka_io.model import (
+        Broker as Broker,
+    )
+    from kafka_io.model import (
+        BrokerPartition as BrokerPartition,
+    )
+    from kafka_io.model import (
+        Generation as Generation,
+    )
+    from kafka_io.model import (
+        OffsetRange as OffsetRange,
+    )
+    from kafka_io.model import (
+        TopicEntry as TopicEntry,
+    )
+    from kafka_io.model import (
+        TopicPartition as TopicPartition,
+    )
+    from kafka_io.producer.callbacks import CallbackHandler as CallbackHandler
+    from kafka_io.producer.callbacks import EventHandler as EventHandler
+    from kafka_io.producer.encoder import Encoder as Encoder
+    from kafka_io.producer.encoder import TextEncoder as TextEncoder
+    from kafka_io.producer.message import (
+        Delivered as Delivered,
+    )
+    from kafka_io.producer.message import (
+        DeliveryFailure as DeliveryFailure,
+    )
+    from kafka_io.producer.message import (
+        Message as Message,
+    )
+    from kafka_io.producer.message import (
+        ProducerClosed as ProducerClosed,
+    )
+    from kafka_io.producer.message import (
+        QueueFull as QueueFull,
+    )
+    from kafka_io.producer.message import (
+        Undelivered as Undelivered,
+    )
+    from kafka_io.producer.opening import open_producer as open_producer
+    from kafka_io.producer.partitioner import Partitioner as Partitioner
+    from kafka_io.producer.producer import Producer as Producer
+    from kafka_io.producer.settings import ProducerSettings as ProducerSettings
+    from kafka_io.producer.settings import Queueing as Queueing
+    from kafka_io.producer.transactions import TransactionError as TransactionError
+    from kafka_io.reader.reader import PlannedRange as PlannedRange
+    from kafka_io.reader.reader import ReadSettings as ReadSettings
+    from kafka_io.reader.source import Source as Source
+    from kafka_io.records.build import (
+        Record as Record,
+    )
+    from kafka_io.records.build import (
+        log_messages as log_messages,
+    )
+    from kafka_io.records.build import (
+        message_set as message_set,
+    )
+    from kafka_io.records.build import (
+        record_batch as record_batch,
+    )
+    from kafka_io.records.decoded_batch import DecodedBatch as DecodedBatch
+    from kafka_io.records.decoded_batch import DecodeLimits as DecodeLimits
+    from kafka_io.records.decoder import decode as decode
+    from kafka_io.records.record_set import RequestedOffsets as RequestedOffsets
+    from kafka_io.records.v07_decoder import decode_v07 as decode_v07
 
 
 def __getattr__(name: str) -> Any:
-    """The name from the room it lives in (PEP 562)."""
-    if name in __all__:
-        for room in _ROOMS:
-            found = vars(import_module(f"kafka_io.{room}")).get(name)
-            if found is not None:
-                return found
-    raise AttributeError(f"module 'kafka_io' has no attribute {name!r}")
+    """Import the module of a public name when the name is first used (PEP 562)."""
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module 'kafka_io' has no attribute {name!r}")
+    value = getattr(import_module(f"kafka_io.{module}"), name)
+    globals()[name] = value  # the next use finds it without this function
+    return value
+
+
+def __dir__() -> list[str]:
+    """The public names, also those that were not used yet."""
+    return sorted(_MODULES)

@@ -1,4 +1,4 @@
-"""What must be closed is closed at the end of its `with` block."""
+"""A base class for objects that a `with` block closes."""
 
 from abc import ABC, abstractmethod
 from types import TracebackType
@@ -6,11 +6,11 @@ from typing import Self
 
 
 class Closing(ABC):
-    """A context manager whose end is `close`."""
+    """A context manager that calls `close` at its end."""
 
     @abstractmethod
     def close(self) -> None:
-        """Give back what is held; safe to call again."""
+        """Release all resources; safe to call again."""
 
     def __enter__(self) -> Self:
         return self

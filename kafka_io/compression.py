@@ -1,7 +1,7 @@
 """The codecs of message sets and record batches, by their number on the wire.
 
 Nothing a stream claims is believed: gzip and lz4 are read in small steps and stop at the cap, a zstd frame is measured
-block by block, and what a snappy block says it holds is held against the cap before memory is given (R15, R16).
+block by block, and what a snappy block says it holds is held against the cap before memory is given (faults R15, R16).
 """
 
 import threading
@@ -12,20 +12,22 @@ from struct import Struct
 import cramjam
 import lz4.frame
 import numpy as np
+import snappy
+import xxhash
 import zstandard
 from isal import igzip, igzip_lib
 
 from kafka_io.errors import Corrupt, TooLarge
 
-Bytes = bytes | bytearray | memoryview
+BytesLike = bytes | bytearray | memoryview
 
 # A stream is given to its reader in pieces of at most _PIECE bytes and taken from it in steps of at most _STEP: what is
 # held beyond the cap is one step, and what many small streams copy is one piece each.
 _PIECE = 16 * 1024
 _STEP = 256 * 1024
 
-# The framing of xerial's SnappyOutputStream, which 0.7 uses already (facts, 5): magic | version | lowest version that
-# can read it, then blocks of 32 KiB uncompressed, each after its compressed length.
+# The framing of xerial's SnappyOutputStream, which 0.7 uses already [kafka-0.7: Compression]: magic | version | lowest
+# version that can read it, then blocks of 32 KiB uncompressed, each after its compressed length.
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = Struct(">8sii")
 _XERIAL_VERSION = 1
@@ -60,7 +62,7 @@ class Codec:
 
     name: str
     compress: Callable[[bytes], bytes]
-    decompress: Callable[[Bytes, int], Bytes]
+    decompress: Callable[[BytesLike, int], BytesLike]
 
 
 def _too_large(cap: int) -> TooLarge:
@@ -71,7 +73,7 @@ def _plain_compress(data: bytes) -> bytes:
     return data
 
 
-def _plain_decompress(data: Bytes, cap: int) -> Bytes:
+def _plain_decompress(data: BytesLike, cap: int) -> BytesLike:
     if len(data) > cap:
         raise _too_large(cap)
     return data
@@ -82,7 +84,7 @@ def _gzip_compress(data: bytes) -> bytes:
     return bytes(igzip.compress(data, mtime=0))
 
 
-def _gzip_decompress(data: Bytes, cap: int) -> Bytes:
+def _gzip_decompress(data: BytesLike, cap: int) -> BytesLike:
     """One gzip member or several, one after the other, up to the last byte of `data`."""
     view, out = memoryview(data), bytearray()
     try:
@@ -113,13 +115,17 @@ def _read_member(view: memoryview, at: int, out: bytearray, cap: int) -> int:
 def _snappy_compress(data: bytes) -> bytes:
     parts = [_XERIAL_HEADER.pack(_XERIAL_MAGIC, _XERIAL_VERSION, _XERIAL_VERSION)]
     for at in range(0, len(data), _XERIAL_BLOCK):
-        block = bytes(cramjam.snappy.compress_raw(data[at : at + _XERIAL_BLOCK]))
+        block = snappy.compress(data[at : at + _XERIAL_BLOCK])
         parts += (_BLOCK_LENGTH.pack(len(block)), block)
     return b"".join(parts)
 
 
-def _snappy_decompress(data: Bytes, cap: int) -> Bytes:
-    """Blocks in xerial's framing, or one bare block."""
+def _snappy_decompress(data: BytesLike, cap: int) -> BytesLike:
+    """Blocks in xerial's framing, or one bare block.
+
+    python-snappy returns each block as a new object. cramjam tells the size of a block beforehand, so the sum is held
+    against the cap before memory is allocated, and decompresses each block to its place in one buffer.
+    """
     view = memoryview(data)
     length = cramjam.snappy.decompress_raw_len
     try:
@@ -164,7 +170,7 @@ def _lz4_compress(data: bytes) -> bytes:
     return bytes(lz4.frame.compress(data, block_size=block_size, block_linked=False, store_size=False))
 
 
-def _lz4_decompress(data: Bytes, cap: int) -> Bytes:
+def _lz4_decompress(data: BytesLike, cap: int) -> BytesLike:
     """Frames one after the other, of linked or independent blocks."""
     view, out = memoryview(data), bytearray()
     context = lz4.frame.create_decompression_context()
@@ -189,52 +195,33 @@ def _old_lz4_compress(data: bytes) -> bytes:
     return _with_lz4_checksum(frame, _old_lz4_checksum(frame))
 
 
-def _old_lz4_decompress(data: Bytes, cap: int) -> Bytes:
+def _old_lz4_decompress(data: BytesLike, cap: int) -> BytesLike:
     """As `_lz4_decompress`; the first frame's header may have Kafka's old checksum."""
     view = memoryview(data)
     if view[: len(_LZ4_MAGIC)] == _LZ4_MAGIC and len(view) > _LZ4_SHORT_HEADER:
         at = _lz4_checksum_at(view)
         if view[at : at + 1] == bytes([_old_lz4_checksum(view)]):
-            data = _with_lz4_checksum(view, _header_byte(_xxh32(view[_LZ4_FLG_AT:at])))
+            data = _with_lz4_checksum(view, _header_checksum(view[_LZ4_FLG_AT:at]))
     return _lz4_decompress(data, cap)
 
 
-def _lz4_checksum_at(frame: Bytes) -> int:
+def _lz4_checksum_at(frame: BytesLike) -> int:
     return _LZ4_SIZED_HEADER if frame[_LZ4_FLG_AT] & _LZ4_SIZED else _LZ4_SHORT_HEADER
 
 
-def _with_lz4_checksum(frame: Bytes, checksum: int) -> bytes:
+def _with_lz4_checksum(frame: BytesLike, checksum: int) -> bytes:
     at = _lz4_checksum_at(frame)
     return b"".join((frame[:at], bytes([checksum]), frame[at + 1 :]))
 
 
-def _old_lz4_checksum(frame: Bytes) -> int:
+def _old_lz4_checksum(frame: BytesLike) -> int:
     """Until message format 1 Kafka's clients counted the magic in; the frame format leaves it out (KAFKA-3160)."""
-    return _header_byte(_xxh32(frame[: _lz4_checksum_at(frame)]))
+    return _header_checksum(frame[: _lz4_checksum_at(frame)])
 
 
-def _header_byte(checksum: int) -> int:
-    return checksum >> 8 & 0xFF
-
-
-def _xxh32(data: Bytes) -> int:
-    """XXH32 with seed 0 of less than 16 bytes: all that a frame header takes, and no library for it."""
-    prime1, prime2, prime3, prime4, prime5 = 2654435761, 2246822519, 3266489917, 668265263, 374761393
-    words, tail = divmod(len(data), 4)
-    state = prime5 + len(data)
-    for word in Struct(f"<{words}I").unpack_from(data):
-        state = _rotated(state + word * prime3, 17) * prime4
-    for byte in data[len(data) - tail :]:
-        state = _rotated(state + byte * prime5, 11) * prime1
-    state &= 0xFFFFFFFF
-    state = (state ^ state >> 15) * prime2 & 0xFFFFFFFF
-    state = (state ^ state >> 13) * prime3 & 0xFFFFFFFF
-    return state ^ state >> 16
-
-
-def _rotated(state: int, bits: int) -> int:
-    state &= 0xFFFFFFFF
-    return state << bits | state >> 32 - bits
+def _header_checksum(header: BytesLike) -> int:
+    """The checksum byte of an LZ4 frame header: the second byte of its XXH32."""
+    return xxhash.xxh32_intdigest(header) >> 8 & 0xFF
 
 
 def _zstd_compress(data: bytes) -> bytes:
@@ -253,7 +240,7 @@ def _zstd_decompressor() -> zstandard.ZstdDecompressor:
     return found
 
 
-def _zstd_decompress(data: Bytes, cap: int) -> Bytes:
+def _zstd_decompress(data: BytesLike, cap: int) -> BytesLike:
     """Frames one after the other, also skippable ones, up to the last byte of `data`.
 
     The library takes a stream that is cut for one that ends, so the frames are measured first.

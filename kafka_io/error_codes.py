@@ -1,7 +1,7 @@
-"""Broker error codes as rows, a table per dialect; `check` turns a row into its exception."""
+"""Kafka's error codes: name, number, meaning, and the exception that each becomes; one enum per protocol."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from enum import IntEnum
+from typing import Self
 
 from kafka_io.errors import (
     AuthorizationFailed,
@@ -14,184 +14,207 @@ from kafka_io.errors import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorCode:
-    """A code with its name on the wire, what it says, and the exception it becomes."""
+class KafkaErrorCode(IntEnum):
+    """The base of both enums: a number that knows its meaning and its exception.
 
-    code: int
-    name: str
-    sentence: str
-    error: type[BrokerError] = BrokerError
-
-
-def _by_code(*rows: ErrorCode) -> Mapping[int, ErrorCode]:
-    return {row.code: row for row in rows}
-
-
-# Seed 000, section "Response Header"; codes 2 and 4 are never sent by a genuine 0.7.2 broker (facts, 2).
-V07 = _by_code(
-    ErrorCode(-1, "Unknown", "the broker refused the request, as it does for a topic name that is not legal"),
-    ErrorCode(1, "OffsetOutOfRange", "the broker's log does not hold this offset", OffsetOutOfRange),
-    ErrorCode(2, "InvalidMessage", "the broker found a message that fails its checksum"),
-    ErrorCode(3, "WrongPartition", "the broker has no such partition"),
-    ErrorCode(4, "InvalidFetchSize", "the fetch size is smaller than the message"),
-)
-
-# All codes from 0.8 (seed 002, "Error Codes") to 4.1. A number never changed its meaning, some their names: 6 was
-# NOT_LEADER_FOR_PARTITION, 14 to 16 were for groups only. Whether another attempt can help is what Kafka's own clients
-# think of each.
-MODERN = _by_code(
-    ErrorCode(-1, "UNKNOWN_SERVER_ERROR", "the broker failed in a way it has no code for; its log tells more"),
-    ErrorCode(1, "OFFSET_OUT_OF_RANGE", "the broker's log does not hold this offset", OffsetOutOfRange),
-    ErrorCode(2, "CORRUPT_MESSAGE", "the broker found a record that fails its checksum or cannot be right", BrokerBusy),
-    ErrorCode(3, "UNKNOWN_TOPIC_OR_PARTITION", "the broker has no such topic or partition", LeaderMoved),
-    ErrorCode(4, "INVALID_FETCH_SIZE", "the broker takes no fetch of this size"),
-    ErrorCode(5, "LEADER_NOT_AVAILABLE", "the partition has no leader, as while one is elected", LeaderMoved),
-    ErrorCode(6, "NOT_LEADER_OR_FOLLOWER", "the broker does not have this partition now", LeaderMoved),
-    ErrorCode(7, "REQUEST_TIMED_OUT", "the broker could not finish in the time the request gave", BrokerBusy),
-    ErrorCode(8, "BROKER_NOT_AVAILABLE", "a broker that is needed is down"),
-    ErrorCode(9, "REPLICA_NOT_AVAILABLE", "a replica that is needed is not there", LeaderMoved),
-    ErrorCode(10, "MESSAGE_TOO_LARGE", "the records are larger than the broker takes"),
-    ErrorCode(11, "STALE_CONTROLLER_EPOCH", "there is a newer controller"),
-    ErrorCode(12, "OFFSET_METADATA_TOO_LARGE", "the text beside the offset is longer than the broker takes"),
-    ErrorCode(13, "NETWORK_EXCEPTION", "the broker lost its connection to another", LeaderMoved),
-    ErrorCode(14, "COORDINATOR_LOAD_IN_PROGRESS", "the coordinator is still loading", BrokerBusy),
-    ErrorCode(15, "COORDINATOR_NOT_AVAILABLE", "there is no coordinator yet", CoordinatorMoved),
-    ErrorCode(16, "NOT_COORDINATOR", "another broker is the coordinator", CoordinatorMoved),
-    ErrorCode(17, "INVALID_TOPIC_EXCEPTION", "the topic's name is not legal, or the topic is the broker's own"),
-    ErrorCode(18, "RECORD_LIST_TOO_LARGE", "the batch is larger than a segment of the broker's log"),
-    ErrorCode(19, "NOT_ENOUGH_REPLICAS", "too few replicas are in sync; nothing was written", BrokerBusy),
-    ErrorCode(20, "NOT_ENOUGH_REPLICAS_AFTER_APPEND", "written, but to fewer replicas than are asked for", BrokerBusy),
-    ErrorCode(21, "INVALID_REQUIRED_ACKS", "acks must be -1, 0 or 1"),
-    ErrorCode(22, "ILLEGAL_GENERATION", "the group has gone on to another generation"),
-    ErrorCode(23, "INCONSISTENT_GROUP_PROTOCOL", "the group's members speak other protocols"),
-    ErrorCode(24, "INVALID_GROUP_ID", "the group's name is not legal"),
-    ErrorCode(25, "UNKNOWN_MEMBER_ID", "the group has no such member, or no longer"),
-    ErrorCode(26, "INVALID_SESSION_TIMEOUT", "the session timeout is outside what the broker allows"),
-    ErrorCode(27, "REBALANCE_IN_PROGRESS", "the group is being rebalanced and must be joined again"),
-    ErrorCode(28, "INVALID_COMMIT_OFFSET_SIZE", "the offsets are more than one commit can hold"),
-    ErrorCode(29, "TOPIC_AUTHORIZATION_FAILED", "no right to do this to the topic", AuthorizationFailed),
-    ErrorCode(30, "GROUP_AUTHORIZATION_FAILED", "no right to do this to the group", AuthorizationFailed),
-    ErrorCode(31, "CLUSTER_AUTHORIZATION_FAILED", "no right to do this to the cluster", AuthorizationFailed),
-    ErrorCode(32, "INVALID_TIMESTAMP", "a record's timestamp is not one the broker takes"),
-    ErrorCode(33, "UNSUPPORTED_SASL_MECHANISM", "the broker has no such SASL mechanism"),
-    ErrorCode(34, "ILLEGAL_SASL_STATE", "this request has no place in the login"),
-    ErrorCode(35, "UNSUPPORTED_VERSION", "the broker does not speak this version of the API"),
-    ErrorCode(36, "TOPIC_ALREADY_EXISTS", "there is a topic of this name"),
-    ErrorCode(37, "INVALID_PARTITIONS", "the number of partitions cannot be"),
-    ErrorCode(38, "INVALID_REPLICATION_FACTOR", "there cannot be as many replicas, as with fewer brokers than that"),
-    ErrorCode(39, "INVALID_REPLICA_ASSIGNMENT", "the replicas cannot be placed like this"),
-    ErrorCode(40, "INVALID_CONFIG", "a setting has a value that cannot be"),
-    ErrorCode(41, "NOT_CONTROLLER", "another broker is the controller", LeaderMoved),
-    ErrorCode(42, "INVALID_REQUEST", "the request contradicts itself, or the broker's state"),
-    ErrorCode(43, "UNSUPPORTED_FOR_MESSAGE_FORMAT", "the log's message format is too old for this"),
-    ErrorCode(44, "POLICY_VIOLATION", "the broker's policy forbids it"),
-    ErrorCode(45, "OUT_OF_ORDER_SEQUENCE_NUMBER", "a batch before this one is missing in the broker's log"),
-    ErrorCode(46, "DUPLICATE_SEQUENCE_NUMBER", "the broker has a batch with this sequence number"),
-    ErrorCode(47, "INVALID_PRODUCER_EPOCH", "a newer producer has taken over this one's id"),
-    ErrorCode(48, "INVALID_TXN_STATE", "the transaction is not in a state for this"),
-    ErrorCode(49, "INVALID_PRODUCER_ID_MAPPING", "this producer id is not that of the transactional id"),
-    ErrorCode(50, "INVALID_TRANSACTION_TIMEOUT", "the transaction timeout is longer than the broker allows"),
-    ErrorCode(51, "CONCURRENT_TRANSACTIONS", "the producer's last transaction is not finished", BrokerBusy),
-    ErrorCode(52, "TRANSACTION_COORDINATOR_FENCED", "there is a newer transaction coordinator"),
-    ErrorCode(53, "TRANSACTIONAL_ID_AUTHORIZATION_FAILED", "no right to use the transactional id", AuthorizationFailed),
-    ErrorCode(54, "SECURITY_DISABLED", "the broker has no security switched on"),
-    ErrorCode(55, "OPERATION_NOT_ATTEMPTED", "not tried, because another part of the request failed"),
-    ErrorCode(56, "KAFKA_STORAGE_ERROR", "the broker's disk failed", LeaderMoved),
-    ErrorCode(57, "LOG_DIR_NOT_FOUND", "the broker has no such log directory"),
-    ErrorCode(58, "SASL_AUTHENTICATION_FAILED", "the broker does not accept the login"),
-    ErrorCode(59, "UNKNOWN_PRODUCER_ID", "the broker remembers nothing of this producer"),
-    ErrorCode(60, "REASSIGNMENT_IN_PROGRESS", "the partition is being moved"),
-    ErrorCode(61, "DELEGATION_TOKEN_AUTH_DISABLED", "the broker takes no delegation tokens"),
-    ErrorCode(62, "DELEGATION_TOKEN_NOT_FOUND", "there is no such delegation token"),
-    ErrorCode(63, "DELEGATION_TOKEN_OWNER_MISMATCH", "the delegation token is another's"),
-    ErrorCode(64, "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED", "this connection may not ask for delegation tokens"),
-    ErrorCode(65, "DELEGATION_TOKEN_AUTHORIZATION_FAILED", "no right to the delegation token", AuthorizationFailed),
-    ErrorCode(66, "DELEGATION_TOKEN_EXPIRED", "the delegation token has expired"),
-    ErrorCode(67, "INVALID_PRINCIPAL_TYPE", "the broker knows no principals of this type"),
-    ErrorCode(68, "NON_EMPTY_GROUP", "the group has members"),
-    ErrorCode(69, "GROUP_ID_NOT_FOUND", "there is no such group"),
-    ErrorCode(70, "FETCH_SESSION_ID_NOT_FOUND", "the broker has forgotten the fetch session", BrokerBusy),
-    ErrorCode(71, "INVALID_FETCH_SESSION_EPOCH", "the fetch session is at another epoch", BrokerBusy),
-    ErrorCode(72, "LISTENER_NOT_FOUND", "the leader has no listener of the kind that was asked on", LeaderMoved),
-    ErrorCode(73, "TOPIC_DELETION_DISABLED", "topics cannot be deleted in this cluster"),
-    ErrorCode(74, "FENCED_LEADER_EPOCH", "the partition has a newer leader than we know of", LeaderMoved),
-    ErrorCode(75, "UNKNOWN_LEADER_EPOCH", "we know of a newer leader than the broker does", LeaderMoved),
-    ErrorCode(76, "UNSUPPORTED_COMPRESSION_TYPE", "the broker or this version of the API has not this codec"),
-    ErrorCode(77, "STALE_BROKER_EPOCH", "the broker has registered anew"),
-    ErrorCode(78, "OFFSET_NOT_AVAILABLE", "the new leader does not know the log's end yet", BrokerBusy),
-    ErrorCode(79, "MEMBER_ID_REQUIRED", "the group must be joined with the member id given here"),
-    ErrorCode(80, "PREFERRED_LEADER_NOT_AVAILABLE", "the preferred leader is not there", LeaderMoved),
-    ErrorCode(81, "GROUP_MAX_SIZE_REACHED", "the group has as many members as it may"),
-    ErrorCode(82, "FENCED_INSTANCE_ID", "another member has this one's static name"),
-    ErrorCode(83, "ELIGIBLE_LEADERS_NOT_AVAILABLE", "no replica that may lead is there", LeaderMoved),
-    ErrorCode(84, "ELECTION_NOT_NEEDED", "the partition has the leader that was asked for", LeaderMoved),
-    ErrorCode(85, "NO_REASSIGNMENT_IN_PROGRESS", "the partition is not being moved"),
-    ErrorCode(86, "GROUP_SUBSCRIBED_TO_TOPIC", "the group still reads the topic"),
-    ErrorCode(87, "INVALID_RECORD", "the broker's checks refused a record"),
-    ErrorCode(88, "UNSTABLE_OFFSET_COMMIT", "a transaction is about to change these offsets", BrokerBusy),
-    ErrorCode(89, "THROTTLING_QUOTA_EXCEEDED", "more was asked for than the quota allows", BrokerBusy),
-    ErrorCode(90, "PRODUCER_FENCED", "a newer producer has this transactional id"),
-    ErrorCode(91, "RESOURCE_NOT_FOUND", "there is no such resource"),
-    ErrorCode(92, "DUPLICATE_RESOURCE", "the resource is named twice, or there already"),
-    ErrorCode(93, "UNACCEPTABLE_CREDENTIAL", "the credential does not meet the rules"),
-    ErrorCode(94, "INCONSISTENT_VOTER_SET", "the two sides know other voters"),
-    ErrorCode(95, "INVALID_UPDATE_VERSION", "the update carries a wrong version"),
-    ErrorCode(96, "FEATURE_UPDATE_FAILED", "the features could not be changed"),
-    ErrorCode(97, "PRINCIPAL_DESERIALIZATION_FAILURE", "the controller could not read who asked"),
-    ErrorCode(98, "SNAPSHOT_NOT_FOUND", "there is no such snapshot"),
-    ErrorCode(99, "POSITION_OUT_OF_RANGE", "the snapshot does not have this position"),
-    ErrorCode(100, "UNKNOWN_TOPIC_ID", "the broker has no topic of this id", LeaderMoved),
-    ErrorCode(101, "DUPLICATE_BROKER_REGISTRATION", "another broker has this id"),
-    ErrorCode(102, "BROKER_ID_NOT_REGISTERED", "no broker has this id"),
-    ErrorCode(103, "INCONSISTENT_TOPIC_ID", "the log's topic has another id", LeaderMoved),
-    ErrorCode(104, "INCONSISTENT_CLUSTER_ID", "this is another cluster"),
-    ErrorCode(105, "TRANSACTIONAL_ID_NOT_FOUND", "there is no such transactional id"),
-    ErrorCode(106, "FETCH_SESSION_TOPIC_ID_ERROR", "the fetch session mixes names and ids of topics", BrokerBusy),
-    ErrorCode(107, "INELIGIBLE_REPLICA", "this replica may not be in sync"),
-    ErrorCode(108, "NEW_LEADER_ELECTED", "the change has made another replica the leader"),
-    ErrorCode(109, "OFFSET_MOVED_TO_TIERED_STORAGE", "the offset has left the broker's own disk"),
-    ErrorCode(110, "FENCED_MEMBER_EPOCH", "the group has moved the member to another epoch"),
-    ErrorCode(111, "UNRELEASED_INSTANCE_ID", "a member that has not left has this static name"),
-    ErrorCode(112, "UNSUPPORTED_ASSIGNOR", "the group's coordinator has no such assignor"),
-    ErrorCode(113, "STALE_MEMBER_EPOCH", "the member is at an older epoch than the group"),
-    ErrorCode(114, "MISMATCHED_ENDPOINT_TYPE", "a broker was asked for what controllers do, or the reverse"),
-    ErrorCode(115, "UNSUPPORTED_ENDPOINT_TYPE", "the broker cannot describe endpoints of this type"),
-    ErrorCode(116, "UNKNOWN_CONTROLLER_ID", "no controller has this id"),
-    ErrorCode(117, "UNKNOWN_SUBSCRIPTION_ID", "the telemetry subscription is out of date"),
-    ErrorCode(118, "TELEMETRY_TOO_LARGE", "the telemetry is more than the broker takes"),
-    ErrorCode(119, "INVALID_REGISTRATION", "the controller does not accept the broker's registration"),
-    ErrorCode(120, "TRANSACTION_ABORTABLE", "the transaction failed and must be aborted"),
-    ErrorCode(121, "INVALID_RECORD_STATE", "a record of a share group is not in a state for this"),
-    ErrorCode(122, "SHARE_SESSION_NOT_FOUND", "the broker has forgotten the share session", BrokerBusy),
-    ErrorCode(123, "INVALID_SHARE_SESSION_EPOCH", "the share session is at another epoch", BrokerBusy),
-    ErrorCode(124, "FENCED_STATE_EPOCH", "the share group's state has a newer epoch"),
-    ErrorCode(125, "INVALID_VOTER_KEY", "the voter key is not the receiver's"),
-    ErrorCode(126, "DUPLICATE_VOTER", "the voter is one already"),
-    ErrorCode(127, "VOTER_NOT_FOUND", "there is no such voter"),
-    ErrorCode(128, "INVALID_REGULAR_EXPRESSION", "the regular expression is none"),
-    ErrorCode(129, "REBOOTSTRAP_REQUIRED", "the client must begin again from the addresses it was given"),
-    ErrorCode(130, "STREAMS_INVALID_TOPOLOGY", "the streams topology cannot be"),
-    ErrorCode(131, "STREAMS_INVALID_TOPOLOGY_EPOCH", "the streams topology has a wrong epoch"),
-    ErrorCode(132, "STREAMS_TOPOLOGY_FENCED", "the streams topology is out of date"),
-    ErrorCode(133, "SHARE_SESSION_LIMIT_REACHED", "the broker holds as many share sessions as it may", BrokerBusy),
-)
-
-
-def error_of(code: int, where: Where, table: Mapping[int, ErrorCode] = V07) -> BrokerError | None:
-    """What `code` stands for: None for 0, which is success; a number not in the table keeps its number."""
-    if code == 0:
-        return None
-    row = table.get(code) or ErrorCode(code, "?", "the broker answered with an error code nobody knows")
-    return row.error(f"{row.sentence} (error {code} {row.name})", where, code)
-
-
-def check(code: int, where: Where, table: Mapping[int, ErrorCode] = V07) -> None:
-    """Raise what `code` stands for.
-
-    Raises:
-        BrokerError: for every code but 0.
+    Attributes:
+        sentence: what went wrong, as error messages say it.
+        exception: the class of error to raise; its `retriable` says whether another attempt can help.
     """
-    error = error_of(code, where, table)
-    if error is not None:
-        raise error
+
+    sentence: str
+    exception: type[BrokerError]
+
+    def __new__(cls, number: int, sentence: str, exception: type[BrokerError] = BrokerError) -> Self:
+        """A member from its number, sentence and exception."""
+        code = int.__new__(cls, number)
+        code._value_ = number
+        code.sentence = sentence
+        code.exception = exception
+        return code
+
+    @classmethod
+    def error_of(cls, number: int, where: Where) -> BrokerError | None:
+        """The error for a number in an answer; None for 0, which is success."""
+        if number == 0:
+            return None
+        code = cls._value2member_map_.get(number)
+        if not isinstance(code, cls):
+            return BrokerError(f"the broker answered with an unknown error code (error {number} ?)", where, number)
+        return code.exception(f"{code.sentence} (error {number} {code.name})", where, number)
+
+    @classmethod
+    def check(cls, number: int, where: Where) -> None:
+        """Raise the error for a number in an answer.
+
+        Raises:
+            BrokerError: for every number except 0.
+        """
+        error = cls.error_of(number, where)
+        if error is not None:
+            raise error
+
+
+class ErrorCode07(KafkaErrorCode):
+    """The codes of 0.7. A genuine 0.7.2 broker never sends 2 or 4 [kafka-0.7: Errors]."""
+
+    Unknown = -1, "the broker refused the request, for example because the topic's name is not valid"
+    OffsetOutOfRange = 1, "the broker's log does not hold this offset", OffsetOutOfRange
+    InvalidMessage = 2, "the broker found a message that fails its checksum"
+    WrongPartition = 3, "the broker has no such partition"
+    InvalidFetchSize = 4, "the fetch size is smaller than the message"
+
+
+class ErrorCode(KafkaErrorCode):
+    """The codes from 0.8 [kafka-0.8: Error codes] to 4.1.
+
+    A number never changed its meaning, but some changed their names: 6 was NOT_LEADER_FOR_PARTITION, and 14 to 16 were
+    for groups only. The exceptions follow Kafka's own clients in what is worth another attempt.
+    """
+
+    NONE = 0, "no error"
+    UNKNOWN_SERVER_ERROR = -1, "the broker failed in a way that has no error code; its log says why"
+    OFFSET_OUT_OF_RANGE = 1, "the broker's log does not hold this offset", OffsetOutOfRange
+    CORRUPT_MESSAGE = 2, "the broker found a record that fails its checksum or is not valid", BrokerBusy
+    UNKNOWN_TOPIC_OR_PARTITION = 3, "the broker has no such topic or partition", LeaderMoved
+    INVALID_FETCH_SIZE = 4, "the broker does not accept a fetch of this size"
+    LEADER_NOT_AVAILABLE = 5, "the partition has no leader, for example during an election", LeaderMoved
+    NOT_LEADER_OR_FOLLOWER = 6, "the broker does not have this partition now", LeaderMoved
+    REQUEST_TIMED_OUT = 7, "the broker could not finish within the time that the request allows", BrokerBusy
+    BROKER_NOT_AVAILABLE = 8, "a broker that is needed is down"
+    REPLICA_NOT_AVAILABLE = 9, "a replica that is needed is not available", LeaderMoved
+    MESSAGE_TOO_LARGE = 10, "the records are larger than the broker accepts"
+    STALE_CONTROLLER_EPOCH = 11, "there is a newer controller"
+    OFFSET_METADATA_TOO_LARGE = 12, "the metadata text of the offset is longer than the broker accepts"
+    NETWORK_EXCEPTION = 13, "the broker lost its connection to another broker", LeaderMoved
+    COORDINATOR_LOAD_IN_PROGRESS = 14, "the coordinator is still loading", BrokerBusy
+    COORDINATOR_NOT_AVAILABLE = 15, "there is no coordinator yet", CoordinatorMoved
+    NOT_COORDINATOR = 16, "another broker is the coordinator", CoordinatorMoved
+    INVALID_TOPIC_EXCEPTION = 17, "the topic's name is not valid, or the topic is internal to the broker"
+    RECORD_LIST_TOO_LARGE = 18, "the batch is larger than a segment of the broker's log"
+    NOT_ENOUGH_REPLICAS = 19, "too few replicas are in sync; nothing was written", BrokerBusy
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND = 20, "the records were written, but to fewer replicas than required", BrokerBusy
+    INVALID_REQUIRED_ACKS = 21, "acks must be -1, 0 or 1"
+    ILLEGAL_GENERATION = 22, "the group is in a newer generation than the request"
+    INCONSISTENT_GROUP_PROTOCOL = 23, "the member has no assignor or protocol in common with the group"
+    INVALID_GROUP_ID = 24, "the group's name is not valid"
+    UNKNOWN_MEMBER_ID = 25, "the group does not have this member, or no longer"
+    INVALID_SESSION_TIMEOUT = 26, "the session timeout is outside the range that the broker allows"
+    REBALANCE_IN_PROGRESS = 27, "the group is rebalancing and must be joined again"
+    INVALID_COMMIT_OFFSET_SIZE = 28, "one commit cannot hold so many offsets"
+    TOPIC_AUTHORIZATION_FAILED = 29, "the client is not authorized to do this with the topic", AuthorizationFailed
+    GROUP_AUTHORIZATION_FAILED = 30, "the client is not authorized to do this with the group", AuthorizationFailed
+    CLUSTER_AUTHORIZATION_FAILED = 31, "the client is not authorized to do this with the cluster", AuthorizationFailed
+    INVALID_TIMESTAMP = 32, "the broker does not accept a record's timestamp"
+    UNSUPPORTED_SASL_MECHANISM = 33, "the broker does not support the SASL mechanism"
+    ILLEGAL_SASL_STATE = 34, "the request is not allowed at this point of the login"
+    UNSUPPORTED_VERSION = 35, "the broker does not support this version of the API"
+    TOPIC_ALREADY_EXISTS = 36, "a topic with this name exists"
+    INVALID_PARTITIONS = 37, "the number of partitions is not valid"
+    INVALID_REPLICATION_FACTOR = (
+        38,
+        "the replication factor is not valid, for example larger than the number of brokers",
+    )
+    INVALID_REPLICA_ASSIGNMENT = 39, "the replica assignment is not valid"
+    INVALID_CONFIG = 40, "a setting has a value that is not valid"
+    NOT_CONTROLLER = 41, "another broker is the controller", LeaderMoved
+    INVALID_REQUEST = 42, "the request contradicts itself, or the broker's state"
+    UNSUPPORTED_FOR_MESSAGE_FORMAT = 43, "the log's message format is too old for this"
+    POLICY_VIOLATION = 44, "the broker's policy forbids it"
+    OUT_OF_ORDER_SEQUENCE_NUMBER = 45, "a batch before this one is missing in the broker's log"
+    DUPLICATE_SEQUENCE_NUMBER = 46, "the broker has a batch with this sequence number"
+    INVALID_PRODUCER_EPOCH = 47, "a newer producer has taken over the producer id"
+    INVALID_TXN_STATE = 48, "the state of the transaction does not allow this"
+    INVALID_PRODUCER_ID_MAPPING = 49, "the producer id does not belong to the transactional id"
+    INVALID_TRANSACTION_TIMEOUT = 50, "the transaction timeout is longer than the broker allows"
+    CONCURRENT_TRANSACTIONS = 51, "the producer's previous transaction is not finished", BrokerBusy
+    TRANSACTION_COORDINATOR_FENCED = 52, "there is a newer transaction coordinator"
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED = (
+        53,
+        "the client is not authorized to use the transactional id",
+        AuthorizationFailed,
+    )
+    SECURITY_DISABLED = 54, "security is switched off on the broker"
+    OPERATION_NOT_ATTEMPTED = 55, "not tried, because another part of the request failed"
+    KAFKA_STORAGE_ERROR = 56, "the broker's disk failed", LeaderMoved
+    LOG_DIR_NOT_FOUND = 57, "the broker has no such log directory"
+    SASL_AUTHENTICATION_FAILED = 58, "the broker does not accept the credentials"
+    UNKNOWN_PRODUCER_ID = 59, "the broker has no state of this producer"
+    REASSIGNMENT_IN_PROGRESS = 60, "the partition is being moved"
+    DELEGATION_TOKEN_AUTH_DISABLED = 61, "the broker does not accept delegation tokens"
+    DELEGATION_TOKEN_NOT_FOUND = 62, "the delegation token does not exist"
+    DELEGATION_TOKEN_OWNER_MISMATCH = 63, "the delegation token belongs to another user"
+    DELEGATION_TOKEN_REQUEST_NOT_ALLOWED = 64, "delegation tokens cannot be requested on this connection"
+    DELEGATION_TOKEN_AUTHORIZATION_FAILED = (
+        65,
+        "the client is not authorized to use the delegation token",
+        AuthorizationFailed,
+    )
+    DELEGATION_TOKEN_EXPIRED = 66, "the delegation token has expired"
+    INVALID_PRINCIPAL_TYPE = 67, "the broker does not know this type of principal"
+    NON_EMPTY_GROUP = 68, "the group has members"
+    GROUP_ID_NOT_FOUND = 69, "the group does not exist"
+    FETCH_SESSION_ID_NOT_FOUND = 70, "the broker has forgotten the fetch session", BrokerBusy
+    INVALID_FETCH_SESSION_EPOCH = 71, "the fetch session is at another epoch", BrokerBusy
+    LISTENER_NOT_FOUND = 72, "the leader has no listener that matches the one of this connection", LeaderMoved
+    TOPIC_DELETION_DISABLED = 73, "topics cannot be deleted in this cluster"
+    FENCED_LEADER_EPOCH = 74, "the partition has a newer leader than the request says", LeaderMoved
+    UNKNOWN_LEADER_EPOCH = 75, "the request names a newer leader than the broker knows", LeaderMoved
+    UNSUPPORTED_COMPRESSION_TYPE = 76, "the broker, or this version of the API, does not support the codec"
+    STALE_BROKER_EPOCH = 77, "the broker has registered again since"
+    OFFSET_NOT_AVAILABLE = 78, "the new leader does not know the end of the log yet", BrokerBusy
+    MEMBER_ID_REQUIRED = 79, "the group must be joined with the member id of this answer"
+    PREFERRED_LEADER_NOT_AVAILABLE = 80, "the preferred leader is not available", LeaderMoved
+    GROUP_MAX_SIZE_REACHED = 81, "the group has the largest number of members that the broker allows"
+    FENCED_INSTANCE_ID = 82, "another member has joined with the same static name"
+    ELIGIBLE_LEADERS_NOT_AVAILABLE = 83, "no replica that could become leader is available", LeaderMoved
+    ELECTION_NOT_NEEDED = 84, "the partition already has the requested leader", LeaderMoved
+    NO_REASSIGNMENT_IN_PROGRESS = 85, "the partition is not being moved"
+    GROUP_SUBSCRIBED_TO_TOPIC = 86, "the group still reads the topic"
+    INVALID_RECORD = 87, "the broker's validation refused a record"
+    UNSTABLE_OFFSET_COMMIT = 88, "an open transaction may still change these offsets", BrokerBusy
+    THROTTLING_QUOTA_EXCEEDED = 89, "the request exceeds the client's quota", BrokerBusy
+    PRODUCER_FENCED = 90, "a newer producer has this transactional id"
+    RESOURCE_NOT_FOUND = 91, "the resource does not exist"
+    DUPLICATE_RESOURCE = 92, "the resource is named twice, or exists already"
+    UNACCEPTABLE_CREDENTIAL = 93, "the credential does not meet the rules"
+    INCONSISTENT_VOTER_SET = 94, "the two sides know different sets of voters"
+    INVALID_UPDATE_VERSION = 95, "the version of the update is not valid"
+    FEATURE_UPDATE_FAILED = 96, "the features could not be changed"
+    PRINCIPAL_DESERIALIZATION_FAILURE = 97, "the controller could not decode the client's principal"
+    SNAPSHOT_NOT_FOUND = 98, "the snapshot does not exist"
+    POSITION_OUT_OF_RANGE = 99, "the snapshot does not have this position"
+    UNKNOWN_TOPIC_ID = 100, "the broker has no topic with this id", LeaderMoved
+    DUPLICATE_BROKER_REGISTRATION = 101, "another broker has this id"
+    BROKER_ID_NOT_REGISTERED = 102, "no broker has this id"
+    INCONSISTENT_TOPIC_ID = 103, "the log belongs to a topic with another id", LeaderMoved
+    INCONSISTENT_CLUSTER_ID = 104, "the broker belongs to another cluster"
+    TRANSACTIONAL_ID_NOT_FOUND = 105, "the transactional id does not exist"
+    FETCH_SESSION_TOPIC_ID_ERROR = 106, "the fetch session mixes names and ids of topics", BrokerBusy
+    INELIGIBLE_REPLICA = 107, "the replica is not allowed to be in sync"
+    NEW_LEADER_ELECTED = 108, "the change made another replica the leader"
+    OFFSET_MOVED_TO_TIERED_STORAGE = 109, "the offset is no longer on the broker's own disk"
+    FENCED_MEMBER_EPOCH = 110, "the group has moved the member to another epoch"
+    UNRELEASED_INSTANCE_ID = 111, "a member that has not left has this static name"
+    UNSUPPORTED_ASSIGNOR = 112, "the group's coordinator does not have this assignor"
+    STALE_MEMBER_EPOCH = 113, "the member is at an older epoch than the group"
+    MISMATCHED_ENDPOINT_TYPE = 114, "the request is for a controller and was sent to a broker, or the reverse"
+    UNSUPPORTED_ENDPOINT_TYPE = 115, "the broker cannot describe endpoints of this type"
+    UNKNOWN_CONTROLLER_ID = 116, "no controller has this id"
+    UNKNOWN_SUBSCRIPTION_ID = 117, "the telemetry subscription is out of date"
+    TELEMETRY_TOO_LARGE = 118, "the telemetry is larger than the broker accepts"
+    INVALID_REGISTRATION = 119, "the controller does not accept the broker's registration"
+    TRANSACTION_ABORTABLE = 120, "the transaction failed and must be aborted"
+    INVALID_RECORD_STATE = 121, "the state of a share group's record does not allow this"
+    SHARE_SESSION_NOT_FOUND = 122, "the broker has forgotten the share session", BrokerBusy
+    INVALID_SHARE_SESSION_EPOCH = 123, "the share session is at another epoch", BrokerBusy
+    FENCED_STATE_EPOCH = 124, "the state of the share group has a newer epoch"
+    INVALID_VOTER_KEY = 125, "the voter key does not match the receiver's"
+    DUPLICATE_VOTER = 126, "the voter is in the set of voters already"
+    VOTER_NOT_FOUND = 127, "the voter does not exist"
+    INVALID_REGULAR_EXPRESSION = 128, "the regular expression is not valid"
+    REBOOTSTRAP_REQUIRED = 129, "the client must start again from its bootstrap addresses"
+    STREAMS_INVALID_TOPOLOGY = 130, "the streams topology is not valid"
+    STREAMS_INVALID_TOPOLOGY_EPOCH = 131, "the epoch of the streams topology is not valid"
+    STREAMS_TOPOLOGY_FENCED = 132, "the streams topology is out of date"
+    SHARE_SESSION_LIMIT_REACHED = 133, "the broker holds as many share sessions as it allows", BrokerBusy

@@ -1,7 +1,7 @@
 """Every error kafka_io raises: one family, each with the place it happened as data.
 
 An error is rebuilt from its `args`, so it survives pickling from a Spark executor to the driver.
-`retriable` tells the retry loop (client/retry.py) whether another attempt can help.
+`retriable` tells the retry loop (kafka_io/brokers/retry.py) whether another attempt can help.
 """
 
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ class Where:
         return {name: value for name, value in known if value is not None}
 
     def __str__(self) -> str:
-        # Topic names come from the registry: repr keeps line ends and escape codes out of logs (X05).
+        # Topic names come from the registry: repr keeps line ends and escape codes out of logs (fault X05).
         parts = (f"{name}={_plain(value)}" for name, value in self.as_dict().items())
         return " ".join(parts)
 
@@ -51,7 +51,7 @@ def _plain(value: object) -> str:
 NOWHERE = Where()
 
 
-class PlacedError(Exception):
+class LocatedError(Exception):
     """What went wrong, in one sentence, and where."""
 
     retriable: ClassVar[bool] = False
@@ -61,7 +61,7 @@ class PlacedError(Exception):
         self.reason = reason
         self.where = where
 
-    def placed(self, where: Where) -> Self:
+    def with_context(self, where: Where) -> Self:
         """The same error with the unknown parts of its place taken from `where`."""
         return type(self)(self.reason, self.where.within(where))
 
@@ -71,19 +71,19 @@ class PlacedError(Exception):
 
 
 @contextmanager
-def placing(where: Where) -> Iterator[None]:
+def error_context(where: Where) -> Iterator[None]:
     """Errors that leave this block know at least `where`: a layer adds what it knows of the place."""
     try:
         yield
-    except PlacedError as error:
-        raise error.placed(where) from error.__cause__
+    except LocatedError as error:
+        raise error.with_context(where) from error.__cause__
 
 
-class KafkaIOError(PlacedError):
+class KafkaIOError(LocatedError):
     """The base of every error this package raises.
 
     >>> error = Corrupt("a checksum is wrong", Where(topic="clicks"))
-    >>> str(error.placed(Where(cluster="main"))), isinstance(error, KafkaIOError), error.retriable
+    >>> str(error.with_context(Where(cluster="main"))), isinstance(error, KafkaIOError), error.retriable
     ('a checksum is wrong [cluster=main topic=clicks]', True, False)
     """
 
@@ -156,7 +156,7 @@ class BrokerError(KafkaIOError):
         self.args = (reason, where, code)
         self.code = code
 
-    def placed(self, where: Where) -> Self:
+    def with_context(self, where: Where) -> Self:
         """The same error with the unknown parts of its place taken from `where`."""
         return type(self)(self.reason, self.where.within(where), self.code)
 

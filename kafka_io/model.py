@@ -1,12 +1,13 @@
-"""The values all rooms share. Frozen, small, and free of behaviour that needs a network."""
+"""Small immutable values that all packages share."""
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Self
+from functools import total_ordering
+from typing import NamedTuple, Self
 
 
 class Generation(StrEnum):
-    """What a cluster, or one broker of it, speaks; it is found by asking (DESIGN, 1).
+    """What a cluster, or one broker of it, speaks; it is found by asking.
 
     >>> Generation("0.7") is Generation.V07
     True
@@ -19,7 +20,7 @@ class Generation(StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Broker:
-    """A broker as the registry names it.
+    """A broker: its id and its address.
 
     >>> Broker(id=1, host="::1", port=9092).address
     '[::1]:9092'
@@ -36,11 +37,12 @@ class Broker:
         return f"{host}:{self.port}"
 
 
+@total_ordering
 @dataclass(frozen=True, slots=True)
 class BrokerPartition:
     """One partition of a topic. 0.7 counts them per broker, `<broker>-<partition>`; from 0.8 on `broker` is None.
 
-    There the topic's partitions are numbered once, and the broker that leads one is looked up.
+    From 0.8 on a topic's partitions are numbered once for the whole cluster, and each has a leader that may change.
 
     >>> str(BrokerPartition(2, 0)), str(BrokerPartition(None, 7))
     ('2-0', '7')
@@ -78,13 +80,79 @@ class BrokerPartition:
         return cls(int(broker) if dash else None, int(partition))
 
 
+class TopicPartition(NamedTuple):
+    """A partition's address in its cluster: the topic, the partition's number and, in 0.7, the broker that holds it.
+
+    0.7 counts the partitions of a topic per broker, so the number alone does not identify one. From 0.8 on `broker` is
+    None.
+
+    >>> str(TopicPartition("clicks", 3)), str(TopicPartition("clicks", 0, broker=2))
+    ('clicks-3', 'clicks-2-0')
+    >>> TopicPartition.of("clicks", BrokerPartition(2, 0)) == TopicPartition("clicks", 0, broker=2)
+    True
+    """
+
+    topic: str
+    partition: int
+    broker: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.within_topic}"
+
+    @property
+    def within_topic(self) -> BrokerPartition:
+        """The same partition without the topic's name."""
+        return BrokerPartition(self.broker, self.partition)
+
+    @classmethod
+    def of(cls, topic: str, partition: BrokerPartition) -> Self:
+        """The address of a topic's partition."""
+        return cls(topic, partition.partition, partition.broker)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class OffsetRange:
+    """The offsets `[start, stop)` of one partition of a topic; in 0.7 an offset is a position in bytes.
+
+    >>> range_ = OffsetRange(BrokerPartition(0, 1), 3, 10)
+    >>> str(range_), range_.size
+    ('partition 0-1 [3, 10)', 7)
+    """
+
+    partition: BrokerPartition
+    start: int
+    stop: int
+
+    def __str__(self) -> str:
+        return f"partition {self.partition} [{self.start}, {self.stop})"
+
+    @property
+    def size(self) -> int:
+        """How many offsets the range holds; 0 or less for a range that ends before it starts."""
+        return self.stop - self.start
+
+    def intersection(self, other: "OffsetRange") -> "OffsetRange | None":
+        """The offsets that both ranges hold; None if they share none, or belong to two partitions.
+
+        >>> partition = BrokerPartition(None, 0)
+        >>> str(OffsetRange(partition, 3, 10).intersection(OffsetRange(partition, 7, 20)))
+        'partition 0 [7, 10)'
+        >>> OffsetRange(partition, 3, 7).intersection(OffsetRange(partition, 7, 20)) is None
+        True
+        """
+        start, stop = max(self.start, other.start), min(self.stop, other.stop)
+        if self.partition != other.partition or start >= stop:
+            return None
+        return OffsetRange(self.partition, start, stop)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """What a broker holds of a partition: offsets `[earliest, latest)`.
+    """The offsets `[earliest, latest)` that a broker holds of a partition.
 
     `cuts` are the offsets inside that range, ascending, at which a message is known to start: slices may end there.
     In 0.7 these are the starts of segments (OFFSETS request); from 0.8 on every offset is one, and `cuts` is empty.
-    `epoch` is that of the leader who said so, -1 before 2.1.
+    `epoch` is the epoch of the leader that answered, -1 before 2.1.
 
     >>> Bounds(earliest=3, latest=10).latest
     10
@@ -98,10 +166,10 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicEntry:
-    """A topic as the registry shows it: its incarnation and where its partitions are.
+    """A topic: its incarnation and its partitions.
 
-    `also` are other names of the same incarnation: a topic that was given an id in an upgrade is still the one that
-    was known by the time of its creation.
+    `also` are other names of the same incarnation. Before topics had ids, an incarnation was known by the time of its
+    creation; a topic that received an id in an upgrade is still the same one.
 
     >>> TopicEntry(name="clicks", incarnation="7", partitions=(BrokerPartition(None, 0),)).also
     ()

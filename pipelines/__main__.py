@@ -1,5 +1,5 @@
 """`python -m pipelines` is `penstock`, where the installed command is not on the path."""
 
-from pipelines.cli import main
+from pipelines.cli.main import main
 
 main()

@@ -4,7 +4,7 @@ The settings are read here, for clusters and groups are what is declared: a chan
 location, in Dagster's UI under Deployment.
 """
 
-from pipelines.declaring import declared
+from pipelines.defs.build import build_definitions
 from resources.settings import Settings
 
-defs = declared(Settings.load())
+defs = build_definitions(Settings.load())

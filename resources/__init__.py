@@ -1,1 +1,1 @@
-"""What a load needs from outside: settings, Spark, the lake, Kafka. Configuration plus open()."""
+"""Everything outside of the pipelines: settings, Spark, the lake, Kafka clusters, and their errors."""

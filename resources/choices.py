@@ -1,4 +1,4 @@
-"""What a load does where a log is no longer what the table goes on from. Without a choice it stops, and says so."""
+"""Choices: what a load does when a Kafka log no longer fits the table. By default it stops and reports the problem."""
 
 from collections.abc import Mapping
 from typing import Literal, Self
@@ -9,30 +9,33 @@ from resources.section import Section
 
 
 class Choices(Section):
-    """A choice for each way in which logs and tables part. The commit that follows one records it."""
+    """What a load does when a log no longer fits its table. The next commit records each choice that was applied."""
 
     on_expired: Literal["fail", "skip"] = "fail"
-    """Retention removed offsets that were not loaded. "skip" counts them as a gap and goes on where the log begins."""
+    """Retention removed offsets before they were loaded. "skip" records them as a gap and continues at the log's
+    earliest offset."""
 
     on_truncated: Literal["fail", "rewind"] = "fail"
-    """The log was cut below the cursor. "rewind" takes back the rows that it lost, and loads what it has."""
+    """The log was truncated below the table's cursor. "rewind" removes the rows that the log no longer has and loads
+    what the log has instead."""
 
     on_recreated: Literal["fail", "restart"] = "fail"
-    """The topic was deleted and made anew. "restart" keeps the rows of its former life and loads the new one beside."""
+    """The topic was deleted and created again. "restart" keeps the rows of the deleted topic and loads the recreated
+    topic into the same table."""
 
     on_vanished: Literal["fail", "wait"] = "fail"
-    """From 0.8 on: the topic has fewer partitions than its table. "wait" loads the others. (In 0.7 a broker that is
-    away takes its partitions with it, and every load waits for them.)"""
+    """Kafka 0.8 and later: the topic has fewer partitions than its table. "wait" loads the partitions that exist. (In
+    0.7 the partitions of a broker disappear while the broker is down, so every load waits for them.)"""
 
-    def but(self, chosen: Mapping[str, str | None]) -> Self:
-        """These choices, with those of `chosen` in place of the file's; None leaves one as it is.
+    def with_overrides(self, overrides: Mapping[str, str | None]) -> Self:
+        """A copy with the values of `overrides`. A value of None keeps the choice as it is.
 
         Raises:
-            ValueError: there is no such choice.
+            ValueError: there is no such choice, or it does not have this value.
         """
-        made = {name: value for name, value in chosen.items() if value is not None}
+        values = {name: value for name, value in overrides.items() if value is not None}
         try:
-            return type(self).model_validate(self.model_dump() | made)
+            return type(self).model_validate(self.model_dump() | values)
         except ValidationError as error:
             problem = error.errors(include_url=False, include_input=False)[0]
             raise ValueError(f"{problem['loc'][0]}: {problem['msg']}") from error

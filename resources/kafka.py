@@ -1,29 +1,67 @@
-"""Clusters as the settings name them."""
+"""Opens the clusters that the settings name."""
 
-from kafka_io.client import opening
-from kafka_io.client.cluster import Cluster
-from kafka_io.client.reading import Reading
+from kafka_io.brokers.connection import RetryPolicy
+from kafka_io.brokers.retry import Backoff
+from kafka_io.cluster import opening as cluster_opening
+from kafka_io.cluster.cluster import Cluster
+from kafka_io.errors import Where, error_context
+from kafka_io.producer import opening as producer_opening
+from kafka_io.producer.message import Delivered
+from kafka_io.producer.producer import Producer
+from kafka_io.producer.settings import ProducerSettings
+from kafka_io.reader.reader import ReadSettings
 from resources.security_settings import security_of
-from resources.settings import Settings, SettingsError
+from resources.settings import ClusterSettings, Settings, SettingsError
+
+
+def open_producer(settings: Settings, name: str, *, compression: str = "none") -> Producer[Delivered]:
+    """A synchronous producer to a cluster of the settings; the caller closes it.
+
+    Batches are not numbered, because brokers before 2.8 demand the right IDEMPOTENT_WRITE for it. If an answer is
+    lost, a batch is sent again and may be stored twice.
+
+    Raises:
+        SettingsError: the settings name no such cluster.
+        RegistryUnavailable: ZooKeeper does not answer.
+        RegistryError: its ZooKeeper has no Kafka registry, or no broker is registered.
+        Unsupported: the settings ask for TLS or SASL, but the cluster is of 0.7.
+    """
+    cluster = _cluster_settings(settings, name)
+    caps = settings.caps
+    retry_policy = RetryPolicy(timeout_s=caps.request_timeout_s, backoff=Backoff(attempts=caps.attempts))
+    with error_context(Where(cluster=name)):
+        return producer_opening.open_producer(
+            zookeeper=cluster.zookeeper,
+            bootstrap=cluster.bootstrap,
+            generation=cluster.generation,
+            security=security_of(cluster.security),
+            settings=ProducerSettings(compression=compression, idempotent=False, retry_policy=retry_policy),
+        )
 
 
 def open_cluster(settings: Settings, name: str) -> Cluster:
-    """A connected cluster; the caller closes it.
+    """A connected cluster. The caller closes it.
 
     Raises:
-        SettingsError: no cluster of that name.
-        RegistryUnavailable: its ZooKeeper does not answer.
-        RegistryError: its ZooKeeper has no Kafka registry.
+        SettingsError: the settings have no cluster of that name.
+        RegistryUnavailable: ZooKeeper does not answer.
+        RegistryError: ZooKeeper has no Kafka registry.
     """
-    if name not in settings.clusters:
-        known = ", ".join(sorted(settings.clusters))
-        raise SettingsError(f"there is no cluster {name!r} in the settings; there is: {known}")
-    cluster = settings.clusters[name]
-    return opening.open_cluster(
+    cluster = _cluster_settings(settings, name)
+    return cluster_opening.open_cluster(
         name,
         zookeeper=cluster.zookeeper,
         bootstrap=cluster.bootstrap,
-        reading=Reading.of(**settings.caps.of_reading, committed=cluster.isolation == "committed", rack=cluster.rack),
+        read_settings=ReadSettings.of(
+            **settings.caps.read_settings, committed=cluster.isolation == "committed", rack=cluster.rack
+        ),
         generation=cluster.generation,
         security=security_of(cluster.security),
     )
+
+
+def _cluster_settings(settings: Settings, name: str) -> ClusterSettings:
+    if name not in settings.clusters:
+        known = ", ".join(sorted(settings.clusters))
+        raise SettingsError(f"there is no cluster {name!r} in the settings; the clusters are: {known}")
+    return settings.clusters[name]

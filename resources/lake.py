@@ -1,4 +1,4 @@
-"""The lake: one Delta table per topic, under one root. Paths and options go to deltalake as they are."""
+"""The lake: one Delta table per topic under one root. Paths and options are passed to deltalake unchanged."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -17,41 +17,41 @@ from kafka_io.errors import Where
 from resources import topic_names
 from resources.errors import LakeUnavailable
 
-if TYPE_CHECKING:  # workers need no settings, and pydantic takes a while to import
+if TYPE_CHECKING:  # workers need no settings, and pydantic is slow to import
     from resources.settings import Settings
 
 
 _STACK = re.compile(r"\n\s*0: ")
-_DRAWN = re.compile(r"\x1b\[[0-9;]*m|\u21b3")  # deltalake draws chains of causes
+_DECORATION = re.compile(r"\x1b\[[0-9;]*m|\u21b3")  # colours and arrows in the messages of deltalake
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lake:
-    """Where the tables are: `root` is a folder or a URI, `options` what its object store needs."""
+    """The place of the tables: `root` is a folder or a URI, `options` are those of its object store."""
 
     root: str
     options: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, settings: "Settings") -> Self:
-        """The lake that the settings name."""
+        """The lake of the settings."""
         return cls(root=settings.lake, options=settings.lake_options)
 
     def table_uri(self, cluster: str, topic: str) -> str:
-        """The table of a topic: `<root>/<cluster>/<encoded topic>`."""
+        """The URI of the table of a topic: `<root>/<cluster>/<encoded topic>`."""
         return "/".join((self.root.rstrip("/"), cluster, *topic_names.folders(topic)))
 
     def topics(self, cluster: str) -> list[str]:
-        """The topics of a cluster that have a table, by name."""
+        """The topics of a cluster that have a table, sorted by name."""
         root = "/".join((self.root.rstrip("/"), cluster))
         with lake_errors(root):
             return sorted(topic_names.decode_folders(path) for path in _tables(filesystem(root, self.options), []))
 
     def open(self, uri: str) -> DeltaTable | None:
-        """A handle on the table's newest version; None where there is no table.
+        """The newest version of a table; None if there is no table.
 
         Raises:
-            LakeUnavailable: the store gives no answer, or the table's log is damaged.
+            LakeUnavailable: the store does not answer, or the table's log is damaged.
         """
         with lake_errors(uri):
             try:
@@ -62,7 +62,7 @@ class Lake:
     def create(
         self, uri: str, schema: pa.Schema, *, partition_by: list[str], configuration: Mapping[str, str]
     ) -> DeltaTable:
-        """The table, made if it is not there; two runs that both make it get the same one."""
+        """Create the table unless it exists, and open it. Two runs that do so at the same time get the same table."""
         with lake_errors(uri):
             if "://" not in uri:
                 Path(uri).mkdir(parents=True, exist_ok=True)
@@ -74,7 +74,7 @@ class Lake:
                     partition_by=partition_by,
                     configuration=dict(configuration),
                     storage_options=dict(self.options),
-                    # With retries, the one that comes second makes the table once more, as its next version.
+                    # With retries, the second of two runs would create the table again as its next version.
                     commit_properties=CommitProperties(max_commit_retries=0),
                 )
             except CommitFailedError:
@@ -82,11 +82,11 @@ class Lake:
 
 
 def _tables(files: pafs.FileSystem, folder: list[str]) -> Iterator[list[str]]:
-    """Paths of tables below `folder`. Only folders whose name goes on in the next are looked into, never a table."""
+    """The paths of the tables below `folder`. Only folders with a part of a long name are searched, never a table."""
     selector = pafs.FileSelector("/".join(folder), allow_not_found=True)
     for info in files.get_file_info(selector):
         path = [*folder, info.base_name]
-        if info.type == pafs.FileType.Directory and topic_names.goes_on(info.base_name):
+        if info.type == pafs.FileType.Directory and topic_names.continues(info.base_name):
             yield from _tables(files, path)
         elif files.get_file_info("/".join([*path, "_delta_log"])).type == pafs.FileType.Directory:
             yield path
@@ -94,7 +94,7 @@ def _tables(files: pafs.FileSystem, folder: list[str]) -> Iterator[list[str]]:
 
 @contextmanager
 def lake_errors(uri: str) -> Iterator[None]:
-    """Errors of the store leave this block as LakeUnavailable."""
+    """Turn errors of the store inside a `with` block into LakeUnavailable."""
     try:
         yield
     except (DeltaError, OSError) as error:
@@ -102,12 +102,12 @@ def lake_errors(uri: str) -> Iterator[None]:
 
 
 def reason_of(error: Exception) -> str:
-    """What an error of the store says, as one line: no frames of its stack, no colours."""
-    return " ".join(_DRAWN.sub(" ", _STACK.split(str(error))[0]).split())
+    """The message of an error of the store as one line, without stack frames and colours."""
+    return " ".join(_DECORATION.sub(" ", _STACK.split(str(error))[0]).split())
 
 
 def filesystem(uri: str, options: Mapping[str, str]) -> pafs.FileSystem:
-    """A file system whose root is the table at `uri`; workers write and the driver checks through it."""
+    """A file system whose root is the table at `uri`. Workers write through it, and the driver checks their files."""
     if "://" not in uri:
         return pafs.SubTreeFileSystem(uri, pafs.LocalFileSystem())
     return pafs.PyFileSystem(DeltaStorageHandler(uri, dict(options)))

@@ -1,13 +1,15 @@
-"""The one Dagster resource: the settings file, and what it opens. Nothing happens before a method is called."""
+"""The one Dagster resource: the settings file, and what it opens. Nothing is opened before a method is called."""
 
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Self
 
 import dagster as dg
+from pydantic import PrivateAttr
 from pyspark.sql import SparkSession
 
-from kafka_io.client.cluster import Cluster
+from kafka_io.cluster.cluster import Cluster
 from kafka_io.model import TopicEntry
 from kafka_io.registry.zookeeper import Registry
 from resources.kafka import open_cluster
@@ -15,53 +17,74 @@ from resources.lake import Lake
 from resources.settings import Settings
 from resources.spark import open_session
 
-_GLIMPSE_S = 10.0
+_SHORT_TIMEOUT_S = 10.0
+_SHORT_ATTEMPTS = 2
 
 
 class PenstockResource(dg.ConfigurableResource["PenstockResource"]):
-    """Clusters, lake and Spark as `penstock.toml` says. Tests put a subclass in its place."""
+    """Clusters, lake and Spark of `penstock.toml`. Tests replace it with a subclass.
+
+    Dagster calls `yield_for_execution` once per run and once per tick. The settings file is read at most once in
+    between, so an edit during a run cannot give one run two different settings.
+    """
 
     settings_file: str | None = None
+    _snapshot: Settings | None = PrivateAttr(default=None)
+
+    @contextmanager
+    def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[Self]:  # noqa: ARG002 - Dagster passes it
+        """A copy of the resource for one run or one tick, which has not read its settings yet.
+
+        The code server keeps one resource for all ticks and evaluates several at once, so the copy, and not the
+        resource itself, remembers the settings.
+        """
+        copy = self.model_copy()
+        copy._snapshot = None  # noqa: SLF001 - it is this class
+        yield copy
 
     def settings(self) -> Settings:
-        """The settings, read afresh.
+        """The settings of this run or tick.
 
         Raises:
             SettingsError: the file is missing or wrong.
         """
-        return Settings.load(self.settings_file)
+        if self._snapshot is None:
+            self._snapshot = Settings.load(self.settings_file)
+        return self._snapshot
 
     @contextmanager
     def cluster(self, name: str) -> Iterator[Cluster]:
-        """The cluster of that name, open for the length of a `with` block."""
+        """The cluster of this name, open for the length of a `with` block."""
         with open_cluster(self.settings(), name) as cluster:
             yield cluster
 
     @contextmanager
-    def glimpse(self, name: str) -> Iterator[Cluster]:
-        """The same, asked with little patience: Dagster does not wait for a tick of a schedule for longer than 60 s."""
-        with open_cluster(self.settings().hasty(attempts=2, timeout_s=_GLIMPSE_S), name) as cluster:
+    def cluster_with_short_timeout(self, name: str) -> Iterator[Cluster]:
+        """The same with few retries: Dagster stops a tick of a schedule or sensor after 60 s."""
+        settings = self.settings().with_short_timeout(attempts=_SHORT_ATTEMPTS, timeout_s=_SHORT_TIMEOUT_S)
+        with open_cluster(settings, name) as cluster:
             yield cluster
 
     def topics(self, name: str) -> list[TopicEntry]:
-        """The topics of a cluster that the settings allow, listed afresh, by name.
+        """The topics of a cluster that the settings allow, sorted by name. Each call asks the cluster.
 
         Raises:
-            RegistryError: the registry gives no answer; that is never an empty list.
+            RegistryError: the registry does not answer. An unanswered question is never an empty list.
         """
         rules = self.settings().rules(name)
         with self.cluster(name) as cluster:
-            found = cluster.topics().found
-        return sorted((topic for topic in found if rules.allows(topic.name)), key=lambda topic: topic.name)
+            topics = cluster.topics().found
+        return sorted((topic for topic in topics if rules.allows(topic.name)), key=lambda topic: topic.name)
 
     @contextmanager
-    def changes(self, name: str) -> Iterator[Callable[[float], bool]]:
-        """What waits so many seconds for a change of a cluster's topics since, and tells whether it came.
+    def topic_changes(self, name: str) -> Iterator[Callable[[float], bool]]:
+        """A function that waits for a change of the cluster's topics and returns whether one came in so many seconds.
 
-        A hint that shortens a wait (Z02). Where there is no ZooKeeper nothing tells, and it does not wait.
+        The change is a ZooKeeper watch, which can be lost: it only shortens a wait (fault Z02). Without ZooKeeper the
+        function returns False at once.
 
         Raises:
-            RegistryUnavailable: the ZooKeeper does not answer.
+            RegistryUnavailable: ZooKeeper does not answer.
         """
         zookeeper = self.settings().clusters[name].zookeeper
         if zookeeper is None:
@@ -73,11 +96,11 @@ class PenstockResource(dg.ConfigurableResource["PenstockResource"]):
             yield changed.wait
 
     def lake(self) -> Lake:
-        """Where the tables are."""
+        """The lake that holds the tables."""
         return Lake.of(self.settings())
 
     @property
     def session(self) -> Callable[[], SparkSession]:
-        """What starts Spark, or gives the session that runs."""
+        """A function that starts Spark, or returns the session that runs already."""
         spark = self.settings().spark
         return lambda: open_session(spark)

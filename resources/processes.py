@@ -1,4 +1,4 @@
-"""Child processes that never outlive us."""
+"""Child processes that end when their parent ends."""
 
 import ctypes
 import os
@@ -12,22 +12,25 @@ _STOP_S = 15.0
 
 
 def dying_with_parent() -> Callable[[], None] | None:
-    """What a new child does so that the kernel kills it when the thread that made it ends; None if it cannot be had."""
+    """A `preexec_fn` for a child process: the kernel then kills the child when the thread that started it ends.
+
+    None on systems other than Linux, which cannot do this.
+    """
     if sys.platform != "linux":
         return None
     prctl = ctypes.CDLL(None, use_errno=True).prctl
     parent = os.getpid()
 
-    def tie() -> None:
+    def set_death_signal() -> None:
         prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it died before the line above
+        if os.getppid() != parent:  # the parent died before prctl took effect, so no signal will come
             os._exit(1)
 
-    return tie
+    return set_death_signal
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """Ask the process to end, and kill it if it does not in time."""
+    """Send SIGTERM to the process, and kill it if it does not end in time."""
     process.terminate()
     try:
         process.wait(_STOP_S)

@@ -1,6 +1,7 @@
-"""`penstock.toml`: one file that the command line, Dagster and the demo read alike.
+"""`penstock.toml`: one settings file for the command line, Dagster and the demo.
 
-Its path is the first of: an argument, the environment's PENSTOCK_SETTINGS, `penstock.toml` in the working directory.
+Its path is the first of these that is given: the argument `path`, the environment variable PENSTOCK_SETTINGS,
+`penstock.toml` in the working directory.
 """
 
 import os
@@ -11,12 +12,12 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
-from kafka_io.client.modern.bootstrap import parse_bootstrap
+from kafka_io.brokers.bootstrap import parse_bootstrap
 from kafka_io.errors import NodeMalformed
 from kafka_io.model import Generation
 from kafka_io.registry.consumers import check_group_name
 from resources.choices import Choices
-from resources.groups import REST, Group, Limits, Patterns, Timing, check_names, matches
+from resources.groups import REST, GroupLimits, Patterns, Timing, TopicGroupSettings, check_names, matches
 from resources.secrets import FOLDER
 from resources.section import Section
 from resources.security_settings import SecuritySettings
@@ -27,7 +28,7 @@ MIB = 1024 * 1024
 
 
 class SettingsError(ValueError):
-    """The settings file is missing or wrong; the sentence names the file and the key."""
+    """The settings file is missing or wrong. The message names the file and the key."""
 
 
 def _addresses(text: str) -> str:
@@ -45,199 +46,208 @@ def _group(name: str) -> str:
 
 Size = Annotated[int, Field(gt=0)]
 Start = Literal["earliest", "latest"]
-_OF_READING = {"fetch_bytes", "max_fetch_bytes", "max_decompressed_bytes", "request_timeout_s", "attempts"}
+_READ_KEYS = {"fetch_bytes", "max_fetch_bytes", "max_decompressed_bytes", "request_timeout_s", "attempts"}
 
 
 class TopicRules(Section):
-    """Which topics are loaded: those that an `allow` pattern matches whole and no `deny` pattern does."""
+    """Which topics are loaded: those whose name matches an `allow` pattern and no `deny` pattern."""
 
     allow: Patterns = (".*",)
-    """Regular expressions that match whole names. An empty one matches nothing."""
+    """Regular expressions that match whole topic names. An empty expression matches nothing."""
 
     deny: Patterns = ()
-    """The same; deny wins over allow."""
+    """Regular expressions for topics that are not loaded, even if an `allow` pattern matches them."""
 
     def allows(self, topic: str) -> bool:
-        """Whether `topic` is loaded. Deny wins; an empty entry matches nothing."""
+        """Whether `topic` is loaded. A `deny` pattern overrides `allow` patterns."""
         return matches(self.allow, topic) and not matches(self.deny, topic)
 
 
 class ClusterSettings(Section):
-    """One Kafka cluster and how it is found."""
+    """One Kafka cluster and its addresses."""
 
     zookeeper: str | None = Field(default=None, min_length=1)
-    """`host:port[,host:port][/chroot]` of the ZooKeeper that holds its registry: any Kafka of 0.7 to 3.x that has one.
-    With `bootstrap` as well, topics come from here and brokers are found there."""
+    """`host:port[,host:port][/chroot]` of the cluster's ZooKeeper, for Kafka 0.7 to 3.x with ZooKeeper. If `bootstrap`
+    is set too, ZooKeeper lists the topics and the bootstrap servers list the brokers."""
 
     bootstrap: Annotated[str, AfterValidator(_addresses)] | None = None
-    """`host:port[,host:port]` of brokers that are asked first; from 0.8 on. It is enough without a ZooKeeper."""
+    """`host:port[,host:port]` of the bootstrap servers, for Kafka 0.8 and later. `zookeeper` is not needed then."""
 
     security: SecuritySettings = SecuritySettings()
-    """TLS and SASL; plain text by default."""
+    """TLS and SASL. By default connections are plain text without authentication."""
 
     generation: Generation | None = None
-    """What its brokers speak. It is found out by asking; pinning it saves two seconds for each connection to a 0.9."""
+    """Protocol generation of the brokers. By default it is detected. Setting it saves two seconds for each connection
+    to a 0.9 broker."""
 
     isolation: Literal["committed", "uncommitted"] = "committed"
-    """Whether also records are loaded that transactions have not committed, or have aborted."""
+    """Isolation level. "uncommitted" also loads records of open and aborted transactions."""
 
     rack: str = ""
-    """Where the workers are: brokers from 2.4 on may name a replica near by to read from."""
+    """Rack of the workers. Brokers from 2.4 on can then name a closer replica to read from."""
 
     topics: TopicRules | None = None
-    """Its own rules, in the place of the file's."""
+    """Rules for this cluster, instead of those of the file."""
 
     start: Start | None = None
-    """Its own start, in the place of the file's."""
+    """Where a topic without a table begins, for this cluster, instead of the value of the file."""
 
     choices: Choices | None = None
-    """Its own choices, in the place of all of the file's."""
+    """Choices for this cluster, instead of all choices of the file."""
 
     mirror_group: Annotated[str, AfterValidator(_group)] | None = None
-    """A consumer group to which every load tells its cursors, for tools that watch lag; none by default. Nothing reads
-    it back. Up to 0.9 it is in ZooKeeper, if the cluster is found through it; else its coordinator keeps it. It is for
-    this alone: a group with members refuses offsets of others."""
+    """A consumer group to which every load commits its cursors, for tools that monitor lag. None by default. Penstock
+    never reads these offsets. Up to 0.9 they are stored in ZooKeeper, if `zookeeper` is set; otherwise the group's
+    coordinator stores them. Use a group that has no members: a group with members refuses offsets of others."""
 
     retention_hours: Annotated[float, Field(gt=0)] | None = None
-    """Hours that its brokers keep records, where they do not tell: those of 0.7 never do, those before 0.11 only of
-    topics with a retention of their own. The check `retention_race` needs to know."""
+    """Hours that the brokers keep records, for brokers that do not report it: 0.7 never does, versions before 0.11 do
+    so only for topics with their own retention. The check `retention_race` needs this value."""
 
     @model_validator(mode="after")
-    def _is_found_somehow(self) -> Self:
+    def _has_address(self) -> Self:
         if self.zookeeper is None and self.bootstrap is None:
-            raise ValueError("needs `zookeeper` or `bootstrap`")
+            raise ValueError("set `zookeeper` or `bootstrap`")
         if self.generation is Generation.V07 and self.zookeeper is None:
-            raise ValueError("needs `zookeeper`: clusters of 0.7 are found through it")
+            raise ValueError("set `zookeeper`: a cluster of generation 0.7 can only be reached through ZooKeeper")
         return self
 
 
 class Caps(Section):
-    """Bounds of a run. Sizes are bytes of the broker's log. Offsets count such bytes in 0.7, and records later."""
+    """Limits of runs, tasks and requests.
+
+    Sizes are bytes of the broker's log. An offset counts one byte of the log in 0.7 and one record in later versions.
+    """
 
     bytes_per_run: Size | None = None
-    """Of 0.7: the most that a run loads of a topic, in bytes of its log. No bound by default."""
+    """Kafka 0.7: maximum bytes of a topic's log that a run loads. Unlimited by default."""
 
     slice_bytes: Size = 256 * MIB
-    """Of 0.7: one task's share in bytes, cut at the starts of segments. A load of no more than that needs no Spark."""
+    """Kafka 0.7: bytes of the log that one task loads, cut at the starts of segments. A load of at most this size runs
+    without Spark."""
 
     records_per_run: Size | None = None
-    """From 0.8 on: the most that a run loads of a topic, in offsets. No bound by default."""
+    """Kafka 0.8 and later: maximum offsets of a topic that a run loads. Unlimited by default."""
 
     slice_records: Size = 2_000_000
-    """From 0.8 on: one task's share in offsets. A load of no more than that needs no Spark."""
+    """Kafka 0.8 and later: offsets that one task loads. A load of at most this size runs without Spark."""
 
     slice_decoded_bytes: Size = 1024 * MIB
-    """From 0.8 on: the same in bytes of decoded columns, as the table's newest commit or a look at the first records
-    has them: large records make smaller shares."""
+    """Kafka 0.8 and later: decoded bytes that one task loads, so topics with large records get smaller tasks. The size
+    of a record is taken from the table's newest commit, or from the first records."""
 
     fetch_bytes: Size = 4 * MIB
-    """Bytes of a partition that are asked for at first. A message or batch that is larger doubles it."""
+    """Bytes of the first fetch request for a partition. The size is doubled for a larger message or batch."""
 
     max_fetch_bytes: Annotated[int, Field(gt=0, le=1900 * MIB)] = 128 * MIB
-    """Bytes up to which it is doubled: the largest message or batch that can be loaded."""
+    """Maximum bytes of a fetch request for a partition: the largest message or batch that can be loaded."""
 
     max_decompressed_bytes: Annotated[int, Field(gt=0, le=1900 * MIB)] = 256 * MIB
-    """The most bytes that a message or batch may become when it is decompressed."""
+    """Maximum bytes of a message or batch after decompression."""
 
     request_timeout_s: Annotated[float, Field(gt=0)] = 30.0
-    """Seconds that a broker has to answer a request in full."""
+    """Seconds until a broker must have answered a request completely."""
 
     attempts: Size = 6
-    """How often a request is made, with growing waits between, before a partition fails."""
+    """How often a request is sent, with growing waits between attempts, before the partition fails."""
 
     @property
-    def of_reading(self) -> dict[str, Any]:
-        """Those that bound a reader (`kafka_io.client.reading.Reading.of`)."""
-        return self.model_dump(include=_OF_READING)
+    def read_settings(self) -> dict[str, Any]:
+        """The limits that apply to a reader, as arguments of `kafka_io.reader.reader.ReadSettings.of`."""
+        return self.model_dump(include=_READ_KEYS)
 
 
-class Housekeeping(Section):
-    """What `penstock clean` keeps, and makes."""
+class HousekeepingSettings(Section):
+    """Limits for `penstock clean`: the age of the files that it deletes, the size of the files that it merges."""
 
     keep_days: Annotated[float, Field(gt=0)] = 7.0
-    """Days that files are kept which no commit names, or which were taken out of a table: longer than the longest run,
-    and as far back as you want to rewind."""
+    """Days that `penstock clean` keeps files that no commit names, or that were removed from a table. Choose more days
+    than the longest run takes, and as many as you may want to rewind."""
 
     file_bytes: Size = 256 * MIB
-    """Bytes up to which small files are merged."""
+    """Size in bytes up to which small files are merged."""
 
 
 class Retries(Section):
-    """How often a run tries again what may pass, such as a broker that does not answer; other errors end it at once."""
+    """Retries of a Dagster run after a temporary error, such as a broker that does not answer.
+
+    Other errors fail the run at once.
+    """
 
     most: Annotated[int, Field(ge=0)] = 3
-    """How often, after the first time."""
+    """Maximum number of retries."""
 
     wait_s: Annotated[float, Field(gt=0)] = 30.0
-    """Seconds before the first; twice as long before each that follows."""
+    """Seconds before the first retry. The wait doubles before each further retry."""
 
 
 class Alerts(Section):
-    """Whom to tell of runs that fail and checks that do not pass."""
+    """A command that runs when a Dagster run or a check fails."""
 
     command: tuple[str, ...] = ()
-    """Program and arguments. It reads what happened, as JSON, from its standard input. None by default."""
+    """Program and arguments. The program receives the alert as JSON on its standard input. None by default."""
 
 
 class Settings(Section):
-    """The whole file."""
+    """The settings at the top of the file, before the first section."""
 
     lake: str = Field(min_length=1)
-    """The folder or URI under which the tables are. A folder is relative to this file."""
+    """Folder or URI that contains the tables. A relative folder is relative to the settings file."""
 
     lake_options: dict[str, str] = Field(default={})
-    """What an object store needs; passed to deltalake as it is. Secrets belong into the environment instead."""
+    """Options of the object store, passed to deltalake unchanged. Put secrets into the environment instead."""
 
     parquet_codec: Literal["zstd", "snappy"] = "zstd"
-    """How files are compressed. "snappy" takes less CPU, and files are almost twice as large."""
+    """Compression of the Parquet files. "snappy" needs less CPU; its files are almost twice as large."""
 
     clusters: dict[str, ClusterSettings] = Field(min_length=1)
-    """Each cluster by a name of your own, which is a folder of the lake and part of the names in Dagster."""
+    """The clusters, each under a name that you choose. The name is a folder of the lake and part of Dagster's names."""
 
     topics: TopicRules = TopicRules()
-    """Which topics are loaded, of clusters without rules of their own."""
+    """Which topics are loaded, for clusters without rules of their own."""
 
     start: Start = "earliest"
     """Where a topic without a table begins."""
 
     choices: Choices = Choices()
-    """What loads do where a log and its table part."""
+    """What a load does when a log no longer fits its table."""
 
     caps: Caps = Caps()
-    """Bounds of runs, tasks and requests."""
+    """Limits of runs, tasks and requests."""
 
-    housekeeping: Housekeeping = Housekeeping()
-    """What `penstock clean` keeps and merges."""
+    housekeeping: HousekeepingSettings = HousekeepingSettings()
+    """What `penstock clean` deletes and merges."""
 
     cron: str = "*/15 * * * *"
-    """When topics are loaded, of groups without a cron of their own; in UTC."""
+    """When topics are loaded, for groups without a `cron` of their own; in UTC."""
 
     watch_cron: str = "*/10 * * * *"
-    """When topics are looked at: lag, freshness, the race with retention; in UTC."""
+    """When the status of all topics is checked (lag, freshness, retention); in UTC."""
 
     verify_cron: str = "17 3 * * *"
     """When all tables are verified; in UTC."""
 
     topics_per_run: Size = 50
-    """The most topics that one run of Dagster loads."""
+    """Maximum number of topics that one Dagster run loads."""
 
     new_topics_per_tick: Size = 500
-    """The most new topics that one tick of the sensor takes up; the next tick goes on."""
+    """Maximum number of new topics that one tick of the sensor adds. The next tick adds the others."""
 
-    groups: dict[str, Group] = Field(default={})
-    """Topics with a schedule of their own. The first group that matches a topic takes it; the rest are in `topics`."""
+    groups: dict[str, TopicGroupSettings] = Field(default={})
+    """Groups of topics with their own schedule. A topic belongs to the first group that matches it, otherwise to the
+    group `topics`."""
 
-    limits: Limits = Limits()
-    """What the checks hold tables to, of groups without limits of their own."""
+    limits: GroupLimits = GroupLimits()
+    """Limits for the checks of tables, for groups without limits of their own."""
 
     retries: Retries = Retries()
-    """Of runs that failed with what may pass."""
+    """Retries of runs that failed with a temporary error."""
 
     alerts: Alerts = Alerts()
-    """Whom to tell."""
+    """Alerts about failed runs and failed checks."""
 
     spark: dict[str, str] = Field(default={})
-    """`master`, or `remote` for Spark Connect, and any setting of Spark. `local[*,4]` by default."""
+    """`master`, or `remote` for Spark Connect, and any other Spark setting. The master is `local[*,4]` by default."""
 
     @model_validator(mode="before")
     @classmethod
@@ -252,66 +262,69 @@ class Settings(Section):
         check_names("clusters", self.clusters)
         check_names("groups", self.groups)
         if REST in self.groups:
-            raise ValueError(f"groups.{REST}: that is the group of the topics that no other group takes")
+            raise ValueError(f"groups.{REST}: this name is reserved for the topics that belong to no other group")
         for name, group in self.groups.items():
             for cluster in group.clusters or ():
                 if cluster not in self.clusters:
-                    raise ValueError(f"groups.{name}.clusters: there is no cluster {cluster!r}")
+                    raise ValueError(f"groups.{name}.clusters: there is no cluster {cluster!r} in the settings")
         if "master" in self.spark and "remote" in self.spark:
-            raise ValueError("spark: `master` and `remote` exclude each other")
+            raise ValueError("spark: set `master` or `remote`, not both")
         if self.caps.fetch_bytes > self.caps.max_fetch_bytes:
-            raise ValueError("caps.fetch_bytes is above caps.max_fetch_bytes")
+            raise ValueError("caps.fetch_bytes is greater than caps.max_fetch_bytes")
         return self
 
     def rules(self, cluster: str) -> TopicRules:
-        """The topic rules of a cluster: its own, else the file's."""
+        """The topic rules of a cluster: its own, otherwise those of the file."""
         return self.clusters[cluster].topics or self.topics
 
     def start_of(self, cluster: str) -> Start:
-        """Where a topic without a table starts."""
+        """Where a topic without a table begins."""
         return self.clusters[cluster].start or self.start
 
     def choices_of(self, cluster: str) -> Choices:
-        """What loads do where a log and a table have parted: the cluster's own choices, else the file's."""
+        """The choices of a cluster: its own, otherwise those of the file."""
         return self.clusters[cluster].choices or self.choices
 
-    def hasty(self, *, attempts: int, timeout_s: float = inf) -> Self:
-        """The same, with no more than so many attempts at a request, and so many seconds for each."""
+    def with_short_timeout(self, *, attempts: int, timeout_s: float = inf) -> Self:
+        """The same settings with at most this many attempts at a request, and at most this many seconds for each."""
         caps = self.caps
-        less = {"attempts": min(attempts, caps.attempts), "request_timeout_s": min(timeout_s, caps.request_timeout_s)}
-        return self.model_copy(update={"caps": caps.model_copy(update=less)})
+        smaller = {
+            "attempts": min(attempts, caps.attempts),
+            "request_timeout_s": min(timeout_s, caps.request_timeout_s),
+        }
+        return self.model_copy(update={"caps": caps.model_copy(update=smaller)})
 
     def groups_of(self, cluster: str) -> list[str]:
-        """The groups that may have topics of a cluster, in the order of the file; the rest is the last."""
-        return [*(name for name, group in self.groups.items() if group.of_cluster(cluster)), REST]
+        """The groups that can have topics of a cluster, in the order of the file, with `topics` as the last."""
+        return [*(name for name, group in self.groups.items() if group.takes_cluster(cluster)), REST]
 
     def group_of(self, cluster: str, topic: str) -> str:
-        """The group of a topic."""
+        """The group that a topic belongs to."""
         return next((name for name, group in self.groups.items() if group.takes(cluster, topic)), REST)
 
     def timing_of(self, group: str) -> Timing:
-        """When the topics of a group are loaded, and what they are held to: its own, else the file's."""
+        """The cron and the limits of a group: its own, otherwise those of the file."""
         own = self.groups.get(group)
         return Timing(cron=(own and own.cron) or self.cron, limits=(own and own.limits) or self.limits)
 
     @classmethod
     def path(cls, path: str | Path | None = None) -> Path:
-        """Where the file is: at `path`, else where the environment says, else in the working directory."""
+        """The absolute path of the settings file: `path`, or the default (see the top of this module)."""
         return Path(path or os.environ.get(PATH_VARIABLE) or DEFAULT_PATH).absolute()
 
     @classmethod
     def load(cls, path: str | Path | None = None) -> Self:
-        """Read and check the file; relative paths are relative to the file's folder.
+        """Read and check the file. Relative paths in it are relative to its folder.
 
         Raises:
-            SettingsError: naming the file and the key.
+            SettingsError: the file is missing or wrong.
         """
         file = cls.path(path)
         try:
             data = tomllib.loads(file.read_text(encoding="utf-8"))
         except FileNotFoundError:
-            hint = f"give its path with --settings or {PATH_VARIABLE}"
-            raise SettingsError(f"there is no settings file {file} ({hint})") from None
+            hint = f"give its path with --settings or the variable {PATH_VARIABLE}"
+            raise SettingsError(f"there is no settings file {file}; {hint}") from None
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise SettingsError(f"{file}: {error}") from error
         try:
@@ -326,7 +339,7 @@ def _resolved(lake: str, folder: Path) -> str:
 
 
 def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """TOML reads `spark.driver.memory = "2g"` as nested tables: back to dotted names."""
+    """Nested tables as one table with dotted names: TOML reads `spark.driver.memory = "2g"` as nested tables."""
     flat: dict[str, Any] = {}
     for key, value in table.items():
         if isinstance(value, dict):
@@ -346,5 +359,6 @@ def _first_problem(error: ValidationError) -> str:
     problem = error.errors(include_url=False, include_input=False)[0]
     key = ".".join(str(part) for part in problem["loc"])
     reason = str(problem["msg"]).removeprefix("Value error, ")
-    known = {"missing": "is missing", "extra_forbidden": "is not a setting"}
-    return f"{key} {known[problem['type']]}" if problem["type"] in known else f"{key}: {reason}".removeprefix(": ")
+    phrases = {"missing": "is missing", "extra_forbidden": "is not a setting"}
+    phrase = phrases.get(problem["type"])
+    return f"{key} {phrase}" if phrase else f"{key}: {reason}".removeprefix(": ")

@@ -1,4 +1,4 @@
-"""The settings reference, in Markdown, made from the models that read the file: it cannot say what they do not do."""
+"""The settings reference (docs/settings.md), generated from the pydantic models that read the settings file."""
 
 import json
 from collections import deque
@@ -10,34 +10,35 @@ from typing import Any
 from resources.settings import DEFAULT_PATH, PATH_VARIABLE, Settings
 
 EXAMPLE = Path(__file__).parent / "settings_example.toml"
-"""A file that sets every key."""
+"""A settings file that sets every key."""
 
 _Schema = Mapping[str, Any]
 _HEAD = f"""\
 # Settings
 
-One file, `{DEFAULT_PATH}`, for the command line and Dagster alike; its path is `--settings`, else the variable
-`{PATH_VARIABLE}`, else the working directory's. It is [TOML](https://toml.io). An unknown key is an error.
+The command line and Dagster read one settings file in [TOML](https://toml.io). Its path is the first of these that is
+given: the option `--settings`, the environment variable `{PATH_VARIABLE}`, `{DEFAULT_PATH}` in the working directory.
+An unknown key is an error.
 
-This page is made from the code: `penstock config reference` prints it. `penstock config check` says what a file means,
-and `penstock config show` prints all settings that hold.
+`penstock config check` tests a settings file, and `penstock config show` prints all settings with their defaults. This
+page is generated from the code; `penstock config reference` prints it.
 """
 _TAIL = """\
-## An example
+## Example
 
-It sets every key; a file of your own needs `lake` and one cluster.
+This file sets every key. Your own file needs only `lake` and one cluster.
 
 ```toml
 {example}```
 """
-_PER_NAME = "NAME"  # stands for what the user calls a cluster or a group
+_PER_NAME = "NAME"  # stands for the name of a cluster or a group
 _KINDS = {"string": "text", "boolean": "true or false", "integer": "whole number", "number": "number"}
 _FORMATS = {"secret": "`env:NAME` or `file:PATH`", "path": "path, relative to this file"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """One key of a section: `kind` is what may stand there, in words; `default` is empty where it must be given."""
+    """One key of a section. `kind` is its type in words; `default` is empty for a required key."""
 
     name: str
     kind: str
@@ -47,7 +48,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SectionPage:
-    """A section of the file: all the places where it may stand, and its keys."""
+    """A section of the file. `places` are the names under which it can appear, such as `choices`."""
 
     places: tuple[str, ...]
     meaning: str
@@ -55,7 +56,7 @@ class SectionPage:
 
 
 def sections() -> Sequence[SectionPage]:
-    """All sections, those of the file itself first."""
+    """All sections. The keys at the top of the file come first."""
     schema = Settings.model_json_schema()
     places: dict[str, list[str]] = {}
     models = {"": schema}
@@ -64,16 +65,16 @@ def sections() -> Sequence[SectionPage]:
         place, model = waiting.popleft()
         places.setdefault(model, []).append(place)
         for name, field in models[model]["properties"].items():
-            found, below = _section_of(field)
-            if found in schema["$defs"] and "properties" in schema["$defs"][found]:
-                models[found] = schema["$defs"][found]
-                waiting.append((".".join(part for part in (place, name, below) if part), found))
-    return [_page(schema, models[model], found) for model, found in places.items()]
+            model_name, below = _section_of(field)
+            if "properties" in schema["$defs"].get(model_name, ()):
+                models[model_name] = schema["$defs"][model_name]
+                waiting.append((".".join(part for part in (place, name, below) if part), model_name))
+    return [_page(schema, models[model], names) for model, names in places.items()]
 
 
 def reference() -> str:
-    """The whole page."""
-    parts = [_HEAD, *("\n".join(_lines(one)) + "\n" for one in sections())]
+    """The whole page in Markdown."""
+    parts = [_HEAD, *("\n".join(_lines(section)) + "\n" for section in sections())]
     return "\n".join([*parts, _TAIL.format(example=EXAMPLE.read_text(encoding="utf-8"))])
 
 
@@ -89,25 +90,25 @@ def _key(schema: _Schema, name: str, field: _Schema, *, required: bool) -> Key:
 
 
 def _section_of(field: _Schema) -> tuple[str, str]:
-    """The model that a field leads to, and `NAME` if there is one for each name; else nothing."""
+    """The model of a field that is a section, and `NAME` if there is a section per name. Empty for other fields."""
     rest = field.get("additionalProperties")
     if isinstance(rest, Mapping):
         return _section_of(rest)[0], _PER_NAME
-    return _plain(field).get("$ref", "").rpartition("/")[2], ""
+    return _without_null(field).get("$ref", "").rpartition("/")[2], ""
 
 
-def _plain(field: _Schema) -> _Schema:
-    """A field that may be left out, as it is where it is not."""
-    return next((one for one in field.get("anyOf", ()) if one.get("type") != "null"), field)
+def _without_null(field: _Schema) -> _Schema:
+    """The schema of a field without the alternative `null`."""
+    return next((option for option in field.get("anyOf", ()) if option.get("type") != "null"), field)
 
 
 def _kind(schema: _Schema, field: _Schema) -> str:
-    field = _plain(field)
+    field = _without_null(field)
     if "$ref" in field:
         target = schema["$defs"][field["$ref"].rpartition("/")[2]]
         return _kind(schema, target) if "enum" in target else "section"
     if "enum" in field:
-        return " or ".join(f"`{json.dumps(one)}`" for one in field["enum"])
+        return " or ".join(f"`{json.dumps(value)}`" for value in field["enum"])
     if "additionalProperties" in field:
         return "section for each name" if "$ref" in field["additionalProperties"] else "section of text"
     if field["type"] == "array":
@@ -116,12 +117,12 @@ def _kind(schema: _Schema, field: _Schema) -> str:
 
 
 def _bounds(field: _Schema) -> str:
-    told = [
+    bounds = [
         *([f"above {field['exclusiveMinimum']}"] if "exclusiveMinimum" in field else []),
         *([f"from {field['minimum']}"] if "minimum" in field else []),
         *([f"up to {field['maximum']:_}"] if "maximum" in field else []),
     ]
-    return f" {' '.join(told)}" if told else ""
+    return "".join(f" {bound}" for bound in bounds)
 
 
 def _default(field: _Schema) -> str:
@@ -133,14 +134,14 @@ def _default(field: _Schema) -> str:
 
 def _lines(page: SectionPage) -> Iterator[str]:
     heading = ", ".join(f"`[{place}]`" for place in page.places if place)
-    yield f"## {heading or 'The file itself'}"
+    yield f"## {heading or 'Top of the file'}"
     yield ""
     yield page.meaning
     yield ""
     yield "| key | type | default | meaning |"
     yield "|---|---|---|---|"
     for key in page.keys:
-        cells = (f"`{key.name}`", key.kind, key.default or "must be given", key.meaning)
+        cells = (f"`{key.name}`", key.kind, key.default or "required", key.meaning)
         yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 

@@ -1,4 +1,4 @@
-"""Settings as they are shown to people: all that hold, defaults too, and no secret."""
+"""The settings for `penstock config show`: all values with their defaults, without secrets."""
 
 import json
 import re
@@ -8,18 +8,20 @@ from typing import Any
 from resources.settings import Settings
 
 _SECRET_KEY = re.compile(r"secret|password|token|credential|signature|\bsas\b|key", re.IGNORECASE)
-_SECRET_VALUE = re.compile(r"(?<=token=)[^;]+|(?<=//)[^/@]+(?=@)")  # of a Connect address; before the host of a URL
+_SECRET_VALUE = re.compile(
+    r"(?<=token=)[^;]+|(?<=//)[^/@]+(?=@)"
+)  # in a Spark Connect address; before the host of a URL
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _MASK = "***"
 
 
 def shown(settings: Settings) -> dict[str, Any]:
-    """All settings that are set or have a default. The options of lake and Spark may hold a secret: it is masked."""
-    told = settings.model_dump(mode="json", exclude_none=True)
-    told["lake"] = _SECRET_VALUE.sub(_MASK, settings.lake)
+    """All settings that are set or have a default. Secrets in the options of the lake and of Spark are masked."""
+    values = settings.model_dump(mode="json", exclude_none=True)
+    values["lake"] = _SECRET_VALUE.sub(_MASK, settings.lake)
     for section in ("lake_options", "spark"):
-        told[section] = {key: _masked(key, value) for key, value in told[section].items()}
-    return told
+        values[section] = {key: _masked(key, value) for key, value in values[section].items()}
+    return values
 
 
 def _masked(key: str, value: str) -> str:
@@ -27,7 +29,7 @@ def _masked(key: str, value: str) -> str:
 
 
 def as_toml(settings: Mapping[str, Any]) -> str:
-    """A line for each setting, by its full key."""
+    """A line of TOML for each setting, with its full key."""
     return "".join(f"{line}\n" for line in _lines(settings, ""))
 
 
@@ -37,4 +39,4 @@ def _lines(table: Mapping[str, Any], prefix: str) -> Iterator[str]:
         if isinstance(value, Mapping):
             yield from _lines(value, f"{name}.")
         else:
-            yield f"{name} = {json.dumps(value, ensure_ascii=False)}"  # of these values, JSON is TOML
+            yield f"{name} = {json.dumps(value, ensure_ascii=False)}"  # for these types of values, JSON is valid TOML

@@ -1,4 +1,4 @@
-"""Spark sessions, classic and Connect, and running one DataFrame so that it can be watched and cancelled."""
+"""Spark sessions, classic and Connect, and the execution of one DataFrame with progress and cancellation."""
 
 import os
 import re
@@ -24,15 +24,16 @@ from resources.errors import SparkFailed
 from resources.java import find_java
 
 Progress = Callable[[int, int], None]
-"""Told how many tasks are done, and of how many."""
+"""A function that is called with the number of completed tasks and the number of all tasks."""
 
 DEFAULT_MASTER = "local[*,4]"
 _SHIPPED = ("kafka_io", "resources", "pipelines")
+_NOT_SHIPPED = "kafka_io/testing"  # executors never start an embedded broker
 _POLL_S = 0.5
-_STARVED_S = 600.0  # machines that are started for a job are there by then
+_STARVED_S = 600.0  # long enough for a cluster that starts machines on demand
 _DEFAULTS = {
     "spark.app.name": "penstock",
-    "spark.python.unix.domain.socket.enabled": "true",  # halves the cost of a task (FINDINGS, 1)
+    "spark.python.unix.domain.socket.enabled": "true",  # halves the cost of a task (decision D03)
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
     "spark.sql.adaptive.enabled": "false",  # a slice group is a task: nothing to coalesce
@@ -45,17 +46,17 @@ _LOCAL = {
 
 
 def open_session(settings: Mapping[str, str]) -> SparkSession:
-    """A session as `[spark]` in the settings says: `remote` for Spark Connect, else `master`; the rest is Spark's own.
+    """A session with the settings of `[spark]`: `remote` for Spark Connect, otherwise `master`, and Spark's own keys.
 
-    A session that is open in this process is reused. Our own code travels with it, so executors need only Python and
-    the locked packages.
+    A session that is open in this process is reused. The executors receive the code of Penstock; they need only Python
+    and the locked packages.
 
     Raises:
-        SparkFailed: it does not start.
+        SparkFailed: the session does not start.
     """
     _prepare_environment(settings)
     builder = SparkSession.builder
-    builder = builder.remote(settings["remote"]) if "remote" in settings else builder.master(_place(settings))
+    builder = builder.remote(settings["remote"]) if "remote" in settings else builder.master(_address(settings))
     for key, value in _options(settings).items():
         builder = builder.config(key, value)
     try:
@@ -67,56 +68,57 @@ def open_session(settings: Mapping[str, str]) -> SparkSession:
 
 
 def ui_of(session: SparkSession) -> str | None:
-    """Where Spark's own pages are while the session lasts; None where they are off, or a server has them (Connect)."""
+    """The URL of Spark's own UI while the session lasts; None if the UI is off or belongs to a Connect server."""
     return None if _is_remote(session) else session.sparkContext.uiWebUrl
 
 
 def close_session() -> None:
-    """End this process's session, if it has one, and its JVM's work."""
+    """End the session of this process, if there is one, and the work of its JVM."""
     session = SparkSession.getActiveSession()
     if session is not None:
         session.stop()
 
 
-def _place(settings: Mapping[str, str]) -> str:
-    """Where Spark is, or is to run."""
+def _address(settings: Mapping[str, str]) -> str:
+    """The address of Spark: a Connect server or a master."""
     return settings.get("remote") or settings.get("master", DEFAULT_MASTER)
 
 
 def _options(settings: Mapping[str, str]) -> dict[str, str]:
-    """What a session is told: our defaults, as far as they can be told where it runs, and what the settings say."""
-    place = _place(settings)
-    defaults = {**_DEFAULTS, **(_LOCAL if place.startswith("local") else {})}
-    if place.startswith("sc://"):
-        # That server runs already, and refuses, with a warning each, what is not of a session.
+    """The options of a session: our defaults, if they are allowed there, and those of the settings."""
+    address = _address(settings)
+    defaults = {**_DEFAULTS, **(_LOCAL if address.startswith("local") else {})}
+    if address.startswith("sc://"):
+        # A Connect server runs already. It refuses options that are not for a session, with a warning for each.
         defaults = {key: value for key, value in defaults.items() if key.startswith("spark.sql.")}
     return {**defaults, **{key: value for key, value in settings.items() if key not in ("master", "remote")}}
 
 
 def _prepare_environment(settings: Mapping[str, str]) -> None:
-    """What the JVM and the local workers inherit. What the user has set stays."""
+    """Set the environment of the JVM and the local workers. Variables that the user has set stay unchanged."""
     os.environ["JAVA_HOME"] = str(find_java())
-    # Spark heeds this setting of its own in what spark-submit starts; in a driver like ours it reads the variable only.
+    # spark-submit evaluates the setting spark.pyspark.python. A driver without spark-submit reads only the variable.
     python = settings.get("spark.pyspark.python")
     if python:
         os.environ["PYSPARK_PYTHON"] = python
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "spark_conf"))
-    if _place(settings).startswith("local"):  # executors elsewhere must reach the driver
+    if _address(settings).startswith("local"):  # executors on other machines must be able to reach the driver
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 
 
 @cache
 def _code_folder() -> tempfile.TemporaryDirectory[str]:
-    """Spark hands the zip out from where it lies, to executors that start later too: it stays as long as we do."""
+    """The folder of the zip. It exists as long as this process, because executors that start later get the zip too."""
     return tempfile.TemporaryDirectory(prefix="penstock-")
 
 
 def _shipped_code() -> Path:
-    """A zip of our packages for the executors. Its name tells the state of the code, and so does what is in it."""
+    """A zip archive of our packages for the executors. Its name changes whenever a file in it changes."""
     root = Path(__file__).parent.parent
-    files = sorted(file for package in _SHIPPED for file in (root / package).rglob("*.py"))
+    all_files = (file for package in _SHIPPED for file in (root / package).rglob("*.py"))
+    files = sorted(file for file in all_files if not file.is_relative_to(root / _NOT_SHIPPED))
     stamp = uuid.uuid5(uuid.NAMESPACE_OID, "".join(f"{file}{file.stat().st_mtime_ns}" for file in files)).hex
     target = Path(_code_folder().name) / f"penstock-{stamp}.zip"
     if not target.exists():
@@ -127,32 +129,32 @@ def _shipped_code() -> Path:
 
 
 def collect(session: SparkSession, frame: DataFrame, on_progress: Progress) -> list[Row]:
-    """The rows of `frame`, run exactly once. If the caller is interrupted, Spark's work is cancelled first.
+    """The rows of `frame`, computed exactly once. If the caller is interrupted, the Spark job is cancelled first.
 
-    A DataFrame is run anew by every action, so callers keep the rows and never ask twice.
+    Every action computes a DataFrame again, so callers must keep the rows and must not run a second action.
 
     Raises:
-        SparkFailed: a task failed too often, Spark is gone, or for ten minutes it had no executor for any task.
+        SparkFailed: a task failed too often, the connection was lost, or no executor ran a task for ten minutes.
     """
     tag = f"penstock-{uuid.uuid4().hex}"
-    # In a thread of its own: an interrupted thread's link to the JVM still waits for the rows, so that all it asks
-    # next, cancelling too, would wait behind them.
-    with ThreadPoolExecutor(1) as beside, _watched(session, tag, on_progress) as pace:
-        running = beside.submit(_tagged, session, frame, tag)
+    # The job runs in a thread of its own. The connection of an interrupted thread to the JVM still waits for the rows,
+    # so every later request on it, including the cancellation, would wait for them too.
+    with ThreadPoolExecutor(1) as executor, _watched(session, tag, on_progress) as monitor:
+        running = executor.submit(_collect_tagged, session, frame, tag)
         try:
             while not wait([running], _POLL_S).done:
-                pace.check()
+                monitor.check()
             return running.result()
         except (PySparkException, Py4JError) as error:
             raise SparkFailed(f"Spark gave up: {_cause(error)}") from error
         except BaseException:
-            # KeyboardInterrupt, or Dagster's own: PySpark's handler alone leaves the job running (FINDINGS, 4).
+            # KeyboardInterrupt, or an interrupt of Dagster. PySpark's handler leaves the job running (decision D11).
             _cancel(session, tag, running)
             raise
 
 
-def _tagged(session: SparkSession, frame: DataFrame, tag: str) -> list[Row]:
-    """Tags and job groups are those of the thread that runs the job."""
+def _collect_tagged(session: SparkSession, frame: DataFrame, tag: str) -> list[Row]:
+    """Collect the rows under a tag. Tags and job groups belong to a thread, so the thread of the job sets them."""
     if _is_remote(session):
         session.addTag(tag)
     else:
@@ -161,8 +163,8 @@ def _tagged(session: SparkSession, frame: DataFrame, tag: str) -> list[Row]:
 
 
 def _cancel(session: SparkSession, tag: str, running: Future[list[Row]]) -> None:
-    """Again until it has ended: a job that has not begun yet is not found."""
-    # Spark 4.2's classic sessions know tags too, but do not find their jobs by them.
+    """Cancel the job. Repeat the request until the job has ended, because Spark ignores it before the job begins."""
+    # Classic sessions of Spark 4.2 have tags too, but do not find their jobs by tag.
     interrupt = session.interruptTag if _is_remote(session) else session.sparkContext.cancelJobGroup
     while not running.done():
         interrupt(tag)
@@ -170,9 +172,9 @@ def _cancel(session: SparkSession, tag: str, running: Future[list[Row]]) -> None
 
 
 def _cause(error: Exception) -> str:
-    """The line that says what happened, of texts that hold a Java trace, a Python trace, or both."""
+    """The line with the cause, from a message with a Java stack trace, a Python traceback, or both."""
     lines = [line for line in str(error).splitlines() if line.strip()]
-    # A Python trace ends with its error, at the left margin; Spark's own words begin with its exception's name.
+    # A Python traceback ends with its error, without indentation. Spark's own message begins with its exception's name.
     python = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Interrupt|Exit)\b", line)]
     spark = [line for line in lines if "SparkException: " in line]
     return (python or spark or lines or [type(error).__name__])[0].strip()
@@ -183,56 +185,56 @@ def _is_remote(session: SparkSession) -> bool:
 
 
 @dataclass(slots=True)
-class _Pace:
-    """How a job gets on. The thread that watches it tells, and the one that waits for it asks."""
+class _JobMonitor:
+    """The progress of a job. The thread that watches the job calls `update`; the thread that waits calls `check`."""
 
     on_progress: Progress
     _idle_since: float | None = None
 
-    def tell(self, running: int, done: int, total: int) -> None:
-        """So many tasks run, and of the stage that fetches so many are done."""
+    def update(self, running: int, done: int, total: int) -> None:
+        """Record the number of running tasks, and the progress of the stage that fetches."""
         self._idle_since = None if running else self._idle_since or time.monotonic()
         self.on_progress(done, total)
 
     def check(self) -> None:
-        """Spark itself waits for executors without end, and says so in a log that nobody reads.
+        """Check that tasks run. Spark itself waits for executors without end and reports it only in its log.
 
         Raises:
-            SparkFailed: no task has run for too long.
+            SparkFailed: no task ran for ten minutes.
         """
         since = self._idle_since
         if since is not None and time.monotonic() - since > _STARVED_S:
             raise SparkFailed(
-                f"no executor has run a task for {_STARVED_S:.0f} s: Spark has no worker for this application, "
-                "or none with the cores and the memory that it asks for"
+                f"no executor ran a task for {_STARVED_S:.0f} s: Spark has no worker for this application, or none "
+                "with the requested cores and memory"
             )
 
 
 @contextmanager
-def _watched(session: SparkSession, group: str, on_progress: Progress) -> Iterator[_Pace]:
-    pace = _Pace(on_progress)
+def _watched(session: SparkSession, group: str, on_progress: Progress) -> Iterator[_JobMonitor]:
+    monitor = _JobMonitor(on_progress)
     if _is_remote(session):
-        with _watched_remote(session, pace):
-            yield pace
+        with _watched_remote(session, monitor):
+            yield monitor
         return
     done = threading.Event()
-    watcher = threading.Thread(target=_poll, args=(session, group, pace, done), daemon=True)
+    watcher = threading.Thread(target=_poll, args=(session, group, monitor, done), daemon=True)
     watcher.start()
     try:
-        yield pace
+        yield monitor
     finally:
         done.set()
         watcher.join()
 
 
 @contextmanager
-def _watched_remote(session: SparkSession, pace: _Pace) -> Iterator[None]:
-    """Servers tell what is new; one that tells nothing at all is not taken for one without executors."""
+def _watched_remote(session: SparkSession, monitor: _JobMonitor) -> Iterator[None]:
+    """Watch a job of a Connect server, which reports progress itself. No report proves nothing."""
 
     def handler(stages: Any, inflight_tasks: int, **_rest: Any) -> None:
         if stages:
-            last = max(stages, key=lambda stage: stage.stage_id)  # the one that fetches
-            pace.tell(inflight_tasks, last.num_completed_tasks, last.num_tasks)
+            last = max(stages, key=lambda stage: stage.stage_id)  # the stage that fetches
+            monitor.update(inflight_tasks, last.num_completed_tasks, last.num_tasks)
 
     session.registerProgressHandler(handler)  # type: ignore[arg-type] # any callable will do
     try:
@@ -241,8 +243,8 @@ def _watched_remote(session: SparkSession, pace: _Pace) -> Iterator[None]:
         session.removeProgressHandler(handler)  # type: ignore[arg-type] # same
 
 
-def _poll(session: SparkSession, group: str, pace: _Pace, done: threading.Event) -> None:
-    """The last stage of the group's job is the one that fetches."""
+def _poll(session: SparkSession, group: str, monitor: _JobMonitor, done: threading.Event) -> None:
+    """Watch a classic job by polling. The last stage of the job is the one that fetches."""
     tracker = session.sparkContext.statusTracker()
     while not done.wait(_POLL_S):
         jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
@@ -250,4 +252,4 @@ def _poll(session: SparkSession, group: str, pace: _Pace, done: threading.Event)
         stages = [stage for stage in map(tracker.getStageInfo, ids) if stage]
         if stages:
             running = sum(stage.numActiveTasks for stage in stages)
-            pace.tell(running, stages[-1].numCompletedTasks, stages[-1].numTasks)
+            monitor.update(running, stages[-1].numCompletedTasks, stages[-1].numTasks)

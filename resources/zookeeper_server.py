@@ -1,6 +1,7 @@
-"""A ZooKeeper server of our own, run from the jars in the pyspark package: for tests, the demo and a laptop.
+"""An embedded ZooKeeper server, run from the jars of the package pyspark, for tests and the demo.
 
-It answers on one address, loopback by default, to anyone who can reach it: this is no server for production.
+It has no access control and serves everyone who can reach its address, loopback by default. Do not use it in
+production.
 """
 
 import socket
@@ -15,7 +16,7 @@ import click
 import pyspark
 
 from kafka_io.errors import RegistryUnavailable
-from kafka_io.registry.session import Session
+from kafka_io.registry.session import ZooKeeperSession
 from kafka_io.stopping import stopping
 from resources.java import find_java
 from resources.processes import dying_with_parent, end
@@ -29,7 +30,7 @@ _JVM_OPTIONS = (
     "-XX:TieredStopAtLevel=1",
     "-Dorg.apache.logging.log4j.level=WARN",
 )
-# tickTime: sessions may be as short as two ticks. preAllocSize is in KiB; its default is 64 MiB a log file.
+# tickTime: a session timeout is at least two ticks. preAllocSize is in KiB; its default is 64 MiB per log file.
 _CONFIG = """\
 clientPort={port}
 clientPortAddress={host}
@@ -44,18 +45,18 @@ admin.enableServer=false
 
 
 class ZooKeeperNotStarted(RuntimeError):
-    """The server ended, or did not accept sessions in time; the sentence has the end of its log."""
+    """The server ended, or did not accept sessions in time. The message contains the end of its log."""
 
 
 class ZooKeeperServer:
-    """One server with its data in `data_dir`, which it finds again after a stop. A context manager.
+    """A server whose data in `data_dir` survives a restart. A context manager.
 
-    On Linux the kernel also ends it when the thread that started it is gone, however that came about: start it from a
-    thread that lives as long. Elsewhere a parent that is killed leaves it behind.
+    On Linux the kernel kills the server when the thread that started it ends, so start it from a thread that lives long
+    enough. On other systems, a parent that is killed leaves the server running.
     """
 
     def __init__(self, port: int | None, data_dir: Path, host: str = "127.0.0.1") -> None:
-        """Port 0 or None is a free one, picked at the start."""
+        """Port 0 or None means any free port; `start` chooses it."""
         self.host = host
         self.port = port or 0
         self._data_dir = data_dir
@@ -63,25 +64,25 @@ class ZooKeeperServer:
 
     @property
     def connect(self) -> str:
-        """Where clients find it: `host:port`."""
+        """The address for clients: `host:port`."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
     def log(self) -> Path:
-        """What the server printed, from its first start on."""
+        """The file with all output of the server since its first start."""
         return self._data_dir / "zookeeper.log"
 
     def start(self) -> Self:
-        """Start it and wait until it accepts sessions.
+        """Start the server and wait until it accepts sessions.
 
         Raises:
-            ZooKeeperNotStarted: it did not, or the port is taken.
+            ZooKeeperNotStarted: the server ended, or the port is in use.
             JavaNotFound: there is no Java to run it.
         """
         self._data_dir.mkdir(parents=True, exist_ok=True)
         self.port = _bindable(self.host, self.port)
         config = self._data_dir / "zookeeper.cfg"
-        # Java reads a backslash in a properties file as an escape.
+        # In a properties file of Java, a backslash begins an escape sequence.
         data_dir = str(self._data_dir.resolve()).replace("\\", "\\\\")
         config.write_text(_CONFIG.format(port=self.port, host=self.host, data_dir=data_dir))
         with self.log.open("ab") as log:
@@ -94,37 +95,37 @@ class ZooKeeperServer:
         return self
 
     def stop(self) -> None:
-        """End it; safe to call again."""
+        """End the server. May be called again."""
         if self._jvm is None:
             return
         end(self._jvm)
         self._jvm = None
 
     def check(self) -> None:
-        """It still runs.
+        """Check that the server still runs.
 
         Raises:
             ZooKeeperNotStarted: it ended.
         """
         if self._jvm is None or self._jvm.poll() is not None:
-            raise ZooKeeperNotStarted(f"ZooKeeper ended on port {self.port}. {self._last_words()}")
+            raise ZooKeeperNotStarted(f"ZooKeeper on port {self.port} ended. {self._log_end()}")
 
     def _wait_for_sessions(self) -> None:
-        """An answer to `ruok` is not enough: it comes slightly before sessions are accepted (FINDINGS, 3)."""
+        """Open sessions until one is accepted. The server answers `ruok` slightly earlier than that (decision D10)."""
         deadline = time.monotonic() + _START_S
         while time.monotonic() < deadline:
             self.check()
             try:
-                Session.open(self.connect, timeout_s=2.0, session_timeout_s=2.0).close()
+                ZooKeeperSession.open(self.connect, timeout_s=2.0, session_timeout_s=2.0).close()
             except RegistryUnavailable:
                 continue
             return
-        raise ZooKeeperNotStarted(f"ZooKeeper accepts no session within {_START_S:g} s. {self._last_words()}")
+        raise ZooKeeperNotStarted(f"ZooKeeper did not accept a session within {_START_S:g} s. {self._log_end()}")
 
-    def _last_words(self) -> str:
+    def _log_end(self) -> str:
         lines = self.log.read_text(errors="replace").splitlines()
-        telling = [line for line in lines if line and not line.startswith("\tat ")]  # not the frames of a Java trace
-        return "\n".join([f"The end of {self.log}:", *telling[-_LOG_LINES:]])
+        messages = [line for line in lines if line and not line.startswith("\tat ")]  # without Java stack frames
+        return "\n".join([f"The end of {self.log}:", *messages[-_LOG_LINES:]])
 
     def __enter__(self) -> Self:
         return self.start()
@@ -138,7 +139,7 @@ class ZooKeeperServer:
 def run_foreground(
     port: int | None, data_dir: Path, *, host: str = "127.0.0.1", say: Callable[[str], None] = click.echo
 ) -> None:
-    """Run a server until SIGTERM or SIGINT, then end it and return. Only for the main thread.
+    """Run a server until SIGTERM or SIGINT, then end it and return. Must be called in the main thread.
 
     Raises:
         ZooKeeperNotStarted: the server did not start, or ended by itself.
@@ -150,7 +151,10 @@ def run_foreground(
 
 
 def _bindable(host: str, port: int) -> int:
-    """`port` if a server can listen there, a free one for 0. Without this we might wait on somebody else's server."""
+    """The port to listen on: `port` if it is free, any free port for 0.
+
+    Without this test, clients could connect to a server of somebody else that uses the port already.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -165,11 +169,11 @@ def _start_jvm(config: Path, log: IO[bytes]) -> subprocess.Popen[bytes]:
     jars = Path(pyspark.__file__).parent / "jars" / "*"
     java = find_java() / "bin" / "java"
     main = "org.apache.zookeeper.server.ZooKeeperServerMain"
-    return subprocess.Popen(  # noqa: S603 - the Java we found, with our own words
+    return subprocess.Popen(  # noqa: S603 - the Java that was found, with fixed arguments
         [java, *_JVM_OPTIONS, "-cp", str(jars), main, str(config)],
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=subprocess.STDOUT,
-        process_group=0,  # Ctrl-C is for us; we then end the server
-        preexec_fn=dying_with_parent(),  # noqa: PLW1509 - two system calls, looked up before the fork
+        process_group=0,  # Ctrl-C must not reach the server; `stop` ends it
+        preexec_fn=dying_with_parent(),  # noqa: PLW1509 - it makes two system calls, which were looked up before the fork
     )

@@ -1,40 +1,35 @@
-"""Shared by all tests: one ZooKeeper for the session, and a place of its own in it for each test; who runs which."""
+"""Shared by all tests: a ZooKeeper and a Spark session for each process; how tests are spread over processes."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from xdist.scheduler import LoadFileScheduling
+from pyspark.sql import SparkSession
 
+from resources.spark import open_session
 from resources.zookeeper_server import ZooKeeperServer
+from tests import short_lived_jvm, spreading
 from tests.nodes import empty_registry
 
 # Examples are slow on a shared machine, and where a fresh clone compiles its kernels for the first of them.
 settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared")
+short_lived_jvm.set_spark_options()
 
 
-BROKERS = "tests/brokers/"
-LONGEST = (BROKERS, "tests/ui/", "tests/spark/", "tests/crash/", "tests/pipelines/demo/", "tests/simulation/")
-
-
-class ByFile(LoadFileScheduling):  # type: ignore[misc]
-    """The tests of a file run in one process, and so do all that share the real brokers: they start once."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        return BROKERS if nodeid.startswith(BROKERS) else str(super()._split_scope(nodeid))
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
-    """Called where tests run in several processes."""
-    return ByFile(config, log)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> spreading.UnitScheduling:
+    """pytest-xdist calls this where tests run in several processes."""
+    return spreading.schedule(config, log)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes longest begins first, so that no process is left with it at the end."""
-    items.sort(key=lambda item: next((at for at, room in enumerate(LONGEST) if item.nodeid.startswith(room)), 99))
+    """Units of work that take long start first, and the tests of a unit follow each other."""
+    units = {
+        unit: number for number, unit in enumerate(dict.fromkeys(spreading.unit_of(item.nodeid) for item in items))
+    }
+    items.sort(key=lambda item: (spreading.rank_of(item.nodeid), units[spreading.unit_of(item.nodeid)]))
 
 
 @pytest.fixture(scope="session")
@@ -42,6 +37,14 @@ def zookeeper_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """`host:port` of a ZooKeeper that all tests share."""
     with ZooKeeperServer(None, tmp_path_factory.mktemp("zookeeper")) as server:
         yield server.connect
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A local Spark session for all tests of this process: a process can have only one, and a JVM takes seconds."""
+    session = open_session({"master": "local[2,2]", "spark.ui.enabled": "false"})
+    yield session
+    session.stop()
 
 
 @pytest.fixture

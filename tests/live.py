@@ -5,10 +5,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from kafka_io.broker.config import BrokerConfig
-from kafka_io.broker.server import BrokerServer
-from kafka_io.client.v07.cluster import Cluster07
-from kafka_io.client.v07.producer import publish
+from kafka_io.cluster.v07_cluster import Cluster07
+from kafka_io.testing.v07.config import BrokerConfig07
+from kafka_io.testing.v07.server import BrokerServer07
+from tests.publishing import publish
 
 PARTITIONS = 2
 CODECS = ("gzip", "none", "snappy")
@@ -20,7 +20,7 @@ class LiveCluster:
 
     zookeeper: str
     home: Path
-    brokers: list[BrokerServer]
+    brokers: list[BrokerServer07]
 
     @property
     def lake(self) -> Path:
@@ -57,8 +57,8 @@ master = "local[2,2]"
 
     def publish(self, topic: str, messages: Sequence[bytes], *, codecs: Sequence[str] = CODECS, batch: int = 7) -> None:
         """Publish `messages`; the brokers flush each request, so they can be read at once."""
-        with self.open() as cluster:
-            assert publish(cluster.registry, topic, messages, codecs=codecs, batch=batch) == len(messages)
+        sent = publish(topic, messages, zookeeper=self.zookeeper, codecs=codecs, batch_size=batch)
+        assert sent == len(messages)
 
 
 @contextmanager
@@ -68,8 +68,8 @@ def live_cluster(zookeeper: str, home: Path, *, brokers: int = 2, segment_bytes:
     with ExitStack() as running:
         servers = [
             running.enter_context(
-                BrokerServer(
-                    BrokerConfig(
+                BrokerServer07(
+                    BrokerConfig07(
                         broker_id=number,
                         data_dir=home / f"broker-{number}",
                         partitions=PARTITIONS,

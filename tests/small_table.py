@@ -1,53 +1,54 @@
-"""A small table made by hand: files as a worker writes them, committed as a load does."""
+"""A small table: its files are written as a worker writes them, and committed as a load commits."""
 
 from pathlib import Path
 
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from kafka_io.client.reading import Reading
-from kafka_io.client.source import Source
-from kafka_io.model import Broker, BrokerPartition, Generation
-from pipelines.loading.commit import Committed, Loading, commit
-from pipelines.loading.fetch import SliceFile
-from pipelines.loading.ledger import Topic
+from kafka_io.model import Broker, BrokerPartition, Generation, OffsetRange
+from kafka_io.reader.reader import PlannedRange, ReadSettings
+from kafka_io.reader.source import Source
+from pipelines.loading.commit import CommitResult, LoadChange, commit
+from pipelines.loading.ledger import TopicIdentity
 from pipelines.loading.rows import table_rows
-from pipelines.loading.standing import standing
+from pipelines.loading.slice_file import SliceFile
 from pipelines.loading.table import LakeTable
-from pipelines.loading.table_log import Snapshot, TableLog
-from pipelines.loading.work import Facts, Work
+from pipelines.loading.table_log import TableLog, TableSnapshot, table_state
+from pipelines.loading.work import FetchTask, SliceFacts
 from resources.lake import Lake
 
-SOURCE = Source(cluster="main", generation=Generation.V07, brokers=(Broker(0, "127.0.0.1", 1),), reading=Reading())
+SOURCE = Source(
+    cluster="main", generation=Generation.V07, brokers=(Broker(0, "127.0.0.1", 1),), read_settings=ReadSettings()
+)
 
 
 class Small:
-    """The table of topic `clicks`, whose messages take ten bytes of log each, wherever it is."""
+    """The table of topic `clicks`, whose messages take ten bytes of log each. Subclasses say where it is stored."""
 
     table: TableLog
 
     def __init__(self) -> None:
-        self.topic = Topic(cluster="main", name="clicks", incarnation="7")
+        self.topic = TopicIdentity(cluster="main", name="clicks", incarnation="7")
         self._times = 0
 
-    def loading(self, *facts: Facts, at: Snapshot | None = None, run: str = "run") -> Loading:
-        """What a load would do about `facts`, planned on `at`."""
-        return Loading(standing=standing(at or self.table.snapshot(), self.topic), facts=facts, run=run)
+    def loading(self, *facts: SliceFacts, at: TableSnapshot | None = None, run: str = "run") -> LoadChange:
+        """The change of a load with these `facts`, planned on `at`."""
+        return LoadChange(state=table_state(at or self.table.snapshot(), self.topic), facts=facts, run=run)
 
     def commit(
-        self, *facts: Facts, at: Snapshot | None = None, run: str = "run", log: TableLog | None = None
-    ) -> Committed:
+        self, *facts: SliceFacts, at: TableSnapshot | None = None, run: str = "run", log: TableLog | None = None
+    ) -> CommitResult:
         """Commit `facts`, planned on `at` or on the newest version."""
         at = at or self.table.snapshot()
-        return commit(log or self.table, at, self.loading(*facts, at=at, run=run), rest=lambda _: None)
+        return commit(log or self.table, at, self.loading(*facts, at=at, run=run), sleep=lambda _: None)
 
     def covered(self) -> dict[BrokerPartition, tuple[int, int]]:
-        """What the newest version covers."""
-        return dict(standing(self.table.snapshot(), self.topic).covered)
+        """What the newest version of the table covers."""
+        return dict(table_state(self.table.snapshot(), self.topic).covered)
 
 
 class SmallTable(Small):
-    """A real one."""
+    """A small Delta table on disk."""
 
     table: LakeTable
 
@@ -59,42 +60,38 @@ class SmallTable(Small):
         self.table.snapshot()
 
     def handle(self) -> DeltaTable:
-        """A fresh handle."""
+        """A new deltalake handle of the newest version."""
         table = self.lake.open(self.uri)
         assert table is not None
         return table
 
-    def write(self, start: int, stop: int, *, partition: int = 0, rows: int | None = None) -> Facts:
-        """One slice's file with a row per ten bytes."""
-        work = Work(
-            task=0,
+    def write(self, start: int, stop: int, *, partition: int = 0, rows: int | None = None) -> SliceFacts:
+        """Write a slice's file with one row per ten bytes."""
+        offsets = OffsetRange(BrokerPartition(0, partition), start, stop)
+        task = FetchTask(
+            spark_task=0,
             source=SOURCE,
-            topic="clicks",
-            incarnation="7",
-            broker=0,
-            partition=partition,
-            start=start,
-            stop=stop,
+            planned=PlannedRange(topic="clicks", offsets=offsets, incarnation="7"),
             table_uri=self.uri,
             folder="date=2026-01-02",
             options={},
             parquet_codec="zstd",
             loaded_at_us=0,
         )
-        offsets = list(range(start, stop, 10))[:rows]
+        row_offsets = list(range(start, stop, 10))[:rows]
         self._times += 1
-        file = SliceFile(work)
+        file = SliceFile(task)
         with file:
-            if offsets:
-                columns = {"offset": pa.array(offsets, pa.int64()), "inner": pa.array([0] * len(offsets), pa.int32())}
-                decoded = pa.RecordBatch.from_pydict({**columns, "value": pa.array([b"x"] * len(offsets))})
+            if row_offsets:
+                columns = {
+                    "offset": pa.array(row_offsets, pa.int64()),
+                    "inner": pa.array([0] * len(row_offsets), pa.int32()),
+                }
+                decoded = pa.RecordBatch.from_pydict({**columns, "value": pa.array([b"x"] * len(row_offsets))})
                 constants = {"topic": "clicks", "broker": 0, "partition": partition, "loaded_at": self._times}
                 file.write(table_rows(decoded, constants))
-        return Facts(
-            broker=0,
-            partition=partition,
-            start=start,
-            stop=stop,
+        return SliceFacts(
+            offsets=offsets,
             rows=file.rows,
             bytes=stop - start,
             path=file.path if file.rows else None,
@@ -104,5 +101,5 @@ class SmallTable(Small):
         )
 
     def rows(self) -> int:
-        """The rows any reader of Delta sees."""
+        """The number of rows that a reader of Delta sees."""
         return int(self.handle().to_pyarrow_dataset().count_rows())

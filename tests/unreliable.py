@@ -1,58 +1,62 @@
-"""A table whose writes are answered wrongly."""
+"""A table whose writes get wrong answers."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from pipelines.loading.ledger import Entry, Range
-from pipelines.loading.table_log import NoAnswer, Snapshot, TableLog
-from pipelines.loading.work import Facts
+from pipelines.loading.ledger import CommittedRange, LedgerEntry
+from pipelines.loading.table_log import CommitOutcomeUnknown, TableLog, TableSnapshot
+from pipelines.loading.work import SliceFacts
 from resources.errors import LakeUnavailable
 
 
 @dataclass(slots=True)
 class Unreliable:
-    """A table whose writes are answered wrongly, each in its turn: lost after it landed, or not done at all."""
+    """A table whose first writes fail, one after the other: some land although they fail, the others do not."""
 
     table: TableLog
     landing: list[bool]
-    error: type[Exception] = NoAnswer
+    error: type[Exception] = CommitOutcomeUnknown
     blind: bool = False
     synced: list[int] = field(default_factory=list)
+    looked_after: list[int] = field(default_factory=list)
 
     @property
     def uri(self) -> str:
         """The table's."""
         return self.table.uri
 
-    def snapshot(self) -> Snapshot:
-        """The table's, unless it cannot be seen."""
+    def snapshot(self) -> TableSnapshot:
+        """The table's snapshot, unless the table cannot be read."""
         if self.blind:
             raise LakeUnavailable("no answer")
         return self.table.snapshot()
 
-    def entries(self, upto: Snapshot, *, after: int = -1) -> Iterator[tuple[int, Entry]]:
-        """The table's."""
+    def entries(self, upto: TableSnapshot, *, after: int = -1) -> Iterator[tuple[int, LedgerEntry]]:
+        """The table's; where it was looked from is noted."""
+        self.looked_after.append(after)
         return self.table.entries(upto, after=after)
 
-    def check(self, files: Sequence[Facts]) -> None:
+    def check(self, files: Sequence[SliceFacts]) -> None:
         """The table's."""
         self.table.check(files)
 
-    def append(self, at: Snapshot, entry: Entry, files: Sequence[Facts]) -> int:
+    def append(self, snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFacts]) -> int:
         """Write, or not, and give no answer."""
-        return self._answer(lambda: self.table.append(at, entry, files))
+        return self._answer(lambda: self.table.append(snapshot, entry, files))
 
-    def held(self, at: Snapshot, pieces: Sequence[Range]) -> list[int]:
+    def count_rows(self, snapshot: TableSnapshot, ranges: Sequence[CommittedRange]) -> list[int]:
         """The table's."""
-        return self.table.held(at, pieces)
+        return self.table.count_rows(snapshot, ranges)
 
-    def replace(self, at: Snapshot, entry: Entry, pieces: Sequence[Range], files: Sequence[Facts]) -> int:
+    def replace(
+        self, snapshot: TableSnapshot, entry: LedgerEntry, ranges: Sequence[CommittedRange], files: Sequence[SliceFacts]
+    ) -> int:
         """As `append`."""
-        return self._answer(lambda: self.table.replace(at, entry, pieces, files))
+        return self._answer(lambda: self.table.replace(snapshot, entry, ranges, files))
 
-    def restore(self, at: Snapshot, entry: Entry) -> int:
+    def restore(self, snapshot: TableSnapshot, entry: LedgerEntry) -> int:
         """As `append`."""
-        return self._answer(lambda: self.table.restore(at, entry))
+        return self._answer(lambda: self.table.restore(snapshot, entry))
 
     def sync(self, *, after: int) -> None:
         """The table's, told."""

@@ -35,8 +35,8 @@ class AddPartitionsToTxnResponse:
     """What was added: by topic up to v3, by transaction from v4 on."""
 
     throttle_time_ms: Int32 = 0
-    error_code: Int16 = wire(since=4, default=0, ignorable=True)
-    results_by_transaction: tuple[TxnResult, ...] = wire(since=4, default=())
+    error_code: Int16 = wire(since=4, default=0, ignorable=True)  # KIP-890
+    results_by_transaction: tuple[TxnResult, ...] = wire(since=4, default=())  # KIP-890: many transactions at once
     results_by_topic_v3_and_below: tuple[TxnTopicResult, ...] = wire(until=3, default=())
 
 
@@ -67,7 +67,7 @@ class AddPartitionsToTxnRequest(Request[AddPartitionsToTxnResponse]):
         key=24, name="AddPartitionsToTxn", versions=(0, 5), flexible_from=3, answer=AddPartitionsToTxnResponse
     )
 
-    transactions: tuple[Txn, ...] = wire(since=4, default=())
+    transactions: tuple[Txn, ...] = wire(since=4, default=())  # KIP-890: many transactions at once
     v3_and_below_transactional_id: String = wire(until=3, default="")
     v3_and_below_producer_id: Int64 = wire(until=3, default=0)
     v3_and_below_producer_epoch: Int16 = wire(until=3, default=0)

@@ -39,11 +39,11 @@ class ApiVersionsResponse:
 
     error_code: Int16
     api_keys: tuple[ApiVersion, ...]
-    throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)
-    supported_features: tuple[SupportedFeature, ...] = wire(since=3, tag=0, default=(), ignorable=True)
-    finalized_features_epoch: Int64 = wire(since=3, tag=1, default=-1, ignorable=True)
-    finalized_features: tuple[FinalizedFeature, ...] = wire(since=3, tag=2, default=(), ignorable=True)
-    zk_migration_ready: Bool = wire(since=3, tag=3, default=False, ignorable=True)
+    throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)  # KIP-124: request quotas
+    supported_features: tuple[SupportedFeature, ...] = wire(since=3, tag=0, default=(), ignorable=True)  # KIP-584
+    finalized_features_epoch: Int64 = wire(since=3, tag=1, default=-1, ignorable=True)  # KIP-584
+    finalized_features: tuple[FinalizedFeature, ...] = wire(since=3, tag=2, default=(), ignorable=True)  # KIP-584
+    zk_migration_ready: Bool = wire(since=3, tag=3, default=False, ignorable=True)  # KIP-866: ZooKeeper to KRaft
 
 
 @struct
@@ -52,5 +52,5 @@ class ApiVersionsRequest(Request[ApiVersionsResponse]):
 
     API: ClassVar = Api(key=18, name="ApiVersions", versions=(0, 4), flexible_from=3, answer=ApiVersionsResponse)
 
-    client_software_name: String = wire(since=3, default="", ignorable=True)
-    client_software_version: String = wire(since=3, default="", ignorable=True)
+    client_software_name: String = wire(since=3, default="", ignorable=True)  # KIP-511: brokers can count their clients
+    client_software_version: String = wire(since=3, default="", ignorable=True)  # KIP-511

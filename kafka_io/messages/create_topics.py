@@ -22,20 +22,20 @@ class CreatedTopic:
     """Whether one topic was made, and how."""
 
     name: String
-    topic_id: Uuid = wire(since=7, default=NULL_UUID, ignorable=True)
+    topic_id: Uuid = wire(since=7, default=NULL_UUID, ignorable=True)  # KIP-516: tells incarnations apart
     error_code: Int16
-    error_message: String | None = wire(since=1, default=None, ignorable=True)
-    topic_config_error_code: Int16 = wire(since=5, tag=0, default=0, ignorable=True)
-    num_partitions: Int32 = wire(since=5, default=-1, ignorable=True)
-    replication_factor: Int16 = wire(since=5, default=-1, ignorable=True)
-    configs: tuple[CreatedTopicConfig, ...] | None = wire(since=5, default=None, ignorable=True)
+    error_message: String | None = wire(since=1, default=None, ignorable=True)  # KIP-108: a policy says why it refuses
+    topic_config_error_code: Int16 = wire(since=5, tag=0, default=0, ignorable=True)  # KIP-525: what was created
+    num_partitions: Int32 = wire(since=5, default=-1, ignorable=True)  # KIP-525
+    replication_factor: Int16 = wire(since=5, default=-1, ignorable=True)  # KIP-525
+    configs: tuple[CreatedTopicConfig, ...] | None = wire(since=5, default=None, ignorable=True)  # KIP-525
 
 
 @struct
 class CreateTopicsResponse:
     """What was made."""
 
-    throttle_time_ms: Int32 = wire(since=2, default=0, ignorable=True)
+    throttle_time_ms: Int32 = wire(since=2, default=0, ignorable=True)  # KIP-124: request quotas
     topics: tuple[CreatedTopic, ...]
 
 
@@ -74,4 +74,4 @@ class CreateTopicsRequest(Request[CreateTopicsResponse]):
 
     topics: tuple[CreatableTopic, ...]
     timeout_ms: Int32 = 60000
-    validate_only: Bool = wire(since=1, default=False)
+    validate_only: Bool = wire(since=1, default=False)  # KIP-108

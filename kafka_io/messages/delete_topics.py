@@ -10,17 +10,17 @@ from kafka_io.wire.types import NULL_UUID, Int16, Int32, String, Uuid
 class DeletedTopic:
     """Whether one topic is gone."""
 
-    name: String | None = wire(null_since=6)
-    topic_id: Uuid = wire(since=6, default=NULL_UUID, ignorable=True)
+    name: String | None = wire(null_since=6)  # KIP-516: null where only the id is known
+    topic_id: Uuid = wire(since=6, default=NULL_UUID, ignorable=True)  # KIP-516
     error_code: Int16
-    error_message: String | None = wire(since=5, default=None, ignorable=True)
+    error_message: String | None = wire(since=5, default=None, ignorable=True)  # KIP-599
 
 
 @struct
 class DeleteTopicsResponse:
     """What is gone."""
 
-    throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)
+    throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)  # KIP-124: request quotas
     responses: tuple[DeletedTopic, ...]
 
 
@@ -38,6 +38,6 @@ class DeleteTopicsRequest(Request[DeleteTopicsResponse]):
 
     API: ClassVar = Api(key=20, name="DeleteTopics", versions=(0, 6), flexible_from=4, answer=DeleteTopicsResponse)
 
-    topics: tuple[DeleteTopic, ...] = wire(since=6, default=())
+    topics: tuple[DeleteTopic, ...] = wire(since=6, default=())  # KIP-516: by id
     topic_names: tuple[String, ...] = wire(until=5, default=(), ignorable=True)
     timeout_ms: Int32

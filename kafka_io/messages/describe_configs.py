@@ -23,11 +23,11 @@ class ConfigEntry:
     value: String | None
     read_only: Bool
     is_default: Bool = wire(until=0, default=False)
-    config_source: Int8 = wire(since=1, default=-1, ignorable=True)
+    config_source: Int8 = wire(since=1, default=-1, ignorable=True)  # KIP-226: where the value comes from
     is_sensitive: Bool
-    synonyms: tuple[ConfigSynonym, ...] = wire(since=1, default=(), ignorable=True)
-    config_type: Int8 = wire(since=3, default=0, ignorable=True)
-    documentation: String | None = wire(since=3, default=None, ignorable=True)
+    synonyms: tuple[ConfigSynonym, ...] = wire(since=1, default=(), ignorable=True)  # KIP-226
+    config_type: Int8 = wire(since=3, default=0, ignorable=True)  # KIP-569
+    documentation: String | None = wire(since=3, default=None, ignorable=True)  # KIP-569
 
 
 @struct
@@ -67,5 +67,5 @@ class DescribeConfigsRequest(Request[DescribeConfigsResponse]):
     )
 
     resources: tuple[ConfigResource, ...]
-    include_synonyms: Bool = wire(since=1, default=False)
-    include_documentation: Bool = wire(since=3, default=False)
+    include_synonyms: Bool = wire(since=1, default=False)  # KIP-226
+    include_documentation: Bool = wire(since=3, default=False)  # KIP-569

@@ -12,8 +12,8 @@ class EndTxnResponse:
 
     throttle_time_ms: Int32 = 0
     error_code: Int16
-    producer_id: Int64 = wire(since=5, default=-1, ignorable=True)
-    producer_epoch: Int16 = wire(since=5, default=-1, ignorable=True)
+    producer_id: Int64 = wire(since=5, default=-1, ignorable=True)  # KIP-890: an epoch for each transaction
+    producer_epoch: Int16 = wire(since=5, default=-1, ignorable=True)  # KIP-890
 
 
 @struct

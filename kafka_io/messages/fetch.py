@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from kafka_io.messages.leaders import LeaderIdAndEpoch, NodeEndpoint
 from kafka_io.wire.schema import Api, Request, struct, wire
-from kafka_io.wire.types import NULL_UUID, Bytes, Int8, Int16, Int32, Int64, String, Uuid
+from kafka_io.wire.types import NULL_UUID, Int8, Int16, Int32, Int64, String, Uuid, WireBytes
 
 INT32_MAX = 2**31 - 1
 BY_ID_SINCE = 13
@@ -41,16 +41,16 @@ class FetchPartitionResponse:
     partition_index: Int32
     error_code: Int16
     high_watermark: Int64
-    last_stable_offset: Int64 = wire(since=4, default=-1, ignorable=True)
-    log_start_offset: Int64 = wire(since=5, default=-1, ignorable=True)
-    diverging_epoch: EpochEndOffset = wire(since=12, tag=0, default=EpochEndOffset())
-    current_leader: LeaderIdAndEpoch = wire(since=12, tag=1, default=LeaderIdAndEpoch())
-    snapshot_id: SnapshotId = wire(since=12, tag=2, default=SnapshotId())
-    aborted_transactions: tuple[AbortedTransaction, ...] | None = wire(
+    last_stable_offset: Int64 = wire(since=4, default=-1, ignorable=True)  # KIP-98: the end for a committed reader
+    log_start_offset: Int64 = wire(since=5, default=-1, ignorable=True)  # KIP-107: DeleteRecords moves it
+    diverging_epoch: EpochEndOffset = wire(since=12, tag=0, default=EpochEndOffset())  # KIP-595: where the logs part
+    current_leader: LeaderIdAndEpoch = wire(since=12, tag=1, default=LeaderIdAndEpoch())  # KIP-595
+    snapshot_id: SnapshotId = wire(since=12, tag=2, default=SnapshotId())  # KIP-630: for KRaft
+    aborted_transactions: tuple[AbortedTransaction, ...] | None = wire(  # KIP-98
         since=4, null_since=4, default=None, ignorable=True
     )
-    preferred_read_replica: Int32 = wire(since=11, default=-1)
-    records: Bytes | None
+    preferred_read_replica: Int32 = wire(since=11, default=-1)  # KIP-392: a follower near the reader
+    records: WireBytes | None
 
 
 @struct
@@ -58,7 +58,7 @@ class FetchTopicResponse:
     """One topic, by name or id."""
 
     topic: String = wire(until=12, default="", ignorable=True)
-    topic_id: Uuid = wire(since=BY_ID_SINCE, default=NULL_UUID, ignorable=True)
+    topic_id: Uuid = wire(since=BY_ID_SINCE, default=NULL_UUID, ignorable=True)  # KIP-516: tells incarnations apart
     partitions: tuple[FetchPartitionResponse, ...]
 
 
@@ -66,11 +66,11 @@ class FetchTopicResponse:
 class FetchResponse:
     """Records by topic and partition."""
 
-    throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)
-    error_code: Int16 = wire(since=7, default=0, ignorable=True)
-    session_id: Int32 = wire(since=7, default=0)
+    throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)  # KIP-13: quotas
+    error_code: Int16 = wire(since=7, default=0, ignorable=True)  # KIP-227: fetch sessions
+    session_id: Int32 = wire(since=7, default=0)  # KIP-227: fetch sessions
     responses: tuple[FetchTopicResponse, ...]
-    node_endpoints: tuple[NodeEndpoint, ...] = wire(since=16, tag=0, default=())
+    node_endpoints: tuple[NodeEndpoint, ...] = wire(since=16, tag=0, default=())  # KIP-951: saves a Metadata request
 
 
 @struct
@@ -86,13 +86,13 @@ class FetchPartition:
     """From where to read, and at most how many bytes."""
 
     partition: Int32
-    current_leader_epoch: Int32 = wire(since=9, default=-1, ignorable=True)
+    current_leader_epoch: Int32 = wire(since=9, default=-1, ignorable=True)  # KIP-320: fences stale leaders
     fetch_offset: Int64
-    last_fetched_epoch: Int32 = wire(since=12, default=-1)
-    log_start_offset: Int64 = wire(since=5, default=-1, ignorable=True)
+    last_fetched_epoch: Int32 = wire(since=12, default=-1)  # KIP-595: detects truncation
+    log_start_offset: Int64 = wire(since=5, default=-1, ignorable=True)  # KIP-107: DeleteRecords moves it
     partition_max_bytes: Int32
-    replica_directory_id: Uuid = wire(since=17, tag=0, default=NULL_UUID, ignorable=True)
-    high_watermark: Int64 = wire(since=18, tag=1, default=2**63 - 1, ignorable=True)
+    replica_directory_id: Uuid = wire(since=17, tag=0, default=NULL_UUID, ignorable=True)  # KIP-853: for KRaft
+    high_watermark: Int64 = wire(since=18, tag=1, default=2**63 - 1, ignorable=True)  # KIP-1166: for followers
 
 
 @struct
@@ -100,7 +100,7 @@ class FetchTopic:
     """One topic, by name or id."""
 
     topic: String = wire(until=12, default="", ignorable=True)
-    topic_id: Uuid = wire(since=BY_ID_SINCE, default=NULL_UUID, ignorable=True)
+    topic_id: Uuid = wire(since=BY_ID_SINCE, default=NULL_UUID, ignorable=True)  # KIP-516: tells incarnations apart
     partitions: tuple[FetchPartition, ...]
 
 
@@ -109,7 +109,7 @@ class ForgottenTopic:
     """Partitions to drop from a fetch session (KIP-227)."""
 
     topic: String = wire(until=12, default="", ignorable=True)
-    topic_id: Uuid = wire(since=BY_ID_SINCE, default=NULL_UUID, ignorable=True)
+    topic_id: Uuid = wire(since=BY_ID_SINCE, default=NULL_UUID, ignorable=True)  # KIP-516: tells incarnations apart
     partitions: tuple[Int32, ...]
 
 
@@ -119,15 +119,15 @@ class FetchRequest(Request[FetchResponse]):
 
     API: ClassVar = Api(key=1, name="Fetch", versions=(0, 18), flexible_from=12, answer=FetchResponse)
 
-    cluster_id: String | None = wire(since=12, null_since=12, tag=0, default=None, ignorable=True)
+    cluster_id: String | None = wire(since=12, null_since=12, tag=0, default=None, ignorable=True)  # KIP-595: for KRaft
     replica_id: Int32 = wire(until=14, default=-1)
-    replica_state: ReplicaState = wire(since=15, tag=1, default=ReplicaState())
+    replica_state: ReplicaState = wire(since=15, tag=1, default=ReplicaState())  # KIP-903: fences stale replicas
     max_wait_ms: Int32 = 500
     min_bytes: Int32 = 1
-    max_bytes: Int32 = wire(since=3, default=INT32_MAX, ignorable=True)
-    isolation_level: Int8 = wire(since=4, default=0, ignorable=True)
-    session_id: Int32 = wire(since=7, default=0, ignorable=True)
-    session_epoch: Int32 = wire(since=7, default=-1, ignorable=True)
+    max_bytes: Int32 = wire(since=3, default=INT32_MAX, ignorable=True)  # KIP-74: bounds the whole response
+    isolation_level: Int8 = wire(since=4, default=0, ignorable=True)  # KIP-98: transactions
+    session_id: Int32 = wire(since=7, default=0, ignorable=True)  # KIP-227: fetch sessions
+    session_epoch: Int32 = wire(since=7, default=-1, ignorable=True)  # KIP-227
     topics: tuple[FetchTopic, ...]
-    forgotten_topics_data: tuple[ForgottenTopic, ...] = wire(since=7, default=())
-    rack_id: String = wire(since=11, default="", ignorable=True)
+    forgotten_topics_data: tuple[ForgottenTopic, ...] = wire(since=7, default=())  # KIP-227
+    rack_id: String = wire(since=11, default="", ignorable=True)  # KIP-392: where the reader is

@@ -9,7 +9,7 @@ GROUP, TRANSACTION = 0, 1
 
 
 @struct
-class Coordinator:
+class FoundCoordinator:
     """Who keeps one key, from v4 on."""
 
     key: String
@@ -24,13 +24,13 @@ class Coordinator:
 class FindCoordinatorResponse:
     """One coordinator up to v3, one for each key from v4 on."""
 
-    throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)
+    throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)  # KIP-124: request quotas
     error_code: Int16 = wire(until=3, default=0)
     error_message: String | None = wire(since=1, until=3, default=None, ignorable=True)
     node_id: Int32 = wire(until=3, default=0)
     host: String = wire(until=3, default="")
     port: Int32 = wire(until=3, default=0)
-    coordinators: tuple[Coordinator, ...] = wire(since=4, default=())
+    coordinators: tuple[FoundCoordinator, ...] = wire(since=4, default=())  # KIP-699: many keys at once
 
 
 @struct
@@ -42,5 +42,5 @@ class FindCoordinatorRequest(Request[FindCoordinatorResponse]):
     )
 
     key: String = wire(until=3, default="")
-    key_type: Int8 = wire(since=1, default=GROUP)
-    coordinator_keys: tuple[String, ...] = wire(since=4, default=())
+    key_type: Int8 = wire(since=1, default=GROUP)  # KIP-98: of a group or a transaction
+    coordinator_keys: tuple[String, ...] = wire(since=4, default=())  # KIP-699

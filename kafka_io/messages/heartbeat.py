@@ -10,7 +10,7 @@ from kafka_io.wire.types import Int16, Int32, String
 class HeartbeatResponse:
     """Whether the member still is one."""
 
-    throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)
+    throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)  # KIP-124: request quotas
     error_code: Int16
 
 
@@ -23,4 +23,4 @@ class HeartbeatRequest(Request[HeartbeatResponse]):
     group_id: String
     generation_id: Int32
     member_id: String
-    group_instance_id: String | None = wire(since=3, default=None)
+    group_instance_id: String | None = wire(since=3, default=None)  # KIP-345: static members

@@ -24,5 +24,5 @@ class InitProducerIdRequest(Request[InitProducerIdResponse]):
 
     transactional_id: String | None = None
     transaction_timeout_ms: Int32
-    producer_id: Int64 = wire(since=3, default=-1)
-    producer_epoch: Int16 = wire(since=3, default=-1)
+    producer_id: Int64 = wire(since=3, default=-1)  # KIP-360: a producer recovers with its own id
+    producer_epoch: Int16 = wire(since=3, default=-1)  # KIP-360

@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from kafka_io.wire.schema import Api, Request, struct, wire
-from kafka_io.wire.types import Bool, Bytes, Int16, Int32, String
+from kafka_io.wire.types import Bool, Int16, Int32, String, WireBytes
 
 
 @struct
@@ -11,21 +11,21 @@ class JoinGroupMember:
     """A member, with what it said of itself; only the leader is told."""
 
     member_id: String
-    group_instance_id: String | None = wire(since=5, default=None, ignorable=True)
-    metadata: Bytes
+    group_instance_id: String | None = wire(since=5, default=None, ignorable=True)  # KIP-345: static members
+    metadata: WireBytes
 
 
 @struct
 class JoinGroupResponse:
     """The generation, and who leads it."""
 
-    throttle_time_ms: Int32 = wire(since=2, default=0, ignorable=True)
+    throttle_time_ms: Int32 = wire(since=2, default=0, ignorable=True)  # KIP-124: request quotas
     error_code: Int16
     generation_id: Int32 = -1
-    protocol_type: String | None = wire(since=7, default=None, ignorable=True)
-    protocol_name: String | None = wire(null_since=7)
+    protocol_type: String | None = wire(since=7, default=None, ignorable=True)  # KIP-559: for proxies
+    protocol_name: String | None = wire(null_since=7)  # KIP-559
     leader: String
-    skip_assignment: Bool = wire(since=9, default=False)
+    skip_assignment: Bool = wire(since=9, default=False)  # KIP-814: a static leader keeps the assignment
     member_id: String
     members: tuple[JoinGroupMember, ...]
 
@@ -35,7 +35,7 @@ class JoinGroupProtocol:
     """A way to share out work that the member knows, with what it says of itself."""
 
     name: String
-    metadata: Bytes
+    metadata: WireBytes
 
 
 @struct
@@ -46,9 +46,9 @@ class JoinGroupRequest(Request[JoinGroupResponse]):
 
     group_id: String
     session_timeout_ms: Int32
-    rebalance_timeout_ms: Int32 = wire(since=1, default=-1, ignorable=True)
+    rebalance_timeout_ms: Int32 = wire(since=1, default=-1, ignorable=True)  # KIP-62: apart from the session timeout
     member_id: String
-    group_instance_id: String | None = wire(since=5, default=None)
+    group_instance_id: String | None = wire(since=5, default=None)  # KIP-345: static members
     protocol_type: String
     protocols: tuple[JoinGroupProtocol, ...]
-    reason: String | None = wire(since=8, default=None, ignorable=True)
+    reason: String | None = wire(since=8, default=None, ignorable=True)  # KIP-800

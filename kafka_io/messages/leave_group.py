@@ -19,9 +19,9 @@ class LeftMember:
 class LeaveGroupResponse:
     """Whether they were let go."""
 
-    throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)
+    throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)  # KIP-124: request quotas
     error_code: Int16
-    members: tuple[LeftMember, ...] = wire(since=3, default=())
+    members: tuple[LeftMember, ...] = wire(since=3, default=())  # KIP-345: many at once
 
 
 @struct
@@ -30,7 +30,7 @@ class LeavingMember:
 
     member_id: String
     group_instance_id: String | None = None
-    reason: String | None = wire(since=5, default=None, ignorable=True)
+    reason: String | None = wire(since=5, default=None, ignorable=True)  # KIP-800
 
 
 @struct
@@ -41,4 +41,4 @@ class LeaveGroupRequest(Request[LeaveGroupResponse]):
 
     group_id: String
     member_id: String = wire(until=2, default="")
-    members: tuple[LeavingMember, ...] = wire(since=3, default=())
+    members: tuple[LeavingMember, ...] = wire(since=3, default=())  # KIP-345: many at once

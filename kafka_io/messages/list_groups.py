@@ -12,15 +12,15 @@ class ListedGroup:
 
     group_id: String
     protocol_type: String
-    group_state: String = wire(since=4, default="", ignorable=True)
-    group_type: String = wire(since=5, default="", ignorable=True)
+    group_state: String = wire(since=4, default="", ignorable=True)  # KIP-518
+    group_type: String = wire(since=5, default="", ignorable=True)  # KIP-848: classic or consumer
 
 
 @struct
 class ListGroupsResponse:
     """The groups of this broker."""
 
-    throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)
+    throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)  # KIP-124: request quotas
     error_code: Int16
     groups: tuple[ListedGroup, ...]
 
@@ -31,5 +31,5 @@ class ListGroupsRequest(Request[ListGroupsResponse]):
 
     API: ClassVar = Api(key=16, name="ListGroups", versions=(0, 5), flexible_from=3, answer=ListGroupsResponse)
 
-    states_filter: tuple[String, ...] = wire(since=4, default=())
-    types_filter: tuple[String, ...] = wire(since=5, default=())
+    states_filter: tuple[String, ...] = wire(since=4, default=())  # KIP-518
+    types_filter: tuple[String, ...] = wire(since=5, default=())  # KIP-848

@@ -18,9 +18,9 @@ class ListOffsetsPartitionResponse:
     partition_index: Int32
     error_code: Int16
     old_style_offsets: tuple[Int64, ...] = wire(until=0, default=())
-    timestamp: Int64 = wire(since=1, default=-1)
-    offset: Int64 = wire(since=1, default=-1)
-    leader_epoch: Int32 = wire(since=4, default=-1)
+    timestamp: Int64 = wire(since=1, default=-1)  # KIP-79: the first record at a time
+    offset: Int64 = wire(since=1, default=-1)  # KIP-79
+    leader_epoch: Int32 = wire(since=4, default=-1)  # KIP-320
 
 
 @struct
@@ -35,7 +35,7 @@ class ListOffsetsTopicResponse:
 class ListOffsetsResponse:
     """Offsets by topic."""
 
-    throttle_time_ms: Int32 = wire(since=2, default=0, ignorable=True)
+    throttle_time_ms: Int32 = wire(since=2, default=0, ignorable=True)  # KIP-124: request quotas
     topics: tuple[ListOffsetsTopicResponse, ...]
 
 
@@ -44,7 +44,7 @@ class ListOffsetsPartition:
     """The time asked for, in milliseconds or one of the names above."""
 
     partition_index: Int32
-    current_leader_epoch: Int32 = wire(since=4, default=-1, ignorable=True)
+    current_leader_epoch: Int32 = wire(since=4, default=-1, ignorable=True)  # KIP-320: fences stale leaders
     timestamp: Int64
     max_num_offsets: Int32 = wire(until=0, default=1)
 
@@ -64,6 +64,6 @@ class ListOffsetsRequest(Request[ListOffsetsResponse]):
     API: ClassVar = Api(key=2, name="ListOffsets", versions=(0, 10), flexible_from=6, answer=ListOffsetsResponse)
 
     replica_id: Int32 = -1
-    isolation_level: Int8 = wire(since=2, default=READ_UNCOMMITTED)
+    isolation_level: Int8 = wire(since=2, default=READ_UNCOMMITTED)  # KIP-98: the last stable offset as the end
     topics: tuple[ListOffsetsTopic, ...]
-    timeout_ms: Int32 = wire(since=10, default=0, ignorable=True)
+    timeout_ms: Int32 = wire(since=10, default=0, ignorable=True)  # KIP-1075: for tiered storage

@@ -14,7 +14,7 @@ class MetadataBroker:
     node_id: Int32
     host: String
     port: Int32
-    rack: String | None = wire(since=1, null_since=1, default=None, ignorable=True)
+    rack: String | None = wire(since=1, null_since=1, default=None, ignorable=True)  # KIP-36
 
 
 @struct
@@ -24,10 +24,10 @@ class MetadataPartition:
     error_code: Int16
     partition_index: Int32
     leader_id: Int32
-    leader_epoch: Int32 = wire(since=7, default=-1, ignorable=True)
+    leader_epoch: Int32 = wire(since=7, default=-1, ignorable=True)  # KIP-320: older metadata is recognised
     replica_nodes: tuple[Int32, ...]
     isr_nodes: tuple[Int32, ...]
-    offline_replicas: tuple[Int32, ...] = wire(since=5, default=(), ignorable=True)
+    offline_replicas: tuple[Int32, ...] = wire(since=5, default=(), ignorable=True)  # KIP-112
 
 
 @struct
@@ -35,32 +35,32 @@ class MetadataTopic:
     """A topic; its name is null only in an answer to a question by id."""
 
     error_code: Int16
-    name: String | None = wire(null_since=12)
-    topic_id: Uuid = wire(since=10, default=NULL_UUID, ignorable=True)
-    is_internal: Bool = wire(since=1, default=False, ignorable=True)
+    name: String | None = wire(null_since=12)  # KIP-516: null where only the id is known
+    topic_id: Uuid = wire(since=10, default=NULL_UUID, ignorable=True)  # KIP-516: tells incarnations apart
+    is_internal: Bool = wire(since=1, default=False, ignorable=True)  # KIP-4
     partitions: tuple[MetadataPartition, ...]
-    topic_authorized_operations: Int32 = wire(since=8, default=NO_OPERATIONS)
+    topic_authorized_operations: Int32 = wire(since=8, default=NO_OPERATIONS)  # KIP-430
 
 
 @struct
 class MetadataResponse:
     """What the broker that was asked knows of the cluster; it may be old."""
 
-    throttle_time_ms: Int32 = wire(since=3, default=0, ignorable=True)
+    throttle_time_ms: Int32 = wire(since=3, default=0, ignorable=True)  # KIP-124: request quotas
     brokers: tuple[MetadataBroker, ...]
-    cluster_id: String | None = wire(since=2, null_since=2, default=None, ignorable=True)
-    controller_id: Int32 = wire(since=1, default=-1, ignorable=True)
+    cluster_id: String | None = wire(since=2, null_since=2, default=None, ignorable=True)  # KIP-78
+    controller_id: Int32 = wire(since=1, default=-1, ignorable=True)  # KIP-4
     topics: tuple[MetadataTopic, ...]
-    cluster_authorized_operations: Int32 = wire(since=8, until=10, default=NO_OPERATIONS)
-    error_code: Int16 = wire(since=13, default=0, ignorable=True)
+    cluster_authorized_operations: Int32 = wire(since=8, until=10, default=NO_OPERATIONS)  # KIP-430
+    error_code: Int16 = wire(since=13, default=0, ignorable=True)  # KIP-1102: asks the client to bootstrap again
 
 
 @struct
 class MetadataRequestTopic:
     """A topic by its name, or from v12 on by its id alone."""
 
-    topic_id: Uuid = wire(since=10, default=NULL_UUID, ignorable=True)
-    name: String | None = wire(null_since=10)
+    topic_id: Uuid = wire(since=10, default=NULL_UUID, ignorable=True)  # KIP-516: tells incarnations apart
+    name: String | None = wire(null_since=10)  # KIP-516: null where the id is asked for
 
 
 @struct
@@ -69,8 +69,8 @@ class MetadataRequest(Request[MetadataResponse]):
 
     API: ClassVar = Api(key=3, name="Metadata", versions=(0, 13), flexible_from=9, answer=MetadataResponse)
 
-    topics: tuple[MetadataRequestTopic, ...] | None = wire(null_since=1)
+    topics: tuple[MetadataRequestTopic, ...] | None = wire(null_since=1)  # KIP-4: null for all topics
     # Left out of old versions: there a broker that is set to make topics makes those that are asked for by name.
     allow_auto_topic_creation: Bool = wire(since=4, default=True, ignorable=True)
-    include_cluster_authorized_operations: Bool = wire(since=8, until=10, default=False)
-    include_topic_authorized_operations: Bool = wire(since=8, default=False)
+    include_cluster_authorized_operations: Bool = wire(since=8, until=10, default=False)  # KIP-430
+    include_topic_authorized_operations: Bool = wire(since=8, default=False)  # KIP-430

@@ -26,7 +26,7 @@ class OffsetCommitTopicResponse:
 class OffsetCommitResponse:
     """What was kept, by topic."""
 
-    throttle_time_ms: Int32 = wire(since=3, default=0, ignorable=True)
+    throttle_time_ms: Int32 = wire(since=3, default=0, ignorable=True)  # KIP-124: request quotas
     topics: tuple[OffsetCommitTopicResponse, ...]
 
 
@@ -36,7 +36,7 @@ class OffsetCommitPartition:
 
     partition_index: Int32
     committed_offset: Int64
-    committed_leader_epoch: Int32 = wire(since=6, default=-1, ignorable=True)
+    committed_leader_epoch: Int32 = wire(since=6, default=-1, ignorable=True)  # KIP-320: detects truncation
     commit_timestamp: Int64 = wire(since=1, until=1, default=-1)
     committed_metadata: String | None
 
@@ -56,8 +56,8 @@ class OffsetCommitRequest(Request[OffsetCommitResponse]):
     API: ClassVar = Api(key=8, name="OffsetCommit", versions=(0, 9), flexible_from=8, answer=OffsetCommitResponse)
 
     group_id: String
-    generation_id_or_member_epoch: Int32 = wire(since=1, default=-1, ignorable=True)
+    generation_id_or_member_epoch: Int32 = wire(since=1, default=-1, ignorable=True)  # an epoch in groups of KIP-848
     member_id: String = wire(since=1, default="", ignorable=True)
-    group_instance_id: String | None = wire(since=7, default=None)
-    retention_time_ms: Int64 = wire(since=2, until=4, default=-1, ignorable=True)
+    group_instance_id: String | None = wire(since=7, default=None)  # KIP-345: static members
+    retention_time_ms: Int64 = wire(since=2, until=4, default=-1, ignorable=True)  # KIP-211 removed it
     topics: tuple[OffsetCommitTopic, ...]

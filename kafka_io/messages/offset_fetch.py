@@ -12,7 +12,7 @@ class OffsetFetchPartitionResponse:
 
     partition_index: Int32
     committed_offset: Int64
-    committed_leader_epoch: Int32 = wire(since=5, default=-1, ignorable=True)
+    committed_leader_epoch: Int32 = wire(since=5, default=-1, ignorable=True)  # KIP-320: detects truncation
     metadata: String | None
     error_code: Int16
 
@@ -57,10 +57,10 @@ class OffsetFetchGroupResponse:
 class OffsetFetchResponse:
     """Committed offsets: `topics` up to v7, `groups` from v8 on."""
 
-    throttle_time_ms: Int32 = wire(since=3, default=0, ignorable=True)
+    throttle_time_ms: Int32 = wire(since=3, default=0, ignorable=True)  # KIP-124: request quotas
     topics: tuple[OffsetFetchTopicResponse, ...] = wire(until=7, default=())
-    error_code: Int16 = wire(since=2, until=7, default=0, ignorable=True)
-    groups: tuple[OffsetFetchGroupResponse, ...] = wire(since=8, default=())
+    error_code: Int16 = wire(since=2, until=7, default=0, ignorable=True)  # KIP-88
+    groups: tuple[OffsetFetchGroupResponse, ...] = wire(since=8, default=())  # KIP-709: many groups at once
 
 
 @struct
@@ -84,8 +84,8 @@ class OffsetFetchGroup:
     """One group, from v8 on; None are all topics with an offset. The member is one of the new protocol (KIP-848)."""
 
     group_id: String
-    member_id: String | None = wire(since=9, default=None, ignorable=True)
-    member_epoch: Int32 = wire(since=9, default=-1, ignorable=True)
+    member_id: String | None = wire(since=9, default=None, ignorable=True)  # KIP-848
+    member_epoch: Int32 = wire(since=9, default=-1, ignorable=True)  # KIP-848
     topics: tuple[OffsetFetchGroupTopic, ...] | None
 
 
@@ -96,6 +96,6 @@ class OffsetFetchRequest(Request[OffsetFetchResponse]):
     API: ClassVar = Api(key=9, name="OffsetFetch", versions=(0, 9), flexible_from=6, answer=OffsetFetchResponse)
 
     group_id: String = wire(until=7, default="")
-    topics: tuple[OffsetFetchTopic, ...] | None = wire(until=7, null_since=2, default=())
-    groups: tuple[OffsetFetchGroup, ...] = wire(since=8, default=())
-    require_stable: Bool = wire(since=7, default=False)
+    topics: tuple[OffsetFetchTopic, ...] | None = wire(until=7, null_since=2, default=())  # KIP-88: null for all topics
+    groups: tuple[OffsetFetchGroup, ...] = wire(since=8, default=())  # KIP-709: many groups at once
+    require_stable: Bool = wire(since=7, default=False)  # KIP-447: waits for pending transactions

@@ -12,7 +12,7 @@ class LeaderEpochPartitionResponse:
 
     error_code: Int16
     partition: Int32
-    leader_epoch: Int32 = wire(since=1, default=-1, ignorable=True)
+    leader_epoch: Int32 = wire(since=1, default=-1, ignorable=True)  # KIP-279
     end_offset: Int64 = -1
 
 
@@ -37,7 +37,7 @@ class LeaderEpochPartition:
     """The epoch whose end is asked for."""
 
     partition: Int32
-    current_leader_epoch: Int32 = wire(since=2, default=-1, ignorable=True)
+    current_leader_epoch: Int32 = wire(since=2, default=-1, ignorable=True)  # KIP-320: fences stale leaders
     leader_epoch: Int32
 
 

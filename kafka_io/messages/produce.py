@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from kafka_io.messages.leaders import LeaderIdAndEpoch, NodeEndpoint
 from kafka_io.wire.schema import Api, Request, struct, wire
-from kafka_io.wire.types import NULL_UUID, Bytes, Int16, Int32, Int64, String, Uuid
+from kafka_io.wire.types import NULL_UUID, Int16, Int32, Int64, String, Uuid, WireBytes
 
 BY_ID_SINCE = 13
 
@@ -24,11 +24,11 @@ class ProducePartitionResponse:
     index: Int32
     error_code: Int16
     base_offset: Int64
-    log_append_time_ms: Int64 = wire(since=2, default=-1, ignorable=True)
+    log_append_time_ms: Int64 = wire(since=2, default=-1, ignorable=True)  # KIP-32
     log_start_offset: Int64 = wire(since=5, default=-1, ignorable=True)
-    record_errors: tuple[RecordError, ...] = wire(since=8, default=(), ignorable=True)
-    error_message: String | None = wire(since=8, default=None, ignorable=True)
-    current_leader: LeaderIdAndEpoch = wire(since=10, tag=0, default=LeaderIdAndEpoch())
+    record_errors: tuple[RecordError, ...] = wire(since=8, default=(), ignorable=True)  # KIP-467
+    error_message: String | None = wire(since=8, default=None, ignorable=True)  # KIP-467
+    current_leader: LeaderIdAndEpoch = wire(since=10, tag=0, default=LeaderIdAndEpoch())  # KIP-951
 
 
 @struct
@@ -36,7 +36,7 @@ class ProduceTopicResponse:
     """One topic, by name or id."""
 
     name: String = wire(until=12, default="", ignorable=True)
-    topic_id: Uuid = wire(since=BY_ID_SINCE, default=NULL_UUID, ignorable=True)
+    topic_id: Uuid = wire(since=BY_ID_SINCE, default=NULL_UUID, ignorable=True)  # KIP-516: tells incarnations apart
     partition_responses: tuple[ProducePartitionResponse, ...]
 
 
@@ -45,8 +45,8 @@ class ProduceResponse:
     """What became of the records, by topic and partition."""
 
     responses: tuple[ProduceTopicResponse, ...]
-    throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)
-    node_endpoints: tuple[NodeEndpoint, ...] = wire(since=10, tag=0, default=())
+    throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)  # KIP-13: quotas
+    node_endpoints: tuple[NodeEndpoint, ...] = wire(since=10, tag=0, default=())  # KIP-951: saves a Metadata request
 
 
 @struct
@@ -54,7 +54,7 @@ class ProducePartition:
     """Entries of a log: message sets up to v2, one record batch from v3 on."""
 
     index: Int32
-    records: Bytes | None
+    records: WireBytes | None
 
 
 @struct
@@ -62,7 +62,7 @@ class ProduceTopic:
     """One topic, by name or id."""
 
     name: String = wire(until=12, default="", ignorable=True)
-    topic_id: Uuid = wire(since=BY_ID_SINCE, default=NULL_UUID, ignorable=True)
+    topic_id: Uuid = wire(since=BY_ID_SINCE, default=NULL_UUID, ignorable=True)  # KIP-516: tells incarnations apart
     partition_data: tuple[ProducePartition, ...]
 
 
@@ -72,7 +72,7 @@ class ProduceRequest(Request[ProduceResponse]):
 
     API: ClassVar = Api(key=0, name="Produce", versions=(0, 13), flexible_from=9, answer=ProduceResponse)
 
-    transactional_id: String | None = wire(since=3, default=None)
+    transactional_id: String | None = wire(since=3, default=None)  # KIP-98
     acks: Int16
     timeout_ms: Int32
     topic_data: tuple[ProduceTopic, ...]

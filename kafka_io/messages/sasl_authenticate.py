@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from kafka_io.wire.schema import Api, Request, struct, wire
-from kafka_io.wire.types import Bytes, Int16, Int64, String
+from kafka_io.wire.types import Int16, Int64, String, WireBytes
 
 
 @struct
@@ -12,8 +12,8 @@ class SaslAuthenticateResponse:
 
     error_code: Int16
     error_message: String | None
-    auth_bytes: Bytes
-    session_lifetime_ms: Int64 = wire(since=1, default=0, ignorable=True)
+    auth_bytes: WireBytes
+    session_lifetime_ms: Int64 = wire(since=1, default=0, ignorable=True)  # KIP-368: log in again before it ends
 
 
 @struct
@@ -24,4 +24,4 @@ class SaslAuthenticateRequest(Request[SaslAuthenticateResponse]):
         key=36, name="SaslAuthenticate", versions=(0, 2), flexible_from=2, answer=SaslAuthenticateResponse
     )
 
-    auth_bytes: Bytes
+    auth_bytes: WireBytes

@@ -3,18 +3,18 @@
 from typing import ClassVar
 
 from kafka_io.wire.schema import Api, Request, struct, wire
-from kafka_io.wire.types import Bytes, Int16, Int32, String
+from kafka_io.wire.types import Int16, Int32, String, WireBytes
 
 
 @struct
 class SyncGroupResponse:
     """What the member that asked is to do."""
 
-    throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)
+    throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)  # KIP-124: request quotas
     error_code: Int16
-    protocol_type: String | None = wire(since=5, default=None, ignorable=True)
-    protocol_name: String | None = wire(since=5, default=None, ignorable=True)
-    assignment: Bytes
+    protocol_type: String | None = wire(since=5, default=None, ignorable=True)  # KIP-559: for proxies
+    protocol_name: String | None = wire(since=5, default=None, ignorable=True)  # KIP-559
+    assignment: WireBytes
 
 
 @struct
@@ -22,7 +22,7 @@ class SyncGroupAssignment:
     """What one member is to do."""
 
     member_id: String
-    assignment: Bytes
+    assignment: WireBytes
 
 
 @struct
@@ -34,7 +34,7 @@ class SyncGroupRequest(Request[SyncGroupResponse]):
     group_id: String
     generation_id: Int32
     member_id: String
-    group_instance_id: String | None = wire(since=3, default=None)
-    protocol_type: String | None = wire(since=5, default=None, ignorable=True)
-    protocol_name: String | None = wire(since=5, default=None, ignorable=True)
+    group_instance_id: String | None = wire(since=3, default=None)  # KIP-345: static members
+    protocol_type: String | None = wire(since=5, default=None, ignorable=True)  # KIP-559: for proxies
+    protocol_name: String | None = wire(since=5, default=None, ignorable=True)  # KIP-559
     assignments: tuple[SyncGroupAssignment, ...]

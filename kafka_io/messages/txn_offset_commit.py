@@ -36,7 +36,7 @@ class TxnOffsetCommitPartition:
 
     partition_index: Int32
     committed_offset: Int64
-    committed_leader_epoch: Int32 = wire(since=2, default=-1, ignorable=True)
+    committed_leader_epoch: Int32 = wire(since=2, default=-1, ignorable=True)  # KIP-320: detects truncation
     committed_metadata: String | None
 
 
@@ -60,7 +60,7 @@ class TxnOffsetCommitRequest(Request[TxnOffsetCommitResponse]):
     group_id: String
     producer_id: Int64
     producer_epoch: Int16
-    generation_id: Int32 = wire(since=3, default=-1)
-    member_id: String = wire(since=3, default="")
-    group_instance_id: String | None = wire(since=3, default=None)
+    generation_id: Int32 = wire(since=3, default=-1)  # KIP-447: a stale member is fenced
+    member_id: String = wire(since=3, default="")  # KIP-447
+    group_instance_id: String | None = wire(since=3, default=None)  # KIP-447
     topics: tuple[TxnOffsetCommitTopic, ...]

@@ -1,4 +1,4 @@
-"""A connection: a stream, and the conversation that gives its bytes a meaning."""
+"""A connection to a broker: a byte stream, and a conversation that encodes requests and decodes answers."""
 
 import ssl
 from collections.abc import Iterator
@@ -14,32 +14,35 @@ from kafka_io.wire.framing import Frames, framed
 RequestT_contra = TypeVar("RequestT_contra", contravariant=True)
 AnswerT_co = TypeVar("AnswerT_co", covariant=True)
 
-_MOST_EXCHANGED = 64 * 1024
+_MAX_LOGIN_FRAME = 64 * 1024
 
 
 class Conversation(Protocol[RequestT_contra, AnswerT_co]):
-    """What a dialect gives: bytes for a request, answers for bytes."""
+    """The protocol of one generation: it turns requests into bytes, and received bytes into answers."""
 
     @property
     def waiting(self) -> int:
-        """How many requests have no answer yet."""
+        """The number of requests without an answer."""
         ...
 
     def send(self, request: RequestT_contra) -> bytes:
-        """The bytes to put on the wire."""
+        """The bytes of a request, which must be sent next."""
         ...
 
     def space(self) -> memoryview:
-        """Where the next bytes belong."""
+        """The buffer for the next bytes that are received."""
         ...
 
     def filled(self, count: int) -> AnswerT_co | None:
-        """Take note of bytes in `space()`; the answer they complete, if any."""
+        """Process `count` received bytes in `space()`. Returns the answer that they complete, if any."""
         ...
 
 
 class Connection(Generic[RequestT_contra, AnswerT_co]):
-    """Requests out, answers in, in order. After an error it is closed for good: what was under way is unknown."""
+    """Sends requests and receives their answers in order.
+
+    An error closes it for good, because nobody knows which requests the broker has processed.
+    """
 
     def __init__(
         self, stream: Stream, conversation: Conversation[RequestT_contra, AnswerT_co], *, timeout_s: float
@@ -58,63 +61,68 @@ class Connection(Generic[RequestT_contra, AnswerT_co]):
         timeout_s: float,
         tls: ssl.SSLContext | None = None,
     ) -> Self:
-        """Connect to `broker`; `timeout_s` bounds this and every request after it, from its start to its last byte.
+        """Connect to `broker`. `timeout_s` limits this, and each later request up to the last byte of its answer.
 
         Raises:
-            ConnectFailed: the broker's address leads nowhere.
-            TlsFailed: with `tls`: the broker has not proven itself.
+            ConnectFailed: no connection to the broker's address is possible.
+            TlsFailed: the broker did not prove its identity (with `tls`).
         """
         stream = Stream.connect(broker.host, broker.port, Deadline.after(timeout_s), tls)
         return cls(stream, conversation, timeout_s=timeout_s)
 
     @property
     def waiting(self) -> int:
-        """How many requests have no answer yet."""
+        """The number of requests without an answer."""
         return self._conversation.waiting
 
     def send(self, request: RequestT_contra) -> None:
-        """Send without waiting for an answer; `answer` collects it. Same errors as `answer`."""
+        """Send a request without waiting; `answer` returns its answer later. Raises the errors of `answer`."""
         with self._closed_on_error():
             self._send(request, Deadline.after(self._timeout_s))
 
     def answer(self) -> AnswerT_co:
-        """Wait for the answer to the oldest request. One deadline holds for all of it, however it trickles (W04, W05).
+        """Wait for the answer to the oldest request. One deadline covers all of its bytes, however slowly they arrive.
+
+        See faults W04, W05.
 
         Raises:
-            NetworkError: the broker went away or is too slow.
-            WireError: what came cannot be the answer.
+            NetworkError: the connection broke, or the broker is too slow.
+            WireError: the received bytes cannot be the answer.
         """
         with self._closed_on_error():
             return self._answer(Deadline.after(self._timeout_s))
 
     def ask(self, request: RequestT_contra, *, timeout_s: float | None = None) -> AnswerT_co:
-        """Send and wait, both within one deadline, which may be another than usual. Same errors as `answer`."""
+        """Send a request and wait for its answer, both within one deadline. Raises the errors of `answer`."""
         deadline = Deadline.after(timeout_s or self._timeout_s)
         with self._closed_on_error():
             self._send(request, deadline)
             return self._answer(deadline)
 
     def exchange(self, data: bytes) -> bytes:
-        """A bare frame for a bare frame, as a login before 1.0 has them. Same errors as `answer`."""
+        """Send a frame without a header and return the frame that answers it, for logins before 1.0.
+
+        Raises the errors of `answer`.
+        """
         deadline = Deadline.after(self._timeout_s)
-        frames = Frames(smallest=0, largest=lambda: _MOST_EXCHANGED)
+        frames = Frames(smallest=0, largest=lambda: _MAX_LOGIN_FRAME)
         with self._closed_on_error():
             self._stream.send(framed(data), deadline)
             while True:
-                found = frames.filled(self._stream.receive_into(frames.space(), deadline))
-                if found is not None:
-                    return bytes(found)
+                frame = frames.filled(self._stream.receive_into(frames.space(), deadline))
+                if frame is not None:
+                    return bytes(frame)
 
     def close(self) -> None:
-        """End the connection; safe to call again."""
+        """Close the connection. Calling it again does nothing."""
         self.closed = True
         self._stream.close()
 
     def _send(self, request: RequestT_contra, deadline: Deadline) -> None:
-        # Without correlation ids a repeated answer would pass for the next one; it can only be noticed before that is
-        # asked for (W08).
+        # 0.7 has no correlation ids: a duplicated answer would pass for the answer to the next request. It can only be
+        # noticed before that request is sent (fault W08).
         if not self.waiting and self._stream.has_unread():
-            raise Corrupt("the broker sent bytes that nobody asked for")
+            raise Corrupt("the broker sent bytes without a request")
         self._stream.send(self._conversation.send(request), deadline)
 
     def _answer(self, deadline: Deadline) -> AnswerT_co:

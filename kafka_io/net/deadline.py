@@ -1,4 +1,4 @@
-"""A point in time by which something must be done; every wait in kafka_io has one."""
+"""Deadlines: every wait in kafka_io has one."""
 
 import time
 from collections.abc import Callable
@@ -12,7 +12,7 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """Seconds on a monotonic clock."""
+    """A time on a monotonic clock, in seconds."""
 
     at: float
     clock: Clock = time.monotonic
@@ -23,12 +23,12 @@ class Deadline:
         return cls(clock() + seconds, clock)
 
     def left(self) -> float:
-        """Seconds left, always more than 0.
+        """The seconds until the deadline, always more than 0.
 
         Raises:
-            DeadlineExceeded: none are.
+            DeadlineExceeded: the deadline has passed.
         """
         left = self.at - self.clock()
         if left <= 0:
-            raise DeadlineExceeded("no whole answer before its deadline")
+            raise DeadlineExceeded("the answer was not complete before its deadline")
         return left

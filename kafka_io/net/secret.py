@@ -1,6 +1,6 @@
-"""Secrets: what is configured, planned and sent to workers holds only references to them.
+"""Secrets: settings, plans and tasks contain only references to them.
 
-Each process reads a secret itself, when it connects, and holds it wrapped (X01, X02).
+Each process reads a secret itself when it connects, and keeps it in an object that does not show it (faults X01, X02).
 """
 
 import os
@@ -12,13 +12,13 @@ from typing import NoReturn, Self
 from kafka_io.errors import SecretMissing
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_MOST_BYTES = 64 * 1024
-_MOST_TOLD = 200
-HOW_TO_NAME_ONE = "a secret is not written here but named: `env:NAME` for a variable, `file:/absolute/path` for a file"
+_MAX_BYTES = 64 * 1024
+_MAX_SHOWN = 200
+HOW_TO_NAME_ONE = "write a reference instead of the secret: `env:NAME` for a variable, `file:/absolute/path` for a file"
 
 
 class Secret:
-    """A secret in memory. It shows as `***` and refuses to be pickled or copied; only `reveal` gives it away."""
+    """A secret in memory. It is printed as `***` and cannot be pickled or copied; only `reveal` returns it."""
 
     __slots__ = ("_data",)
 
@@ -26,27 +26,27 @@ class Secret:
         self._data = data
 
     def reveal(self) -> bytes:
-        """The secret itself, for the call that needs it: given a name, it would be among a traceback's locals."""
+        """The secret itself. Pass the result on directly: a local variable would appear in tracebacks with locals."""
         return self._data
 
     def masked(self, text: str) -> str:
-        """What the other side said, fit for a log: on one line, of bounded length, without this secret (X05)."""
-        told = text.replace(self._data.decode("utf-8", "replace"), "***")
-        return "".join(letter if letter.isprintable() else "?" for letter in told[:_MOST_TOLD])
+        """A text of the other side for a log: one short printable line without this secret (fault X05)."""
+        masked = text.replace(self._data.decode("utf-8", "replace"), "***")
+        return "".join(letter if letter.isprintable() else "?" for letter in masked[:_MAX_SHOWN])
 
     def __repr__(self) -> str:
         return "***"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a secret does not travel; its reference does")
+        raise TypeError("a secret cannot be pickled; pickle its reference")
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
-    """Where a secret lies: `env`, a variable of the environment, or `file`. Every process that connects needs it there.
+class SecretReference:
+    """Where a secret is stored: in an environment variable (`env`) or a file (`file`) of each process that connects.
 
     Raises:
-        ValueError: it is no reference. The sentence does not repeat it, for it may be the secret.
+        ValueError: the text is not a reference. The message does not repeat it, because it may be the secret itself.
     """
 
     kind: str
@@ -62,34 +62,34 @@ class Reference:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The inverse of `str`; same errors as the class."""
+        """The inverse of `str`. Raises the error of the class."""
         kind, _, name = text.partition(":")
         return cls(kind, name)
 
     def read(self) -> Secret:
-        """The secret as it is now: files are read anew each time, so that a token may be renewed beside us.
+        """Read the secret. Files are read at each call, so another program can renew a token.
 
-        Line ends after it belong to the file, not to the secret.
+        Line ends at the end of a file are not part of the secret.
 
         Raises:
-            SecretMissing: nothing is there.
+            SecretMissing: the variable or file does not exist, or is empty or too large.
         """
-        found = self._of_environment() if self.kind == "env" else self._of_file()
-        if not found.reveal():
+        secret = self._from_environment() if self.kind == "env" else self._from_file()
+        if not secret.reveal():
             raise SecretMissing(f"the secret {self} is empty")
-        return found
+        return secret
 
-    def _of_environment(self) -> Secret:
+    def _from_environment(self) -> Secret:
         if self.name not in os.environ:
             raise SecretMissing(f"the secret {self} is not in the environment of this process")
         return Secret(os.fsencode(os.environ[self.name]))
 
-    def _of_file(self) -> Secret:
+    def _from_file(self) -> Secret:
         try:
             with Path(self.name).open("rb") as file:
-                found = Secret(file.read(_MOST_BYTES + 1).rstrip(b"\r\n"))
-        except (OSError, ValueError) as error:  # ValueError: no path can look like this
+                secret = Secret(file.read(_MAX_BYTES + 1).rstrip(b"\r\n"))
+        except (OSError, ValueError) as error:  # ValueError: the text cannot be a path
             raise SecretMissing(f"the secret {self} cannot be read: {error}") from error
-        if len(found.reveal()) > _MOST_BYTES:
-            raise SecretMissing(f"the secret {self} is larger than {_MOST_BYTES} bytes")
-        return found
+        if len(secret.reveal()) > _MAX_BYTES:
+            raise SecretMissing(f"the secret {self} is larger than {_MAX_BYTES} bytes")
+        return secret

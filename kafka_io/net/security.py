@@ -4,21 +4,20 @@ These values hold no secret, only references, so they may be shown, logged and s
 they name must be there on every machine that connects.
 """
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, Self, get_args
+from dataclasses import dataclass
+from typing import Literal, get_args
 
-from kafka_io.net.secret import Reference
+from kafka_io.net.secret import SecretReference
 
 MechanismName = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
 
-# These show the secret itself to whoever can read the wire; SCRAM only shows a proof of it (X08).
+# These show the secret itself to whoever can read the wire; SCRAM only shows a proof of it (fault X08).
 _SHOW_THE_SECRET = frozenset({"PLAIN", "OAUTHBEARER"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """TLS 1.2 or newer with a broker whose certificate is verified; no setting turns that off (X07).
+    """TLS 1.2 or newer with a broker whose certificate is verified; no setting turns that off (fault X07).
 
     Args:
         ca: a file of the authorities to trust, PEM; the system's if None.
@@ -35,7 +34,7 @@ class Tls:
     ca: str | None = None
     certificate: str | None = None
     key: str | None = None
-    key_password: Reference | None = None
+    key_password: SecretReference | None = None
     check_hostname: bool = True
 
     def __post_init__(self) -> None:
@@ -55,8 +54,8 @@ class Sasl:
 
     mechanism: MechanismName
     username: str | None = None
-    password: Reference | None = None
-    token: Reference | None = None
+    password: SecretReference | None = None
+    token: SecretReference | None = None
     allow_secret_over_plaintext: bool = False
 
     def __post_init__(self) -> None:
@@ -94,19 +93,5 @@ class Security:
         transport = "SSL" if self.tls else "PLAINTEXT"
         return f"SASL_{transport}" if self.sasl else transport
 
-    def as_dict(self) -> dict[str, Any]:
-        """As plain data for JSON, references in place of secrets."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """The inverse of `as_dict`."""
-        tls, sasl = data["tls"], data["sasl"]
-        return cls(tls=tls and Tls(**_referring(tls)), sasl=sasl and Sasl(**_referring(sasl)))
-
 
 PLAINTEXT = Security()
-
-
-def _referring(data: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: Reference(**value) if isinstance(value, dict) else value for name, value in data.items()}

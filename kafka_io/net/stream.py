@@ -1,6 +1,6 @@
-"""A stream of bytes, plain or TLS, whose every call has a deadline.
+"""A byte stream over TCP, plain or with TLS. Every call has a deadline.
 
-The errors of the operating system are mapped here and in tls.py, and nowhere else.
+This module and tls.py alone map errors of the operating system to ours.
 """
 
 import socket
@@ -15,82 +15,85 @@ from kafka_io.net.tls import handshake, is_alert, refusal
 
 
 class Stream:
-    """An open connection. It cannot be pickled and belongs to one thread (S09)."""
+    """An open connection. It cannot be pickled and belongs to one thread (fault S09)."""
 
     def __init__(self, connected: socket.socket) -> None:
         self._socket = connected
-        self._held = b""
-        self._heard = isinstance(connected, ssl.SSLSocket)  # what a plain stream hears first tells more
+        self._kept_byte = b""
+        self._first_checked = isinstance(
+            connected, ssl.SSLSocket
+        )  # the first bytes of a plain stream can show that the port speaks TLS
 
     @classmethod
     def connect(cls, host: str, port: int, deadline: Deadline, tls: ssl.SSLContext | None = None) -> Self:
-        """Connect to the first address of `host` that answers. None may use up the time of those after it (W01, W17).
+        """Connect to the first address of `host` that answers (faults W01, W17).
 
-        With `tls` (see tls_context) the other side has proven to be `host`.
+        Each address gets an equal share of the remaining time, so a silent one leaves time for the others. With `tls`
+        (see tls_context) the other side has proven that it is `host`.
 
         Raises:
-            ConnectFailed: none did; each refusal is in the sentence.
-            TlsFailed: the one that did has not proven to be `host`, or refuses us; no other is tried then.
+            ConnectFailed: no address answered; the message contains the reason of each.
+            TlsFailed: the first that answered did not prove that it is `host`, or refuses us. No other is tried.
         """
         addresses = _addresses(host, port)
-        refusals = []
+        reasons = []
         for tried, (family, _, _, _, address) in enumerate(addresses):
             try:
                 share = Deadline.after(deadline.left() / (len(addresses) - tried), deadline.clock)
                 connected = _connected(family, address, share)
                 return cls(connected if tls is None else handshake(connected, host, tls, share))
             except (OSError, NetworkError) as error:
-                refusals.append(f"{address[0]}: {error}")
-        raise ConnectFailed(f"cannot connect to port {port} ({'; '.join(refusals)})")
+                reasons.append(f"{address[0]}: {error}")
+        raise ConnectFailed(f"cannot connect to port {port} ({'; '.join(reasons)})")
 
     def send(self, data: bytes, deadline: Deadline) -> None:
-        """Put all of `data` on the wire.
+        """Send all of `data`.
 
         Raises:
-            ConnectionLost: the other side is gone.
-            DeadlineExceeded: it did not take all of it in time.
+            ConnectionLost: the other side closed the connection.
+            DeadlineExceeded: the other side did not take all bytes in time.
         """
-        rest = memoryview(data)
-        while rest:  # not `sendall`: with TLS it would give each 16 KiB the whole time
+        unsent = memoryview(data)
+        while unsent:  # `sendall` is not used: with TLS it gives each 16 KiB the whole timeout
             with self._mapped(deadline.left()):
-                rest = rest[self._socket.send(rest) :]
+                unsent = unsent[self._socket.send(unsent) :]
 
     def receive_into(self, space: memoryview, deadline: Deadline) -> int:
-        """Wait for bytes and write them into `space`; how many, at least one.
+        """Wait for bytes and write them into `space`. Returns their number, at least 1.
 
         Raises:
-            ConnectionLost: the other side closed.
-            DeadlineExceeded: nothing came.
-            TlsFailed: the broker speaks TLS and we do not (W16), or it refuses our certificate.
+            ConnectionLost: the other side closed the connection.
+            DeadlineExceeded: no byte arrived in time.
+            TlsFailed: the port speaks TLS and this stream does not (fault W16), or the broker refuses our certificate.
         """
-        if self._held:
-            space[:1], self._held = self._held, b""
+        if self._kept_byte:
+            space[:1], self._kept_byte = self._kept_byte, b""
             return 1
         with self._mapped(deadline.left()):
             count = self._socket.recv_into(space)
-        if not self._heard:
+        if not self._first_checked:
             _check_first(space[:count])
-            self._heard = True
-        return _some(count)
+            self._first_checked = True
+        return _not_closed(count)
 
     def has_unread(self) -> bool:
-        """Whether bytes lie there that nobody has taken; it does not wait for any.
+        """Whether bytes have arrived that nobody has received yet. It does not wait.
 
         Raises:
-            ConnectionLost: the other side closed.
+            ConnectionLost: the other side closed the connection.
         """
-        # A byte is taken and held: TLS has no peeking, and what lies there may be no data at all but a session ticket.
-        if not self._held:
+        # TLS cannot peek, and what has arrived may be a session ticket without data. So one byte is received and kept.
+        if not self._kept_byte:
             with self._mapped(0):
                 try:
-                    self._held = self._socket.recv(1)
+                    self._kept_byte = self._socket.recv(1)
                 except (BlockingIOError, ssl.SSLWantReadError):
                     return False
-                _some(len(self._held))
+                _not_closed(len(self._kept_byte))
         return True
 
     def close(self) -> None:
-        """End the connection; safe to call again."""
+        """Close the connection. Calling it again does nothing."""
         self._socket.close()
 
     @contextmanager
@@ -99,41 +102,41 @@ class Stream:
             self._socket.settimeout(timeout_s)
             yield
         except TimeoutError as error:
-            raise DeadlineExceeded("no whole answer before its deadline") from error
+            raise DeadlineExceeded("the answer was not complete before its deadline") from error
         except OSError as error:
             raise refusal(error) or ConnectionLost(f"the connection broke: {error}") from error
 
 
 def _check_first(answer: memoryview) -> None:
-    """A TLS port answers plain text with an alert, or not at all; one that wants SASL also does the latter."""
+    """Check the first bytes: a TLS port answers plain text with an alert or closes, and a SASL port closes."""
     if is_alert(answer):
-        raise TlsFailed("this port speaks TLS, and no `tls` is set for the cluster")
+        raise TlsFailed("this port speaks TLS, but the settings of the cluster have no `tls`")
     if not answer:
-        raise ConnectionLost("the broker closed the connection without an answer; does this port want TLS or SASL?")
+        raise ConnectionLost("the broker closed the connection without an answer; does this port require TLS or SASL?")
 
 
-def _some(count: int) -> int:
+def _not_closed(count: int) -> int:
     if count == 0:
         raise ConnectionLost("the broker closed the connection")
     return count
 
 
 def _addresses(host: str, port: int) -> list[Any]:
-    """What the name service says of `host`; its time limit is the system's own, for it takes none."""
+    """The addresses of `host`. The system sets the time limit of the look-up, because getaddrinfo takes none."""
     try:
         return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except (OSError, ValueError) as error:  # ValueError: no name can look like this
+    except (OSError, ValueError) as error:  # ValueError: the text cannot be a host name
         raise ConnectFailed(f"the host name {host!r} has no address: {error}") from error
 
 
 def _connected(family: int, address: Any, deadline: Deadline) -> socket.socket:
-    connecting = socket.socket(family, socket.SOCK_STREAM)
+    connection = socket.socket(family, socket.SOCK_STREAM)
     try:
-        # SO_RCVBUF is left alone: to set it ends the kernel's own tuning, and most kernels cap it at 208 KiB.
-        connecting.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connecting.settimeout(deadline.left())
-        connecting.connect(address)
+        # SO_RCVBUF is not set: that would end the tuning by the kernel, and most kernels limit it to 208 KiB.
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.settimeout(deadline.left())
+        connection.connect(address)
     except BaseException:
-        connecting.close()
+        connection.close()
         raise
-    return connecting
+    return connection

@@ -1,20 +1,23 @@
 """Record bytes to Arrow columns and back.
 
-There are two dialects. Of each, from its face down to its loops over bytes:
+There are two decoders, one for 0.7 and one for later versions. Each layer builds on those below it:
 
-    0.7         columns    decode_v07, and Limits and Decoded, which both share
-                batches    where whole messages end; what a broker checks on produce
-                sets       a message set, and those compressed inside it
-                growing    its columns
-                kernels/sets
+    0.7         v07_decoder        message sets to Arrow batches; validation of a produced set
+                v07_message_set    one message set while it is read, and the sets compressed inside its messages
+                kernels/v07_messages
 
-    0.8 to 4.x  logs       decode, Decoder
-                extent     how far an answer reaches, before it is decoded
-                entries    an answer while it is read; what the next two have in common
-                message_entries, batch_entries    formats 0 and 1; format 2 and its transactions
-                filling, schema, assembling       its columns
-                kernels/messages, kernels/batches, kernels/target, kernels/texts
+    0.8 to 4.x  decoder            record sets of fetch answers to Arrow batches
+                header_scan        the next offset of a fetch answer, from its headers alone
+                legacy_messages    message formats 0 and 1
+                record_batches     record batches (format 2), with their transactions
+                record_set         the position in a record set, shared by the two formats
+                kernels/legacy_messages, kernels/record_batches, kernels/utf8
 
-Both stand on layout (where bytes are), memory, compiling, native, checksums, kernels/scalars and kernels/crc32. `build`
-writes all formats.
+    both        decoded_batch      the result, and the limits of decoding
+                column_builder, arrow_batch, schema, memory_pool, kernels/column_arrays
+                                   columns that kernels fill and Arrow takes over without a copy
+                layout             positions of the fields
+                compiling, isal_crc32, crc32c, kernels/scalars, kernels/crc32, kernels/status_codes
+
+`build` writes all formats.
 """

@@ -7,7 +7,7 @@ from struct import Struct
 from isal import isal_zlib
 
 from kafka_io.compression import CODECS, MESSAGE_CODECS
-from kafka_io.records.checksums import crc32c
+from kafka_io.records.crc32c import crc32c
 from kafka_io.records.layout import APPEND_TIME, BATCH_MAGIC
 
 # 0.7: int32 length | magic | uint32 crc, and the same with attributes.

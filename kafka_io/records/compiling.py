@@ -1,8 +1,8 @@
-"""How kernels are compiled: by numba, on their first call, with the machine code kept for the next process.
+"""Compile kernels with numba on their first call, and cache the machine code for later processes.
 
-Spark workers import the kernels from a zip whose path differs between applications and hosts. numba's own choice of a
-place would then leave NUMBA_CACHE_DIR unused and compile anew in every worker. Here the place is told by the text of
-the kernels alone, so whoever has the same text shares it; where it cannot be written, only time is lost.
+Spark workers import the kernels from a zip archive whose path differs between applications and hosts. numba derives the
+cache folder from the path of the source file, so every worker would compile again. Here the folder is named after a
+hash of the kernels' source: all processes with the same source share it. If it cannot be written, only time is lost.
 """
 
 import hashlib
@@ -18,49 +18,50 @@ from numba import njit
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 from numba.misc.appdirs import AppDirs
 
-from kafka_io.records.native import HAS_CRC32
+from kafka_io.records.isal_crc32 import HAS_CRC32
 
-# All that becomes machine code: numba freezes the layout's numbers into it.
+# All source that becomes machine code. The layout's numbers are constants in it.
 _SOURCES = (
     "layout.py",
-    "kernels/outcomes.py",
+    "kernels/status_codes.py",
     "kernels/scalars.py",
     "kernels/crc32.py",
-    "kernels/target.py",
-    "kernels/texts.py",
-    "kernels/sets.py",
-    "kernels/messages.py",
-    "kernels/batches.py",
+    "kernels/column_arrays.py",
+    "kernels/utf8.py",
+    "kernels/v07_messages.py",
+    "kernels/legacy_messages.py",
+    "kernels/record_batches.py",
 )
 _Kernel = TypeVar("_Kernel", bound=Callable[..., Any])
 
 
-# Kernels make no arrays, so numba need not count who holds those it is given: so they are 2 to 3 times faster.
+# Kernels allocate no arrays, so numba's reference counting (NRT) is not needed: without it they are 2 to 3 times
+# faster.
 _njit: Any = partial(njit, nogil=True, _nrt=False)
 
 
 def kernel(function: _Kernel) -> _Kernel:
-    """`function`, compiled when it is first called; left as it is under NUMBA_DISABLE_JIT."""
+    """Compile `function` on its first call; with NUMBA_DISABLE_JIT it stays plain Python."""
     compiled: Any = _njit()(function)
     if compiled is not function:
-        # What enable_caching() does, with our place.
+        # As enable_caching() does, but with our cache folder.
         compiled._cache = _KernelCache(function)  # type: ignore[no-untyped-call] # noqa: SLF001 - numba is untyped
     result: _Kernel = compiled
     return result
 
 
-def part(function: _Kernel) -> _Kernel:
-    """`function`, compiled into each kernel that calls it: to hand a Target over takes longer than to fill a row."""
+def device_function(function: _Kernel) -> _Kernel:
+    """Inline `function` into every kernel that calls it: to pass a ColumnArrays takes longer than to fill a row."""
     inlined: _Kernel = _njit(forceinline=True)(function)
     return inlined
 
 
 class _SourceLocator(_CacheLocator):
-    """A place under NUMBA_CACHE_DIR, or the user's cache, named after the text of the kernels."""
+    """A folder under NUMBA_CACHE_DIR or the user's cache, named after a hash of the kernels' source."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         text = b"".join(map(_source, _SOURCES))
-        # What calls isal must not be loaded where it cannot be called.
+        # Machine code that calls ISA-L fails to load where its library does not export the function.
         self._stamp = hashlib.sha256(text + (b"isal" if HAS_CRC32 else b"")).hexdigest()
         self._line = function.__code__.co_firstlineno
         self._py_file = function.__code__.co_filename  # numba names it when it warns

@@ -1,6 +1,6 @@
-"""Where things stand in the messages of each generation. Numbers only, so that kernels can use them.
+"""Positions and sizes of fields in the messages of each generation. Numbers only, so that kernels can use them.
 
-0.7 (facts, 2); `length` does not count itself, the CRC-32 covers the payload alone:
+0.7 [kafka-0.7: Messages]; `length` does not count itself, the CRC-32 covers the payload alone:
 
     magic 0:  int32 length | 00 | uint32 crc | payload
     magic 1:  int32 length | 01 | attributes | uint32 crc | payload
@@ -10,7 +10,7 @@ LENGTH_BYTES = 4
 CRC_BYTES = 4
 # From the magic to the payload, by magic.
 HEADER_BYTES = (5, 6)
-LEAST_LENGTH = min(HEADER_BYTES)
+MIN_LENGTH = min(HEADER_BYTES)
 LARGEST_MAGIC = len(HEADER_BYTES) - 1
 # In magic 1's attributes; all other bits are ignored. Magic 0 is never compressed.
 CODEC_MASK = 0b11
@@ -19,8 +19,8 @@ CODEC_MASK = 0b11
 #
 #     int64 offset | int32 length | 4 bytes | int8 magic
 #
-# and `length` counts what comes behind it (seed 004). The offset is that of a message, of the last one inside a
-# compressed message, or of the first one that a record batch has, or had before compaction.
+# and `length` counts what comes behind it [kafka-0.8: Log entries]. The offset is that of a message, of the last one
+# inside a compressed message, or of the first one that a record batch has, or had before compaction.
 ENTRY_LENGTH_AT = 8
 ENTRY_BYTES = 12
 MAGIC_AT = 16
@@ -36,7 +36,7 @@ MESSAGE_ATTRIBUTES_AT = 17
 MESSAGE_TIMESTAMP_AT = 18
 # Where the key's length is, and the least that an entry takes, by magic.
 MESSAGE_KEY_AT = (18, 26)
-LEAST_MESSAGE_BYTES = (26, 34)
+MIN_MESSAGE_BYTES = (26, 34)
 
 # Record batch, magic 2; the CRC-32C covers all behind it:
 #
@@ -56,7 +56,7 @@ BATCH_MAX_TIME_AT = 35
 BATCH_PRODUCER_AT = 43
 BATCH_COUNT_AT = 57
 BATCH_BYTES = 61
-LEAST_RECORD_BYTES = 7
+MIN_RECORD_BYTES = 7
 
 # Attributes of formats 0 to 2.
 MODERN_CODEC_MASK = 0b111

@@ -1,8 +1,8 @@
-"""The columns of message formats 0 to 2, the same for all of them.
+"""The Arrow schemas: one for message formats 0 to 2, one for 0.7.
 
-Names and types are those of Spark's own Kafka source, but for the time, which stays as the wire has it: milliseconds,
--1 for none. `timestampType` is 0 for the time of creation, 1 for that of the append, and -1 in format 0, which has no
-times: so an absent time and a time of -1 are told apart. Formats before 2 have no headers: their lists are empty.
+Names and types are those of Spark's Kafka source, except `timestamp`: it stays as in the protocol, in milliseconds and
+-1 for none. `timestampType` is 0 for CreateTime, 1 for LogAppendTime and -1 in format 0, which has no timestamps. So a
+missing timestamp and a timestamp of -1 differ. Formats before 2 have no headers: their lists are empty.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kafka_io.errors import TooLarge
-from kafka_io.records.kernels import target, texts
+from kafka_io.records.kernels import column_arrays, utf8
 
 HEADER = pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.binary())])
 SCHEMA = pa.schema(
@@ -27,51 +27,60 @@ SCHEMA = pa.schema(
 )
 COLUMNS = tuple(SCHEMA.names)
 
+# 0.7 has neither keys nor timestamps. `offset` is the position of the outermost message; `inner` is the index of a
+# message inside a compressed one [kafka-0.7: Compression], and 0 for a plain message.
+SCHEMA_07 = pa.schema([("offset", pa.int64()), ("inner", pa.int32()), ("value", pa.binary())])
+
 _NOT_ASCII = 0x80
 
 _BITS = {
-    "offset": target.OFFSET,
-    "timestamp": target.TIMESTAMP,
-    "timestampType": target.TIMESTAMP_TYPE,
-    "key": target.KEY,
-    "value": target.VALUE,
-    "headers": target.HEADERS,
+    "offset": column_arrays.OFFSET,
+    "timestamp": column_arrays.TIMESTAMP,
+    "timestampType": column_arrays.TIMESTAMP_TYPE,
+    "key": column_arrays.KEY,
+    "value": column_arrays.VALUE,
+    "headers": column_arrays.HEADERS,
+    "inner": column_arrays.INNER,
 }
 
 
-def wanted_bits(columns: Sequence[str]) -> int:
-    """What kernels are told to fill.
+def select_columns(names: Sequence[str]) -> pa.Schema:
+    """The fields of SCHEMA with these names, in this order.
 
     Raises:
-        ValueError: no name, one that is no column, or twice the same.
+        ValueError: no name, a name that SCHEMA does not have, or a name given twice.
     """
-    unknown = [name for name in columns if name not in _BITS]
-    if not columns or unknown or len(set(columns)) < len(columns):
-        raise ValueError(f"columns must be some of {COLUMNS}, each once, not {tuple(columns)}")
-    return sum(_BITS[name] for name in columns)
+    if not names or not set(names) <= set(COLUMNS) or len(set(names)) < len(names):
+        raise ValueError(f"columns must be some of {COLUMNS}, each once, not {tuple(names)}")
+    return pa.schema([SCHEMA.field(name) for name in names])
 
 
-def header_keys(rows: int, ends: pa.Buffer, content: pa.Buffer, most: int) -> pa.Array:
-    """The keys of headers as text.
+def column_bits(schema: pa.Schema) -> int:
+    """The bits of `kernels.column_arrays` that tell kernels which columns to fill."""
+    return sum(_BITS[name] for name in schema.names)
 
-    The protocol calls them strings, yet a client may write any bytes (R25), and text that is not UTF-8 would break the
-    readers of a table. Such a key becomes U+FFFD and its bytes in hexadecimal. So does one that begins with U+FFFD by
-    itself: what is read leads back to one key only.
+
+def header_keys(rows: int, ends: pa.Buffer, content: pa.Buffer, max_bytes: int) -> pa.Array:
+    """Header keys as text.
+
+    The protocol calls them strings, but a client may write any bytes (fault R25), and text that is not UTF-8 would
+    break the readers of a table. Such a key becomes U+FFFD and its bytes in hexadecimal. So does one that begins with
+    U+FFFD by itself: what is read leads back to one key only.
 
     Raises:
-        TooLarge: written so, the keys take more than `most` bytes.
+        TooLarge: the escaped keys take more than `max_bytes`.
     """
     keys = np.frombuffer(content, np.uint8)
-    # No byte of U+FFFD is ASCII: among keys that are, none needs a second look.
+    # U+FFFD has no ASCII byte, so keys of ASCII bytes alone need no escaping.
     if len(keys) and keys.max() >= _NOT_ASCII:
-        ends, content = _escaped(np.frombuffer(ends, np.int32), keys, most)
+        ends, content = _escaped(np.frombuffer(ends, np.int32), keys, max_bytes)
     return pa.Array.from_buffers(pa.string(), rows, [None, ends, content])
 
 
-def _escaped(ends: npt.NDArray[np.int32], keys: npt.NDArray[np.uint8], most: int) -> tuple[pa.Buffer, pa.Buffer]:
-    size = texts.escaped_bytes(keys, ends)
-    if size > most:
-        raise TooLarge(f"keys of headers that take {size} bytes as text, above max_decompressed_bytes = {most}")
+def _escaped(ends: npt.NDArray[np.int32], keys: npt.NDArray[np.uint8], max_bytes: int) -> tuple[pa.Buffer, pa.Buffer]:
+    size = utf8.escaped_bytes(keys, ends)
+    if size > max_bytes:
+        raise TooLarge(f"header keys take {size} bytes as text, above max_decompressed_bytes = {max_bytes}")
     text, text_ends = np.empty(size, np.uint8), np.empty(len(ends), np.int32)
-    texts.escape(keys, ends, text, text_ends)
+    utf8.escape(keys, ends, text, text_ends)
     return pa.py_buffer(text_ends), pa.py_buffer(text)

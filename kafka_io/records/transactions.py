@@ -1,22 +1,25 @@
-"""What transactions leave out of a read-committed view: aborted records, and the markers that end transactions."""
+"""Aborted transactions of a fetch answer: read-committed consumers skip their records."""
 
 from collections.abc import Sequence
 from struct import Struct
 
 from kafka_io.errors import Corrupt
 
-# A control record's key: int16 version | int16 type; 0 is an abort, 1 a commit (seed 004).
+# A control record's key: int16 version | int16 type; 0 is an abort, 1 a commit [kafka-0.8: Control records].
 _MARKER = Struct(">hh")
 _ABORT = 0
 
 AbortedRange = tuple[int, int]
 
 
-class Aborted:
-    """The aborted transactions of a fetch answer, (producer id, first offset) each, while its batches are read."""
+class AbortedTransactions:
+    """Tracks which producers have an open aborted transaction while batches are read in offset order.
+
+    `ranges` are the aborted transactions of the fetch answer: (producer id, first offset).
+    """
 
     def __init__(self, ranges: Sequence[AbortedRange]) -> None:
-        self._coming = sorted(ranges, key=lambda each: each[1], reverse=True)
+        self._coming = sorted(ranges, key=lambda aborted: aborted[1], reverse=True)
         self._open: set[int] = set()
 
     def __bool__(self) -> bool:
@@ -29,13 +32,13 @@ class Aborted:
         return producer in self._open
 
     def end(self, producer: int, key: bytes | None) -> None:
-        """The transaction of `producer` ends with the marker of this `key`.
+        """Process the transaction marker of `producer` with this `key`.
 
         Raises:
-            Corrupt: the key of no marker.
+            Corrupt: the key is not that of a transaction marker.
         """
         if key is None or len(key) < _MARKER.size:
-            raise Corrupt("a control record whose key is no marker")
+            raise Corrupt("a control record without the key of a transaction marker")
         _, kind = _MARKER.unpack_from(key)
         if kind == _ABORT:
             self._open.discard(producer)

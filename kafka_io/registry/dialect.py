@@ -1,35 +1,35 @@
-"""Which of the two dialects a registry's nodes speak: found out node by node, never guessed."""
+"""The format of a registry: it is determined from each node and never guessed."""
 
 from enum import StrEnum
 
 from kafka_io.errors import RegistryError
 
 
-class Dialect(StrEnum):
-    """How a registry is written. ZooKeeper tells no more: later generations are told apart by asking a broker."""
+class RegistryFormat(StrEnum):
+    """The two formats of a registry. Later generations share one format; only a broker can say which one it is."""
 
     V07 = "0.7"
     JSON = "0.8 or later"
 
 
-class Evidence:
-    """The nodes that showed a dialect, one for each; there may be but one in a registry."""
+class FormatEvidence:
+    """The nodes that show a format, at most one per format. A registry must have only one format."""
 
     def __init__(self) -> None:
-        self._paths: dict[Dialect, str] = {}
+        self._paths: dict[RegistryFormat, str] = {}
 
-    def add(self, dialect: Dialect, path: str) -> None:
-        """The node at `path` can only be of this dialect.
+    def add(self, dialect: RegistryFormat, path: str) -> None:
+        """Add a node whose content is only possible in this format.
 
         Raises:
-            RegistryError: another node was of the other one.
+            RegistryError: another node had the other format.
         """
         self._paths.setdefault(dialect, path)
         if len(self._paths) > 1:
             nodes = " and ".join(f"{path!r} is of Kafka {dialect}" for dialect, path in self._paths.items())
-            raise RegistryError(f"two generations share this registry, give each its own chroot: {nodes}")
+            raise RegistryError(f"two generations of Kafka share this registry; give each its own chroot: {nodes}")
 
     @property
-    def dialect(self) -> Dialect | None:
-        """The one dialect seen; None while no node has shown any."""
+    def dialect(self) -> RegistryFormat | None:
+        """The format that the nodes show; None if no node shows one."""
         return next(iter(self._paths), None)

@@ -1,4 +1,4 @@
-"""Where a broker listens: one endpoint per listener, each with the security protocol it speaks. Pure."""
+"""The endpoints of a broker: one per listener, each with its security protocol."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ PLAINTEXT = "PLAINTEXT"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """One listener of a broker. Until 0.10.2 a listener has the name of its protocol."""
+    """One listener of a broker. Before 0.10.2 a listener is named after its protocol."""
 
     listener: str
     protocol: str
@@ -20,7 +20,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredBroker:
-    """A broker with all that is registered of it; `version` is that of its node's JSON, 0 for a broker of 0.7."""
+    """A broker with everything that it registered. `version` is that of its JSON, 0 for a broker of 0.7."""
 
     id: int
     endpoints: tuple[Endpoint, ...]
@@ -29,19 +29,19 @@ class RegisteredBroker:
 
 
 class EndpointMissing(RegistryError):
-    """A broker that has no listener of the wanted security protocol."""
+    """The broker has no listener for the requested security protocol."""
 
 
 def plaintext_endpoint(host: str, port: int) -> Endpoint:
-    """The only endpoint that a broker before 0.9 has."""
+    """The only endpoint of a broker before 0.9."""
     return Endpoint(listener=PLAINTEXT, protocol=PLAINTEXT, host=host, port=port)
 
 
 def choose_endpoint(broker: RegisteredBroker, protocol: str) -> Broker:
-    """The broker at the first of its endpoints that speak `protocol`, in the order of its `advertised.listeners`.
+    """The broker with its first endpoint for `protocol`, in the order of its `advertised.listeners`.
 
     Raises:
-        EndpointMissing: it has none.
+        EndpointMissing: the broker has no such endpoint.
     """
     for endpoint in broker.endpoints:
         if endpoint.protocol == protocol:

@@ -29,9 +29,9 @@ class JsonObject:
     fields: Mapping[str, Any]
 
     @classmethod
-    def parse(cls, path: str, data: bytes, *, longest: int) -> "JsonObject":
-        """The object that is the node's whole value, of at most `longest` bytes."""
-        text = text_of(path, data, longest=longest)
+    def parse(cls, path: str, data: bytes, *, max_bytes: int) -> "JsonObject":
+        """The object that is the node's whole value, of at max_value `max_bytes` bytes."""
+        text = text_of(path, data, max_bytes=max_bytes)
         try:
             value = json.loads(text, object_pairs_hook=_each_name_once, parse_constant=_refuse)
         except RecursionError as error:
@@ -42,11 +42,11 @@ class JsonObject:
             raise malformed(path, f"its JSON is {shown(value)}, not an object")
         return cls(path, value)
 
-    def integer(self, name: str, *, least: int = 0, most: int = 2**31 - 1) -> int:
-        """A whole number from `least` to `most`."""
+    def integer(self, name: str, *, min_value: int = 0, max_value: int = 2**31 - 1) -> int:
+        """A whole number from `min_value` to `max_value`."""
         value = self._typed(name, int)
-        if not least <= value <= most:
-            raise self._fault(name, f"not from {least} to {most}")
+        if not min_value <= value <= max_value:
+            raise self._fault(name, f"not from {min_value} to {max_value}")
         return value
 
     def integers(self, name: str) -> tuple[int, ...]:

@@ -1,6 +1,7 @@
 """How the registry is listed: what there is, and which nodes had to be left out.
 
-A node that cannot be read is left out by name and reason; a registry that cannot be read is never an empty one (Z06).
+A node that cannot be read is left out by name and reason; a registry that cannot be read is never an empty one
+(fault Z06).
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -10,7 +11,7 @@ from typing import Generic, TypeVar
 
 from kafka_io.errors import NodeMalformed, RegistryError
 from kafka_io.registry.endpoints import EndpointMissing
-from kafka_io.registry.session import Asking
+from kafka_io.registry.session import ZooKeeperQueries
 
 T = TypeVar("T")
 
@@ -19,8 +20,8 @@ Skip = Callable[[str, RegistryError], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Skipped:
-    """A node that was listed and could not be used."""
+class SkippedNode:
+    """A node that was listed but cannot be used, with the reason."""
 
     path: str
     reason: str
@@ -28,60 +29,62 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing(Generic[T]):
-    """What the registry holds, in order, and which of its nodes were left out."""
+    """What the registry contains, in order, and the nodes that were skipped."""
 
     found: tuple[T, ...]
-    skipped: tuple[Skipped, ...] = ()
+    skipped: tuple[SkippedNode, ...] = ()
 
 
-class Vanished(RegistryError):
-    """A node went between being listed and being read."""
+class NodeVanished(RegistryError):
+    """A node was deleted after it was listed and before it was read."""
 
 
 def collect(read: Callable[[Skip], Iterable[T]]) -> Listing[T]:
-    """All that `read` finds, and all it skips."""
-    skipped: list[Skipped] = []
-    found = tuple(read(lambda path, error: skipped.append(Skipped(path=path, reason=str(error)))))
+    """Everything that `read` yields, and the nodes that it skips."""
+    skipped: list[SkippedNode] = []
+    found = tuple(read(lambda path, error: skipped.append(SkippedNode(path=path, reason=str(error)))))
     return Listing(found=found, skipped=tuple(skipped))
 
 
-def names_under(asking: Asking, path: str) -> tuple[str, ...]:
-    """The names of the children of a node that every registry has.
+def names_under(queries: ZooKeeperQueries, path: str) -> tuple[str, ...]:
+    """The names of the children of a node that exists in every registry.
 
     Raises:
-        RegistryError: it is not there, so this is no registry.
+        RegistryError: the node does not exist, so this is not a registry.
     """
-    node = asking.node(path)
+    node = queries.node(path)
     if node is None:
-        raise _not_a_registry(asking, path)
+        raise _not_a_registry(queries, path)
     return node.children
 
 
 def present(answer: T | None) -> T:
-    """What was answered about a node that was there a moment ago (Z03).
+    """The answer for a node that existed a moment ago (fault Z03).
 
     Raises:
-        Vanished: it is not any more.
+        NodeVanished: the node does not exist any more.
     """
     if answer is None:
-        raise Vanished("the node vanished between being listed and being read")
+        raise NodeVanished("the node was deleted after it was listed and before it was read")
     return answer
 
 
 @contextmanager
 def skipping(path: str, skip: Skip) -> Iterator[None]:
-    """What is wrong with the node at `path` alone leaves it out."""
+    """A block in which an error that concerns only the node at `path` skips this node."""
     try:
         yield
-    except (NodeMalformed, Vanished, EndpointMissing) as error:
+    except (NodeMalformed, NodeVanished, EndpointMissing) as error:
         skip(path, error)
 
 
-def let_by(_path: str, _error: RegistryError) -> None:
-    """A `Skip` for who looks for something else; the listing of these nodes tells of them."""
+def ignore(_path: str, _error: RegistryError) -> None:
+    """A `Skip` that ignores nodes, because the listing of these nodes reports them."""
 
 
-def _not_a_registry(asking: Asking, path: str) -> RegistryError:
-    if not asking.exists("/"):
+def _not_a_registry(queries: ZooKeeperQueries, path: str) -> RegistryError:
+    if not queries.exists("/"):
         return RegistryError("the chroot of the ZooKeeper connect string does not exist")
-    return RegistryError(f"this is not a Kafka registry, or not yet: ZooKeeper has no {path!r} under the chroot")
+    return RegistryError(
+        f"this is not a Kafka registry: ZooKeeper has no node {path!r} under the chroot (a new cluster creates it)"
+    )

@@ -12,7 +12,8 @@
 /config/topics/<topic>    {"version": 1, "config": {"retention.ms": "3600000"}}                       0.8.1
 /cluster/id               {"version": "1", "id": "..."}                                               0.10.1
 
-Fields that nobody needs are let by. Sources: seed 004, and the nodes that real brokers write (see the tests).
+Fields that nobody needs are let by. Sources: [kafka-0.8: Registry], and the nodes that real brokers write (see the
+tests).
 """
 
 import re
@@ -21,12 +22,12 @@ from dataclasses import dataclass
 
 from kafka_io.registry.endpoints import Endpoint, RegisteredBroker, plaintext_endpoint
 from kafka_io.registry.json_text import JsonObject
-from kafka_io.registry.paths import MOST_PARTITIONS
+from kafka_io.registry.paths import MAX_PARTITIONS
 from kafka_io.registry.text import broker_id, host, malformed, number, port, shown
 
-_LONGEST_VALUE = 65_536
+_MAX_VALUE_BYTES = 65_536
 # 100,000 partitions of three replicas each: more than ZooKeeper takes unless its limit of 1 MB is raised.
-_LONGEST_TOPIC_VALUE = 2**22
+_MAX_TOPIC_VALUE_BYTES = 2**22
 
 # What brokers of 0.8 and 0.9 take; 0.10.2 and later take 249 characters, and keep the longer ones that are there.
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,255}")
@@ -44,16 +45,6 @@ class TopicNode:
     topic_id: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionState:
-    """Who leads a partition; `leader` is -1 while nobody does. `isr` are the replicas that are in sync."""
-
-    leader: int
-    leader_epoch: int
-    isr: tuple[int, ...]
-    controller_epoch: int
-
-
 def parse_broker(path: str, data: bytes) -> RegisteredBroker:
     """The broker registered at `path`.
 
@@ -61,8 +52,8 @@ def parse_broker(path: str, data: bytes) -> RegisteredBroker:
         NodeMalformed: the path or the value cannot be a broker's.
     """
     id_ = broker_id(path)
-    node = JsonObject.parse(path, data, longest=_LONGEST_VALUE)
-    version = node.integer("version", least=1)
+    node = JsonObject.parse(path, data, max_bytes=_MAX_VALUE_BYTES)
+    version = node.integer("version", min_value=1)
     return RegisteredBroker(
         id=id_,
         endpoints=tuple(_endpoints(node)) if version > 1 else (_only_endpoint(node),),
@@ -72,32 +63,17 @@ def parse_broker(path: str, data: bytes) -> RegisteredBroker:
 
 
 def parse_topic(path: str, data: bytes) -> TopicNode:
-    """The topic at `path`; at most MOST_PARTITIONS partitions.
+    """The topic at `path`; at most MAX_PARTITIONS partitions.
 
     Raises:
         NodeMalformed: the path or the value cannot be a topic's.
     """
-    if not _TOPIC_NAME.fullmatch(path.rpartition("/")[2]):  # (Z11); the path is not "." or "..": ZooKeeper has none
+    if not _TOPIC_NAME.fullmatch(path.rpartition("/")[2]):  # fault Z11; the path is not "." or "..": ZooKeeper has none
         raise malformed(path, "Kafka 0.8 and later take no such topic name")
-    node = JsonObject.parse(path, data, longest=_LONGEST_TOPIC_VALUE)
+    node = JsonObject.parse(path, data, max_bytes=_MAX_TOPIC_VALUE_BYTES)
     replicas = node.object("partitions").fields
-    partitions = sorted(number(path, name, least=0, most=MOST_PARTITIONS - 1) for name in replicas)
+    partitions = sorted(number(path, name, min_value=0, max_value=MAX_PARTITIONS - 1) for name in replicas)
     return TopicNode(partitions=tuple(partitions), topic_id=_topic_id(node))
-
-
-def parse_state(path: str, data: bytes) -> PartitionState:
-    """The state of the partition whose node is `path`.
-
-    Raises:
-        NodeMalformed: the value cannot be one.
-    """
-    node = JsonObject.parse(path, data, longest=_LONGEST_VALUE)
-    return PartitionState(
-        leader=node.integer("leader", least=-1),
-        leader_epoch=node.integer("leader_epoch"),
-        isr=node.integers("isr"),
-        controller_epoch=node.integer("controller_epoch"),
-    )
 
 
 def parse_settings(path: str, data: bytes) -> dict[str, str]:
@@ -106,7 +82,7 @@ def parse_settings(path: str, data: bytes) -> dict[str, str]:
     Raises:
         NodeMalformed: the value holds none, or one that is no text.
     """
-    settings = JsonObject.parse(path, data, longest=_LONGEST_VALUE).object("config")
+    settings = JsonObject.parse(path, data, max_bytes=_MAX_VALUE_BYTES).object("config")
     return {name: settings.text(name) for name in settings.fields}
 
 
@@ -116,14 +92,14 @@ def parse_cluster_id(path: str, data: bytes) -> str:
     Raises:
         NodeMalformed: the value has none.
     """
-    id_ = JsonObject.parse(path, data, longest=_LONGEST_VALUE).text("id")
+    id_ = JsonObject.parse(path, data, max_bytes=_MAX_VALUE_BYTES).text("id")
     if not _CLUSTER_ID.fullmatch(id_):
         raise malformed(path, f"{shown(id_)} is not a cluster id")
     return id_
 
 
 def _only_endpoint(node: JsonObject) -> Endpoint:
-    return plaintext_endpoint(host(node.path, node.text("host")), node.integer("port", least=1, most=65_535))
+    return plaintext_endpoint(host(node.path, node.text("host")), node.integer("port", min_value=1, max_value=65_535))
 
 
 def _endpoints(node: JsonObject) -> Iterator[Endpoint]:

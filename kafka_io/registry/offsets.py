@@ -1,4 +1,4 @@
-"""Reading and writing the offsets that groups of 0.7 to 0.9 keep in ZooKeeper."""
+"""Reads and writes the offsets of groups of 0.7 to 0.9 in ZooKeeper."""
 
 from collections.abc import Iterable, Mapping
 
@@ -13,46 +13,49 @@ from kafka_io.registry.consumers import (
     topic_offsets_path,
 )
 from kafka_io.registry.registration import make_parents
-from kafka_io.registry.session import Asking
+from kafka_io.registry.session import ZooKeeperQueries
 
-Committed = dict[str, dict[BrokerPartition, int | None]]
-"""By topic and partition the next offset to read, in bytes of the log in 0.7; None where a group has none."""
+CommittedOffsets = dict[str, dict[BrokerPartition, int | None]]
+"""The next offset to read by topic and partition, in bytes of the log in 0.7; None if the group has no offset."""
 
 
-def read_offsets(asking: Asking, group: str, topics: Iterable[str] | None) -> Committed:
-    """What the group keeps of these topics, or of all that it has; a topic that it has nothing of is empty.
+def read_offsets(queries: ZooKeeperQueries, group: str, topics: Iterable[str] | None) -> CommittedOffsets:
+    """The offsets of a group for these topics, or for all topics that it has; empty for a topic without offsets.
 
     Raises:
-        NodeMalformed: a node is neither a partition nor an offset.
+        NodeMalformed: the name of a node is not a partition, or its value is not an offset.
     """
-    named = _children(asking, offsets_path(group)) if topics is None else topics
-    return {topic: _of_topic(asking, group, topic) for topic in sorted(named)}
+    names = _children(queries, offsets_path(group)) if topics is None else topics
+    return {topic: _topic_offsets(queries, group, topic) for topic in sorted(names)}
 
 
-def _of_topic(asking: Asking, group: str, topic: str) -> dict[BrokerPartition, int | None]:
-    above = topic_offsets_path(group, topic)
-    paths = sorted(f"{above}/{name}" for name in _children(asking, above))
+def _topic_offsets(queries: ZooKeeperQueries, group: str, topic: str) -> dict[BrokerPartition, int | None]:
+    parent = topic_offsets_path(group, topic)
+    paths = sorted(f"{parent}/{name}" for name in _children(queries, parent))
     return {
-        parse_partition(path): parse_offset(path, content.value) for path, content in asking.contents(paths) if content
+        parse_partition(path): parse_offset(path, content.value) for path, content in queries.contents(paths) if content
     }
 
 
-def _children(asking: Asking, path: str) -> tuple[str, ...]:
-    node = asking.node(path)
+def _children(queries: ZooKeeperQueries, path: str) -> tuple[str, ...]:
+    node = queries.node(path)
     return node.children if node else ()
 
 
-def write_offsets(asking: Asking, group: str, offsets: Mapping[str, Mapping[BrokerPartition, int]]) -> None:
-    """Keep the offsets, as a consumer does: one node after the other, unconditionally (facts, 6)."""
-    for topic, parts in offsets.items():
-        for id_, offset in sorted(parts.items()):
-            _put(asking, offset_path(group, topic, id_), format_offset(offset))
+def write_offsets(queries: ZooKeeperQueries, group: str, offsets: Mapping[str, Mapping[BrokerPartition, int]]) -> None:
+    """Write offsets as a consumer does: one node after the other, unconditionally.
+
+    See [kafka-0.7: Consumer registry].
+    """
+    for topic, partitions in offsets.items():
+        for id_, offset in sorted(partitions.items()):
+            _put(queries, offset_path(group, topic, id_), format_offset(offset))
 
 
-def _put(asking: Asking, path: str, value: bytes) -> None:
-    if asking.change(path, value):
+def _put(queries: ZooKeeperQueries, path: str, value: bytes) -> None:
+    if queries.change(path, value):
         return
-    make_parents(asking, path)
-    if asking.create(path, value) is None:
-        raise RegistryError(f"{path!r} cannot be made: somebody deletes the nodes above it")
-    asking.change(path, value)  # somebody else may have made it meanwhile
+    make_parents(queries, path)
+    if queries.create(path, value) is None:
+        raise RegistryError(f"the node {path!r} cannot be created: another client deletes its parent nodes")
+    queries.change(path, value)  # another client may have created it in the meantime

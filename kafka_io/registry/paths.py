@@ -1,4 +1,6 @@
-"""Paths of every registry, and the values of that of 0.7, as pure text that knows no ZooKeeper: facts, 6; seed 003.
+"""Paths of every registry, and the values of that of 0.7, as pure text that knows no ZooKeeper.
+
+See [kafka-0.7: Broker registry].
 
 /brokers/ids/<broker>             `<creator>:<host>:<port>`, where creator is `<host>-<ms>`
 /brokers/topics/<topic>/<broker>  the number of partitions on that broker
@@ -20,9 +22,9 @@ CLUSTER_ID = "/cluster/id"
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
 """What brokers keep for themselves, from 0.8.2 and 0.11 on."""
 
-MOST_PARTITIONS = 100_000
-_LONGEST_TOPIC_NAME = 255
-_LONGEST_VALUE = 1024
+MAX_PARTITIONS = 100_000
+_MAX_TOPIC_NAME = 255
+_MAX_VALUE_BYTES = 1024
 
 # A genuine broker splits the value at each colon into three parts, so it can name no IPv6 host. One is read where the
 # creator is `<host>-<ms>`: it ends at the first `-<ms>:`, as no host has a dash, digits and a colon in a row
@@ -63,14 +65,14 @@ def share_path(topic: str, broker_id: int) -> str:
 
 
 def check_topic_name(name: str) -> None:
-    """`name` is one that a 0.7 broker and ZooKeeper take (facts, 3; Z11).
+    """`name` is one that a 0.7 broker and ZooKeeper take [kafka-0.7: Topic names] (fault Z11).
 
     Raises:
         NodeMalformed: it is not.
     """
     characters = len(name.encode("utf-16-le", "surrogatepass")) // 2  # as Java counts
-    if not 0 < characters <= _LONGEST_TOPIC_NAME:
-        raise NodeMalformed(f"a topic name of {characters} characters: 1 to {_LONGEST_TOPIC_NAME} are allowed")
+    if not 0 < characters <= _MAX_TOPIC_NAME:
+        raise NodeMalformed(f"a topic name of {characters} characters: 1 to {_MAX_TOPIC_NAME} are allowed")
     if name in {".", ".."} or _ILLEGAL_IN_TOPIC.search(name):
         raise NodeMalformed(f"the topic name {name!r} is a path or has characters that no topic may have")
 
@@ -78,13 +80,13 @@ def check_topic_name(name: str) -> None:
 def parse_broker_07(path: str, data: bytes) -> Broker:
     """The broker registered at `path`; an IPv6 host may stand with or without brackets, and is given without.
 
-    Seed 003 writes `host:port`; a genuine broker writes `creator:host:port`, and so it must be.
+    The value must be `creator:host:port` [kafka-0.7: Broker registry].
 
     Raises:
         NodeMalformed: the path or the value cannot be a broker's.
     """
     id_ = broker_id(path)
-    text = text_of(path, data, longest=_LONGEST_VALUE)
+    text = text_of(path, data, max_bytes=_MAX_VALUE_BYTES)
     creator = _CREATOR.match(text)
     if creator is None:
         raise malformed(path, f"{shown(text)} is not creator:host:port")
@@ -98,13 +100,13 @@ def format_broker_07(broker: Broker, creator: str) -> bytes:
 
 
 def parse_topic_share(path: str, data: bytes) -> tuple[BrokerPartition, ...]:
-    """The broker-partitions that the node at `path` stands for, in order; at most MOST_PARTITIONS.
+    """The broker-partitions that the node at `path` stands for, in order; at most MAX_PARTITIONS.
 
     Raises:
         NodeMalformed: the path or the value cannot be a share.
     """
     id_ = broker_id(path)
-    count = number(path, text_of(path, data, longest=_LONGEST_VALUE), least=0, most=MOST_PARTITIONS)
+    count = number(path, text_of(path, data, max_bytes=_MAX_VALUE_BYTES), min_value=0, max_value=MAX_PARTITIONS)
     return tuple(BrokerPartition(id_, partition) for partition in range(count))
 
 

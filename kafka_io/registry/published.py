@@ -11,7 +11,7 @@ from kafka_io.errors import RegistryError
 from kafka_io.model import Broker
 from kafka_io.registry.paths import CLUSTER_ID, partitions_path, state_path, topic_path
 from kafka_io.registry.registration import make_parents
-from kafka_io.registry.session import Asking
+from kafka_io.registry.session import ZooKeeperQueries
 
 _PLAIN_VERSION, _ENDPOINTS_VERSION = 1, 4
 _NO_IDS_VERSION, _IDS_VERSION = 1, 3
@@ -43,34 +43,34 @@ def format_broker(broker: Broker, *, started_ms: int, endpoints: bool) -> bytes:
     return _json(value)
 
 
-def publish_cluster_id(asking: Asking, cluster_id: str) -> None:
+def publish_cluster_id(queries: ZooKeeperQueries, cluster_id: str) -> None:
     """Write the cluster's id, as brokers do from 0.10.1 on; one that is there stays."""
-    _put(asking, CLUSTER_ID, _json({"version": "1", "id": cluster_id}))
+    _put(queries, CLUSTER_ID, _json({"version": "1", "id": cluster_id}))
 
 
-def publish_topic(asking: Asking, topic: PublishedTopic) -> None:
-    """Write the topic and who leads it, in the order a controller does: the states come last (Z07).
+def publish_topic(queries: ZooKeeperQueries, topic: PublishedTopic) -> None:
+    """Write the topic and who leads it, in the order a controller does: the states come last (fault Z07).
 
     Nodes of another life of the topic, which a broker left that had other data, go first.
     """
     path, value = topic_path(topic.name), _topic_value(topic)
-    [(_, there)] = asking.contents([path])
+    [(_, there)] = queries.contents([path])
     if there is not None and there.value != value:
-        withdraw_topic(asking, topic.name)
-    _put(asking, path, value)
+        withdraw_topic(queries, topic.name)
+    _put(queries, path, value)
     for partition in range(topic.partitions):
-        _put(asking, state_path(topic.name, str(partition)), _state_value(topic.leader))
+        _put(queries, state_path(topic.name, str(partition)), _state_value(topic.leader))
 
 
-def withdraw_topic(asking: Asking, name: str) -> None:
+def withdraw_topic(queries: ZooKeeperQueries, name: str) -> None:
     """Delete the topic's nodes, those below first."""
     parts = partitions_path(name)
-    node = asking.node(parts)
+    node = queries.node(parts)
     for child in node.children if node else ():
-        asking.delete(state_path(name, child))
-        asking.delete(f"{parts}/{child}")
-    asking.delete(parts)
-    asking.delete(topic_path(name))
+        queries.delete(state_path(name, child))
+        queries.delete(f"{parts}/{child}")
+    queries.delete(parts)
+    queries.delete(topic_path(name))
 
 
 def _topic_value(topic: PublishedTopic) -> bytes:
@@ -95,10 +95,10 @@ def _state_value(leader: int) -> bytes:
     )
 
 
-def _put(asking: Asking, path: str, value: bytes) -> None:
-    if asking.create(path, value) is None:
-        make_parents(asking, path)
-        if asking.create(path, value) is None:
+def _put(queries: ZooKeeperQueries, path: str, value: bytes) -> None:
+    if queries.create(path, value) is None:
+        make_parents(queries, path)
+        if queries.create(path, value) is None:
             raise RegistryError(f"{path!r} cannot be made: somebody deletes the nodes above it")
 
 

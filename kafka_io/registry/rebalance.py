@@ -1,33 +1,33 @@
-"""Who of a group consumes which partitions: seed 000, "Rebalancing"; seed 003, "Consumer rebalancing algorithm". Pure.
+"""The assignment of partitions to the threads of a group, as a pure function [kafka-0.7: Rebalancing].
 
-Every member computes the same from what ZooKeeper shows, so the order must be that of the genuine consumers: texts are
-compared as Java does, broker-partitions of 0.7 as texts too ("10-0" before "2-0": facts, 6), later ones as numbers.
+Every member computes the same assignment from ZooKeeper, so the order must be that of the genuine consumers: texts are
+compared as in Java, and broker-partitions of 0.7 are compared as texts ("10-0" before "2-0"), later ones as numbers.
 
-Each gets one contiguous chunk, the first ones one partition more where it cannot be even. The sample code of seed 000
-counts the extras of those before wrongly unless all or none of them have one: the last chunks then begin too early.
+Each thread gets one contiguous range. If the partitions cannot be divided evenly, the first threads get one more. A
+published sample program computes the start of later ranges wrongly in that case, so it must not be copied.
 """
 
 from collections.abc import Iterable
 
 from kafka_io.model import BrokerPartition
 
-Assignment = dict[str, tuple[BrokerPartition, ...]]
-"""By thread, what it consumes."""
+PartitionAssignment = dict[str, tuple[BrokerPartition, ...]]
+"""The partitions of each thread."""
 
 
-def assign(partitions: Iterable[BrokerPartition], threads: Iterable[str]) -> Assignment:
-    """A topic's partitions, shared among the threads that consume it, whatever order both come in."""
-    shared = sorted(set(partitions), key=_partition_order)
-    takers = sorted(set(threads), key=java_order)
-    if not takers:
+def assign(partitions: Iterable[BrokerPartition], threads: Iterable[str]) -> PartitionAssignment:
+    """Assign the partitions of a topic to the threads that consume it. The order of both arguments does not matter."""
+    ordered = sorted(set(partitions), key=_partition_order)
+    ordered_threads = sorted(set(threads), key=java_order)
+    if not ordered_threads:
         return {}
-    least, extras = divmod(len(shared), len(takers))
-    starts = [place * least + min(place, extras) for place in range(len(takers) + 1)]
-    return {thread: tuple(shared[starts[place] : starts[place + 1]]) for place, thread in enumerate(takers)}
+    size, extras = divmod(len(ordered), len(ordered_threads))
+    starts = [index * size + min(index, extras) for index in range(len(ordered_threads) + 1)]
+    return {thread: tuple(ordered[starts[i] : starts[i + 1]]) for i, thread in enumerate(ordered_threads)}
 
 
 def java_order(text: str) -> bytes:
-    """The key by which Java sorts texts: unit by unit of UTF-16."""
+    """The key by which Java sorts texts: by their UTF-16 code units."""
     return text.encode("utf-16-be", "surrogatepass")
 
 

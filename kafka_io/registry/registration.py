@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from kafka_io.errors import RegistryError, RegistryUnavailable
-from kafka_io.registry.session import Asking, Session
+from kafka_io.registry.session import ZooKeeperQueries, ZooKeeperSession
 
 _LOG = logging.getLogger(__name__)
 _POLL_S = 0.2
@@ -14,11 +14,11 @@ _POLL_S = 0.2
 _TICK_S = 2.0
 
 
-class Registration:
+class EphemeralNodes:
     """The ephemeral nodes of one session."""
 
     def __init__(
-        self, session: Session, *, session_timeout_s: float, sleep: Callable[[float], None] = time.sleep
+        self, session: ZooKeeperSession, *, session_timeout_s: float, sleep: Callable[[float], None] = time.sleep
     ) -> None:
         self._session = session
         self._patience_s = session_timeout_s + _TICK_S
@@ -30,7 +30,8 @@ class Registration:
     def claim(self, path: str, value: bytes) -> None:
         """Register `value` at `path`, and again whenever the session is a new one.
 
-        A broker that was killed is registered until its session has timed out (facts, 6): that is waited for.
+        A broker that was killed is registered until its session has timed out [kafka-0.7: Broker registry]: that is
+        waited for.
 
         Raises:
             RegistryError: the path stays registered by another session, or its chroot does not exist.
@@ -55,7 +56,7 @@ class Registration:
             self._sleep(_POLL_S)
 
     def _made(self, path: str, value: bytes) -> bool:
-        return self._session.steady(lambda asking: hold(asking, path, value, self._session))
+        return self._session.in_one_session(lambda queries: hold(queries, path, value, self._session))
 
     def _restore(self) -> None:
         with self._changing:
@@ -70,25 +71,25 @@ class Registration:
                 _LOG.error("%r was lost with its session and cannot be registered again: %s", path, error)
 
 
-def hold(asking: Asking, path: str, value: bytes, session: Session) -> bool:
+def hold(queries: ZooKeeperQueries, path: str, value: bytes, session: ZooKeeperSession) -> bool:
     """Make the ephemeral node `path`, and what is above it; False while another session has it."""
-    made = asking.create(path, value, ephemeral=True)
+    made = queries.create(path, value, ephemeral=True)
     if made is None:
-        make_parents(asking, path)
-        made = asking.create(path, value, ephemeral=True)
+        make_parents(queries, path)
+        made = queries.create(path, value, ephemeral=True)
     if made:
         return True
     # There, and perhaps ours: from before, or from a create whose answer was lost.
-    owner = asking.owner(path)
+    owner = queries.owner(path)
     if owner is None or owner != session.id:
         return False
-    [(_, content)] = asking.contents([path])
-    return content is not None and (content.value == value or asking.change(path, value))
+    [(_, content)] = queries.contents([path])
+    return content is not None and (content.value == value or queries.change(path, value))
 
 
-def make_parents(asking: Asking, path: str) -> None:
+def make_parents(queries: ZooKeeperQueries, path: str) -> None:
     """Make the persistent nodes above `path`. The chroot is not ours to make; a genuine broker dies without it too."""
     names = path.split("/")[1:-1]
     for depth in range(1, len(names) + 1):
-        if asking.create("/" + "/".join(names[:depth])) is None:
+        if queries.create("/" + "/".join(names[:depth])) is None:
             raise RegistryError("the chroot of the ZooKeeper connect string does not exist")

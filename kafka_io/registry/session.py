@@ -1,7 +1,8 @@
-"""A session with ZooKeeper: the only place that knows kazoo. Its errors are mapped here and nowhere else.
+"""A session with ZooKeeper. This module alone knows kazoo, and maps its errors to ours.
 
-Every wait has a deadline. A broken connection fails what was under way; kazoo then reconnects by itself, and `steady`
-asks all of it again. kazoo's own `transaction` is never used: ZooKeeper 3.3 lets it hang for ever (facts, 6).
+Every wait has a deadline. A broken connection fails all requests in progress. kazoo then reconnects by itself, and
+`in_one_session` sends all requests again. kazoo's `transaction` is never used: with ZooKeeper 3.3 it hangs for ever
+[kafka-0.7: Broker registry].
 """
 
 import logging
@@ -31,21 +32,21 @@ from kafka_io.errors import RegistryError, RegistryUnavailable
 
 T = TypeVar("T")
 
-_MOST_ATTEMPTS = 3
-_MOST_UNDER_WAY = 200  # answers of up to 1 MB each
+_MAX_ATTEMPTS = 3
+_MAX_IN_PROGRESS = 200  # requests; each answer can have 1 MB
 _RECONNECT = {"max_tries": -1, "delay": 0.2, "max_delay": 5.0}
 
 
 class _Subdued(logging.LoggerAdapter[logging.Logger]):
-    """kazoo warns of every lost connection; here each one reaches the caller as an error, so it only informs."""
+    """Logs kazoo's warnings as information. Each lost connection also reaches the caller as an error."""
 
     def log(self, level: int, msg: object, *args: Any, **kwargs: Any) -> None:
-        """Nothing above INFO."""
+        """Log at most at level INFO."""
         super().log(min(level, logging.INFO), msg, *args, **kwargs)
 
 
-class Session:
-    """An open session under a chroot. It belongs to the process that opened it; any of its threads may ask."""
+class ZooKeeperSession:
+    """An open session under a chroot. It belongs to the process that opened it, whose threads may all use it."""
 
     def __init__(self, client: Any, connect: str, *, timeout_s: float) -> None:
         self._client = client
@@ -53,16 +54,16 @@ class Session:
         self._timeout_s = timeout_s
         self._process = os.getpid()
         self._closed = False
-        # Not start(): it warns on the terminal of a missing chroot, and waits without end for the answer about it.
+        # start() is not used: it prints a warning about a missing chroot, and waits without a limit for that answer.
         self._live = client.start_async()
 
     @classmethod
     def open(cls, connect: str, *, timeout_s: float, session_timeout_s: float) -> Self:
-        """Connect to `host:port[,host:port][/chroot]`; `timeout_s` bounds this and every call of `steady`.
+        """Connect to `host:port[,host:port][/chroot]`; `timeout_s` limits this and each call of `in_one_session`.
 
         Raises:
             RegistryUnavailable: no ZooKeeper answers there.
-            RegistryError: `connect` is not of that form.
+            RegistryError: `connect` has another form.
         """
         logger = _Subdued(logging.getLogger(__name__), {})
         try:
@@ -79,52 +80,53 @@ class Session:
 
     @property
     def id(self) -> int | None:
-        """The session's number, None without one. With another number, ephemeral nodes of the old one are gone."""
+        """The session id, None before the first session. A new id means that the old ephemeral nodes are gone."""
         client_id = self._client.client_id
         return client_id and int(client_id[0])
 
-    def steady(self, ask: Callable[["Asking"], T], *, timeout_s: float | None = None) -> T:
-        """What `ask` finds when all of it is answered within one session; else all of it is asked again (Z01).
+    def in_one_session(self, action: Callable[["ZooKeeperQueries"], T], *, timeout_s: float | None = None) -> T:
+        """Run `action` so that all its queries are answered within one session; otherwise run it again (fault Z01).
 
-        Within a session ZooKeeper never shows an older state than before, whichever server answers. A new session
-        promises nothing about what the old one saw. `timeout_s` bounds it in the place of the session's own.
+        Within a session ZooKeeper never shows an older state than before, whichever server answers. A new session can
+        show an older state, so results of two sessions must not be mixed. `timeout_s` replaces the session's own limit.
 
         Raises:
-            RegistryUnavailable: no whole answer in time, or the connection broke each time.
+            RegistryUnavailable: ZooKeeper did not answer in time, or the connection broke at each attempt.
         """
         self._check_usable()
-        asking = Asking(self._client, time.monotonic() + (timeout_s or self._timeout_s))
+        queries = ZooKeeperQueries(self._client, time.monotonic() + (timeout_s or self._timeout_s))
         broken: RegistryUnavailable | None = None
-        for _ in range(_MOST_ATTEMPTS):
-            self._wait_until_live(asking.left())
+        for _ in range(_MAX_ATTEMPTS):
+            self._wait_until_live(queries.left())
             session_id = self.id
             try:
-                found = ask(asking)
+                result = action(queries)
             except RegistryUnavailable as error:
-                if not asking.left():
+                if not queries.left():
                     raise
                 broken = error
                 continue
             if session_id is not None and session_id == self.id:
-                return found
+                return result
         raise RegistryUnavailable(
-            f"the connection to ZooKeeper at {self._connect!r} broke {_MOST_ATTEMPTS} times in the middle of a question"
+            f"the connection to ZooKeeper at {self._connect!r} broke {_MAX_ATTEMPTS} times during one query"
         ) from broken
 
-    def on_connected(self, act: Callable[[], None]) -> None:
-        """Have `act` called, on kazoo's callback thread, whenever the connection is there again."""
+    def on_connected(self, action: Callable[[], None]) -> None:
+        """Call `action` on kazoo's callback thread whenever the connection is established again."""
 
         def listen(state: str) -> None:
             if state == KazooState.CONNECTED:
-                self._client.handler.dispatch_callback(Callback("session", act, ()))
+                self._client.handler.dispatch_callback(Callback("session", action, ()))
 
         self._check_usable()
         self._client.add_listener(listen)
 
     def watch_children(self, path: str, callback: Callable[[], None]) -> None:
-        """Have `callback` called when the children of `path` may have changed.
+        """Call `callback` when the children of `path` may have changed.
 
-        A hint and no more: changes in quick succession come as one, and a node that is not there is not watched (Z02).
+        This is only a hint: changes in quick succession cause one call, and a node that does not exist is not watched
+        (fault Z02).
         """
 
         def fired(event: Any) -> None:
@@ -143,7 +145,10 @@ class Session:
         arm()
 
     def close(self) -> None:
-        """End the session, and with it its ephemeral nodes; safe to call again. A forked child leaves it open (Z09)."""
+        """End the session, which deletes its ephemeral nodes. Calling it again does nothing.
+
+        In a forked child it leaves the session open, because the session belongs to the parent (fault Z09).
+        """
         self._closed = True
         if os.getpid() == self._process:
             self._client.stop()
@@ -161,27 +166,28 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """A node's children, and the zxid that made it: the same path with another one is another node."""
+class ZooKeeperNode:
+    """The children of a node, and the zxid of its creation. A node that is created again has another zxid."""
 
     children: tuple[str, ...]
     created_zxid: int
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
-    """A node's value, the zxid that made the node, and how many children it has."""
+class NodeContent:
+    """The value of a node, the zxid of its creation, and the number of its children."""
 
     value: bytes
     created_zxid: int
     child_count: int
 
 
-class Asking:
-    """Questions that share one deadline. What is answered with None is not there.
+class ZooKeeperQueries:
+    """Queries that share one deadline. The answer None means that the node does not exist.
 
-    All of them raise RegistryUnavailable when there is no answer, RegistryError when it is a refusal. ZooKeeper bounds
-    the size of requests and not of answers, and kazoo reads all of them: more than 1 MB of names are listed (Z05).
+    All methods raise RegistryUnavailable if there is no answer, and RegistryError if ZooKeeper refuses. ZooKeeper
+    limits the size of requests but not of answers, and kazoo reads answers of any size: a listing of more than 1 MB of
+    names works (fault Z05).
     """
 
     def __init__(self, client: Any, deadline: float) -> None:
@@ -189,39 +195,39 @@ class Asking:
         self._deadline = deadline
 
     def left(self) -> float:
-        """Seconds left, 0 when none are."""
+        """The seconds until the deadline, at least 0."""
         return max(0.0, self._deadline - time.monotonic())
 
     def sync(self) -> None:
-        """Have the server we talk to catch up with its leader (Z08)."""
+        """Let our server catch up with the leader of the ensemble before the next query (fault Z08)."""
         self._answer("/", self._client.sync_async("/"))
 
     def exists(self, path: str) -> bool:
-        """Whether there is such a node."""
+        """Whether the node exists."""
         return self._answer(path, self._client.exists_async(path)) is not None
 
     def owner(self, path: str) -> int | None:
-        """The session whose ephemeral node this is."""
+        """The id of the session that owns an ephemeral node."""
         stat = self._answer(path, self._client.exists_async(path))
         return stat and int(stat.ephemeralOwner)
 
-    def node(self, path: str) -> Node | None:
-        """One node."""
+    def node(self, path: str) -> ZooKeeperNode | None:
+        """The node at `path`."""
         return next(node for _, node in self.nodes([path]))
 
-    def nodes(self, paths: Iterable[str]) -> Iterator[tuple[str, Node | None]]:
-        """Each path with its node, in order; several questions are under way at once."""
+    def nodes(self, paths: Iterable[str]) -> Iterator[tuple[str, ZooKeeperNode | None]]:
+        """Each path with its node, in order. Several requests are in progress at once."""
         for path, answer in self._each(lambda path: self._client.get_children_async(path, include_data=True), paths):
-            yield path, answer and Node(tuple(answer[0]), answer[1].czxid)
+            yield path, answer and ZooKeeperNode(tuple(answer[0]), answer[1].czxid)
 
-    def contents(self, paths: Iterable[str]) -> Iterator[tuple[str, Content | None]]:
-        """Each path with its node's content, in order; several questions are under way at once."""
+    def contents(self, paths: Iterable[str]) -> Iterator[tuple[str, NodeContent | None]]:
+        """Each path with the content of its node, in order. Several requests are in progress at once."""
         for path, answer in self._each(self._client.get_async, paths):
-            # The value of a node may be null (facts, 6).
-            yield path, answer and Content(answer[0] or b"", answer[1].czxid, answer[1].numChildren)
+            # The value of a node may be null [kafka-0.7: Broker registry].
+            yield path, answer and NodeContent(answer[0] or b"", answer[1].czxid, answer[1].numChildren)
 
     def create(self, path: str, value: bytes = b"", *, ephemeral: bool = False) -> bool | None:
-        """Make a node: True, or False if it was there, or None if its parent is not."""
+        """Create a node. Returns False if it exists already, None if its parent does not exist."""
         with _mapped(path):
             try:
                 self._client.create_async(path, value, ephemeral=ephemeral).get(timeout=self.left())
@@ -232,24 +238,24 @@ class Asking:
         return True
 
     def change(self, path: str, value: bytes) -> bool:
-        """Give a node another value, whatever it had; False if there is no such node."""
+        """Replace the value of a node, unconditionally. Returns False if the node does not exist."""
         return self._answer(path, self._client.set_async(path, value)) is not None
 
     def delete(self, path: str) -> None:
-        """Delete a node without children; one that is not there stays so."""
+        """Delete a node without children. It is no error if the node does not exist."""
         self._answer(path, self._client.delete_async(path))
 
-    def _each(self, ask: Callable[[str], Any], paths: Iterable[str]) -> Iterator[tuple[str, Any]]:
-        rest = iter(paths)
-        while batch := tuple(islice(rest, _MOST_UNDER_WAY)):
-            under_way = [(path, ask(path)) for path in batch]
-            for path, answer in under_way:
+    def _each(self, send: Callable[[str], Any], paths: Iterable[str]) -> Iterator[tuple[str, Any]]:
+        remaining = iter(paths)
+        while batch := tuple(islice(remaining, _MAX_IN_PROGRESS)):
+            requests = [(path, send(path)) for path in batch]
+            for path, answer in requests:
                 yield path, self._answer(path, answer)
 
-    def _answer(self, path: str, under_way: Any) -> Any:
+    def _answer(self, path: str, request: Any) -> Any:
         with _mapped(path):
             try:
-                return under_way.get(timeout=self.left())
+                return request.get(timeout=self.left())
             except NoNodeError:
                 return None
 
@@ -259,8 +265,10 @@ def _mapped(path: str) -> Iterator[None]:
     try:
         yield
     except (ConnectionLoss, SessionExpiredError, KazooTimeoutError) as error:
-        raise RegistryUnavailable(f"ZooKeeper gave no answer about {path!r} ({type(error).__name__})") from error
+        raise RegistryUnavailable(
+            f"ZooKeeper did not answer a request for {path!r} ({type(error).__name__})"
+        ) from error
     except (NoAuthError, AuthFailedError) as error:
         raise RegistryError(f"ZooKeeper denies access to {path!r}") from error
     except (KazooException, RuntimeError, ValueError, struct.error) as error:
-        raise RegistryError(f"ZooKeeper's answer about {path!r} is no use: {error!r}") from error
+        raise RegistryError(f"ZooKeeper's answer for {path!r} is unusable: {error!r}") from error

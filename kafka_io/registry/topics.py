@@ -1,108 +1,98 @@
-"""The topics of a registry, whichever dialect it is written in.
+"""The topics of a registry, in either of its two formats.
 
-0.7 keeps the number of partitions below a topic's node, one child per broker that is up, and nothing in its value.
-From 0.8 on the value is JSON that numbers the partitions; the only child, `partitions`, holds who leads each.
+In 0.7 the node of a topic has no value. It has one child per running broker, with that broker's number of partitions.
+From 0.8 on the value is JSON with the partition numbers. The only child, `partitions`, contains the state of each.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from kafka_io.errors import NodeMalformed, RegistryError
 from kafka_io.model import BrokerPartition, TopicEntry
 from kafka_io.registry.brokers import evidence_of_brokers
-from kafka_io.registry.dialect import Dialect, Evidence
+from kafka_io.registry.dialect import FormatEvidence, RegistryFormat
 from kafka_io.registry.json_text import looks_like_json
-from kafka_io.registry.listing import Listing, Skip, Vanished, collect, names_under, present, skipping
-from kafka_io.registry.modern import PartitionState, parse_settings, parse_state, parse_topic
+from kafka_io.registry.listing import Listing, NodeVanished, Skip, collect, names_under, present, skipping
+from kafka_io.registry.modern import parse_settings, parse_topic
 from kafka_io.registry.paths import (
     BROKER_IDS,
     DELETED_TOPICS,
     INTERNAL_TOPICS,
-    MOST_PARTITIONS,
     TOPICS,
     check_topic_name,
     parse_topic_share,
-    partitions_path,
     settings_path,
-    state_path,
     topic_path,
 )
-from kafka_io.registry.session import Asking, Content, Node
-from kafka_io.registry.text import malformed, number
+from kafka_io.registry.session import NodeContent, ZooKeeperNode, ZooKeeperQueries
+from kafka_io.registry.text import malformed
 
 
-def list_topics(asking: Asking) -> Listing[TopicEntry]:
-    """All topics that are there to be read, by name."""
+def list_topics(queries: ZooKeeperQueries) -> Listing[TopicEntry]:
+    """All topics that can be read, sorted by name."""
 
     def read(skip: Skip) -> Iterator[TopicEntry]:
-        doomed = asking.node(DELETED_TOPICS)
-        evidence = evidence_of_brokers(asking)
-        for entry in read_topics(asking, sorted(topic_names(asking)), evidence, skip):
-            if doomed and entry.name in doomed.children:
-                skip(topic_path(entry.name), RegistryError(f"the topic is about to be deleted: see {DELETED_TOPICS!r}"))
-            elif entry.name not in INTERNAL_TOPICS or evidence.dialect == Dialect.V07:
+        deleted = queries.node(DELETED_TOPICS)
+        evidence = evidence_of_brokers(queries)
+        for entry in read_topics(queries, sorted(topic_names(queries)), evidence, skip):
+            if deleted and entry.name in deleted.children:
+                skip(topic_path(entry.name), RegistryError(f"the topic is marked for deletion in {DELETED_TOPICS!r}"))
+            elif entry.name not in INTERNAL_TOPICS or evidence.dialect == RegistryFormat.V07:
                 yield entry
 
-    asking.sync()
+    queries.sync()
     return collect(read)
 
 
-def read_topic(asking: Asking, name: str) -> TopicEntry | None:
-    """One topic, or None; a malformed node of it is raised, as an entry without it would hide partitions."""
+def read_topic(queries: ZooKeeperQueries, name: str) -> TopicEntry | None:
+    """One topic, or None if it does not exist.
+
+    A malformed node is raised as an error, because an entry without it would hide partitions.
+    """
 
     def skip(_: str, error: RegistryError) -> None:
-        if not isinstance(error, Vanished):
+        if not isinstance(error, NodeVanished):
             raise error
 
-    asking.sync()
-    entry = next(read_topics(asking, [name], evidence_of_brokers(asking), skip), None)
+    queries.sync()
+    entry = next(read_topics(queries, [name], evidence_of_brokers(queries), skip), None)
     if entry is None:
-        topic_names(asking)  # says so if this is no registry at all
+        topic_names(queries)  # raises an error if this is not a registry
     return entry
 
 
-def read_states(asking: Asking, name: str) -> Mapping[int, PartitionState]:
-    """The states of a topic's partitions, by number; a partition that has none yet is left out (Z07)."""
-    asking.sync()
-    node = asking.node(partitions_path(name))
-    if node is None:
-        topic_names(asking)
-        return {}
-    children = {state_path(name, child): child for child in node.children}
-    return {
-        number(path, children[path], least=0, most=MOST_PARTITIONS - 1): parse_state(path, content.value)
-        for path, content in asking.contents(children)
-        if content is not None
-    }
-
-
-def read_settings(asking: Asking, names: Iterable[str]) -> dict[str, dict[str, str] | NodeMalformed]:
-    """What the settings of each topic change of its brokers' own; nothing where there is no such node."""
-    asking.sync()
+def read_settings(queries: ZooKeeperQueries, names: Iterable[str]) -> dict[str, dict[str, str] | NodeMalformed]:
+    """The settings of each topic that override those of its brokers; empty for a topic without such a node."""
+    queries.sync()
     paths = {settings_path(name): name for name in names}
-    return {paths[path]: _settings(path, content) for path, content in asking.contents(paths)}
+    return {paths[path]: _settings(path, content) for path, content in queries.contents(paths)}
 
 
-def topic_names(asking: Asking) -> tuple[str, ...]:
-    """The first topic makes the node above it; a cluster that never had one has just its brokers' node."""
-    if not asking.exists(TOPICS) and asking.exists(BROKER_IDS):
+def topic_names(queries: ZooKeeperQueries) -> tuple[str, ...]:
+    """The names of all topics.
+
+    The parent node is created with the first topic: a cluster that never had a topic has only the node of its brokers.
+    """
+    if not queries.exists(TOPICS) and queries.exists(BROKER_IDS):
         return ()
-    return names_under(asking, TOPICS)
+    return names_under(queries, TOPICS)
 
 
-def read_topics(asking: Asking, names: Iterable[str], evidence: Evidence, skip: Skip) -> Iterator[TopicEntry]:
-    """The topics by these names, added to the evidence; those of 0.8 and later come first."""
+def read_topics(
+    queries: ZooKeeperQueries, names: Iterable[str], evidence: FormatEvidence, skip: Skip
+) -> Iterator[TopicEntry]:
+    """The topics with these names, those of 0.8 and later first. Their formats are added to the evidence."""
     paths = list(_legal(names, skip))
-    if evidence.dialect != Dialect.V07:  # 0.7 keeps nothing in a topic's value, so there it is not asked for
-        contents = asking.contents(paths)
+    if evidence.dialect != RegistryFormat.V07:  # in 0.7 the values are empty and need not be read
+        contents = queries.contents(paths)
         paths = []
         for path, content in contents:
             with skipping(path, skip):
                 if not looks_like_json(present(content).value):
                     paths.append(path)
                     continue
-                evidence.add(Dialect.JSON, path)
+                evidence.add(RegistryFormat.JSON, path)
                 yield _entry(path, present(content))
-    yield from _read_topics_07(asking, paths, evidence, skip)
+    yield from _read_topics_07(queries, paths, evidence, skip)
 
 
 def _legal(names: Iterable[str], skip: Skip) -> Iterator[str]:
@@ -112,53 +102,60 @@ def _legal(names: Iterable[str], skip: Skip) -> Iterator[str]:
             yield topic_path(name)
 
 
-def _entry(path: str, content: Content) -> TopicEntry:
-    """A topic of 0.8 or later. It has no partitions before the first one's state is there (Z07).
+def _entry(path: str, content: NodeContent) -> TopicEntry:
+    """A topic of 0.8 or later. It has no partitions until its first partition has a state (fault Z07).
 
-    The controller makes the topic's only child with that state: to count children costs no question.
+    The controller creates the only child of the topic together with that state, so the number of children, which comes
+    with the value, shows it without another request.
     """
     node = parse_topic(path, content.value)
-    # Tells this life of the topic from one before a deletion. A topic that an upgrade to 2.8 gives an id keeps it.
+    # The creation zxid identifies the incarnation of the topic. It stays when an upgrade to 2.8 gives the topic an id.
     created = str(content.created_zxid)
     return TopicEntry(
         name=_name(path),
         incarnation=node.topic_id or created,
         also=(created,) if node.topic_id else (),
-        partitions=tuple(BrokerPartition(None, each) for each in node.partitions) if content.child_count else (),
+        partitions=tuple(BrokerPartition(None, partition) for partition in node.partitions)
+        if content.child_count
+        else (),
     )
 
 
-def _settings(path: str, content: Content | None) -> dict[str, str] | NodeMalformed:
+def _settings(path: str, content: NodeContent | None) -> dict[str, str] | NodeMalformed:
     try:
         return parse_settings(path, content.value) if content else {}
     except NodeMalformed as error:
         return error
 
 
-def _read_topics_07(asking: Asking, paths: Iterable[str], evidence: Evidence, skip: Skip) -> Iterator[TopicEntry]:
-    nodes = _nodes_07(asking, paths, evidence, skip)
+def _read_topics_07(
+    queries: ZooKeeperQueries, paths: Iterable[str], evidence: FormatEvidence, skip: Skip
+) -> Iterator[TopicEntry]:
+    nodes = _nodes_07(queries, paths, evidence, skip)
     shares: dict[str, list[BrokerPartition]] = {path: [] for path in nodes}
     topics = {f"{path}/{child}": path for path, node in nodes.items() for child in node.children}
-    for path, content in asking.contents(topics):
+    for path, content in queries.contents(topics):
         with skipping(path, skip):
             shares[topics[path]].extend(parse_topic_share(path, present(content).value))
     for path, node in nodes.items():
-        # The creation zxid tells this life of the topic from one before a deletion.
+        # The creation zxid identifies the incarnation of the topic.
         yield TopicEntry(name=_name(path), incarnation=str(node.created_zxid), partitions=tuple(sorted(shares[path])))
 
 
-def _nodes_07(asking: Asking, paths: Iterable[str], evidence: Evidence, skip: Skip) -> dict[str, Node]:
+def _nodes_07(
+    queries: ZooKeeperQueries, paths: Iterable[str], evidence: FormatEvidence, skip: Skip
+) -> dict[str, ZooKeeperNode]:
     nodes = {}
-    for path, answer in asking.nodes(paths):
+    for path, answer in queries.nodes(paths):
         with skipping(path, skip):
             node = present(answer)
-            # Without children a node without JSON tells nothing: 0.7 leaves such ones behind, and hands make some.
+            # A node without children and without JSON shows nothing: 0.7 leaves such nodes, and people create some.
             if "partitions" in node.children:
-                evidence.add(Dialect.JSON, path)
+                evidence.add(RegistryFormat.JSON, path)
             if any(child.isdecimal() for child in node.children):
-                evidence.add(Dialect.V07, path)
-            if evidence.dialect == Dialect.JSON:
-                raise malformed(path, "its value is not JSON, unlike those of the other nodes")
+                evidence.add(RegistryFormat.V07, path)
+            if evidence.dialect == RegistryFormat.JSON:
+                raise malformed(path, "its value is not JSON, but the values of other nodes are")
             nodes[path] = node
     return nodes
 

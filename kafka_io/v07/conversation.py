@@ -1,27 +1,34 @@
 """Both ends of a 0.7 connection, without a socket: bytes in, requests or answers out.
 
 The dialect has no correlation ids. An answer belongs to the oldest request not yet answered, and the only proof that it
-does is that its size and shape fit; whatever does not ends the conversation (W08, W10, W12).
+does is that its size and shape fit; whatever does not ends the conversation (faults W08, W10, W12).
 """
 
 from collections import deque
-from collections.abc import Iterator
 
 from kafka_io.errors import Corrupt, Unsupported
-from kafka_io.v07.messages import REQUESTS, AnyAnswer, AnyRequest, Asked, MultiFetch, MultiFetchAnswer, encode_request
+from kafka_io.v07.messages import (
+    REQUESTS,
+    AnsweredRequest07,
+    AnyAnswer,
+    AnyRequest,
+    MultiFetchAnswer07,
+    MultiFetchRequest07,
+    encode_request,
+)
 from kafka_io.wire.framing import Frames
-from kafka_io.wire.primitives import Reader
+from kafka_io.wire.primitives import WireReader
 
 MAX_REQUEST_BYTES = 100 * 1024 * 1024  # max.socket.request.bytes of a genuine broker
 _API = 2
 _ERROR = 2
 
 
-class ClientConversation:
+class ClientConversation07:
     """The client's end: requests go out, answers come back in their order."""
 
     def __init__(self) -> None:
-        self._asked: deque[Asked] = deque()
+        self._asked: deque[AnsweredRequest07] = deque()
         self._frames = Frames(smallest=_ERROR, largest=self._largest_answer)
 
     @property
@@ -32,7 +39,7 @@ class ClientConversation:
     def send(self, request: AnyRequest) -> bytes:
         """The bytes to put on the wire for `request`."""
         data = encode_request(request)
-        if isinstance(request, Asked):
+        if isinstance(request, AnsweredRequest07):
             self._asked.append(request)
         return data
 
@@ -49,25 +56,21 @@ class ClientConversation:
         frame = self._frames.filled(count)
         return None if frame is None else self._answer(frame)
 
-    def receive(self, data: bytes) -> Iterator[AnyAnswer]:
-        """Answers completed by `data`; the rest waits. Same errors as `filled`."""
-        return map(self._answer, self._frames.split(data))
-
     def _largest_answer(self) -> int:
         if not self._asked:
-            raise Corrupt("the broker sent bytes that nobody asked for")
+            raise Corrupt("the broker sent bytes without a request")
         return self._asked[0].largest_answer()
 
     def _answer(self, frame: memoryview) -> AnyAnswer:
         request = self._asked.popleft()
         answer = request.decode_answer(frame)
-        if isinstance(request, MultiFetch) and isinstance(answer, MultiFetchAnswer):
+        if isinstance(request, MultiFetchRequest07) and isinstance(answer, MultiFetchAnswer07):
             _check_parts(request, answer)
         return answer
 
 
-def _check_parts(request: MultiFetch, answer: MultiFetchAnswer) -> None:
-    """Each part of a MULTIFETCH answer is matched by position alone, so number and sizes must fit (W11)."""
+def _check_parts(request: MultiFetchRequest07, answer: MultiFetchAnswer07) -> None:
+    """Each part of a MULTIFETCH answer is matched by position alone, so number and sizes must fit (fault W11)."""
     if len(answer.answers) != len(request.fetches):
         raise Corrupt(f"{len(answer.answers)} answers to {len(request.fetches)} fetches")
     for fetch, part in zip(request.fetches, answer.answers, strict=True):
@@ -75,7 +78,7 @@ def _check_parts(request: MultiFetch, answer: MultiFetchAnswer) -> None:
             raise Corrupt(f"{len(part.message_set)} bytes answered where at most {fetch.max_size} were asked for")
 
 
-class ServerConversation:
+class ServerConversation07:
     """The broker's end: requests come in, in order."""
 
     def __init__(self, max_request_bytes: int = MAX_REQUEST_BYTES) -> None:
@@ -94,13 +97,9 @@ class ServerConversation:
         frame = self._frames.filled(count)
         return None if frame is None else _request(frame)
 
-    def receive(self, data: bytes) -> Iterator[AnyRequest]:
-        """Requests completed by `data`, each before what follows it is looked at."""
-        return map(_request, self._frames.split(data))
-
 
 def _request(frame: memoryview) -> AnyRequest:
-    reader = Reader(frame)
+    reader = WireReader(frame)
     api = reader.int16()
     kind = REQUESTS.get(api)
     if kind is None:

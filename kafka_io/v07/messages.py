@@ -1,6 +1,6 @@
 """The five requests of Kafka 0.7 and their answers, both ways.
 
-Layouts: seed 000 and kafka-0.7-facts, section 1. A request is `int32 size | int16 api | body`; there is no version, no
+Layouts: [kafka-0.7: Framing, Requests]. A request is `int32 size | int16 api | body`; there is no version, no
 correlation id, no client id. FETCH, MULTIFETCH and OFFSETS are answered with `int32 size | int16 error | rest`, in the
 order of the requests; PRODUCE and MULTIPRODUCE never are, good or bad.
 """
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol, Self
 
 from kafka_io.wire.framing import framed
-from kafka_io.wire.primitives import Reader, int16, int32, int64, string
+from kafka_io.wire.primitives import WireReader, int16, int32, int64, string
 
-Bytes = bytes | bytearray | memoryview
+BytesLike07 = bytes | bytearray | memoryview
 
 LATEST_TIME = -1
 EARLIEST_TIME = -2
@@ -22,7 +22,7 @@ _LEAST_PRODUCE_BODY = 2 + 4 + 4
 _LEAST_FETCH_ANSWER = 4 + 2
 
 
-class Answer(Protocol):
+class Answer07(Protocol):
     """What a broker sends back for one request."""
 
     def encode(self) -> bytes:
@@ -30,7 +30,7 @@ class Answer(Protocol):
         ...
 
 
-class Request(Protocol):
+class Request07(Protocol):
     """What a client sends."""
 
     API: ClassVar[int]
@@ -40,17 +40,17 @@ class Request(Protocol):
         ...
 
     @classmethod
-    def decode_body(cls, reader: Reader) -> Self:
+    def decode_body(cls, reader: WireReader) -> Self:
         """The inverse; bytes past the last field are left alone, as a genuine broker does."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class FetchAnswer:
+class FetchAnswer07:
     """An error code and a message set, which may end in a cut message."""
 
     error: int
-    message_set: Bytes = b""
+    message_set: BytesLike07 = b""
 
     def encode(self) -> bytes:
         """`size | error | set`."""
@@ -59,15 +59,15 @@ class FetchAnswer:
     @classmethod
     def decode(cls, body: memoryview) -> Self:
         """`body` is what follows the size."""
-        reader = Reader(body)
+        reader = WireReader(body)
         return cls(reader.int16(), reader.rest())
 
 
 @dataclass(frozen=True, slots=True)
-class MultiFetchAnswer:
-    """A fetch answer per request, in order; the outer error is always 0 (facts, 1)."""
+class MultiFetchAnswer07:
+    """A fetch answer per request, in order; the outer error is always 0 [kafka-0.7: Requests]."""
 
-    answers: tuple[FetchAnswer, ...]
+    answers: tuple[FetchAnswer07, ...]
 
     def encode(self) -> bytes:
         """`size | 0 | (size_i | error_i | set_i)*`."""
@@ -76,18 +76,18 @@ class MultiFetchAnswer:
     @classmethod
     def decode(cls, body: memoryview) -> Self:
         """`body` is what follows the size; nothing names the topics, so position is all there is."""
-        reader = Reader(body)
+        reader = WireReader(body)
         error = reader.int16()
         if error:
-            return cls((FetchAnswer(error),))
+            return cls((FetchAnswer07(error),))
         answers = []
         while reader.left:
-            answers.append(FetchAnswer.decode(reader.view(reader.int32())))
+            answers.append(FetchAnswer07.decode(reader.view(reader.int32())))
         return cls(tuple(answers))
 
 
 @dataclass(frozen=True, slots=True)
-class OffsetsAnswer:
+class OffsetsAnswer07:
     """Offsets at which a fetch may start, descending."""
 
     error: int
@@ -100,7 +100,7 @@ class OffsetsAnswer:
     @classmethod
     def decode(cls, body: memoryview) -> Self:
         """`body` is what follows the size."""
-        reader = Reader(body)
+        reader = WireReader(body)
         error = reader.int16()
         if error and not reader.left:
             return cls(error)
@@ -110,7 +110,7 @@ class OffsetsAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Fetch:
+class FetchRequest07:
     """Bytes of one partition from `offset` on, at most `max_size` of them, never across the end of a segment."""
 
     API: ClassVar[int] = 1
@@ -124,7 +124,7 @@ class Fetch:
         return string(self.topic) + int32(self.partition) + int64(self.offset) + int32(self.max_size)
 
     @classmethod
-    def decode_body(cls, reader: Reader) -> Self:
+    def decode_body(cls, reader: WireReader) -> Self:
         """The inverse."""
         return cls(reader.string(), reader.int32(), reader.int64(), reader.int32())
 
@@ -132,39 +132,39 @@ class Fetch:
         """The most bytes that can follow the size of its answer."""
         return 2 + max(0, self.max_size)
 
-    def decode_answer(self, body: memoryview) -> FetchAnswer:
+    def decode_answer(self, body: memoryview) -> FetchAnswer07:
         """The answer to this request."""
-        return FetchAnswer.decode(body)
+        return FetchAnswer07.decode(body)
 
 
 @dataclass(frozen=True, slots=True)
-class MultiFetch:
+class MultiFetchRequest07:
     """Several fetches in one request."""
 
     API: ClassVar[int] = 2
-    fetches: tuple[Fetch, ...]
+    fetches: tuple[FetchRequest07, ...]
 
     def encode_body(self) -> bytes:
         """`int16 count | count x FETCH body`."""
         return int16(len(self.fetches)) + b"".join(fetch.encode_body() for fetch in self.fetches)
 
     @classmethod
-    def decode_body(cls, reader: Reader) -> Self:
+    def decode_body(cls, reader: WireReader) -> Self:
         """The inverse."""
         count = reader.short_count(each=_LEAST_FETCH_BODY)
-        return cls(tuple(Fetch.decode_body(reader) for _ in range(count)))
+        return cls(tuple(FetchRequest07.decode_body(reader) for _ in range(count)))
 
     def largest_answer(self) -> int:
         """The most bytes that can follow the size of its answer."""
         return 2 + sum(4 + fetch.largest_answer() for fetch in self.fetches)
 
-    def decode_answer(self, body: memoryview) -> MultiFetchAnswer:
+    def decode_answer(self, body: memoryview) -> MultiFetchAnswer07:
         """The answer to this request; the conversation checks that it has one part per fetch."""
-        return MultiFetchAnswer.decode(body)
+        return MultiFetchAnswer07.decode(body)
 
 
 @dataclass(frozen=True, slots=True)
-class Offsets:
+class OffsetsRequest07:
     """Offsets before `time` (ms since the epoch, or LATEST_TIME, EARLIEST_TIME), at most `max_offsets`."""
 
     API: ClassVar[int] = 4
@@ -178,7 +178,7 @@ class Offsets:
         return string(self.topic) + int32(self.partition) + int64(self.time) + int32(self.max_offsets)
 
     @classmethod
-    def decode_body(cls, reader: Reader) -> Self:
+    def decode_body(cls, reader: WireReader) -> Self:
         """The inverse."""
         return cls(reader.string(), reader.int32(), reader.int64(), reader.int32())
 
@@ -186,53 +186,56 @@ class Offsets:
         """The most bytes that can follow the size of its answer."""
         return 2 + 4 + 8 * max(1, self.max_offsets)
 
-    def decode_answer(self, body: memoryview) -> OffsetsAnswer:
+    def decode_answer(self, body: memoryview) -> OffsetsAnswer07:
         """The answer to this request."""
-        return OffsetsAnswer.decode(body)
+        return OffsetsAnswer07.decode(body)
 
 
 @dataclass(frozen=True, slots=True)
-class Produce:
+class ProduceRequest07:
     """A message set for one partition; RANDOM_PARTITION lets the broker pick. Never answered."""
 
     API: ClassVar[int] = 0
     topic: str
     partition: int
-    message_set: Bytes
+    message_set: BytesLike07
 
     def encode_body(self) -> bytes:
         """`str topic | int32 partition | int32 messageSetSize | set`."""
         return b"".join((string(self.topic), int32(self.partition), int32(len(self.message_set)), self.message_set))
 
     @classmethod
-    def decode_body(cls, reader: Reader) -> Self:
+    def decode_body(cls, reader: WireReader) -> Self:
         """The inverse."""
         return cls(reader.string(), reader.int32(), reader.view(reader.int32()))
 
 
 @dataclass(frozen=True, slots=True)
-class MultiProduce:
+class MultiProduceRequest07:
     """Several produces in one request. Never answered."""
 
     API: ClassVar[int] = 3
-    produces: tuple[Produce, ...]
+    produces: tuple[ProduceRequest07, ...]
 
     def encode_body(self) -> bytes:
         """`int16 count | count x PRODUCE body`."""
         return int16(len(self.produces)) + b"".join(produce.encode_body() for produce in self.produces)
 
     @classmethod
-    def decode_body(cls, reader: Reader) -> Self:
+    def decode_body(cls, reader: WireReader) -> Self:
         """The inverse."""
         count = reader.short_count(each=_LEAST_PRODUCE_BODY)
-        return cls(tuple(Produce.decode_body(reader) for _ in range(count)))
+        return cls(tuple(ProduceRequest07.decode_body(reader) for _ in range(count)))
 
 
-Asked = Fetch | MultiFetch | Offsets
-AnyRequest = Asked | Produce | MultiProduce
-AnyAnswer = FetchAnswer | MultiFetchAnswer | OffsetsAnswer
+AnsweredRequest07 = FetchRequest07 | MultiFetchRequest07 | OffsetsRequest07
+AnyRequest = AnsweredRequest07 | ProduceRequest07 | MultiProduceRequest07
+AnyAnswer = FetchAnswer07 | MultiFetchAnswer07 | OffsetsAnswer07
 
-REQUESTS: dict[int, type[AnyRequest]] = {kind.API: kind for kind in (Produce, Fetch, MultiFetch, MultiProduce, Offsets)}
+REQUESTS: dict[int, type[AnyRequest]] = {
+    kind.API: kind
+    for kind in (ProduceRequest07, FetchRequest07, MultiFetchRequest07, MultiProduceRequest07, OffsetsRequest07)
+}
 
 
 def encode_request(request: AnyRequest) -> bytes:

@@ -1,20 +1,20 @@
-"""Both ends of a connection from 0.8 on, without a socket: bytes in, requests or answers out.
+"""Both ends of a connection of 0.8 and later, without a socket: bytes in, requests or answers out.
 
 A request is `int32 size | int16 api | int16 version | int32 correlation | string? client id | tags? | body`, its answer
-`int32 size | int32 correlation | tags? | body`; there are tags in flexible versions (KIP-482), but in no answer to
-ApiVersions, which a client must be able to read before it knows what is spoken (KIP-511). A broker answers in the order
-of the requests: any other correlation id ends the conversation (W08).
+`int32 size | int32 correlation | tags? | body`. Flexible versions have tags (KIP-482), except in the answer to
+ApiVersions, because a client must read it before it knows the versions of the broker (KIP-511). A broker answers in the
+order of the requests: any other correlation id ends the conversation (fault W08).
 """
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from kafka_io.errors import Corrupt, Unsupported
 from kafka_io.wire import primitives
 from kafka_io.wire.framing import Frames, framed
-from kafka_io.wire.primitives import Reader
+from kafka_io.wire.primitives import WireReader
 from kafka_io.wire.schema import Api, Request
 from kafka_io.wire.types import SHORT, Text
 
@@ -29,35 +29,37 @@ AnswerT = TypeVar("AnswerT")
 
 
 @dataclass(frozen=True, slots=True)
-class Versions:
-    """What the other side speaks: of each API's number the first and last version."""
+class ApiVersionRanges:
+    """The first and last version of each API that the other side supports, by API number."""
 
     offered: Mapping[int, tuple[int, int]]
 
-    def pick(self, api: Api[Any], *, most: int | None = None) -> int:
-        """The newest version that both sides speak, not above `most`.
+    def pick(self, api: Api[Any], *, max_version: int | None = None) -> int:
+        """The newest version that both sides support, at most `max_version`.
 
         Raises:
-            Unsupported: there is none.
+            Unsupported: there is no common version.
         """
         first, last = api.versions
         if api.key not in self.offered:
-            raise Unsupported(f"the broker does not know {api.name}")
+            raise Unsupported(f"the broker does not support {api.name}")
         theirs_first, theirs_last = self.offered[api.key]
-        version = min(last, theirs_last, last if most is None else most)
+        version = min(last, theirs_last, last if max_version is None else max_version)
         if version < max(first, theirs_first):
-            raise Unsupported(f"{api.name}: the broker speaks v{theirs_first} to v{theirs_last}, we {first} to {last}")
+            raise Unsupported(
+                f"{api.name}: the broker supports v{theirs_first} to v{theirs_last}, this client v{first} to v{last}"
+            )
         return version
 
     def speaks(self, api: Api[Any], version: int) -> bool:
-        """Whether both sides speak this very version."""
+        """Whether both sides support this version."""
         first, last = self.offered.get(api.key, (0, -1))
         return first <= version <= last and api.versions[0] <= version <= api.versions[1]
 
 
 @dataclass(frozen=True, slots=True)
-class Versioned(Generic[AnswerT]):
-    """A request in a version of its API; `answered` is false for the one that has no answer, Produce with acks 0."""
+class VersionedRequest(Generic[AnswerT]):
+    """A request in a version of its API. `answered` is false for Produce with acks 0, which has no answer."""
 
     request: Request[AnswerT]
     version: int
@@ -65,65 +67,61 @@ class Versioned(Generic[AnswerT]):
 
 
 class ClientConversation:
-    """The client's end: requests go out, each with its version; answers come back in their order."""
+    """The client's end: it encodes requests, each in its version, and decodes their answers in order."""
 
     def __init__(self, client_id: str, *, max_answer_bytes: int = DEFAULT_MAX_ANSWER_BYTES) -> None:
         self._client_id = client_id
         self._next_id = 0
-        self._asked: deque[tuple[int, Versioned[Any]]] = deque()
+        self._unanswered: deque[tuple[int, VersionedRequest[Any]]] = deque()
         self._max_answer_bytes = max_answer_bytes
         self._frames = Frames(smallest=_CORRELATION_BYTES, largest=self._largest_answer)
 
     @property
     def waiting(self) -> int:
-        """How many requests have no answer yet."""
-        return len(self._asked)
+        """The number of requests without an answer."""
+        return len(self._unanswered)
 
-    def send(self, asked: Versioned[Any]) -> bytes:
-        """The bytes to put on the wire.
+    def send(self, versioned: VersionedRequest[Any]) -> bytes:
+        """The bytes of a request, which must be sent next.
 
         Raises:
-            Unsupported: this version cannot say what the request asks for.
+            Unsupported: this version cannot express the request.
         """
-        api = asked.request.API
-        body = api.encode(asked.request, asked.version)
+        api = versioned.request.API
+        body = api.encode(versioned.request, versioned.version)
         correlation, self._next_id = self._next_id, (self._next_id + 1) % _IDS
-        if asked.answered:
-            self._asked.append((correlation, asked))
-        return framed(_header(api, asked.version, correlation, self._client_id), *body)
+        if versioned.answered:
+            self._unanswered.append((correlation, versioned))
+        return framed(_header(api, versioned.version, correlation, self._client_id), *body)
 
     def space(self) -> memoryview:
-        """Where the next bytes from the broker belong."""
+        """The buffer for the next bytes from the broker."""
         return self._frames.space()
 
     def filled(self, count: int) -> Any | None:
-        """Take note of `count` bytes in `space()`; the answer they complete, if any.
+        """Process `count` received bytes in `space()`. Returns the answer that they complete, if any.
 
         Raises:
-            WireError: the answer cannot be ours; the connection must be closed.
+            WireError: the bytes are not the expected answer; the connection must be closed.
         """
         frame = self._frames.filled(count)
         return None if frame is None else self._answer(frame)
 
-    def receive(self, data: bytes) -> Iterator[Any]:
-        """Answers completed by `data`; the rest waits. Same errors as `filled`."""
-        return map(self._answer, self._frames.split(data))
-
     def _largest_answer(self) -> int:
-        if not self._asked:
-            raise Corrupt("the broker sent bytes that nobody asked for")
+        if not self._unanswered:
+            raise Corrupt("the broker sent bytes without a request")
         return self._max_answer_bytes
 
     def _answer(self, frame: memoryview) -> Any:
-        expected, asked = self._asked.popleft()
-        api = asked.request.API
-        reader = Reader(frame)
+        expected, versioned = self._unanswered.popleft()
+        api = versioned.request.API
+        reader = WireReader(frame)
         correlation = reader.int32()
         if correlation != expected:
-            raise Corrupt(f"an answer to request {correlation} where one to {expected} ({api.name}) was due")
-        if api.is_flexible(asked.version) and api.key != API_VERSIONS_KEY:
+            raise Corrupt(f"the answer has correlation id {correlation}, expected {expected} ({api.name})")
+        if api.is_flexible(versioned.version) and api.key != API_VERSIONS_KEY:
             _skip_tags(reader)
-        return api.decode(api.answer, reader, asked.version)
+        return api.decode(api.answer, reader, versioned.version)
 
 
 def _header(api: Api[Any], version: int, correlation: int, client_id: str) -> bytes:
@@ -138,15 +136,15 @@ def _header(api: Api[Any], version: int, correlation: int, client_id: str) -> by
     return b"".join(parts)
 
 
-def _skip_tags(reader: Reader) -> None:
+def _skip_tags(reader: WireReader) -> None:
     for _ in range(reader.bounded(reader.uvarint(), 2)):
         reader.uvarint()
         reader.view(reader.uvarint())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Received:
-    """A request as it came in: what answers it must carry `correlation`."""
+class ReceivedRequest:
+    """A request that a broker received. Its answer must carry `correlation`."""
 
     api: Api[Any]
     version: int
@@ -155,27 +153,27 @@ class Received:
     request: Request[Any]
 
     def answered(self, answer: object) -> bytes:
-        """The frame of `answer`."""
+        """The frame of the answer to this request."""
         tags = _NO_TAGS if self.api.is_flexible(self.version) and self.api.key != API_VERSIONS_KEY else b""
         return framed(primitives.int32(self.correlation), tags, *self.api.encode(answer, self.version))
 
 
-def received(frame: memoryview, requests: Mapping[int, type[Request[Any]]]) -> Received:
-    """The request in `frame`, of one of the `requests` by their API's number.
+def received(frame: memoryview, requests: Mapping[int, type[Request[Any]]]) -> ReceivedRequest:
+    """Decode the request in `frame`; `requests` are the supported requests by API number.
 
     Raises:
-        Unsupported: an API or version that is none of ours.
-        WireError: the bytes are no such request.
+        Unsupported: the API or its version is not supported.
+        WireError: the bytes are not such a request.
     """
-    reader = Reader(frame)
+    reader = WireReader(frame)
     key, version, correlation = reader.int16(), reader.int16(), reader.int32()
     kind = requests.get(key)
     if kind is None:
-        raise Unsupported(f"no API here has the number {key}")
+        raise Unsupported(f"the API with number {key} is not supported")
     client_id = _CLIENT_ID.read(reader)
     if kind.API.is_flexible(version):
         _skip_tags(reader)
-    # Brokers let by what stands behind a request: librdkafka writes the null of Metadata v9 as a plain array's, so that
-    # three bytes are left (confluentinc/librdkafka#5049).
+    # Like genuine brokers, this ignores bytes after a request: librdkafka writes the null of Metadata v9 as that of a
+    # plain array, so three bytes are left over (confluentinc/librdkafka#5049).
     request = kind.API.read(kind, reader, version)
-    return Received(api=kind.API, version=version, correlation=correlation, client_id=client_id, request=request)
+    return ReceivedRequest(api=kind.API, version=version, correlation=correlation, client_id=client_id, request=request)

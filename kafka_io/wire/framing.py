@@ -1,29 +1,30 @@
 """Frames: an int32 size, then that many bytes. Both sides of every generation use them.
 
-The caller writes what arrives straight into the memory of the frame it belongs to (`space`, `filled`), so a large
-fetch answer is never copied. A size is checked against the cap before a byte of memory is given (W06, W07).
+The caller receives bytes directly into the memory of their frame (`space`, `filled`), so a large fetch answer is never
+copied. A size is checked against the limit before memory is allocated (faults W06, W07).
 
-The memory of large frames serves again once nothing refers to it: fresh memory costs more than to fill it.
+The memory of large frames is used again when nothing refers to it any more, because touching fresh memory costs more
+than filling it.
 """
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from kafka_io.errors import Corrupt, TooLarge
 
 _HEADER = 4
-_LARGE, _LARGEST = 256 * 1024, 32 * 1024 * 1024  # of frames whose memory is kept
-_STEP = 1024 * 1024  # memory is given in multiples, so that frames of about the same size share it
-_KEPT = 3  # one being read, one being filled, and one to spare
-_UNUSED = 3  # who refers to memory of ours that nobody uses: the list, the loop, and the question itself
+_MIN_KEPT_BYTES, _MAX_KEPT_BYTES = 256 * 1024, 32 * 1024 * 1024  # memory of frames of these sizes is kept
+_STEP = 1024 * 1024  # memory is allocated in multiples of it, so that frames of similar size can use it again
+_MAX_KEPT = 3  # one frame is being read, one is being filled, one is spare
+_UNUSED_REFERENCES = 3  # references to unused memory: the list, the loop variable, and the argument of getrefcount
 
 
 class Frames:
     """Cuts a byte stream into frames.
 
     Args:
-        smallest: the least size a frame can have.
-        largest: asked once per frame, when its size is known: the most bytes it may have.
+        smallest: the minimum size of a frame in bytes.
+        largest: returns the maximum size; called once per frame, when its size is known.
     """
 
     def __init__(self, *, smallest: int, largest: Callable[[], int]) -> None:
@@ -36,20 +37,20 @@ class Frames:
 
     @property
     def partial(self) -> bool:
-        """Whether a frame has begun and is not whole."""
+        """Whether a frame has started and is not complete."""
         return self._body is not None or self._have > 0
 
     def space(self) -> memoryview:
-        """Where the next bytes of the stream belong; never empty."""
+        """The buffer for the next bytes of the stream; never empty."""
         target = memoryview(self._header) if self._body is None else self._body
         return target[self._have :]
 
     def filled(self, count: int) -> memoryview | None:
-        """Take note of `count` bytes written into `space()`; the frame's body if that made it whole.
+        """Process `count` bytes that were written into `space()`. Returns the body of the frame if it is complete now.
 
         Raises:
-            Corrupt: the size is below the smallest.
-            TooLarge: the size is above the largest.
+            Corrupt: the frame is smaller than the minimum.
+            TooLarge: the frame is larger than the maximum.
         """
         self._have += count
         if self._body is None:
@@ -63,37 +64,26 @@ class Frames:
         return body
 
     def _memory(self, size: int) -> memoryview:
-        """`size` bytes that nobody else reads: a view, and what is made from it, refers to the memory it is in."""
-        if not _LARGE <= size <= _LARGEST:
+        """`size` bytes that nobody else uses. A view, and everything made from it, keeps a reference to its memory."""
+        if not _MIN_KEPT_BYTES <= size <= _MAX_KEPT_BYTES:
             return memoryview(bytearray(size))
         for kept in self._kept:
-            if len(kept) >= size and sys.getrefcount(kept) == _UNUSED:
+            if len(kept) >= size and sys.getrefcount(kept) == _UNUSED_REFERENCES:
                 return memoryview(kept)[:size]
         fresh = bytearray(-(-size // _STEP) * _STEP)
-        self._kept = [*self._kept, fresh][-_KEPT:]
+        self._kept = [*self._kept, fresh][-_MAX_KEPT:]
         return memoryview(fresh)[:size]
 
     def _checked(self, size: int) -> int:
         if size < self._smallest:
-            raise Corrupt(f"a frame of {size} bytes, the least is {self._smallest}")
-        if size > (most := self._largest()):
-            raise TooLarge(f"a frame of {size} bytes where at most {most} were expected")
+            raise Corrupt(f"a frame of {size} bytes is below the minimum of {self._smallest}")
+        max_size = self._largest()
+        if size > max_size:
+            raise TooLarge(f"a frame of {size} bytes is above the maximum of {max_size}")
         return size
-
-    def split(self, data: bytes) -> Iterator[memoryview]:
-        """Frames completed by `data`, each as soon as it is whole; the rest waits."""
-        rest = memoryview(data)
-        while rest:
-            space = self.space()
-            count = min(len(space), len(rest))
-            space[:count] = rest[:count]
-            rest = rest[count:]
-            frame = self.filled(count)
-            if frame is not None:
-                yield frame
 
 
 def framed(*parts: bytes | bytearray | memoryview) -> bytes:
-    """One frame holding `parts`, one after the other."""
+    """One frame that contains `parts`, one after the other."""
     size = sum(len(part) for part in parts)
     return b"".join((size.to_bytes(_HEADER, "big"), *parts))

@@ -1,4 +1,4 @@
-"""Numbers and strings of Kafka's wire, big-endian, over any buffer. Nothing is copied but strings."""
+"""Reads and writes numbers and strings of Kafka's protocol, big-endian. Only strings are copied."""
 
 from struct import Struct
 from uuid import UUID
@@ -18,23 +18,23 @@ _UUID_BYTES = 16
 _VARINT_BITS = 32
 
 
-class Reader:
-    """Takes fields off the front of `data`; a field that is not all there is Truncated."""
+class WireReader:
+    """Reads fields of `data` from front to back. An incomplete field raises Truncated."""
 
     def __init__(self, data: Octets) -> None:
         self._data = memoryview(data)
-        self._at = 0
+        self._position = 0
 
     @property
     def left(self) -> int:
-        """Bytes not yet taken."""
-        return len(self._data) - self._at
+        """The number of bytes that are not read yet."""
+        return len(self._data) - self._position
 
     def _take(self, layout: Struct) -> int:
         if self.left < layout.size:
-            raise Truncated(f"{layout.size} bytes needed at byte {self._at}, {self.left} left")
-        (value,) = layout.unpack_from(self._data, self._at)
-        self._at += layout.size
+            raise Truncated(f"{layout.size} bytes needed at byte {self._position}, {self.left} left")
+        (value,) = layout.unpack_from(self._data, self._position)
+        self._position += layout.size
         return int(value)
 
     def int8(self) -> int:
@@ -42,7 +42,7 @@ class Reader:
         return self._take(_INT8)
 
     def boolean(self) -> bool:
-        """One byte; anything but 0 is true, as the protocol says."""
+        """One byte; every value except 0 is true, as the protocol says."""
         return self._take(_INT8) != 0
 
     def int16(self) -> int:
@@ -71,10 +71,10 @@ class Reader:
         return float(value)
 
     def uvarint(self) -> int:
-        """An unsigned number of up to 32 bits, seven to a byte, the lowest first (KIP-482).
+        """An unsigned number of up to 32 bits, seven bits per byte, the lowest first (KIP-482).
 
         Raises:
-            Corrupt: it goes on for longer, or has more bits.
+            Corrupt: the number has more than 32 bits.
         """
         value = 0
         for shift in range(0, _VARINT_BITS, 7):
@@ -91,15 +91,15 @@ class Reader:
         return UUID(bytes=bytes(self.view(_UUID_BYTES)))
 
     def count(self, each: int) -> int:
-        """An int32 count of items of at least `each` bytes: never more than the bytes left can hold (W09)."""
+        """An int32 count of items of at least `each` bytes, checked against the bytes that are left (fault W09)."""
         return self.bounded(self.int32(), each)
 
     def short_count(self, each: int) -> int:
-        """Like `count`, of 16 bits."""
+        """An int16 count of items, checked like `count`."""
         return self.bounded(self.int16(), each)
 
     def bounded(self, count: int, each: int) -> int:
-        """`count`, if the bytes left can hold as many items of `each` bytes.
+        """`count`, if the bytes that are left can contain as many items of `each` bytes.
 
         Raises:
             Corrupt: they cannot.
@@ -126,17 +126,17 @@ class Reader:
         if length < 0:
             raise Corrupt(f"a length of {length}")
         if self.left < length:
-            raise Truncated(f"{length} bytes needed at byte {self._at}, {self.left} left")
-        start = self._at
-        self._at += length
-        return self._data[start : self._at]
+            raise Truncated(f"{length} bytes needed at byte {self._position}, {self.left} left")
+        start = self._position
+        self._position += length
+        return self._data[start : self._position]
 
     def rest(self) -> memoryview:
-        """All bytes not yet taken, not copied."""
+        """All bytes that are not read yet, not copied."""
         return self.view(self.left)
 
     def end(self) -> None:
-        """Nothing may be left over (W12)."""
+        """Check that all bytes were read (fault W12)."""
         if self.left:
             raise Corrupt(f"{self.left} bytes left over after the last field")
 

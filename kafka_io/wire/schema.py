@@ -30,8 +30,8 @@ from typing import (
 
 from kafka_io.errors import Corrupt, Unsupported
 from kafka_io.wire import primitives
-from kafka_io.wire.primitives import Octets, Reader
-from kafka_io.wire.types import COMPACT, LONG, Codec, Items, Scalar, Varying
+from kafka_io.wire.primitives import Octets, WireReader
+from kafka_io.wire.types import COMPACT, LONG, FieldCodec, Items, Scalar, Varying
 
 T = TypeVar("T")
 AnswerT_co = TypeVar("AnswerT_co", covariant=True)
@@ -43,7 +43,7 @@ _NOTHING = primitives.uvarint(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wire:
+class FieldVersions:
     """In which versions a field is there, may be null, and is tagged; see `wire`."""
 
     since: int = 0
@@ -59,7 +59,7 @@ class Wire:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Api(Generic[AnswerT_co]):
-    """Number, name and versions of an API, the first of them that is flexible (KIP-482), and what answers it."""
+    """An API: its number, name and versions, its first flexible version (KIP-482), and the type of its answer."""
 
     key: int
     name: str
@@ -68,14 +68,14 @@ class Api(Generic[AnswerT_co]):
     answer: type[AnswerT_co]
 
     def is_flexible(self, version: int) -> bool:
-        """Whether messages of this version are compact and tagged."""
+        """Whether messages of this version use compact lengths and tagged fields."""
         return version >= self.flexible_from
 
     def encode(self, message: Any, version: int) -> list[Octets]:
         """The body of a request or answer, in parts.
 
         Raises:
-            Unsupported: the version is none of ours, lacks a field whose value would be lost, or a value does not fit.
+            Unsupported: the version is not supported, a value would be lost, or a value does not fit into its field.
         """
         table = self._table(type(message), version)
         parts: list[Octets] = []
@@ -85,29 +85,29 @@ class Api(Generic[AnswerT_co]):
             raise Unsupported(f"{self.name} v{version}: a value does not fit its field: {error}") from error
         return parts
 
-    def decode(self, kind: type[T], reader: Reader, version: int) -> T:
-        """The inverse, to a `kind`; the message must end with the body.
+    def decode(self, kind: type[T], reader: WireReader, version: int) -> T:
+        """Decode a message of type `kind`, which must use all bytes.
 
         Raises:
-            WireError: the bytes are no such message.
+            WireError: the bytes are not such a message.
         """
         message = self.read(kind, reader, version)
         reader.end()
         return message
 
-    def read(self, kind: type[T], reader: Reader, version: int) -> T:
-        """Like `decode`, for a message that may have bytes behind it: they are left to `reader`."""
+    def read(self, kind: type[T], reader: WireReader, version: int) -> T:
+        """Decode a message that may be followed by other bytes, which are left in `reader`."""
         return cast("T", self._table(kind, version).read(reader))
 
     def _table(self, kind: Any, version: int) -> "_Table":
         first, last = self.versions
         if not first <= version <= last:
-            raise Unsupported(f"{self.name} v{version}: we speak {first} to {last}")
+            raise Unsupported(f"{self.name} v{version} is not supported, only v{first} to v{last}")
         return _compiled(kind, version, self.is_flexible(version))
 
 
 class Request(Generic[AnswerT_co]):
-    """What a client sends; its API names the type of the answer."""
+    """A request; its API names the type of the answer."""
 
     API: ClassVar[Api[Any]]
 
@@ -121,17 +121,17 @@ def wire(
     ignorable: bool = False,
     default: Any = MISSING,
 ) -> Any:
-    """How a field stands on the wire.
+    """Declare in which versions a message has a field, and how.
 
     Args:
         since: the first version that has the field.
-        until: the last one.
-        null_since: the first in which an `X | None` may be null.
-        tag: its number among the tagged fields.
-        ignorable: whether a value may be left out of a version that lacks the field. Without it `encode` refuses.
-        default: its value in versions that lack it, and when it is not given.
+        until: the last version that has the field.
+        null_since: the first version in which an `X | None` may be null.
+        tag: the number of a tagged field.
+        ignorable: whether a value may be dropped in a version without the field. Otherwise `encode` refuses it.
+        default: the value in versions without the field, and when no value is given.
     """
-    row = Wire(
+    row = FieldVersions(
         since=since,
         until=until,
         null_since=null_since,
@@ -139,13 +139,13 @@ def wire(
         ignorable=ignorable,
     )
     if default is MISSING and (since > 0 or until < _NEWEST or tag is not None):
-        raise TypeError("a field that some versions lack needs a default")
+        raise TypeError("a field that some versions do not have needs a default")
     return field(default=default, metadata={_KEY: row})
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(wire, field))
 def struct(cls: type[T]) -> type[T]:
-    """Make a class a table: a frozen dataclass with keyword fields."""
+    """Make a class a message: a frozen dataclass with keyword fields."""
     return dataclass(frozen=True, kw_only=True, slots=True)(cls)
 
 
@@ -153,13 +153,13 @@ def struct(cls: type[T]) -> type[T]:
 class _Column:
     name: str
     default: Any
-    row: Wire
-    codec: Codec
+    row: FieldVersions
+    codec: FieldCodec
 
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """One struct in one version: the columns in their order, those with tags by tag, and those that are not there."""
+    """One struct in one version: its plain fields in order, tagged fields by tag, and fields it does not have."""
 
     kind: type
     plain: tuple[_Column, ...]
@@ -168,58 +168,62 @@ class _Table:
     flexible: bool
 
     @property
-    def least(self) -> int:
+    def min_bytes(self) -> int:
         """The fewest bytes a value takes."""
-        return sum(column.codec.least for column in self.plain) + self.flexible
+        return sum(column.codec.min_bytes for column in self.plain) + self.flexible
 
     def write(self, value: Any, into: list[Octets]) -> None:
         """Append the bytes of `value`."""
         for column in self.absent:
             if not column.row.ignorable and getattr(value, column.name) != column.default:
-                raise Unsupported(f"{self.kind.__name__}.{column.name} would be lost: this version has no such field")
+                raise Unsupported(
+                    f"{self.kind.__name__}.{column.name} would be lost: this version does not have the field"
+                )
         for column in self.plain:
             column.codec.write(getattr(value, column.name), into)
         if self.flexible:
             self._write_tags(value, into)
 
     def _write_tags(self, value: Any, into: list[Octets]) -> None:
-        """`uvarint count | (uvarint tag | uvarint size | bytes)*`, by tag; a field with its default stays away."""
-        present = [(tag, one) for tag, one in self.tagged.items() if getattr(value, one.name) != one.default]
+        """`uvarint count | (uvarint tag | uvarint size | bytes)*`, sorted by tag; default values are left out."""
+        present = [
+            (tag, column) for tag, column in self.tagged.items() if getattr(value, column.name) != column.default
+        ]
         into.append(primitives.uvarint(len(present)))
         for tag, column in present:
             parts: list[Octets] = []
             column.codec.write(getattr(value, column.name), parts)
             into += [primitives.uvarint(tag), primitives.uvarint(sum(map(len, parts))), *parts]
 
-    def read(self, reader: Reader) -> Any:
-        """Take a value off the front."""
+    def read(self, reader: WireReader) -> Any:
+        """Read one value."""
         fields = {column.name: column.codec.read(reader) for column in self.plain}
         if self.flexible:
             self._read_tags(reader, fields)
         return self.kind(**fields)
 
-    def _read_tags(self, reader: Reader, fields: dict[str, Any]) -> None:
-        """Tags we do not know are passed over, as they are meant to be."""
+    def _read_tags(self, reader: WireReader, fields: dict[str, Any]) -> None:
+        """Read the tagged fields. Unknown tags are skipped, as KIP-482 demands."""
         last = -1
         for _ in range(reader.bounded(reader.uvarint(), 2)):
             tag, size = reader.uvarint(), reader.uvarint()
             if tag <= last:
-                raise Corrupt(f"the tagged field {tag} after {last}")
+                raise Corrupt(f"tagged field {tag} comes after {last}; tags must ascend")
             last = tag
-            inside = Reader(reader.view(size))
+            inside = WireReader(reader.view(size))
             if tag in self.tagged:
                 fields[self.tagged[tag].name] = self.tagged[tag].codec.read(inside)
                 inside.end()
 
 
-@cache  # of tables in the source
+@cache  # the number of results is limited by the message classes in the source
 def _compiled(kind: type, version: int, flexible: bool) -> _Table:
     hints = get_type_hints(kind, include_extras=True)
     plain, tagged, absent = [], {}, []
-    for one in dataclasses.fields(kind):
-        row = one.metadata.get(_KEY, Wire())
-        codec = _codec(hints[one.name], row, version, flexible=flexible)
-        column = _Column(name=one.name, default=one.default, row=row, codec=codec)
+    for field_ in dataclasses.fields(kind):
+        row = field_.metadata.get(_KEY, FieldVersions())
+        codec = _codec(hints[field_.name], row, version, flexible=flexible)
+        column = _Column(name=field_.name, default=field_.default, row=row, codec=codec)
         if not row.is_in(version):
             absent.append(column)
         elif row.tag is not None:
@@ -229,12 +233,12 @@ def _compiled(kind: type, version: int, flexible: bool) -> _Table:
     return _Table(kind, tuple(plain), dict(sorted(tagged.items())), tuple(absent), flexible)
 
 
-def _codec(hint: Any, row: Wire, version: int, *, flexible: bool) -> Codec:
-    """How a field of type `hint` is written in this version."""
+def _codec(hint: Any, row: FieldVersions, version: int, *, flexible: bool) -> FieldCodec:
+    """The codec of a field of type `hint` in this version."""
     inner, nullable = _without_none(hint)
     nullable = nullable and version >= row.null_since
     if get_origin(inner) is tuple:
-        item = _codec(get_args(inner)[0], Wire(), version, flexible=flexible)
+        item = _codec(get_args(inner)[0], FieldVersions(), version, flexible=flexible)
         return Items(item, COMPACT if flexible else LONG, nullable)
     if get_origin(inner) is Annotated:
         mark = get_args(inner)[1]
@@ -245,27 +249,27 @@ def _codec(hint: Any, row: Wire, version: int, *, flexible: bool) -> Codec:
     if dataclasses.is_dataclass(inner):
         table = _compiled(cast("type", inner), version, flexible)
         return _Maybe(table) if nullable else table
-    raise TypeError(f"{hint} is no type of the wire")
+    raise TypeError(f"{hint} is not a type of the protocol")
 
 
 @dataclass(frozen=True, slots=True)
 class _Maybe:
-    """A struct that may be null: an int8, -1 for null, stands before it."""
+    """A nullable struct: an int8 in front of it is -1 for null."""
 
     table: _Table
-    least: int = 1
+    min_bytes: int = 1
 
     def write(self, value: Any, into: list[Octets]) -> None:
         into.append(primitives.int8(-1 if value is None else 1))
         if value is not None:
             self.table.write(value, into)
 
-    def read(self, reader: Reader) -> Any:
+    def read(self, reader: WireReader) -> Any:
         return None if reader.int8() < 0 else self.table.read(reader)
 
 
 def _without_none(hint: Any) -> tuple[Any, bool]:
     if get_origin(hint) in (Union, types.UnionType):
-        [inner] = [one for one in get_args(hint) if one is not type(None)]
+        [inner] = [member for member in get_args(hint) if member is not type(None)]
         return inner, True
     return hint, False

@@ -1,7 +1,8 @@
-"""The types of fields in messages from 0.8 on: how each is written and read, plain or compact (KIP-482).
+"""The types of message fields of 0.8 and later: how each is written and read, plain or compact (KIP-482).
 
-`Int32` and its like annotate the fields of a table (`schema.struct`). In flexible versions lengths and counts are
-unsigned varints, one more than they say, with 0 for null; before, they are int16 or int32, with -1 for null.
+`Int32` and the other types annotate the fields of a message (`schema.struct`). In flexible versions a length or count
+is an unsigned varint of its value plus one, with 0 for null. In other versions it is an int16 or int32, with -1 for
+null.
 """
 
 from base64 import urlsafe_b64encode
@@ -12,30 +13,30 @@ from uuid import UUID
 
 from kafka_io.errors import Corrupt, Unsupported
 from kafka_io.wire import primitives
-from kafka_io.wire.primitives import Octets, Reader
+from kafka_io.wire.primitives import Octets, WireReader
 
 NULL_UUID = UUID(int=0)
 
 
 def uuid_text(value: UUID) -> str:
-    """An id of a topic or cluster as Kafka prints it: 22 letters."""
+    """The id of a topic or cluster as Kafka prints it, with 22 characters."""
     return urlsafe_b64encode(value.bytes).rstrip(b"=").decode()
 
 
-class Codec(Protocol):
+class FieldCodec(Protocol):
     """How the values of one type are written and read in one version of a message."""
 
     @property
-    def least(self) -> int:
-        """The fewest bytes a value takes."""
+    def min_bytes(self) -> int:
+        """The minimum number of bytes of a value."""
         ...
 
     def write(self, value: Any, into: list[Octets]) -> None:
         """Append the bytes of `value`."""
         ...
 
-    def read(self, reader: Reader) -> Any:
-        """Take a value off the front."""
+    def read(self, reader: WireReader) -> Any:
+        """Read one value."""
         ...
 
 
@@ -43,42 +44,42 @@ class Codec(Protocol):
 class Fixed:
     """A value that takes the same number of bytes in every version."""
 
-    least: int
+    min_bytes: int
     encode: Callable[[Any], bytes]
-    decode: Callable[[Reader], Any]
+    decode: Callable[[WireReader], Any]
 
     def write(self, value: Any, into: list[Octets]) -> None:
         """Append the bytes of `value`."""
         into.append(self.encode(value))
 
-    def read(self, reader: Reader) -> Any:
-        """Take a value off the front."""
+    def read(self, reader: WireReader) -> Any:
+        """Read one value."""
         return self.decode(reader)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Length:
-    """How long a value is: before it stands its length, or that it is null."""
+    """The length in front of a value, which can also say that the value is null."""
 
-    least: int
+    min_bytes: int
     encode: Callable[[int], bytes]
-    decode: Callable[[Reader], int]
+    decode: Callable[[WireReader], int]
 
     def write(self, length: int | None, *, nullable: bool) -> bytes:
         """The length, None for null.
 
         Raises:
-            Unsupported: null where it may not be.
+            Unsupported: the value is null, but the field is not nullable.
         """
         if length is None and not nullable:
-            raise Unsupported("a field is null that in this version may not be")
+            raise Unsupported("a field is null, but this version does not allow null")
         return self.encode(-1 if length is None else length)
 
-    def read(self, reader: Reader, *, nullable: bool) -> int | None:
-        """The inverse.
+    def read(self, reader: WireReader, *, nullable: bool) -> int | None:
+        """Read a length; None for null.
 
         Raises:
-            Corrupt: a negative length, or null where it may not be.
+            Corrupt: the length is negative, or null although the field is not nullable.
         """
         length = self.decode(reader)
         if length == -1 and nullable:
@@ -88,10 +89,10 @@ class Length:
         return length
 
 
-SHORT = Length(least=2, encode=primitives.int16, decode=Reader.int16)
-LONG = Length(least=4, encode=primitives.int32, decode=Reader.int32)
+SHORT = Length(min_bytes=2, encode=primitives.int16, decode=WireReader.int16)
+LONG = Length(min_bytes=4, encode=primitives.int32, decode=WireReader.int32)
 COMPACT = Length(
-    least=1, encode=lambda length: primitives.uvarint(length + 1), decode=lambda reader: reader.uvarint() - 1
+    min_bytes=1, encode=lambda length: primitives.uvarint(length + 1), decode=lambda reader: reader.uvarint() - 1
 )
 
 
@@ -103,9 +104,9 @@ class Text:
     nullable: bool
 
     @property
-    def least(self) -> int:
-        """The fewest bytes a value takes."""
-        return self.length.least
+    def min_bytes(self) -> int:
+        """The minimum number of bytes of a value."""
+        return self.length.min_bytes
 
     def write(self, value: str | None, into: list[Octets]) -> None:
         """Append the bytes of `value`."""
@@ -113,47 +114,47 @@ class Text:
         into.append(self.length.write(None if data is None else len(data), nullable=self.nullable))
         into.append(data or b"")
 
-    def read(self, reader: Reader) -> str | None:
-        """Take a value off the front."""
+    def read(self, reader: WireReader) -> str | None:
+        """Read one value."""
         length = self.length.read(reader, nullable=self.nullable)
         return None if length is None else reader.text(length)
 
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """Bytes; what is read is a view and not copied."""
+    """Bytes. Reading returns a view without copying."""
 
     length: Length
     nullable: bool
 
     @property
-    def least(self) -> int:
-        """The fewest bytes a value takes."""
-        return self.length.least
+    def min_bytes(self) -> int:
+        """The minimum number of bytes of a value."""
+        return self.length.min_bytes
 
     def write(self, value: Octets | None, into: list[Octets]) -> None:
         """Append the bytes of `value`."""
         into.append(self.length.write(None if value is None else len(value), nullable=self.nullable))
         into.append(value or b"")
 
-    def read(self, reader: Reader) -> memoryview | None:
-        """Take a value off the front."""
+    def read(self, reader: WireReader) -> memoryview | None:
+        """Read one value."""
         length = self.length.read(reader, nullable=self.nullable)
         return None if length is None else reader.view(length)
 
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """An array of any other type. A count is never believed beyond what the bytes left can hold (W09)."""
+    """An array of another type. A count is checked against the bytes that are left (fault W09)."""
 
-    item: Codec
+    item: FieldCodec
     length: Length
     nullable: bool
 
     @property
-    def least(self) -> int:
-        """The fewest bytes a value takes."""
-        return self.length.least
+    def min_bytes(self) -> int:
+        """The minimum number of bytes of a value."""
+        return self.length.min_bytes
 
     def write(self, value: tuple[Any, ...] | None, into: list[Octets]) -> None:
         """Append the bytes of `value`."""
@@ -161,37 +162,37 @@ class Items:
         for item in value or ():
             self.item.write(item, into)
 
-    def read(self, reader: Reader) -> tuple[Any, ...] | None:
-        """Take a value off the front."""
+    def read(self, reader: WireReader) -> tuple[Any, ...] | None:
+        """Read one value."""
         count = self.length.read(reader, nullable=self.nullable)
         if count is None:
             return None
-        return tuple(self.item.read(reader) for _ in range(reader.bounded(count, max(1, self.item.least))))
+        return tuple(self.item.read(reader) for _ in range(reader.bounded(count, max(1, self.item.min_bytes))))
 
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """What annotates a field with a type of fixed size."""
+    """Annotates a field with a type of fixed size."""
 
     codec: Fixed
 
 
 @dataclass(frozen=True, slots=True)
 class Varying:
-    """What annotates a field with a type that has a length: how it is made, and its length before KIP-482."""
+    """Annotates a field with a type of variable size: its constructor, and its length in versions before KIP-482."""
 
-    make: Callable[[Length, bool], Codec]
+    make: Callable[[Length, bool], FieldCodec]
     plain: Length
 
 
-Bool = Annotated[bool, Scalar(Fixed(1, primitives.boolean, Reader.boolean))]
-Int8 = Annotated[int, Scalar(Fixed(1, primitives.int8, Reader.int8))]
-Int16 = Annotated[int, Scalar(Fixed(2, primitives.int16, Reader.int16))]
-Int32 = Annotated[int, Scalar(Fixed(4, primitives.int32, Reader.int32))]
-Int64 = Annotated[int, Scalar(Fixed(8, primitives.int64, Reader.int64))]
-UInt16 = Annotated[int, Scalar(Fixed(2, primitives.uint16, Reader.uint16))]
-UInt32 = Annotated[int, Scalar(Fixed(4, primitives.uint32, Reader.uint32))]
-Float64 = Annotated[float, Scalar(Fixed(8, primitives.float64, Reader.float64))]
-Uuid = Annotated[UUID, Scalar(Fixed(16, primitives.uuid, Reader.uuid))]
+Bool = Annotated[bool, Scalar(Fixed(1, primitives.boolean, WireReader.boolean))]
+Int8 = Annotated[int, Scalar(Fixed(1, primitives.int8, WireReader.int8))]
+Int16 = Annotated[int, Scalar(Fixed(2, primitives.int16, WireReader.int16))]
+Int32 = Annotated[int, Scalar(Fixed(4, primitives.int32, WireReader.int32))]
+Int64 = Annotated[int, Scalar(Fixed(8, primitives.int64, WireReader.int64))]
+UInt16 = Annotated[int, Scalar(Fixed(2, primitives.uint16, WireReader.uint16))]
+UInt32 = Annotated[int, Scalar(Fixed(4, primitives.uint32, WireReader.uint32))]
+Float64 = Annotated[float, Scalar(Fixed(8, primitives.float64, WireReader.float64))]
+Uuid = Annotated[UUID, Scalar(Fixed(16, primitives.uuid, WireReader.uuid))]
 String = Annotated[str, Varying(Text, SHORT)]
-Bytes = Annotated[Octets, Varying(Blob, LONG)]
+WireBytes = Annotated[Octets, Varying(Blob, LONG)]

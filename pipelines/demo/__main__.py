@@ -13,8 +13,8 @@ import click
 import dagster as dg
 
 from pipelines.demo.servers import servers
-from pipelines.demo.state import State, free_port
-from pipelines.demo.story import tell
+from pipelines.demo.state import DemoState, free_port
+from pipelines.demo.story import run_story
 from resources.processes import dying_with_parent, end
 from resources.settings import PATH_VARIABLE
 from resources.spark import close_session
@@ -24,22 +24,24 @@ _DEFAULT_UI_PORT = 3000
 
 
 @click.command()
-@click.option("--home", type=click.Path(path_type=Path), default=".demo", show_default=True, help="Its folder.")
-@click.option("--ui", is_flag=True, help="Leave servers, Dagster webserver and daemon running until Ctrl-C.")
-@click.option("--resume", is_flag=True, help="No new story: bring up what an earlier demo left.")
-@click.option("--ui-port", type=int, help="Port of the Dagster UI. [default: 3000, or a free one]")
-@click.option("--zookeeper", metavar="HOST:PORT[/CHROOT]", help="A Kafka that runs already, found through this.")
-@click.option("--bootstrap", metavar="HOST:PORT", help="A Kafka that runs already, by the address of a broker.")
+@click.option(
+    "--home", type=click.Path(path_type=Path), default=".demo", show_default=True, help="The folder of the demo."
+)
+@click.option("--ui", is_flag=True, help="Keep the servers, the Dagster webserver and the daemon running until Ctrl-C.")
+@click.option("--resume", is_flag=True, help="Start the servers and Dagster on the state of an earlier demo.")
+@click.option("--ui-port", type=int, help="The port of the Dagster UI. [default: 3000, or any free port]")
+@click.option("--zookeeper", metavar="HOST:PORT[/CHROOT]", help="Use a running Kafka cluster, by its ZooKeeper.")
+@click.option("--bootstrap", metavar="HOST:PORT", help="Use a running Kafka cluster, by the address of a broker.")
 def main(
     *, home: Path, ui: bool, resume: bool, ui_port: int | None, zookeeper: str | None, bootstrap: str | None
 ) -> None:
     """Show Penstock end to end on this machine."""
     _end_on_signals()
-    state = State(home=home.absolute())
+    state = DemoState(home=home.absolute())
     if not resume:
         state.begin(zookeeper=zookeeper, bootstrap=bootstrap)
     elif not state.settings.exists():
-        raise click.UsageError(f"there is no demo in {home}; `make demo` makes one")
+        raise click.UsageError(f"there is no demo in {home}; run `make demo` first")
     os.environ[PATH_VARIABLE] = str(state.settings)
     os.environ["DAGSTER_HOME"] = str(state.dagster_home)
     proven = True
@@ -51,24 +53,24 @@ def main(
     sys.exit(0 if proven else 1)
 
 
-def _story(state: State) -> bool:
+def _story(state: DemoState) -> bool:
     with dg.DagsterInstance.get() as instance:
-        proven = tell(state, instance)
+        proven = run_story(state, instance)
     close_session()
-    _end_on_signals()  # Dagster and Spark put handlers of their own in place
+    _end_on_signals()  # Dagster and Spark have installed their own handlers
     click.echo(f"\nThe tables are in {state.home / 'lake' / 'demo'}: one Delta table per topic.")
-    click.echo(f"Prove them again:      .venv/bin/penstock --settings {state.settings} verify --all")
-    click.echo("Dagster on this state: make ui")
+    click.echo(f"Verify them again:      .venv/bin/penstock --settings {state.settings} verify --all")
+    click.echo("Open Dagster on them:   make ui")
     return proven
 
 
 def _end_on_signals() -> None:
-    """SIGINT and SIGTERM end all in order. Shells start what is in the background with SIGINT ignored."""
+    """Raise KeyboardInterrupt on SIGINT and SIGTERM. Shells start background processes with SIGINT ignored."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
 
 
-def _serve(state: State, ui_port: int | None) -> None:
+def _serve(state: DemoState, ui_port: int | None) -> None:
     port = ui_port or free_port(preferred=_DEFAULT_UI_PORT)
     commands = (
         ["dagster._daemon", "run", "-w", str(_WORKSPACE)],
@@ -78,9 +80,9 @@ def _serve(state: State, ui_port: int | None) -> None:
         processes = [running.enter_context(_process(command, state)) for command in commands]
         publish = f".venv/bin/penstock --settings {state.settings} publish"
         click.echo(f"\nThe Dagster UI: http://127.0.0.1:{port} (loopback only; it has no login)")
-        click.echo("The sensor is on. Publish to a new topic, and its table appears within half a minute:")
+        click.echo("The sensor for new topics runs. Publish to a new topic; its table appears within half a minute:")
         click.echo(f"  seq 1000 | {publish} numbers -")
-        click.echo("Ctrl-C ends everything; the state stays.")
+        click.echo("Ctrl-C ends everything. The tables and the state of Dagster stay.")
         try:
             while all(process.poll() is None for process in processes):
                 time.sleep(0.5)
@@ -90,15 +92,15 @@ def _serve(state: State, ui_port: int | None) -> None:
 
 
 @contextmanager
-def _process(command: list[str], state: State) -> Iterator[subprocess.Popen[bytes]]:
+def _process(command: list[str], state: DemoState) -> Iterator[subprocess.Popen[bytes]]:
     with (state.logs / f"{command[0]}.log").open("ab") as log:
         process = subprocess.Popen(  # noqa: S603 - Dagster's own commands
             [sys.executable, "-m", *command],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            process_group=0,  # Ctrl-C is for us; we then end them in order
-            preexec_fn=dying_with_parent(),  # noqa: PLW1509 - two system calls, looked up before the fork
+            process_group=0,  # Ctrl-C must not reach the process; `end` ends it
+            preexec_fn=dying_with_parent(),  # noqa: PLW1509 - it makes two system calls, which were looked up before the fork
         )
     try:
         yield process

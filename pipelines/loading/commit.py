@@ -1,10 +1,15 @@
 """Commit: files and offsets become visible together, in one entry of the table's log, or not at all.
 
-The core decides and has no store: a change is built on a snapshot and written on top of that very one. Where another
-commit was first, or no answer came, the table is read again and the newer entries say which it is: already landed
-(found by the commit's own id, L03), already done by another run (L05), to be built anew on top, or lost. A cursor is
-therefore compared on the snapshot that the commit is built on, and never moves back (L06).
-No path through here deletes a file (L04).
+This module decides and has no store. A change is built on a snapshot and written on top of exactly that snapshot. If
+another commit was first, or the store gave no answer, the table is read again. Its newer entries show which case it is:
+
+- the commit is there after all (found by its own id, fault L03);
+- another run has already committed the same offsets (fault L05);
+- the change can be rebased on the newer entries and written again;
+- the change is refused.
+
+So a cursor is always compared on the snapshot that the commit is built on, and never moves back (fault L06).
+Nothing here deletes a file (fault L04).
 """
 
 import random
@@ -15,238 +20,273 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Protocol, Self
 
-from kafka_io.model import BrokerPartition
-from pipelines.loading.ledger import Choice, Covered, Entry, Epochs, Kind, Range, Standing
-from pipelines.loading.steps import step
-from pipelines.loading.table_log import Clash, NoAnswer, Snapshot, TableLog
-from pipelines.loading.work import Facts
+from kafka_io.model import BrokerPartition, OffsetRange
+from pipelines.loading.failpoints import failpoint
+from pipelines.loading.ledger import (
+    CommitKind,
+    CommittedRange,
+    Coverage,
+    LeaderEpochs,
+    LedgerEntry,
+    RecordedChoice,
+    TableState,
+)
+from pipelines.loading.table_log import CommitConflict, CommitOutcomeUnknown, TableLog, TableSnapshot
+from pipelines.loading.work import SliceFacts
 from resources.errors import CommitRefused, CommitUnknown, LakeUnavailable, LoadError
 
-_CLASHES = 20
-_SILENCES = 3
-_LONGEST_WAIT_S = 2.0
+_MAX_CONFLICTS = 20
+_MAX_UNKNOWN_OUTCOMES = 3
+_MAX_WAIT_S = 2.0
 _FIRST_WAIT_S = 0.01
 
 
 class NotAdjoining(ValueError):
-    """Ranges that would leave a hole, or cover what is covered."""
+    """Ranges that would leave a hole, or overlap what is covered."""
 
 
-def committable(facts: Sequence[Facts], covered: Covered) -> list[Facts]:
-    """The slices that adjoin what is covered with no failed one between; `facts` are in order of partition and offset.
+def committable(facts: Sequence[SliceFacts], covered: Coverage) -> list[SliceFacts]:
+    """The slices that can be committed: no failed slice is between them and what is covered.
 
-    Going on from the cursor, that is all before a partition's first failure; going back from its start (a backfill),
-    all after the last.
+    Above the cursor these are the slices before a partition's first failure. Below its start (a backfill) they are the
+    slices after its last failure. `facts` are in order of partition and offset.
     """
-    older = [one for one in facts if _is_older(one, covered)]
-    newer = [one for one in facts if not _is_older(one, covered)]
+    older = [slice_facts for slice_facts in facts if _is_backfill(slice_facts.offsets, covered)]
+    newer = [slice_facts for slice_facts in facts if not _is_backfill(slice_facts.offsets, covered)]
     return [*reversed(list(_until_failure(reversed(older)))), *_until_failure(newer)]
 
 
-def _is_older(one: Facts, covered: Covered) -> bool:
-    return one.id in covered and one.start < covered[one.id][0]
+def _is_backfill(offsets: OffsetRange, covered: Coverage) -> bool:
+    return offsets.partition in covered and offsets.start < covered[offsets.partition][0]
 
 
-def _until_failure(facts: Iterable[Facts]) -> Iterator[Facts]:
+def _until_failure(facts: Iterable[SliceFacts]) -> Iterator[SliceFacts]:
     failed = set()
-    for one in facts:
-        if one.failure:
-            failed.add(one.id)
-        elif one.id not in failed:
-            yield one
+    for slice_facts in facts:
+        if slice_facts.failure:
+            failed.add(slice_facts.offsets.partition)
+        elif slice_facts.offsets.partition not in failed:
+            yield slice_facts
 
 
-def extended(covered: Covered, facts: Iterable[Facts]) -> Covered:
+def extended(covered: Coverage, facts: Iterable[SliceFacts]) -> Coverage:
     """What is covered once `facts` are committed: each partition's range grows at its ends, without a hole.
 
     Raises:
-        NotAdjoining: it would not.
+        NotAdjoining: there would be a hole or an overlap.
     """
     after = dict(covered)
-    for id_, group in groupby(sorted(facts, key=lambda one: (one.id, one.start, one.stop)), key=lambda one: one.id):
-        mine = list(group)
-        older = [one for one in mine if _is_older(one, covered)]
-        newer = mine[len(older) :]
-        start, stop = covered.get(id_, (mine[0].start, mine[0].start))
+    ranges = sorted(slice_facts.offsets for slice_facts in facts)
+    for partition, group in groupby(ranges, key=lambda offsets: offsets.partition):
+        chain = list(group)
+        older = [offsets for offsets in chain if _is_backfill(offsets, covered)]
+        newer = chain[len(older) :]
+        start, stop = covered.get(partition, (chain[0].start, chain[0].start))
         if older:
             _check_chain(older, older[0].start, start)
         if newer:
             _check_chain(newer, stop, newer[-1].stop)
-        after[id_] = (min(start, mine[0].start), max(stop, mine[-1].stop))
+        after[partition] = (min(start, chain[0].start), max(stop, chain[-1].stop))
     return after
 
 
-def _check_chain(facts: Sequence[Facts], start: int, stop: int) -> None:
-    ends = [start, *(one.stop for one in facts)]
-    for one, end in zip(facts, ends, strict=False):
-        if one.start != end:
-            raise NotAdjoining(f"partition {one.id}: [{one.start}, {one.stop}) does not follow {end}")
+def _check_chain(chain: Sequence[OffsetRange], start: int, stop: int) -> None:
+    """Check that the ranges lead from `start` to `stop`, each from where the one before it ends."""
+    ends = [start, *(offsets.stop for offsets in chain)]
+    for offsets, end in zip(chain, ends, strict=False):
+        if offsets.start != end:
+            raise NotAdjoining(f"{offsets} does not start at {end}")
     if ends[-1] != stop:
-        raise NotAdjoining(f"partition {facts[0].id}: {ends[-1]} is not {stop}")
+        raise NotAdjoining(f"{chain[-1]} does not end at {stop}")
 
 
 class Change(Protocol):
-    """What a commit does to a table, as a value that can be built on any snapshot."""
+    """What a commit does to a table, as a value that can be written on top of any snapshot."""
 
     @property
     def commit(self) -> str:
         """The commit's own id."""
         ...
 
-    def write(self, log: TableLog, at: Snapshot) -> int:
-        """Write it on top of `at`; the version. Raises Clash or NoAnswer."""
+    def write(self, log: TableLog, snapshot: TableSnapshot) -> int:
+        """Write the change on top of `snapshot`; returns the version. Raises what `TableLog.append` raises."""
         ...
 
-    def onto(self, now: Snapshot) -> Self | None:
-        """What is left to do on top of another's commit; None if that has done it all.
+    def rebased(self, newest: TableSnapshot) -> Self | None:
+        """What is left of the change on top of other commits; None if they have done all of it.
 
         Raises:
-            CommitRefused: it cannot be done any more.
+            CommitRefused: the change is no longer possible.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Committed:
-    """What became of a change: the version it landed as, or the run that had done it all before."""
+class CommitResult:
+    """The result of a commit: the change that was written, or the run that had committed all of it before."""
 
     version: int
     change: Change | None = None
     done_by: str | None = None
 
 
-def commit(log: TableLog, at: Snapshot, change: Change, *, rest: Callable[[float], None] = time.sleep) -> Committed:
-    """Write `change` on top of `at`, or of what other runs put there meanwhile.
+def commit(
+    log: TableLog, snapshot: TableSnapshot, change: Change, *, sleep: Callable[[float], None] = time.sleep
+) -> CommitResult:
+    """Write `change` on top of `snapshot`, or of the entries that other runs have written since.
 
     Raises:
-        CommitRefused: another run took what this one was about to take.
-        CommitUnknown: the write failed, and so did every attempt to see whether it landed; or it landed, and the disk
-            may not keep it.
-        LakeUnavailable: it did not land.
+        CommitRefused: another run has committed something that makes the change impossible.
+        CommitUnknown: the write failed, and nobody can see whether it landed; or it landed, but a loss of power may
+            undo it.
+        LakeUnavailable: the change did not land.
     """
-    done = _landed(log, at, change, rest)
-    step("log entry found")
-    log.sync(after=at.version)
-    step("log entry synced")
-    return done
+    result = _write_until_known(log, snapshot, change, sleep)
+    failpoint("log entry found")
+    log.sync(after=snapshot.version)
+    failpoint("log entry synced")
+    return result
 
 
-def _landed(log: TableLog, at: Snapshot, change: Change, rest: Callable[[float], None]) -> Committed:
-    base, clashes, silences = at.version, 0, 0
+def _write_until_known(
+    log: TableLog, snapshot: TableSnapshot, change: Change, sleep: Callable[[float], None]
+) -> CommitResult:
+    """Write, and after a failure read the table to learn what happened; repeat until the result is known."""
+    first_version, conflicts, unknown_outcomes = snapshot.version, 0, 0
     failure: Exception
     while True:
         try:
-            return Committed(version=change.write(log, at), change=change)
-        except Clash as error:
-            clashes, failure = clashes + 1, error
-            step("clash seen")
-        except NoAnswer as error:
-            silences, failure = silences + 1, error
-        except LakeUnavailable as blind:
-            if not silences:
+            return CommitResult(version=change.write(log, snapshot), change=change)
+        except CommitConflict as error:
+            conflicts, failure = conflicts + 1, error
+            failpoint("clash seen")
+        except CommitOutcomeUnknown as error:
+            unknown_outcomes, failure = unknown_outcomes + 1, error
+        except LakeUnavailable as unreadable:
+            if not unknown_outcomes:
                 raise
-            raise _unknown(failure) from blind  # an earlier write may have landed since it was looked for
-        at, version = _look(log, base, change.commit, failure)
+            # An earlier write may have landed after the table was searched for it.
+            raise _unknown(failure) from unreadable
+        # Also after a conflict: the store's client may have repeated a write whose answer was lost, and the conflict
+        # is then with our own entry (fault L03).
+        snapshot, version = _find_commit(log, first_version, change.commit, failure)
         if version is not None:
-            return Committed(version=version, change=change)
-        left = change.onto(at)
-        if left is None:
-            assert at.entry is not None
-            return Committed(version=at.version, done_by=at.entry.run)
-        if clashes == _CLASHES or silences == _SILENCES:
+            return CommitResult(version=version, change=change)
+        rest = change.rebased(snapshot)
+        if rest is None:
+            assert snapshot.entry is not None
+            return CommitResult(version=snapshot.version, done_by=snapshot.entry.run)
+        if conflicts == _MAX_CONFLICTS or unknown_outcomes == _MAX_UNKNOWN_OUTCOMES:
             raise LakeUnavailable(f"the commit did not land: {failure}") from failure
-        change = left
-        step("built anew")
-        rest(min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2 ** (clashes + silences)) * random.uniform(0.5, 1))  # noqa: S311 - spreads rivals, guards nothing
+        change = rest
+        failpoint("built anew")
+        # Waits of different lengths keep runs that write to one table from colliding again.
+        sleep(min(_MAX_WAIT_S, _FIRST_WAIT_S * 2 ** (conflicts + unknown_outcomes)) * random.uniform(0.5, 1))  # noqa: S311 - jitter, not a secret
 
 
-def _look(log: TableLog, base: int, commit_id: str, failure: Exception) -> tuple[Snapshot, int | None]:
-    """The table as it is now, and the version of the commit if it is there after all."""
+def _find_commit(
+    log: TableLog, first_version: int, commit_id: str, failure: Exception
+) -> tuple[TableSnapshot, int | None]:
+    """The newest snapshot, and the version of the commit if it is among the entries above `first_version`."""
     try:
-        now = log.snapshot()
-        return now, next((version for version, one in log.entries(now, after=base) if one.commit == commit_id), None)
-    except LakeUnavailable as blind:
-        raise _unknown(failure) from blind
+        newest = log.snapshot()
+        entries = log.entries(newest, after=first_version)
+        return newest, next((version for version, entry in entries if entry.commit == commit_id), None)
+    except LakeUnavailable as unreadable:
+        raise _unknown(failure) from unreadable
 
 
 def _unknown(failure: Exception) -> CommitUnknown:
-    return CommitUnknown(f"the commit failed ({failure}) and the table cannot be read")
+    return CommitUnknown(f"the commit failed ({failure}), and the table cannot be read to see whether it landed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loading:
-    """The change of a load: ranges that go on where the table ends, or before it begins."""
+class LoadChange:
+    """The change of a load: slices above the table's cursors, or below its starts. `state` is the table's before it."""
 
-    standing: Standing
-    facts: tuple[Facts, ...]
-    epochs: Epochs = field(default_factory=dict)
-    choices: tuple[Choice, ...] = ()
+    state: TableState
+    facts: tuple[SliceFacts, ...]
+    epochs: LeaderEpochs = field(default_factory=dict)
+    choices: tuple[RecordedChoice, ...] = ()
     run: str
     commit: str = field(default_factory=lambda: uuid.uuid4().hex)
 
-    def write(self, log: TableLog, at: Snapshot) -> int:
-        """Write it on top of `at`; the version."""
+    def write(self, log: TableLog, snapshot: TableSnapshot) -> int:
+        """Write the change on top of `snapshot`; returns the version."""
         log.check(self.facts)
-        step("files checked")
-        covered = extended(self.standing.covered, self.facts)
-        entry = Entry(
+        failpoint("files checked")
+        covered = extended(self.state.covered, self.facts)
+        entry = LedgerEntry(
             commit=self.commit,
             run=self.run,
-            kind=Kind.LOAD,
-            sequence=at.next_sequence,
-            topic=self.standing.topic,
-            ranges=tuple(Range.of(one) for one in self.facts),
+            kind=CommitKind.LOAD,
+            sequence=snapshot.next_sequence,
+            topic=self.state.topic,
+            ranges=tuple(map(CommittedRange.of, self.facts)),
             covered=covered,
-            epochs={**self.standing.epochs, **self._epochs_of(covered)},
+            epochs={**self.state.epochs, **self._new_epochs(covered)},
             choices=self.choices,
         )
-        step("before log entry")
-        version = log.append(at, entry, self.facts)
-        step("after log entry")
+        failpoint("before log entry")
+        version = log.append(snapshot, entry, self.facts)
+        failpoint("after log entry")
         return version
 
-    def _epochs_of(self, covered: Covered) -> Epochs:
-        """Of the partitions whose cursor moves: older offsets say nothing of the log at the cursor."""
-        before = self.standing.covered
-        return {id_: one for id_, one in self.epochs.items() if id_ not in before or covered[id_][1] != before[id_][1]}
+    def _new_epochs(self, covered: Coverage) -> LeaderEpochs:
+        """The epochs of partitions whose cursor moves; a backfill says nothing about the log at the cursor."""
+        before = self.state.covered
+        return {
+            partition: epoch
+            for partition, epoch in self.epochs.items()
+            if partition not in before or covered[partition][1] != before[partition][1]
+        }
 
-    def onto(self, now: Snapshot) -> Self | None:
-        """Without the slices that another run has committed; the others must still adjoin."""
-        standing = self._standing_of(now)
-        left = tuple(one for one in self.facts if not _holds(standing.covered, one))
-        if not left:
+    def rebased(self, newest: TableSnapshot) -> Self | None:
+        """The change without the slices that another run has committed; the others must still adjoin."""
+        state = self._state_in(newest)
+        rest = tuple(facts for facts in self.facts if not _contains(state.covered, facts.offsets))
+        if not rest:
             return None
-        gone = self.standing.covered.keys() - standing.covered.keys()
-        back = next((one for one in left if one.id in gone), None)
-        if back is not None:  # a rewind went to before its first load: it is not to begin anew where this one goes on
-            raise self._lost(now, f"partition {back.id} was taken back")
-        for id_ in sorted({one.id for one in left if not _is_older(one, standing.covered)}):
-            mine = self.epochs.get(id_)
-            if _end(standing, id_) != _end(self.standing, id_) and standing.epochs.get(id_) != mine:
-                # Neither epoch is that of all offsets up to the cursor, so a log cut between them went unnoticed (B04).
-                raise self._lost(now, f"partition {id_} has another leader since")
+        partitions = {facts.offsets.partition for facts in rest}
+        for partition in sorted(partitions & (self.state.covered.keys() - state.covered.keys())):
+            # A rewind went to a version before the partition's first load. The partition must not begin at the cursor
+            # of this load, with a hole before it.
+            raise self._refused(newest, f"partition {partition} was taken back")
+        self._check_epochs(state, newest, [facts.offsets for facts in rest])
         try:
-            extended(standing.covered, left)
+            extended(state.covered, rest)
         except NotAdjoining as error:
-            raise self._lost(now, str(error)) from error
-        return replace(self, standing=standing, facts=left)
+            raise self._refused(newest, str(error)) from error
+        return replace(self, state=state, facts=rest)
 
-    def _standing_of(self, now: Snapshot) -> Standing:
-        mine, entry = self.standing, now.entry
-        if entry is None or entry.topic.incarnation == mine.replaced:
-            return mine
-        if entry.topic != mine.topic:
-            raise self._lost(now, f"the table holds incarnation {entry.topic.incarnation} now")
-        return Standing.after(entry)
+    def _check_epochs(self, state: TableState, newest: TableSnapshot, ranges: Sequence[OffsetRange]) -> None:
+        """Check that other commits have not moved a cursor under another leader.
 
-    def _lost(self, now: Snapshot, why: str) -> LoadError:
-        rival = now.entry.run if now.entry else "another writer"
-        return CommitRefused(f"run {rival} was first ({why}); run again", self.standing.topic.where)
+        The epoch in the ledger stands for all offsets up to the cursor. If this run and the other read the log under
+        two leaders, neither epoch does, and a truncation between the two would not be noticed (fault B04).
+        """
+        for partition in sorted({offsets.partition for offsets in ranges if not _is_backfill(offsets, state.covered)}):
+            moved = _cursor_and_epoch(state, partition) != _cursor_and_epoch(self.state, partition)
+            if moved and state.epochs.get(partition) != self.epochs.get(partition):
+                raise self._refused(newest, f"partition {partition} has another leader since")
+
+    def _state_in(self, newest: TableSnapshot) -> TableState:
+        entry = newest.entry
+        if entry is None or entry.topic.incarnation == self.state.replaced:
+            return self.state
+        if entry.topic != self.state.topic:
+            raise self._refused(newest, f"the table holds incarnation {entry.topic.incarnation} now")
+        return TableState.after(entry)
+
+    def _refused(self, newest: TableSnapshot, why: str) -> LoadError:
+        rival = f"run {newest.entry.run}" if newest.entry else "another writer"
+        return CommitRefused(f"{rival} committed first ({why}); run again", self.state.topic.where)
 
 
-def _end(standing: Standing, id_: BrokerPartition) -> tuple[int | None, int | None]:
-    return standing.covered[id_][1] if id_ in standing.covered else None, standing.epochs.get(id_)
+def _cursor_and_epoch(state: TableState, partition: BrokerPartition) -> tuple[int | None, int | None]:
+    return state.covered[partition][1] if partition in state.covered else None, state.epochs.get(partition)
 
 
-def _holds(covered: Covered, one: Facts) -> bool:
-    return one.id in covered and covered[one.id][0] <= one.start and one.stop <= covered[one.id][1]
+def _contains(covered: Coverage, offsets: OffsetRange) -> bool:
+    start, cursor = covered.get(offsets.partition, (0, -1))
+    return start <= offsets.start and offsets.stop <= cursor

@@ -1,7 +1,7 @@
-"""Run a plan: the only DataFrame of a load. One task per group of slices; only facts come back.
+"""Run the fetch tasks of a plan in Spark, the only DataFrame of a load; only facts come back.
 
-A plan of one task is run here, in the process that planned it: there is nothing to spread, and a JVM and its workers
-take longer to start than one slice to fetch.
+If all tasks fit into one Spark task, they run in the process that planned them: there is nothing to distribute, and to
+start a JVM and its workers takes longer than to fetch one slice.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,34 +9,37 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from kafka_io.client.source import warm
-from pipelines.loading.fetch import FACTS_SCHEMA, WORK_SCHEMA, fetch_slices
-from pipelines.loading.work import Facts, Work
+from kafka_io.reader.source import warm
+from pipelines.loading.fetch import FACTS_SCHEMA, TASK_SCHEMA, fetch_slices
+from pipelines.loading.work import FetchTask, SliceFacts, decode_facts, to_json
 from resources.spark import Progress, collect
 
 
-def execute(spark: Callable[[], SparkSession], works: Sequence[Work], on_progress: Progress) -> list[Facts]:
-    """The facts of each slice, in order of partition and offset. Slices that failed say so in their facts."""
-    tasks = 1 + max((work.task for work in works), default=-1)
-    for generation in {work.source.generation for work in works}:
-        warm(generation)  # once a machine: local workers then load the compiled kernels from the cache
-    facts = fetch_here(works, on_progress) if tasks <= 1 else _spread(spark(), works, tasks, on_progress)
-    return sorted(facts, key=lambda one: (one.id, one.start))
+def execute(spark: Callable[[], SparkSession], tasks: Sequence[FetchTask], on_progress: Progress) -> list[SliceFacts]:
+    """The facts of each slice, in order of partition and offset. The facts of a failed slice contain its failure."""
+    for generation in {task.source.generation for task in tasks}:
+        warm(generation)  # once per machine: local workers then load the compiled kernels from the cache
+    if len({task.spark_task for task in tasks}) <= 1:
+        facts = fetch_here(tasks, on_progress)
+    else:
+        facts = _fetch_in_spark(spark(), tasks, on_progress)
+    return sorted(facts, key=lambda slice_facts: slice_facts.offsets)
 
 
-def fetch_here(works: Sequence[Work], on_progress: Progress) -> list[Facts]:
+def fetch_here(tasks: Sequence[FetchTask], on_progress: Progress) -> list[SliceFacts]:
     """The facts of each slice, fetched one after the other in this process."""
-    batches = (pa.RecordBatch.from_pydict({"work": [work.to_json()]}) for work in works)
-    found: list[Facts] = []
-    for done in fetch_slices(batches):
-        found += (Facts.from_json(text) for text in done.column("facts").to_pylist())
-        on_progress(len(found), len(works))
-    return found
+    batches = (pa.RecordBatch.from_pydict({"fetch_task": [to_json(task)]}) for task in tasks)
+    facts: list[SliceFacts] = []
+    for batch in fetch_slices(batches):
+        facts += map(decode_facts, batch.column("facts").to_pylist())
+        on_progress(len(facts), len(tasks))
+    return facts
 
 
-def _spread(session: SparkSession, works: Sequence[Work], tasks: int, on_progress: Progress) -> list[Facts]:
-    frame = session.createDataFrame([(work.task, work.to_json()) for work in works], WORK_SCHEMA)
-    # By id, not by hash or range: exactly one task per group, and no job to sample keys (FINDINGS, 1).
-    facts = frame.repartitionById(tasks, "task").mapInArrow(fetch_slices, FACTS_SCHEMA)
-    rows = collect(session, facts, on_progress)
-    return [Facts.from_json(row["facts"]) for row in rows]
+def _fetch_in_spark(session: SparkSession, tasks: Sequence[FetchTask], on_progress: Progress) -> list[SliceFacts]:
+    count = 1 + max(task.spark_task for task in tasks)
+    frame = session.createDataFrame([(task.spark_task, to_json(task)) for task in tasks], TASK_SCHEMA)
+    # Repartition by id, not by hash or range: exactly one Spark task per group, and no job to sample keys
+    # (decision D04).
+    facts = frame.repartitionById(count, "spark_task").mapInArrow(fetch_slices, FACTS_SCHEMA)
+    return [decode_facts(row["facts"]) for row in collect(session, facts, on_progress)]

@@ -1,32 +1,34 @@
-"""The ledger's values: what each commit of a table says it holds.
+"""The ledger: what each commit of a table says about the offsets that the table holds.
 
-A commit's `txn` actions are the cursor (appId = cluster/topic/incarnation/partition, version = next offset) and the
-commit's number, which all commits of a table count up together. The commit info beside them carries one JSON text, the
-`Entry`, that tells the ranges, their rows, gaps and files.
+The commit's `txn` actions hold the cursors (appId = cluster/topic/incarnation/partition, version = next offset) and the
+commit's sequence number, which grows by one with every commit of the table. The commit info beside them holds a JSON
+text, the `LedgerEntry`: the committed ranges with their rows, gaps and files.
 """
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import cache
 from importlib import metadata
 from typing import Any, Self
 
+import msgspec
+
 from kafka_io.errors import Where
-from kafka_io.model import BrokerPartition
-from pipelines.loading.work import Facts
+from kafka_io.model import BrokerPartition, OffsetRange
+from pipelines.loading.work import SliceFacts
 
 KEY = "penstock"
+"""The key of the ledger's text in the commit info."""
 SEQUENCE = "penstock/sequence"
-"""The appId whose version is the number of the newest commit. Every commit sets it, so any two collide."""
-Covered = Mapping[BrokerPartition, tuple[int, int]]
-"""Of each partition the `[start, cursor)` that a table covers without a hole."""
-Epochs = Mapping[BrokerPartition, int]
+"""The appId whose version is the number of the newest commit. Every commit sets it, so any two of them conflict."""
+Coverage = Mapping[BrokerPartition, tuple[int, int]]
+"""For each partition the offsets `[start, cursor)` that the table covers without a hole."""
+LeaderEpochs = Mapping[BrokerPartition, int]
 
 
-class Kind(StrEnum):
-    """What a commit does: adds ranges, fetches some again, takes the table back, or takes one partition's end back."""
+class CommitKind(StrEnum):
+    """What a commit does: load offsets, fetch some again, restore an old version, or take back a truncated end."""
 
     LOAD = "load"
     REPLAY = "replay"
@@ -35,8 +37,8 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Topic:
-    """Whose table it is. `cluster` is the settings' name; `cluster_id` the brokers' own, empty before 0.10.1."""
+class TopicIdentity:
+    """The topic of a table. `cluster` is its name in the settings; `cluster_id` its own id, empty before 0.10.1."""
 
     cluster: str
     name: str
@@ -44,27 +46,24 @@ class Topic:
     cluster_id: str = ""
 
     def app_id(self, partition: BrokerPartition) -> str:
-        """The `txn` appId under which the partition's next offset is kept."""
+        """The appId of the `txn` action that holds the partition's next offset."""
         return f"penstock/{self.cluster_id or self.cluster}/{self.name}/{self.incarnation}/{partition}"
 
     @property
     def where(self) -> Where:
-        """The topic's place, for errors."""
+        """The topic, for errors."""
         return Where(cluster=self.cluster, topic=self.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Range:
-    """A committed range of one partition: every offset in it is in one of `rows` rows, or in a gap.
+class CommittedRange:
+    """Committed offsets of one partition: each of them has a row (there are `rows` of them), or is in a gap.
 
-    Its rows have `loaded_at_us` (microseconds since 1970) as their `loaded_at`. `source` is the broker it was read
-    from, `id@host:port`; empty for what no broker gave.
+    The rows' `loaded_at` is `loaded_at_us` (microseconds since 1970). `source` is the broker that they were read from,
+    `id@host:port`; empty if no broker served the range.
     """
 
-    broker: int | None
-    partition: int
-    start: int
-    stop: int
+    offsets: OffsetRange
     rows: int
     bytes: int
     loaded_at_us: int
@@ -73,23 +72,35 @@ class Range:
     source: str = ""
 
     @property
-    def id(self) -> BrokerPartition:
-        """The broker-partition."""
-        return BrokerPartition(self.broker, self.partition)
+    def partition(self) -> BrokerPartition:
+        """The partition of the range."""
+        return self.offsets.partition
 
     def __str__(self) -> str:
-        return f"partition {self.id} [{self.start}, {self.stop})"
+        return str(self.offsets)
 
     @classmethod
-    def of(cls, facts: Facts) -> Self:
-        """What a worker did, as the ledger keeps it."""
-        same = {name: getattr(facts, name) for name in cls.__dataclass_fields__}
-        return cls(**same)
+    def of(cls, facts: SliceFacts) -> Self:
+        """The range of a slice that a worker fetched."""
+        return cls(**{name.name: getattr(facts, name.name) for name in fields(cls)})
+
+    def as_dict(self) -> dict[str, Any]:
+        """The range as the ledger and `penstock history --json` show it: `broker`, `partition`, `start`, `stop`, ..."""
+        stored = msgspec.to_builtins(self)
+        offsets = stored.pop("offsets")
+        return {**offsets.pop("partition"), **offsets, **stored}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
+        """The inverse of `as_dict`."""
+        partition = {"broker": stored["broker"], "partition": stored["partition"]}
+        offsets = {"partition": partition, "start": stored["start"], "stop": stored["stop"]}
+        return msgspec.convert({**stored, "offsets": offsets}, cls)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """A choice of the user's, and where it was followed: `setting = value` let offsets `[start, stop)` go by."""
+class RecordedChoice:
+    """A choice of the user that decided about offsets `[start, stop)`, for example `on_expired = skip`."""
 
     setting: str
     value: str
@@ -100,76 +111,101 @@ class Choice:
     def __str__(self) -> str:
         return f"{self.setting} = {self.value}: partition {self.partition} [{self.start}, {self.stop})"
 
+    @classmethod
+    def of(cls, setting: str, value: str, offsets: OffsetRange) -> Self:
+        """The choice `setting = value`, made for `offsets`."""
+        return cls(
+            setting=setting, value=value, partition=str(offsets.partition), start=offsets.start, stop=offsets.stop
+        )
+
+    @property
+    def offsets(self) -> OffsetRange:
+        """The offsets that the choice decided about."""
+        return OffsetRange(BrokerPartition.parse(self.partition), self.start, self.stop)
+
 
 @cache
-def _this_code() -> str:
-    """The version that is installed; telling it reads the disk."""
+def _installed_version() -> str:
+    """The version of the installed Penstock; cached, because finding it reads the disk."""
     return metadata.version("penstock")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """What one commit holds: its ranges, and after it the `[start, cursor)` of all partitions the table knows.
+class LedgerEntry:
+    """What one commit holds: its ranges, and the `[start, cursor)` of every known partition after it.
 
-    Its ranges stand for all earlier ones that they overlap. What lies beyond `covered` is no longer there.
+    The entry's ranges replace all earlier ranges that they overlap. Offsets outside of `covered` are no longer in the
+    table.
 
     Args:
-        commit: its own id, by which it is found after an answer was lost.
-        sequence: its number, counted up by every commit of the table.
-        code: the version of Penstock that made it.
-        epochs: those of the leaders that last said what the partitions hold, where leaders have one.
-        choices: what the user let pass in this commit.
-        target: the version that a rewind went back to.
+        commit: the commit's own id; it finds the commit if the answer to the write was lost.
+        run: the id of the run that made the commit.
+        code: the version of Penstock that made the commit.
+        kind: what the commit does.
+        sequence: the commit's number; every commit of the table adds one.
+        topic: the topic, in the incarnation that was loaded.
+        ranges: what the commit loaded or replaced.
+        covered: what the table covers after the commit.
+        epochs: the epochs of the leaders that last told the partitions' bounds, if leaders have epochs.
+        choices: the user's choices that this commit follows.
+        target: the version that a rewind restored.
     """
 
     commit: str
     run: str
-    code: str = field(default_factory=_this_code)
-    kind: Kind
+    code: str = field(default_factory=_installed_version)
+    kind: CommitKind
     sequence: int
-    topic: Topic
-    ranges: tuple[Range, ...]
-    covered: Covered
-    epochs: Epochs = field(default_factory=dict)
-    choices: tuple[Choice, ...] = ()
+    topic: TopicIdentity
+    ranges: tuple[CommittedRange, ...]
+    covered: Coverage
+    epochs: LeaderEpochs = field(default_factory=dict)
+    choices: tuple[RecordedChoice, ...] = ()
     target: int | None = None
 
     def to_json(self) -> str:
-        """As text for the commit info."""
-        fields = asdict(replace(self, covered={}, epochs={}))
-        fields["covered"] = {str(id_): span for id_, span in self.covered.items()}
-        fields["epochs"] = {str(id_): epoch for id_, epoch in self.epochs.items()}
-        return json.dumps(fields, separators=(",", ":"))
+        """The entry as text for the commit info."""
+        stored = {item.name: getattr(self, item.name) for item in fields(self)}
+        stored["ranges"] = [committed.as_dict() for committed in self.ranges]
+        stored["covered"] = {str(partition): offsets for partition, offsets in self.covered.items()}
+        stored["epochs"] = {str(partition): epoch for partition, epoch in self.epochs.items()}
+        return msgspec.json.encode(stored).decode()
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """The inverse."""
-        fields: dict[str, Any] = json.loads(text)
-        made = {
-            "kind": Kind(fields["kind"]),
-            "topic": Topic(**fields["topic"]),
-            "ranges": tuple(Range(**one) for one in fields["ranges"]),
-            "covered": {BrokerPartition.parse(id_): (start, stop) for id_, (start, stop) in fields["covered"].items()},
-            "epochs": {BrokerPartition.parse(id_): epoch for id_, epoch in fields["epochs"].items()},
-            "choices": tuple(Choice(**one) for one in fields["choices"]),
-        }
-        return cls(**{**fields, **made})
+        """The inverse of `to_json`.
+
+        Raises:
+            ValueError: the text is not an entry.
+        """
+        stored = msgspec.json.decode(text, type=dict[str, Any])
+        return cls(
+            **{
+                **stored,
+                "kind": CommitKind(stored["kind"]),
+                "topic": msgspec.convert(stored["topic"], TopicIdentity),
+                "ranges": tuple(map(CommittedRange.from_dict, stored["ranges"])),
+                "covered": {BrokerPartition.parse(text): tuple(offsets) for text, offsets in stored["covered"].items()},
+                "epochs": {BrokerPartition.parse(text): epoch for text, epoch in stored["epochs"].items()},
+                "choices": msgspec.convert(stored["choices"], tuple[RecordedChoice, ...]),
+            }
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """Whose a table is and how far it has come; nothing is covered before the first load.
+class TableState:
+    """The topic of a table and what the table covers; nothing before the first load.
 
-    The topic keeps the incarnation it was first loaded under, for the cursor's names hold it. `replaced` is the
-    incarnation whose table it was before, where a load starts anew by choice.
+    The table keeps the incarnation of its first load, because the cursors' names contain it. `replaced` is the former
+    incarnation, if the topic was recreated and the user chose to load the new one into the same table.
     """
 
-    topic: Topic
-    covered: Covered = field(default_factory=dict)
-    epochs: Epochs = field(default_factory=dict)
+    topic: TopicIdentity
+    covered: Coverage = field(default_factory=dict)
+    epochs: LeaderEpochs = field(default_factory=dict)
     replaced: str | None = None
 
     @classmethod
-    def after(cls, entry: Entry) -> Self:
-        """Where a commit left the table."""
+    def after(cls, entry: LedgerEntry) -> Self:
+        """The state in which a commit left the table."""
         return cls(topic=entry.topic, covered=entry.covered, epochs=entry.epochs)

@@ -1,41 +1,41 @@
-"""What a load did: the values that the command line prints and the Dagster UI shows.
+"""The result of a load: the values that the command line prints and the Dagster UI shows.
 
-Lag is counted in offsets: records from 0.8 on, bytes of the log in 0.7.
+Lag is counted in offsets: in records from 0.8 on, in bytes of the log in 0.7.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
-from kafka_io.model import Bounds, BrokerPartition
-from pipelines.loading.ledger import Covered
-from pipelines.loading.work import Facts, Failure
+from kafka_io.model import Bounds, BrokerPartition, OffsetRange
+from pipelines.loading.ledger import Coverage
+from pipelines.loading.work import SliceFacts, SliceFailure
+
+
+def printed_range(offsets: OffsetRange) -> dict[str, int | None]:
+    """The range as the commands print it in JSON, and as Dagster's tables show it."""
+    partition = offsets.partition
+    return {"broker": partition.broker, "partition": partition.partition, "start": offsets.start, "end": offsets.stop}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionLoad:
-    """What a load did to one partition: `[start, end)` was committed, empty where nothing was new.
+    """What a load did to one partition.
 
     Args:
-        broker: of 0.7.
-        partition: its number.
-        start: where what was committed begins.
-        end: where it ends.
-        rows: how many rows it has.
-        bytes: what was read for it (see Facts).
-        files: how many files it is in.
-        gaps: offsets without a row, by their cause.
-        lag_before: what the broker had beyond the cursor when the load was planned.
-        lag: what of that the load did not take.
-        seconds: how long its slices took, one after the other.
-        source: the broker it was read from at last, `id@host:port`; empty where nothing was.
+        offsets: what was committed; empty if nothing was new.
+        rows: the number of committed rows.
+        bytes: the bytes that were read for them (see SliceFacts).
+        files: the number of files with these rows.
+        gaps: the number of offsets without a row, by cause.
+        lag_before: the offsets that the broker held beyond the cursor when the load was planned.
+        lag: the offsets among these that the load did not commit.
+        seconds: how long the slices took in sum.
+        source: the broker that served the last read, `id@host:port`; empty if nothing was read.
     """
 
-    broker: int | None
-    partition: int
-    start: int
-    end: int
+    offsets: OffsetRange
     rows: int
     bytes: int = 0
     files: int = 0
@@ -46,12 +46,15 @@ class PartitionLoad:
     source: str = ""
 
     def then(self, later: Self) -> Self:
-        """This and what a later step did to the same partition: on one side of it or the other, or nothing."""
-        ends = [one for one in (self, later) if one.start < one.end] or [later]
+        """This load and a later step of the same run as one.
+
+        The later step committed offsets directly before or after this one's, or none.
+        """
+        parts = [load.offsets for load in (self, later) if load.offsets.size > 0] or [later.offsets]
+        offsets = replace(later.offsets, start=min(part.start for part in parts), stop=max(part.stop for part in parts))
         return replace(
             later,
-            start=min(one.start for one in ends),
-            end=max(one.end for one in ends),
+            offsets=offsets,
             rows=self.rows + later.rows,
             bytes=self.bytes + later.bytes,
             files=self.files + later.files,
@@ -61,30 +64,57 @@ class PartitionLoad:
             source=later.source or self.source,
         )
 
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON fields of `penstock load --json`."""
+        return {
+            **printed_range(self.offsets),
+            **{item.name: getattr(self, item.name) for item in fields(self) if item.name != "offsets"},
+        }
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceLoad:
-    """One slice that was committed, and how long it took."""
+    """A committed slice, and how long it took."""
 
-    broker: int | None
-    partition: int
-    start: int
-    stop: int
+    offsets: OffsetRange
     rows: int
     seconds: float
 
     def __str__(self) -> str:
-        id_ = BrokerPartition(self.broker, self.partition)
-        return f"partition {id_} [{self.start}, {self.stop}): {self.rows} rows in {self.seconds:.1f} s"
+        return f"{self.offsets}: {self.rows} rows in {self.seconds:.1f} s"
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON fields of `penstock load --json`."""
+        start, stop = self.offsets.start, self.offsets.stop
+        partition = self.offsets.partition
+        return {
+            "broker": partition.broker,
+            "partition": partition.partition,
+            "start": start,
+            "stop": stop,
+            "rows": self.rows,
+            "seconds": self.seconds,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicLoad:
-    """What a load did to one topic's table. `error` is None when everything that was planned is committed.
+    """What a load did to one topic's table.
 
-    `version` is the table's after the load; `rows`, `bytes` (see Facts) and `files` are what this load added.
-    `warnings` tell of partitions that had to wait. An error is `passing` where some of it may be gone at another
-    attempt.
+    Args:
+        topic: the topic's name.
+        table: the table's URI.
+        version: the table's version after the load.
+        rows: the number of rows that this load added.
+        bytes: the bytes that were read for them (see SliceFacts).
+        files: the number of files that this load added.
+        error: what failed; None if everything that was planned is committed.
+        retriable: whether another attempt may succeed, at least in part.
+        partitions: what the load did to each partition.
+        slowest: the slice that took the longest.
+        warnings: what a person should know, for example of partitions that could not be loaded yet.
+        seconds: how long the load took.
+        trace: the stack trace of the error, if it is known.
     """
 
     topic: str
@@ -94,7 +124,7 @@ class TopicLoad:
     bytes: int = 0
     files: int = 0
     error: str | None = None
-    passing: bool = False
+    retriable: bool = False
     partitions: tuple[PartitionLoad, ...] = ()
     slowest: SliceLoad | None = None
     warnings: tuple[str, ...] = ()
@@ -103,136 +133,124 @@ class TopicLoad:
 
     @property
     def lag_before(self) -> int:
-        """What was there to load when it began."""
-        return sum(one.lag_before for one in self.partitions)
+        """The offsets that were there to load when the load began."""
+        return sum(partition.lag_before for partition in self.partitions)
 
     @property
     def lag(self) -> int:
-        """What of it is left."""
-        return sum(one.lag for one in self.partitions)
+        """The offsets among these that are not loaded."""
+        return sum(partition.lag for partition in self.partitions)
 
     @property
     def rows_per_second(self) -> float:
-        """Over the whole load."""
+        """The speed of the whole load in rows."""
         return self.rows / self.seconds if self.seconds else 0.0
 
     @property
     def bytes_per_second(self) -> float:
-        """Over the whole load."""
+        """The speed of the whole load in bytes."""
         return self.bytes / self.seconds if self.seconds else 0.0
 
-    def failed(self, failures: Sequence[Failure]) -> Self:
-        """This, with what failed of it, if anything did."""
+    def failed(self, failures: Sequence[SliceFailure]) -> Self:
+        """This load with the error for `failures`; unchanged if there are none."""
         if not failures:
             return self
         others = f" (and {len(failures) - 1} more)" if failures[1:] else ""
         return replace(
             self,
             error=f"{failures[0]}{others}",
-            passing=any(one.passing for one in failures),
-            trace=next((one.trace for one in failures if one.trace), None),
+            retriable=any(failure.retriable for failure in failures),
+            trace=next((failure.trace for failure in failures if failure.trace), None),
         )
 
     def then(self, later: Self) -> Self:
         """This load and the next step of the same run as one."""
-        parts = {(one.broker, one.partition): one for one in self.partitions}
-        for one in later.partitions:
-            before = parts.get((one.broker, one.partition))
-            parts[one.broker, one.partition] = before.then(one) if before else one
+        partitions = {load.offsets.partition: load for load in self.partitions}
+        for load in later.partitions:
+            before = partitions.get(load.offsets.partition)
+            partitions[load.offsets.partition] = before.then(load) if before else load
         return replace(
             later,
             version=self.version if later.version is None else later.version,
             rows=self.rows + later.rows,
             bytes=self.bytes + later.bytes,
             files=self.files + later.files,
-            partitions=tuple(parts.values()),
-            slowest=max(filter(None, (self.slowest, later.slowest)), key=lambda one: one.seconds, default=None),
+            partitions=tuple(partitions.values()),
+            slowest=max(filter(None, (self.slowest, later.slowest)), key=lambda load: load.seconds, default=None),
             warnings=tuple(dict.fromkeys((*self.warnings, *later.warnings))),
             seconds=round(self.seconds + later.seconds, 3),
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """As `penstock load --json` prints it."""
+        """The JSON fields of `penstock load --json`."""
         names = ("topic", "table", "version", "rows", "bytes", "files", "lag_before", "lag", "error", "seconds")
         return {
             **{name: getattr(self, name) for name in names},
             "rows_per_second": round(self.rows_per_second, 1),
             "bytes_per_second": round(self.bytes_per_second, 1),
-            "slowest": asdict(self.slowest) if self.slowest else None,
+            "slowest": self.slowest.as_dict() if self.slowest else None,
             "warnings": list(self.warnings),
-            "partitions": [asdict(one) for one in self.partitions],
+            "partitions": [partition.as_dict() for partition in self.partitions],
         }
 
 
 def outcome(
-    good: Sequence[Facts],
+    committed: Sequence[SliceFacts],
     bounds: Mapping[BrokerPartition, Bounds],
-    covered: Covered,
+    covered: Coverage,
     *,
     topic: str,
     table: str,
     version: int,
     warnings: Sequence[str],
 ) -> TopicLoad:
-    """What a step did that committed `good`; `bounds` and `covered` are those it was planned on."""
-    fetched = [one for one in good if one.source]
-    slowest = max(fetched, key=lambda one: one.seconds, default=None)
+    """The result of a step that committed some slices; `bounds` and `covered` are those that it was planned on."""
+    fetched = [facts for facts in committed if facts.source]
+    slowest = max(fetched, key=lambda facts: facts.seconds, default=None)
     return TopicLoad(
         topic=topic,
         table=table,
         version=version,
-        rows=sum(one.rows for one in good),
-        bytes=sum(one.bytes for one in good),
-        files=sum(one.path is not None for one in good),
-        partitions=tuple(by_partition(good, bounds, covered)),
-        slowest=_slice_load(slowest) if slowest else None,
+        rows=sum(facts.rows for facts in committed),
+        bytes=sum(facts.bytes for facts in committed),
+        files=sum(facts.path is not None for facts in committed),
+        partitions=tuple(by_partition(committed, bounds, covered)),
+        slowest=SliceLoad(offsets=slowest.offsets, rows=slowest.rows, seconds=round(slowest.seconds, 3))
+        if slowest
+        else None,
         warnings=tuple(warnings),
     )
 
 
-def _slice_load(one: Facts) -> SliceLoad:
-    return SliceLoad(
-        broker=one.broker,
-        partition=one.partition,
-        start=one.start,
-        stop=one.stop,
-        rows=one.rows,
-        seconds=round(one.seconds, 3),
-    )
-
-
 def by_partition(
-    facts: Sequence[Facts], bounds: Mapping[BrokerPartition, Bounds], covered: Covered
+    committed: Sequence[SliceFacts], bounds: Mapping[BrokerPartition, Bounds], covered: Coverage
 ) -> Iterator[PartitionLoad]:
-    """Every partition that the table or its broker has something of.
+    """What happened to each partition of which the table or its broker holds something.
 
-    Slices of one follow each other, so their ranges add up to one.
+    The committed slices of a partition are adjacent, so together they are one range.
     """
-    grouped: dict[BrokerPartition, list[Facts]] = defaultdict(list)
-    for one in facts:
-        grouped[one.id].append(one)
-    held = (id_ for id_, bound in bounds.items() if id_ in covered or id_ in grouped or bound.earliest < bound.latest)
-    for id_ in sorted(held):
-        yield _partition_load(id_, grouped.get(id_, ()), bounds[id_], covered)
+    slices: dict[BrokerPartition, list[SliceFacts]] = defaultdict(list)
+    for facts in committed:
+        slices[facts.offsets.partition].append(facts)
+    known = (id_ for id_, bound in bounds.items() if id_ in covered or id_ in slices or bound.earliest < bound.latest)
+    for id_ in sorted(known):
+        yield _partition_load(id_, slices.get(id_, ()), bounds[id_], covered)
 
 
-def _partition_load(id_: BrokerPartition, mine: Sequence[Facts], bound: Bounds, covered: Covered) -> PartitionLoad:
-    before = covered[id_][1] if id_ in covered else bound.earliest
-    end = max((one.stop for one in mine), default=before)
-    gaps: Counter[str] = Counter()
-    for one in mine:
-        gaps.update(one.gaps)
+def _partition_load(
+    id_: BrokerPartition, slices: Sequence[SliceFacts], bound: Bounds, covered: Coverage
+) -> PartitionLoad:
+    cursor = covered[id_][1] if id_ in covered else bound.earliest
+    start = min((facts.offsets.start for facts in slices), default=cursor)
+    stop = max((facts.offsets.stop for facts in slices), default=cursor)
     return PartitionLoad(
-        broker=id_.broker,
-        partition=id_.partition,
-        start=min((one.start for one in mine), default=before),
-        end=end,
-        rows=sum(one.rows for one in mine),
-        bytes=sum(one.bytes for one in mine),
-        files=sum(one.path is not None for one in mine),
-        gaps=dict(gaps),
-        lag_before=bound.latest - before,
-        lag=bound.latest - max(before, end),
-        seconds=round(sum(one.seconds for one in mine), 3),
-        source=next((one.source for one in reversed(mine) if one.source), ""),
+        offsets=OffsetRange(id_, start, stop),
+        rows=sum(facts.rows for facts in slices),
+        bytes=sum(facts.bytes for facts in slices),
+        files=sum(facts.path is not None for facts in slices),
+        gaps=dict(sum((Counter(facts.gaps) for facts in slices), Counter())),
+        lag_before=bound.latest - cursor,
+        lag=bound.latest - max(cursor, stop),
+        seconds=round(sum(facts.seconds for facts in slices), 3),
+        source=next((facts.source for facts in reversed(slices) if facts.source), ""),
     )

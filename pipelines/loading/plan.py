@@ -1,113 +1,160 @@
-"""Plan, purely: cursor and bounds in, frozen slices out. What cannot be right stops here, with the exact range."""
+"""Planning without any I/O: what the table covers and what the brokers hold go in, slices to fetch come out.
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+If the cursor and the log are inconsistent, planning stops with the exact range.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 from kafka_io.errors import Where
-from kafka_io.model import Bounds, BrokerPartition
-from pipelines.loading.ledger import Covered
-from pipelines.loading.slices import Sizes, Slice, cut
+from kafka_io.model import Bounds, BrokerPartition, OffsetRange
+from pipelines.loading.ledger import Coverage, RecordedChoice, TableState
+from pipelines.loading.slices import SliceSizes, cut_slices
 from resources.errors import CursorAheadOfLog, CursorExpired, LoadError
+from resources.spark import Progress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """`slices` to fetch, in order of partition and offset, and ranges that expired and are `skipped` by choice."""
+    """The slices to fetch, in order of partition and offset, and the expired ranges that are skipped by choice."""
 
-    slices: tuple[Slice, ...]
-    skipped: tuple[Slice, ...] = ()
+    slices: tuple[OffsetRange, ...]
+    skipped: tuple[OffsetRange, ...] = ()
 
     @property
     def size(self) -> int:
-        """How many offsets are to be fetched."""
-        return sum(one.size for one in self.slices)
+        """The number of offsets to fetch."""
+        return sum(offsets.size for offsets in self.slices)
+
+    def choices(self, state: TableState) -> Iterator[RecordedChoice]:
+        """The user's choices that this plan follows; `state` is the table's before it."""
+        if state.replaced:
+            for partition in sorted({offsets.partition for offsets in self.slices}):
+                yield RecordedChoice.of("on_recreated", "restart", OffsetRange(partition, 0, 0))
+        for offsets in self.skipped:
+            yield RecordedChoice.of("on_expired", "skip", offsets)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTarget:
+    """What a run loads in all its steps: `total` offsets, of which `taken` are done.
+
+    They are between `starts` and `ends` (see OffsetWindow). These are fixed when the run begins, so that the run ends:
+    the next run loads the records and partitions that appear later.
+    """
+
+    ends: Mapping[BrokerPartition, int]
+    starts: Mapping[BrokerPartition, int] = field(default_factory=dict)
+    total: int
+    taken: int = 0
+
+    @property
+    def left(self) -> int:
+        """The number of offsets that the run still has to load; at least 1, because a cap of 0 would be no cap."""
+        return max(1, self.total - self.taken)
+
+    @property
+    def reached(self) -> bool:
+        """Whether the run is done."""
+        return self.taken >= self.total
+
+    def after(self, step: Plan) -> Self:
+        """The target after a step. A step without offsets ends the run: other runs have loaded the rest."""
+        size = step.size
+        return replace(self, taken=self.taken + size if size else self.total)
+
+    def progress(self, step: Plan, on_progress: Progress) -> Progress:
+        """The callback for the progress of a step, which reports the progress of the whole run to `on_progress`."""
+        size = step.size  # summed once: the callback is called for every slice
+        return lambda done, total: on_progress(self.taken + size * done // max(1, total), self.total)
 
 
 def plan(
-    covered: Covered,
+    covered: Coverage,
     bounds: Mapping[BrokerPartition, Bounds],
     *,
     starts: Mapping[BrokerPartition, int],
     ends: Mapping[BrokerPartition, int],
-    sizes: Sizes,
+    sizes: SliceSizes,
     skip_expired: bool = False,
     where: Where,
 ) -> Plan:
-    """What is new below `ends`, cut into slices; of partitions that have no end there, nothing.
+    """Cut what is new below `ends` into slices; a partition without an end gets none.
 
-    A partition without a cursor starts at its earliest offset. Only a new table may begin later, at `starts`: an empty
-    slice records that where nothing is there to load yet, so that the next run goes on from there. A partition that
-    appears later is new data as a whole (B10).
+    A partition without a cursor starts at its earliest offset. Only a new table may begin later, at `starts`. If
+    nothing is there to load yet, an empty slice records the start, so that the next run continues from there. A
+    partition that appears later is loaded from its beginning, because all of it is new (fault B10).
 
     Raises:
-        CursorExpired: the log begins after the cursor (B07), and `skip_expired` is not set.
-        CursorAheadOfLog: the log ends before the cursor (B05, B14).
+        CursorExpired: the log begins after the cursor (fault B07), and `skip_expired` is not set.
+        CursorAheadOfLog: the log ends before the cursor (faults B05, B14).
     """
-    at: dict[BrokerPartition, int] = {}
-    skipped: list[Slice] = []
+    begins: dict[BrokerPartition, int] = {}
+    skipped: list[OffsetRange] = []
     for id_, bound in bounds.items():
         first = bound.earliest if covered else max(bound.earliest, starts.get(id_, bound.earliest))
-        at[id_] = covered[id_][1] if id_ in covered else first
-        if skip_expired and at[id_] < bound.earliest:
-            skipped.append(Slice(id=id_, start=at[id_], stop=bound.earliest))
-            at[id_] = bound.earliest
-        if not bound.earliest <= at[id_] <= bound.latest:
-            raise _refused(at[id_], bound, where.within(Where(partition=str(id_))))
-    new = {id_: (at[id_], min(ends[id_], bound.latest)) for id_, bound in bounds.items() if id_ in ends}
-    slices = list(cut(new, bounds, sizes))
+        begin = covered[id_][1] if id_ in covered else first
+        if skip_expired and begin < bound.earliest:
+            skipped.append(OffsetRange(id_, begin, bound.earliest))
+            begin = bound.earliest
+        if not bound.earliest <= begin <= bound.latest:
+            raise _outside_log(begin, bound, where.within(Where(partition=str(id_))))
+        begins[id_] = begin
+    new = [OffsetRange(id_, begins[id_], min(ends[id_], bound.latest)) for id_, bound in bounds.items() if id_ in ends]
+    slices = list(cut_slices(new, bounds, sizes))
     if not covered and starts:
-        slices += _begun(new, bounds)
-    return Plan(slices=_in_order(slices), skipped=_in_order(skipped))
+        slices += _empty_starts(new, bounds)
+    return Plan(slices=tuple(sorted(slices)), skipped=tuple(sorted(skipped)))
 
 
 def plan_backfill(
-    covered: Covered,
+    covered: Coverage,
     bounds: Mapping[BrokerPartition, Bounds],
     *,
     starts: Mapping[BrokerPartition, int],
-    sizes: Sizes,
-) -> list[Slice]:
-    """What the brokers hold from before the table's first offsets, down to `starts`, cut into slices.
+    sizes: SliceSizes,
+) -> list[OffsetRange]:
+    """Cut what the brokers hold between `starts` and the table's first offsets into slices.
 
-    A capped run takes the newest of it, so that what is covered stays without a hole and the next run goes on below.
+    A run with a cap takes the newest of these slices: so the table covers no hole, and the next run continues below.
     """
-    older = {
-        id_: (max(start, bounds[id_].earliest), covered[id_][0])
+    older = [
+        OffsetRange(id_, max(start, bounds[id_].earliest), covered[id_][0])
         for id_, start in starts.items()
         if id_ in bounds and id_ in covered
-    }
-    return list(_in_order(cut(older, bounds, sizes, order=reversed)))
+    ]
+    return sorted(cut_slices(older, bounds, sizes, order=reversed))
 
 
-def _begun(new: Mapping[BrokerPartition, tuple[int, int]], bounds: Mapping[BrokerPartition, Bounds]) -> Iterator[Slice]:
-    """Empty slices that say where a new table begins: of partitions of which it leaves something out.
+def _empty_starts(new: Sequence[OffsetRange], bounds: Mapping[BrokerPartition, Bounds]) -> Iterator[OffsetRange]:
+    """Empty slices that record where a new table begins, for partitions of which it leaves out older offsets.
 
-    What has nothing at all needs none, but where all is so one says that the table is begun.
+    Partitions that hold nothing need no slice. But if all of them are like that, one slice records that the table has
+    begun.
     """
-    idle = {id_: at for id_, (at, end) in new.items() if end <= at}
-    late = {id_: at for id_, at in idle.items() if bounds[id_].earliest < at}
+    idle = [offsets for offsets in new if offsets.size <= 0]
+    late = [offsets for offsets in idle if bounds[offsets.partition].earliest < offsets.start]
     if not late and len(idle) == len(new):
-        late = dict(sorted(idle.items())[:1])
-    for id_, at in late.items():
-        yield Slice(id=id_, start=at, stop=at)
+        late = sorted(idle)[:1]
+    for offsets in late:
+        yield replace(offsets, stop=offsets.start)
 
 
-def _in_order(slices: Iterable[Slice]) -> tuple[Slice, ...]:
-    return tuple(sorted(slices, key=lambda one: one.place))
-
-
-def _refused(at: int, bound: Bounds, where: Where) -> LoadError:
-    """Why a log is not to be read at an offset outside of it."""
+def _outside_log(offset: int, bound: Bounds, where: Where) -> LoadError:
+    """The error for a cursor that is outside of the log."""
     if bound.latest < bound.earliest:
-        return CursorAheadOfLog(f"the broker says the log is [{bound.earliest}, {bound.latest})", where)
-    if at < bound.earliest:
+        return CursorAheadOfLog(
+            f"the broker reports a log that ends before it begins: [{bound.earliest}, {bound.latest})", where
+        )
+    if offset < bound.earliest:
         return CursorExpired(
-            f"offsets [{at}, {bound.earliest}) expired before they were loaded; the log begins at {bound.earliest}; "
-            'on_expired = "skip" counts them as a gap and goes on there',
-            where.at(at),
+            f"offsets [{offset}, {bound.earliest}) expired before they were loaded; the log begins at "
+            f'{bound.earliest}; on_expired = "skip" counts them as a gap and continues there',
+            where.at(offset),
         )
     return CursorAheadOfLog(
-        f"the log ends at {bound.latest}, before the committed offset {at}: it was truncated or made anew; "
-        'on_truncated = "rewind" takes back what it lost',
-        where.at(at),
+        f"the log ends at {bound.latest}, before the committed offset {offset}: it was truncated or recreated; "
+        'on_truncated = "rewind" takes back what the log has lost',
+        where.at(offset),
     )

@@ -1,4 +1,4 @@
-"""The columns of every table: names and types as in Spark's own Kafka source, plus what tells 0.7 rows apart."""
+"""The columns of every table: names and types as in Spark's Kafka source, and columns that identify rows of 0.7."""
 
 from typing import Any
 
@@ -25,27 +25,26 @@ FILE_SCHEMA = pa.schema(
     ]
 )
 TABLE_SCHEMA = FILE_SCHEMA.append(pa.field(PARTITION_COLUMN, pa.date32()))
-"""A file's columns, and the one that its folder tells."""
-
+"""The columns of a file, and the column whose value is in the name of the file's folder."""
 
 DICTIONARY = ("key", "topic", "broker", "partition", "timestampType", "loaded_at")
-"""Columns of a file in which values repeat."""
+"""The columns of a file in which values repeat."""
 _LEVELS = {"zstd": 1}
 
 _NO_TIME = -1
-_LONGEST_MS = (2**63 - 1) // 1000
+_MAX_MS = (2**63 - 1) // 1000
 
 
 def table_rows(decoded: pa.RecordBatch, constants: dict[str, object]) -> pa.RecordBatch:
-    """`decoded` with all columns of a file: what it lacks is the same in every row, or null.
+    """The rows of `decoded` with all columns of a file; a column that it lacks has one value in all rows, or null.
 
     Args:
-        decoded: columns of kafka_io.records, any of those in FILE_SCHEMA.
-        constants: the value of the others; a name in neither is null.
+        decoded: any of the columns in FILE_SCHEMA, as kafka_io.records decodes them.
+        constants: the values of other columns; a column in neither is null.
     """
     count = decoded.num_rows
     arrays = [
-        _as(field.type, decoded.column(field.name))
+        _cast(field.type, decoded.column(field.name))
         if field.name in decoded.schema.names
         else pa.repeat(pa.scalar(constants.get(field.name), field.type), count)
         for field in FILE_SCHEMA
@@ -53,24 +52,24 @@ def table_rows(decoded: pa.RecordBatch, constants: dict[str, object]) -> pa.Reco
     return pa.RecordBatch.from_arrays(arrays, schema=FILE_SCHEMA)
 
 
-def _as(wanted: pa.DataType, column: pa.Array) -> pa.Array:
+def _cast(wanted: pa.DataType, column: pa.Array) -> pa.Array:
     if column.type == wanted:
         return column
     return _microseconds(column) if pa.types.is_timestamp(wanted) else column.cast(wanted)
 
 
 def _microseconds(milliseconds: pa.Array) -> pa.Array:
-    """Times as a table has them: null where a record has none (-1), or one that no clock can show in microseconds."""
+    """Times in microseconds, as a table has them; null if a record has none (-1), or one that does not fit."""
     numbers = milliseconds.cast(pa.int64())
     bounds = pc.min_max(numbers).as_py()
-    if bounds["min"] is not None and (bounds["min"] < 0 or bounds["max"] > _LONGEST_MS):
-        told = pc.and_(pc.not_equal(numbers, _NO_TIME), pc.less_equal(pc.abs(numbers), _LONGEST_MS))
-        milliseconds = pc.if_else(told, milliseconds, pa.scalar(None, milliseconds.type))
+    if bounds["min"] is not None and (bounds["min"] < 0 or bounds["max"] > _MAX_MS):
+        valid = pc.and_(pc.not_equal(numbers, _NO_TIME), pc.less_equal(pc.abs(numbers), _MAX_MS))
+        milliseconds = pc.if_else(valid, milliseconds, pa.scalar(None, milliseconds.type))
     return milliseconds.cast(_TIME)
 
 
 def parquet_options(codec: str) -> dict[str, Any]:
-    """How a file's columns are written, in pyarrow's words."""
+    """The options for pyarrow's Parquet writer."""
     return {
         "compression": codec,
         "compression_level": _LEVELS.get(codec),

@@ -1,42 +1,25 @@
-"""Slices of broker-partitions, and how large they are to be."""
+"""Slices: the offset ranges that workers fetch. How large they are, where they are cut, which share a Spark task."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import heapify, heapreplace
 
-from kafka_io.model import Bounds, BrokerPartition
+from kafka_io.model import Bounds, BrokerPartition, OffsetRange
 
 FULL = 1_000_000_000
-"""The load of a full slice. An integer, rounded down: what is cut of one full slice never comes to more."""
+"""The load of a full slice. Loads are integers, rounded down: the pieces of a full slice never add up to more."""
+_MIN_TASKS = 4  # a task costs about 50 ms, so even a small load may use several cores
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Slice:
-    """A half-open range `[start, stop)` of one broker-partition, frozen before anything is read: one unit of work."""
-
-    id: BrokerPartition
-    start: int
-    stop: int
-
-    @property
-    def size(self) -> int:
-        """How many offsets; bytes of the log in 0.7."""
-        return self.stop - self.start
-
-    @property
-    def place(self) -> tuple[BrokerPartition, int, int]:
-        """What slices are in order of."""
-        return self.id, self.start, self.stop
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sizes:
-    """How slices are cut. Offsets are bytes of the log in 0.7, and records later.
+class SliceSizes:
+    """How slices are cut. An offset is a byte of the log in 0.7, and a record later.
 
     Args:
-        slice: how many offsets are a full slice.
-        slices: the same, of partitions of which more is known.
-        run: the most offsets of a run; None is no cap.
-        step: the most full slices of a step of it; None is no cap.
+        slice: the number of offsets in a full slice.
+        slices: the same for single partitions of which more is known.
+        run: the maximum number of offsets in a run; None for no cap.
+        step: the maximum number of full slices in a step of the run; None for no cap.
     """
 
     slice: int
@@ -44,68 +27,96 @@ class Sizes:
     run: int | None = None
     step: int | None = None
 
-    def target(self, id_: BrokerPartition) -> int:
-        """How many offsets of the partition are a full slice."""
-        return self.slices.get(id_, self.slice)
+    def target(self, partition: BrokerPartition) -> int:
+        """The number of offsets in a full slice of the partition."""
+        return self.slices.get(partition, self.slice)
 
-    def load(self, one: Slice) -> int:
-        """What part of a full slice it is, of FULL."""
-        return FULL * one.size // self.target(one.id)
+    def load(self, offsets: OffsetRange) -> int:
+        """The part of a full slice that the offsets are; a full slice has the load FULL."""
+        return FULL * offsets.size // self.target(offsets.partition)
 
     def shares(self, wanted: Mapping[BrokerPartition, int]) -> Mapping[BrokerPartition, int]:
-        """The most offsets of each partition, of which so many are wanted: what some leave is for the others."""
+        """The maximum number of offsets for each partition, given how many it has.
+
+        The caps are shared equally. What a small partition leaves of its share is divided among the others.
+        """
         shares = dict(wanted)
         if self.run is not None:
-            most = _level(wanted.values(), self.run)
-            shares = {id_: min(share, most) for id_, share in shares.items()}
+            max_offsets = _equal_share(wanted.values(), self.run)
+            shares = {partition: min(share, max_offsets) for partition, share in shares.items()}
         if self.step is not None:
-            loads = [FULL * share // self.target(id_) for id_, share in shares.items()]
-            most = _level(loads, self.step * FULL)
-            shares = {id_: min(share, most * self.target(id_) // FULL) for id_, share in shares.items()}
+            loads = [FULL * share // self.target(partition) for partition, share in shares.items()]
+            max_load = _equal_share(loads, self.step * FULL)
+            shares = {
+                partition: min(share, max_load * self.target(partition) // FULL) for partition, share in shares.items()
+            }
         return shares
 
 
-def _level(sizes: Iterable[int], most: int) -> int:
-    """What each may take at most, that all together take no more than `most`."""
-    left, waiting = most, sorted(sizes)
+def _equal_share(sizes: Iterable[int], total: int) -> int:
+    """The maximum that each of `sizes` may take, so that all together take no more than `total`."""
+    left, waiting = total, sorted(sizes)
     for count, size in zip(range(len(waiting), 0, -1), waiting, strict=True):
         if size * count > left:
             return left // count
         left -= size
-    return most
+    return total
 
 
-def cut(
-    ranges: Mapping[BrokerPartition, tuple[int, int]],
+def cut_slices(
+    ranges: Iterable[OffsetRange],
     bounds: Mapping[BrokerPartition, Bounds],
-    sizes: Sizes,
+    sizes: SliceSizes,
     *,
-    order: Callable[[list[Slice]], Iterable[Slice]] = iter,
-) -> Iterator[Slice]:
-    """Of each partition's `[start, stop)` its share in slices, the first in that order; one at least, to get on."""
-    shares = sizes.shares({id_: stop - start for id_, (start, stop) in ranges.items() if start < stop})
-    for id_, share in shares.items():
+    order: Callable[[list[OffsetRange]], Iterable[OffsetRange]] = iter,
+) -> Iterator[OffsetRange]:
+    """Cut each partition's share of its range into slices; `order` says which slices of a range are taken first.
+
+    Every range gives at least one slice, so that each run makes progress.
+    """
+    wanted = {offsets.partition: offsets for offsets in ranges if offsets.size > 0}
+    shares = sizes.shares({partition: offsets.size for partition, offsets in wanted.items()})
+    for partition, share in shares.items():
         taken = 0
-        for piece in order(list(sliced(id_, *ranges[id_], bounds[id_].cuts, sizes.target(id_)))):
+        for piece in order(list(sliced(wanted[partition], bounds[partition].cuts, sizes.target(partition)))):
             if taken and taken >= share:
                 break
             yield piece
             taken += piece.size
 
 
-def sliced(id_: BrokerPartition, start: int, stop: int, cuts: Iterable[int], target: int) -> Iterator[Slice]:
-    """`[start, stop)` in slices that end at cuts, each at most `target` where cuts allow it."""
-    if id_.broker is None:
+def sliced(offsets: OffsetRange, cuts: Iterable[int], target: int) -> Iterator[OffsetRange]:
+    """Cut the range into slices that end at `cuts`, each of at most `target` offsets if the cuts allow it."""
+    start, stop = offsets.start, offsets.stop
+    if offsets.partition.broker is None:
         cuts = _even_cuts(start, stop, target)
-    ends = [*(at for at in cuts if start < at < stop), stop]
-    at = start
+    ends = [*(cut for cut in cuts if start < cut < stop), stop]
     for end, next_end in zip(ends, [*ends[1:], None], strict=True):
-        if next_end is None or next_end - at > target:
-            yield Slice(id=id_, start=at, stop=end)
-            at = end
+        if next_end is None or next_end - start > target:
+            yield OffsetRange(offsets.partition, start, end)
+            start = end
 
 
 def _even_cuts(start: int, stop: int, target: int) -> Iterable[int]:
-    """From 0.8 on any offset is a cut: as few as `target` allows, evenly spread."""
+    """Cuts at equal distances, as few as `target` allows: from 0.8 on a slice may end at any offset."""
     count = max(1, -(-(stop - start) // target))
     return (start + (stop - start) * piece // count for piece in range(1, count))
+
+
+def group_slices(slices: Sequence[OffsetRange], sizes: SliceSizes) -> list[list[OffsetRange]]:
+    """Group slices into Spark tasks of about equal work: small slices share a task, a large one has its own.
+
+    A full slice is the work of one task. Work is measured in parts of a full slice: in bytes where bytes limit the
+    slices, else in records, because each short record costs time whatever its size.
+    """
+    loads = sorted(((sizes.load(offsets), offsets) for offsets in slices), key=lambda pair: (-pair[0], pair[1]))
+    total = sum(load for load, _ in loads)
+    count = 1 if total <= FULL else min(len(slices), max(_MIN_TASKS, -(-total // FULL)))
+    heap: list[tuple[int, int]] = [(0, task) for task in range(count)]
+    heapify(heap)
+    tasks: list[list[OffsetRange]] = [[] for _ in range(count)]
+    for load, offsets in loads:  # the largest first, each into the task that has the least work so far
+        work, task = heap[0]
+        tasks[task].append(offsets)
+        heapreplace(heap, (work + load, task))
+    return [sorted(task) for task in tasks if task]

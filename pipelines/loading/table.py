@@ -1,11 +1,11 @@
-"""A topic's Delta table, through deltalake: snapshots with their cursor, and one log entry per commit.
+"""A topic's Delta table, through deltalake: snapshots with their cursors, and one log entry per commit.
 
-Every commit of Penstock sets the `txn` of SEQUENCE, and deltalake refuses an entry whose handle has not seen the newest
+Every commit of Penstock sets the `txn` of SEQUENCE. deltalake refuses an entry if its handle has not seen the newest
 version of such a `txn`. So an entry lands on the snapshot that it was built on, or not at all. A fresh handle would
-take any version, also a lower one (FINDINGS, 5): handles are never renewed between reading the cursor and committing.
+accept any version of the `txn`, even a lower one (decision D14): no handle is replaced between reading the cursor and
+committing.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
+import msgspec
 import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.fs as pafs
@@ -23,30 +24,30 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction
 
 from kafka_io.errors import Where
-from pipelines.loading.ledger import KEY, SEQUENCE, Entry, Range
-from pipelines.loading.logged import Logged, newest_entry
+from pipelines.loading.failpoints import failpoint
+from pipelines.loading.ledger import KEY, SEQUENCE, CommittedRange, LedgerEntry
+from pipelines.loading.log_commits import LogCommit, newest_entry
 from pipelines.loading.rows import FILE_SCHEMA, PARTITION_COLUMN, TABLE_SCHEMA
-from pipelines.loading.steps import step
-from pipelines.loading.table_log import Clash, NoAnswer, Snapshot
-from pipelines.loading.work import Facts
+from pipelines.loading.table_log import CommitConflict, CommitOutcomeUnknown, TableSnapshot
+from pipelines.loading.work import SliceFacts
 from resources import durable
-from resources.errors import CommitUnknown, CursorStrayed, FileRefused, LakeUnavailable, LogTorn, TableForeign
+from resources.errors import CommitUnknown, CursorMismatch, FileRefused, LakeUnavailable, LogTorn, TableForeign
 from resources.lake import Lake, filesystem, lake_errors, reason_of
 
 _TXN_EXPIRY = "delta.setTransactionRetentionDuration"
 _CONFIGURATION = {
-    # The log is the ledger: what it says is never cleaned away by itself.
+    # The log is the ledger: Delta must not delete old entries.
     "delta.enableExpiredLogCleanup": "false",
 }
 _FOOTERS_AT_ONCE = 8
 _LOGGED = {".json", ".parquet"}
 WRITING = WriterProperties(compression="ZSTD", compression_level=1)
-"""Of files that deltalake writes, when rows are replaced or files merged."""
+"""The options for files that deltalake writes, when rows are replaced or files are merged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakeTable:
-    """The table of one topic in a lake."""
+    """One topic's table in a lake; see TableLog."""
 
     lake: Lake
     uri: str
@@ -54,38 +55,38 @@ class LakeTable:
 
     @classmethod
     def of(cls, lake: Lake, cluster: str, topic: str) -> Self:
-        """The table where a topic's belongs; nothing is opened yet."""
+        """The table of a topic. Nothing is opened yet."""
         return cls(lake=lake, uri=lake.table_uri(cluster, topic), where=Where(cluster=cluster, topic=topic))
 
-    def snapshot(self) -> Snapshot:
-        """The newest version. A table that is not there yet is made.
+    def snapshot(self) -> TableSnapshot:
+        """The newest version. A table that does not exist is created.
 
         Raises:
             LoadError: see `existing`.
         """
         return self.existing() or self._read(self._create())
 
-    def existing(self) -> Snapshot | None:
-        """The newest version; None where there is no table.
+    def existing(self) -> TableSnapshot | None:
+        """The newest version; None if there is no table.
 
         Raises:
-            LakeUnavailable: the store gives no answer.
-            LogTorn: an entry of its log cannot be read.
-            TableForeign: commits are there, but none of them is Penstock's; or its `txn` entries expire, for then a
-                cursor could vanish (L15).
-            CursorStrayed: the `txn` cursor is not where the newest entry left it, or somebody restored an old
-                version (L14).
+            LakeUnavailable: the store does not answer.
+            LogTorn: an entry of the log cannot be read.
+            TableForeign: the table has commits, but none of Penstock; or its `txn` entries expire, so that a cursor
+                could vanish (fault L15).
+            CursorMismatch: the `txn` cursor is not where the newest entry left it, or somebody restored an old
+                version (fault L14).
         """
-        at = self.newest()
-        if at is not None and at.strayed:
-            raise CursorStrayed(at.strayed, self.where)
-        return at
+        snapshot = self.newest()
+        if snapshot is not None and snapshot.mismatch:
+            raise CursorMismatch(snapshot.mismatch, self.where)
+        return snapshot
 
-    def newest(self) -> Snapshot | None:
-        """The newest version as it is, for what looks into a table or mends it; None where there is no table.
+    def newest(self) -> TableSnapshot | None:
+        """The newest version, even if its cursors do not match, to show or repair it; None if there is no table.
 
         Raises:
-            LoadError: see `existing`; but of a cursor that strayed the snapshot tells.
+            LoadError: see `existing`, except CursorMismatch.
         """
         try:
             handle = self.lake.open(self.uri)
@@ -95,180 +96,189 @@ class LakeTable:
         return self._read(handle) if handle is not None else None
 
     def _check_last_entry(self) -> None:
-        """Name the log's last entry if it is what keeps the table from being opened (L10, L13).
+        """Name the log's last entry, if it is the reason why the table cannot be opened (faults L10, L13).
 
         Raises:
-            LogTorn: it is.
+            LogTorn: it is the reason.
         """
         files = filesystem(self.uri, self.lake.options)
         with self._store_errors():
-            found = files.get_file_info(pafs.FileSelector("_delta_log", allow_not_found=True))
-        numbers = [info.base_name.removesuffix(".json") for info in found if info.base_name.endswith(".json")]
+            infos = files.get_file_info(pafs.FileSelector("_delta_log", allow_not_found=True))
+        numbers = [info.base_name.removesuffix(".json") for info in infos if info.base_name.endswith(".json")]
         last = max((int(number) for number in numbers if number.isdecimal()), default=None)
         for _ in self._commits(last, after=last - 1) if last is not None else ():
             return
 
     def _create(self) -> DeltaTable:
-        step("no table found")
+        failpoint("no table found")
         handle = self.lake.create(self.uri, TABLE_SCHEMA, partition_by=[PARTITION_COLUMN], configuration=_CONFIGURATION)
-        step("table made")
+        failpoint("table made")
         self.sync(after=-1)
         return handle
 
-    def _read(self, handle: DeltaTable) -> Snapshot:
+    def _read(self, handle: DeltaTable) -> TableSnapshot:
         expiry = handle.metadata().configuration.get(_TXN_EXPIRY)
         if expiry:
-            raise TableForeign(f"the table sets {_TXN_EXPIRY} = {expiry}: cursors would expire", self.where)
+            raise TableForeign(f"the table sets {_TXN_EXPIRY} = {expiry}: its cursors would expire", self.where)
         entry, restore = newest_entry(self.commits(handle.version()))
         if entry is None and (handle.version() > 0 or handle.file_uris()):
             raise TableForeign(f"the table {self.uri} holds data that Penstock did not load", self.where)
-        found, told = handle.transaction_version(SEQUENCE) or 0, entry.sequence if entry else 0
-        strayed = None
+        stored, expected = handle.transaction_version(SEQUENCE) or 0, entry.sequence if entry else 0
+        mismatch = None
         if restore is not None:
-            strayed = restore.strayed(self.where.topic)
-        elif found != told:
-            strayed = f"the newest commit is number {told}, the table's cursors are of {found}"
-        return Snapshot(version=handle.version(), entry=entry, strayed=strayed, handle=handle)
+            mismatch = restore.restore_mismatch(self.where.topic)
+        elif stored != expected:
+            mismatch = f"the newest commit has number {expected}, but the table's cursors belong to number {stored}"
+        return TableSnapshot(version=handle.version(), entry=entry, mismatch=mismatch, handle=handle)
 
-    def entries(self, upto: Snapshot, *, after: int = -1) -> Iterator[tuple[int, Entry]]:
+    def entries(self, upto: TableSnapshot, *, after: int = -1) -> Iterator[tuple[int, LedgerEntry]]:
         """Version and entry of Penstock's commits in `(after, upto.version]`, newest first."""
         for version, info in self._commits(upto.version, after=after):
             if KEY in info:
-                yield version, Entry.from_json(info[KEY])
+                yield version, LedgerEntry.from_json(info[KEY])
 
-    def commits(self, newest: int) -> Iterator[Logged]:
-        """Every commit up to version `newest`, newest first, each read when it is asked for."""
+    def commits(self, newest: int) -> Iterator[LogCommit]:
+        """Every commit up to version `newest`, newest first; each is read when the caller asks for it."""
         for version, info in self._commits(newest):
-            yield Logged.of(version, info)
+            yield LogCommit.of(version, info)
 
     def _commits(self, newest: int, *, after: int = -1) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Version and commit info, newest first, read from the log itself.
+        """Version and commit info of the versions in `(after, newest]`, newest first, read from the log itself.
 
-        deltalake's `history` counts down from the handle's version but begins at the newest commit there is: behind a
-        handle that others have overtaken it tells later commits under earlier numbers.
+        deltalake's `history` numbers the commits down from the handle's version, but starts with the newest commit of
+        the log. If the log has newer commits than the handle, it gives them under earlier numbers.
         """
         files = filesystem(self.uri, self.lake.options)
         for version in range(newest, after, -1):
             with lake_errors(self.uri), files.open_input_stream(_log_entry(version)) as log:
                 text = log.read()
             try:
-                actions = [json.loads(line) for line in text.splitlines() if line]
+                actions = [msgspec.json.decode(line) for line in text.splitlines() if line]
             except ValueError as error:
                 raise LogTorn(
-                    f"{_log_entry(version)} of the table {self.uri} is not whole ({error}). If a loss of power cut it "
-                    "and it is the last, no load was told that it landed: move it away and load again",
+                    f"{_log_entry(version)} of the table {self.uri} is incomplete or damaged ({error}). If a loss of "
+                    "power truncated it and it is the last entry, no load was told that it landed: move it away and "
+                    "load again",
                     self.where,
                 ) from error
             yield version, next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
 
-    def check(self, files: Sequence[Facts]) -> None:
-        """Every file that `files` name is there, with the size and the rows its worker wrote (L07).
+    def check(self, files: Sequence[SliceFacts]) -> None:
+        """Check that every file of `files` exists, with the size and the rows that its worker wrote (fault L07).
 
-        deltalake would take a ghost.
+        deltalake itself would commit a file that does not exist.
 
         Raises:
-            FileRefused: naming the file.
+            FileRefused: a file is missing or different.
         """
         store = filesystem(self.uri, self.lake.options)
-        named = {one.path: one for one in files if one.path}
+        by_path = {facts.path: facts for facts in files if facts.path}
         with self._store_errors():
-            for info in store.get_file_info(list(named)):
-                expected = named[info.path].size
+            for info in store.get_file_info(list(by_path)):
+                expected = by_path[info.path].size
                 if info.type != pafs.FileType.File or info.size != expected:
-                    found = f"has {info.size} bytes" if info.type == pafs.FileType.File else "is not there"
-                    raise FileRefused(f"the data file {info.path} {found}, its worker wrote {expected}", self.where)
+                    actual = f"has {info.size} bytes" if info.type == pafs.FileType.File else "is not there"
+                    raise FileRefused(f"the data file {info.path} {actual}; its worker wrote {expected}", self.where)
             with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as readers:
-                for path, rows in readers.map(lambda path: (path, self._rows(store, path)), named):
-                    if rows != named[path].rows:
-                        told = f"holds {rows} rows, its worker wrote {named[path].rows}"
-                        raise FileRefused(f"the data file {path} {told}", self.where)
+                for path, rows in readers.map(lambda path: (path, self._footer_rows(store, path)), by_path):
+                    if rows != by_path[path].rows:
+                        raise FileRefused(
+                            f"the data file {path} holds {rows} rows; its worker wrote {by_path[path].rows}", self.where
+                        )
 
-    def _rows(self, store: pafs.FileSystem, path: str) -> int:
+    def _footer_rows(self, store: pafs.FileSystem, path: str) -> int:
         try:
             with store.open_input_file(path) as file:
                 return int(pq.read_metadata(file).num_rows)
         except pa.ArrowInvalid as error:
-            raise FileRefused(f"the data file {path} is no Parquet file: {error}", self.where) from error
+            raise FileRefused(f"the data file {path} is not a Parquet file: {error}", self.where) from error
 
-    def append(self, at: Snapshot, entry: Entry, files: Sequence[Facts]) -> int:
-        """Write `entry` and the files on top of `at`; the version they became.
+    def append(self, snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFacts]) -> int:
+        """Write `entry` and the files on top of `snapshot`; returns their version.
 
         Raises:
-            Clash: another commit is on top of it already.
-            NoAnswer: it is not known whether they landed.
+            CommitConflict: another commit is on top of the snapshot already.
+            CommitOutcomeUnknown: whether they landed is not known.
         """
         with log_errors():
-            at.handle.create_write_transaction(
-                [_add(one) for one in files if one.path],
+            snapshot.handle.create_write_transaction(
+                [_add(facts) for facts in files if facts.path],
                 mode="append",
-                schema=at.handle.schema(),
+                schema=snapshot.handle.schema(),
                 partition_by=[PARTITION_COLUMN],
-                commit_properties=properties(at, entry),
+                commit_properties=properties(snapshot, entry),
             )
-            step("log entry written")
-            return self.version_of(entry, after=at.version)
+            failpoint("log entry written")
+            return self.version_of(entry, after=snapshot.version)
 
-    def held(self, at: Snapshot, pieces: Sequence[Range]) -> list[int]:
-        """How many rows of each piece the table has: rows of its partition, offsets and loading time."""
-        rows = at.handle.to_pyarrow_dataset()
+    def count_rows(self, snapshot: TableSnapshot, ranges: Sequence[CommittedRange]) -> list[int]:
+        """The number of rows that the table has of each range: with its partition, offsets and loading time."""
+        rows = snapshot.handle.to_pyarrow_dataset()
         with self._store_errors():
-            return [rows.count_rows(filter=_in_piece(piece)) for piece in pieces]
+            return [rows.count_rows(filter=_arrow_filter(committed)) for committed in ranges]
 
-    def replace(self, at: Snapshot, entry: Entry, pieces: Sequence[Range], files: Sequence[Facts]) -> int:
-        """Write `entry` on top of `at`, with the rows of `files` instead of those of `pieces`; the version.
+    def replace(
+        self, snapshot: TableSnapshot, entry: LedgerEntry, ranges: Sequence[CommittedRange], files: Sequence[SliceFacts]
+    ) -> int:
+        """Write `entry` on top of `snapshot` and replace the rows of `ranges` by those of `files`; returns the version.
 
-        Rows are written anew in one process, also what shares a file with replaced ones. Raises what `append` does.
+        This process writes the new rows into new files, together with the other rows of the files that held replaced
+        ones. Raises what `append` raises.
         """
-        new = [one for one in files if one.rows]
-        if not new and not any(self.held(at, pieces)):
-            return self.append(at, entry, [])  # deltalake's delete writes no entry where it finds no row
-        told: dict[str, Any] = {"writer_properties": WRITING, "commit_properties": properties(at, entry)}
-        same = " OR ".join(_is_piece(piece) for piece in [*pieces, *(Range.of(one) for one in new)])
+        new = [facts for facts in files if facts.rows]
+        if not new and not any(self.count_rows(snapshot, ranges)):
+            return self.append(snapshot, entry, [])  # deltalake's delete writes no entry if it finds no row
+        options: dict[str, Any] = {"writer_properties": WRITING, "commit_properties": properties(snapshot, entry)}
+        replaced = [*ranges, *map(CommittedRange.of, new)]
+        predicate = " OR ".join(map(_sql_filter, replaced))
         with log_errors():
             if new:
-                write_deltalake(at.handle, self._staged(new), mode="overwrite", predicate=same, **told)
+                write_deltalake(snapshot.handle, self._staged(new), mode="overwrite", predicate=predicate, **options)
             else:
-                at.handle.delete(same, **told)
-            step("log entry written")
-            return self.version_of(entry, after=at.version)
+                snapshot.handle.delete(predicate, **options)
+            failpoint("log entry written")
+            return self.version_of(entry, after=snapshot.version)
 
-    def restore(self, at: Snapshot, entry: Entry) -> int:
-        """Write `entry` on top of `at`, with the files that its target had; the version. Raises what `append` does.
+    def restore(self, snapshot: TableSnapshot, entry: LedgerEntry) -> int:
+        """Write `entry` on top of `snapshot`, with the files of the version `entry.target`; returns the version.
 
-        All its cursors are set, for those that are told need not be those that are there.
+        All cursors are set, because those in the table may differ from those in the newest entry. Raises what `append`
+        raises.
         """
         with log_errors():
-            at.handle.restore(entry.target, commit_properties=properties(replace(at, entry=None), entry))
-            step("log entry written")
-            return self.version_of(entry, after=at.version)
+            all_cursors = properties(replace(snapshot, entry=None), entry)
+            snapshot.handle.restore(entry.target, commit_properties=all_cursors)
+            failpoint("log entry written")
+            return self.version_of(entry, after=snapshot.version)
 
-    def _staged(self, files: Sequence[Facts]) -> pa.RecordBatchReader:
-        paths = [one.path for one in files if one.path]
+    def _staged(self, files: Sequence[SliceFacts]) -> pa.RecordBatchReader:
+        """The rows of the files, with the partition column, whose value is in the name of the files' folder."""
+        paths = [facts.path for facts in files if facts.path]
         store = filesystem(self.uri, self.lake.options)
         batches = pads.dataset(paths, schema=FILE_SCHEMA, filesystem=store, format="parquet").to_batches()
-        [day] = {dated(path) for path in paths}
+        [day] = {folder_date(path) for path in paths}
         rows = (batch.append_column(PARTITION_COLUMN, pa.repeat(day, batch.num_rows)) for batch in batches)
         return pa.RecordBatchReader.from_batches(TABLE_SCHEMA, rows)
 
-    def version_of(self, entry: Entry, *, after: int) -> int:
-        """The version above `after` that `entry` became.
+    def version_of(self, entry: LedgerEntry, *, after: int) -> int:
+        """The version above `after` that holds `entry`.
 
         Raises:
-            NoAnswer: it is not there.
+            CommitOutcomeUnknown: no version holds it.
         """
         handle = self.lake.open(self.uri)
         if handle is not None:
-            now = Snapshot(version=handle.version(), entry=None)
-            for version, one in self.entries(now, after=after):
-                if one.commit == entry.commit:
+            newest = TableSnapshot(version=handle.version(), entry=None)
+            for version, other in self.entries(newest, after=after):
+                if other.commit == entry.commit:
                     return version
-        raise NoAnswer(f"the entry {entry.commit} was written, but is not there")
+        raise CommitOutcomeUnknown(f"the entry {entry.commit} was written, but the log does not show it")
 
     def sync(self, *, after: int) -> None:
-        """Force what the log has of versions above `after` to disk, checkpoints too.
+        """Force the log's files of versions above `after` to disk, including checkpoints.
 
         Raises:
-            CommitUnknown: the disk could not: a loss of power may undo them.
+            CommitUnknown: that failed, so a loss of power may undo the versions.
         """
         root = durable.local_path(self.uri)
         if root is None:
@@ -277,9 +287,10 @@ class LakeTable:
             folder = root / "_delta_log"
             for file in sorted(folder.iterdir()):
                 number = file.name.partition(".")[0]
-                # Not what another writer is about to make an entry of (`<n>.json#1`): that may be gone at any time.
-                whole = file.suffix in _LOGGED and number.isdigit() and int(number) > after
-                if whole or file.name == "_last_checkpoint":
+                # Names such as `<n>.json#1` are files that another writer is about to rename to an entry: they may
+                # vanish at any time.
+                is_entry = file.suffix in _LOGGED and number.isdigit() and int(number) > after
+                if is_entry or file.name == "_last_checkpoint":
                     durable.sync(file)
             durable.sync_below(Path(self.lake.root), folder)
         except OSError as error:
@@ -295,71 +306,79 @@ class LakeTable:
 
 @contextmanager
 def log_errors() -> Iterator[None]:
-    """Errors of a write to the log leave this block as Clash or NoAnswer."""
+    """Errors of a write to the log leave this block as CommitConflict or CommitOutcomeUnknown."""
     try:
         yield
     except CommitFailedError as error:
-        raise Clash(reason_of(error)) from error
+        raise CommitConflict(reason_of(error)) from error
     except (DeltaError, OSError, LakeUnavailable) as error:
-        raise NoAnswer(reason_of(error)) from error
+        raise CommitOutcomeUnknown(reason_of(error)) from error
 
 
-def properties(at: Snapshot, entry: Entry) -> CommitProperties:
-    """What goes beside the files into the log: the entry, its number, and the cursors that it moves."""
-    before = at.entry.covered if at.entry and at.entry.topic == entry.topic else {}
-    moved = [id_ for id_, (_, cursor) in sorted(entry.covered.items()) if id_ not in before or before[id_][1] != cursor]
-    cursors = [Transaction(entry.topic.app_id(id_), entry.covered[id_][1]) for id_ in moved]
+def properties(snapshot: TableSnapshot, entry: LedgerEntry) -> CommitProperties:
+    """What a commit writes into the log beside its files: the entry, its number, and the cursors that it moves."""
+    before = snapshot.entry.covered if snapshot.entry and snapshot.entry.topic == entry.topic else {}
+    moved = {
+        partition: cursor
+        for partition, (_, cursor) in sorted(entry.covered.items())
+        if partition not in before or before[partition][1] != cursor
+    }
+    cursors = [Transaction(entry.topic.app_id(partition), cursor) for partition, cursor in moved.items()]
     return CommitProperties(
         custom_metadata={KEY: entry.to_json()},
         app_transactions=[Transaction(SEQUENCE, entry.sequence), *cursors],
     )
 
 
-def strayed_cursors(snapshot: Snapshot) -> Iterator[str]:
-    """A sentence for each `txn` that is not where the newest entry left it."""
+def mismatched_cursors(snapshot: TableSnapshot) -> Iterator[str]:
+    """A problem for each `txn` that is not where the newest entry left it."""
     entry = snapshot.entry
     if entry is None:
         return
     expected: Mapping[str, tuple[str, int]] = {
         SEQUENCE: ("the number of the newest commit", entry.sequence),
-        **{entry.topic.app_id(id_): (f"partition {id_}: the cursor", at) for id_, (_, at) in entry.covered.items()},
+        **{
+            entry.topic.app_id(partition): (f"partition {partition}: the cursor", cursor)
+            for partition, (_, cursor) in entry.covered.items()
+        },
     }
-    for app_id, (name, at) in expected.items():
-        found = snapshot.handle.transaction_version(app_id)
-        if found != at:
-            yield f"{name} stands at {found}, the newest commit left it at {at}"
+    for app_id, (name, value) in expected.items():
+        stored = snapshot.handle.transaction_version(app_id)
+        if stored != value:
+            yield f"{name} is {stored}, but the newest commit left it at {value}"
 
 
 def _log_entry(version: int) -> str:
     return f"_delta_log/{version:020d}.json"
 
 
-def dated(path: str) -> pa.Scalar:
-    """The value of the partition column that the folder of a file tells."""
+def folder_date(path: str) -> pa.Scalar:
+    """The value of the partition column, from the name of a file's folder."""
     [value] = [part.partition("=")[2] for part in path.split("/") if part.startswith(f"{PARTITION_COLUMN}=")]
     return pa.scalar(value).cast(pa.date32())
 
 
-def _in_piece(piece: Range) -> pads.Expression:
-    same = (pads.field("partition") == piece.partition) & (pads.field("loaded_at") == _time(piece))
-    if piece.broker is not None:
-        same &= pads.field("broker") == piece.broker
-    return same & (pads.field("offset") >= piece.start) & (pads.field("offset") < piece.stop)
+def _arrow_filter(committed: CommittedRange) -> pads.Expression:
+    """Matches the rows of the range."""
+    broker, partition = committed.partition.broker, committed.partition.partition
+    loaded_at = pa.scalar(committed.loaded_at_us, TABLE_SCHEMA.field("loaded_at").type)
+    matches = (pads.field("partition") == partition) & (pads.field("loaded_at") == loaded_at)
+    if broker is not None:
+        matches &= pads.field("broker") == broker
+    return matches & (pads.field("offset") >= committed.offsets.start) & (pads.field("offset") < committed.offsets.stop)
 
 
-def _time(piece: Range) -> pa.Scalar:
-    return pa.scalar(piece.loaded_at_us, TABLE_SCHEMA.field("loaded_at").type)
+def _sql_filter(committed: CommittedRange) -> str:
+    """Matches the rows of the range, in SQL. It contains only numbers, so nothing needs quotes."""
+    broker, partition = committed.partition.broker, committed.partition.partition
+    # No column of the filter is ever null in a row of such a topic, so `=` is enough.
+    of_broker = "" if broker is None else f"broker = {broker} AND "
+    loaded_at = f"arrow_cast({committed.loaded_at_us}, 'Timestamp(Microsecond, Some(\"UTC\"))')"
+    offsets = f'"offset" >= {committed.offsets.start} AND "offset" < {committed.offsets.stop}'
+    return f"({of_broker}partition = {partition} AND {offsets} AND loaded_at = {loaded_at})"
 
 
-def _is_piece(piece: Range) -> str:
-    """The same in SQL; of numbers only, so nothing is to be quoted. No column in it is ever null where it is asked."""
-    broker = "" if piece.broker is None else f"broker = {piece.broker} AND "
-    time = f"arrow_cast({piece.loaded_at_us}, 'Timestamp(Microsecond, Some(\"UTC\"))')"
-    offsets = f'"offset" >= {piece.start} AND "offset" < {piece.stop}'
-    return f"({broker}partition = {piece.partition} AND {offsets} AND loaded_at = {time})"
-
-
-def _add(facts: Facts) -> AddAction:
+def _add(facts: SliceFacts) -> AddAction:
     assert facts.path is not None
     folder = facts.path.partition("/")[0]
     return AddAction(
@@ -368,5 +387,5 @@ def _add(facts: Facts) -> AddAction:
         partition_values={PARTITION_COLUMN: folder.removeprefix(f"{PARTITION_COLUMN}=")},
         modification_time=int(datetime.now(UTC).timestamp() * 1000),
         data_change=True,
-        stats=json.dumps(facts.stats),
+        stats=msgspec.json.encode(facts.stats).decode(),
     )

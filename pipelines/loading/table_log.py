@@ -1,40 +1,44 @@
-"""What a commit needs of a table: a snapshot to build on, and a write that lands on that very snapshot or not at all.
+"""What a commit needs of a table: a snapshot, and a write that lands on exactly that snapshot or not at all.
 
-`LakeTable` is the real one. Simulations put one in its place whose store loses answers.
+`LakeTable` is the implementation. Simulations use another one whose store loses answers.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from pipelines.loading.ledger import Entry, Range
-from pipelines.loading.work import Facts
+from pipelines.loading.ledger import CommittedRange, LedgerEntry, TableState, TopicIdentity
+from pipelines.loading.work import SliceFacts
+from resources.errors import ClusterChanged, TopicRecreated
 
 
-class Clash(Exception):
+class CommitConflict(Exception):
     """Another writer was first; nothing of this write is visible."""
 
 
-class NoAnswer(Exception):
-    """The write failed, and whether it landed is not known (L03)."""
+class CommitOutcomeUnknown(Exception):
+    """The write failed, and whether it landed is not known (fault L03)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
-    """A table as one version has it. `entry` is the newest of Penstock, None before the first.
+class TableSnapshot:
+    """One version of a table.
 
-    `handle` is what the table needs to write on top of this very version. `strayed` says why the rows are not those
-    that the entry's cursors tell of: no load goes on from there.
+    Args:
+        version: the version's number.
+        entry: Penstock's newest entry in the log; None before the first.
+        mismatch: why the rows do not agree with the cursors of that entry. No load continues from such a table.
+        handle: what the table needs to write on top of this version.
     """
 
     version: int
-    entry: Entry | None
-    strayed: str | None = None
+    entry: LedgerEntry | None
+    mismatch: str | None = None
     handle: Any = field(default=None, repr=False, compare=False)
 
     @property
     def next_sequence(self) -> int:
-        """The number of a commit on top of it."""
+        """The sequence number of a commit on top of this version."""
         return self.entry.sequence + 1 if self.entry else 1
 
 
@@ -43,57 +47,93 @@ class TableLog(Protocol):
 
     @property
     def uri(self) -> str:
-        """Where it is."""
+        """The table's URI."""
         ...
 
-    def snapshot(self) -> Snapshot:
-        """The newest version. A table that is not there yet is made.
+    def snapshot(self) -> TableSnapshot:
+        """The newest version. A table that does not exist is created.
 
         Raises:
-            LoadError: it cannot be read, or must not be written to.
+            LoadError: the table cannot be read, or must not be written to.
         """
         ...
 
-    def entries(self, upto: Snapshot, *, after: int = -1) -> Iterator[tuple[int, Entry]]:
+    def entries(self, upto: TableSnapshot, *, after: int = -1) -> Iterator[tuple[int, LedgerEntry]]:
         """Version and entry of Penstock's commits in `(after, upto.version]`, newest first."""
         ...
 
-    def check(self, files: Sequence[Facts]) -> None:
-        """Every file that `files` name is there, and is what its worker wrote.
+    def check(self, files: Sequence[SliceFacts]) -> None:
+        """Check that every file of `files` exists with the content that its worker wrote.
 
         Raises:
-            FileRefused: one is not.
+            FileRefused: a file is missing or different.
         """
         ...
 
-    def append(self, at: Snapshot, entry: Entry, files: Sequence[Facts]) -> int:
-        """Write `entry` and the files on top of `at`; the version they became.
+    def append(self, snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFacts]) -> int:
+        """Write `entry` and the files on top of `snapshot`; returns their version.
 
         Raises:
-            Clash: another commit is on top of it already.
-            NoAnswer: it is not known whether they landed.
+            CommitConflict: another commit is on top of the snapshot already.
+            CommitOutcomeUnknown: whether they landed is not known.
         """
         ...
 
-    def held(self, at: Snapshot, pieces: Sequence[Range]) -> list[int]:
-        """How many rows of each piece the table has: rows of its partition, offsets and loading time."""
+    def count_rows(self, snapshot: TableSnapshot, ranges: Sequence[CommittedRange]) -> list[int]:
+        """The number of rows that the table has of each range: with its partition, offsets and loading time."""
         ...
 
-    def replace(self, at: Snapshot, entry: Entry, pieces: Sequence[Range], files: Sequence[Facts]) -> int:
-        """Write `entry` on top of `at`, with the rows of `files` instead of those of `pieces`; the version.
+    def replace(
+        self, snapshot: TableSnapshot, entry: LedgerEntry, ranges: Sequence[CommittedRange], files: Sequence[SliceFacts]
+    ) -> int:
+        """Write `entry` on top of `snapshot` and replace the rows of `ranges` by those of `files`; returns the version.
 
-        The files themselves are read, and not named by the log. Raises what `append` does.
+        The rows are copied out of the files; the log does not name the files themselves. Raises what `append` raises.
         """
         ...
 
-    def restore(self, at: Snapshot, entry: Entry) -> int:
-        """Write `entry` on top of `at`, with the files that its target had; the version. Raises what `append` does."""
+    def restore(self, snapshot: TableSnapshot, entry: LedgerEntry) -> int:
+        """Write `entry` on top of `snapshot`, with the files of the version `entry.target`; returns the version.
+
+        Raises what `append` raises.
+        """
         ...
 
     def sync(self, *, after: int) -> None:
-        """Make the versions above `after` outlast a loss of power.
+        """Make the versions above `after` survive a loss of power.
 
         Raises:
-            CommitUnknown: they may not.
+            CommitUnknown: they may not survive it.
         """
         ...
+
+
+def table_state(
+    snapshot: TableSnapshot, topic: TopicIdentity, aliases: Collection[str] = (), *, restart: bool = False
+) -> TableState:
+    """The table's state at this snapshot, for a load of `topic`.
+
+    `aliases` are other names of the topic's incarnation (see `TopicEntry.also`). With `restart`, a table of a former
+    incarnation covers nothing of the present one yet.
+
+    Raises:
+        ClusterChanged: the table's topic belongs to another cluster.
+        TopicRecreated: the table holds another incarnation of the topic (faults B05, B06).
+    """
+    if snapshot.entry is None:
+        return TableState(topic=topic)
+    loaded = snapshot.entry.topic
+    if loaded.cluster_id and topic.cluster_id and loaded.cluster_id != topic.cluster_id:
+        raise ClusterChanged(
+            f"the table holds a topic of the cluster {loaded.cluster_id}, but the settings lead to {topic.cluster_id}",
+            topic.where,
+        )
+    if loaded.incarnation in {topic.incarnation, *aliases}:
+        return TableState.after(snapshot.entry)
+    if restart:
+        return TableState(topic=topic, replaced=loaded.incarnation)
+    raise TopicRecreated(
+        f"the table holds incarnation {loaded.incarnation} of the topic, but the cluster has {topic.incarnation}; "
+        'on_recreated = "restart" loads it beside the rows of the former one',
+        topic.where,
+    )

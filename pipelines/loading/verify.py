@@ -1,8 +1,8 @@
-"""Verify: prove from the table alone that what its ledger says is what it holds.
+"""Verify: check, from the table alone, that the table holds what its ledger says.
 
 For every partition: the committed ranges follow each other without a hole up to the cursor; every file is there; every
-range has as many rows of its commit as that counted, none twice; no row lies outside. From 0.8 on, where offsets count
-records, the rows and the counted gaps of a range make up all of it.
+range has as many rows of its commit as the commit counted, and none twice; no row is outside of all ranges. From 0.8
+on, where offsets count records, the rows and the gaps of a range add up to its size.
 """
 
 from collections import Counter, defaultdict
@@ -16,17 +16,18 @@ import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 from deltalake import DeltaTable
 
-from kafka_io.model import BrokerPartition
-from pipelines.loading.ledger import Covered, Range
-from pipelines.loading.live import Life, lives
-from pipelines.loading.table import LakeTable, strayed_cursors
-from pipelines.loading.table_log import Snapshot
+from kafka_io.model import BrokerPartition, OffsetRange
+from pipelines.loading.incarnations import IncarnationRanges, incarnations
+from pipelines.loading.ledger import CommittedRange, Coverage
+from pipelines.loading.outcome import printed_range
+from pipelines.loading.table import LakeTable, mismatched_cursors
+from pipelines.loading.table_log import TableSnapshot
 from resources.errors import LakeUnavailable, LoadError
 from resources.lake import Lake, filesystem, lake_errors
 
-_MOST_PROBLEMS = 100
-# A row is told from others by offset and, within one compressed 0.7 message, by inner. It is of a range that was
-# committed with it: of the same loading time, for a topic that was made anew has the same offsets again.
+_MAX_PROBLEMS = 100
+# Offset and, inside one compressed message of 0.7, `inner` identify a row of a partition. A row belongs to the range
+# that was committed with it, which has the same loading time: a recreated topic has the same offsets again.
 _COUNT = """
     WITH found AS (
         SELECT broker, partition, "offset" AS start_offset, "inner" AS inner_index, epoch_us(loaded_at) AS loaded_us,
@@ -44,25 +45,41 @@ _COUNT = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionProof:
-    """What was proven of one partition: `[start, end)`, and how many of its rows are missing or there twice.
+    """What `verify` found in one partition.
 
-    A topic that was made anew, and loaded beside its former life, has partitions in each incarnation.
+    If a topic was recreated and loaded into the same table, each incarnation has its partitions.
+
+    Args:
+        incarnation: the incarnation of the topic.
+        offsets: what the ledger says is committed.
+        rows: the number of different rows.
+        gaps: the number of offsets without a row, by cause.
+        missing: how many rows fewer there are than the commits counted.
+        duplicates: the number of rows that are there again.
     """
 
     incarnation: str
-    broker: int | None
-    partition: int
-    start: int
-    end: int
+    offsets: OffsetRange
     rows: int
     gaps: dict[str, int]
     missing: int
     duplicates: int
 
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON fields of `penstock verify --json`."""
+        return {
+            "incarnation": self.incarnation,
+            **printed_range(self.offsets),
+            "rows": self.rows,
+            "gaps": self.gaps,
+            "missing": self.missing,
+            "duplicates": self.duplicates,
+        }
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """What was proven of a topic's table. It is proven when there is no problem."""
+    """What `verify` found in a topic's table. The table is proven if there is no problem."""
 
     topic: str
     table: str
@@ -71,64 +88,69 @@ class Proof:
 
     @property
     def proven(self) -> bool:
-        """Whether the table holds what its ledger says, each row once."""
+        """Whether the table holds what its ledger says, and each row once."""
         return not self.problems
 
     def as_dict(self) -> dict[str, Any]:
-        """As `penstock verify --json` prints it."""
+        """The JSON fields of `penstock verify --json`."""
         return {
             "topic": self.topic,
             "table": self.table,
             "proven": self.proven,
             "problems": list(self.problems),
-            "partitions": [
-                {name: getattr(one, name) for name in PartitionProof.__dataclass_fields__} for one in self.partitions
-            ],
+            "partitions": [partition.as_dict() for partition in self.partitions],
         }
 
 
 @dataclass(slots=True)
 class _Counts:
+    """What is in the files: different rows and further copies by the number of their range, and rows outside of all."""
+
     rows: Counter[int] = field(default_factory=Counter)
     copies: Counter[int] = field(default_factory=Counter)
     outside: int = 0
 
 
 def verify(table: LakeTable) -> Proof:
-    """Prove the table. It reads offsets only, and asks no broker.
+    """Check the table. This reads the columns that identify rows, and asks no broker.
 
     Raises:
-        LakeUnavailable: the store gives no answer.
+        LakeUnavailable: the store does not answer.
     """
     topic = table.where.topic or ""
     handle = table.lake.open(table.uri)
     if handle is None:
         return Proof(topic=topic, table=table.uri, problems=(f"there is no table {table.uri}",))
-    at = Snapshot(version=handle.version(), entry=None, handle=handle)
-    entries = list(table.entries(at))
-    found = lives(entries)
-    ranges = [one for life in found for one in life.ranges]
-    problems = [problem for life in found for problem in (*life.problems, *_broken_chains(life.ranges))]
-    problems += _opening(table)
+    snapshot = TableSnapshot(version=handle.version(), entry=None, handle=handle)
+    entries = list(table.entries(snapshot))
+    by_incarnation = incarnations(entries)
+    ranges = [committed for incarnation in by_incarnation for committed in incarnation.ranges]
+    problems = [
+        problem
+        for incarnation in by_incarnation
+        for problem in (*incarnation.problems, *_broken_chains(incarnation.ranges))
+    ]
+    problems += _why_not_loadable(table)
     if entries:
-        problems += strayed_cursors(replace(at, entry=entries[0][1]))
-        problems += _not_to_the_cursor(found[0].ranges, entries[0][1].covered)
-    present, lost = _files(table.lake, handle)
-    problems += [_lost(path, ranges) for path in lost]
-    counts = _count(table, ranges, present)
+        _, newest = entries[0]
+        problems += mismatched_cursors(replace(snapshot, entry=newest))
+        problems += _short_of_cursor(by_incarnation[0].ranges, newest.covered)
+    complete, damaged = _files(table.lake, handle)
+    problems += [_damaged_file(path, ranges) for path in damaged]
+    counts = _count(table, ranges, complete)
     if counts.outside:
-        problems.append(f"{counts.outside} rows lie outside of every committed range")
+        problems.append(f"{counts.outside} rows are outside of every committed range")
     problems += _miscounts(ranges, counts)
     return Proof(
         topic=topic,
         table=table.uri,
-        problems=tuple(dict.fromkeys(problems[:_MOST_PROBLEMS])),
-        partitions=tuple(_proofs(found, counts)),
+        problems=tuple(dict.fromkeys(problems[:_MAX_PROBLEMS])),
+        partitions=tuple(_proofs(by_incarnation, counts)),
     )
 
 
-def _opening(table: LakeTable) -> Iterator[str]:
-    """Why a load would not go on from the table."""
+def _why_not_loadable(table: LakeTable) -> Iterator[str]:
+    """Why a load would refuse to continue from the table."""
     try:
         table.existing()
     except LakeUnavailable:
@@ -137,48 +159,60 @@ def _opening(table: LakeTable) -> Iterator[str]:
         yield error.reason
 
 
-def _not_to_the_cursor(ranges: Iterable[Range], covered: Covered) -> Iterator[str]:
-    """The ranges of a partition must reach from its start to its cursor."""
-    reach: dict[BrokerPartition, tuple[int, int]] = {}
-    for one in ranges:
-        start, stop = reach.get(one.id, (one.start, one.stop))
-        reach[one.id] = (min(start, one.start), max(stop, one.stop))
-    for id_, (start, cursor) in sorted(covered.items()):
-        if reach.get(id_, (start, start)) != (start, cursor):
-            yield f"partition {id_} is told to be covered [{start}, {cursor}), its ranges cover {reach.get(id_)}"
+def _short_of_cursor(ranges: Iterable[CommittedRange], covered: Coverage) -> Iterator[str]:
+    """Problems of partitions whose ranges do not lead from their start to their cursor."""
+    extents: dict[BrokerPartition, tuple[int, int]] = {}
+    for committed in ranges:
+        offsets = committed.offsets
+        start, stop = extents.get(committed.partition, (offsets.start, offsets.stop))
+        extents[committed.partition] = (min(start, offsets.start), max(stop, offsets.stop))
+    for partition, (start, cursor) in sorted(covered.items()):
+        extent = extents.get(partition)
+        if (extent or (start, start)) != (start, cursor):
+            actual = f"[{extent[0]}, {extent[1]})" if extent else "nothing"
+            yield f"partition {partition}: the ledger covers [{start}, {cursor}), but its ranges cover {actual}"
 
 
-def _broken_chains(ranges: Iterable[Range]) -> Iterable[str]:
-    """The ranges of a partition must follow each other: no hole, no overlap."""
+def _broken_chains(ranges: Iterable[CommittedRange]) -> Iterable[str]:
+    """Problems of ranges that do not start where the one before them ends."""
     ends: dict[BrokerPartition, int] = {}
-    for one in sorted(ranges, key=lambda one: (one.id, one.start, one.stop)):
-        if ends.get(one.id, one.start) != one.start or one.stop < one.start:
-            yield f"{one} does not follow the range before it, which ended at {ends.get(one.id)}"
-        ends[one.id] = one.stop
+    for offsets in sorted(committed.offsets for committed in ranges):
+        end = ends.get(offsets.partition, offsets.start)
+        if end != offsets.start or offsets.size < 0:
+            yield f"{offsets} does not follow the range before it, which ended at {end}"
+        ends[offsets.partition] = offsets.stop
 
 
 def _files(lake: Lake, table: DeltaTable) -> tuple[list[str], list[str]]:
-    """The table's files that are there whole, and those that are not."""
+    """The table's files that are complete, and those that are missing or of another size."""
     with lake_errors(table.table_uri):
         adds = pa.table(table.get_add_actions(flatten=True)).select(["path", "size_bytes"]).to_pylist()
         sizes = {str(add["path"]): int(add["size_bytes"]) for add in adds}
         infos = filesystem(table.table_uri, lake.options).get_file_info(list(sizes))
-    good = {info.path for info in infos if info.type == pafs.FileType.File and info.size == sizes[info.path]}
-    return [path for path in sizes if path in good], [path for path in sizes if path not in good]
+    complete = {info.path for info in infos if info.type == pafs.FileType.File and info.size == sizes[info.path]}
+    return [path for path in sizes if path in complete], [path for path in sizes if path not in complete]
 
 
-def _lost(path: str, ranges: Iterable[Range]) -> str:
-    named = [str(one) for one in ranges if one.path == path]
-    return f"the data file {path} is missing or cut: it held {', '.join(named) or 'compacted rows'}"
+def _damaged_file(path: str, ranges: Iterable[CommittedRange]) -> str:
+    contents = [str(committed) for committed in ranges if committed.path == path]
+    return f"the data file {path} is missing or truncated: it held {', '.join(contents) or 'compacted rows'}"
 
 
-def _count(table: LakeTable, ranges: Sequence[Range], paths: list[str]) -> _Counts:
-    """Rows and copies per range, counted over the files that are there. DuckDB spills to disk when it must."""
+def _count(table: LakeTable, ranges: Sequence[CommittedRange], paths: list[str]) -> _Counts:
+    """Count rows and copies of each range in the complete files. DuckDB moves data to disk if memory is short."""
     counts = _Counts()
     if not paths:
         return counts
     numbered = [
-        (number, one.broker, one.partition, one.start, one.stop, one.loaded_at_us) for number, one in enumerate(ranges)
+        (
+            number,
+            committed.partition.broker,
+            committed.partition.partition,
+            committed.offsets.start,
+            committed.offsets.stop,
+            committed.loaded_at_us,
+        )
+        for number, committed in enumerate(ranges)
     ]
     names = ("number", "broker", "partition", "start", "stop", "loaded_us")
     columns = list(zip(*numbered, strict=True)) or [()] * len(names)
@@ -195,38 +229,39 @@ def _count(table: LakeTable, ranges: Sequence[Range], paths: list[str]) -> _Coun
     return counts
 
 
-def _proofs(found: Sequence[Life], counts: _Counts) -> Iterator[PartitionProof]:
-    grouped: dict[tuple[int, BrokerPartition], dict[int, Range]] = defaultdict(dict)
-    placed = ((life_number, one) for life_number, life in enumerate(found) for one in life.ranges)
-    for number, (life_number, one) in enumerate(placed):
-        grouped[life_number, one.id][number] = one
-    for (life_number, id_), ranges in sorted(grouped.items(), key=lambda item: item[0]):
-        yield _proof(found[life_number].topic.incarnation, id_, ranges, counts)
+def _proofs(by_incarnation: Sequence[IncarnationRanges], counts: _Counts) -> Iterator[PartitionProof]:
+    groups: dict[tuple[int, BrokerPartition], dict[int, CommittedRange]] = defaultdict(dict)
+    ranges = ((index, committed) for index, found in enumerate(by_incarnation) for committed in found.ranges)
+    for number, (index, committed) in enumerate(ranges):
+        groups[index, committed.partition][number] = committed
+    for (index, partition), numbered in sorted(groups.items(), key=lambda item: item[0]):
+        yield _proof(by_incarnation[index].topic.incarnation, partition, numbered, counts)
 
 
-def _proof(incarnation: str, id_: BrokerPartition, ranges: Mapping[int, Range], counts: _Counts) -> PartitionProof:
+def _proof(
+    incarnation: str, partition: BrokerPartition, ranges: Mapping[int, CommittedRange], counts: _Counts
+) -> PartitionProof:
     gaps: Counter[str] = Counter()
-    for one in ranges.values():
-        gaps.update(one.gaps)
+    for committed in ranges.values():
+        gaps.update(committed.gaps)
+    start = min(committed.offsets.start for committed in ranges.values())
+    stop = max(committed.offsets.stop for committed in ranges.values())
     return PartitionProof(
         incarnation=incarnation,
-        broker=id_.broker,
-        partition=id_.partition,
-        start=min(one.start for one in ranges.values()),
-        end=max(one.stop for one in ranges.values()),
+        offsets=OffsetRange(partition, start, stop),
         rows=sum(counts.rows[number] for number in ranges),
         gaps=dict(gaps),
-        missing=sum(max(0, one.rows - counts.rows[number]) for number, one in ranges.items()),
+        missing=sum(max(0, committed.rows - counts.rows[number]) for number, committed in ranges.items()),
         duplicates=sum(counts.copies[number] for number in ranges),
     )
 
 
-def _miscounts(ranges: Sequence[Range], counts: _Counts) -> Iterable[str]:
-    for number, one in enumerate(ranges):
-        told = one.rows + sum(one.gaps.values())
-        if one.broker is None and told != one.stop - one.start:
-            yield f"{one} is told to hold {one.rows} rows and {told - one.rows} offsets without one"
-        if counts.rows[number] != one.rows:
-            yield f"{one} holds {counts.rows[number]} rows, its commit counted {one.rows}"
+def _miscounts(ranges: Sequence[CommittedRange], counts: _Counts) -> Iterable[str]:
+    for number, committed in enumerate(ranges):
+        gaps = sum(committed.gaps.values())
+        if committed.partition.broker is None and committed.rows + gaps != committed.offsets.size:
+            yield f"{committed}: its {committed.rows} rows and {gaps} offsets in gaps do not add up to its size"
+        if counts.rows[number] != committed.rows:
+            yield f"{committed} holds {counts.rows[number]} rows, but its commit counted {committed.rows}"
         if counts.copies[number]:
-            yield f"{one} holds {counts.copies[number]} rows more than once"
+            yield f"{committed} holds {counts.copies[number]} rows more than once"

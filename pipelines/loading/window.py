@@ -1,8 +1,8 @@
-"""What part of a topic's logs a run is to load, and the offsets that it means.
+"""The part of a topic's logs that a run loads, as the user writes it and as offsets.
 
 Times are those of the records. Brokers before 0.10 know only when a segment of their log was last written to: there a
-time means the start of the newest segment that was not written to since. That loses nothing: a window may begin with
-older records, and what it leaves out before its end is the next run's.
+time stands for the start of the newest segment that was not written to since. No record is lost by that: a window may
+begin with older records, and the next run loads what the window leaves out before its end.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,126 +10,136 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Self
 
-from kafka_io.client.cluster import Cluster
+from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import KafkaIOError
 from kafka_io.model import Bounds, BrokerPartition
-from pipelines.loading.ledger import Covered, Standing
-from pipelines.points import Edge, Named, Time, offsets_of, parse_point
+from pipelines.loading.ledger import Coverage, TableState
+from pipelines.loading.positions import NamedPosition, TimePosition, WindowEdge, offsets_of, parse_position
 from resources.settings import Start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
-    """A run loads from `since` on, and nothing from `until` on. Of what is covered there is never a hole.
+class LoadWindow:
+    """A run loads what is between `since` and `until`, without leaving a hole in what the table covers.
 
     Args:
-        since: where a table begins that is new; one that exists is filled in with what the brokers hold from before its
-            first offsets, down to there. Without it nothing is filled in, and a new table begins as the settings say.
-        until: where the run ends; the next one goes on from there. What is filled in reaches up to the table's first
-            offsets all the same. Without it the run ends where the logs do when it begins.
+        since: where a new table begins. A table that exists is backfilled: it loads what the brokers hold between
+            `since` and the table's first offsets. If None, nothing is backfilled, and a new table begins as the
+            settings say.
+        until: where the run ends; the next run continues there. A backfill reaches up to the table's first offsets
+            even if these are later. If None, the run ends where the logs end when it begins.
     """
 
-    since: Edge | None = None
-    until: Edge | None = None
+    since: WindowEdge | None = None
+    until: WindowEdge | None = None
 
     @classmethod
     def parse(cls, since: str | None, until: str | None, *, now: datetime) -> Self:
-        """From words as `parse_point` knows them.
+        """Parse the texts that `parse_position` takes.
 
         Raises:
-            ValueError: one of them is none, or an offset; or nothing lies between them.
+            ValueError: a text is not a position or is an offset; or nothing is between the two.
         """
-        made = cls(since=_edge(since, now), until=_edge(until, now))
-        if made.until is Named.EARLIEST:
+        window = cls(since=_parse_edge(since, now), until=_parse_edge(until, now))
+        if window.until is NamedPosition.EARLIEST:
             raise ValueError("nothing ends at earliest: give latest or a time")
-        match made.since, made.until:
-            case (Named.LATEST, Time()):
-                raise ValueError(f"nothing lies between latest and {until}")
-            case (Time(first), Time(last)) if last <= first:
-                raise ValueError(f"nothing lies between {since} and {until}")
-        return made
+        match window.since, window.until:
+            case (NamedPosition.LATEST, TimePosition()):
+                raise ValueError(f"nothing is between latest and {until}")
+            case (TimePosition(first), TimePosition(last)) if last <= first:
+                raise ValueError(f"nothing is between {since} and {until}")
+        return window
 
-    def reach(
-        self, cluster: Cluster, stands: Standing, bounds: Mapping[BrokerPartition, Bounds], *, start: Start
-    ) -> "Reach":
-        """The window in offsets, for the table as it stands beside the logs. `start` is the settings'.
+    def in_offsets(
+        self, cluster: Cluster, state: TableState, bounds: Mapping[BrokerPartition, Bounds], *, start: Start
+    ) -> "OffsetWindow":
+        """The window in offsets of each partition, for a table in this state. `start` is the setting for new tables.
 
-        Brokers are asked for times only where these decide something: not for what is empty, or has no news.
+        Brokers are asked for the offset of a time only if the answer matters: not for partitions that have nothing to
+        load.
         """
-        covered, since = stands.covered, self.since
-        if stands.replaced:
-            since = None  # a new life is new data as a whole (B10)
+        covered, since = state.covered, self.since
+        if state.replaced:
+            since = None  # all of a recreated topic is new (fault B10)
         elif since is None and not covered and start == "latest":
-            since = Named.LATEST
-        below = {id_: one for id_, one in bounds.items() if one.earliest < _first_of(id_, one, covered)}
-        filled = below if since else {}
-        above = {id_: one for id_, one in bounds.items() if id_ in filled or _cursor_of(id_, one, covered) < one.latest}
-        starts, unknown = _offsets(since, cluster, stands, below)
-        ends, endless = _offsets(self.until, cluster, stands, above)
-        failed = {**unknown, **endless}
-        known = {id_: one for id_, one in bounds.items() if id_ not in failed}
-        begun = {id_: one.earliest for id_, one in known.items()} if since and not covered else {}
-        return Reach(
-            starts={**begun, **{id_: at for id_, at in starts.items() if id_ in known}},
-            ends={id_: ends.get(id_, one.latest) for id_, one in known.items()},
-            failed=failed,
+            since = NamedPosition.LATEST
+        below = {id_: bound for id_, bound in bounds.items() if bound.earliest < _backfill_end(id_, bound, covered)}
+        backfilled = below if since else {}
+        above = {
+            id_: bound
+            for id_, bound in bounds.items()
+            if id_ in backfilled or _cursor(id_, bound, covered) < bound.latest
+        }
+        starts, start_errors = _offsets(since, cluster, state, below)
+        ends, end_errors = _offsets(self.until, cluster, state, above)
+        errors = {**start_errors, **end_errors}
+        known = {id_: bound for id_, bound in bounds.items() if id_ not in errors}
+        first_starts = {id_: bound.earliest for id_, bound in known.items()} if since and not covered else {}
+        return OffsetWindow(
+            starts={**first_starts, **{id_: offset for id_, offset in starts.items() if id_ in known}},
+            ends={id_: ends.get(id_, bound.latest) for id_, bound in known.items()},
+            errors=errors,
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
-    """A window in offsets of each partition; those that `failed` could not be told, and are not to be loaded.
+class OffsetWindow:
+    """A window in offsets of each partition. Partitions with an error have no offsets, and are not loaded.
 
-    A partition without a start is not filled in. Where the table is new and the window says where it begins, all have
-    one.
+    A partition without a start is not backfilled. If the table is new and the window says where it begins, every
+    partition has a start.
     """
 
     starts: Mapping[BrokerPartition, int]
     ends: Mapping[BrokerPartition, int]
-    failed: Mapping[BrokerPartition, KafkaIOError]
+    errors: Mapping[BrokerPartition, KafkaIOError]
 
-    def warnings(self, covered: Covered) -> Iterator[str]:
-        """That more is filled in than lies in the window, as a table has no holes."""
+    def warnings(self, covered: Coverage) -> Iterator[str]:
+        """Warnings for partitions where the load fetches more than the requested window.
+
+        A table has no holes: offsets between the window and the table's first offset are loaded as well.
+        """
         beyond = sorted(
             id_ for id_, start in self.starts.items() if id_ in covered and max(start, self.ends[id_]) < covered[id_][0]
         )
         if beyond:
-            told = (
-                f"partition {beyond[0]} up to {covered[beyond[0]][0]}, beyond the window's end {self.ends[beyond[0]]}"
-            )
+            first = beyond[0]
             others = f" (and {len(beyond) - 1} more)" if beyond[1:] else ""
-            yield f"filled in to where the table begins: {told}{others}"
+            yield (
+                f"the backfill reaches up to the table's first offset: partition {first} up to {covered[first][0]}, "
+                f"beyond the window's end {self.ends[first]}{others}"
+            )
 
 
-def _edge(text: str | None, now: datetime) -> Edge | None:
-    point = None if text is None else parse_point(text, now=now)
-    if point is None or isinstance(point, Edge):
-        return point
-    raise ValueError(f"an offset is one of a single partition, a window is of all: {text} has no meaning here")
+def _parse_edge(text: str | None, now: datetime) -> WindowEdge | None:
+    position = None if text is None else parse_position(text, now=now)
+    if position is None or isinstance(position, WindowEdge):
+        return position
+    raise ValueError(f"{text}: an offset belongs to a single partition, but a window applies to all; give a time")
 
 
-def _first_of(id_: BrokerPartition, bound: Bounds, covered: Covered) -> int:
-    """Up to where a table may be filled in: its first offset; a new one up to the log's end."""
-    if id_ in covered:
-        return covered[id_][0]
-    return bound.earliest if covered else bound.latest  # a partition that came later is loaded as a whole (B10)
+def _backfill_end(partition: BrokerPartition, bound: Bounds, covered: Coverage) -> int:
+    """The end of a backfill: the table's first offset, or the log's end for a new table."""
+    if partition in covered:
+        return covered[partition][0]
+    return bound.earliest if covered else bound.latest  # a partition that came later is loaded as a whole (fault B10)
 
 
-def _cursor_of(id_: BrokerPartition, bound: Bounds, covered: Covered) -> int:
-    return covered[id_][1] if id_ in covered else bound.earliest
+def _cursor(partition: BrokerPartition, bound: Bounds, covered: Coverage) -> int:
+    return covered[partition][1] if partition in covered else bound.earliest
 
 
 def _offsets(
-    edge: Edge | None, cluster: Cluster, stands: Standing, bounds: Mapping[BrokerPartition, Bounds]
+    edge: WindowEdge | None, cluster: Cluster, state: TableState, bounds: Mapping[BrokerPartition, Bounds]
 ) -> tuple[dict[BrokerPartition, int], dict[BrokerPartition, KafkaIOError]]:
-    """What the edge means where it can be told, and why it cannot elsewhere."""
+    """The offset of the edge in each partition, and the error where it is not known."""
     if edge is None or not bounds:
         return {}, {}
-    sure: dict[BrokerPartition, int] = {}
-    failed: dict[BrokerPartition, KafkaIOError] = {}
-    for id_, told in offsets_of(edge, cluster, stands.topic.name, bounds).items():
-        if isinstance(told, KafkaIOError):
-            failed[id_] = told
-        else:  # the logs may have moved since their bounds were told
-            sure[id_] = max(bounds[id_].earliest, min(told, bounds[id_].latest))
-    return sure, failed
+    offsets: dict[BrokerPartition, int] = {}
+    errors: dict[BrokerPartition, KafkaIOError] = {}
+    for partition, answer in offsets_of(edge, cluster, state.topic.name, bounds).items():
+        if isinstance(answer, KafkaIOError):
+            errors[partition] = answer
+        else:  # the log may have changed since its bounds were read
+            offsets[partition] = max(bounds[partition].earliest, min(answer, bounds[partition].latest))
+    return offsets, errors

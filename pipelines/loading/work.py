@@ -1,28 +1,38 @@
-"""What travels between driver and workers: work out, facts back, both as JSON text in one column of a DataFrame."""
+"""The messages between the driver and its workers: a fetch task goes out, the facts of its slice come back.
 
-import json
+Both travel as JSON text in a column of a DataFrame.
+"""
+
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Self
 
-from kafka_io.client.reading import Span
-from kafka_io.client.source import Source
-from kafka_io.errors import PlacedError, Where
-from kafka_io.model import BrokerPartition
+import msgspec
+
+from kafka_io.errors import LocatedError, Where
+from kafka_io.model import OffsetRange
+from kafka_io.reader.reader import PlannedRange
+from kafka_io.reader.source import Source
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
-    """One slice to fetch: all that a worker must know, so that nothing of the driver is in the closure."""
+class FetchTask:
+    """One slice to fetch, with all that a worker must know: nothing else of the driver reaches it.
 
-    task: int
+    Args:
+        spark_task: the number of the Spark task that fetches the slice; one Spark task may fetch several slices.
+        source: the brokers to read from.
+        planned: the slice.
+        table_uri: the topic's table.
+        folder: the folder inside the table for the slice's file.
+        options: what the lake's store needs.
+        parquet_codec: the compression of the file.
+        loaded_at_us: the rows' `loaded_at`, in microseconds since 1970.
+    """
+
+    spark_task: int
     source: Source
-    topic: str
-    incarnation: str
-    broker: int | None
-    partition: int
-    start: int
-    stop: int
+    planned: PlannedRange
     table_uri: str
     folder: str
     options: Mapping[str, str]
@@ -30,67 +40,72 @@ class Work:
     loaded_at_us: int
 
     @property
-    def span(self) -> Span:
-        """What to read."""
-        id_ = BrokerPartition(self.broker, self.partition)
-        return Span(topic=self.topic, id=id_, start=self.start, stop=self.stop, incarnation=self.incarnation)
+    def offsets(self) -> OffsetRange:
+        """The offsets to fetch."""
+        return self.planned.offsets
 
     @property
     def where(self) -> Where:
-        """The slice's place, for errors."""
-        id_ = BrokerPartition(self.broker, self.partition)
-        return Where(cluster=self.source.cluster, topic=self.topic, partition=str(id_), offset=self.start)
-
-    def to_json(self) -> str:
-        """As text."""
-        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return json.dumps({**fields, "source": self.source.as_dict()})
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """The inverse."""
-        fields = json.loads(text)
-        return cls(**{**fields, "source": Source.from_dict(fields["source"])})
+        """The start of the slice, for errors."""
+        return Where(
+            cluster=self.source.cluster,
+            topic=self.planned.topic,
+            partition=str(self.offsets.partition),
+            offset=self.offsets.start,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
-    """Why a slice was not fetched: the error as data, for it crosses from a worker's process to the driver's.
+class SliceFailure:
+    """Why a slice was not fetched: the error as data, because it crosses from a worker's process to the driver's.
 
-    What is `passing` may be gone at another attempt.
+    A `retriable` failure may not happen again at another attempt.
     """
 
     kind: str
     reason: str
     where: Mapping[str, Any] = field(default_factory=dict)
     trace: str = ""
-    passing: bool = False
+    retriable: bool = False
 
     @classmethod
     def of(cls, error: Exception, where: Where, trace: str) -> Self:
-        """What is to be told of `error`, which happened at `where` if it does not know better."""
-        place, reason, passing = where, str(error), False
-        if isinstance(error, PlacedError):
-            place, reason, passing = error.where.within(where), error.reason, error.retriable
-        return cls(kind=type(error).__name__, reason=reason, where=place.as_dict(), trace=trace, passing=passing)
+        """The failure for `error`; `where` completes the place that the error itself knows."""
+        reason, retriable = str(error), False
+        if isinstance(error, LocatedError):
+            where, reason, retriable = error.where.within(where), error.reason, error.retriable
+        return cls(
+            kind=type(error).__name__,
+            reason=_encodable(reason),
+            where=where.as_dict(),
+            trace=_encodable(trace),
+            retriable=retriable,
+        )
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.reason} [{Where(**self.where)}]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
-    """What came of one slice: its file, if it has rows, or its failure.
+class SliceFacts:
+    """The result of one slice: its file, if it has rows, or its failure.
 
-    `bytes` were read: of the log in 0.7, of columns later, where a slice may cut through what is compressed together.
-    `stats` tell of the file's columns (see file_stats); `source` is the broker read from at last, `id@host:port`.
-    `size` is the file's.
+    Args:
+        offsets: the slice.
+        rows: the number of rows in the file.
+        bytes: the bytes that were read: of the log in 0.7; of columns later, where a slice may cut through records
+            that are compressed together.
+        path: the file, relative to the table; None without rows.
+        size: the size of the file in bytes.
+        stats: the statistics of the file's columns, as Delta's log stores them.
+        gaps: the number of offsets without a row, by cause.
+        seconds: how long the fetch took.
+        loaded_at_us: the rows' `loaded_at`, in microseconds since 1970.
+        source: the broker that served the last read, `id@host:port`.
+        failure: why the slice was not fetched.
     """
 
-    broker: int | None
-    partition: int
-    start: int
-    stop: int
+    offsets: OffsetRange
     rows: int = 0
     bytes: int = 0
     path: str | None = None
@@ -100,20 +115,18 @@ class Facts:
     seconds: float = 0.0
     loaded_at_us: int = 0
     source: str = ""
-    failure: Failure | None = None
+    failure: SliceFailure | None = None
 
-    @property
-    def id(self) -> BrokerPartition:
-        """The broker-partition."""
-        return BrokerPartition(self.broker, self.partition)
 
-    def to_json(self) -> str:
-        """As text."""
-        return json.dumps(asdict(self))
+def to_json(message: FetchTask | SliceFacts) -> str:
+    """The message as text. A task refers to secrets and contains none (see `Source`)."""
+    return msgspec.json.encode(message).decode()
 
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """The inverse."""
-        fields = json.loads(text)
-        failure = fields["failure"]
-        return cls(**{**fields, "failure": Failure(**failure) if failure else None})
+
+decode_task = msgspec.json.Decoder(FetchTask).decode
+decode_facts = msgspec.json.Decoder(SliceFacts).decode
+
+
+def _encodable(text: str) -> str:
+    # Names of files may hold bytes that are not UTF-8; Python keeps them as lone surrogates, which JSON refuses.
+    return text.encode(errors="backslashreplace").decode()

@@ -1,4 +1,4 @@
-"""`make bench` and `make bench QUICK=1`. It needs Linux, 6 GB of memory, and 10 GB of disk for all cases."""
+"""`make bench` and `make bench QUICK=1`. All cases need Linux, 6 GB of memory and 10 GB of disk."""
 
 import sys
 import tempfile
@@ -7,27 +7,26 @@ from pathlib import Path
 
 import click
 
-from tests.bench import report, scale
+from tests.bench import bounds, chart, report, scale
 from tests.bench.cases import ALL, QUICK, Case
-from tests.bench.measure import Usage
+from tests.bench.results import Results, Round
 from tests.bench.running import BROKER, Bench
 from tests.bench.spark_jars import kafka_source
 from tests.brokers.real import RealBroker
 
-_ROOT = Path(__file__).parent.parent.parent
-_RESULTS = _ROOT / "bench-results.json"
+_RESULTS = Path(__file__).parents[2] / "bench-results.json"
 _ROUNDS, _QUICK_ROUNDS = 5, 3
 
 
 @click.command()
-@click.option("--quick", is_flag=True, help="Only records of 200 B with zstd, 3 rounds.")
-@click.option("--case", "names", multiple=True, type=click.Choice([case.name for case in ALL]), help="Only this one.")
+@click.option("--quick", is_flag=True, help="Only the case of 200 B with zstd, 3 rounds.")
+@click.option("--case", "names", multiple=True, type=click.Choice([case.name for case in ALL]), help="Only this case.")
 @click.option("--rounds", type=click.IntRange(1), help="How often each loader runs.")
 def main(quick: bool, names: tuple[str, ...], rounds: int | None) -> None:
-    """Load topics with everyone, compare, and end with 1 where a promise does not hold."""
+    """Load topics with every loader and compare. Exit code 1: a bound does not hold, or a loader failed."""
     cases = [case for case in ALL if case.name in names] or (QUICK if quick else ALL)
-    times = rounds or (_QUICK_ROUNDS if quick else _ROUNDS)
-    medians: dict[str, dict[str, Usage]] = {}
+    count = rounds or (_QUICK_ROUNDS if quick else _ROUNDS)
+    results: dict[str, Sequence[Round]] = {}
     jars = kafka_source()
     with (
         tempfile.TemporaryDirectory(prefix="penstock-bench-") as home,
@@ -35,22 +34,23 @@ def main(quick: bool, names: tuple[str, ...], rounds: int | None) -> None:
     ):
         bench = Bench(broker=broker, folder=Path(home), jars=jars, say=click.echo)
         for case in cases:
-            usages = bench.run(case, times)
-            medians[case.name] = {name: report.middle(usages[name]) for name in case.loaders if name in usages}
-            report.write(_RESULTS, medians, times)
-    _tell(cases, medians, times, bench.failures)
+            results[case.name] = bench.run(case, count)
+            report.write(_RESULTS, results, count)
+    _show(cases, results, count, bench.failures)
 
 
-def _tell(cases: Sequence[Case], medians: report.Medians, rounds: int, failures: Sequence[str]) -> None:
-    table = report.table(cases, medians)
-    click.echo(f"\n{table}\n")
-    problems = [*(f"below the bar: {bar}" for bar in report.missed(medians)), *(f"failed: {one}" for one in failures)]
+def _show(cases: Sequence[Case], results: Results, rounds: int, failures: Sequence[str]) -> None:
+    """Print the tables and what failed, write the page if all cases were measured, and exit."""
+    tables = f"{report.loaders_table(cases, results)}\n\n{report.limit_table(cases, results)}"
+    click.echo(f"\n{tables}\n")
+    problems = [*(f"bound: {bound}" for bound in bounds.missed(results)), *(f"failed: {error}" for error in failures)]
     for problem in problems:
         click.echo(problem)
     if len(cases) == len(ALL):
         large = scale.table(scale.usages())
         click.echo(f"{large}\n")
-        report.write_readme(_ROOT / "README.md", f"{report.circumstances(rounds)}\n\n{table}\n\n{large}")
+        report.write_page(report.PAGE, f"{report.circumstances(rounds)}\n\n{tables}\n\n{large}")
+        chart.write(report.PAGE)
     sys.exit(bool(problems))
 
 

@@ -1,4 +1,4 @@
-"""What is loaded: one topic a case."""
+"""The cases of the bench: one topic each."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
@@ -9,22 +9,22 @@ from tests.bench import loaders as by
 
 PARTITIONS = 4
 PARQUET_CODEC: Literal["snappy"] = "snappy"
-"""Of everyone's files: the faster of the two that Penstock offers, so that the loaders are what is measured."""
+"""The codec of all loaders' files: the faster of the two that Penstock offers, so that loading dominates."""
 
 _IN_SPARK = (by.OURS_IN_SPARK, by.SPARK)
-_EVERYONE = (by.OURS, by.CONFLUENT, by.KAFKARROW, by.AIOKAFKA, by.KAFKA_PYTHON, *_IN_SPARK, by.LIMIT)
+_EVERYONE = (by.OURS, by.CONFLUENT, by.KAFKARROW, by.AIOKAFKA, by.KAFKA_PYTHON, *_IN_SPARK)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """`records` of about `value_bytes`, sent with `codec`, and their loaders in the order of a round.
+    """A topic with `records` values of about `value_bytes`, produced with `codec`, and its loaders in their order.
 
-    Each record has a key of 9 bytes, and one header of 5 and 8.
+    Each record has a key of 9 bytes, and one header with a key of 5 and a value of 8 bytes.
 
     Args:
-        like: the case whose topic is loaded, where it has none of its own.
-        warm_up: the case whose topic Spark's sessions load before the clock starts, where it is another.
-        steady: time goes into records, not into what comes before them.
+        like: load the topic of that case; None if the case has a topic of its own.
+        warm_up: Spark sessions load the topic of that case before the clock starts; None for the own topic.
+        steady: nearly all time is spent per record, so that costs per record mean something.
     """
 
     name: str
@@ -39,8 +39,13 @@ class Case:
 
     @property
     def topic(self) -> str:
-        """Its name."""
+        """The name of the topic."""
         return self.like.name if self.like else self.name
+
+    @property
+    def compares_limit(self) -> bool:
+        """Whether ours is also compared with the limit (see limit.py)."""
+        return by.OURS in self.loaders
 
 
 def _of_200_bytes(codec: str, title: str, loaders: Sequence[str]) -> Case:
@@ -89,9 +94,9 @@ QUICK = (ZSTD,)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What one process does: load `topic` into `folder`, which is empty. `warm_up` is a topic to load before.
+    """The task of one process: load `topic` into the empty `folder`, after loading `warm_up` outside the clock.
 
-    `jars` are those of Spark's own Kafka source, with commas between.
+    `jars` are the jars of Spark's own Kafka source, separated by commas.
     """
 
     bootstrap: str
@@ -102,16 +107,16 @@ class Job:
     jars: str
 
     def warming(self) -> Self:
-        """The same load into a folder beside: what a process imports and pages in the first time is not the load's."""
-        beside = self.folder.with_name("warm-up")
-        beside.mkdir()
-        return replace(self, folder=beside)
+        """The same load into another folder: the first load of a process also pays for imports and fresh memory."""
+        folder = self.folder.with_name("warm-up")
+        folder.mkdir()
+        return replace(self, folder=folder)
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """The fields as JSON values."""
         return {**asdict(self), "folder": str(self.folder)}
 
     @classmethod
     def of(cls, fields: dict[str, Any]) -> Self:
-        """The inverse."""
+        """The job whose `as_dict` gave these fields."""
         return cls(**{**fields, "folder": Path(fields["folder"])})

@@ -1,4 +1,4 @@
-"""One loader in a process of its own: `python -m tests.bench.child <module of peers> <job>`, with the usage printed."""
+"""Run one loader in this process and print its usage: `python -m tests.bench.child <module of peers> <job>`."""
 
 import json
 import sys
@@ -9,13 +9,13 @@ from tests.bench.measure import measured
 
 
 def main() -> None:
-    """Get ready, load, tell what the load cost."""
+    """Prepare the loader, load, print what the load used."""
     module, text = sys.argv[1:]
     with import_module(f"tests.bench.peers.{module}").ready(Job.of(json.loads(text))) as load:
         with measured() as clock:
             load()
         assert clock.usage is not None
-        clock.usage.tell()
+        clock.usage.write()
 
 
 if __name__ == "__main__":

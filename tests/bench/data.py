@@ -1,6 +1,6 @@
-"""The topics: records that look like events, the same in every run, sent as a producer sends them.
+"""Fills the topics with records that look like events and are the same in every run.
 
-Batches hold up to 128 KiB before compression, and wait 50 ms to be filled.
+The producer fills a batch for up to 50 ms, with up to 128 KiB before compression.
 """
 
 from collections.abc import Iterator
@@ -9,27 +9,27 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from tests.bench.cases import PARTITIONS, Case
 
-_BEGAN_MS = 1_700_000_000_000
+_FIRST_MS = 1_700_000_000_000
 _EVENT = (
     b'{"id":%d,"user":"u%08d","at":%d,"type":"%b","url":"/catalog/items/%06d","price":%d.%02d,'
     b'"session":"%016x","country":"%b","device":"mobile","ok":true}'
 )
 _TYPES = (b"view_item", b"view_item", b"add_to_cart", b"purchase")
 _COUNTRIES = (b"DE", b"FR", b"US", b"BR", b"IN", b"JP", b"PL")
-_MIXER = 0x9E3779B97F4A7C15  # odd: multiplying by it scatters neighbours over 64 bits
-_FIRST_ID = 1_000_000_000  # so that all are equally long
+_MIXER = 0x9E3779B97F4A7C15  # odd: multiplication by it scatters neighbouring numbers over 64 bits
+_FIRST_ID = 1_000_000_000  # large enough that all ids have the same length
 _POLL_EVERY = 5_000
 
 
 class NotDelivered(RuntimeError):
-    """The broker does not hold what was sent."""
+    """The broker does not hold the records that were sent."""
 
 
 def produce(case: Case, bootstrap: str, topic: str) -> int:
-    """Fill the topic, record by record to the next partition; what all values have in bytes.
+    """Send one record to each partition in turn; return the bytes of all values together.
 
     Raises:
-        NotDelivered: the broker holds another number of records.
+        NotDelivered: a partition does not hold the expected number of records.
     """
     producer = Producer(
         {
@@ -39,7 +39,7 @@ def produce(case: Case, bootstrap: str, topic: str) -> int:
             "batch.size": 128 * 1024,
             "enable.idempotence": True,
             "queue.buffering.max.messages": 1_000_000,
-            "log_level": 3,  # errors alone
+            "log_level": 3,  # errors only
         }
     )
     total = 0
@@ -54,10 +54,10 @@ def produce(case: Case, bootstrap: str, topic: str) -> int:
 def _send(producer: Producer, topic: str, number: int, value: bytes) -> None:
     key = b"u%08d" % (_scattered(number) % 50_000)
     headers: list[tuple[str, str | bytes | None]] = [("trace", b"%08x" % (number & 0xFFFFFFFF))]
-    at = _BEGAN_MS + number
+    timestamp_ms = _FIRST_MS + number
     while True:
         try:
-            producer.produce(topic, value, key, number % PARTITIONS, timestamp=at, headers=headers)
+            producer.produce(topic, value, key, number % PARTITIONS, timestamp=timestamp_ms, headers=headers)
         except BufferError:
             producer.poll(0.1)
         else:
@@ -77,7 +77,7 @@ def values(case: Case) -> Iterator[bytes]:
         if events == 1:
             yield event(number)
         else:
-            yield b"[" + b",".join(event(number * events + each) for each in range(events)) + b"]"
+            yield b"[" + b",".join(event(number * events + index) for index in range(events)) + b"]"
 
 
 def event(number: int) -> bytes:
@@ -86,7 +86,7 @@ def event(number: int) -> bytes:
     return _EVENT % (
         _FIRST_ID + number,
         mixed % 50_000,
-        _BEGAN_MS + number,
+        _FIRST_MS + number,
         _TYPES[mixed >> 8 & 3],
         mixed >> 16 & 0xFFFFF,
         mixed >> 36 & 0xFF,
@@ -103,9 +103,9 @@ def _scattered(number: int) -> int:
 def _check(case: Case, bootstrap: str, topic: str) -> None:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench", "enable.auto.commit": False})
     try:
-        ends = [consumer.get_watermark_offsets(TopicPartition(topic, each)) for each in range(PARTITIONS)]
+        ends = [consumer.get_watermark_offsets(TopicPartition(topic, partition)) for partition in range(PARTITIONS)]
     finally:
         consumer.close()
-    wanted = [(0, case.records // PARTITIONS)] * PARTITIONS
-    if ends != wanted:
-        raise NotDelivered(f"{topic}: partitions hold {ends}, not {wanted}")
+    expected = [(0, case.records // PARTITIONS)] * PARTITIONS
+    if ends != expected:
+        raise NotDelivered(f"{topic}: partitions hold {ends}, not {expected}")

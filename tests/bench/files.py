@@ -1,4 +1,4 @@
-"""The peers' Parquet files, written with the product's own options; and the proof that nobody's files lack a row."""
+"""Writes the other loaders' Parquet files with the product's options, and checks that no loader lost a row."""
 
 import gc
 from collections.abc import Sequence
@@ -34,16 +34,16 @@ SCHEMA = pa.schema(
 
 
 class WrongRows(RuntimeError):
-    """A loader's files do not hold what the topic holds."""
+    """The files of a loader do not hold exactly the records of the topic."""
 
 
 def ready_for_objects() -> None:
-    """Spare a loader that holds many Python objects what is not its work."""
-    gc.disable()  # nothing here is a cycle, and looking for some takes a third of the time
+    """Turn off the cycle collector for a loader that holds many Python objects."""
+    gc.disable()  # there are no cycles here, and the search for them takes a third of the time
 
 
 class OutputFile(Closing):
-    """One Parquet file; rows are written a row group at a time, as the product does."""
+    """One Parquet file. It collects rows and writes a whole row group at a time, as the product does."""
 
     def __init__(self, path: Path, schema: pa.Schema = SCHEMA) -> None:
         self._waiting: list[pa.RecordBatch] = []
@@ -69,14 +69,14 @@ class OutputFile(Closing):
         self._waiting, self._waiting_bytes = [], 0
 
     def close(self) -> None:
-        """Write what waits, and the footer."""
+        """Write the rows that are still waiting, and the footer."""
         with self._closing:
             if self._waiting:
                 self._write_row_group()
 
 
 class PartitionFiles(Closing):
-    """A file for each partition of `topic`, for loaders that hold Python objects."""
+    """One file per partition of `topic`, for loaders that return Python objects."""
 
     def __init__(self, folder: Path, topic: str) -> None:
         self._topic = pa.scalar(topic)
@@ -106,7 +106,7 @@ class PartitionFiles(Closing):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """Columns of Python objects; `types` as Spark counts them, 0 for the time of creation."""
+    """Columns of Python objects. A type is 0 if the producer set the timestamp and 1 if the broker did, as in Spark."""
 
     keys: Sequence[bytes | None]
     values: Sequence[bytes | None]
@@ -117,7 +117,7 @@ class Rows:
 
 
 def _headers(rows: Sequence[Sequence[tuple[str, bytes]] | None]) -> pa.Array:
-    """Flat columns first: a dict for each header would take four times as long."""
+    """The headers as one Arrow column, made from flat lists: a dict per header takes four times as long."""
     lengths = np.fromiter((len(row) if row else 0 for row in rows), np.int32, len(rows))
     pairs = [pair for row in rows if row for pair in row]
     keys = pa.array([key for key, _ in pairs], pa.string())
@@ -128,7 +128,7 @@ def _headers(rows: Sequence[Sequence[tuple[str, bytes]] | None]) -> pa.Array:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """What tells that files hold a whole topic, each record once."""
+    """Sums that show whether files hold each record of a topic once."""
 
     rows: int
     offsets: int
@@ -136,13 +136,13 @@ class Content:
 
     @classmethod
     def expected(cls, records: int, values_bytes: int) -> Self:
-        """Of a topic whose partitions were filled in turn: their offsets are 0, 1, 2 ..."""
-        each = records // PARTITIONS
-        return cls(rows=records, offsets=PARTITIONS * (each * (each - 1) // 2), values_bytes=values_bytes)
+        """The sums of a topic whose partitions all have the offsets 0, 1, 2 ... and the same length."""
+        length = records // PARTITIONS
+        return cls(rows=records, offsets=PARTITIONS * (length * (length - 1) // 2), values_bytes=values_bytes)
 
     @classmethod
     def of(cls, folder: Path) -> Self:
-        """Of all Parquet files below `folder`."""
+        """The sums of all Parquet files below `folder`."""
         rows = offsets = values_bytes = 0
         for path in folder.rglob("*.parquet"):
             with pq.ParquetFile(path) as file:
@@ -154,14 +154,14 @@ class Content:
 
 
 def check(folder: Path, expected: Content) -> None:
-    """The files below `folder` are whole.
+    """Check the sums of all files below `folder`.
 
     Raises:
-        WrongRows: they are not.
+        WrongRows: the files lack records, or hold some twice.
     """
-    found = Content.of(folder)
-    if found != expected:
-        raise WrongRows(f"{folder} holds {found}, not {expected}")
+    content = Content.of(folder)
+    if content != expected:
+        raise WrongRows(f"{folder} holds {content}, not {expected}")
 
 
 def _sum(array: Any) -> int:

@@ -1,4 +1,4 @@
-"""Who loads: each is a module of peers/ with a function `ready`, run in a process of its own."""
+"""The loaders that the bench compares: each is a module of peers/ with a function `ready`, run in its own process."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,6 @@ AIOKAFKA = "aiokafka"
 KAFKA_PYTHON = "kafka-python"
 OURS = "ours"
 OURS_IN_SPARK = "ours in Spark"
-LIMIT = "limit"
 COLD_SPARK = "cold job: Spark's Kafka source"
 COLD_OURS = "cold job: ours"
 COLD_OURS_FIRST = "cold job: ours, first on this machine"
@@ -22,13 +21,13 @@ FIRST_TASK_EVER = "first task, first on this machine"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loader:
-    """How it is run.
+    """How a loader is run.
 
     Args:
         module: of peers/.
-        whole: its process is measured from start to end; otherwise only the load, all imports done.
-        new_cache: no kernel has been compiled on this machine.
-        writes: it leaves the topic's rows in files.
+        whole: measure the process from its start to its end; otherwise only the load, after all imports.
+        new_cache: start with an empty cache of compiled kernels, as on a new machine.
+        writes: the loader leaves the topic's rows in files.
     """
 
     module: str
@@ -45,7 +44,6 @@ LOADERS: Mapping[str, Loader] = {
     KAFKA_PYTHON: Loader(module="kafka_python"),
     OURS: Loader(module="ours"),
     OURS_IN_SPARK: Loader(module="ours_in_spark"),
-    LIMIT: Loader(module="limit"),
     COLD_SPARK: Loader(module="cold_spark", whole=True),
     COLD_OURS: Loader(module="cold_ours", whole=True),
     COLD_OURS_FIRST: Loader(module="cold_ours", whole=True, new_cache=True),

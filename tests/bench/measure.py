@@ -1,4 +1,4 @@
-"""What a piece of work costs: wall seconds, CPU seconds and memory of this process and all that it started (Linux)."""
+"""Wall seconds, CPU seconds and memory that this process and all processes below it use (Linux)."""
 
 import json
 import os
@@ -17,33 +17,36 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """`peak_mb` adds up what each process held at most, so it counts the pages that forked workers share twice."""
+    """What a load used.
+
+    `peak_mb` adds up the peak of each process, so it counts pages that forked workers share more than once.
+    """
 
     wall_s: float
     cpu_s: float
     peak_mb: float
 
-    def tell(self) -> None:
-        """Print it for the process that waits for it."""
+    def write(self) -> None:
+        """Print the usage as one line of JSON, for the process that waits for it."""
         sys.stdout.write(json.dumps(asdict(self)) + "\n")
         sys.stdout.flush()
 
     @classmethod
-    def told(cls, printed: bytes) -> Self:
-        """What a process printed, and maybe other lines before."""
+    def parse(cls, printed: bytes) -> Self:
+        """The usage that a process printed as its last line."""
         return cls(**json.loads(printed.splitlines()[-1]))
 
 
 @dataclass(slots=True)
 class Clock:
-    """Filled when the measured block ends."""
+    """Holds the usage of a measured block once the block has ended."""
 
     usage: Usage | None = None
 
 
 @contextmanager
 def measured() -> Iterator[Clock]:
-    """Measure the block, in whatever process of this one's tree it spends its time."""
+    """Measure the block, in this process and in all processes below it."""
     clock = Clock()
     me = os.getpid()
     cpu, wall = tree_cpu_s(me), time.monotonic()
@@ -53,19 +56,19 @@ def measured() -> Iterator[Clock]:
 
 
 def tree_cpu_s(root: int) -> float:
-    """User and system time of `root` and its descendants, also of those that ended and were waited for."""
+    """User and system time of `root` and its descendants. One that has ended counts after its parent has waited."""
     children, spent = _processes()
     return sum(spent.get(process, 0) for process in _descendants(root, children)) / _TICKS
 
 
 def tree_peak_mb(root: int) -> float:
-    """The peaks of the resident sets of `root` and its living descendants, added up."""
+    """The sum of the peak resident sets of `root` and its living descendants."""
     children, _ = _processes()
     return sum(map(_peak_kb, _descendants(root, children))) / 1024
 
 
 def _processes() -> tuple[Mapping[int, list[int]], Mapping[int, int]]:
-    """Children by parent, and ticks spent by process."""
+    """Children by parent, and clock ticks used by each process."""
     children: defaultdict[int, list[int]] = defaultdict(list)
     spent: dict[int, int] = {}
     for folder in _PROC.iterdir():
@@ -74,8 +77,9 @@ def _processes() -> tuple[Mapping[int, list[int]], Mapping[int, int]]:
         try:
             text = (folder / "stat").read_text()
         except (FileNotFoundError, ProcessLookupError):
-            continue  # it ended meanwhile
-        # proc(5): the name, in brackets, may hold anything; then state, parent ...; 14 to 17 are utime to cstime.
+            continue  # the process has just ended
+        # proc(5): the name in brackets may hold any character. Behind it: state, parent, ...; fields 14 to 17 of the
+        # whole line are utime, stime, cutime and cstime.
         fields = text.rpartition(")")[2].split()
         process = int(folder.name)
         children[int(fields[1])].append(process)

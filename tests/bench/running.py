@@ -1,41 +1,42 @@
-"""Rounds: each loader in turn, so that a machine that slows down or speeds up does it to all of them."""
+"""Runs rounds: all loaders one after the other, several times, so that a slow minute of the machine hits them all."""
 
 import json
 import os
 import shutil
 import subprocess
 import sys
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from resources.processes import dying_with_parent
+from tests.bench import limit
 from tests.bench.cases import PARTITIONS, Case, Job
+from tests.bench.comparison import Comparison
 from tests.bench.data import produce
 from tests.bench.files import Content, WrongRows, check
 from tests.bench.loaders import LOADERS, Loader
 from tests.bench.measure import Usage
+from tests.bench.results import Round
 from tests.brokers.real import RealBroker
 
 BROKER = "3.9.1"
 _ROOT = Path(__file__).parent.parent.parent
-_LONGEST_S = 1800
-_LAST_WORDS = 2000
+_TIMEOUT_S = 1800
+_LOG_TAIL_CHARACTERS = 2000
 _TOPIC = {"compression.type": "producer", "retention.ms": "-1"}
-Usages = Mapping[str, Sequence[Usage]]
 
 
 class LoaderFailed(RuntimeError):
-    """A loader ended with an error."""
+    """The process of a loader ended with an error, or did not end in time."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Bench:
-    """A broker with topics, and a folder that each loader finds empty.
+    """A broker with topics, and a folder that is empty when a loader starts.
 
-    `failures` are the errors of loaders, which do not keep the others from going on.
+    `failures` collects the errors of loaders; the other loaders still run.
     """
 
     broker: RealBroker
@@ -45,50 +46,80 @@ class Bench:
     failures: list[str] = field(default_factory=list)
     _values_bytes: dict[str, int] = field(default_factory=dict)
 
-    def run(self, case: Case, rounds: int) -> Usages:
-        """What each loader of the case used in each round."""
-        for needed in (case.like or case, case.warm_up):
-            if needed and needed.topic not in self._values_bytes:
-                self._fill(needed)
-        usages: dict[str, list[Usage]] = defaultdict(list)
-        for number in range(1, rounds + 1):
-            for name in case.loaders:
-                try:
-                    usage = self._run(case, LOADERS[name])
-                except (LoaderFailed, WrongRows) as error:
-                    self.failures.append(f"{case.title}, {name}: {error}")
-                    self.say(self.failures[-1])
-                    continue
+    def run(self, case: Case, rounds: int) -> list[Round]:
+        """Run all loaders of the case `rounds` times."""
+        for topic_owner in (case.like or case, case.warm_up):
+            if topic_owner and topic_owner.topic not in self._values_bytes:
+                self._fill(topic_owner)
+        return [self._run_round(case, f"{number}/{rounds}") for number in range(1, rounds + 1)]
+
+    def _run_round(self, case: Case, label: str) -> Round:
+        usages: dict[str, Usage] = {}
+        for name in case.loaders:
+            with self._failures_of(case, name):
+                usage = usages[name] = self._load(case, LOADERS[name])
                 self.say(
-                    f"  {number}/{rounds}  {name:<38}{usage.wall_s:8.2f} s wall {usage.cpu_s:8.2f} s CPU"
-                    f"{usage.peak_mb:8.0f} MB"
+                    f"  {label}  {name:<38}{usage.wall_s:8.2f} s wall {usage.cpu_s:8.2f} s CPU{usage.peak_mb:8.0f} MB"
                 )
-                usages[name].append(usage)
-        return usages
+        comparison = None
+        if case.compares_limit:
+            with self._failures_of(case, limit.LIMIT):
+                comparison = self._compare_with_limit(case)
+                self.say(
+                    f"  {label}  {'ours / limit':<38}{comparison.ratio:8.2f}"
+                    f"        (timers inside ours: {comparison.inside_ratio:.2f})"
+                )
+        return Round(usages=usages, comparison=comparison)
+
+    @contextmanager
+    def _failures_of(self, case: Case, name: str) -> Iterator[None]:
+        try:
+            yield
+        except (LoaderFailed, WrongRows) as error:
+            self.failures.append(f"{case.title}, {name}: {error}")
+            self.say(self.failures[-1])
 
     def _fill(self, case: Case) -> None:
         self.say(f"{case.title}: producing {case.records:,} records")
         self.broker.create_topic(case.topic, PARTITIONS, _TOPIC)
         self._values_bytes[case.topic] = produce(case, self.broker.bootstrap, case.topic)
 
-    def _run(self, case: Case, loader: Loader) -> Usage:
-        with self._emptied() as home:
-            job = Job(
-                bootstrap=self.broker.bootstrap,
-                topic=case.topic,
-                records=case.records,
-                folder=home / "loaded",
-                warm_up=(case.warm_up or case).topic,
-                jars=self.jars,
-            )
-            job.folder.mkdir()
-            usage = _measured(loader, job, home)
+    def _load(self, case: Case, loader: Loader) -> Usage:
+        with self._empty_home() as home:
+            job = self._job(case, home)
+            child = [sys.executable, "-m", "tests.bench.child", loader.module, json.dumps(job.as_dict())]
+            command = [sys.executable, "-m", "tests.bench.whole", *child] if loader.whole else child
+            usage = Usage.parse(_printed(command, home, new_cache=loader.new_cache))
             if loader.writes:
-                check(job.folder, Content.expected(case.records, self._values_bytes[case.topic]))
+                self._check(case, job.folder)
             return usage
 
+    def _compare_with_limit(self, case: Case) -> Comparison:
+        with self._empty_home() as home:
+            job = self._job(case, home)
+            command = [sys.executable, "-m", "tests.bench.limit", json.dumps(job.as_dict())]
+            comparison = Comparison.parse(_printed(command, home))
+            for written_by in (limit.OURS, limit.LIMIT):
+                self._check(case, job.folder / written_by)
+            return comparison
+
+    def _job(self, case: Case, home: Path) -> Job:
+        folder = home / "loaded"
+        folder.mkdir()
+        return Job(
+            bootstrap=self.broker.bootstrap,
+            topic=case.topic,
+            records=case.records,
+            folder=folder,
+            warm_up=(case.warm_up or case).topic,
+            jars=self.jars,
+        )
+
+    def _check(self, case: Case, folder: Path) -> None:
+        check(folder, Content.expected(case.records, self._values_bytes[case.topic]))
+
     @contextmanager
-    def _emptied(self) -> Iterator[Path]:
+    def _empty_home(self) -> Iterator[Path]:
         home = self.folder / "run"
         shutil.rmtree(home, ignore_errors=True)
         home.mkdir(parents=True)
@@ -96,11 +127,14 @@ class Bench:
         shutil.rmtree(home)
 
 
-def _measured(loader: Loader, job: Job, home: Path) -> Usage:
-    child = [sys.executable, "-m", "tests.bench.child", loader.module, json.dumps(job.as_dict())]
-    command = [sys.executable, "-m", "tests.bench.whole", *child] if loader.whole else child
+def _printed(command: Sequence[str], home: Path, *, new_cache: bool = False) -> bytes:
+    """What the command prints. With `new_cache` it finds no compiled kernels.
+
+    Raises:
+        LoaderFailed: with the end of what the command wrote to stderr.
+    """
     environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
-    if loader.new_cache:
+    if new_cache:
         environment["NUMBA_CACHE_DIR"] = str(home / "kernels")
     log = home / "log"
     try:
@@ -111,10 +145,10 @@ def _measured(loader: Loader, job: Job, home: Path) -> Usage:
                 env=environment,
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                timeout=_LONGEST_S,
+                timeout=_TIMEOUT_S,
                 check=True,
                 preexec_fn=dying_with_parent(),
             )
     except subprocess.SubprocessError as error:
-        raise LoaderFailed(f"{log.read_text(errors='replace')[-_LAST_WORDS:]}\n{error}") from error
-    return Usage.told(done.stdout)
+        raise LoaderFailed(f"{log.read_text(errors='replace')[-_LOG_TAIL_CHARACTERS:]}\n{error}") from error
+    return done.stdout

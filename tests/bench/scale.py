@@ -1,6 +1,7 @@
-"""Very large tables: `python -m tests.bench.scale`. A commit of many files, and a history of many commits (L17).
+"""Measures very large tables: a commit of many files and a history of many commits (fault L17).
 
-Each measure runs in a process of its own, after the table is there. `make bench` runs it too.
+`python -m tests.bench.scale` and `make bench` run it. Each measurement runs in its own process, and starts when the
+table exists.
 """
 
 import json
@@ -14,46 +15,48 @@ from pathlib import Path
 from deltalake import DeltaTable
 
 from kafka_io.errors import Where
-from kafka_io.model import BrokerPartition
-from pipelines.loading.commit import Loading, commit
-from pipelines.loading.ledger import KEY, SEQUENCE, Entry, Kind, Range, Standing, Topic
-from pipelines.loading.live import lives
-from pipelines.loading.standing import standing
+from kafka_io.model import BrokerPartition, OffsetRange
+from pipelines.loading.commit import LoadChange, commit
+from pipelines.loading.incarnations import incarnations
+from pipelines.loading.ledger import KEY, SEQUENCE, CommitKind, CommittedRange, LedgerEntry, TableState, TopicIdentity
 from pipelines.loading.table import LakeTable
-from pipelines.loading.work import Facts
+from pipelines.loading.table_log import table_state
+from pipelines.loading.work import SliceFacts
 from resources.lake import Lake
 from tests.bench.measure import Usage, measured
 from tests.small_table import SmallTable
 
 PARTITIONS, FILES, COMMITS = 10_000, 100_000, 10_000
 _CHECKPOINT_EVERY = 100
-_TOPIC = Topic(cluster="main", name="clicks", incarnation="7")
+_TOPIC = TopicIdentity(cluster="main", name="clicks", incarnation="7")
 _ROWS = 5
 
 
 def one_commit(root: Path) -> Callable[[], None]:
-    """100,000 files of 10,000 partitions in one commit: files checked, entry written, all safe on disk."""
+    """One commit of 100,000 files of 10,000 partitions: check the files, write the entry, force all to disk."""
     small = SmallTable(root)
     pattern = small.write(0, 10 * _ROWS)
     content = (Path(small.uri) / str(pattern.path)).read_bytes()
-    each = FILES // PARTITIONS
+    files_per_partition = FILES // PARTITIONS
     facts = []
     for number in range(FILES):
-        partition, at = number // each, number % each * 10 * _ROWS
-        path = f"{Path(str(pattern.path)).parent}/{partition}-{at}.parquet"
+        partition, start = number // files_per_partition, number % files_per_partition * 10 * _ROWS
+        path = f"{Path(str(pattern.path)).parent}/{partition}-{start}.parquet"
         (Path(small.uri) / path).write_bytes(content)
-        facts.append(replace(pattern, partition=partition, start=at, stop=at + 10 * _ROWS, path=path))
-    at_first = small.table.snapshot()
-    change = Loading(standing=standing(at_first, small.topic), facts=tuple(facts), run="bench")
-    return lambda: _landed(commit(small.table, at_first, change).version)
+        facts.append(
+            replace(pattern, offsets=OffsetRange(BrokerPartition(0, partition), start, start + 10 * _ROWS), path=path)
+        )
+    empty = small.table.snapshot()
+    change = LoadChange(state=table_state(empty, small.topic), facts=tuple(facts), run="bench")
+    return lambda: _check_version(commit(small.table, empty, change).version)
 
 
-def _landed(version: int) -> None:
+def _check_version(version: int) -> None:
     assert version == 1
 
 
 def many_commits(root: Path) -> LakeTable:
-    """A table with 10,000 commits of one partition, each of a slice without rows, and checkpoints as there would be."""
+    """A table with 10,000 commits of one partition, each of a slice without rows, and the usual checkpoints."""
     table = LakeTable(lake=Lake(root=str(root)), uri=str(root / "main" / "clicks"), where=Where(topic="clicks"))
     table.snapshot()
     log = Path(table.uri) / "_delta_log"
@@ -66,15 +69,15 @@ def many_commits(root: Path) -> LakeTable:
 
 def _commit(number: int) -> str:
     id_ = BrokerPartition(None, 0)
-    facts = Facts(broker=None, partition=0, start=number - 1, stop=number, gaps={"control": 1})
-    entry = Entry(
+    facts = SliceFacts(offsets=OffsetRange(BrokerPartition(None, 0), number - 1, number), gaps={"control": 1})
+    entry = LedgerEntry(
         commit=f"{number:032x}",
         run=f"run {number}",
         code="bench",
-        kind=Kind.LOAD,
+        kind=CommitKind.LOAD,
         sequence=number,
         topic=_TOPIC,
-        ranges=(Range.of(facts),),
+        ranges=(CommittedRange.of(facts),),
         covered={id_: (0, number)},
     )
     actions = [
@@ -86,16 +89,16 @@ def _commit(number: int) -> str:
 
 
 def open_history(root: Path) -> Callable[[], None]:
-    """What a load does with a table of 10,000 commits before it plans."""
+    """Read the state of a table with 10,000 commits, as a load does before it plans."""
     table = many_commits(root)
-    expected = Standing(topic=_TOPIC, covered={BrokerPartition(None, 0): (0, COMMITS)})
-    return lambda: _same(standing(table.snapshot(), _TOPIC), expected)
+    expected = TableState(topic=_TOPIC, covered={BrokerPartition(None, 0): (0, COMMITS)})
+    return lambda: _same(table_state(table.snapshot(), _TOPIC), expected)
 
 
 def whole_history(root: Path) -> Callable[[], None]:
-    """What `verify` does with a ledger of 10,000 commits: read and fold all of it."""
+    """Read and combine a ledger of 10,000 commits, as `verify` does."""
     table = many_commits(root)
-    return lambda: _same(len(lives(table.entries(table.snapshot()))[0].ranges), COMMITS)
+    return lambda: _same(len(incarnations(table.entries(table.snapshot()))[0].ranges), COMMITS)
 
 
 def _same(found: object, expected: object) -> None:
@@ -110,23 +113,26 @@ MEASURES: Mapping[str, Callable[[Path], Callable[[], None]]] = {
 
 
 def usages() -> dict[str, Usage]:
-    """What each measure took."""
+    """The usage of each measurement."""
     return {name: _in_a_process(name) for name in MEASURES}
 
 
-def table(found: Mapping[str, Usage]) -> str:
-    """Markdown: a row for each measure."""
-    rows = [f"| {name} | {one.wall_s:.2f} | {one.cpu_s:.2f} | {one.peak_mb:,.0f} |" for name, one in found.items()]
+def table(measured_usages: Mapping[str, Usage]) -> str:
+    """Markdown: one row per measurement."""
+    rows = [
+        f"| {name} | {usage.wall_s:.2f} | {usage.cpu_s:.2f} | {usage.peak_mb:,.0f} |"
+        for name, usage in measured_usages.items()
+    ]
     return "\n".join(["| scale | wall s | CPU s | peak MB |", "|---|---:|---:|---:|", *rows])
 
 
 def _in_a_process(name: str) -> Usage:
     done = subprocess.run([sys.executable, "-m", "tests.bench.scale", name], stdout=subprocess.PIPE, check=True)
-    return Usage.told(done.stdout)
+    return Usage.parse(done.stdout)
 
 
 def main() -> None:
-    """All measures as a table, or one of them for the process that asked."""
+    """Without an argument print the table of all measurements; with the name of one, print its usage."""
     if len(sys.argv) == 1:
         sys.stdout.write(table(usages()) + "\n")
         return
@@ -135,7 +141,7 @@ def main() -> None:
         with measured() as clock:
             act()
         assert clock.usage is not None
-        clock.usage.tell()
+        clock.usage.write()
 
 
 if __name__ == "__main__":

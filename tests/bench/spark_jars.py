@@ -1,9 +1,9 @@
-"""The jars of Spark's own Kafka source, fetched and kept as those of the brokers are."""
+"""The jars of Spark's own Kafka source, downloaded once and kept in the cache beside the brokers' jars."""
 
 from tests.brokers import jars
 
-# spark-sql-kafka is not published for each patch of Spark, and the token provider is missing for 4.1 and 4.2: that of
-# 4.0 has what is asked of it where no tokens are used. So they do not bring along what they depend on.
+# spark-sql-kafka is not published for each patch release of Spark, and the token provider is not published for 4.1 and
+# 4.2. The one of 4.0 works as long as no tokens are used. Therefore each module is named without its dependencies.
 _MODULES = (
     ("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.2.0"),
     ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.0.0"),
@@ -14,10 +14,10 @@ _DEPENDENCY = '    <dependency org="{0}" name="{1}" rev="{2}" conf="default->mas
 
 
 def kafka_source() -> str:
-    """Their paths with commas between, as `spark.jars` wants them; downloaded now if they are not there.
+    """The paths of the jars, separated by commas as `spark.jars` expects. Missing jars are downloaded.
 
     Raises:
-        JarsNotFound: they could not be downloaded.
+        JarsNotFound: a jar could not be downloaded.
     """
     lines = "\n".join(_DEPENDENCY.format(*module) for module in _MODULES)
     folder = jars.kept("spark-kafka", jars.IVY_FILE.format(dependencies=lines))

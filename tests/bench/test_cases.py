@@ -1,13 +1,13 @@
-"""The tables of cases, loaders and bars fit each other."""
+"""The tables of cases, loaders and bounds fit each other."""
 
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from tests.bench.bounds import BOUNDS, OURS_BY_INSIDE, OURS_BY_LIMIT
 from tests.bench.cases import ALL, PARTITIONS, Job
 from tests.bench.loaders import LOADERS, Loader
-from tests.bench.report import BARS
 
 
 def test_every_loader_of_a_case_is_known() -> None:
@@ -23,8 +23,13 @@ def test_partitions_of_a_topic_are_equally_long() -> None:
     assert all(case.records % PARTITIONS == 0 for case in ALL)
 
 
-def test_what_a_bar_compares_is_measured() -> None:
-    assert all(bar.loader in bar.case.loaders and bar.case in ALL for bar in BARS)
+def test_every_ratio_with_a_bound_is_measured() -> None:
+    for bound in BOUNDS:
+        assert bound.case in ALL
+        if bound.ratio in {OURS_BY_LIMIT, OURS_BY_INSIDE}:
+            assert bound.case.compares_limit
+        else:
+            assert bound.ratio in bound.case.loaders
 
 
 def test_a_job_reaches_its_process_as_it_was() -> None:

@@ -33,12 +33,12 @@ def test_the_time_and_memory_of_a_child_that_runs_are_counted() -> None:
 
 
 def test_a_usage_is_read_from_the_last_line_printed() -> None:
-    told = b'something else\n{"wall_s": 1.5, "cpu_s": 2.5, "peak_mb": 3.0}\n'
-    assert Usage.told(told) == Usage(wall_s=1.5, cpu_s=2.5, peak_mb=3.0)
+    printed = b'something else\n{"wall_s": 1.5, "cpu_s": 2.5, "peak_mb": 3.0}\n'
+    assert Usage.parse(printed) == Usage(wall_s=1.5, cpu_s=2.5, peak_mb=3.0)
 
 
 def test_a_whole_command_is_measured_with_what_it_leaves_behind() -> None:
     leaver = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {SPIN!r}])"
     command = [sys.executable, "-m", "tests.bench.whole", sys.executable, "-c", leaver]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
-    assert Usage.told(done.stdout).cpu_s >= 0.25
+    assert Usage.parse(done.stdout).cpu_s >= 0.25

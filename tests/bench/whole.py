@@ -1,6 +1,7 @@
-"""A command and all that it starts, measured to the end of the last: `python -m tests.bench.whole <command ...>`.
+"""Measure a command until the last process that it started has ended: `python -m tests.bench.whole <command ...>`.
 
-Spark's JVM outlives the Python that started it; as the reaper of what is left behind, this process is told its time.
+Spark's JVM outlives the Python process that started it. This process declares itself the reaper of orphaned children
+(prctl(2), PR_SET_CHILD_SUBREAPER), so the kernel adds the time of the JVM to the time of its children.
 """
 
 import ctypes
@@ -16,14 +17,14 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 def main() -> None:
-    """Run the command, print the usage, pass on its exit code."""
+    """Run the command, print the usage, and exit with the command's exit code."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1)
     began = time.monotonic()
     code = subprocess.run(sys.argv[1:], stdout=sys.stderr, check=False).returncode
     wall = time.monotonic() - began
     _wait_for_all()
     spent = resource.getrusage(resource.RUSAGE_CHILDREN)
-    Usage(wall_s=wall, cpu_s=spent.ru_utime + spent.ru_stime, peak_mb=spent.ru_maxrss / 1024).tell()
+    Usage(wall_s=wall, cpu_s=spent.ru_utime + spent.ru_stime, peak_mb=spent.ru_maxrss / 1024).write()
     sys.exit(code)
 
 

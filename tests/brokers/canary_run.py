@@ -13,11 +13,11 @@ import click
 import dagster as dg
 from pyspark.sql import SparkSession
 
-from pipelines.cli import main as penstock
-from pipelines.declaring import declared
-from pipelines.group import groups
+from pipelines.cli.main import main as penstock
+from pipelines.defs.build import build_definitions
+from pipelines.defs.partitions import key_of, run_tags
+from pipelines.defs.topic_group import groups
 from pipelines.loading.load import Loader
-from pipelines.partitions import key_of, run_tags
 from resources.kafka import open_cluster
 from resources.settings import Settings
 from resources.spark import open_session
@@ -52,7 +52,7 @@ def _fail_in_the_workers(settings: Settings, folder: Path, topic: str) -> None:
 
 def _run_in_dagster(settings: Settings, topic: str) -> None:
     """A run that loads the topic, and one that cannot."""
-    defs = declared(settings)
+    defs = build_definitions(settings)
     with dg.DagsterInstance.get() as instance:
         for group in groups(settings):
             if group.cluster in ("again", "wrong"):

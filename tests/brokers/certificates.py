@@ -42,14 +42,14 @@ class Authority:
 
     def sign(self, name: str) -> Certificate:
         """A certificate of `name`, good for 127.0.0.1 and localhost."""
-        made = Certificate(certificate=self.folder / f"{name}.pem", key=self.folder / f"{name}.key")
+        certificate = Certificate(certificate=self.folder / f"{name}.pem", key=self.folder / f"{name}.key")
         request, extensions = self.folder / f"{name}.csr", self.folder / f"{name}.extensions"
         extensions.write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
-        _openssl("req", *_KEY, "-subj", f"/CN={name}", "-keyout", str(made.key), "-out", str(request))
+        _openssl("req", *_KEY, "-subj", f"/CN={name}", "-keyout", str(certificate.key), "-out", str(request))
         signer = ("-CA", str(self.own.certificate), "-CAkey", str(self.own.key), "-CAcreateserial")
-        files = ("-in", str(request), "-extfile", str(extensions), "-out", str(made.certificate))
+        files = ("-in", str(request), "-extfile", str(extensions), "-out", str(certificate.certificate))
         _openssl("x509", "-req", *_DAYS, *signer, *files)
-        return made
+        return certificate
 
 
 def _openssl(*arguments: str) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from resources.spark import open_session
 from tests.brokers.lakeside import Lakeside
 from tests.brokers.locks import Locks
 from tests.brokers.real import RealBroker
@@ -54,19 +53,12 @@ def brokers(shared: Callable[[str], SharedBroker]) -> Callable[[str], RealBroker
     return lambda version: shared(version).broker
 
 
-@pytest.fixture(scope="session")
-def locked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
+# The id of the parameter puts the tests of this broker together in one process (see tests/spreading.py).
+@pytest.fixture(scope="session", params=["3.9.1"], ids="secure-{}".format)
+def locked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
     """A 3.9.1 with TLS and SASL listeners, for the session."""
-    with secure_broker(tmp_path_factory.mktemp("secure")) as secure:
+    with secure_broker(tmp_path_factory.mktemp("secure"), version=request.param) as secure:
         yield secure
-
-
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """One session for all loads."""
-    session = open_session({"master": "local[2,2]", "spark.ui.enabled": "false"})
-    yield session
-    session.stop()
 
 
 @pytest.fixture

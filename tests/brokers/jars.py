@@ -122,3 +122,13 @@ def _retrieve(folder: Path, ivy_home: Path) -> None:
         except subprocess.SubprocessError as error:
             lines = said.read_text(errors="replace").splitlines()
             raise JarsNotFound("\n".join(["The end of what Ivy said:", *lines[-_LOG_LINES:]])) from error
+
+
+def main() -> None:
+    """Download the jars of all versions that are not in the cache, so that no test has to wait for them."""
+    for version in RELEASES:
+        classpath(version)
+
+
+if __name__ == "__main__":
+    main()

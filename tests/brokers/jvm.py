@@ -1,10 +1,10 @@
 """The command that runs a class of a broker's jars."""
 
 from resources.java import find_java
+from tests import short_lived_jvm
 from tests.brokers.jars import classpath
 
-# Most of what a broker does here is to start, for which the quick compiler is best: 2.3 s of CPU for 3.4 (3.9.1).
-_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.showDateTime=true")
+_OPTIONS = (*short_lived_jvm.OPTIONS, "-Dorg.slf4j.simpleLogger.showDateTime=true")
 
 
 def command(version: str, main: str, *arguments: str, options: tuple[str, ...] = ()) -> list[str]:

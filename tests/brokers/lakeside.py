@@ -63,7 +63,7 @@ class Lakeside:
                 offset=offset,
                 key=key,
                 value=value,
-                headers=tuple((one["key"], one["value"]) for one in headers or ()),
+                headers=tuple((header["key"], header["value"]) for header in headers or ()),
                 timestamp=None if time is None else (kind, time / 1000),
             )
             for partition, offset, key, value, headers, time, kind in zip(

@@ -1,6 +1,6 @@
-"""The README's table of versions, from the tests' own results: `make matrix` runs them and writes it.
+"""The table of docs/kafka-versions.md: `make matrix` runs the tests on real brokers and writes their results there.
 
-A test shows in the columns that its `matrix` mark names, in the row of its `version`.
+The `matrix` mark of a test names its columns; its parameter `version` is its row.
 """
 
 import sys
@@ -11,7 +11,7 @@ import pytest
 
 from tests.brokers.releases import RELEASES
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "kafka-versions.md"
 COLUMNS = (
     "load",
     "continue",
@@ -41,14 +41,14 @@ def _cells(version: str, results: Results) -> Iterable[str]:
     return (words[results.get((version, column))] for column in COLUMNS)
 
 
-def shown(readme: str) -> str:
+def shown(page: str) -> str:
     """The table that is in the text."""
-    return readme.partition(_BEGIN)[2].partition(_END)[0]
+    return page.partition(_BEGIN)[2].partition(_END)[0]
 
 
-def replaced(readme: str, table: str) -> str:
+def replaced(page: str, table: str) -> str:
     """The text with this table in the place of the one it has."""
-    before, _, rest = readme.partition(_BEGIN)
+    before, _, rest = page.partition(_BEGIN)
     return before + _BEGIN + table + _END + rest.partition(_END)[2]
 
 
@@ -79,7 +79,7 @@ def main() -> int:
     collector = Collector()
     code = pytest.main(["-q", "-m", "matrix", str(Path(__file__).parent)], plugins=[collector])
     if collector.results:
-        README.write_text(replaced(README.read_text(), render(collector.results)))
+        PAGE.write_text(replaced(PAGE.read_text(), render(collector.results)))
     return int(code)
 
 

@@ -29,15 +29,15 @@ class Metadata:
 
     def leads(self, broker: int) -> bool:
         """Every partition that `broker` alone has is led."""
-        return all(each.leader >= 0 for each in self.partitions if each.replicas == (broker,))
+        return all(partition.leader >= 0 for partition in self.partitions if partition.replicas == (broker,))
 
     def led(self, topic: str) -> int:
         """How many partitions of `topic` have a leader."""
-        return sum(each.topic == topic and each.leader >= 0 for each in self.partitions)
+        return sum(partition.topic == topic and partition.leader >= 0 for partition in self.partitions)
 
     def topics(self) -> set[str]:
         """The names of all topics."""
-        return {each.topic for each in self.partitions}
+        return {partition.topic for partition in self.partitions}
 
 
 def ask(host: str, port: int) -> Metadata:

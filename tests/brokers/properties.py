@@ -33,13 +33,13 @@ class Listener:
 def everyones(log_dir: str, port: int, listeners: list[Listener]) -> Mapping[str, str]:
     """What every broker is told; `port` is that of its clients."""
     # A broker that is no controller must know how to speak to one.
-    protocols = {"CONTROLLER": "PLAINTEXT", **{each.name: each.protocol for each in listeners}}
+    protocols = {"CONTROLLER": "PLAINTEXT", **{listener.name: listener.protocol for listener in listeners}}
     return {
         **_EVERYONES,
         "log.dirs": log_dir,
         "host.name": HOST,  # these two for 0.8, which knows no listeners
         "port": str(port),
-        "listeners": ",".join(f"{each.name}://{HOST}:{each.port}" for each in listeners),
+        "listeners": ",".join(f"{listener.name}://{HOST}:{listener.port}" for listener in listeners),
         "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
     }
 

@@ -39,7 +39,7 @@ def read(
         KafkaException: the broker refused.
         TimeoutError: it did not come to the end.
     """
-    told: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "bootstrap.servers": broker.bootstrap,
         "group.id": topic,
         "enable.auto.commit": False,
@@ -48,17 +48,17 @@ def read(
         "fetch.wait.max.ms": 100,
         **RELEASES[broker.version].librdkafka,
     }
-    consumer = Consumer(told)
+    consumer = Consumer(settings)
     try:
         consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in range(partitions)])
-        return sorted(_until_ended(consumer, partitions), key=lambda one: (one.partition, one.offset))
+        return sorted(_until_ended(consumer, partitions), key=lambda record: (record.partition, record.offset))
     finally:
         consumer.close()
 
 
 def _until_ended(consumer: Consumer, partitions: int) -> list[Seen]:
     ended: set[int | None] = set()
-    found = []
+    records = []
     deadline = time.monotonic() + _WITHIN_S
     while len(ended) < partitions:
         if time.monotonic() > deadline:
@@ -66,12 +66,12 @@ def _until_ended(consumer: Consumer, partitions: int) -> list[Seen]:
         for message in consumer.consume(_AT_ONCE, timeout=0.2):
             error = message.error()
             if error is None:
-                found.append(_seen(message))
+                records.append(_seen(message))
             elif error.code() == KafkaError._PARTITION_EOF:
                 ended.add(message.partition())
             else:
                 raise KafkaException(error)
-    return found
+    return records
 
 
 def _seen(message: Message) -> Seen:

@@ -1,4 +1,4 @@
-"""The brokers that tests run, a row each: what to download, beyond what the broker itself asks for (FINDINGS)."""
+"""The brokers that tests run, a row each: what to download, beyond what the broker itself asks for (decision D25)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -31,8 +31,8 @@ def main(version: str, *command: str) -> int:
             zookeeper = f"{server.connect}/kafka"
         config = {"num.partitions": _PARTITIONS}
         broker = running.enter_context(RealBroker(version, folder / "broker", zookeeper=zookeeper, config=config))
-        found = ["--zookeeper", zookeeper] if zookeeper else ["--bootstrap", broker.bootstrap]
-        return _run([*command, *found])
+        address = ["--zookeeper", zookeeper] if zookeeper else ["--bootstrap", broker.bootstrap]
+        return _run([*command, *address])
 
 
 def _run(command: Sequence[str]) -> int:

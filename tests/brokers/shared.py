@@ -20,8 +20,8 @@ class SharedBroker:
         """What brokers of this version can do."""
         return RELEASES[self.broker.version]
 
-    def found(self, protocol: str = "PLAINTEXT", **rest: Any) -> ClusterSettings:
+    def found(self, protocol: str = "PLAINTEXT", **settings: Any) -> ClusterSettings:
         """The settings of its cluster, as little as will do; `rest` are further ones."""
         if self.zookeeper:
-            return ClusterSettings(zookeeper=self.zookeeper, **rest)
-        return ClusterSettings(bootstrap=f"{self.broker.host}:{self.broker.ports[protocol]}", **rest)
+            return ClusterSettings(zookeeper=self.zookeeper, **settings)
+        return ClusterSettings(bootstrap=f"{self.broker.host}:{self.broker.ports[protocol]}", **settings)

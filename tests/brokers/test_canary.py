@@ -1,4 +1,7 @@
-"""A secret is only where it lies: not in what Spark, Dagster, the lake or a terminal keep of a load (X01, X02)."""
+"""A secret is only where it lies: not in what Spark, Dagster, the lake or a terminal keep of a load.
+
+See faults X01, X02.
+"""
 
 import json
 import os

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from kafka_io.client.connector.connector import ConsumerConnector
+from kafka_io.consumer.connector.connector import ConsumerConnector
 from tests.brokers import jvm
 from tests.brokers.real import RealBroker
-from tests.kafka_io.client.connector.readers import below, reading, until
+from tests.kafka_io.consumer.connector.readers import below, reading, until
 from tests.nodes import connected
 
 pytestmark = pytest.mark.brokers
@@ -101,9 +101,9 @@ def test_a_genuine_consumer_and_ours_share_a_group(
 
     def publish() -> None:
         for partition in range(PARTITIONS):
-            some = [b"%d-%d" % (partition, len(published) + number) for number in range(20)]
-            broker.produce(topic, [(None, value) for value in some], partition=partition)
-            published.extend(some)
+            payloads = [b"%d-%d" % (partition, len(published) + number) for number in range(20)]
+            broker.produce(topic, [(None, value) for value in payloads], partition=partition)
+            published.extend(payloads)
 
     with connected(zookeeper) as nodes:
 
@@ -144,4 +144,9 @@ def test_a_genuine_consumer_and_ours_share_a_group(
                 until(lambda: shares() == [5])
                 publish()
                 everyone = (theirs, killed, last)
-                until(lambda: {*reader.values, *(one for each in everyone for one in each.values)} == set(published))
+                until(
+                    lambda: (
+                        {*reader.values, *(value for consumer in everyone for value in consumer.values)}
+                        == set(published)
+                    )
+                )

@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipelines.demo import story
-from pipelines.demo.flights import messages
-from pipelines.demo.state import State
+from pipelines.demo.state import DemoState
+from pipelines.demo.story import messages
 from resources.settings import PATH_VARIABLE
 from tests.brokers import run
 from tests.brokers.shared import SharedBroker
@@ -31,7 +31,7 @@ def test_the_story_is_the_same_on_a_real_broker(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     there = shared(version)
-    state = State(home=tmp_path / "demo")
+    state = DemoState(home=tmp_path / "demo")
     state.begin(zookeeper=there.zookeeper, bootstrap=None if there.zookeeper else there.broker.bootstrap)
     assert not state.has_servers
     monkeypatch.setenv(PATH_VARIABLE, str(state.settings))
@@ -39,14 +39,14 @@ def test_the_story_is_the_same_on_a_real_broker(
     home = tmp_path / "dagster"
     home.mkdir()
     with dg.DagsterInstance.local_temp(str(home), overrides={"telemetry": {"enabled": False}}) as instance:
-        assert story.tell(state, instance)
+        assert story.run_story(state, instance)
     assert "2,842 published, 2,842 in the table" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("version", "found"), [("2.8.2", "--zookeeper"), ("3.9.1", "--bootstrap")])
 def test_a_command_is_told_where_the_broker_is(version: str, found: str) -> None:
-    told = "import sys; print(*sys.argv[1:]); sys.exit(3)"
-    command = [sys.executable, "-m", "tests.brokers.run", version, sys.executable, "-c", told, "--own"]
+    program = "import sys; print(*sys.argv[1:]); sys.exit(3)"
+    command = [sys.executable, "-m", "tests.brokers.run", version, sys.executable, "-c", program, "--own"]
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, timeout=120, cwd=Path(run.__file__).parents[2]
     )

@@ -9,17 +9,18 @@ from typing import Any
 
 import pytest
 
-from kafka_io.client.group.admin import describe_group, list_groups
-from kafka_io.client.group.assignors import RANGE
-from kafka_io.client.group.consumer import GroupConsumer
-from kafka_io.client.group.settings import GroupSettings
-from kafka_io.client.modern.cluster import ModernCluster
-from kafka_io.client.opening import open_cluster
+from kafka_io.cluster.opening import open_cluster
+from kafka_io.consumer.group.admin import describe_group, list_groups
+from kafka_io.consumer.group.assignors import RANGE
+from kafka_io.consumer.group.consumer import GroupConsumer
+from kafka_io.consumer.group.settings import GroupSettings
+from kafka_io.model import TopicPartition
 from tests.brokers import jvm
 from tests.brokers.real import VERSIONS, RealBroker
 from tests.brokers.releases import RELEASES
-from tests.kafka_io.client.group.others import ConfluentMember, Polled, PythonMember, shared_out, until
-from tests.kafka_io.client.group.ours import OurMember
+from tests.kafka_io.consumer.group.others import ConfluentMember, Polled, PythonMember, shared_out, until
+from tests.kafka_io.consumer.group.ours import OurMember
+from tests.publishing import publish as publish_values_to
 
 pytestmark = pytest.mark.brokers
 
@@ -33,9 +34,7 @@ WITH_GROUPS = [version for version in VERSIONS if version != "0.8.2.2"]
 def publish(broker: RealBroker, topic: str, first: int) -> set[bytes]:
     """Some numbered messages in each partition."""
     values = [b"%d" % number for number in range(first, first + 3 * PARTITIONS)]
-    with open_cluster("main", bootstrap=broker.bootstrap) as cluster:
-        assert isinstance(cluster, ModernCluster)
-        cluster.publish(topic, values, batch=1)
+    publish_values_to(topic, values, bootstrap=broker.bootstrap, batch_size=1)
     return set(values)
 
 
@@ -63,23 +62,23 @@ def test_members_of_three_clients_come_and_go_and_nothing_is_missed(
     broker = brokers(version)
     broker.create_topic(topic, PARTITIONS)
     group = f"mixed-{uuid.uuid4().hex[:8]}"
-    made = kinds(broker, topic, group, assignor)
+    clients = kinds(broker, topic, group, assignor)
     sent = publish(broker, topic, 0)
     members: list[Polled] = []
     with ExitStack() as running:
         there: list[Polled] = []
         # Each of the three leads once, for the first one there leads; one that goes hands on to the next.
-        for round_, make in enumerate([*made, *made[:2]]):
-            one = running.enter_context(Polled(make))
-            members.append(one)
-            there.append(one)
-            if len(there) == len(made):
+        for round_, make in enumerate([*clients, *clients[:2]]):
+            polled = running.enter_context(Polled(make))
+            members.append(polled)
+            there.append(polled)
+            if len(there) == len(clients):
                 until(lambda: shared_out(there, PARTITIONS), members, within_s=SOON_S)
                 there.pop(0).__exit__()
             until(lambda: shared_out(there, PARTITIONS), members, within_s=SOON_S)
             sent.update(publish(broker, topic, 1000 * (round_ + 1)))
-            until(lambda: sent <= {value for each in members for value in each.values}, members, within_s=SOON_S)
-    assert {value for each in members for value in each.values} == sent
+            until(lambda: sent <= {value for member in members for value in member.values}, members, within_s=SOON_S)
+    assert {value for member in members for value in member.values} == sent
 
 
 @pytest.mark.parametrize("version", WITH_GROUPS)
@@ -97,14 +96,15 @@ def test_the_broker_s_own_tool_shows_our_member_its_offsets_and_its_lag(
     ):
         batches = consumer.poll(SOON_S)
         assert batches
-        consumer.commit({(topic, 0): 7})
-        found = describe_group(cluster, group)
-        assert [one.assignment for one in found.members] == [frozenset([(topic, 0)])]
-        assert group in {one.name for one in list_groups(cluster)}
-        assert (found.lags[topic, 0].committed, found.lags[topic, 0].records) == (7, 3 * PARTITIONS - 7)
+        consumer.commit({TopicPartition(topic, 0): 7})
+        described = describe_group(cluster, group)
+        assert [member.assignment for member in described.members] == [frozenset([TopicPartition(topic, 0)])]
+        assert group in {group_listing.name for group_listing in list_groups(cluster)}
+        lag = described.lags[TopicPartition(topic, 0)]
+        assert (lag.committed, lag.records) == (7, 3 * PARTITIONS - 7)
         [row] = [line for line in told_by_tool(broker, group) if topic in line]
         assert [word for word in row.replace(",", " ").split() if word in ("7", "11", "18")] == ["7", "18", "11"]
-        assert found.members[0].client_id in row
+        assert described.members[0].client_id in row
 
 
 def told_by_tool(broker: RealBroker, group: str) -> list[str]:

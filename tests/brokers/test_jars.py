@@ -51,8 +51,8 @@ def test_what_is_there_is_not_downloaded_again(ivy: Ivy) -> None:
 
 def test_who_comes_at_the_same_time_waits(ivy: Ivy) -> None:
     with ThreadPoolExecutor(8) as pool:
-        found = set(pool.map(jars.classpath, ["3.9.1"] * 8))
-    assert len(found) == ivy.asked == 1
+        classpaths = set(pool.map(jars.classpath, ["3.9.1"] * 8))
+    assert len(classpaths) == ivy.asked == 1
 
 
 @pytest.mark.parametrize("spoil", [Path.unlink, lambda jar: jar.write_bytes(b"hal")], ids=["missing", "cut short"])

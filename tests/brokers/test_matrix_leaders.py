@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kafka_io.client.reading import Span
-from kafka_io.records.columns import Limits
+from kafka_io.model import OffsetRange
+from kafka_io.reader.reader import PlannedRange
+from kafka_io.records.decoded_batch import DecodeLimits
 from resources.kafka import open_cluster
 from tests.brokers.lakeside import CLUSTER, Lakeside
 from tests.brokers.reading import read
@@ -26,9 +27,14 @@ BATCH = 400
 def joined(there: SharedBroker, folder: Path, version: str, **config: str) -> Iterator[RealBroker]:
     """A second broker in the cluster of a shared one."""
     # Its session is short, so that it is missed soon.
-    told = {"zookeeper.session.timeout.ms": "1500", **{name.replace("_", "."): text for name, text in config.items()}}
+    settings = {
+        "zookeeper.session.timeout.ms": "1500",
+        **{name.replace("_", "."): text for name, text in config.items()},
+    }
     joins = None if there.zookeeper else there.broker
-    with RealBroker(version, folder, zookeeper=there.zookeeper, broker_id=SECOND, config=told, joins=joins) as second:
+    with RealBroker(
+        version, folder, zookeeper=there.zookeeper, broker_id=SECOND, config=settings, joins=joins
+    ) as second:
         yield second
 
 
@@ -41,14 +47,14 @@ def offsets_of(lakeside: Lakeside, topic: str) -> Iterator[Iterator[list[int]]]:
         [id_] = entry.partitions
         cluster.bounds(topic, [id_])
         source = cluster.source(id_)
-    reading = replace(source.reading, limits=Limits(batch_bytes=10_000))
-    span = Span(topic=topic, id=id_, start=0, stop=len(RECORDS), incarnation=entry.incarnation)
-    with closing(replace(source, reading=reading).open()) as reader:
-        [batches] = reader.read([span])
+    read_settings = replace(source.read_settings, limits=DecodeLimits(batch_bytes=10_000))
+    planned_range = PlannedRange(topic=topic, offsets=OffsetRange(id_, 0, len(RECORDS)), incarnation=entry.incarnation)
+    with closing(replace(source, read_settings=read_settings).open()) as reader:
+        [batches] = reader.read([planned_range])
         yield (decoded.batch.column("offset").to_pylist() for decoded in batches)
 
 
-# B01, B12
+# faults B01, B12
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.matrix("leader moves")
 def test_a_leader_that_dies_in_the_middle_is_followed_without_a_gap_or_a_repeat(
@@ -58,8 +64,8 @@ def test_a_leader_that_dies_in_the_middle_is_followed_without_a_gap_or_a_repeat(
     lakeside = beside(there.found(), attempts=20)
     with joined(there, tmp_path / "second", version) as second:
         there.broker.create_topic(topic, replicas=[[SECOND, FIRST]])
-        for at in range(0, len(RECORDS), BATCH):
-            there.broker.produce(topic, RECORDS[at : at + BATCH])
+        for first in range(0, len(RECORDS), BATCH):
+            there.broker.produce(topic, RECORDS[first : first + BATCH])
         with offsets_of(lakeside, topic) as read_offsets:
             offsets = next(read_offsets)
             assert 0 < len(offsets) < len(RECORDS)
@@ -71,7 +77,7 @@ def test_a_leader_that_dies_in_the_middle_is_followed_without_a_gap_or_a_repeat(
         assert lakeside.rows(topic) == read(there.broker, topic)
 
 
-# B16, R28
+# faults B16, R28
 @pytest.mark.parametrize(
     ("version", "newer", "speaks"),
     [("0.9.0.1", "0.10.2.2", "0.9.0"), ("1.1.1", "2.8.2", "1.1"), ("2.8.2", "3.9.1", "2.8")],

@@ -27,7 +27,8 @@ def refused(lakeside: Lakeside, topic: str) -> str:
     return load.error
 
 
-# B05, B06: told by the topic's id where it has one, else by its node in ZooKeeper; the new log is as long as the old
+# faults B05, B06: told by the topic's id where it has one, else by its node in ZooKeeper; the new log is as long as the
+# old
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.matrix("recreated")
 def test_a_topic_that_was_deleted_and_made_anew_is_refused(
@@ -44,7 +45,7 @@ def test_a_topic_that_was_deleted_and_made_anew_is_refused(
     assert refused(lakeside, topic).startswith("TopicRecreated")
 
 
-# B07
+# fault B07
 @pytest.mark.parametrize("version", [version for version in VERSIONS if version not in WITHOUT_DELETE_RECORDS])
 @pytest.mark.matrix("expired")
 def test_records_that_are_gone_before_they_were_loaded_are_told_as_a_range(
@@ -62,7 +63,7 @@ def test_records_that_are_gone_before_they_were_loaded_are_told_as_a_range(
     assert refused(lakeside, topic).startswith("CursorExpired: offsets [40, 47) expired before they were loaded")
 
 
-# B07: these have no request for it, so we take away a segment as retention does
+# fault B07: these have no request for it, so we take away a segment as retention does
 @pytest.mark.parametrize("version", WITHOUT_DELETE_RECORDS)
 @pytest.mark.matrix("expired")
 def test_segments_that_are_gone_before_they_were_loaded_are_told_as_a_range(

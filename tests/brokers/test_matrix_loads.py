@@ -32,8 +32,8 @@ def record(number: int) -> tuple[bytes | None, bytes | None]:
 
 def details(number: int, release: Release) -> dict[str, Any]:
     """Its timestamp and headers, where the version keeps any; times neither grow nor are a record apart."""
-    told: dict[str, Any] = {"timestamp": BEGAN_MS + 999 * number * (-1) ** number} if release.times else {}
-    return {**told, "headers": HEADERS[number % 3]} if release.headers else told
+    fields: dict[str, Any] = {"timestamp": BEGAN_MS + 999 * number * (-1) ** number} if release.times else {}
+    return {**fields, "headers": HEADERS[number % 3]} if release.headers else fields
 
 
 def expected(partition: int, numbers: range, release: Release) -> list[Seen]:
@@ -44,11 +44,11 @@ def expected(partition: int, numbers: range, release: Release) -> list[Seen]:
             offset=number,
             key=key,
             value=value,
-            headers=tuple(told.get("headers", ())),
-            timestamp=(0, float(told["timestamp"])) if release.times else None,
+            headers=tuple(fields.get("headers", ())),
+            timestamp=(0, float(fields["timestamp"])) if release.times else None,
         )
         for number in numbers
-        for (key, value), told in [(record(number), details(number, release))]
+        for (key, value), fields in [(record(number), details(number, release))]
     ]
 
 
@@ -67,7 +67,7 @@ def publish(shared: SharedBroker, topic: str, numbers: range) -> list[Seen]:
     return rows
 
 
-# B16, R18, R25: old brokers are given only their ZooKeeper, KRaft's only an address
+# faults B16, R18, R25: old brokers are given only their ZooKeeper, KRaft's only an address
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.matrix("load", "continue")
 def test_every_record_of_every_codec_is_a_row_and_the_next_load_takes_only_what_is_new(
@@ -87,5 +87,5 @@ def test_every_record_of_every_codec_is_a_row_and_the_next_load_takes_only_what_
     rows += publish(there, topic, range(COUNT, COUNT + MORE))
     second = lakeside.load(topic)
     assert (second.error, second.rows) == (None, MORE * len(codecs))
-    assert lakeside.rows(topic) == sorted(rows, key=lambda one: (one.partition, one.offset))
-    assert all(one.start == COUNT for one in second.partitions)
+    assert lakeside.rows(topic) == sorted(rows, key=lambda row: (row.partition, row.offset))
+    assert all(partition.offsets.start == COUNT for partition in second.partitions)

@@ -40,7 +40,7 @@ def loads_all(there: SharedBroker | SecureBroker, lakeside: Lakeside, topic: str
     assert lakeside.rows(topic) == read(there.broker, topic)
 
 
-# X07: the registry tells where the listener is; 0.9 and 0.10 have no SaslAuthenticate, their tokens go bare
+# fault X07: the registry tells where the listener is; 0.9 and 0.10 have no SaslAuthenticate, their tokens go bare
 @pytest.mark.parametrize(
     ("version", "protocol"),
     [
@@ -94,7 +94,7 @@ def test_every_mechanism_logs_in_over_tls(
     loads_all(locked, beside(found(locked, "SASL_SSL", security)), topic)
 
 
-# X08: these two never send the password
+# fault X08: these two never send the password
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
 def test_scram_logs_in_without_tls(
     mechanism: str, locked: SecureBroker, secret: Callable[[str], str], topic: str, beside: Callable[..., Lakeside]

@@ -1,11 +1,11 @@
-"""The README's table: every version and codec that the tests run, and nothing that they did not show."""
+"""The table of versions shows every version and codec that the tests run, and nothing else."""
 
 import textwrap
 from pathlib import Path
 
 import pytest
 
-from tests.brokers.matrix import COLUMNS, README, Collector, render, replaced, shown
+from tests.brokers.matrix import COLUMNS, PAGE, Collector, render, replaced, shown
 from tests.brokers.releases import RELEASES
 
 
@@ -24,8 +24,8 @@ def expected() -> dict[tuple[str, str], bool]:
     return {(version, column): True for version in RELEASES for column in COLUMNS if (version, column) not in lacking}
 
 
-def test_the_readme_shows_every_version_with_its_codecs_and_all_of_it_passed() -> None:
-    assert shown(README.read_text()) == render(expected())
+def test_the_page_shows_every_version_with_its_codecs_and_that_all_tests_passed() -> None:
+    assert shown(PAGE.read_text()) == render(expected())
 
 
 def test_what_failed_is_shown_as_such() -> None:
@@ -34,7 +34,7 @@ def test_what_failed_is_shown_as_such() -> None:
 
 
 def test_only_the_table_is_replaced() -> None:
-    text = README.read_text()
+    text = PAGE.read_text()
     assert shown(replaced(text, "| new |\n")) == "| new |\n"
     assert replaced(replaced(text, "| new |\n"), shown(text)) == text
 

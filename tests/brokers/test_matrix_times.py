@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from kafka_io.client.cluster import Cluster
+from kafka_io.cluster.cluster import Cluster
 from kafka_io.model import BrokerPartition
 from resources.kafka import open_cluster
 from resources.settings import ClusterSettings, Settings
@@ -21,17 +21,17 @@ BEGAN_MS, APART_MS = 1_700_000_000_000, 1000
 LAST_MS = BEGAN_MS + APART_MS * (COUNT - 1)
 
 
-def opened(found: ClusterSettings) -> Cluster:
+def opened(settings: ClusterSettings) -> Cluster:
     """The cluster as the settings name it."""
-    return open_cluster(Settings(lake="/nowhere", clusters={"main": found}), "main")
+    return open_cluster(Settings(lake="/nowhere", clusters={"main": settings}), "main")
 
 
 def told_to_librdkafka(broker: RealBroker, topic: str, partitions: int, at_ms: int) -> list[int]:
     """The same question, asked by another client."""
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": topic})
     try:
-        asked = [TopicPartition(topic, number, at_ms) for number in range(partitions)]
-        return [one.offset for one in consumer.offsets_for_times(asked, timeout=30)]
+        requested = [TopicPartition(topic, number, at_ms) for number in range(partitions)]
+        return [partition.offset for partition in consumer.offsets_for_times(requested, timeout=30)]
     finally:
         consumer.close()
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from kafka_io.client.offsets import Storage, group_offsets
+from kafka_io.consumer.group_offsets import OffsetStorage, group_offsets
 from kafka_io.model import BrokerPartition
 from resources.kafka import open_cluster
 from tests.brokers.lakeside import CLUSTER, Lakeside
@@ -31,8 +31,8 @@ def test_a_client_of_others_sees_the_mirrored_cursors_and_its_own_are_seen(
     address = f"{there.broker.host}:{there.broker.ports['PLAINTEXT']}"
     consumer = Consumer({"bootstrap.servers": address, "group.id": topic})
     try:
-        asked = [TopicPartition(topic, partition) for partition in (0, 1)]
-        assert [one.offset for one in consumer.committed(asked, timeout=60)] == [40, 15]
+        requested = [TopicPartition(topic, partition) for partition in (0, 1)]
+        assert [committed.offset for committed in consumer.committed(requested, timeout=60)] == [40, 15]
         consumer.commit(offsets=[TopicPartition(topic, 0, 7)], asynchronous=False)
     finally:
         consumer.close()
@@ -40,10 +40,14 @@ def test_a_client_of_others_sees_the_mirrored_cursors_and_its_own_are_seen(
         assert group_offsets(cluster).fetch(topic) == {topic: {P0: 7, P1: 15}}
 
 
-@pytest.mark.parametrize("storage", list(Storage))
+@pytest.mark.parametrize("storage", list(OffsetStorage))
 @pytest.mark.parametrize("version", ["0.8.2.2", "0.9.0.1"])
 def test_old_brokers_keep_offsets_in_either_place(
-    version: str, storage: Storage, shared: Callable[[str], SharedBroker], topic: str, beside: Callable[..., Lakeside]
+    version: str,
+    storage: OffsetStorage,
+    shared: Callable[[str], SharedBroker],
+    topic: str,
+    beside: Callable[..., Lakeside],
 ) -> None:
     there = shared(version)
     there.broker.create_topic(topic, partitions=2)

@@ -1,11 +1,13 @@
 """What we publish is what another client reads, of every version and in each of its codecs."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
 
 import pytest
 
 from kafka_io.errors import Unsupported
-from resources.kafka import open_cluster
+from kafka_io.producer.publishing import publish_values
+from resources.kafka import open_producer
 from resources.settings import Settings
 from tests.brokers.reading import read
 from tests.brokers.real import VERSIONS
@@ -24,12 +26,14 @@ def test_a_topic_is_made_and_every_payload_is_a_record_of_it(
     there = shared(version)
     codecs = there.release.codecs
     settings = Settings(lake="/nowhere", clusters={"main": there.found()})
-    with open_cluster(settings, "main") as cluster:
-        assert cluster.publish(topic, PAYLOADS * len(codecs), codecs=codecs, batch=len(PAYLOADS)) == 100 * len(codecs)
-    found = read(there.broker, topic)
-    assert [one.value for one in found] == PAYLOADS * len(codecs)
-    assert {one.key for one in found} == {None}
-    assert all((one.timestamp is not None) == there.release.times for one in found)
+    with ExitStack() as closing:
+        producers = [closing.enter_context(open_producer(settings, "main", compression=codec)) for codec in codecs]
+        sent = publish_values(producers, topic, PAYLOADS * len(codecs), batch_size=len(PAYLOADS))
+        assert sent == 100 * len(codecs)
+    records = read(there.broker, topic)
+    assert [record.value for record in records] == PAYLOADS * len(codecs)
+    assert {record.key for record in records} == {None}
+    assert all((record.timestamp is not None) == there.release.times for record in records)
 
 
 @pytest.mark.parametrize("version", [version for version in VERSIONS if "zstd" not in RELEASES[version].codecs])
@@ -38,5 +42,5 @@ def test_a_codec_that_the_brokers_do_not_know_is_refused(
 ) -> None:
     there = shared(version)
     settings = Settings(lake="/nowhere", clusters={"main": there.found()})
-    with open_cluster(settings, "main") as cluster, pytest.raises(Unsupported, match="zstd"):
-        cluster.publish(topic, PAYLOADS, codecs=("zstd",))
+    with open_producer(settings, "main", compression="zstd") as producer, pytest.raises(Unsupported, match="zstd"):
+        publish_values((producer,), topic, PAYLOADS)

@@ -11,6 +11,7 @@ from kazoo.client import KazooClient
 from kafka_io.model import Broker, BrokerPartition
 from kafka_io.registry.zookeeper import Registry
 from tests.brokers.real import RealBroker
+from tests.registry_nodes import partition_states, registered_brokers
 
 pytestmark = pytest.mark.brokers
 
@@ -22,7 +23,7 @@ def until(holds: Callable[[], object]) -> None:
         time.sleep(0.05)
 
 
-# B06
+# fault B06
 @pytest.mark.parametrize("version", ["0.8.2.2", "0.10.2.2", "2.8.2"])
 def test_a_cluster_is_read_as_its_brokers_keep_it(version: str, chroot: str, tmp_path: Path) -> None:
     listeners = {} if version == "0.8.2.2" else {"INTERNAL": "PLAINTEXT"}
@@ -32,8 +33,8 @@ def test_a_cluster_is_read_as_its_brokers_keep_it(version: str, chroot: str, tmp
     ):
         assert registry.is_v07() is False
         assert registry.brokers().found == (Broker(7, "127.0.0.1", broker.port),)
-        (registered,) = registry.registered_brokers().found
-        assert {one.listener: one.port for one in registered.endpoints} == broker.ports
+        (registered,) = registered_brokers(registry).found
+        assert {endpoint.listener: endpoint.port for endpoint in registered.endpoints} == broker.ports
         assert (registry.cluster_id() is not None) == (version != "0.8.2.2")
         assert registry.topics().found == ()
 
@@ -41,13 +42,13 @@ def test_a_cluster_is_read_as_its_brokers_keep_it(version: str, chroot: str, tmp
         (topic,) = registry.topics().found
         assert topic.name == "clicks"
         assert topic.partitions == tuple(BrokerPartition(None, number) for number in range(3))
-        states = registry.partition_states("clicks")
+        states = partition_states(registry, "clicks")
         assert {number: (state.leader, state.isr) for number, state in states.items()} == dict.fromkeys(
             range(3), (7, (7,))
         )
         if version == "2.8.2":
             assert len(base64.urlsafe_b64decode(topic.incarnation + "==")) == 16
-            assert [each.isdecimal() for each in topic.also] == [True]
+            assert [topic_id.isdecimal() for topic_id in topic.also] == [True]
         else:
             assert topic.incarnation.isdecimal()
             assert topic.also == ()
@@ -61,7 +62,7 @@ def test_a_cluster_is_read_as_its_brokers_keep_it(version: str, chroot: str, tmp
     with Registry.open(chroot) as registry:
         assert registry.brokers().found == ()
         assert registry.is_v07() is False
-        assert [one.incarnation for one in registry.topics().found] == [again.incarnation]
+        assert [registered_topic.incarnation for registered_topic in registry.topics().found] == [again.incarnation]
 
 
 def test_a_topic_that_an_old_broker_only_marks_for_deletion_can_be_asked_for(chroot: str, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
-from pipelines.cli import main
+from pipelines.cli.main import main
 from tests.brokers.real import RealBroker
 from tests.brokers.releases import RELEASES
 
@@ -45,7 +45,7 @@ def data(shown: str | dict[str, str] | None) -> bytes | None:
 
 def record(shown: Any) -> Record:
     ms = round(datetime.fromisoformat(shown["timestamp"]).timestamp() * 1000)
-    headers = [(one["key"], data(one["value"])) for one in shown["headers"]]
+    headers = [(header["key"], data(header["value"])) for header in shown["headers"]]
     return shown["offset"], ms, data(shown["key"]), data(shown["value"]), headers
 
 
@@ -55,7 +55,7 @@ def consumed(broker: RealBroker, topic: str, count: int) -> list[Record]:
     try:
         consumer.assign([TopicPartition(topic, 0, 0)])
         messages = consumer.consume(count, timeout=60)
-        return [_record(each) for each in messages]
+        return [_record(message) for message in messages]
     finally:
         consumer.close()
 
@@ -80,22 +80,23 @@ def produce(broker: RealBroker, topic: str, *, codec: str, first: int, count: in
     producer.flush()
 
 
+@pytest.mark.parametrize("version", ["3.9.1"])
 def test_it_shows_what_a_stock_consumer_reads_and_begins_at_the_very_time(
-    brokers: Callable[[str], RealBroker], topic: str, tmp_path: Path
+    version: str, brokers: Callable[[str], RealBroker], topic: str, tmp_path: Path
 ) -> None:
-    broker = brokers("3.9.1")
+    broker = brokers(version)
     codecs = RELEASES[broker.version].codecs
     broker.create_topic(topic, 2)
     for number, codec in enumerate(codecs):
         produce(broker, topic, codec=codec, first=20 * number, count=20)
     count = 20 * len(codecs)
     shown = tail(broker, tmp_path, topic, "--from", "earliest", "--until", "latest")
-    assert {one["partition"] for one in shown} == {0}
-    assert [record(one) for one in shown] == consumed(broker, topic, count)
+    assert {line["partition"] for line in shown} == {0}
+    assert [record(line) for line in shown] == consumed(broker, topic, count)
     since = tail(broker, tmp_path, topic, "--from", f"{NOON[:-6]}33Z", "--until", "latest")
-    assert [one["offset"] for one in since] == list(range(33, count))
+    assert [line["offset"] for line in since] == list(range(33, count))
     between = tail(broker, tmp_path, topic, "--from", f"{NOON[:-6]}32.001", "--until", f"{NOON[:-6]}40")
-    assert [one["offset"] for one in between] == list(range(33, 40))
+    assert [line["offset"] for line in between] == list(range(33, 40))
     assert tail(broker, tmp_path, topic, "--from", "2027-01-01", "--until", "latest") == []
 
 
@@ -107,5 +108,5 @@ def test_no_record_of_an_old_broker_is_skipped_by_a_time(
     broker.create_topic(topic)
     broker.produce(topic, [(b"key", b"%d" % number) for number in range(100)], codec="gzip")
     shown = tail(broker, tmp_path, topic, "--from", "-1h", "--until", "latest")
-    assert [(one["offset"], one["value"]) for one in shown] == [(number, str(number)) for number in range(100)]
+    assert [(line["offset"], line["value"]) for line in shown] == [(number, str(number)) for number in range(100)]
     assert tail(broker, tmp_path, topic, "--from", "2999-01-01", "--until", "latest") == []

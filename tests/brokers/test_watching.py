@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kafka_io.client.retention import FOREVER, Retention
+from kafka_io.cluster.retention import FOREVER, Retention
 from kafka_io.model import BrokerPartition
 from tests.brokers.real import VERSIONS
 from tests.brokers.releases import RELEASES
@@ -47,8 +47,8 @@ def test_how_long_records_are_kept(version: str, filled: Callable[[str], SharedB
 def test_a_records_time_is_its_own(version: str, filled: Callable[[str], SharedBroker], topic: str) -> None:
     with opened(filled(version).found()) as cluster:
         for offset in (0, 41, COUNT - 1):
-            found = cluster.times_at({topic: {PART: offset, EMPTY: 0}})
-            assert found == {topic: {PART: BEGAN_MS + offset * APART_MS, EMPTY: None}}
+            times = cluster.times_at({topic: {PART: offset, EMPTY: 0}})
+            assert times == {topic: {PART: BEGAN_MS + offset * APART_MS, EMPTY: None}}
         assert cluster.times_at({topic: {PART: COUNT}}) == {topic: {PART: None}}
 
 
@@ -58,10 +58,10 @@ def test_where_records_have_no_times_it_is_the_last_write_to_the_segment(
 ) -> None:
     before_ms = time.time_ns() // 1_000_000
     with opened(filled(version).found()) as cluster:
-        found = cluster.times_at({topic: {PART: 41, EMPTY: 0}})[topic]
+        times = cluster.times_at({topic: {PART: 41, EMPTY: 0}})[topic]
         assert cluster.times_at({topic: {PART: COUNT}}) == {topic: {PART: None}}
-    told = found[PART]
-    assert isinstance(told, int)
+    last_write = times[PART]
+    assert isinstance(last_write, int)
     # Some file systems keep the time of a write in whole seconds; and a second is the least age that is told.
-    assert before_ms - 3000 <= told <= time.time_ns() // 1_000_000
-    assert found[EMPTY] is None
+    assert before_ms - 3000 <= last_write <= time.time_ns() // 1_000_000
+    assert times[EMPTY] is None

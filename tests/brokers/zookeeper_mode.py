@@ -77,10 +77,10 @@ class ZooKeeperMode:
         Raises:
             TimeoutError: it did not.
         """
-        asked = f"/admin/delete_topics/{name}"
+        request_path = f"/admin/delete_topics/{name}"
         with connected(self._connect) as client:
-            client.create(asked, makepath=True)
-            _until_gone(client, asked)  # the last node to go
+            client.create(request_path, makepath=True)
+            _until_gone(client, request_path)  # the last node to go
 
 
 def _until_gone(client: KazooClient, node: str) -> None:

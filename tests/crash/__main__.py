@@ -12,7 +12,7 @@ import traceback
 from collections import Counter
 from pathlib import Path
 
-from pipelines.loading.steps import STEPS, parsed
+from pipelines.loading.failpoints import FAILPOINTS, parsed
 from resources.zookeeper_server import ZooKeeperServer
 from tests.crash.chance import Failed, attempt
 from tests.crash.stage import Stage
@@ -47,7 +47,7 @@ def run(runs: int, seed: int, folder: Path) -> Counter[str]:
 def _summary(outcomes: Counter[str]) -> str:
     steps = {parsed(told)[1] for told in outcomes if told not in _ENDED}
     drivers = ", ".join(f"{outcomes[how]} {how}" for how in _ENDED)
-    return f"drivers: {drivers}; ended at {len(steps)} of {len(STEPS)} steps"
+    return f"drivers: {drivers}; ended at {len(steps)} of {len(FAILPOINTS)} steps"
 
 
 def _say(line: str) -> None:

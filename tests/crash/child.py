@@ -12,12 +12,13 @@ from pathlib import Path
 from unittest.mock import patch
 
 import resources.kafka  # noqa: F401 - imported by the command that opens a cluster
-from kafka_io.client.source import warm
 from kafka_io.model import Generation
-from pipelines.cli import main
-from pipelines.loading import load, steps, verify  # noqa: F401 - verify: as above
+from kafka_io.reader.source import warm
+from pipelines.cli.main import main
+from pipelines.loading import failpoints as steps
+from pipelines.loading import load, verify  # noqa: F401 - verify: as above
 from pipelines.loading.execute import fetch_here
-from pipelines.loading.work import Facts, Work
+from pipelines.loading.work import FetchTask, SliceFacts
 from resources.spark import Progress
 
 for generation in (Generation.V07, Generation.MODERN):
@@ -64,9 +65,9 @@ def printing_to(home: Path) -> None:
             os.dup2(file.fileno(), number)
 
 
-def fetch_here_all(works: Sequence[Work], on_progress: Progress) -> list[Facts]:
+def fetch_here_all(works: Sequence[FetchTask], on_progress: Progress) -> list[SliceFacts]:
     """What `execute` answers, of any number of slices, without Spark."""
-    return sorted(fetch_here(works, on_progress), key=lambda one: (one.id, one.start))
+    return sorted(fetch_here(works, on_progress), key=lambda one: one.offsets)
 
 
 def _tell_steps(file: Path) -> None:

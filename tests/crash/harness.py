@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from kafka_io.model import BrokerPartition
-from pipelines.loading.ledger import Kind
+from pipelines.loading.ledger import CommitKind
 from pipelines.loading.table import LakeTable
-from pipelines.loading.table_log import Snapshot
+from pipelines.loading.table_log import TableSnapshot
 from pipelines.loading.verify import verify
 from resources.lake import Lake
 from tests.crash.child import Terms
@@ -17,7 +17,7 @@ from tests.crash.drivers import Driver, Ended
 from tests.crash.worlds import MESSAGES, TOPIC, Numbers, World, numbers
 
 _MOST_LOADS = 40
-_GROWING = {Kind.LOAD, Kind.REPLAY}
+_GROWING = {CommitKind.LOAD, CommitKind.REPLAY}
 LOAD = ("load", TOPIC, "--json")
 
 
@@ -118,8 +118,8 @@ def _took(ended: Ended) -> bool:
     return False
 
 
-def _check_cursors(table: LakeTable, at: Snapshot) -> None:
-    """Only a cut or a rewind takes a cursor back (L06)."""
+def _check_cursors(table: LakeTable, at: TableSnapshot) -> None:
+    """Only a cut or a rewind takes a cursor back (fault L06)."""
     before: Mapping[BrokerPartition, tuple[int, int]] = {}
     for version, entry in reversed(list(table.entries(at))):
         for id_, (_, cursor) in before.items():

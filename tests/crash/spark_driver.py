@@ -8,8 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from pipelines.cli import main
-from pipelines.loading.steps import KILL_AT, ONCE
+from pipelines.cli.main import main
+from pipelines.loading.failpoints import KILL_AT, ONCE
 from resources.spark import close_session, open_session
 from tests.crash.child import printing_to
 from tests.crash.drivers import Ended

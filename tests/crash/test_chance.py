@@ -14,7 +14,9 @@ SEEDS = range(12)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_whatever_happens_the_table_is_right(seed: int, stage: Stage, tmp_path: Path) -> None:  # L05, L06, S04, S05
+def test_whatever_happens_the_table_is_right(
+    seed: int, stage: Stage, tmp_path: Path
+) -> None:  # faults L05, L06, S04, S05
     outcomes = chance.attempt(stage, seed, tmp_path)
     assert outcomes.total() > 0
     assert list(tmp_path.iterdir()) == []

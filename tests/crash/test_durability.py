@@ -60,7 +60,7 @@ def loaded(
     return trial, synced
 
 
-def test_data_is_safe_before_the_entry_that_names_it(loaded: tuple[Trial, Synced]) -> None:  # L10
+def test_data_is_safe_before_the_entry_that_names_it(loaded: tuple[Trial, Synced]) -> None:  # fault L10
     trial, synced = loaded
     files = [Path(file) for file in trial.files()]
     assert files
@@ -68,7 +68,7 @@ def test_data_is_safe_before_the_entry_that_names_it(loaded: tuple[Trial, Synced
         assert synced.entries_before(path) == {f"{0:020d}.json"}
 
 
-def test_the_entry_is_safe_before_the_load_ends(loaded: tuple[Trial, Synced]) -> None:  # L10
+def test_the_entry_is_safe_before_the_load_ends(loaded: tuple[Trial, Synced]) -> None:  # fault L10
     trial, synced = loaded
     table, lake = Path(trial.table.uri), trial.home / "lake"
     both = {f"{0:020d}.json", f"{1:020d}.json"}

@@ -39,7 +39,7 @@ def log(trial: Trial, version: int) -> int:
 )
 def test_what_has_no_room_is_told_and_loaded_when_it_has(
     slices: dict[str, int], most: Callable[[Trial], int], error: str, some: bool, stage: Stage, tmp_path: Path
-) -> None:  # L09, S07
+) -> None:  # faults L09, S07
     complete = stage.trial("modern", tmp_path / "room")  # paths as long as the other's: the log has them
     complete.finish(Act(settings=slices, terms=AT_ONCE))
     trial = stage.trial("modern", tmp_path / "lake")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.loading.steps import STEPS
+from pipelines.loading.failpoints import FAILPOINTS
 from tests.crash.stage import WORLDS, Stage
 from tests.crash.stories import STORIES, Story, passings, play
 
@@ -23,8 +23,8 @@ def cases(stage: Stage, step: str) -> Iterator[tuple[str, Story, int, int]]:
                 break
 
 
-@pytest.mark.parametrize("step", STEPS)
-def test_a_driver_killed_at(step: str, stage: Stage, tmp_path: Path) -> None:  # L01, L02, L05, S04
+@pytest.mark.parametrize("step", FAILPOINTS)
+def test_a_driver_killed_at(step: str, stage: Stage, tmp_path: Path) -> None:  # faults L01, L02, L05, S04
     found = list(cases(stage, step))
     assert found, f"no story passes {step}"
     times = max(len(found), AT_LEAST)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.loading.ledger import Entry
+from pipelines.loading.ledger import LedgerEntry
 from tests.crash.child import Terms
 from tests.crash.drivers import Driver
 from tests.crash.harness import Act, Trial
@@ -32,12 +32,12 @@ def stopped(trial: Trial, act: Act, step: str) -> Driver:
     return driver
 
 
-def newest(trial: Trial) -> Entry | None:
+def newest(trial: Trial) -> LedgerEntry | None:
     return trial.table.snapshot().entry
 
 
 @pytest.mark.parametrize("number", range(4))
-def test_a_table_is_made_once(number: int, stage: Stage, tmp_path: Path) -> None:  # L05
+def test_a_table_is_made_once(number: int, stage: Stage, tmp_path: Path) -> None:  # fault L05
     trial = stage.trial("modern", tmp_path / "lake")
     drivers = [stopped(trial, AT_ONCE, "no table found") for _ in range(3)]
     for driver in drivers:
@@ -52,7 +52,7 @@ def test_a_table_is_made_once(number: int, stage: Stage, tmp_path: Path) -> None
 @pytest.mark.parametrize("step", BEFORE_ITS_ENTRY)
 def test_a_driver_that_wakes_late_is_told_that_all_is_done(
     step: str, world: str, stage: Stage, tmp_path: Path
-) -> None:  # L05, L06, S03, S05
+) -> None:  # faults L05, L06, S03, S05
     trial = stage.trial(world, tmp_path / "lake")
     late = stopped(trial, AT_ONCE, step)
     trial.finish(AT_ONCE)
@@ -70,7 +70,7 @@ def test_a_driver_that_wakes_late_is_told_that_all_is_done(
 @pytest.mark.parametrize("step", BEFORE_ITS_ENTRY)
 def test_a_driver_that_wakes_late_with_another_plan_is_refused(
     step: str, stage: Stage, tmp_path: Path
-) -> None:  # L06, S05
+) -> None:  # faults L06, S05
     """The other's slices end elsewhere: what the late one fetched fits nowhere any more."""
     trial = stage.trial("modern", tmp_path / "lake")
     late = stopped(trial, AT_ONCE, step)
@@ -88,7 +88,7 @@ def test_a_driver_that_wakes_late_with_another_plan_is_refused(
 
 
 @pytest.mark.parametrize("step", AFTER_IT)
-def test_a_driver_that_wakes_late_finds_what_it_committed(step: str, stage: Stage, tmp_path: Path) -> None:  # S05
+def test_a_driver_that_wakes_late_finds_what_it_committed(step: str, stage: Stage, tmp_path: Path) -> None:  # fault S05
     trial = stage.trial("0.7", tmp_path / "lake")
     late = stopped(trial, AT_ONCE, step)
     trial.finish(Act())
@@ -101,7 +101,7 @@ def test_a_driver_that_wakes_late_finds_what_it_committed(step: str, stage: Stag
     trial.check_whole()
 
 
-def test_a_slice_without_memory_fails_alone(stage: Stage, tmp_path: Path) -> None:  # S07, S08
+def test_a_slice_without_memory_fails_alone(stage: Stage, tmp_path: Path) -> None:  # faults S07, S08
     trial = stage.trial("modern", tmp_path / "lake")
     ended = trial.run(AT_ONCE, at="raise:batch fetched:2")
     assert ended.code == 1
@@ -113,7 +113,7 @@ def test_a_slice_without_memory_fails_alone(stage: Stage, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("step", ["before compaction", "compaction announced"])
-def test_files_are_merged_once(step: str, stage: Stage, tmp_path: Path) -> None:  # L16
+def test_files_are_merged_once(step: str, stage: Stage, tmp_path: Path) -> None:  # fault L16
     """Left to deltalake, both land, and every row is there twice."""
     trial = stage.trial("modern", tmp_path / "lake")
     trial.finish(Act())

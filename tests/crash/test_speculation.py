@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import short_lived_jvm
 from tests.crash.harness import Trial
 from tests.crash.spark_driver import SparkDriver
 from tests.crash.stage import Stage
@@ -18,6 +19,7 @@ from tests.spark.standalone import Standalone
 pytestmark = [pytest.mark.crash, pytest.mark.spark, pytest.mark.zookeeper]
 LONGEST_S = 120.0
 SPARK = {
+    **short_lived_jvm.EXECUTORS,
     "spark.ui.enabled": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -51,7 +53,7 @@ def twice(trial: Trial) -> list[str]:
     return [name for name, count in files.items() if count > 1]
 
 
-def test_both_attempts_finish(driver: SparkDriver, stage: Stage, tmp_path: Path) -> None:  # S02
+def test_both_attempts_finish(driver: SparkDriver, stage: Stage, tmp_path: Path) -> None:  # fault S02
     trial = stage.trial("modern", tmp_path / "lake")
     home = driver.begin(trial, "stop:file synced")
     mark = home / "stop:file synced"

@@ -23,7 +23,7 @@ def driver() -> Iterator[SparkDriver]:
 @pytest.mark.parametrize("world", WORLDS)
 def test_a_load_outlives_workers_killed_at_each_step(
     world: str, driver: SparkDriver, stage: Stage, tmp_path: Path
-) -> None:  # S01
+) -> None:  # fault S01
     trial = stage.trial(world, tmp_path / "lake")
     ended = driver.load(trial, *STEPS)
     assert (ended.code, set(ended.reached)) == (0, set(STEPS)), ended.output
@@ -32,7 +32,7 @@ def test_a_load_outlives_workers_killed_at_each_step(
 
 def test_a_load_outlives_workers_that_go_by_themselves(
     driver: SparkDriver, stage: Stage, tmp_path: Path
-) -> None:  # S08
+) -> None:  # fault S08
     trial = stage.trial("modern", tmp_path / "lake")
     ended = driver.load(trial, "exit:batch fetched", "fault:file opened", "raise:fetch began")
     assert (ended.code, len(ended.reached)) == (0, 3), ended.output

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from kafka_io.broker.modern.config import ModernBrokerConfig
-from kafka_io.broker.modern.server import ModernBrokerServer
-from kafka_io.client.opening import open_cluster
 from kafka_io.model import BrokerPartition
+from kafka_io.testing.modern.config import ModernBrokerConfig
+from kafka_io.testing.modern.server import ModernBrokerServer
 from tests.live import live_cluster, numbered
 from tests.nodes import empty_registry
+from tests.publishing import publish
 
 TOPIC = "clicks"
 MESSAGES = numbered(1200)
@@ -96,11 +96,10 @@ def modern_world(folder: Path) -> Iterator[World]:
 
 
 def _fill(config: ModernBrokerConfig, messages: Sequence[bytes]) -> None:
-    with (
-        ModernBrokerServer(config) as server,
-        open_cluster("main", bootstrap=f"127.0.0.1:{server.port}") as cluster,
-    ):
-        assert cluster.publish(TOPIC, messages, codecs=("gzip", "none", "zstd"), batch=_BATCH) == len(messages)
+    with ModernBrokerServer(config) as server:
+        address = f"127.0.0.1:{server.port}"
+        sent = publish(TOPIC, messages, bootstrap=address, codecs=("gzip", "none", "zstd"), batch_size=_BATCH)
+        assert sent == len(messages)
 
 
 def numbers(rows: pa.Table) -> Numbers:

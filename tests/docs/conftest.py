@@ -9,14 +9,15 @@ from typing import NoReturn
 
 import pytest
 
-from kafka_io.broker.modern.config import ModernBrokerConfig
-from kafka_io.broker.modern.server import ModernBrokerServer
-from kafka_io.client.offsets import group_offsets
+from kafka_io.consumer.group_offsets import group_offsets
 from kafka_io.model import BrokerPartition
+from kafka_io.testing.modern.config import ModernBrokerConfig
+from kafka_io.testing.modern.server import ModernBrokerServer
 from pipelines.loading.load import Loader
 from resources.kafka import open_cluster
 from resources.settings import PATH_VARIABLE, Settings
 from tests.live import numbered
+from tests.publishing import publish_by_settings
 
 CLUSTER = "old"
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -43,8 +44,7 @@ class World:
 
     def publish(self, topic: str, messages: list[bytes]) -> None:
         """Messages, spread over the partitions."""
-        with open_cluster(Settings.load(self.settings), CLUSTER) as cluster:
-            cluster.publish(topic, messages, batch=50)
+        publish_by_settings(Settings.load(self.settings), topic, messages, cluster=CLUSTER, batch_size=50)
 
     def load(self, topic: str) -> None:
         """What is new of a topic; it is little, and needs no Spark."""

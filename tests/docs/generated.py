@@ -1,11 +1,12 @@
-"""The pages that are made from the code; `make docs` writes them."""
+"""The pages that `make docs` generates from the code."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from resources.settings_reference import reference
 from tests.docs.pages import ROOT
-from tests.pipelines.commands.walking import commands, help_of
+from tests.docs.references import FAULTS, faults_page
+from tests.pipelines.cli.walking import commands, help_of
 
 _HEAD = """\
 # Commands
@@ -15,7 +16,7 @@ What `--help` prints. This page is made from the code: `make docs` writes it.
 
 
 def commands_page() -> str:
-    """The help of every command."""
+    """The page of commands: the help text of every command."""
     parts = (f"## {' '.join(path)}\n\n```text\n{help_of(path)}```\n" for path, _ in commands())
     return "\n".join([_HEAD, *parts])
 
@@ -23,10 +24,11 @@ def commands_page() -> str:
 GENERATED: Mapping[Path, Callable[[], str]] = {
     ROOT / "docs" / "settings.md": reference,
     ROOT / "docs" / "commands.md": commands_page,
+    FAULTS: faults_page,
 }
 
 
 def write() -> None:
-    """Write all of them."""
+    """Write all generated pages."""
     for page, text in GENERATED.items():
         page.write_text(text(), encoding="utf-8")

@@ -1,7 +1,7 @@
-"""The pages of the documentation, and what stands in them: fenced blocks, commands, links, code between backquotes.
+"""The pages of the documentation, and what they contain: fenced blocks, commands, links, code in backquotes.
 
-A block says its language. In `sh` each line is a command; two spaces and `#` begin a comment, and a line that ends
-with a backslash goes on in the next. In `console` lines that begin with `$ ` are commands, the others what they print.
+A block names its language. In `sh` each line is a command; two spaces and `#` begin a comment, and a line that ends
+with a backslash continues in the next line. In `console`, lines that begin with `$ ` are commands, the others output.
 """
 
 import re
@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", ROOT / ".github" / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
-LANGUAGES = {"sh", "console", "toml", "yaml", "text", "python"}
+LANGUAGES = {"sh", "console", "toml", "yaml", "text", "python", "mermaid"}
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMENT = re.compile(r"(?:^|\s{2,})#.*$")
@@ -22,14 +22,14 @@ _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A fenced block of a page."""
+    """A fenced block of a page, with its language and its text."""
 
     page: str
     language: str
     text: str
 
     def commands(self) -> Iterator[str]:
-        """The commands in it, each on one line, without comments."""
+        """The commands of the block, each on one line and without comments."""
         lines = self.text.replace("\\\n", " ").splitlines()
         if self.language == "console":
             lines = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
@@ -40,31 +40,31 @@ class Block:
 
 
 def name_of(page: Path) -> str:
-    """Its path in the repository."""
+    """The path of the page in the repository."""
     return str(page.relative_to(ROOT))
 
 
 def blocks(page: Path) -> list[Block]:
-    """All blocks of a page."""
-    found = _FENCE.findall(page.read_text(encoding="utf-8"))
-    return [Block(page=name_of(page), language=language, text=text) for language, text in found]
+    """All fenced blocks of a page."""
+    fences = _FENCE.findall(page.read_text(encoding="utf-8"))
+    return [Block(page=name_of(page), language=language, text=text) for language, text in fences]
 
 
 def prose(page: Path) -> str:
-    """A page without its blocks."""
+    """The text of a page without its fenced blocks."""
     return _FENCE.sub("", page.read_text(encoding="utf-8"))
 
 
 def links(page: Path) -> list[str]:
-    """Where its links lead."""
+    """The targets of the links of a page."""
     return _LINK.findall(prose(page))
 
 
 def code(page: Path) -> list[str]:
-    """What stands between backquotes."""
-    return [" ".join(one.split()) for one in _CODE.findall(prose(page))]
+    """The code in backquotes of a page, with single spaces."""
+    return [" ".join(text.split()) for text in _CODE.findall(prose(page))]
 
 
 def anchors(page: Path) -> set[str]:
-    """The names of its headings, as links have them."""
+    """The headings of a page, in the form in which links name them."""
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in _HEADING.findall(prose(page))}

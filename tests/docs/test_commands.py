@@ -1,4 +1,4 @@
-"""Every command that a page or a help text shows works as it stands there."""
+"""Every command that a page or a help text shows works as it is written."""
 
 import re
 import select
@@ -12,11 +12,11 @@ import pytest
 from click.testing import CliRunner
 from dagster._cli import create_dagster_cli
 
-from pipelines.cli import main
+from pipelines.cli.main import main
 from tests.docs.conftest import World
 from tests.docs.pages import PAGES, ROOT, blocks
 from tests.live import numbered
-from tests.pipelines.commands.walking import PROGRAM, commands, examples_of, help_of, words_of
+from tests.pipelines.cli.walking import PROGRAM, commands, examples_of, help_of, words_of
 
 ELSEWHERE = {
     "make demo": "tests/pipelines/demo/test_demo.py",
@@ -24,21 +24,21 @@ ELSEWHERE = {
     "dagster-daemon run -w workspace.yaml": "tests/ui/test_ui.py",
     "dagster-webserver -h 127.0.0.1 -w workspace.yaml": "tests/ui/test_ui.py",
 }
-"""What needs a machine to itself, a browser or hours, by what tries it."""
+"""Commands that need a browser, a machine of their own or hours, with the test that runs them."""
 
 _ADDRESS = "127.0.0.1:2181"
 _PORT = re.compile(r"--port \d+")
 
 
 def shown() -> set[str]:
-    """All commands, each once."""
+    """All commands of the pages and help texts, each once."""
     in_pages = {command for page in PAGES for block in blocks(page) for command in block.commands()}
     in_help = {one for path, _ in commands() for one in examples_of(help_of(path))}
     return in_pages | in_help
 
 
 def goes_on(command: str) -> bool:
-    """Whether it ends only when it is told to."""
+    """Whether the command runs until it is interrupted."""
     words = command.split()
     return words[1] in {"broker", "zookeeper"} or (words[1] == "tail" and not {"--until", "--max"} & set(words))
 
@@ -51,7 +51,7 @@ THAT_GO_ON = [one for one in OURS if goes_on(one)]
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stdin is a terminal, at which somebody says yes."""
+    """Stdin is a terminal at which somebody answers yes."""
     monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda _: True)
 
 

@@ -1,10 +1,10 @@
-"""The page on Dagster names what the settings are made into: all of it, and nothing else."""
+"""The page on Dagster names everything that Penstock creates in Dagster, and nothing else."""
 
 import pytest
 
-from pipelines.assets import LoadConfig
-from pipelines.declaring import declared
-from pipelines.replays import ReplayConfig
+from pipelines.defs.assets import LoadConfig
+from pipelines.defs.build import build_definitions
+from pipelines.defs.replay_job import ReplayConfig
 from resources.settings import Settings
 from tests.docs.pages import ROOT, code
 
@@ -14,13 +14,13 @@ CLUSTER, GROUP = "old", "topics"
 
 @pytest.fixture(scope="module")
 def named() -> set[str]:
-    """Everything in Dagster of one cluster and one group."""
+    """The names of everything that Dagster has for one cluster and one group."""
     settings = {
         "lake": "lake",
         "clusters": {CLUSTER: {"bootstrap": "127.0.0.1:1"}},
         "alerts": {"command": ["true"]},
     }
-    made = declared(Settings.model_validate(settings)).get_repository_def()
+    made = build_definitions(Settings.model_validate(settings)).get_repository_def()
     jobs = {name for name in made.job_names if not name.startswith("__")}
     ticking = {one.name for one in made.sensor_defs} | {one.name for one in made.schedule_defs}
     checks = {key.name for key in made.asset_graph.asset_check_keys}
@@ -29,17 +29,17 @@ def named() -> set[str]:
 
 
 def shown() -> set[str]:
-    """What the page has between backquotes, with names in the place of what stands for them."""
+    """The code in backquotes of the page, with the placeholders replaced by names."""
     return {one.replace("<cluster>", CLUSTER).replace("<group>", GROUP) for one in code(PAGE)}
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_all_that_dagster_shows_is_on_the_page(named: set[str]) -> None:
+def test_everything_in_dagster_is_on_the_page(named: set[str]) -> None:
     assert named - shown() == set()
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_all_names_on_the_page_are_dagsters(named: set[str]) -> None:
+def test_all_names_on_the_page_exist_in_dagster(named: set[str]) -> None:
     patterns = {one.replace("<cluster>", CLUSTER).replace("<group>", GROUP) for one in code(PAGE) if "<cluster>" in one}
     assert patterns - named == set()
 

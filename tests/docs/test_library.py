@@ -1,4 +1,4 @@
-"""The Python on the pages runs against brokers, and prints what stands beside it."""
+"""The Python code on the pages runs against brokers, and prints what its comments say."""
 
 import doctest
 import re
@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from kafka_io.broker.config import BrokerConfig
-from kafka_io.broker.modern.config import ModernBrokerConfig
-from kafka_io.broker.modern.server import ModernBrokerServer
-from kafka_io.broker.server import BrokerServer
+from kafka_io.testing.modern.config import ModernBrokerConfig
+from kafka_io.testing.modern.server import ModernBrokerServer
+from kafka_io.testing.v07.config import BrokerConfig07
+from kafka_io.testing.v07.server import BrokerServer07
 from tests.docs.pages import PAGES, Block, blocks
 
 SHOWN = [
@@ -25,12 +25,12 @@ _PRINTED = re.compile(r"print\(.*\)  # (.*)$", re.MULTILINE)
 
 @pytest.fixture
 def addresses(tmp_path: Path, chroot: str) -> Iterator[dict[str, str]]:
-    """A modern broker, and one of 0.7 with its ZooKeeper, in the place of the addresses on the pages."""
+    """The addresses of the pages, with those of a modern broker and of a 0.7 broker's ZooKeeper in their place."""
     with ExitStack() as running:
         modern = running.enter_context(
             ModernBrokerServer(ModernBrokerConfig(broker_id=1, data_dir=tmp_path / "modern"))
         )
-        running.enter_context(BrokerServer(BrokerConfig(broker_id=0, data_dir=tmp_path / "v07"), zookeeper=chroot))
+        running.enter_context(BrokerServer07(BrokerConfig07(broker_id=0, data_dir=tmp_path / "v07"), zookeeper=chroot))
         yield {"localhost:9092": f"127.0.0.1:{modern.port}", "localhost:2181": chroot}
 
 

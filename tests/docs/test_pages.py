@@ -1,4 +1,4 @@
-"""The pages say what is so: settings, options and files that are named are there."""
+"""What the pages name exists: settings, options, files and targets of links."""
 
 import re
 import tomllib
@@ -12,7 +12,7 @@ from resources.settings import Settings
 from resources.settings_reference import EXAMPLE, sections
 from tests.docs.generated import GENERATED
 from tests.docs.pages import LANGUAGES, PAGES, ROOT, anchors, blocks, code, links, name_of
-from tests.pipelines.commands.walking import PROGRAM, commands
+from tests.pipelines.cli.walking import PROGRAM, commands
 
 EACH = [pytest.param(page, id=name_of(page)) for page in PAGES]
 COMMANDS = {path[1:]: command for path, command in commands()}
@@ -28,8 +28,8 @@ _KEY = re.compile(r"^([a-z_]+(?:\.[a-zA-Z_]+)+)$")
 
 
 @pytest.mark.parametrize("page", GENERATED, ids=name_of)
-def test_a_page_that_is_made_from_the_code_is_up_to_date(page: Path) -> None:
-    assert page.read_text(encoding="utf-8") == GENERATED[page](), f"{name_of(page)} is old: run `make docs`"
+def test_a_generated_page_is_up_to_date(page: Path) -> None:
+    assert page.read_text(encoding="utf-8") == GENERATED[page](), f"{name_of(page)} is out of date: run `make docs`"
 
 
 @pytest.mark.parametrize("page", EACH)
@@ -55,7 +55,7 @@ def test_every_block_of_yaml_is_one_that_dagster_takes(page: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize("page", EACH)
-def test_every_link_leads_somewhere(page: Path) -> None:
+def test_every_link_has_a_target(page: Path) -> None:
     for link in links(page):
         if "://" in link:
             continue
@@ -68,47 +68,52 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 @pytest.mark.parametrize("page", EACH)
 def test_every_command_and_option_that_is_named_is_there(page: Path) -> None:
     options = {name for command in COMMANDS.values() for name in options_of(command)}
-    for one in code(page):
-        option = _OPTION.fullmatch(one)
-        assert not option or option[1] in options, one
-        words = one.split()
+    for text in code(page):
+        option = _OPTION.fullmatch(text)
+        assert not option or option[1] in options, text
+        words = text.split()
         if words[0] == PROGRAM and len(words) > 1:
-            named = called(words[1:])
-            assert {word for word in words if word.startswith("--")} <= options_of(named), one
+            command = called(words[1:])
+            assert {word for word in words if word.startswith("--")} <= options_of(command), text
 
 
 def called(words: list[str]) -> click.Command:
-    """The command that these words call."""
+    """The command that these words name."""
     path = tuple(words[:2]) if tuple(words[:2]) in COMMANDS else tuple(words[:1])
     return COMMANDS[path]
 
 
 def options_of(command: click.Command) -> set[str]:
-    return {name for one in command.params for name in one.opts} | {"--help", "--settings", "--debug", "--version"}
+    return {name for parameter in command.params for name in parameter.opts} | {
+        "--help",
+        "--settings",
+        "--debug",
+        "--version",
+    }
 
 
 @pytest.mark.parametrize("page", EACH)
 def test_every_target_of_make_that_is_named_is_there(page: Path) -> None:
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     named = [*code(page), *(command for block in blocks(page) for command in block.commands())]
-    assert {one.split()[1] for one in named if one.startswith("make ")} <= targets
+    assert {text.split()[1] for text in named if text.startswith("make ")} <= targets
 
 
 @pytest.mark.parametrize("page", EACH)
 def test_every_file_of_the_tree_that_is_named_is_there(page: Path) -> None:
-    paths = [one for one in code(page) if _PATH.match(one) and "<" not in one]
-    assert [one for one in paths if not any(ROOT.glob(one))] == []
+    paths = [text for text in code(page) if _PATH.match(text) and "<" not in text]
+    assert [path for path in paths if not any(ROOT.glob(path))] == []
 
 
 @pytest.mark.parametrize("page", EACH)
 def test_every_setting_that_is_named_is_there(page: Path) -> None:
-    for one in code(page):
-        section = _SECTION.fullmatch(one)
-        assert not section or section[1] in PLACES or section[1] in FREE, one
-        key = _KEY.fullmatch(one)
-        if key and one.partition(".")[0] in FIRST - FREE:
-            place, _, name = one.rpartition(".")
-            assert one in PLACES or name in {key.name for key in PLACES[place].keys}, one
+    for text in code(page):
+        section = _SECTION.fullmatch(text)
+        assert not section or section[1] in PLACES or section[1] in FREE, text
+        key = _KEY.fullmatch(text)
+        if key and text.partition(".")[0] in FIRST - FREE:
+            place, _, name = text.rpartition(".")
+            assert text in PLACES or name in {key.name for key in PLACES[place].keys}, text
 
 
 def test_the_example_sets_every_key() -> None:
@@ -125,13 +130,13 @@ def test_the_example_sets_every_key() -> None:
 
 
 def tables(data: object, path: list[str]) -> list[dict[str, object]]:
-    """The tables of a file at a place, where NAME is any."""
+    """The TOML tables at a path, in which NAME stands for any key."""
     if path in ([], [""]):
         return [data] if isinstance(data, dict) else []
     if not isinstance(data, dict):
         return []
     below = list(data.values()) if path[0] == "NAME" else [data[path[0]]] if path[0] in data else []
-    return [table for one in below for table in tables(one, path[1:])]
+    return [table for value in below for table in tables(value, path[1:])]
 
 
 def test_the_readme_is_short() -> None:

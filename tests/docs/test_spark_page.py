@@ -1,4 +1,4 @@
-"""The page about Spark: its settings are settings, and its numbers are those of the code."""
+"""The page on Spark: its settings can be loaded, and its numbers are those of the code."""
 
 import re
 from pathlib import Path

@@ -28,14 +28,14 @@ from kafka_io.messages.metadata import (
     MetadataResponse,
     MetadataTopic,
 )
-from kafka_io.messages.requests import REQUESTS
 from kafka_io.model import Broker
-from kafka_io.wire.conversation import Received, received
+from kafka_io.wire.conversation import ReceivedRequest, received
 from kafka_io.wire.types import NULL_UUID
+from tests.all_requests import REQUESTS
 
 _OFFERED = (ApiVersionsRequest, FetchRequest, ListOffsetsRequest, MetadataRequest)
 EVERYTHING = {kind.API.key: kind.API.versions for kind in _OFFERED}
-Handler = Callable[[Received], Any]
+Handler = Callable[[ReceivedRequest], Any]
 """An answer, SILENCE or CLOSE."""
 
 SILENCE, CLOSE = object(), object()
@@ -83,15 +83,15 @@ class FakeCluster:
         """Where it is found."""
         return tuple(Broker(-1, "127.0.0.1", broker.port) for broker in self.brokers)
 
-    def heard(self, api: int) -> list[Received]:
+    def heard(self, api: int) -> list[ReceivedRequest]:
         """All requests of one API, over all brokers."""
-        return [one for broker in self.brokers for one in broker.heard if one.api.key == api]
+        return [request for broker in self.brokers for request in broker.heard if request.api.key == api]
 
-    def metadata(self, one: Received) -> MetadataResponse:
+    def metadata(self, received_request: ReceivedRequest) -> MetadataResponse:
         """What any broker knows."""
-        request: Any = one.request
-        asked = request.topics
-        named = None if not asked else {topic.name for topic in asked}
+        request: Any = received_request.request
+        requested = request.topics
+        named = None if not requested else {topic.name for topic in requested}
         partitions = tuple(
             MetadataPartition(
                 error_code=0,
@@ -103,55 +103,59 @@ class FakeCluster:
             )
             for number, log in self.logs.items()
         )
-        known = MetadataTopic(error_code=0, name=self.topic, topic_id=self.topic_id, partitions=partitions)
+        metadata_topic = MetadataTopic(error_code=0, name=self.topic, topic_id=self.topic_id, partitions=partitions)
         unknown = [
             MetadataTopic(error_code=UNKNOWN_TOPIC, name=name, partitions=())
             for name in named or ()
             if name != self.topic
         ]
-        topics = [known] if named is None or self.topic in named else []
+        topics = [metadata_topic] if named is None or self.topic in named else []
         brokers = tuple(
             MetadataBroker(node_id=number, host="127.0.0.1", port=broker.port)
             for number, broker in enumerate(self.brokers)
         )
         return MetadataResponse(brokers=brokers, topics=(*topics, *unknown))
 
-    def list_offsets(self, broker: int, one: Received) -> ListOffsetsResponse:
+    def list_offsets(self, broker: int, received_request: ReceivedRequest) -> ListOffsetsResponse:
         """Of the partitions that `broker` leads."""
-        request: Any = one.request
+        request: Any = received_request.request
         [topic] = request.topics
         answers = []
-        for asked in topic.partitions:
-            log = self.logs[asked.partition_index]
+        for partition in topic.partitions:
+            log = self.logs[partition.partition_index]
             stable = log.end if log.stable is None else log.stable
             latest = stable if request.isolation_level else log.end
-            offset = log.start if asked.timestamp == EARLIEST_TIME else latest
+            offset = log.start if partition.timestamp == EARLIEST_TIME else latest
             error = 0 if log.leader == broker else NOT_LEADER
-            told: dict[str, Any] = {"old_style_offsets": (offset,)} if one.version == 0 else {"offset": offset}
+            offsets: dict[str, Any] = (
+                {"old_style_offsets": (offset,)} if received_request.version == 0 else {"offset": offset}
+            )
             answers.append(
-                ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=error, **told)
+                ListOffsetsPartitionResponse(partition_index=partition.partition_index, error_code=error, **offsets)
             )
         return ListOffsetsResponse(topics=(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(answers)),))
 
-    def fetch(self, broker: int, one: Received) -> FetchResponse:
+    def fetch(self, broker: int, received_request: ReceivedRequest) -> FetchResponse:
         """From a partition that `broker` leads."""
-        request: Any = one.request
+        request: Any = received_request.request
         [topic] = request.topics
-        [asked] = topic.partitions
-        log = self.logs[asked.partition]
+        [partition] = topic.partitions
+        log = self.logs[partition.partition]
         error = 0 if log.leader == broker else NOT_LEADER
-        if one.version >= 13 and topic.topic_id != self.topic_id:
+        if received_request.version >= 13 and topic.topic_id != self.topic_id:
             error = UNKNOWN_TOPIC_ID
-        if not error and not log.start <= asked.fetch_offset <= log.end:
+        if not error and not log.start <= partition.fetch_offset <= log.end:
             error = OUT_OF_RANGE
         answer = FetchPartitionResponse(
-            partition_index=asked.partition,
+            partition_index=partition.partition,
             error_code=error,
             high_watermark=log.end,
-            records=b"" if error else log.read(asked.fetch_offset, asked.partition_max_bytes),
-            aborted_transactions=log.aborted if one.version >= 4 else None,
+            records=b"" if error else log.read(partition.fetch_offset, partition.partition_max_bytes),
+            aborted_transactions=log.aborted if received_request.version >= 4 else None,
         )
-        named: dict[str, Any] = {"topic": topic.topic} if one.version < 13 else {"topic_id": topic.topic_id}
+        named: dict[str, Any] = (
+            {"topic": topic.topic} if received_request.version < 13 else {"topic_id": topic.topic_id}
+        )
         return FetchResponse(responses=(FetchTopicResponse(partitions=(answer,), **named),))
 
 
@@ -159,13 +163,13 @@ class FakeBroker:
     """One broker: a thread for each connection, and a table of handlers by the number of the API."""
 
     def __init__(self, cluster: FakeCluster, number: int) -> None:
-        self.heard: list[Received] = []
+        self.heard: list[ReceivedRequest] = []
         self.connections = 0
         self.handlers: dict[int, Handler] = {
             ApiVersionsRequest.API.key: lambda _: _versions(cluster.offered),
             MetadataRequest.API.key: cluster.metadata,
-            ListOffsetsRequest.API.key: lambda one: cluster.list_offsets(number, one),
-            FetchRequest.API.key: lambda one: cluster.fetch(number, one),
+            ListOffsetsRequest.API.key: lambda received_request: cluster.list_offsets(number, received_request),
+            FetchRequest.API.key: lambda received_request: cluster.fetch(number, received_request),
         }
         self._sockets: list[socket.socket] = []
         self._listening = socket.create_server(("127.0.0.1", 0))
@@ -188,19 +192,19 @@ class FakeBroker:
     def _serve(self, connected: socket.socket) -> None:
         with connected, contextlib.suppress(OSError):  # the client left, as it may
             while size := _read(connected, 4):
-                one = received(memoryview(_read(connected, *struct.unpack(">i", size))), REQUESTS)
-                self.heard.append(one)
-                answer = self.handlers[one.api.key](one)
+                received_request = received(memoryview(_read(connected, *struct.unpack(">i", size))), REQUESTS)
+                self.heard.append(received_request)
+                answer = self.handlers[received_request.api.key](received_request)
                 if answer is CLOSE:
                     return
                 if answer is not SILENCE:
-                    connected.sendall(answer if isinstance(answer, bytes) else one.answered(answer))
+                    connected.sendall(answer if isinstance(answer, bytes) else received_request.answered(answer))
 
     def drop_connections(self) -> None:
         """End every connection there is; new ones are taken."""
-        for one in self._sockets:
+        for connection in self._sockets:
             with contextlib.suppress(OSError):  # it is closed already
-                one.shutdown(socket.SHUT_RDWR)
+                connection.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """Go away; safe to call again."""
@@ -225,5 +229,5 @@ def _read(connected: socket.socket, count: int) -> bytes:
 
 
 def _versions(offered: Mapping[int, tuple[int, int]]) -> ApiVersionsResponse:
-    keys = [ApiVersion(api_key=key, min_version=least, max_version=most) for key, (least, most) in offered.items()]
+    keys = [ApiVersion(api_key=key, min_version=first, max_version=last) for key, (first, last) in offered.items()]
     return ApiVersionsResponse(error_code=0, api_keys=tuple(keys))

@@ -118,8 +118,8 @@ class HostileServer:
     def __exit__(self, *_: object) -> None:
         self._stopping.set()
         sockets = [self._listening, *(peer.socket for peer in self.peers)]
-        for one in sockets:
+        for open_socket in sockets:
             with contextlib.suppress(OSError):  # it is closed already
-                one.shutdown(socket.SHUT_RDWR)
+                open_socket.shutdown(socket.SHUT_RDWR)
         self._thread.join()
         self._listening.close()

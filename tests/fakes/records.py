@@ -11,19 +11,19 @@ from resources.lake import Lake
 from tests.fakes.cluster import Log
 
 
-def holding(start: int, stop: int, *, life: str = "first", epoch: int = 5) -> Log:
+def holding(start: int, stop: int, *, incarnation: str = "first", epoch: int = 5) -> Log:
     """A log `[start, stop)` with a record at each offset, five to a batch."""
     edges = [*range(start, stop, 5), stop]
     entries = []
     for low, high in pairwise(edges):
-        records = [Record(offset=at, value=f"{life} {at}".encode()) for at in range(low, high)]
+        records = [Record(offset=offset, value=f"{incarnation} {offset}".encode()) for offset in range(low, high)]
         entries.append((high - 1, record_batch(records)))
     return Log(entries=entries, start=start, end=stop, epoch=epoch)
 
 
-def numbered(start: int, stop: int, life: str = "first") -> list[str]:
+def numbered(start: int, stop: int, incarnation: str = "first") -> list[str]:
     """The values of the records `[start, stop)`."""
-    return [f"{life} {number}" for number in range(start, stop)]
+    return [f"{incarnation} {number}" for number in range(start, stop)]
 
 
 def table(folder: Path) -> LakeTable:

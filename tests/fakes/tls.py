@@ -28,7 +28,7 @@ def over_tls(context: ssl.SSLContext, *acts: Act) -> Act:
 
     def act(peer: Peer) -> None:
         with context.wrap_socket(peer.socket, server_side=True) as peer.socket:
-            for one in acts:
-                one(peer)
+            for next_act in acts:
+                next_act(peer)
 
     return act

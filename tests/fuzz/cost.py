@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kafka_io.errors import KafkaIOError
-from kafka_io.records import columns, logs
-from kafka_io.records.entries import Asked
+from kafka_io.records import decoder, v07_decoder
+from kafka_io.records.decoded_batch import DecodeLimits
+from kafka_io.records.record_set import RequestedOffsets
 
 # Linux lets a process forget its peak, and tell it.
 _FORGET, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
@@ -37,17 +38,17 @@ def cost_of(work: Callable[[], None]) -> Cost:
     return Cost(seconds=seconds, grown_bytes=max(_peak() - before, 0))
 
 
-def read_log(data: bytes, limits: columns.Limits) -> None:
+def read_log(data: bytes, limits: DecodeLimits) -> None:
     """Decode formats 0 to 2, keeping nothing."""
     with suppress(KafkaIOError):
-        for _ in logs.decode(data, Asked(at=0), limits=limits):
+        for _ in decoder.decode(data, RequestedOffsets(start=0), limits=limits):
             pass
 
 
-def read_set(data: bytes, limits: columns.Limits) -> None:
+def read_set(data: bytes, limits: DecodeLimits) -> None:
     """Decode messages of 0.7, keeping nothing."""
     with suppress(KafkaIOError):
-        for _ in columns.decode_v07(data, base=0, limits=limits):
+        for _ in v07_decoder.decode_v07(data, base=0, limits=limits):
             pass
 
 
@@ -71,7 +72,7 @@ def _told(field: str) -> int:
     return int(line.split()[1]) * 1024
 
 
-def _tell(path: Path, limits: columns.Limits) -> None:
+def _tell(path: Path, limits: DecodeLimits) -> None:
     read = read_set if path.name.startswith("07") else read_log
     cost = cost_of(lambda: read(path.read_bytes(), limits))
     sys.stdout.write(f"{path.name} {cost.seconds:.3f} {cost.grown_bytes}\n")
@@ -81,9 +82,9 @@ def _tell(path: Path, limits: columns.Limits) -> None:
 def main(arguments: list[str]) -> None:
     """Tell of each file its name, its seconds, and its bytes of memory."""
     cap, *paths = arguments
-    limits = columns.Limits(max_decompressed_bytes=int(cap), batch_bytes=int(cap) // 4)
-    logs.warm()
-    columns.warm()
+    limits = DecodeLimits(max_decompressed_bytes=int(cap), batch_bytes=int(cap) // 4)
+    decoder.warm()
+    v07_decoder.warm()
     for path in paths:
         # Memory that one has let go of does not serve the next.
         if not (child := os.fork()):

@@ -7,19 +7,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from kafka_io.errors import KafkaIOError, TooLarge, Where
-from kafka_io.records.batches import whole_bytes
-from kafka_io.records.columns import Decoded, Limits, decode_v07
-from kafka_io.records.entries import Asked
-from kafka_io.records.extent import extent_of
-from kafka_io.records.logs import decode
+from kafka_io.records.decoded_batch import DecodedBatch, DecodeLimits
+from kafka_io.records.decoder import decode
+from kafka_io.records.header_scan import scan_headers
+from kafka_io.records.record_set import RequestedOffsets
 from kafka_io.records.schema import SCHEMA
-from tests.kafka_io.records.log_talk import Row, oracle_rows, rows_of
+from kafka_io.records.v07_decoder import decode_v07
+from kafka_io.records.v07_message_set import whole_bytes
+from tests.kafka_io.records.decoding import Row, oracle_rows, rows_of
 from tests.oracles import sets_v07
 
 CAP = 1 << 20
 WHERE = Where(cluster="old", broker="7", topic="clicks", partition=3)
 # No log reaches the end of all numbers, behind which nothing would be read.
-_EVERYTHING = Asked(at=0, end=1 << 62)
+_EVERYTHING = RequestedOffsets(start=0, high_watermark=1 << 62)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,19 +38,21 @@ def check_log(data: bytes, rng: random.Random) -> str:
     Raises:
         AssertionError: a law is broken; so is any exception but KafkaIOError.
     """
-    whole = read_log(data, _EVERYTHING, Limits(max_decompressed_bytes=CAP, batch_bytes=rng.choice((1, 500, CAP))))
+    whole = read_log(data, _EVERYTHING, DecodeLimits(max_decompressed_bytes=CAP, batch_bytes=rng.choice((1, 500, CAP))))
     _agree(whole, lambda: oracle_rows(data), "log")
     if whole.error is None:
-        assert extent_of(data, _EVERYTHING).next_offset == whole.next_offset
+        assert scan_headers(data, _EVERYTHING).next_offset == whole.next_offset
     _check_slice(data, rng, whole)
     return "read" if whole.error is None else type(whole.error).__name__
 
 
-def read_log(data: bytes, asked: Asked, limits: Limits, aborted: tuple[tuple[int, int], ...] = ()) -> Reading:
+def read_log(
+    data: bytes, asked: RequestedOffsets, limits: DecodeLimits, aborted: tuple[tuple[int, int], ...] = ()
+) -> Reading:
     """All that is decoded before the end or an error; every offset of it is a row or a gap."""
     batches = decode(data, asked, limits=limits, where=WHERE, aborted=aborted)
     rows: list[Row] = []
-    at = asked.at
+    at = asked.start
     step, error = _next(batches)
     while step is not None:
         assert step.batch.schema == SCHEMA
@@ -78,14 +81,14 @@ def check_set(data: bytes, rng: random.Random) -> str:
     except KafkaIOError as error:
         _check_error(error)
         return type(error).__name__
-    limits = Limits(max_decompressed_bytes=CAP, batch_bytes=rng.choice((1, 500, CAP)))
+    limits = DecodeLimits(max_decompressed_bytes=CAP, batch_bytes=rng.choice((1, 500, CAP)))
     found = _read_set(data[:whole], base, limits)
     assert found.error is not None or found.next_offset == base + whole
     _agree(found, lambda: sets_v07.decode(data[:whole], base=base), "set")
     return "read" if found.error is None else type(found.error).__name__
 
 
-def _read_set(data: bytes, base: int, limits: Limits) -> Reading:
+def _read_set(data: bytes, base: int, limits: DecodeLimits) -> Reading:
     batches = decode_v07(data, base=base, limits=limits, where=WHERE)
     rows: list[Any] = []
     at = base
@@ -107,16 +110,18 @@ def _check_slice(data: bytes, rng: random.Random, whole: Reading) -> None:
     at = rng.randrange(most)
     stop = at + 1 + rng.choice((0, rng.randrange(40), rng.randrange(most)))
     end = rng.choice((2**63 - 1, max(whole.next_offset, at)))
-    part = read_log(data, Asked(at=at, stop=stop, end=end), Limits(max_decompressed_bytes=CAP))
+    part = read_log(
+        data, RequestedOffsets(start=at, stop=stop, high_watermark=end), DecodeLimits(max_decompressed_bytes=CAP)
+    )
     wanted = [row for row in whole.rows if at <= row[0] < min(stop, part.next_offset)]
     assert part.rows[: len(wanted)] == wanted
     assert whole.error is not None or part.rows == wanted
     aborted = ((rng.choice((-1, 0, 7)), rng.choice((0, at))),)
-    committed = read_log(data, _EVERYTHING, Limits(max_decompressed_bytes=CAP), aborted)
+    committed = read_log(data, _EVERYTHING, DecodeLimits(max_decompressed_bytes=CAP), aborted)
     assert whole.error is not None or set(map(repr, committed.rows)) <= set(map(repr, whole.rows))
 
 
-def _next(batches: Iterator[Decoded]) -> tuple[Decoded | None, KafkaIOError | None]:
+def _next(batches: Iterator[DecodedBatch]) -> tuple[DecodedBatch | None, KafkaIOError | None]:
     try:
         return next(batches, None), None
     except KafkaIOError as error:

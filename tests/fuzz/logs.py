@@ -8,7 +8,7 @@ from kafka_io.compression import CODECS, MESSAGE_CODECS
 from kafka_io.errors import KafkaIOError
 from tests.fuzz.numbers import mutate_bytes, mutate_order, odd_number, read_varint, signed, varint
 from tests.fuzz.streams import mutate_stream
-from tests.kafka_io.records.log_talk import NAMES, golden, repaired
+from tests.kafka_io.records.decoding import NAMES, golden, repaired
 
 _CAP = 1 << 20
 # Where the fields of an entry are, and their bytes: without its CRC, which is repaired.

@@ -17,14 +17,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from kafka_io.records import columns, logs
-from kafka_io.records.columns import Limits
+from kafka_io.records import decoder, v07_decoder
+from kafka_io.records.decoded_batch import DecodeLimits
 from tests.fuzz.cost import Cost, cost_of, read_log, read_set
 from tests.fuzz.laws import CAP, check_log, check_set
 from tests.fuzz.logs import mutated_log
 from tests.fuzz.sets_v07 import mutated_set
 
-_LIMITS = Limits(max_decompressed_bytes=CAP, batch_bytes=CAP)
+_LIMITS = DecodeLimits(max_decompressed_bytes=CAP, batch_bytes=CAP)
 _SLOWEST_SECONDS = 1.0
 _MOST_TIMES = 3
 # What Python's own memory comes in.
@@ -40,7 +40,7 @@ class Kind:
     name: str
     make: Callable[[random.Random], bytes]
     check: Callable[[bytes, random.Random], str]
-    read: Callable[[bytes, Limits], None]
+    read: Callable[[bytes, DecodeLimits], None]
 
 
 LOG = Kind(name="log", make=mutated_log, check=check_log, read=read_log)
@@ -97,8 +97,8 @@ def run(seconds: float, seed: int, folder: Path) -> int:
     Raises:
         Failed: see `attempt`.
     """
-    logs.warm()
-    columns.warm()
+    decoder.warm()
+    v07_decoder.warm()
     start = told = time.monotonic()
     outcomes: Counter[str] = Counter()
     slowest, largest = 0.0, 0

@@ -10,7 +10,7 @@ from kafka_io.errors import KafkaIOError
 from kafka_io.records.build import message
 from tests.fuzz.numbers import mutate_bytes, mutate_order, odd_number
 from tests.fuzz.streams import mutate_stream
-from tests.kafka_io.records.talk import LOGS, log_bytes
+from tests.kafka_io.records.v07_decoding import LOGS, log_bytes
 
 _CAP = 1 << 20
 _LARGEST_SEED = 20_000

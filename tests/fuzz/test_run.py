@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_io.records.columns import Limits
+from kafka_io.records.decoded_batch import DecodeLimits
 from tests.fuzz import run as fuzz
 from tests.fuzz.run import Failed, Kind
 
@@ -15,7 +15,7 @@ MIB = 1 << 20
 
 def a_kind(
     check: Callable[[bytes, random.Random], str] = lambda _data, _rng: "read",
-    read: Callable[[bytes, Limits], None] = lambda _data, _limits: None,
+    read: Callable[[bytes, DecodeLimits], None] = lambda _data, _limits: None,
 ) -> Kind:
     return Kind(name="toy", make=lambda rng: rng.randbytes(8), check=check, read=read)
 
@@ -24,7 +24,7 @@ def broken(data: bytes, _rng: random.Random) -> str:
     raise KeyError(data[:2])
 
 
-def greedy(_data: bytes, _limits: Limits) -> None:
+def greedy(_data: bytes, _limits: DecodeLimits) -> None:
     # More than the allocator keeps of what was let go of before, which would not show.
     bytearray(b"x") * (100 * MIB)
 

@@ -69,7 +69,7 @@ class Message:
 
     def fields(self, version: int) -> tuple[Field, ...]:
         """Those of one version."""
-        structs = {each["name"]: each["fields"] for each in self.raw.get("commonStructs", ())}
+        structs = {struct["name"]: struct["fields"] for struct in self.raw.get("commonStructs", ())}
         return _fields(self.raw["fields"], version, structs)
 
 
@@ -107,7 +107,7 @@ def _holds(text: str | None, version: int) -> bool:
 
 
 def _fields(raw: list[dict[str, Any]], version: int, structs: Mapping[str, Any]) -> tuple[Field, ...]:
-    return tuple(_field(each, version, structs) for each in raw if _holds(each["versions"], version))
+    return tuple(_field(field, version, structs) for field in raw if _holds(field["versions"], version))
 
 
 def _field(raw: dict[str, Any], version: int, structs: Mapping[str, Any]) -> Field:

@@ -17,8 +17,8 @@ from uuid import UUID
 
 import py4j.java_gateway as py4j
 
-from kafka_io.messages.requests import REQUESTS
 from resources.java import find_java
+from tests.all_requests import REQUESTS
 from tests.brokers.jars import classpath
 from tests.golden.kafka_schemas import NEW, OLD, Field, Message, message, texts
 
@@ -54,18 +54,20 @@ class Api:
 
     def _side(self, side: str) -> dict[str, Any]:
         layouts: list[tuple[str, list[int]]] = []
-        known: dict[str, Field] = {}
+        fields_by_path: dict[str, Field] = {}
         for version in range(self.newest + 1):
             fields = self.of(side, version).fields(version)
-            known |= {path: each for field in fields for path, each in field.everywhere()}
+            fields_by_path |= {path: nested for field in fields for path, nested in field.everywhere()}
             if layouts and layouts[-1][0] == texts(fields):
                 layouts[-1][1].append(version)
             else:
                 layouts.append((texts(fields), [version]))
         return {
             "fields": {f"{versions[0]}-{versions[-1]}": text for text, versions in layouts},
-            "defaults": {path: str(field.default) for path, field in known.items() if field.default is not None},
-            "ignorable": [path for path, field in known.items() if field.ignorable],
+            "defaults": {
+                path: str(field.default) for path, field in fields_by_path.items() if field.default is not None
+            },
+            "ignorable": [path for path, field in fields_by_path.items() if field.ignorable],
         }
 
 
@@ -119,7 +121,7 @@ def java_json(fields: tuple[Field, ...], values: Mapping[str, Any]) -> dict[str,
 
 def _java_value(field: Field, value: Any) -> Any:
     if isinstance(value, list):
-        return [java_json(field.fields, each) if field.fields else each for each in value]
+        return [java_json(field.fields, element) if field.fields else element for element in value]
     if isinstance(value, dict):
         return java_json(field.fields, value)
     if value is None:
@@ -156,8 +158,10 @@ class Clients:
         if side == "Response":
             answered = messages.ResponseHeaderData().setCorrelationId(0)
             return self._written(answered, key.responseHeaderVersion(version))
-        asked = messages.RequestHeaderData().setRequestApiKey(number).setRequestApiVersion(version).setClientId(CLIENT)
-        return self._written(asked, key.requestHeaderVersion(version))
+        request_header = (
+            messages.RequestHeaderData().setRequestApiKey(number).setRequestApiVersion(version).setClientId(CLIENT)
+        )
+        return self._written(request_header, key.requestHeaderVersion(version))
 
     def errors(self) -> Iterator[tuple[int, str, bool, bool]]:
         """Code, name, and whether Kafka's clients try again, and read metadata before they do."""
@@ -185,8 +189,8 @@ class Clients:
             )
         for field in fields:
             if field.fields:
-                for each in _structs(field, getattr(data, field.camel)()):
-                    self._tagged(each, field.fields)
+                for struct in _structs(field, getattr(data, field.camel)()):
+                    self._tagged(struct, field.fields)
 
 
 def _structs(field: Field, value: Any) -> Iterator[Any]:
@@ -210,22 +214,24 @@ def clients(release: str) -> Iterator[Clients]:
         gateway.shutdown()
 
 
-def examples(api: Api, side: str, known: Mapping[str, Clients]) -> dict[str, Any]:
+def examples(api: Api, side: str, clients_by_name: Mapping[str, Clients]) -> dict[str, Any]:
     """Both examples of all versions; those with the same fields stand together."""
-    made: dict[str, list[Example]] = {"full": [], "empty": []}
+    examples_by_kind: dict[str, list[Example]] = {"full": [], "empty": []}
     tagged: dict[str, str] = {}
     for version in range(api.newest + 1):
         of = api.of(side, version)
-        client, fields = known[of.release], of.fields(version)
-        for kind, found in made.items():
+        client, fields = clients_by_name[of.release], of.fields(version)
+        for kind, pairs in examples_by_kind.items():
             values = Values().full(fields) if kind == "full" else Values().empty(fields)
-            if not found or found[-1][0] != values:
-                found.append((values, {}))
-            found[-1][1][str(version)] = client.encoded(of, version, values)
+            if not pairs or pairs[-1][0] != values:
+                pairs.append((values, {}))
+            pairs[-1][1][str(version)] = client.encoded(of, version, values)
             if kind == "full" and of.flexible_from is not None and version >= of.flexible_from:
                 tagged[str(version)] = client.encoded(of, version, values, unknown=True)
-    rows = {kind: [{"fields": fields, "bytes": data} for fields, data in found] for kind, found in made.items()}
-    headers = {str(version): known[NEW].header(api, side, version) for version in range(api.newest + 1)}
+    rows = {
+        kind: [{"fields": fields, "bytes": data} for fields, data in pairs] for kind, pairs in examples_by_kind.items()
+    }
+    headers = {str(version): clients_by_name[NEW].header(api, side, version) for version in range(api.newest + 1)}
     return {"headers": headers, **rows, "unknown_tags": tagged}
 
 
@@ -240,10 +246,10 @@ def _text(content: Any, *, depth: int = 0) -> str:
         return flat
     inner, outer = "\n" + " " * (depth + 1), "\n" + " " * depth
     if isinstance(content, dict):
-        rows = [f"{json.dumps(name)}: {_text(each, depth=depth + 1)}" for name, each in content.items()]
+        rows = [f"{json.dumps(name)}: {_text(element, depth=depth + 1)}" for name, element in content.items()]
         return f"{{{inner}{(',' + inner).join(rows)}{outer}}}"
     if isinstance(content, list):
-        return f"[{inner}{(',' + inner).join(_text(each, depth=depth + 1) for each in content)}{outer}]"
+        return f"[{inner}{(',' + inner).join(_text(element, depth=depth + 1) for element in content)}{outer}]"
     return flat
 
 
@@ -253,10 +259,10 @@ def main() -> None:
     apis = [Api(kind.API.name) for kind in REQUESTS.values()]
     _write("schemas", {api.name: api.schema() for api in apis})
     with clients(OLD) as old, clients(NEW) as new:
-        known = {OLD: old, NEW: new}
+        clients_by_name = {OLD: old, NEW: new}
         _write("errors", list(new.errors()))
         for api in apis:
-            _write(api.name, {side.lower(): examples(api, side, known) for side in SIDES})
+            _write(api.name, {side.lower(): examples(api, side, clients_by_name) for side in SIDES})
 
 
 if __name__ == "__main__":

@@ -38,18 +38,18 @@ GIVEN: list[Given] = [
 
 def batch(builder: Any, codec: int, **more: int) -> bytes:
     """A record batch of all that is GIVEN."""
-    made = builder(magic=2, compression_type=codec, is_transactional=0, batch_size=1 << 20, **more)
+    batch_builder = builder(magic=2, compression_type=codec, is_transactional=0, batch_size=1 << 20, **more)
     for offset, (timestamp, key, value, headers) in enumerate(GIVEN):
-        made.append(offset, timestamp, key, value, headers)
-    return bytes(made.build())
+        batch_builder.append(offset, timestamp, key, value, headers)
+    return bytes(batch_builder.build())
 
 
 def messages(builder: Any, magic: int, codec: int) -> bytes:
     """Messages of format 0 or 1, without headers."""
-    made = builder(magic=magic, compression_type=codec, batch_size=1 << 20)
+    set_builder = builder(magic=magic, compression_type=codec, batch_size=1 << 20)
     for offset, (timestamp, key, value, _) in enumerate(GIVEN):
-        made.append(offset, timestamp, key, value)
-    data = bytes(made.build())
+        set_builder.append(offset, timestamp, key, value)
+    data = bytes(set_builder.build())
     return struct.pack(">q", len(GIVEN) - 1) + data[8:] if codec else data
 
 
@@ -63,9 +63,9 @@ def librdkafka(codec: str) -> bytes:
     entries, offset = b"", 0
     with socket.create_connection((broker.host, broker.port), timeout=10) as connection:
         while offset < len(GIVEN):
-            found = fetch(connection, offset)
-            entries += found
-            offset = struct.unpack_from(">q", found)[0] + struct.unpack_from(">i", found, 23)[0] + 1
+            fetched = fetch(connection, offset)
+            entries += fetched
+            offset = struct.unpack_from(">q", fetched)[0] + struct.unpack_from(">i", fetched, 23)[0] + 1
     return entries
 
 
@@ -77,11 +77,11 @@ def fetch(connection: socket.socket, offset: int) -> bytes:
     (size,) = struct.unpack(">i", connection.recv(4, socket.MSG_WAITALL))
     answer = connection.recv(size, socket.MSG_WAITALL)
     # correlation id | throttle | 1 topic | name | 1 partition | id | error | high watermark | last stable offset
-    at = 4 + 4 + 4 + 2 + 6 + 4 + 4 + 2 + 8 + 8
-    (aborted,) = struct.unpack_from(">i", answer, at)
-    at += 4 + 16 * max(aborted, 0)
-    (records,) = struct.unpack_from(">i", answer, at)
-    return answer[at + 4 : at + 4 + records]
+    position = 4 + 4 + 4 + 2 + 6 + 4 + 4 + 2 + 8 + 8
+    (aborted,) = struct.unpack_from(">i", answer, position)
+    position += 4 + 16 * max(aborted, 0)
+    (records,) = struct.unpack_from(">i", answer, position)
+    return answer[position + 4 : position + 4 + records]
 
 
 def rows() -> list[dict[str, Any]]:
@@ -104,7 +104,7 @@ def main() -> None:
     files = {}
     fields = {"producer_id": -1, "producer_epoch": -1, "base_sequence": -1}
     for number, codec in enumerate(CODECS):
-        made = {
+        cases = {
             f"v2-{codec}-kafka-python": (batch(KafkaPythonBatch, number, **fields), "kafka-python", 2),
             f"v2-{codec}-aiokafka": (batch(AiokafkaBatch, number, **fields), "aiokafka", 2),
             f"v2-{codec}-librdkafka": (librdkafka(codec), "confluent-kafka", 2),
@@ -112,11 +112,11 @@ def main() -> None:
         for magic in (0, 1):
             if codec != "zstd":
                 data = messages(KafkaPythonMessages, magic, number)
-                made[f"v{magic}-{codec}-kafka-python"] = (data, "kafka-python", magic)
+                cases[f"v{magic}-{codec}-kafka-python"] = (data, "kafka-python", magic)
             if codec not in {"zstd", "lz4"}:
                 data = messages(AiokafkaMessages, magic, number)
-                made[f"v{magic}-{codec}-aiokafka"] = (data, "aiokafka", magic)
-        for name, (data, writer, magic) in made.items():
+                cases[f"v{magic}-{codec}-aiokafka"] = (data, "aiokafka", magic)
+        for name, (data, writer, magic) in cases.items():
             (FOLDER / f"{name}.bin").write_bytes(data)
             files[name] = {"writer": f"{writer} {version(writer)}", "magic": magic}
     (FOLDER / "expected.json").write_text(json.dumps({"files": files, "rows": rows()}, indent=1) + "\n")

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
-import cramjam
 import lz4.frame
 import pytest
+import snappy
 import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -29,7 +29,7 @@ XERIAL_HEADER = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
 
 
 def snappy_block(data: bytes) -> bytes:
-    return bytes(cramjam.snappy.compress_raw(data))
+    return bytes(snappy.compress(data))
 
 
 def xerial(*blocks: bytes) -> bytes:
@@ -78,7 +78,7 @@ def test_gzip_of_the_same_bytes_is_the_same() -> None:
     assert gzip.decompress(GZIP.compress(TEXT)) == TEXT
 
 
-# R18
+# fault R18
 @pytest.mark.parametrize("members", [2, 3, 2000])
 def test_gzip_members_are_read_one_after_the_other(members: int) -> None:
     data = b"".join(gzip.compress(b"%d;" % number) for number in range(members))
@@ -93,14 +93,14 @@ def test_a_gzip_header_with_all_its_fields_is_read() -> None:
     assert GZIP.decompress(padding + member, MIB) == bytes(range(256)) * 100 + TEXT
 
 
-# R14
+# fault R14
 @pytest.mark.parametrize("tail", [b"\x00", b"junk", b"\x1f\x8b", b"\x1f\x8b\x08\x00" + bytes(20)])
 def test_junk_behind_the_last_gzip_member_is_corrupt(tail: bytes) -> None:
     with pytest.raises(Corrupt, match="gzip"):
         GZIP.decompress(gzip.compress(TEXT) + tail, MIB)
 
 
-# R14
+# fault R14
 @pytest.mark.parametrize("codec", [GZIP, LZ4, OLD_LZ4, ZSTD])
 def test_a_stream_cut_anywhere_is_corrupt(codec: Codec) -> None:
     whole = codec.compress(TEXT)
@@ -109,7 +109,7 @@ def test_a_stream_cut_anywhere_is_corrupt(codec: Codec) -> None:
             codec.decompress(whole[:size], MIB)
 
 
-# R14
+# fault R14
 @pytest.mark.parametrize("codec", [LZ4, OLD_LZ4, ZSTD])
 @pytest.mark.parametrize("tail", [b"\x00", b"junk", b"more junk than a header takes"])
 def test_junk_behind_a_frame_is_corrupt(codec: Codec, tail: bytes) -> None:
@@ -117,20 +117,20 @@ def test_junk_behind_a_frame_is_corrupt(codec: Codec, tail: bytes) -> None:
         codec.decompress(codec.compress(TEXT) + tail, MIB)
 
 
-# R18
+# fault R18
 @pytest.mark.parametrize("codec", [GZIP, LZ4, ZSTD])
 def test_streams_one_after_the_other_are_one(codec: Codec) -> None:
     assert codec.decompress(codec.compress(TEXT) * 3, MIB) == TEXT * 3
 
 
-# R18
+# fault R18
 @pytest.mark.parametrize("codec", [LZ4, ZSTD])
 def test_skippable_frames_are_skipped(codec: Codec) -> None:
     skippable = struct.pack("<II", 0x184D2A5F, 5) + b"other"
     assert codec.decompress(skippable + codec.compress(TEXT) + skippable, MIB) == TEXT
 
 
-# R18
+# fault R18
 @pytest.mark.parametrize("linked", [True, False])
 @pytest.mark.parametrize("sized", [True, False])
 @pytest.mark.parametrize("checked", [True, False])
@@ -141,7 +141,7 @@ def test_lz4_frames_of_any_kind_are_read(linked: bool, sized: bool, checked: boo
     assert LZ4.decompress(frame, MIB) == OLD_LZ4.decompress(frame, MIB) == TEXT * 100
 
 
-# R18: the byte that kafka-clients 0.8.2 and 0.9 write for FLG 0x60, BD 0x40.
+# fault R18: the byte that kafka-clients 0.8.2 and 0.9 write for FLG 0x60, BD 0x40.
 def test_the_old_header_checksum_of_lz4_counts_the_magic_in() -> None:
     right, old = LZ4.compress(TEXT), OLD_LZ4.compress(TEXT)
     assert right[:6] == old[:6] == b"\x04\x22\x4d\x18\x60\x40"
@@ -152,7 +152,7 @@ def test_the_old_header_checksum_of_lz4_counts_the_magic_in() -> None:
         LZ4.decompress(old, MIB)
 
 
-# R18
+# fault R18
 def test_an_old_lz4_header_may_tell_its_size() -> None:
     frame = bytearray(lz4.frame.compress(TEXT, store_size=True))
     frame[14] = 0
@@ -165,7 +165,8 @@ def test_an_old_lz4_header_may_tell_its_size() -> None:
     assert len(found) == 2
 
 
-# R14, R27: the checksum lies outside the snappy stream, so other bytes may come out, but nothing else may happen.
+# faults R14, R27: the checksum lies outside the snappy stream, so other bytes may come out, but nothing else may
+# happen.
 @pytest.mark.parametrize("codec", EVERY[1:])
 def test_a_flipped_bit_is_typed_or_stays_below_the_cap(codec: Codec) -> None:
     whole = codec.compress(TEXT)
@@ -180,14 +181,14 @@ def test_a_flipped_bit_is_typed_or_stays_below_the_cap(codec: Codec) -> None:
         assert codec is not GZIP or result == TEXT
 
 
-# R15
+# fault R15
 def test_a_gzip_bomb_of_one_gib_stops_at_the_cap() -> None:
     bomb = zeros_gzipped(1024 * MIB)
     with at_most(8 * MIB), pytest.raises(TooLarge):
         GZIP.decompress(bomb, 4 * MIB)
 
 
-# R15
+# fault R15
 @pytest.mark.parametrize("codec", [LZ4, ZSTD])
 def test_a_bomb_of_one_gib_stops_at_the_cap(codec: Codec) -> None:
     bomb = codec.compress(bytes(64 * MIB)) * 16
@@ -195,7 +196,7 @@ def test_a_bomb_of_one_gib_stops_at_the_cap(codec: Codec) -> None:
         codec.decompress(bomb, 4 * MIB)
 
 
-# R16
+# fault R16
 def test_a_zstd_frame_that_claims_a_tebibyte_is_read_for_what_it_holds() -> None:
     sized_8_bytes = 0b1100_0000
     claim = struct.pack("<IBBQ", 0xFD2FB528, sized_8_bytes, 0x58, 1 << 40)
@@ -204,7 +205,7 @@ def test_a_zstd_frame_that_claims_a_tebibyte_is_read_for_what_it_holds() -> None
         ZSTD.decompress(claim + raw_block, 256 * MIB)
 
 
-# R16
+# fault R16
 def test_a_zstd_window_of_two_gib_is_refused_by_its_claim() -> None:
     window_2_gib = (31 - 10) << 3
     frame = struct.pack("<IBB", 0xFD2FB528, 0, window_2_gib) + struct.pack("<I", 3 << 3 | 1)[:3] + b"abc"
@@ -225,7 +226,7 @@ def test_threads_read_zstd_side_by_side() -> None:
     assert list(read) == [part for _, part in streams] * 20
 
 
-# R15
+# fault R15
 def test_a_snappy_bomb_stops_at_the_cap() -> None:
     block = snappy_block(bytes(MIB))
     bomb = xerial(*[block] * 1024)
@@ -233,7 +234,7 @@ def test_a_snappy_bomb_stops_at_the_cap() -> None:
         SNAPPY.decompress(bomb, 4 * MIB)
 
 
-# R16
+# fault R16
 @pytest.mark.parametrize("claim", [b"\xff\xff\xff\xff\x0f", b"\x80\x80\x80\x80\x08"], ids=["4 GiB", "2 GiB"])
 @pytest.mark.parametrize("frame", [bytes, xerial], ids=["bare", "xerial"])
 def test_a_snappy_block_that_claims_more_than_the_cap_is_refused_by_its_claim(claim: bytes, frame: type[bytes]) -> None:
@@ -241,14 +242,14 @@ def test_a_snappy_block_that_claims_more_than_the_cap_is_refused_by_its_claim(cl
         SNAPPY.decompress(frame(claim + snappy_block(TEXT)[2:]), 256 * MIB)
 
 
-# R16
+# fault R16
 def test_any_number_of_empty_snappy_blocks_takes_no_memory() -> None:
     data = xerial(*[snappy_block(b"")] * 50_000)
     with at_most(MIB):
         assert SNAPPY.decompress(data, MIB) == b""
 
 
-# R16
+# fault R16
 @pytest.mark.parametrize("length", [-1, -(2**31), 0, 13, 2**31 - 1])
 def test_a_xerial_block_length_that_lies_is_corrupt(length: int) -> None:
     block = snappy_block(b"0123456789")
@@ -286,7 +287,7 @@ def test_snappy_is_written_in_blocks_of_32_kib_as_0_7_does() -> None:
     assert SNAPPY.compress(b"") == XERIAL_HEADER
 
 
-# R14, R18
+# faults R14, R18
 @pytest.mark.parametrize("level", [1, 19])
 @pytest.mark.parametrize("sized", [True, False])
 @pytest.mark.parametrize("size", [0, 1, 200, 300, 70_000, 300_000])
@@ -306,7 +307,7 @@ def test_a_zstd_header_is_as_long_as_its_descriptor_says(descriptor: int) -> Non
     assert compression._zstd_header_bytes(descriptor) == zstandard.frame_header_size(header)
 
 
-# R14: nothing is too small to be read, and many of these take no more than their bytes.
+# fault R14: nothing is too small to be read, and many of these take no more than their bytes.
 @pytest.mark.parametrize("codec", [GZIP, LZ4, ZSTD])
 def test_any_number_of_empty_streams_is_nothing(codec: Codec) -> None:
     with at_most(MIB):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_io import errors
-from kafka_io.errors import BrokerError, ConnectionLost, Corrupt, KafkaIOError, PlacedError, Where, placing
+from kafka_io.errors import BrokerError, ConnectionLost, Corrupt, KafkaIOError, LocatedError, Where, error_context
 
 PLACES = st.builds(
     Where,
@@ -20,20 +20,20 @@ PLACES = st.builds(
 )
 
 
-def family(base: type[PlacedError]) -> list[type[PlacedError]]:
+def family(base: type[LocatedError]) -> list[type[LocatedError]]:
     """`base` and all that are made of it in kafka_io.errors."""
     return [
         kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, base) and kind is not base
     ]
 
 
-PLACED = family(PlacedError)
+PLACED = family(LocatedError)
 BROKER = [BrokerError, *family(BrokerError)]
 
 
 @pytest.mark.parametrize("kind", PLACED)
 @given(reason=st.text(), where=PLACES)
-def test_every_error_survives_pickling_with_its_parts(kind: type[PlacedError], reason: str, where: Where) -> None:
+def test_every_error_survives_pickling_with_its_parts(kind: type[LocatedError], reason: str, where: Where) -> None:
     error = kind(reason, where)
     copy = pickle.loads(pickle.dumps(error))
     assert (type(copy), copy.reason, copy.where, str(copy)) == (kind, reason, where, str(error))
@@ -47,8 +47,8 @@ def test_a_brokers_error_keeps_its_code_however_it_travels(
     error = kind("no", where, code)
     for copy in (
         pickle.loads(pickle.dumps(error)),
-        error.placed(outer),
-        pickle.loads(pickle.dumps(error.placed(outer))),
+        error.with_context(outer),
+        pickle.loads(pickle.dumps(error.with_context(outer))),
     ):
         assert (type(copy), copy.code, copy.reason) == (kind, code, "no")
 
@@ -64,7 +64,7 @@ def test_a_place_at_an_offset_differs_in_nothing_else(where: Where, offset: int)
 
 
 @given(where=PLACES)
-def test_no_place_can_break_a_line_or_colour_a_terminal(where: Where) -> None:  # X05
+def test_no_place_can_break_a_line_or_colour_a_terminal(where: Where) -> None:  # fault X05
     text = str(where)
     assert text.isprintable()
     assert len(text.splitlines()) <= 1
@@ -81,7 +81,7 @@ def test_no_place_can_break_a_line_or_colour_a_terminal(where: Where) -> None:  
         ("caf\xe9", "topic=caf\xe9"),
     ],
 )
-def test_topic_names_are_told_so_that_they_cannot_pass_for_something_else(topic: str, text: str) -> None:  # X05
+def test_topic_names_are_told_so_that_they_cannot_pass_for_something_else(topic: str, text: str) -> None:  # fault X05
     assert str(Where(topic=topic)) == text
 
 
@@ -100,7 +100,7 @@ def test_each_layer_adds_what_it_knows_and_the_cause_stays() -> None:
     cause = OSError("reset")
 
     def fail() -> None:
-        with placing(Where(cluster="main", topic="outer")), placing(Where(topic="clicks")):
+        with error_context(Where(cluster="main", topic="outer")), error_context(Where(topic="clicks")):
             raise ConnectionLost("broke", Where(offset=3)) from cause
 
     with pytest.raises(ConnectionLost) as caught:
@@ -111,7 +111,7 @@ def test_each_layer_adds_what_it_knows_and_the_cause_stays() -> None:
 
 def test_other_exceptions_pass_a_layer_untouched() -> None:
     error = ValueError("a bug")
-    with pytest.raises(ValueError, match="a bug") as caught, placing(Where(topic="clicks")):
+    with pytest.raises(ValueError, match="a bug") as caught, error_context(Where(topic="clicks")):
         raise error
     assert caught.value is error
 
@@ -127,6 +127,6 @@ def test_other_exceptions_pass_a_layer_untouched() -> None:
         (errors.NodeMalformed, False),
     ],
 )
-def test_the_class_says_whether_another_attempt_can_help(kind: type[Any], retriable: bool) -> None:  # W14
+def test_the_class_says_whether_another_attempt_can_help(kind: type[Any], retriable: bool) -> None:  # fault W14
     assert issubclass(kind, KafkaIOError)
     assert kind.retriable is retriable

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 import kafka_io
-from kafka_io.broker.modern.config import ModernBrokerConfig
-from kafka_io.broker.modern.server import ModernBrokerServer
-from tests.kafka_io.broker.modern.talk import Client
+from kafka_io.testing.modern.config import ModernBrokerConfig
+from kafka_io.testing.modern.server import ModernBrokerServer
+from tests.kafka_io.testing.modern.talk import Client
 
 DOOR = [getattr(kafka_io, name) for name in kafka_io.__all__]
 CLASSES = [one for one in DOOR if inspect.isclass(one)]
 ERRORS = [one for one in CLASSES if issubclass(one, kafka_io.KafkaIOError) and one is not kafka_io.KafkaIOError]
-ELSEWHERE = ("client.connector", "client.fetched", "client.group", "client.producer", "client.simple")
+ELSEWHERE = ("consumer", "producer")
 """Rooms whose examples need more of a world, and are run by tests of their own."""
 HERE = [
     one

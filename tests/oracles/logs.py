@@ -1,6 +1,7 @@
 """A second decoder of message formats 0 to 2: slow, obvious, and sharing nothing with the code it judges.
 
-Written from the layouts in seed 004. It takes what is right, and says BadLogError to what is not; it knows no limits.
+Written from the layouts in [kafka-0.8: Record batches, Message sets]. It takes what is right, and says BadLogError to
+what is not; it knows no limits.
 """
 
 import gzip
@@ -30,17 +31,17 @@ def decode(data: bytes, *, inside: bool = False) -> list[Row]:
     Of a set `inside` a message nothing is dropped, and nothing is compressed in it once more.
     """
     rows: list[Row] = []
-    at = 0
-    while len(data) - at >= 17:
-        (length,) = unpack_from(">i", data, at + 8)
-        entry = data[at : at + 12 + length]
+    position = 0
+    while len(data) - position >= 17:
+        (length,) = unpack_from(">i", data, position + 8)
+        entry = data[position : position + 12 + length]
         if len(entry) < 12 + length:
             break
         if inside and (entry[16] == 2 or entry[17] & 7):
             raise BadLogError("what must not be inside a message")
         rows += _batch(entry) if entry[16] == 2 else _message(entry)
-        at += 12 + length
-    if inside and at < len(data):
+        position += 12 + length
+    if inside and position < len(data):
         raise BadLogError("a set that is cut")
     return rows
 
@@ -49,12 +50,12 @@ def _message(entry: bytes) -> list[Row]:
     offset, _, crc, magic, attributes = unpack_from(">qiIBB", entry)
     if zlib.crc32(entry[16:]) != crc or magic > 1:
         raise BadLogError("wrong CRC or magic")
-    time, kind, at = -1, -1, 18
+    time, kind, position = -1, -1, 18
     if magic == 1:
-        time, kind, at = unpack_from(">q", entry, 18)[0], attributes >> 3 & 1, 26
-    key, at = _sized(entry, at)
-    value, at = _sized(entry, at)
-    if at != len(entry):
+        time, kind, position = unpack_from(">q", entry, 18)[0], attributes >> 3 & 1, 26
+    key, position = _sized(entry, position)
+    value, position = _sized(entry, position)
+    if position != len(entry):
         raise BadLogError("bytes left over")
     codec = attributes & 7
     if codec == 0:
@@ -68,13 +69,13 @@ def _message(entry: bytes) -> list[Row]:
     return [(row[0] + shift, time if kind else row[1], 1 if kind else row[2], row[3], row[4], row[5]) for row in inner]
 
 
-def _sized(data: bytes, at: int) -> tuple[bytes | None, int]:
-    (size,) = unpack_from(">i", data, at)
+def _sized(data: bytes, position: int) -> tuple[bytes | None, int]:
+    (size,) = unpack_from(">i", data, position)
     if size == -1:
-        return None, at + 4
-    if size < 0 or size > len(data) - at - 4:
+        return None, position + 4
+    if size < 0 or size > len(data) - position - 4:
         raise BadLogError("a field that does not fit")
-    return data[at + 4 : at + 4 + size], at + 4 + size
+    return data[position + 4 : position + 4 + size], position + 4 + size
 
 
 def _batch(entry: bytes) -> list[Row]:
@@ -88,56 +89,56 @@ def _batch(entry: bytes) -> list[Row]:
     if attributes & 7 and records:
         records = _decompress(attributes & 7, records)
     rows: list[Row] = []
-    at = 0
+    position = 0
     for _ in range(count):
-        length, start = _varint(records, at)
-        at = start + length
-        if not start < at <= len(records):
+        length, start = _varint(records, position)
+        position = start + length
+        if not start < position <= len(records):
             raise BadLogError("a record that does not fit")
-        delta, time_delta, key, value, headers = _record(records[start:at])
+        delta, time_delta, key, value, headers = _record(records[start:position])
         time = max_time if attributes & 8 else (base_time + time_delta + 2**63) % 2**64 - 2**63
         if delta > last_delta or (rows and base + delta <= rows[-1][0]):
             raise BadLogError("offsets that do not grow")
         rows.append((base + delta, time, attributes >> 3 & 1, key, value, headers))
-    if at != len(records):
+    if position != len(records):
         raise BadLogError("bytes left over")
     return rows
 
 
 def _record(record: bytes) -> tuple[int, int, bytes | None, bytes | None, Headers]:
-    time_delta, at = _varint(record, 1)
-    delta, at = _varint(record, at)
-    key, at = _counted(record, at)
-    value, at = _counted(record, at)
-    count, at = _varint(record, at)
+    time_delta, position = _varint(record, 1)
+    delta, position = _varint(record, position)
+    key, position = _counted(record, position)
+    value, position = _counted(record, position)
+    count, position = _varint(record, position)
     headers: Headers = []
     for _ in range(count):
-        name, at = _counted(record, at)
-        content, at = _counted(record, at)
+        name, position = _counted(record, position)
+        content, position = _counted(record, position)
         if name is None:
             raise BadLogError("a header without a name")
         headers.append((name, content))
-    if at != len(record):
+    if position != len(record):
         raise BadLogError("bytes left over")
     return delta, time_delta, key, value, headers
 
 
-def _counted(data: bytes, at: int) -> tuple[bytes | None, int]:
-    size, at = _varint(data, at)
-    if not -1 <= size <= len(data) - at:
+def _counted(data: bytes, position: int) -> tuple[bytes | None, int]:
+    size, position = _varint(data, position)
+    if not -1 <= size <= len(data) - position:
         raise BadLogError("a field that does not fit")
-    return (None, at) if size == -1 else (data[at : at + size], at + size)
+    return (None, position) if size == -1 else (data[position : position + size], position + size)
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def _varint(data: bytes, position: int) -> tuple[int, int]:
     value = shift = 0
     while True:
-        byte = data[at]
+        byte = data[position]
         value |= (byte & 0x7F) << shift
         shift += 7
-        at += 1
+        position += 1
         if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), at
+            return (value >> 1) ^ -(value & 1), position
 
 
 def _decompress(codec: int, data: bytes) -> bytes:
@@ -167,27 +168,27 @@ def _zstd(data: bytes) -> bytes:
 def _lz4(data: bytes) -> bytes:
     """Frames of blocks, behind a header whose checksum may be of any kind."""
     content = b""
-    at = 0
-    while at < len(data):
-        magic, size = unpack_from("<II", data, at)
+    position = 0
+    while position < len(data):
+        magic, size = unpack_from("<II", data, position)
         if magic >> 4 == 0x184D2A5:
-            at += 8 + size
+            position += 8 + size
             continue
         if magic != 0x184D2204:
             raise BadLogError("no lz4 frame")
-        frame, at = _lz4_frame(data, at)
+        frame, position = _lz4_frame(data, position)
         content += frame
-    if at > len(data):
+    if position > len(data):
         raise BadLogError("a frame that is cut")
     return content
 
 
-def _lz4_frame(data: bytes, at: int) -> tuple[bytes, int]:
-    flags = data[at + 4]
+def _lz4_frame(data: bytes, position: int) -> tuple[bytes, int]:
+    flags = data[position + 4]
     out = b""
-    at += 15 if flags & 0x08 else 7
-    while size := unpack_from("<I", data, at)[0]:
-        block = data[at + 4 : at + 4 + (size & 0x7FFFFFFF)]
+    position += 15 if flags & 0x08 else 7
+    while size := unpack_from("<I", data, position)[0]:
+        block = data[position + 4 : position + 4 + (size & 0x7FFFFFFF)]
         out += block if size >> 31 else lz4.block.decompress(block, 1 << 22, dict=out[-65536:])
-        at += 4 + len(block) + (4 if flags & 0x10 else 0)
-    return out, at + 4 + (4 if flags & 0x04 else 0)
+        position += 4 + len(block) + (4 if flags & 0x10 else 0)
+    return out, position + 4 + (4 if flags & 0x04 else 0)

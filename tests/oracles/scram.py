@@ -56,7 +56,7 @@ class ScramServer:
 
     @staticmethod
     def _xor(left: bytes, right: bytes) -> bytes:
-        return bytes(one ^ other for one, other in zip(left, right, strict=True))
+        return bytes(byte ^ other for byte, other in zip(left, right, strict=True))
 
     @staticmethod
     def _fields(message: str) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """A second decoder of 0.7 message sets: slow, obvious, and sharing nothing with the code it judges.
 
-Written from the facts (2, 5) with the standard library alone; snappy from its format description.
+Written from [kafka-0.7: Messages, Compression] with the standard library alone; snappy from its format description.
 """
 
 import gzip
@@ -27,13 +27,13 @@ def decode(data: bytes, *, base: int) -> list[Row]:
 
 def whole_bytes(data: bytes) -> int:
     """Where the last whole message ends."""
-    at = 0
-    while len(data) - at >= 4:
-        (length,) = unpack_from(">i", data, at)
-        if len(data) - at - 4 < length:
+    position = 0
+    while len(data) - position >= 4:
+        (length,) = unpack_from(">i", data, position)
+        if len(data) - position - 4 < length:
             break
-        at += 4 + length
-    return at
+        position += 4 + length
+    return position
 
 
 def _deep(codec: int, payload: bytes) -> list[bytes]:
@@ -45,16 +45,16 @@ def _deep(codec: int, payload: bytes) -> list[bytes]:
 
 def _messages(data: bytes) -> list[tuple[int, int, bytes]]:
     messages = []
-    at = 0
-    while len(data) - at >= 4:
-        (length,) = unpack_from(">i", data, at)
-        body = data[at + 4 : at + 4 + length]
+    position = 0
+    while len(data) - position >= 4:
+        (length,) = unpack_from(">i", data, position)
+        body = data[position + 4 : position + 4 + length]
         if length >= 0 and len(body) < length:
-            if at == 0:
+            if position == 0:
                 raise BadSetError("only a piece of a message")
             break
-        messages.append((at, *_message(length, body)))
-        at += 4 + length
+        messages.append((position, *_message(length, body)))
+        position += 4 + length
     return messages
 
 
@@ -80,49 +80,53 @@ def _decompress(codec: int, payload: bytes) -> bytes:
 
 def _xerial(data: bytes) -> bytes:
     out = b""
-    at = 16
-    while at < len(data):
-        (length,) = unpack_from(">i", data, at)
-        out += _snappy_block(data[at + 4 : at + 4 + length])
-        at += 4 + length
+    position = 16
+    while position < len(data):
+        (length,) = unpack_from(">i", data, position)
+        out += _snappy_block(data[position + 4 : position + 4 + length])
+        position += 4 + length
     return out
 
 
 def _snappy_block(data: bytes) -> bytes:
-    """A varint length, then tags: a literal, or a copy of what came `distance` bytes before."""
-    total, at = _varint(data)
+    """Decode a snappy block: a varint length, then literals, or copies of what stands `distance` bytes before.
+
+    It is written by hand, because every snappy library for Python, python-snappy too, calls the code that the product
+    uses. An oracle must not share it.
+    """
+    total, position = _varint(data)
     out = bytearray()
-    while at < len(data):
-        tag = data[at]
+    while position < len(data):
+        tag = data[position]
         kind, size = tag & 3, (tag >> 2) + 1
-        at += 1
+        position += 1
         if kind == 0:
             if size > 60:
                 extra = size - 60
-                size = int.from_bytes(data[at : at + extra], "little") + 1
-                at += extra
-            out += data[at : at + size]
-            at += size
+                size = int.from_bytes(data[position : position + extra], "little") + 1
+                position += extra
+            out += data[position : position + size]
+            position += size
             continue
         if kind == 1:
-            size, distance, taken = ((tag >> 2) & 7) + 4, (tag >> 5 << 8) | data[at], 1
+            size, distance, taken = ((tag >> 2) & 7) + 4, (tag >> 5 << 8) | data[position], 1
         else:
             taken = 2 if kind == 2 else 4
-            distance = int.from_bytes(data[at : at + taken], "little")
-        at += taken
+            distance = int.from_bytes(data[position : position + taken], "little")
+        position += taken
         for _ in range(size):
             out.append(out[-distance])
     if len(out) != total:
-        raise BadSetError("a snappy block that holds another size than it says")
+        raise BadSetError("a snappy block with another size than it states")
     return bytes(out)
 
 
 def _varint(data: bytes) -> tuple[int, int]:
-    value = shift = at = 0
+    value = shift = position = 0
     while True:
-        byte = data[at]
+        byte = data[position]
         value |= (byte & 0x7F) << shift
         shift += 7
-        at += 1
+        position += 1
         if byte < 0x80:
-            return value, at
+            return value, position

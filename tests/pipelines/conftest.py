@@ -1,4 +1,4 @@
-"""A live cluster and one Spark session, for the tests of loads, and a table made by hand."""
+"""Fixtures for the tests of pipelines: a live cluster, a small table, a Dagster instance."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,16 +13,8 @@ from pipelines.loading.table import LakeTable
 from pipelines.loading.verify import Proof, verify
 from resources.lake import Lake
 from resources.settings import PATH_VARIABLE, Settings
-from resources.spark import open_session
 from tests.live import LiveCluster, live_cluster
 from tests.small_table import SmallTable
-
-
-@pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    session = open_session({"master": "local[2,2]", "spark.ui.enabled": "false"})
-    yield session
-    session.stop()
 
 
 @pytest.fixture
@@ -33,7 +25,7 @@ def live(chroot: str, tmp_path: Path) -> Iterator[LiveCluster]:
 
 @pytest.fixture
 def load(live: LiveCluster, spark: SparkSession) -> Callable[..., TopicLoad]:
-    """Load a topic of the live cluster, as the settings file says."""
+    """Load a topic of the live cluster with its settings file."""
 
     def run(topic: str, **options: object) -> TopicLoad:
         settings = Settings.load(live.settings)
@@ -57,7 +49,7 @@ def small(tmp_path: Path) -> SmallTable:
 
 @pytest.fixture
 def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
-    """A Dagster of this test alone, with storage on disk as a daemon's has."""
+    """A Dagster instance for one test, with storage on disk."""
     home = tmp_path / "dagster"
     home.mkdir()
     with dg.DagsterInstance.local_temp(str(home), overrides={"telemetry": {"enabled": False}}) as local:
@@ -66,6 +58,6 @@ def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
 
 @pytest.fixture
 def configured(live: LiveCluster, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> LiveCluster:
-    """The live cluster, named by the environment as Dagster's processes have it; runs share the Spark session."""
+    """The live cluster. The environment names its settings file, and runs share the Spark session."""
     monkeypatch.setenv(PATH_VARIABLE, str(live.settings))
     return live

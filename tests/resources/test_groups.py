@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from resources.groups import REST, Group, Limits
+from resources.groups import REST, GroupLimits, TopicGroupSettings
 from resources.settings import ClusterSettings, Settings
 
 
@@ -45,19 +45,19 @@ def test_a_cluster_has_the_groups_that_may_take_its_topics() -> None:
 def test_a_group_follows_the_file_where_it_says_nothing() -> None:
     assert (GROUPED.timing_of("billing").cron, GROUPED.timing_of("billing").limits) == (
         "*/5 * * * *",
-        Limits(late_minutes=10),
+        GroupLimits(late_minutes=10),
     )
-    assert (GROUPED.timing_of("logs").cron, GROUPED.timing_of("logs").limits) == ("0 * * * *", Limits(lag=7))
+    assert (GROUPED.timing_of("logs").cron, GROUPED.timing_of("logs").limits) == ("0 * * * *", GroupLimits(lag=7))
     assert GROUPED.timing_of(REST).cron == "0 * * * *"
 
 
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"groups": {"a-b": {"topics": "x"}, "a_b": {"topics": "y"}}}, "a-b and a_b are too much alike"),
+        ({"groups": {"a-b": {"topics": "x"}, "a_b": {"topics": "y"}}}, "the names a-b and a_b differ only by - and _"),
         ({"groups": {"a__b": {"topics": "x"}}}, "groups.a__b: a name has"),
         ({"groups": {"A": {"topics": "x"}}}, "groups.A: a name has"),
-        ({"groups": {REST: {"topics": "x"}}}, "groups.topics: that is the group"),
+        ({"groups": {REST: {"topics": "x"}}}, "groups.topics: this name is reserved"),
         ({"groups": {"a": {"topics": "x", "clusters": "other"}}}, "groups.a.clusters: there is no cluster 'other'"),
         ({"groups": {"a": {"topics": []}}}, "at least 1 item"),
         ({"groups": {"a": {"topics": "("}}}, "is not a regular expression"),
@@ -71,5 +71,5 @@ def test_what_cannot_be_is_refused(fields: dict[str, object], said: str) -> None
 
 
 def test_a_group_without_clusters_is_of_all() -> None:
-    assert Group(topics=("a",)).of_cluster("any")
-    assert not Group(topics=("a",), clusters=("old",)).takes("new", "a")
+    assert TopicGroupSettings(topics=("a",)).takes_cluster("any")
+    assert not TopicGroupSettings(topics=("a",), clusters=("old",)).takes("new", "a")

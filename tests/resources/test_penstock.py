@@ -1,44 +1,73 @@
-"""The Dagster resource: what it opens, and with how much patience."""
+"""The Dagster resource: which settings it uses, and with which timeouts it opens clusters."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import pytest
 
 from resources import penstock
 from resources.penstock import PenstockResource
 from resources.settings import Caps, Settings
 
+SETTINGS = 'lake = "lake"\n[clusters.main]\nbootstrap = "b:9092"\n'
+
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[Caps]:
+def opened_with(monkeypatch: pytest.MonkeyPatch) -> list[Caps]:
     """The caps with which clusters are opened."""
     caps: list[Caps] = []
 
     @contextmanager
-    def opened(settings: Settings, name: str) -> Iterator[Any]:
+    def open_nothing(settings: Settings, name: str) -> Iterator[Any]:
         assert name == "main"
         caps.append(settings.caps)
         yield None
 
-    monkeypatch.setattr(penstock, "open_cluster", opened)
+    monkeypatch.setattr(penstock, "open_cluster", open_nothing)
     return caps
 
 
 @pytest.mark.parametrize(
-    ("said", "glimpsed"),
+    ("caps", "short"),
     [("", (10.0, 2)), ("[caps]\nrequest_timeout_s = 3\nattempts = 1\n", (3.0, 1))],
 )
-def test_a_glimpse_has_less_patience_than_a_load_and_never_more_than_the_settings(
-    tmp_path: Path, asked: list[Caps], said: str, glimpsed: tuple[float, int]
+def test_a_short_timeout_is_below_that_of_loads_and_never_above_the_settings(
+    tmp_path: Path, opened_with: list[Caps], caps: str, short: tuple[float, int]
 ) -> None:
     file = tmp_path / "penstock.toml"
-    file.write_text(f'lake = "lake"\n[clusters.main]\nbootstrap = "b:9092"\n{said}')
+    file.write_text(SETTINGS + caps)
     resource = PenstockResource(settings_file=str(file))
-    with resource.cluster("main"), resource.glimpse("main"):
+    with resource.cluster("main"), resource.cluster_with_short_timeout("main"):
         pass
-    load, glimpse = asked
+    load, status = opened_with
     assert load == resource.settings().caps
-    assert (glimpse.request_timeout_s, glimpse.attempts) == glimpsed
+    assert (status.request_timeout_s, status.attempts) == short
+
+
+def test_a_run_reads_the_settings_once_and_the_next_run_reads_them_again(tmp_path: Path) -> None:
+    file = tmp_path / "penstock.toml"
+    file.write_text(SETTINGS)
+    lakes: list[str] = []
+
+    @dg.op
+    def first(penstock: PenstockResource) -> int:
+        lakes.append(penstock.settings().lake)
+        file.write_text(SETTINGS.replace('"lake"', '"other"'))  # somebody edits the file while the run is going on
+        return 1
+
+    @dg.op
+    def second(penstock: PenstockResource, before: int) -> None:
+        lakes.append(penstock.settings().lake)
+
+    @dg.job(resource_defs={"penstock": PenstockResource(settings_file=str(file))}, executor_def=dg.in_process_executor)
+    def two_steps() -> None:
+        second(first())
+
+    two_steps.execute_in_process()
+    assert [Path(lake).name for lake in lakes] == ["lake", "lake"]
+    lakes.clear()
+    two_steps.execute_in_process()
+    assert [Path(lake).name for lake in lakes] == ["other", "other"]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_io.net.secret import Reference
+from kafka_io.net.secret import SecretReference
 from kafka_io.net.security import Sasl, Security, Tls
 from resources.security_settings import security_of
 from resources.settings import Settings, SettingsError
@@ -47,11 +47,13 @@ check_hostname = false }
             ca="/etc/ca.pem",
             certificate=str(tmp_path / "me.pem"),
             key=str(tmp_path / "keys/me.key"),
-            key_password=Reference("env", "KEY_PASSWORD"),
+            key_password=SecretReference("env", "KEY_PASSWORD"),
             check_hostname=False,
         ),
         sasl=Sasl(
-            mechanism="SCRAM-SHA-512", username="loader", password=Reference("file", str(tmp_path / "secrets/kafka"))
+            mechanism="SCRAM-SHA-512",
+            username="loader",
+            password=SecretReference("file", str(tmp_path / "secrets/kafka")),
         ),
     )
 
@@ -59,17 +61,17 @@ check_hostname = false }
 def test_a_token_comes_from_a_file_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     security = read(tmp_path, 'tls = true\nsasl = { mechanism = "OAUTHBEARER", token = "file:~/token" }')
-    assert security.sasl == Sasl(mechanism="OAUTHBEARER", token=Reference("file", str(tmp_path / "home/token")))
+    assert security.sasl == Sasl(mechanism="OAUTHBEARER", token=SecretReference("file", str(tmp_path / "home/token")))
 
 
 def test_a_link_to_a_secret_stays_a_link(tmp_path: Path) -> None:
     (tmp_path / "current").symlink_to(tmp_path / "old")
     security = read(tmp_path, 'sasl = { mechanism = "SCRAM-SHA-256", username = "x", password = "file:current" }')
     assert security.sasl is not None
-    assert security.sasl.password == Reference("file", str(tmp_path / "current"))
+    assert security.sasl.password == SecretReference("file", str(tmp_path / "current"))
 
 
-def test_plain_over_plaintext_is_taken_when_it_is_allowed_by_name(tmp_path: Path) -> None:  # X08
+def test_plain_over_plaintext_is_taken_when_it_is_allowed_by_name(tmp_path: Path) -> None:  # fault X08
     words = 'mechanism = "PLAIN", username = "x", password = "env:P"'
     assert read(tmp_path, f"sasl = {{ {words}, allow_secret_over_plaintext = true }}").protocol == "SASL_PLAINTEXT"
     with pytest.raises(SettingsError, match=r"clusters\.prod\.security: sasl: PLAIN without tls"):
@@ -81,18 +83,21 @@ def test_plain_over_plaintext_is_taken_when_it_is_allowed_by_name(tmp_path: Path
     [
         (
             'sasl = { mechanism = "PLAIN", username = "x", password = "canary" }',
-            "sasl.password: a secret is not written",
+            "sasl.password: write a reference",
         ),
-        ('sasl = { mechanism = "PLAIN", username = "x", password = "env:canary!" }', "sasl.password: a secret is not"),
-        ('sasl = { mechanism = "PLAIN", username = "x", password = "file:" }', "sasl.password: a secret is not"),
-        ('sasl = { mechanism = "PLAIN", username = "x", password = ["canary"] }', "sasl.password: a secret is not"),
+        (
+            'sasl = { mechanism = "PLAIN", username = "x", password = "env:canary!" }',
+            "sasl.password: write a reference",
+        ),
+        ('sasl = { mechanism = "PLAIN", username = "x", password = "file:" }', "sasl.password: write a reference"),
+        ('sasl = { mechanism = "PLAIN", username = "x", password = ["canary"] }', "sasl.password: write a reference"),
         (
             'sasl = { mechanism = "PLAIN", username = "x", password = { kind = "env", name = "canary" } }',
             "sasl.password: ",
         ),
         (
             'sasl = { mechanism = "OAUTHBEARER", token = "canary" }',
-            "sasl.token: a secret is not written here but named",
+            "sasl.token: write a reference instead of the secret",
         ),
         ('sasl = { mechanism = "PLAIN", username = "x", passwort = "canary" }', "sasl.passwort is not a setting"),
         ('sasl = { mechanism = "canary", username = "x", password = "env:P" }', "sasl.mechanism: "),
@@ -101,18 +106,18 @@ def test_plain_over_plaintext_is_taken_when_it_is_allowed_by_name(tmp_path: Path
         ("tls = { verify = false }", "tls.verify is not a setting"),
         ("tls = { check_hostname = false }", "clusters.prod.security: tls: `check_hostname` can be off only with"),
         ('tls = { ca = "" }', "tls.ca: "),
-        ('tls = { certificate = "me.pem", key_password = "canary" }', "tls.key_password: a secret is not written here"),
+        ('tls = { certificate = "me.pem", key_password = "canary" }', "tls.key_password: write a reference instead"),
         ('tls = { key = "canary" }', "`key` and `key_password` belong to a `certificate`"),
     ],
 )
-def test_what_is_wrong_is_told_and_never_repeated(tmp_path: Path, security: str, said: str) -> None:  # X01, X07
+def test_what_is_wrong_is_told_and_never_repeated(tmp_path: Path, security: str, said: str) -> None:  # faults X01, X07
     with pytest.raises(SettingsError) as caught:
         load(tmp_path, security)
     assert said in str(caught.value)
     assert "canary" not in "".join(traceback.format_exception(caught.value))
 
 
-def test_the_settings_show_references_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # X01
+def test_the_settings_show_references_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # fault X01
     monkeypatch.setenv("KAFKA_PASSWORD", "canary")
     words = 'tls = true\nsasl = { mechanism = "PLAIN", username = "loader", password = "env:KAFKA_PASSWORD" }'
     settings = load(tmp_path, words)

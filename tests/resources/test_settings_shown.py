@@ -30,7 +30,7 @@ def test_what_is_shown_of_the_example_loads_as_the_same_settings(tmp_path: Path)
         ({"lake": "s3://me:x@host/lake"}, 'lake = "s3://***@host/lake"'),
     ],
 )
-def test_what_may_be_a_secret_is_masked(given: dict[str, object], line: str) -> None:  # X01
+def test_what_may_be_a_secret_is_masked(given: dict[str, object], line: str) -> None:  # fault X01
     text = as_toml(shown(Settings.model_validate({**LEAST, **given})))
     assert line in text.splitlines()
     assert tomllib.loads(text)

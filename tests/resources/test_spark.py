@@ -14,16 +14,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from resources.errors import SparkFailed
-from resources.spark import collect, open_session
+from resources.spark import collect
 
 pytestmark = pytest.mark.spark
 
 Handler = Callable[..., Any]
-
-
-@pytest.fixture(scope="module")
-def spark() -> SparkSession:
-    return open_session({"master": "local[2,2]", "spark.ui.enabled": "false"})
 
 
 def nothing(_done: int, _total: int) -> None:
@@ -36,10 +31,10 @@ import pyarrow as pa
 from resources.spark import collect, open_session
 
 def where(batches):
-    import kafka_io.records.columns
-    kafka_io.records.columns.warm()
+    import kafka_io.records.v07_decoder
+    kafka_io.records.v07_decoder.warm()
     for _ in batches:
-        yield pa.RecordBatch.from_pydict({"place": [kafka_io.records.columns.__file__]})
+        yield pa.RecordBatch.from_pydict({"place": [kafka_io.records.v07_decoder.__file__]})
 
 session = open_session({"master": "local[1]", "spark.ui.enabled": "false"})
 (row,) = collect(session, session.range(1).mapInArrow(where, "place string"), lambda *_: None)
@@ -57,7 +52,7 @@ def test_our_code_travels_with_the_job(tmp_path: Path) -> None:
         timeout=120,
         check=False,
     )
-    assert ".zip/kafka_io/records/columns.py" in done.stdout, done.stderr
+    assert ".zip/kafka_io/records/v07_decoder.py" in done.stdout, done.stderr
 
 
 def broken(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

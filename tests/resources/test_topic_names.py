@@ -10,13 +10,13 @@ topics = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_siz
 
 
 @given(topics)
-def test_every_topic_comes_back(topic: str) -> None:  # X03
+def test_every_topic_comes_back(topic: str) -> None:  # fault X03
     assert decode(encode(topic)) == topic
     assert decode_folders(folders(topic)) == topic
 
 
 @given(topics)
-def test_folders_are_plain_small_names(topic: str) -> None:  # X03
+def test_folders_are_plain_small_names(topic: str) -> None:  # fault X03
     for folder in folders(topic):
         assert 0 < len(folder) <= 201
         assert folder.isascii()
@@ -26,7 +26,7 @@ def test_folders_are_plain_small_names(topic: str) -> None:  # X03
 
 
 @given(topics, topics)
-def test_two_topics_never_share_a_folder_even_where_case_is_ignored(one: str, other: str) -> None:  # O06
+def test_two_topics_never_share_a_folder_even_where_case_is_ignored(one: str, other: str) -> None:  # fault O06
     assert (one == other) == ("/".join(folders(one)).lower() == "/".join(folders(other)).lower())
 
 
@@ -45,7 +45,7 @@ def test_two_topics_never_share_a_folder_even_where_case_is_ignored(one: str, ot
         ("caf\u00e9", "caf~c3~a9"),
     ],
 )
-def test_names_stay_readable(topic: str, name: str) -> None:  # O06, X03
+def test_names_stay_readable(topic: str, name: str) -> None:  # faults O06, X03
     assert encode(topic) == name
 
 

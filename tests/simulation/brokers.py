@@ -3,16 +3,16 @@
 Every record has a number that no other record has: it is its payload, and tells where a row came from.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kafka_io.client.cluster import Cluster
-from kafka_io.client.reading import Reading
-from kafka_io.client.retention import Retention
-from kafka_io.client.source import Source
+from kafka_io.cluster.cluster import Cluster
+from kafka_io.cluster.retention import Retention
 from kafka_io.errors import KafkaIOError, NetworkError, RegistryUnavailable
 from kafka_io.model import Bounds, Broker, BrokerPartition, Generation, TopicEntry
+from kafka_io.reader.reader import ReadSettings
+from kafka_io.reader.source import Source
 from kafka_io.registry.listing import Listing
 from tests.simulation.scheduler import Scheduler
 
@@ -217,7 +217,7 @@ class SimCluster(Cluster):
             ]
         )
 
-    def partings(self, topic: str, read: Mapping[BrokerPartition, tuple[int, int]]) -> dict[BrokerPartition, int]:
+    def truncations(self, topic: str, read: Mapping[BrokerPartition, tuple[int, int]]) -> dict[BrokerPartition, int]:
         """See Cluster."""
         assert topic == TOPIC
         self.scheduler.seam()
@@ -226,7 +226,7 @@ class SimCluster(Cluster):
         return self.parted(read)
 
     def parted(self, read: Mapping[BrokerPartition, tuple[int, int]]) -> dict[BrokerPartition, int]:
-        """What `partings` answers when nothing goes wrong."""
+        """What `truncations` answers when nothing goes wrong."""
         ends = {id_: self.logs[id_].end_of(epoch) for id_, (_, epoch) in read.items() if id_ in self.logs}
         return {id_: end for id_, end in ends.items() if end < read[id_][0]}
 
@@ -254,20 +254,14 @@ class SimCluster(Cluster):
         """Nor how long records are kept."""
         raise NotImplementedError
 
-    def publish(
-        self,
-        topic: str,
-        payloads: Iterable[bytes],
-        *,
-        codecs: Sequence[str] = ("none",),
-        batch: int = 500,
-        on_sent: Callable[[int], None] = lambda _count: None,
-    ) -> int:
-        """Nobody publishes through the client here."""
-        raise NotImplementedError
+    @property
+    def generation(self) -> Generation:
+        """See Cluster."""
+        return Generation.V07 if self.era.in_bytes else Generation.MODERN
 
     def source(self, partition: BrokerPartition) -> Source:
         """See Cluster."""
         del partition
-        generation = Generation.V07 if self.era.in_bytes else Generation.MODERN
-        return Source(cluster=self.name, generation=generation, brokers=(Broker(0, "sim", 1),), reading=Reading())
+        return Source(
+            cluster=self.name, generation=self.generation, brokers=(Broker(0, "sim", 1),), read_settings=ReadSettings()
+        )

@@ -7,7 +7,7 @@ from tests.simulation.brokers import SimCluster, SimLog
 from tests.simulation.scheduler import Scheduler
 from tests.simulation.store import SimStore
 
-_MOST_PARTITIONS = 6
+_MAX_PARTITIONS = 6
 
 
 @dataclass(slots=True, kw_only=True)
@@ -82,7 +82,7 @@ class Events:
         self.scheduler.tell(f"{id_} grows to {self.cluster.logs[id_].latest}")
 
     def _add_partition(self) -> None:
-        if len(self.cluster.logs) < _MOST_PARTITIONS:
+        if len(self.cluster.logs) < _MAX_PARTITIONS:
             self.cluster.add_partition()
             self.scheduler.tell(f"{len(self.cluster.logs)} partitions")
 

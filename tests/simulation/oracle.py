@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from kafka_io.model import BrokerPartition
-from pipelines.loading.ledger import Covered, Entry, Kind, Range
-from pipelines.loading.live import Life, lives
+from pipelines.loading.incarnations import IncarnationRanges, incarnations
+from pipelines.loading.ledger import CommitKind, CommittedRange, Coverage, LedgerEntry
 from pipelines.loading.load import EXPIRED
 from pipelines.loading.outcome import TopicLoad
 from resources.choices import Choices
@@ -21,29 +21,29 @@ from tests.simulation.store import Files, Row, SimStore
 from tests.simulation.workers import Read, SimWorkers
 
 Rows = Mapping[tuple[BrokerPartition, int], Mapping[int, int]]
-"""Payloads by offset, of each partition and loading time."""
+"""Payloads by offset, for each partition and loading time."""
 _UNSURE = ("CommitUnknown", "LakeUnavailable")
-"""After these a commit may have landed, or land yet."""
+"""After these errors a commit may have landed, or may still land."""
 
 
 class Broken(Exception):
-    """The table, or what was told of it, is not what it must be."""
+    """The table, or what a run reported about it, is wrong."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Oracle:
-    """Judges one table. `choices` are those of every run that was ever begun."""
+    """Checks one table. `choices` are the choices of every run so far."""
 
     cluster: SimCluster
     store: SimStore
     workers: SimWorkers
     choices: dict[str, Choices] = field(default_factory=dict)
     seen: int = 0
-    _lives: list[Life] = field(default_factory=list)
+    _lives: list[IncarnationRanges] = field(default_factory=list)
     _parts: dict[str, Rows] = field(default_factory=dict)
 
     def look(self, version: int) -> None:
-        """Judge the newest version, which somebody has just written.
+        """Check the newest version, which was just written.
 
         Raises:
             Broken: it is not what it must be.
@@ -53,7 +53,7 @@ class Oracle:
         entry = self.store.versions[version].entry
         if entry is not None:
             self._judge_entry(entry, next(self.store.told(version - 1), (-1, None))[1])
-        self._lives = lives(self.store.told(version))
+        self._lives = incarnations(self.store.told(version))
         rows = self._by_loading(self.store.versions[version].files)
         outside = len(self.store.rows) - sum(self._judge_life(life, rows) for life in self._lives)
         _demand(outside == 0, f"{outside} rows lie outside of every live range")
@@ -70,34 +70,34 @@ class Oracle:
                 found[key].update(part)
         return found
 
-    def _judge_entry(self, entry: Entry, before: Entry | None) -> None:
-        """Cursors move back only where the run was told to let that pass, and the lives change only by choice."""
+    def _judge_entry(self, entry: LedgerEntry, before: LedgerEntry | None) -> None:
+        """Check that a cursor moves back, or the incarnation changes, only if the run's choices allow it."""
         _demand(entry.sequence == (before.sequence + 1 if before else 1), "commits are counted up")
         choices = self.choices[entry.run]
         told = {one.setting for one in entry.choices}
-        covered: Covered = before.covered if before else {}
-        if before and before.topic != entry.topic and entry.kind is not Kind.REWIND:
+        covered: Coverage = before.covered if before else {}
+        if before and before.topic != entry.topic and entry.kind is not CommitKind.REWIND:
             _demand(choices.on_recreated == "restart" and "on_recreated" in told, "a new life begins by choice")
             covered = {}
-        if entry.kind is Kind.CUT:
+        if entry.kind is CommitKind.CUT:
             _demand(choices.on_truncated == "rewind" and "on_truncated" in told, "a cut is made by choice")
-        if entry.kind in {Kind.LOAD, Kind.REPLAY}:
+        if entry.kind in {CommitKind.LOAD, CommitKind.REPLAY}:
             for id_, (start, cursor) in covered.items():
                 now = entry.covered.get(id_, (0, -1))
                 _demand(now[0] <= start and cursor <= now[1], f"{id_} went from {(start, cursor)} to {now}")
-        if any(EXPIRED in one.gaps for one in entry.ranges) and entry.kind is Kind.LOAD:
+        if any(EXPIRED in one.gaps for one in entry.ranges) and entry.kind is CommitKind.LOAD:
             _demand(choices.on_expired == "skip" and "on_expired" in told, "a hole is left by choice")
 
-    def _judge_life(self, life: Life, rows: Rows) -> int:
-        """How many rows its ranges hold: each what the brokers had, each offset once or in a counted gap."""
+    def _judge_life(self, life: IncarnationRanges, rows: Rows) -> int:
+        """Check that each offset of the ranges has one row, equal to the brokers', or is in a gap; returns the rows."""
         _demand(not life.problems, "; ".join(life.problems))
         for one, after in pairwise(life.ranges):
-            if one.id == after.id and one.stop != after.start:
+            if one.partition == after.partition and one.offsets.stop != after.offsets.start:
                 raise Broken(f"{after} does not follow {one}")
         return sum(self._judge_range(life.topic.incarnation, one, rows) for one in life.ranges)
 
-    def _judge_range(self, incarnation: str, one: Range, rows: Rows) -> int:
-        held = _within(one, rows.get((one.id, one.loaded_at_us), {}))
+    def _judge_range(self, incarnation: str, one: CommittedRange, rows: Rows) -> int:
+        held = _within(one, rows.get((one.partition, one.loaded_at_us), {}))
         truth: dict[int, int] = {}
         for read in self._reads(one):
             if read.incarnation != incarnation:
@@ -105,32 +105,32 @@ class Oracle:
             truth.update(_within(one, read.payloads))
         if held != truth:
             raise Broken(f"{one} holds {held}, the broker had {truth}")
-        gaps, size = sum(one.gaps.values()), one.stop - one.start
-        all_told = one.broker is None or EXPIRED in one.gaps
+        gaps, size = sum(one.gaps.values()), one.offsets.stop - one.offsets.start
+        all_told = one.partition.broker is None or EXPIRED in one.gaps
         if one.rows != len(held) or (all_told and one.rows + gaps != size):
             raise Broken(f"{one} counts {one.rows} rows and {gaps} offsets without one, and holds {len(held)}")
         return len(held)
 
-    def _reads(self, one: Range) -> list[Read]:
-        """What was read of a range: all of it, unless it is one that expired."""
+    def _reads(self, one: CommittedRange) -> list[Read]:
+        """What the workers read of a range: all of it, unless it expired."""
         reads = [
             read
-            for read in self.workers.reads.get((one.id, one.loaded_at_us), ())
-            if read.start < one.stop and one.start < read.stop
+            for read in self.workers.reads.get((one.partition, one.loaded_at_us), ())
+            if read.start < one.offsets.stop and one.offsets.start < read.stop
         ]
-        size = sum(min(read.stop, one.stop) - max(read.start, one.start) for read in reads)
-        if size != one.stop - one.start and EXPIRED not in one.gaps:
+        size = sum(min(read.stop, one.offsets.stop) - max(read.start, one.offsets.start) for read in reads)
+        if size != one.offsets.stop - one.offsets.start and EXPIRED not in one.gaps:
             raise Broken(f"{one} was not read in full, but {size} offsets of it")
         return reads
 
-    def _judge_cursors(self, life: Life, entry: Entry) -> None:
+    def _judge_cursors(self, life: IncarnationRanges, entry: LedgerEntry) -> None:
         """Ranges reach from the start to the cursor, and logs that were written anew below it are told as such."""
-        reach: dict[BrokerPartition, list[Range]] = defaultdict(list)
+        reach: dict[BrokerPartition, list[CommittedRange]] = defaultdict(list)
         for one in life.ranges:
-            reach[one.id].append(one)
+            reach[one.partition].append(one)
         for id_, (start, cursor) in entry.covered.items():
             mine = reach.get(id_)
-            ends = (mine[0].start, mine[-1].stop) if mine else (start, start)
+            ends = (mine[0].offsets.start, mine[-1].offsets.stop) if mine else (start, start)
             _demand(ends == (start, cursor), f"{id_} covers {(start, cursor)}, its ranges {ends}")
         _demand(reach.keys() <= entry.covered.keys(), "ranges are of partitions that are covered")
         self.judge_partings()
@@ -138,7 +138,7 @@ class Oracle:
     def judge_partings(self) -> None:
         """What the table holds of a log that is no longer that log can be told, and nothing else is taken for it.
 
-        It is told by the leaders' epochs that the ledger keeps (B03, B04); below 2.1 there are none.
+        It is told by the leaders' epochs that the ledger keeps (faults B03, B04); below 2.1 there are none.
         """
         version = len(self.store.versions) - 1
         found = next(self.store.told(version), None)
@@ -151,26 +151,26 @@ class Oracle:
             if id_ not in self.cluster.logs:
                 continue
             log = self.cluster.logs[id_]
-            mine = [one for one in life.ranges if one.id == id_]
+            mine = [one for one in life.ranges if one.partition == id_]
             gone = [at for one in mine for at in self._dead(one) if at >= log.earliest]
             if gone:
                 _demand(told.get(id_, log.latest) <= min(gone), f"{id_} is another from {min(gone)} on: told {told}")
             doubtful = not mine or any(self._doubtful(one) for one in mine)  # a cursor alone may be cut below, too
             _demand(doubtful or id_ not in told, f"{id_} is what it was, and told as another from {told.get(id_)} on")
 
-    def _dead(self, one: Range) -> Iterator[int]:
-        """From where on a log that was read is no longer that log."""
-        for read in self.workers.reads.get((one.id, one.loaded_at_us), ()):
-            start, stop = max(one.start, read.start), min(one.stop, read.stop)
-            for cut in self.cluster.logs[one.id].cuts if start < stop else ():
+    def _dead(self, one: CommittedRange) -> Iterator[int]:
+        """The offsets from which on a log that was read has been truncated since."""
+        for read in self.workers.reads.get((one.partition, one.loaded_at_us), ()):
+            start, stop = max(one.offsets.start, read.start), min(one.offsets.stop, read.stop)
+            for cut in self.cluster.logs[one.partition].cuts if start < stop else ():
                 if cut.tick > read.tick and cut.offset < stop:
                     yield max(start, cut.offset)
 
-    def _doubtful(self, one: Range) -> bool:
+    def _doubtful(self, one: CommittedRange) -> bool:
         """Whether the log was cut below the range, or told as another than it is, after the range's load began."""
-        began, log = self.workers.scheduler.ticks[one.loaded_at_us], self.cluster.logs[one.id]
-        cut = any(cut.tick > began and cut.offset < one.stop for cut in log.cuts)
-        return cut or one.stop > log.latest or any(tick > began for tick in log.lies)
+        began, log = self.workers.scheduler.ticks[one.loaded_at_us], self.cluster.logs[one.partition]
+        cut = any(cut.tick > began and cut.offset < one.offsets.stop for cut in log.cuts)
+        return cut or one.offsets.stop > log.latest or any(tick > began for tick in log.lies)
 
     def judge_load(self, run: str, since: int, load: TopicLoad, wanted: Mapping[BrokerPartition, int]) -> None:
         """What a load told is what it did; without an error it left nothing behind of what it was to load.
@@ -182,12 +182,12 @@ class Oracle:
             wanted: where the logs ended as the brokers told this load; empty if its caps may have left some of it.
         """
         new = [one for _, one in self.store.told(len(self.store.versions) - 1, after=since)]
-        mine = [one for one in new if one.run == run and one.kind is Kind.LOAD]
+        mine = [one for one in new if one.run == run and one.kind is CommitKind.LOAD]
         rows = sum(one.rows for entry in mine for one in entry.ranges)
         known = load.error is None or not load.error.startswith(_UNSURE)
         _demand(load.rows <= rows if not known else load.rows == rows, f"{run} told of {load.rows} rows of {rows}")
         _demand(not any(f"run {run} " in one for one in load.warnings), f"{run} was told that it came before itself")
-        if load.error is None and all(one.kind is Kind.LOAD for one in new):
+        if load.error is None and all(one.kind is CommitKind.LOAD for one in new):
             assert load.version is not None
             covered = next((one.covered for _, one in self.store.told(load.version)), {})
             for id_, end in wanted.items():
@@ -195,8 +195,8 @@ class Oracle:
                 _demand(cursor >= end, f"{run} ended well and left {id_} at {cursor}, the log ended at {end}")
 
     def judge_refusal(self, ranges: Mapping[BrokerPartition, tuple[int, int]], error: str) -> None:
-        """A run is not refused where all of the `ranges` that it read were in the table, as it saw it last."""
-        covered: Covered = next((one.covered for _, one in self.store.told(self.store.shown)), {})
+        """Check that a run was not refused although all `ranges` that it read were in the table when it last looked."""
+        covered: Coverage = next((one.covered for _, one in self.store.told(self.store.shown)), {})
         held = all(
             id_ in covered and covered[id_][0] <= start and stop <= covered[id_][1]
             for id_, (start, stop) in ranges.items()
@@ -214,8 +214,8 @@ def _parts(rows: Sequence[Row]) -> Rows:
     return found
 
 
-def _within(one: Range, payloads: Mapping[int, int]) -> dict[int, int]:
-    return {at: payload for at, payload in payloads.items() if one.start <= at < one.stop}
+def _within(one: CommittedRange, payloads: Mapping[int, int]) -> dict[int, int]:
+    return {at: payload for at, payload in payloads.items() if one.offsets.start <= at < one.offsets.stop}
 
 
 def _demand(holds: bool, otherwise: str) -> None:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from unittest.mock import patch
 
-from pipelines.loading import commit, steps
+from pipelines.loading import commit
+from pipelines.loading import failpoints as steps
 
 _DEEPEST = 3
 _FIRST_DAY = datetime(2026, 1, 1, tzinfo=UTC)
@@ -98,7 +99,7 @@ def hooked(scheduler: Scheduler) -> Iterator[None]:
     """Steps and waits go to the scheduler, in all modules that are there."""
     with ExitStack() as stack:
         for name, module in sorted(sys.modules.items()):
-            if name.startswith("pipelines.") and getattr(module, "step", None) is steps.step:
+            if name.startswith("pipelines.") and getattr(module, "step", None) is steps.failpoint:
                 stack.enter_context(patch.object(module, "step", scheduler.step))
         stack.enter_context(patch.dict(commit.commit.__kwdefaults__, rest=scheduler.rest))
         yield

@@ -1,16 +1,16 @@
-"""A small table in memory, made by hand, with the same ways as `SmallTable`, which is a real one."""
+"""A small table in memory, with the same methods as `SmallTable`, which is a real table."""
 
 from collections.abc import Callable
 
-from kafka_io.model import BrokerPartition
-from pipelines.loading.work import Facts
+from kafka_io.model import BrokerPartition, OffsetRange
+from pipelines.loading.work import SliceFacts
 from tests.simulation.scheduler import Scheduler
 from tests.simulation.store import Row, SimStore
 from tests.small_table import Small
 
 
 class SmallStore(Small):
-    """One in memory."""
+    """A small table in memory."""
 
     table: SimStore
 
@@ -18,16 +18,13 @@ class SmallStore(Small):
         super().__init__()
         self.table = store(scheduler=scheduler)
 
-    def write(self, start: int, stop: int, *, partition: int = 0, rows: int | None = None) -> Facts:
-        """One slice's file with a row per ten bytes."""
+    def write(self, start: int, stop: int, *, partition: int = 0, rows: int | None = None) -> SliceFacts:
+        """Write a slice's file with one row per ten bytes."""
         self._times += 1
         id_ = BrokerPartition(0, partition)
         held = [Row(id_, offset, self._times, offset) for offset in list(range(start, stop, 10))[:rows]]
-        return Facts(
-            broker=0,
-            partition=partition,
-            start=start,
-            stop=stop,
+        return SliceFacts(
+            offsets=OffsetRange(BrokerPartition(0, partition), start, stop),
             rows=len(held),
             bytes=stop - start,
             path=self.table.stage(held) if held else None,
@@ -36,9 +33,9 @@ class SmallStore(Small):
         )
 
     def rows(self) -> int:
-        """The rows any reader sees."""
+        """The number of rows that a reader sees."""
         return len(self.table.rows)
 
     def compact(self) -> None:
-        """Small files become one, in a commit that is not Penstock's."""
+        """Merge the small files, in a commit without an entry of Penstock."""
         self.table.compact()

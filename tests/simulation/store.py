@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 from kafka_io.model import BrokerPartition
-from pipelines.loading.ledger import Entry, Range
-from pipelines.loading.table_log import Clash, NoAnswer, Snapshot
-from pipelines.loading.work import Facts
+from pipelines.loading.ledger import CommittedRange, LedgerEntry
+from pipelines.loading.table_log import CommitConflict, CommitOutcomeUnknown, TableSnapshot
+from pipelines.loading.work import SliceFacts
 from resources.errors import CommitUnknown, FileRefused, LakeUnavailable
 from tests.simulation.scheduler import Scheduler
 
 
 class Row(NamedTuple):
-    """A row, by the columns that tell it from others, and its payload."""
+    """A row: the columns that identify it, and its payload."""
 
     id: BrokerPartition
     offset: int
@@ -31,15 +31,15 @@ Files = Mapping[str, tuple[Row, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """One entry of the log; `entry` is None of what is not Penstock's."""
+    """One version of the log; `entry` is None if somebody else made the commit."""
 
-    entry: Entry | None
+    entry: LedgerEntry | None
     files: Files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Late:
-    """A write that is still under way after its caller was told that it failed."""
+    """A write that may still land after its caller got an error."""
 
     number: int
     version: Version
@@ -64,23 +64,23 @@ class SimStore:
     landed: Callable[[int], None] = lambda _version: None
 
     def stage(self, rows: Sequence[Row]) -> str:
-        """Write a data file; its path."""
+        """Write a data file; returns its path."""
         path = f"date=2026-01-01/{len(self.staged):08d}.parquet"
         self.staged[path] = tuple(rows)
         return path
 
     @property
     def rows(self) -> list[Row]:
-        """What any reader of the newest version sees."""
+        """The rows that a reader of the newest version sees."""
         return [row for rows in self.versions[-1].files.values() for row in rows]
 
     def compact(self) -> None:
-        """Somebody writes the rows of all small files into one, in a commit without an entry."""
+        """Merge all files into one, in a commit without an entry of Penstock."""
         files = self.versions[-1].files
         self._land(Version(entry=None, files={self.stage(self.rows): tuple(self.rows)} if files else {}))
 
     def arrive(self) -> None:
-        """The oldest write that is under way arrives; it lands if its place in the log is free still."""
+        """Let the oldest delayed write arrive; it lands if its version is still free."""
         if self.late:
             one = self.late.pop(0)
             if one.number == len(self.versions):
@@ -92,24 +92,24 @@ class SimStore:
         self.landed(len(self.versions) - 1)
         return len(self.versions) - 1
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> TableSnapshot:
         """See TableLog."""
         self._read()
         self.shown = len(self.versions) - 1
         return self.peek()
 
-    def peek(self) -> Snapshot:
-        """The newest version, which nothing keeps from being seen."""
+    def peek(self) -> TableSnapshot:
+        """The newest version, without simulated failures."""
         newest = next((one.entry for one in reversed(self.versions) if one.entry), None)
-        return Snapshot(version=len(self.versions) - 1, entry=newest)
+        return TableSnapshot(version=len(self.versions) - 1, entry=newest)
 
-    def entries(self, upto: Snapshot, *, after: int = -1) -> Iterator[tuple[int, Entry]]:
+    def entries(self, upto: TableSnapshot, *, after: int = -1) -> Iterator[tuple[int, LedgerEntry]]:
         """See TableLog."""
         self._read()
         return self.told(upto.version, after=after)
 
-    def told(self, newest: int, *, after: int = -1) -> Iterator[tuple[int, Entry]]:
-        """The entries, which nothing keeps from being read."""
+    def told(self, newest: int, *, after: int = -1) -> Iterator[tuple[int, LedgerEntry]]:
+        """The entries, without simulated failures."""
         for version in range(newest, after, -1):
             entry = self.versions[version].entry
             if entry is not None:
@@ -120,38 +120,40 @@ class SimStore:
         if self.scheduler.harmed(0.3):
             raise LakeUnavailable("the store gives no answer")
 
-    def check(self, files: Sequence[Facts]) -> None:
+    def check(self, files: Sequence[SliceFacts]) -> None:
         """See TableLog. A file's size is the number of its rows."""
         self._read()
         for one in files:
             if one.path is not None and len(self.staged.get(one.path, ())) != one.size:
                 raise FileRefused(f"the data file {one.path} is not what its worker wrote")
 
-    def append(self, at: Snapshot, entry: Entry, files: Sequence[Facts]) -> int:
-        """See TableLog. What is not Penstock's may lie between."""
+    def append(self, snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFacts]) -> int:
+        """See TableLog. Commits of others may be between the snapshot and this one."""
 
         def made() -> Version:
-            if self.compares and self.peek().next_sequence != at.next_sequence:
-                raise Clash(f"version {at.version} is not the newest")
+            if self.compares and self.peek().next_sequence != snapshot.next_sequence:
+                raise CommitConflict(f"version {snapshot.version} is not the newest")
             new = {one.path: self.staged[one.path] for one in files if one.path}
             return Version(entry=entry, files={**self.versions[-1].files, **new})
 
         return self._write(made)
 
-    def held(self, at: Snapshot, pieces: Sequence[Range]) -> list[int]:
+    def count_rows(self, snapshot: TableSnapshot, ranges: Sequence[CommittedRange]) -> list[int]:
         """See TableLog."""
         self._read()
-        rows = [row for rows in self.versions[at.version].files.values() for row in rows]
-        return [sum(_is_of(row, piece) for row in rows) for piece in pieces]
+        rows = [row for rows in self.versions[snapshot.version].files.values() for row in rows]
+        return [sum(_is_of(row, committed) for row in rows) for committed in ranges]
 
-    def replace(self, at: Snapshot, entry: Entry, pieces: Sequence[Range], files: Sequence[Facts]) -> int:
-        """See TableLog. It writes files anew, so nothing at all may lie between."""
+    def replace(
+        self, snapshot: TableSnapshot, entry: LedgerEntry, ranges: Sequence[CommittedRange], files: Sequence[SliceFacts]
+    ) -> int:
+        """See TableLog. It rewrites files, so no other commit at all may be between."""
 
         def made() -> Version:
-            self._check_newest(at)
+            self._check_newest(snapshot)
             kept: dict[str, tuple[Row, ...]] = {}
             for path, rows in self.versions[-1].files.items():
-                left = tuple(row for row in rows if not any(_is_of(row, piece) for piece in pieces))
+                left = tuple(row for row in rows if not any(_is_of(row, committed) for committed in ranges))
                 if left:
                     kept[path if len(left) == len(rows) else self.stage(left)] = left
             new = {one.path: self.staged[one.path] for one in files if one.path}
@@ -159,25 +161,25 @@ class SimStore:
 
         return self._write(made)
 
-    def restore(self, at: Snapshot, entry: Entry) -> int:
+    def restore(self, snapshot: TableSnapshot, entry: LedgerEntry) -> int:
         """See TableLog."""
 
         def made() -> Version:
-            self._check_newest(at)
+            self._check_newest(snapshot)
             assert entry.target is not None
             return Version(entry=entry, files=self.versions[entry.target].files)
 
         return self._write(made)
 
-    def _check_newest(self, at: Snapshot) -> None:
-        if self.compares and at.version != len(self.versions) - 1:
-            raise Clash(f"version {at.version} is not the newest")
+    def _check_newest(self, snapshot: TableSnapshot) -> None:
+        if self.compares and snapshot.version != len(self.versions) - 1:
+            raise CommitConflict(f"version {snapshot.version} is not the newest")
 
     def _write(self, made: Callable[[], Version]) -> int:
-        """What `made` gives lands, or does not, and is answered or not; by chance."""
+        """Write the version that `made` returns. By chance it lands or not, and its answer arrives or not."""
         self.scheduler.seam()
         if self.full:
-            raise NoAnswer("no space left on device")
+            raise CommitOutcomeUnknown("no space left on device")
         if self.scheduler.harmed(2):
             fate = self.scheduler.rng.choice([self._lost_before, self._lost_after, self._clashed_after, self._delayed])
             fate(made)
@@ -185,23 +187,23 @@ class SimStore:
 
     def _lost_before(self, _made: Callable[[], Version]) -> None:
         self.scheduler.tell("a write is lost")
-        raise NoAnswer("connection reset by peer")
+        raise CommitOutcomeUnknown("connection reset by peer")
 
     def _lost_after(self, made: Callable[[], Version]) -> None:
         self._land(made())
         self.scheduler.tell("a write's answer is lost")
-        raise NoAnswer("connection reset by peer")
+        raise CommitOutcomeUnknown("connection reset by peer")
 
     def _clashed_after(self, made: Callable[[], Version]) -> None:
-        """The store's client tries by itself once more, and runs into its own write."""
+        """The write lands, but the store's client repeats it, and conflicts with its own entry."""
         self._land(made())
         self.scheduler.tell("a write clashes with itself")
-        raise Clash("the version is there already")
+        raise CommitConflict("the version is there already")
 
     def _delayed(self, made: Callable[[], Version]) -> None:
         self.late.append(Late(number=len(self.versions), version=made()))
         self.scheduler.tell("a write is under way, and is told as lost")
-        raise NoAnswer("deadline exceeded")
+        raise CommitOutcomeUnknown("deadline exceeded")
 
     def sync(self, *, after: int) -> None:
         """See TableLog."""
@@ -210,5 +212,7 @@ class SimStore:
             raise CommitUnknown("the commit landed, but could not be forced to disk")
 
 
-def _is_of(row: Row, piece: Range) -> bool:
-    return row.loaded_at_us == piece.loaded_at_us and row.id == piece.id and piece.start <= row.offset < piece.stop
+def _is_of(row: Row, committed: CommittedRange) -> bool:
+    offsets = committed.offsets
+    same_load = row.loaded_at_us == committed.loaded_at_us
+    return same_load and row.id == offsets.partition and offsets.start <= row.offset < offsets.stop

@@ -1,4 +1,4 @@
-"""What the simulation found, each as the shortest story that shows it."""
+"""Faults that the simulation found, each as the shortest test that shows it."""
 
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -7,18 +7,17 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from kafka_io.errors import KafkaIOError
-from kafka_io.model import Bounds, BrokerPartition
-from pipelines.loading.commit import Committed, Loading, commit
-from pipelines.loading.ledger import Kind, Range, Topic
+from kafka_io.model import Bounds, BrokerPartition, OffsetRange
+from pipelines.loading.commit import CommitResult, LoadChange, commit
+from pipelines.loading.ledger import CommitKind, CommittedRange, TopicIdentity
 from pipelines.loading.load import Loader
+from pipelines.loading.offset_ranges import with_counts
 from pipelines.loading.outcome import TopicLoad
-from pipelines.loading.pieces import Interval, counted
-from pipelines.loading.replacing import cut
-from pipelines.loading.standing import standing
-from pipelines.loading.table_log import Snapshot
-from pipelines.loading.work import Facts, Work
-from pipelines.mending.replay import replaying
-from pipelines.mending.rewind import Rewinding
+from pipelines.loading.replacement import truncate
+from pipelines.loading.table_log import TableSnapshot, table_state
+from pipelines.loading.work import FetchTask, SliceFacts
+from pipelines.maintenance.replay import replay_change
+from pipelines.maintenance.rewind import RewindChange
 from resources.choices import Choices
 from resources.errors import CommitRefused, CommitUnknown, LakeUnavailable
 from resources.settings import Caps
@@ -29,27 +28,27 @@ from tests.simulation.store import SimStore, Version
 from tests.simulation.workers import SimWorkers
 
 A = BrokerPartition(None, 0)
-CLICKS = Topic(cluster="main", name=TOPIC, incarnation="life-1")
+CLICKS = TopicIdentity(cluster="main", name=TOPIC, incarnation="life-1")
 
 
 def calm() -> Scheduler:
     return Scheduler(rng=random.Random(1), odds=Odds.calm())
 
 
-def fact(start: int, stop: int) -> Facts:
-    return Facts(broker=None, partition=0, start=start, stop=stop, gaps={"compacted": stop - start})
+def fact(start: int, stop: int) -> SliceFacts:
+    return SliceFacts(offsets=OffsetRange(BrokerPartition(None, 0), start, stop), gaps={"compacted": stop - start})
 
 
-def loading(at: Snapshot, facts: list[Facts], epoch: int) -> Loading:
-    epochs = {one.id: epoch for one in facts}
-    return Loading(standing=standing(at, CLICKS), facts=tuple(facts), epochs=epochs, run="run")
+def loading(at: TableSnapshot, facts: list[SliceFacts], epoch: int) -> LoadChange:
+    epochs = {one.offsets.partition: epoch for one in facts}
+    return LoadChange(state=table_state(at, CLICKS), facts=tuple(facts), epochs=epochs, run="run")
 
 
-def land(store: SimStore, at: Snapshot, facts: list[Facts], epoch: int) -> Committed:
-    return commit(store, at, loading(at, facts, epoch), rest=lambda _: None)
+def land(store: SimStore, at: TableSnapshot, facts: list[SliceFacts], epoch: int) -> CommitResult:
+    return commit(store, at, loading(at, facts, epoch), sleep=lambda _: None)
 
 
-def test_a_backfill_keeps_the_epoch_of_the_run_that_moved_the_cursor() -> None:  # B04
+def test_a_backfill_keeps_the_epoch_of_the_run_that_moved_the_cursor() -> None:  # fault B04
     store = SimStore(scheduler=calm())
     land(store, store.snapshot(), [fact(50, 60)], 5)
     at = store.snapshot()
@@ -60,7 +59,7 @@ def test_a_backfill_keeps_the_epoch_of_the_run_that_moved_the_cursor() -> None: 
     assert (entry.covered[A], entry.epochs[A]) == ((0, 70), 6)
 
 
-def test_a_run_is_refused_where_another_moved_the_cursor_under_another_leader() -> None:  # B02, B04
+def test_a_run_is_refused_where_another_moved_the_cursor_under_another_leader() -> None:  # faults B02, B04
     store = SimStore(scheduler=calm())
     land(store, store.snapshot(), [fact(0, 50)], 5)
     at = store.snapshot()
@@ -73,43 +72,48 @@ def test_a_run_is_refused_where_another_moved_the_cursor_under_another_leader() 
     assert (entry.covered[A], entry.epochs[A]) == ((0, 70), 6)
 
 
-def test_what_was_cut_and_filled_again_meanwhile_is_not_gone_on_from() -> None:  # B04
+def test_what_was_cut_and_filled_again_meanwhile_is_not_gone_on_from() -> None:  # fault B04
     store = SimStore(scheduler=calm())
     land(store, store.snapshot(), [fact(0, 50)], 5)
     at = store.snapshot()
-    ends = {A: (30, 50)}
-    commit(store, at, cut(standing(at, CLICKS), ends, run="rival", choices=()), rest=lambda _: None)
+    lost = (OffsetRange(A, 30, 50),)
+    commit(store, at, truncate(table_state(at, CLICKS), lost, run="rival", choices=()), sleep=lambda _: None)
     land(store, store.snapshot(), [fact(30, 50)], 6)
     with pytest.raises(CommitRefused, match="has another leader since"):
         land(store, at, [fact(50, 80)], 5)
 
 
-def test_a_replay_of_what_was_cut_and_filled_again_meanwhile_is_refused() -> None:  # B04
+def test_a_replay_of_what_was_cut_and_filled_again_meanwhile_is_refused() -> None:  # fault B04
     store = SimStore(scheduler=calm())
     land(store, store.snapshot(), [fact(0, 50)], 5)
     at = store.snapshot()
-    change = replaying(standing(at, CLICKS), [Interval(id=A, start=30, stop=50)], [fact(30, 50)], run="replay")
-    commit(store, at, cut(standing(at, CLICKS), {A: (30, 50)}, run="rival", choices=()), rest=lambda _: None)
+    change = replay_change(table_state(at, CLICKS), [OffsetRange(A, 30, 50)], [fact(30, 50)], run="replay")
+    commit(
+        store,
+        at,
+        truncate(table_state(at, CLICKS), (OffsetRange(A, 30, 50),), run="rival", choices=()),
+        sleep=lambda _: None,
+    )
     land(store, store.snapshot(), [fact(30, 50)], 6)
     with pytest.raises(CommitRefused, match="was loaded from another leader since"):
-        change.onto(store.snapshot())
+        change.rebased(store.snapshot())
 
 
 class Blind(SimStore):
-    """A store whose first write lands once its caller has looked, and which cannot be read from then on."""
+    """A store whose first write lands after its caller has looked for it, and which cannot be read afterwards."""
 
     def _write(self, made: Callable[[], Version]) -> int:
         self._delayed(made)
         return 0
 
-    def check(self, files: Sequence[Facts]) -> None:
+    def check(self, files: Sequence[SliceFacts]) -> None:
         """Fails the second time."""
         super().check(files)
         if self.late:
             raise LakeUnavailable("no answer")
 
 
-def test_a_commit_that_may_land_yet_is_not_told_as_one_that_did_not() -> None:  # L03
+def test_a_commit_that_may_land_yet_is_not_told_as_one_that_did_not() -> None:  # fault L03
     store = Blind(scheduler=calm())
     with pytest.raises(CommitUnknown, match="deadline exceeded"):
         land(store, store.snapshot(), [fact(0, 50)], 5)
@@ -132,9 +136,9 @@ class Place:
         self.workers = SimWorkers(cluster=self.cluster, store=self.store, scheduler=self.scheduler)
 
     def load(self, choices: Choices, *, planned: Callable[[], None] = lambda: None) -> TopicLoad:
-        """One load; `planned` happens when it is about to fetch."""
+        """Run a load; `planned` is called just before it fetches."""
 
-        def fetch(works: Sequence[Work], on_progress: Progress) -> list[Facts]:
+        def fetch(works: Sequence[FetchTask], on_progress: Progress) -> list[SliceFacts]:
             planned()
             return self.workers.fetch(works, on_progress)
 
@@ -151,7 +155,7 @@ class Place:
 
 
 @pytest.mark.parametrize("era", ERAS, ids=lambda era: era.name)
-def test_rows_of_a_topic_made_anew_under_a_load_are_not_taken_for_the_former_s(era: Era) -> None:  # B06
+def test_rows_of_a_topic_made_anew_under_a_load_are_not_taken_for_the_former_s(era: Era) -> None:  # fault B06
     place = Place(era)
     place.cluster.send(place.id, 10)
 
@@ -164,7 +168,7 @@ def test_rows_of_a_topic_made_anew_under_a_load_are_not_taken_for_the_former_s(e
     assert place.store.snapshot().entry is None
 
 
-def test_bounds_that_cannot_be_take_nothing_back(monkeypatch: pytest.MonkeyPatch) -> None:  # B14
+def test_bounds_that_cannot_be_take_nothing_back(monkeypatch: pytest.MonkeyPatch) -> None:  # fault B14
     place = Place(ERAS[-1])
     place.cluster.send(place.id, 100)
     rewinds = Choices(on_truncated="rewind")
@@ -172,7 +176,7 @@ def test_bounds_that_cannot_be_take_nothing_back(monkeypatch: pytest.MonkeyPatch
     lie = Bounds(earliest=100, latest=0)
     monkeypatch.setattr(SimLog, "bounds", lambda _: lie)
     error = place.load(rewinds).error or ""
-    assert "the broker says the log is [100, 0)" in error
+    assert "the broker reports a log that ends before it begins: [100, 0)" in error
     entry = place.store.snapshot().entry
     assert entry is not None
     assert entry.covered[place.id][0] == 0
@@ -182,32 +186,32 @@ def test_bounds_that_cannot_be_take_nothing_back(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("first", [True, False], ids=["before the cut", "behind the cut"])
 def test_what_a_rewind_brings_back_beside_a_cut_is_not_gone_on_from(
     first: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:  # B04, L14
+) -> None:  # faults B04, L14
     place = Place(ERAS[-1])
     place.cluster.send(place.id, 100)
     place.load(Choices())
     before = place.store.snapshot()
     assert before.entry is not None
-    back = standing(before, before.entry.topic)
+    restored = table_state(before, before.entry.topic)
     place.cluster.logs[place.id].cut(40, tick=place.scheduler.tick)
     place.cluster.send(place.id, 200)
 
-    def take_back(kind: Kind) -> None:
+    def take_back(kind: CommitKind) -> None:
         now = place.store.snapshot()
         if now.entry and now.entry.kind is kind:
-            change = Rewinding(target=before.version, back=back, over=now.entry.commit, run="rewind")
+            change = RewindChange(target=before.version, restored=restored, seen=now.entry.commit, run="rewind")
             commit(place.store, now, change)
 
     parted = place.cluster.parted
 
-    def partings(_topic: str, read: Mapping[BrokerPartition, tuple[int, int]]) -> dict[BrokerPartition, int]:
-        take_back(Kind.LOAD)
+    def truncations(_topic: str, read: Mapping[BrokerPartition, tuple[int, int]]) -> dict[BrokerPartition, int]:
+        take_back(CommitKind.LOAD)
         return parted(read)
 
     if first:
-        monkeypatch.setattr(place.cluster, "partings", partings)
+        monkeypatch.setattr(place.cluster, "truncations", truncations)
     else:
-        place.store.landed = lambda _: take_back(Kind.CUT)
+        place.store.landed = lambda _: take_back(CommitKind.CUT)
     error = place.load(Choices(on_truncated="rewind")).error or ""
     assert "another run committed meanwhile" in error
     place.store.landed = lambda _: None
@@ -215,7 +219,7 @@ def test_what_a_rewind_brings_back_beside_a_cut_is_not_gone_on_from(
     assert {row.offset: row.payload for row in place.store.rows} == place.cluster.logs[place.id].records
 
 
-def test_a_topic_made_anew_is_not_taken_for_one_that_was_cut(monkeypatch: pytest.MonkeyPatch) -> None:  # B05
+def test_a_topic_made_anew_is_not_taken_for_one_that_was_cut(monkeypatch: pytest.MonkeyPatch) -> None:  # fault B05
     place = Place(ERAS[0])
     place.cluster.send(place.id, 100)
     place.load(Choices())
@@ -233,8 +237,10 @@ def test_a_topic_made_anew_is_not_taken_for_one_that_was_cut(monkeypatch: pytest
     assert place.store.rows == before
 
 
-def test_what_is_left_of_a_hole_is_still_a_hole() -> None:  # B07
-    hole = Range(broker=0, partition=0, start=0, stop=100, rows=0, bytes=0, loaded_at_us=1, gaps={"expired": 100})
+def test_what_is_left_of_a_hole_is_still_a_hole() -> None:  # fault B07
+    hole = CommittedRange(
+        offsets=OffsetRange(BrokerPartition(0, 0), 0, 100), rows=0, bytes=0, loaded_at_us=1, gaps={"expired": 100}
+    )
     store = SimStore(scheduler=calm())
-    [left] = counted(store, store.snapshot(), [(replace(hole, stop=40), hole)])
+    [left] = with_counts(store, store.snapshot(), [(replace(hole, offsets=replace(hole.offsets, stop=40)), hole)])
     assert left.gaps == {"expired": 40}

@@ -1,4 +1,4 @@
-"""Ten thousand lost answers of both kinds: what a run is told of its commit is what became of it."""
+"""Ten thousand writes whose answer is lost: a run is told correctly whether its commit landed."""
 
 import random
 from collections import Counter
@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from kafka_io.model import BrokerPartition
-from pipelines.loading.commit import Loading, commit
-from pipelines.loading.ledger import Entry
-from pipelines.loading.live import lives
+from pipelines.loading.commit import LoadChange, commit
+from pipelines.loading.incarnations import incarnations
+from pipelines.loading.ledger import LedgerEntry
 from pipelines.loading.table import LakeTable
-from pipelines.loading.table_log import NoAnswer, Snapshot, TableLog
-from pipelines.loading.work import Facts
+from pipelines.loading.table_log import CommitOutcomeUnknown, TableLog, TableSnapshot
+from pipelines.loading.work import SliceFacts
 from resources.errors import LakeUnavailable, LoadError
 from tests.simulation.scheduler import Odds, Scheduler, hooked
 from tests.simulation.small import SmallStore
@@ -55,7 +55,7 @@ class LossyStore(SimStore):
         if fate == "landed":
             self._land(made())
         self.lost[fate] += 1
-        raise NoAnswer(fate)
+        raise CommitOutcomeUnknown(fate)
 
     def aside(self, do: Callable[[], None]) -> None:
         """Nothing goes wrong for somebody else."""
@@ -63,7 +63,7 @@ class LossyStore(SimStore):
         do()
         self.calm = False
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> TableSnapshot:
         """What is under way may arrive before it; now and then nothing can be seen."""
         if not self.calm and self.scheduler.rng.random() < 0.3:
             self.arrive()
@@ -79,7 +79,7 @@ class LossyTable(LakeTable):
     rng: random.Random
     lost: Kinds
 
-    def append(self, at: Snapshot, entry: Entry, files: Sequence[Facts]) -> int:
+    def append(self, at: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFacts]) -> int:
         """It lands, or not, or is answered."""
         fate = self.rng.choice(("landed", "not landed", "answered"))
         if fate != "not landed":
@@ -87,19 +87,19 @@ class LossyTable(LakeTable):
             if fate == "answered":
                 return version
         self.lost[fate] += 1
-        raise NoAnswer(fate)
+        raise CommitOutcomeUnknown(fate)
 
 
-def verdict_of(log: TableLog, at: Snapshot, change: Loading) -> str:
+def verdict_of(log: TableLog, at: TableSnapshot, change: LoadChange) -> str:
     """What a run is told of its commit."""
     try:
-        done = commit(log, at, change, rest=lambda _: None)
+        done = commit(log, at, change, sleep=lambda _: None)
     except LoadError as error:
         return type(error).__name__
     return "done by another" if done.done_by else f"version {done.version}"
 
 
-def check(verdict: str, change: Loading, entries: Sequence[tuple[int, Entry]]) -> None:
+def check(verdict: str, change: LoadChange, entries: Sequence[tuple[int, LedgerEntry]]) -> None:
     """The verdict is what became of the commit; `entries` are the log's, newest first."""
     mine = [f"version {version}" for version, one in entries if one.commit == change.commit]
     if verdict.startswith("version"):
@@ -109,19 +109,19 @@ def check(verdict: str, change: Loading, entries: Sequence[tuple[int, Entry]]) -
         assert verdict in {"done by another", "CommitRefused", "LakeUnavailable"}
     if verdict == "done by another":
         start, cursor = entries[0][1].covered[A]
-        assert all(start <= one.start and one.stop <= cursor for one in change.facts)
+        assert all(start <= one.offsets.start and one.offsets.stop <= cursor for one in change.facts)
 
 
-def check_whole(entries: Sequence[tuple[int, Entry]], offsets: Sequence[int]) -> None:
+def check_whole(entries: Sequence[tuple[int, LedgerEntry]], offsets: Sequence[int]) -> None:
     """No cursor ever moved back, and every offset up to it is there once."""
     cursors = [one.covered[A][1] for _, one in entries]
     assert cursors == sorted(cursors, reverse=True)
     assert sorted(offsets) == list(range(0, cursors[0], 10))
-    [life] = lives(entries)
+    [life] = incarnations(entries)
     assert not life.problems
 
 
-def sliced(small: SmallStore | SmallTable, rng: random.Random, cursor: int) -> list[Facts]:
+def sliced(small: SmallStore | SmallTable, rng: random.Random, cursor: int) -> list[SliceFacts]:
     """One to three slices from the cursor on."""
     ends = [cursor, *sorted(cursor + 10 * one for one in rng.sample(range(1, 8), rng.randint(1, 3)))]
     return [small.write(start, stop) for start, stop in pairwise(ends)]
@@ -158,7 +158,7 @@ def live(seed: int, lost: Kinds, verdicts: Kinds) -> None:
     check_whole(list(store.told(len(store.versions) - 1)), [row.offset for row in store.rows])
 
 
-def test_of_ten_thousand_lost_answers_of_each_kind_none_is_judged_wrongly() -> None:  # L03, L05, L06
+def test_of_ten_thousand_lost_answers_of_each_kind_none_is_judged_wrongly() -> None:  # faults L03, L05, L06
     lost: Kinds = Counter()
     verdicts: Kinds = Counter()
     with hooked(Scheduler(rng=random.Random(0), odds=Odds.calm())):
@@ -169,7 +169,7 @@ def test_of_ten_thousand_lost_answers_of_each_kind_none_is_judged_wrongly() -> N
     assert min(verdicts[one] for one in ("version", "done", "CommitRefused", "CommitUnknown", "LakeUnavailable")) > 100
 
 
-def test_of_lost_answers_of_a_real_table_none_is_judged_wrongly(tmp_path: Path) -> None:  # L03, L05
+def test_of_lost_answers_of_a_real_table_none_is_judged_wrongly(tmp_path: Path) -> None:  # faults L03, L05
     lost: Kinds = Counter()
     rng = random.Random(7)
     while min(lost["landed"], lost["not landed"]) < _LOST_ON_DISK:
@@ -189,7 +189,7 @@ def test_of_lost_answers_of_a_real_table_none_is_judged_wrongly(tmp_path: Path) 
 
 @pytest.mark.parametrize("newer", [1, 3, 50])
 @pytest.mark.parametrize("ahead", [False, True], ids=["behind", "across"])
-def test_a_stale_committer_never_moves_the_cursor_back(newer: int, ahead: bool) -> None:  # L06, S05
+def test_a_stale_committer_never_moves_the_cursor_back(newer: int, ahead: bool) -> None:  # faults L06, S05
     small = SmallStore(Scheduler(rng=random.Random(1), odds=Odds.calm()))
     small.commit(small.write(0, 10))
     stale = small.table.snapshot()

@@ -13,21 +13,20 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from kafka_io.errors import NOWHERE
-from kafka_io.model import Bounds, BrokerPartition
-from pipelines.loading.commit import Loading, commit, committable
-from pipelines.loading.ledger import Covered, Topic
-from pipelines.loading.live import lives
+from kafka_io.model import Bounds, BrokerPartition, OffsetRange
+from pipelines.loading.commit import LoadChange, commit, committable
+from pipelines.loading.incarnations import incarnations
+from pipelines.loading.ledger import Coverage, TopicIdentity
 from pipelines.loading.load import EXPIRED
 from pipelines.loading.plan import plan, plan_backfill
-from pipelines.loading.slices import Sizes, Slice
-from pipelines.loading.standing import standing
-from pipelines.loading.table_log import Clash, NoAnswer, Snapshot
-from pipelines.loading.work import Facts, Failure
+from pipelines.loading.slices import SliceSizes
+from pipelines.loading.table_log import CommitConflict, CommitOutcomeUnknown, TableSnapshot, table_state
+from pipelines.loading.work import SliceFacts, SliceFailure
 from resources.errors import CommitRefused, LakeUnavailable
 from tests.simulation.scheduler import Odds, Scheduler
 from tests.simulation.store import Late, Row, SimStore, Version
 
-TOPIC = Topic(cluster="main", name="clicks", incarnation="1")
+TOPIC = TopicIdentity(cluster="main", name="clicks", incarnation="1")
 PARTITIONS = (BrokerPartition(None, 0), BrokerPartition(None, 1))
 RUNS = st.sampled_from("AB")
 _FAR = 1_000_000
@@ -50,18 +49,18 @@ class ToldStore(SimStore):
         if fate == "late":
             self.late.append(Late(number=len(self.versions), version=made()))
         if fate == "clash":
-            raise Clash(fate)
-        raise NoAnswer(fate)
+            raise CommitConflict(fate)
+        raise CommitOutcomeUnknown(fate)
 
 
 @dataclass(slots=True)
 class Begun:
     """A run between its steps: what it saw, what it is to fetch, and what came of that."""
 
-    at: Snapshot
-    slices: list[Slice]
-    skipped: list[Slice]
-    facts: list[Facts] | None = None
+    at: TableSnapshot
+    slices: list[OffsetRange]
+    skipped: list[OffsetRange]
+    facts: list[SliceFacts] | None = None
 
 
 class TwoRuns(RuleBasedStateMachine):
@@ -74,7 +73,7 @@ class TwoRuns(RuleBasedStateMachine):
         self.logs = dict.fromkeys(PARTITIONS, (0, 0))
         self.begun: dict[str, Begun] = {}
         self.times = 0
-        self.cursors: Covered = {}
+        self.cursors: Coverage = {}
 
     @rule(id_=st.sampled_from(PARTITIONS), count=st.integers(1, 6))
     def records_arrive(self, id_: BrokerPartition, count: int) -> None:
@@ -103,11 +102,11 @@ class TwoRuns(RuleBasedStateMachine):
         ends = {id_: min(end, latest) for id_, (_, latest) in self.logs.items()}
         starts = {} if start is None else {id_: min(start, latest) for id_, (_, latest) in self.logs.items()}
         planned = plan(
-            standing(at, TOPIC).covered,
+            table_state(at, TOPIC).covered,
             self._bounds(),
             starts=starts,
             ends=ends,
-            sizes=Sizes(slice=size),
+            sizes=SliceSizes(slice=size),
             skip_expired=True,
             where=NOWHERE,
         )
@@ -118,8 +117,8 @@ class TwoRuns(RuleBasedStateMachine):
         """A run begins that looks behind the table's start."""
         at = self.store.snapshot()
         starts = dict.fromkeys(PARTITIONS, start)
-        sizes = Sizes(slice=size, run=most)
-        slices = plan_backfill(standing(at, TOPIC).covered, self._bounds(), starts=starts, sizes=sizes)
+        sizes = SliceSizes(slice=size, run=most)
+        slices = plan_backfill(table_state(at, TOPIC).covered, self._bounds(), starts=starts, sizes=sizes)
         self.begun[run] = Begun(at, slices, [])
 
     @precondition(lambda self: self.begun)
@@ -131,18 +130,17 @@ class TwoRuns(RuleBasedStateMachine):
             self.times += 1
             facts = [self._fetched(piece, number in fails) for number, piece in enumerate(one.slices)]
             gone = [replace(self._facts(piece), gaps={EXPIRED: piece.size}) for piece in one.skipped]
-            one.facts = sorted([*gone, *facts], key=lambda each: (each.id, each.start, each.stop))
+            one.facts = sorted([*gone, *facts], key=lambda each: each.offsets)
 
-    def _fetched(self, piece: Slice, fails: bool) -> Facts:
-        if fails or piece.start < self.logs[piece.id][0]:
-            return replace(self._facts(piece), failure=Failure(kind="NetworkError", reason="no answer"))
-        rows = [Row(piece.id, offset, self.times, offset) for offset in range(piece.start, piece.stop)]
+    def _fetched(self, piece: OffsetRange, fails: bool) -> SliceFacts:
+        if fails or piece.start < self.logs[piece.partition][0]:
+            return replace(self._facts(piece), failure=SliceFailure(kind="NetworkError", reason="no answer"))
+        rows = [Row(piece.partition, offset, self.times, offset) for offset in range(piece.start, piece.stop)]
         path = self.store.stage(rows) if rows else None
         return replace(self._facts(piece), rows=len(rows), path=path, size=len(rows))
 
-    def _facts(self, piece: Slice) -> Facts:
-        number = piece.id.partition
-        return Facts(broker=None, partition=number, start=piece.start, stop=piece.stop, loaded_at_us=self.times)
+    def _facts(self, piece: OffsetRange) -> SliceFacts:
+        return SliceFacts(offsets=piece, loaded_at_us=self.times)
 
     @precondition(lambda self: self.begun)
     @rule(run=RUNS, fates=FATES)
@@ -151,17 +149,17 @@ class TwoRuns(RuleBasedStateMachine):
         one = self.begun.get(run)
         if one is None or one.facts is None:
             return
-        stands = standing(one.at, TOPIC)
+        stands = table_state(one.at, TOPIC)
         good = committable(one.facts, stands.covered)
         if good:
-            self._commit(one, Loading(standing=stands, facts=tuple(good), run=run), fates)
+            self._commit(one, LoadChange(state=stands, facts=tuple(good), run=run), fates)
         del self.begun[run]
 
-    def _commit(self, one: Begun, change: Loading, fates: list[str]) -> None:
+    def _commit(self, one: Begun, change: LoadChange, fates: list[str]) -> None:
         self.store.fates = fates
         late, clashed = "late" in fates, bool(fates)
         try:
-            done = commit(self.store, one.at, change, rest=lambda _: self.store.arrive())
+            done = commit(self.store, one.at, change, sleep=lambda _: self.store.arrive())
         except CommitRefused:
             assert self._landed(change) == []
         except LakeUnavailable:
@@ -171,7 +169,7 @@ class TwoRuns(RuleBasedStateMachine):
             assert self._landed(change) == ([] if done.done_by else [done.version])
         self.store.fates = []
 
-    def _landed(self, change: Loading) -> list[int]:
+    def _landed(self, change: LoadChange) -> list[int]:
         return [
             version for version, one in self.store.told(len(self.store.versions) - 1) if one.commit == change.commit
         ]
@@ -195,7 +193,7 @@ class TwoRuns(RuleBasedStateMachine):
     def no_cursor_moves_back(self) -> None:
         """Both ends of what is covered only grow apart."""
         entry = self.store.peek().entry
-        covered: Covered = entry.covered if entry else {}
+        covered: Coverage = entry.covered if entry else {}
         for id_, (start, cursor) in self.cursors.items():
             assert covered[id_][0] <= start
             assert cursor <= covered[id_][1]
@@ -204,17 +202,22 @@ class TwoRuns(RuleBasedStateMachine):
     @invariant()
     def what_is_covered_is_whole(self) -> None:
         """Ranges follow each other from start to cursor, and have each of their rows once."""
-        found = lives(self.store.told(len(self.store.versions) - 1))
+        found = incarnations(self.store.told(len(self.store.versions) - 1))
         rows = sorted((row.id, row.offset) for row in self.store.rows)
         held = []
         for life in found:
             assert not life.problems
             for one, after in pairwise(life.ranges):
-                assert one.id != after.id or one.stop == after.start
-            held += [(one.id, at) for one in life.ranges if not one.gaps for at in range(one.start, one.stop)]
+                assert one.partition != after.partition or one.offsets.stop == after.offsets.start
+            held += [
+                (one.partition, at)
+                for one in life.ranges
+                if not one.gaps
+                for at in range(one.offsets.start, one.offsets.stop)
+            ]
             for id_, (start, cursor) in self.cursors.items():
-                mine = [one for one in life.ranges if one.id == id_]
-                assert (mine[0].start, mine[-1].stop) == (start, cursor)
+                mine = [one for one in life.ranges if one.partition == id_]
+                assert (mine[0].offsets.start, mine[-1].offsets.stop) == (start, cursor)
         assert rows == sorted(held)
 
 

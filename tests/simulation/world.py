@@ -1,17 +1,17 @@
-"""One simulated world: a topic, its brokers, the store of its table, and the runs that load it, day after day."""
+"""A simulated world: a topic, its brokers, the store of its table, and the runs that load it day after day."""
 
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from kafka_io.errors import PlacedError
+from kafka_io.errors import LocatedError
 from kafka_io.model import BrokerPartition
 from pipelines.loading.load import Loader
 from pipelines.loading.outcome import TopicLoad
-from pipelines.loading.window import Window
-from pipelines.loading.work import Facts, Work
-from pipelines.points import Named, Time
+from pipelines.loading.positions import NamedPosition, TimePosition
+from pipelines.loading.window import LoadWindow
+from pipelines.loading.work import FetchTask, SliceFacts
 from resources.choices import Choices
 from resources.settings import Caps, Start
 from resources.spark import Progress
@@ -24,14 +24,14 @@ from tests.simulation.store import SimStore
 from tests.simulation.workers import SimWorkers
 
 DAYS = 20
-"""How long a world lasts: its table's log is short enough to be judged as a whole after every commit."""
+"""The number of days of a world: short enough that the whole log can be checked after every commit."""
 _CALM_LOADS = 5
 _TAIL = 60
 _ALL = Choices(on_expired="skip", on_truncated="rewind", on_recreated="restart", on_vanished="wait")
 
 
 class Failed(Exception):
-    """A world broke a law; the text has the end of its trace. `seed` shows it again."""
+    """A check failed in a world. The text contains the end of its trace; `seed` reproduces it."""
 
     def __init__(self, told: str, seed: int) -> None:
         super().__init__(told)
@@ -43,22 +43,22 @@ Ranges = dict[BrokerPartition, tuple[int, int]]
 
 @dataclass(slots=True)
 class Taken:
-    """What the last fetch of a run was asked for, if all of it was read."""
+    """The ranges of the last fetch of a run, if it read all of them."""
 
     ranges: Ranges = field(default_factory=dict)
 
-    def note(self, facts: Sequence[Facts]) -> None:
-        """These came of it."""
+    def note(self, facts: Sequence[SliceFacts]) -> None:
+        """Remember the ranges of these facts."""
         self.ranges = {}
         if any(one.failure for one in facts):
             return
         for one in facts:
-            start, stop = self.ranges.get(one.id, (one.start, one.stop))
-            self.ranges[one.id] = (min(start, one.start), max(stop, one.stop))
+            start, stop = self.ranges.get(one.offsets.partition, (one.offsets.start, one.offsets.stop))
+            self.ranges[one.offsets.partition] = (min(start, one.offsets.start), max(stop, one.offsets.stop))
 
 
 class World:
-    """All that there is, made from a seed. `store` may make one that is broken on purpose."""
+    """A world that is made from a seed. `store` creates the store; it may be one with a deliberate fault."""
 
     def __init__(self, seed: int, *, store: Callable[..., SimStore] = SimStore) -> None:
         self.seed = seed
@@ -78,7 +78,7 @@ class World:
 
     @property
     def trace(self) -> list[str]:
-        """What happened, line by line; the same for the same seed."""
+        """The trace: what happened, line by line. The same seed gives the same trace."""
         return self.scheduler.trace
 
     def live(self, days: int = DAYS) -> None:
@@ -109,7 +109,7 @@ class World:
             self.rng.choice((self._rewind, self._replay, self._replay))()
 
     def _chosen(self) -> Choices:
-        """What the user lets pass today."""
+        """The choices of the user today."""
         pick = self.rng.choice
         return Choices(
             on_expired=pick(("fail", "skip")),
@@ -123,7 +123,7 @@ class World:
         self.oracle.judge_partings()
 
     def _meanwhile(self) -> None:
-        """What others do within a run."""
+        """What other actors do during a run."""
         turns = {self._broker_event: 10, self._load: 8, self._rewind: 0.5, self._replay: 1}
         for turn in self.rng.choices(list(turns), weights=list(turns.values()), k=self.rng.choice((1, 1, 1, 3))):
             turn()
@@ -140,7 +140,7 @@ class World:
         with self._looking():
             try:
                 self.scheduler.tell(f"{run} ends: {do()}")
-            except (PlacedError, Killed) as ended:
+            except (LocatedError, Killed) as ended:
                 self.scheduler.tell(f"{run} ends: {type(ended).__name__}: {ended}")
 
     def _begun(self, what: str, choices: Choices) -> str:
@@ -158,7 +158,7 @@ class World:
         self.oracle.look(version)
 
     def _load(self) -> TopicLoad | None:
-        """One run, from its beginning to its end or to its kill."""
+        """One run, until it ends or is killed."""
         run, taken = self._begun("load", Choices()), Taken()
         loader = self._loader(run, taken)
         self.oracle.choices[run] = loader.choices
@@ -175,13 +175,13 @@ class World:
             self.scheduler.tell(f"{run} ends at version {load.version} with {load.rows} rows: {load.error}")
             capped = loader.caps.records_per_run or loader.window.until or life != self.cluster.incarnation
             self.oracle.judge_load(run, since, load, {} if capped else self._wanted())
-            lost = load.error is not None and "was first (partition" in load.error
+            lost = load.error is not None and "committed first (partition" in load.error
             if lost and loader.choices.on_expired == "fail":  # no fetch takes what expired
                 self.oracle.judge_refusal(taken.ranges, str(load.error))
         return load
 
     def _loader(self, run: str, taken: Taken) -> Loader:
-        def fetch(works: Sequence[Work], on_progress: Progress) -> list[Facts]:
+        def fetch(works: Sequence[FetchTask], on_progress: Progress) -> list[SliceFacts]:
             facts = self.workers.fetch(works, on_progress)
             taken.note(facts)
             return facts
@@ -201,11 +201,13 @@ class World:
             now=self.scheduler.now,
         )
 
-    def _window(self, *, calm: bool) -> Window:
-        """What part of the logs a run is to load."""
-        times = [Time(self.rng.randint(0, self.cluster.payloads)) for _ in range(2)]
-        since = self.rng.choices((None, Named.EARLIEST, Named.LATEST, times[0]), weights=(10, 7, 1, 2))[0]
-        return Window(since=since, until=None if calm or self.rng.random() < 0.9 else times[1])
+    def _window(self, *, calm: bool) -> LoadWindow:
+        """The window of a run."""
+        times = [TimePosition(self.rng.randint(0, self.cluster.payloads)) for _ in range(2)]
+        since = self.rng.choices((None, NamedPosition.EARLIEST, NamedPosition.LATEST, times[0]), weights=(10, 7, 1, 2))[
+            0
+        ]
+        return LoadWindow(since=since, until=None if calm or self.rng.random() < 0.9 else times[1])
 
     @contextmanager
     def _looking(self) -> Iterator[None]:

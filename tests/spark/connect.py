@@ -28,8 +28,8 @@ class ConnectServer:
 @contextmanager
 def connect_server(folder: Path, settings: Mapping[str, str]) -> Iterator[ConnectServer]:
     """A server in `folder`, with these settings of Spark's; it ends with the block."""
-    told = [part for key, value in {**_SETTINGS, **settings}.items() for part in ("--conf", f"{key}={value}")]
-    with daemon((*_SERVER, *told, "spark-internal"), folder, host=_HOST, memory="1g"):
+    arguments = [part for key, value in {**_SETTINGS, **settings}.items() for part in ("--conf", f"{key}={value}")]
+    with daemon((*_SERVER, *arguments, "spark-internal"), folder, host=_HOST, memory="1g"):
         ui = said(folder, r"started service 'SparkUI' on port ([0-9]+)")
         port = said(folder, r"Spark Connect server started at: \S+:([0-9]+)")
         yield ConnectServer(url=f"sc://{_HOST}:{port}", ui=f"http://{_HOST}:{ui}")

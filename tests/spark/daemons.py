@@ -71,9 +71,9 @@ def kill_below(folder: Path) -> None:
 
 
 def _working_below(folder: Path) -> list[int]:
-    found = []
+    processes = []
     for entry in Path("/proc").iterdir():
         with suppress(OSError):  # gone meanwhile, or another user's
             if entry.name.isdecimal() and (entry / "cwd").readlink().is_relative_to(folder):
-                found.append(int(entry.name))
-    return found
+                processes.append(int(entry.name))
+    return processes

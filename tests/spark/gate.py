@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
-from kafka_io.broker.modern.apis.fetch import fetch
-from kafka_io.broker.modern.dialect import HANDLERS
-from kafka_io.broker.modern.node import Caller, Node
 from kafka_io.messages.fetch import FetchRequest, FetchResponse
+from kafka_io.testing.modern.apis.fetch import fetch
+from kafka_io.testing.modern.handlers import HANDLERS
+from kafka_io.testing.modern.node import BrokerNode, Caller
 
 Holds = Callable[[int, int], bool]
 """Whether a fetch of that partition, from that offset on, is held."""
@@ -40,7 +40,7 @@ class Gate:
         with self._changed:
             assert self._changed.wait_for(lambda: self._held >= count, _LONGEST_S), f"{self._held} fetches came"
 
-    def fetch(self, request: FetchRequest, node: Node, caller: Caller) -> FetchResponse:
+    def fetch(self, request: FetchRequest, node: BrokerNode, caller: Caller) -> FetchResponse:
         """The brokers' handler."""
         with self._changed:
             if self._is_held(request):
@@ -50,8 +50,8 @@ class Gate:
         return fetch(request, node, caller)
 
     def _is_held(self, request: FetchRequest) -> bool:
-        asked = [one for topic in request.topics for one in topic.partitions]
-        return self._holds is not None and any(self._holds(one.partition, one.fetch_offset) for one in asked)
+        requested = [partition for topic in request.topics for partition in topic.partitions]
+        return self._holds is not None and any(self._holds(one.partition, one.fetch_offset) for one in requested)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from tests import short_lived_jvm
 from tests.spark.connect import connect_server
 from tests.spark.driver import Driver
 from tests.spark.standalone import HOSTS, Standalone
@@ -17,6 +18,7 @@ _CLASSIC = {
     "spark.ui.port": "0",
 }
 _SPREAD = {
+    **short_lived_jvm.EXECUTORS,
     "spark.executor.memory": "512m",
     "spark.speculation": "true",  # of a task that is slow when others are done
     "spark.speculation.interval": "100ms",

@@ -1,6 +1,6 @@
 """Spark's own cluster manager, from PySpark's jars: a master and two workers, each on a loopback address of its own.
 
-Only where the workers are on different hosts does Spark start a second attempt of a slow task (FINDINGS, 1).
+Only where the workers are on different hosts does Spark start a second attempt of a slow task (decision D06).
 """
 
 from contextlib import ExitStack

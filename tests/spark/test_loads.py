@@ -90,7 +90,7 @@ def test_workers_run_the_code_that_was_sent_to_them(name: str, sites: Sites) -> 
 
 
 @pytest.mark.parametrize("name", SPREAD)
-def test_a_load_outlives_a_host(name: str, sites: Sites, trial: Trial, gate: Gate) -> None:  # S01
+def test_a_load_outlives_a_host(name: str, sites: Sites, trial: Trial, gate: Gate) -> None:  # fault S01
     site = sites.at(name)
     gate.close()
     begin(site, trial)
@@ -106,7 +106,7 @@ def test_a_load_outlives_a_host(name: str, sites: Sites, trial: Trial, gate: Gat
 @pytest.mark.parametrize("dying", [(), HOSTS[:1]])
 def test_a_slow_task_has_a_second_attempt_and_both_make_one_set_of_rows(
     name: str, dying: Sequence[str], sites: Sites, trial: Trial, gate: Gate
-) -> None:  # S01, S02
+) -> None:  # faults S01, S02
     site = sites.at(name)
     gate.close(lambda partition, offset: (partition, offset) == (0, 0))
     begin(site, trial)
@@ -130,7 +130,7 @@ def test_a_load_whose_hosts_are_all_gone_ends(name: str, sites: Sites, trial: Tr
         site.hosts.kill(host)
     ended = site.driver.end()
     assert ended.error is not None
-    assert "SparkFailed: no executor has run a task for 5 s" in ended.error
+    assert "SparkFailed: no executor ran a task for 5 s" in ended.error
     await_that(site.ui.is_at_rest)
     assert trial.held() == {}
     gate.open()

@@ -19,11 +19,11 @@ class SparkUI:
 
     def executors(self) -> int:
         """How many there are beside the driver."""
-        return sum(one["id"] != "driver" for one in self._of_application("executors"))
+        return sum(executor["id"] != "driver" for executor in self._of_application("executors"))
 
     def running(self) -> int:
         """How many tasks run: attempts, on whichever executor is there."""
-        return sum(one["activeTasks"] for one in self._of_application("executors"))
+        return sum(executor["activeTasks"] for executor in self._of_application("executors"))
 
     def jobs(self) -> int:
         """How many jobs have begun and not ended."""
@@ -36,8 +36,8 @@ class SparkUI:
     def tries_the_last_again(self) -> bool:
         """All tasks of a stage are done but one, of which two attempts run."""
         return any(
-            (one["numTasks"] - one["numCompleteTasks"], one["numActiveTasks"]) == (1, 2)
-            for one in self._of_application("stages?status=active")
+            (stage["numTasks"] - stage["numCompleteTasks"], stage["numActiveTasks"]) == (1, 2)
+            for stage in self._of_application("stages?status=active")
         )
 
     def _of_application(self, what: str) -> list[dict[str, Any]]:

@@ -57,12 +57,12 @@ class Browser:
 
     def click_beside(self, label: str) -> None:
         """Click the button after the one with this text: the small one that opens a menu."""
-        place = f"//button[.//*[normalize-space(text())='{label}']]/following::button[1]"
-        until(lambda: self._clicked(place), f"what is beside {label!r}", patience_s=_PATIENCE_S)
+        xpath = f"//button[.//*[normalize-space(text())='{label}']]/following::button[1]"
+        until(lambda: self._clicked(xpath), f"what is beside {label!r}", patience_s=_PATIENCE_S)
 
-    def _clicked(self, place: str) -> bool:
-        for found in self.driver.find_elements(By.XPATH, place):
+    def _clicked(self, xpath: str) -> bool:
+        for element in self.driver.find_elements(By.XPATH, xpath):
             with suppress(StaleElementReferenceException, ElementNotInteractableException):
-                found.click()  # where another lies over it this raises an error that is one of the two
+                element.click()  # where another lies over it this raises an error that is one of the two
                 return True
         return False

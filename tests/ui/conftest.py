@@ -1,6 +1,5 @@
 """A live cluster, Dagster's daemon and webserver on it, and a browser: once for all tests of the pages."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import pytest
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
+from tests import tools
 from tests.live import live_cluster, numbered
 from tests.nodes import empty_registry
 from tests.ui.browser import Browser
@@ -42,12 +42,12 @@ def stand(zookeeper_server: str, tmp_path_factory: pytest.TempPathFactory) -> It
 
 @pytest.fixture(scope="session")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
-    """Debian's Chromium."""
+    """A Chromium without a window."""
     options = webdriver.ChromeOptions()
-    options.binary_location = str(shutil.which("chromium"))
+    options.binary_location = tools.BROWSER.path
     for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
         options.add_argument(flag)
-    driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+    driver = webdriver.Chrome(options=options, service=Service(tools.DRIVER.path))
     try:
         yield driver
     finally:

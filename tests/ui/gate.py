@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from kafka_io.broker.modern import dialect
-from kafka_io.broker.modern.apis.fetch import fetch
-from kafka_io.broker.modern.node import Caller, Node
 from kafka_io.messages.fetch import BY_ID_SINCE, FetchRequest, FetchResponse
+from kafka_io.testing.modern import handlers as dialect
+from kafka_io.testing.modern.apis.fetch import fetch
+from kafka_io.testing.modern.node import BrokerNode, Caller
 
 _PATIENCE_S = 300
 _OF_LOADS_BYTES = 1024 * 1024
@@ -39,24 +39,24 @@ class Gate:
                 self.held.difference_update(topics)
                 self._changed.notify_all()
 
-    def answer(self, request: FetchRequest, node: Node, caller: Caller) -> FetchResponse:
+    def answer(self, request: FetchRequest, node: BrokerNode, caller: Caller) -> FetchResponse:
         """In the place of the broker's own handler."""
         by_name = caller.version < BY_ID_SINCE
-        asked = {
-            one.topic if by_name else node.topics.find_id(one.topic_id).name
-            for one in request.topics
-            if any(part.partition_max_bytes >= _OF_LOADS_BYTES for part in one.partitions)
+        requested = {
+            topic.topic if by_name else node.topics.find_id(topic.topic_id).name
+            for topic in request.topics
+            if any(part.partition_max_bytes >= _OF_LOADS_BYTES for part in topic.partitions)
         }
         with self._changed:
-            self.came.extend(asked & self.held)
-            self._changed.wait_for(lambda: not asked & self.held, _PATIENCE_S)
+            self.came.extend(requested & self.held)
+            self._changed.wait_for(lambda: not requested & self.held, _PATIENCE_S)
         return fetch(request, node, caller)
 
 
 @contextmanager
 def gate() -> Iterator[Gate]:
     """A gate that is open."""
-    made = Gate()
+    new_gate = Gate()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(dialect.HANDLERS, FetchRequest, made.answer)
-        yield made
+        patch.setitem(dialect.HANDLERS, FetchRequest, new_gate.answer)
+        yield new_gate

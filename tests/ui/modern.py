@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kafka_io.broker.modern.config import ModernBrokerConfig
-from kafka_io.broker.modern.server import ModernBrokerServer
+from kafka_io.testing.modern.config import ModernBrokerConfig
+from kafka_io.testing.modern.server import ModernBrokerServer
 
 RARELY = "0 0 1 1 *"
 """A cron: tests ask schedules themselves."""

@@ -13,12 +13,12 @@ from typing import Any
 import dagster as dg
 from deltalake import DeltaTable
 
-from pipelines.demo.state import State, free_port
+from pipelines.demo.state import DemoState, free_port
 from pipelines.loading.table import LakeTable
 from pipelines.loading.verify import Proof, verify
-from resources.kafka import open_cluster
 from resources.lake import Lake
 from resources.settings import Settings
+from tests.publishing import publish_by_settings
 from tests.ui.servers import Servers
 
 ASSET = dg.AssetKey(["lake", "main", "topics"])
@@ -56,8 +56,7 @@ class Stand:
 
     def publish(self, topic: str, messages: Sequence[bytes]) -> None:
         """Publish `messages`; they can be read at once."""
-        with open_cluster(self.settings, "main") as cluster:
-            assert cluster.publish(topic, messages) == len(messages)
+        assert publish_by_settings(self.settings, topic, messages) == len(messages)
 
     def table(self, topic: str) -> LakeTable:
         """The table of a topic."""
@@ -81,21 +80,21 @@ class Stand:
         headers = {"Content-Type": "application/json"}
         request = urllib.request.Request(f"{self.url}/graphql", data=body, headers=headers)
         with urllib.request.urlopen(request, timeout=60) as answer:
-            told = json.load(answer)
-        assert "errors" not in told, told["errors"]
-        return told["data"]
+            response = json.load(answer)
+        assert "errors" not in response, response["errors"]
+        return response["data"]
 
     def answers(self) -> bool:
         """Whether the webserver does, and has the code."""
         try:
-            told = self.ask(_LOCATED)["workspaceOrError"]["locationEntries"][0]["locationOrLoadError"]
+            location = self.ask(_LOCATED)["workspaceOrError"]["locationEntries"][0]["locationOrLoadError"]
         except urllib.error.HTTPError as error:
             error.close()  # it is an answer, and holds the connection
             return False
         except OSError:
             return False
-        assert told is None or "message" not in told, told["message"]
-        return told is not None
+        assert location is None or "message" not in location, location["message"]
+        return location is not None
 
     def wait_for(self, *keys: str) -> None:
         """Wait until the sensor has found the topics, and a run it asked for has loaded and verified them."""
@@ -108,7 +107,7 @@ class Stand:
 
     def launch(self, job: str, tags: Mapping[str, str], *, config: object = None) -> str:
         """Launch a job as the launchpad's button does; the id of the run, which is queued."""
-        told = self.ask(
+        response = self.ask(
             _LAUNCH,
             params={
                 "selector": {**_LOCATION, "jobName": job},
@@ -116,11 +115,11 @@ class Stand:
                 "executionMetadata": {"tags": [{"key": key, "value": value} for key, value in tags.items()]},
             },
         )["launchPipelineExecution"]
-        return str(told["run"]["runId"])
+        return str(response["run"]["runId"])
 
     def backfill(self, keys: Sequence[str], config: object) -> str:
         """Launch a backfill of the asset over `keys`; its id."""
-        told = self.ask(
+        response = self.ask(
             _BACKFILL,
             params={
                 "assetSelection": [{"path": ASSET.path}],
@@ -128,7 +127,7 @@ class Stand:
                 "runConfigData": json.dumps(config),
             },
         )["launchPartitionBackfill"]
-        return str(told["backfillId"])
+        return str(response["backfillId"])
 
     def terminate(self, run_id: str) -> str:
         """Terminate a run as its page's button does; what came of that."""
@@ -141,31 +140,33 @@ class Stand:
 
     def ticks(self, sensor: str) -> list[Any]:
         """The ticks of a sensor, as its page lists them; the newest first."""
-        told = self.ask(_TICKS, selector={**_LOCATION, "sensorName": sensor})
-        return list(told["sensorOrError"]["sensorState"]["ticks"])
+        response = self.ask(_TICKS, selector={**_LOCATION, "sensorName": sensor})
+        return list(response["sensorOrError"]["sensorState"]["ticks"])
 
     def run(self, run_id: str) -> dg.DagsterRun:
         """A run as it is now."""
-        found = self.instance.get_run_by_id(run_id)
-        assert found is not None
-        return found
+        run = self.instance.get_run_by_id(run_id)
+        assert run is not None
+        return run
 
     def rows(self, key: str) -> list[int]:
         """The rows of each load of a topic, the newest first."""
         wanted = dg.AssetRecordsFilter(asset_key=ASSET, asset_partitions=[key])
         records = self.instance.fetch_materializations(wanted, limit=100).records
-        found = [one.asset_materialization.metadata["rows"].value for one in records if one.asset_materialization]
-        return [value for value in found if isinstance(value, int)]
+        row_counts = [
+            record.asset_materialization.metadata["rows"].value for record in records if record.asset_materialization
+        ]
+        return [value for value in row_counts if isinstance(value, int)]
 
 
 @contextmanager
 def dagster_on(home: Path, settings: Path, *, runs_at_once: int = 1, loads_at_once: int = 2) -> Iterator[Stand]:
     """Dagster with the demo's instance: it answers, and ends with the block."""
-    state = State(home=home / "state")
+    state = DemoState(home=home / "state")
     state.begin()
-    told = state.dagster_home / "dagster.yaml"
-    text = told.read_text().replace("max_concurrent_runs: 1", f"max_concurrent_runs: {runs_at_once}")
-    told.write_text(text.replace("default_limit: 2", f"default_limit: {loads_at_once}"))
+    config_file = state.dagster_home / "dagster.yaml"
+    text = config_file.read_text().replace("max_concurrent_runs: 1", f"max_concurrent_runs: {runs_at_once}")
+    config_file.write_text(text.replace("default_limit: 2", f"default_limit: {loads_at_once}"))
     # Before the processes: Dagster's storage is not made by two of them at once.
     with dg.DagsterInstance.from_config(str(state.dagster_home)) as instance:
         servers = Servers(home=home, dagster_home=state.dagster_home, settings=settings, port=free_port())

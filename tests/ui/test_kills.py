@@ -1,6 +1,6 @@
 """Dagster's processes are killed while a load is in its middle, and started again: nothing is lost or there twice."""
 
-# O01, O03
+# faults O01, O03
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -10,8 +10,8 @@ import dagster as dg
 import psutil
 import pytest
 
-from pipelines.partitions import run_tags
-from pipelines.workers import WORKER_TAG, is_gone
+from pipelines.defs.partitions import run_tags
+from pipelines.defs.run_liveness import WORKER_TAG, is_gone
 from tests.live import numbered
 from tests.ui.gate import Gate, gate
 from tests.ui.modern import modern_cluster
@@ -49,10 +49,10 @@ def killed(gated: Gate, tmp_path_factory: pytest.TempPathFactory) -> Iterator[St
 
 def publish_more(stand: Stand) -> list[bytes]:
     """Add to all topics, whose tables hold all that was there; what they are to hold then, sorted."""
-    held = len(stand.values("held"))
+    row_count = len(stand.values("held"))
     for topic in TOPICS:
-        stand.publish(topic, numbered(100, held))
-    return sorted(numbered(held + 100))
+        stand.publish(topic, numbered(100, row_count))
+    return sorted(numbered(row_count + 100))
 
 
 def load_into_the_gate(stand: Stand, gated: Gate) -> str:
@@ -79,8 +79,10 @@ def check_all_is_there_once(stand: Stand, expected: list[bytes]) -> None:
 
 def load_the_rest(stand: Stand) -> None:
     """What the schedule asks for, if it is asked now: the topics of a run that died are not kept from it."""
-    asked = [{tag["key"]: tag["value"] for tag in request["tags"]} for request in stand.preview(LOAD)["runRequests"]]
-    runs = [stand.launch(LOAD, tags) for tags in asked]
+    tags_of_requests = [
+        {tag["key"]: tag["value"] for tag in request["tags"]} for request in stand.preview(LOAD)["runRequests"]
+    ]
+    runs = [stand.launch(LOAD, tags) for tags in tags_of_requests]
     stand.wait_for_runs()
     assert {stand.run(run_id).status for run_id in runs} == {SUCCESS}
 
@@ -136,7 +138,7 @@ def test_the_topics_of_a_killed_run_are_loaded_by_the_next(killed: Stand, gated:
     with gated.holding("held"):
         run_id = load_into_the_gate(killed, gated)
         worker_of(killed, run_id).kill()
-        until(lambda: killed.run(run_id).is_finished, "the run to be told as failed")
+        until(lambda: killed.run(run_id).is_finished, "the run to be marked as failed")
     assert killed.run(run_id).status is FAILED
     assert len(killed.values("first")) == len(expected)
     assert len(killed.values("held")) == len(expected) - 100
@@ -159,8 +161,8 @@ def test_a_run_that_died_with_everything_else_is_told_as_failed_and_frees_its_po
     killed.servers.start(DAEMON)
     until(lambda: killed.run(run_id).is_finished, "the sensor lost_runs")
     assert killed.run(run_id).status is FAILED
-    told = [tick["skipReason"] or "" for tick in killed.ticks("lost_runs")]
-    assert [reason for reason in told if run_id in reason] == [f"told as failed: {run_id}"]
+    skip_reasons = [tick["skipReason"] or "" for tick in killed.ticks("lost_runs")]
+    assert [reason for reason in skip_reasons if run_id in reason] == [f"marked as failed: {run_id}"]
     until(lambda: killed.run(waiting).is_finished, "the run that waited for the pool")
     assert killed.run(waiting).is_success
     load_the_rest(killed)
@@ -194,6 +196,6 @@ def test_a_pool_of_one_keeps_loads_apart_from_the_first_on(killed: Stand, gated:
     load_the_rest(killed)
     check_all_is_there_once(killed, expected)
     records = killed.instance.get_run_records(dg.RunsFilter(job_name=LOAD))
-    times = sorted((one.start_time, one.end_time) for one in records if one.start_time and one.end_time)
+    times = sorted((record.start_time, record.end_time) for record in records if record.start_time and record.end_time)
     assert len(times) >= 5
     assert all(ended <= began for (_, ended), (began, _) in pairwise(times))

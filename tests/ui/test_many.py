@@ -1,6 +1,6 @@
 """Hundreds of topics on one Dagster: two ticks, no more runs than it takes, and one that fails is alone with that."""
 
-# O07
+# fault O07
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -13,8 +13,9 @@ from dagster._core.storage.asset_check_execution_record import AssetCheckExecuti
 from deltalake import write_deltalake
 from selenium import webdriver
 
-from pipelines.partitions import run_tags
-from resources.kafka import open_cluster
+from kafka_io.producer.publishing import publish_values
+from pipelines.defs.partitions import run_tags
+from resources.kafka import open_producer
 from resources.settings import Settings
 from tests.live import numbered
 from tests.ui.browser import Browser
@@ -38,18 +39,18 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
     with ExitStack() as running:
         settings = running.enter_context(modern_cluster(home, topics_per_run=100))
         write_foreign(home / "lake" / "main" / FOREIGN)
-        with open_cluster(Settings.load(settings), "main") as cluster:
+        with open_producer(Settings.load(settings), "main") as producer:
             for topic in TOPICS:
-                cluster.publish(topic, MESSAGES)
+                publish_values((producer,), topic, MESSAGES)
         stand = running.enter_context(dagster_on(home, settings, runs_at_once=2))
         until(lambda: len(stand.instance.get_runs()) == 3, "three runs")
         stand.wait_for_runs()
         yield stand
 
 
-def write_foreign(place: Path) -> None:
+def write_foreign(folder: Path) -> None:
     """A Delta table that is not ours."""
-    write_deltalake(str(place), pa.table({"other": [1, 2, 3]}))
+    write_deltalake(str(folder), pa.table({"other": [1, 2, 3]}))
 
 
 def the_failed(many: Stand) -> dg.DagsterRun:
@@ -64,9 +65,9 @@ def test_two_ticks_add_all_topics_and_ask_for_their_runs(many: Stand) -> None:
         "new topics seen: 300; the next tick adds and loads them",
         [],
     )
-    assert [len(one["partitionKeys"]) for one in second["dynamicPartitionsRequestResults"]] == [300]
+    assert [len(tick["partitionKeys"]) for tick in second["dynamicPartitionsRequestResults"]] == [300]
     assert len(second["runIds"]) == 3
-    assert [one["runIds"] for one in later] == [[]] * len(later)
+    assert [tick["runIds"] for tick in later] == [[]] * len(later)
 
 
 def test_all_but_the_one_that_fails_are_loaded(many: Stand) -> None:
@@ -77,9 +78,9 @@ def test_all_but_the_one_that_fails_are_loaded(many: Stand) -> None:
 
 def test_the_run_that_failed_names_the_topic_and_the_checks_are_of_the_others(many: Stand) -> None:
     logged = many.instance.all_logs(the_failed(many).run_id, of_type=dg.DagsterEventType.STEP_FAILURE)
-    told = [entry.dagster_event.step_failure_data.user_failure_data for entry in logged if entry.dagster_event]
-    assert [str(one and one.description).partition(": Table")[0] for one in told] == [
-        f"1 of 100 topics were not loaded in full: {FOREIGN}"
+    failures = [entry.dagster_event.step_failure_data.user_failure_data for entry in logged if entry.dagster_event]
+    assert [str(failure and failure.description).partition(": Table")[0] for failure in failures] == [
+        f"1 of 100 topics were not loaded completely: {FOREIGN}"
     ]
     assert evaluations(many) == ["tables proven: 100", "tables proven: 100", "tables proven: 99"]
 
@@ -88,7 +89,11 @@ def evaluations(many: Stand) -> list[str]:
     """What the check of the tables said, of all runs."""
     key = dg.AssetCheckKey(ASSET, "offsets_covered")
     history = many.instance.event_log_storage.get_asset_check_execution_history(key, limit=10)
-    done = [one.event for one in history if one.event and one.status is AssetCheckExecutionRecordStatus.SUCCEEDED]
+    done = [
+        execution.event
+        for execution in history
+        if execution.event and execution.status is AssetCheckExecutionRecordStatus.SUCCEEDED
+    ]
     events = [event.dagster_event for event in done]
     return sorted(event.asset_check_evaluation_data.description or "" for event in events if event)
 
@@ -104,4 +109,4 @@ def test_the_pages_show_300_topics(many: Stand, driver: webdriver.Chrome, tmp_pa
     browser.open(f"{PAGE}?view=partitions", "Materialized (299)", "Failed (1)", TOPICS[0])
     browser.open(f"{PAGE}?view=partitions&partition={TOPICS[-1]}", "rows_per_second", "table_version")
     browser.open(PAGE, "rows_per_second")
-    browser.open(f"/runs/{the_failed(many).run_id}", f"1 of 100 topics were not loaded in full: {FOREIGN}")
+    browser.open(f"/runs/{the_failed(many).run_id}", f"1 of 100 topics were not loaded completely: {FOREIGN}")

@@ -1,1 +1,1 @@
-"""SASL without sockets: each mechanism makes the bytes to send of the bytes that came."""
+"""SASL without sockets: each mechanism computes the bytes to send from the bytes received."""

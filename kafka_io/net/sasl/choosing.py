@@ -1,4 +1,4 @@
-"""From settings to a mechanism."""
+"""Chooses the SASL mechanism of the settings."""
 
 from kafka_io.net.sasl.mechanism import Mechanism
 from kafka_io.net.sasl.oauthbearer import OAuthBearer
@@ -8,11 +8,11 @@ from kafka_io.net.security import Sasl
 
 
 def mechanism_of(sasl: Sasl) -> Mechanism:
-    """The mechanism for one connection; its secret is read now, and should be dropped with it.
+    """The mechanism for one connection. It reads its secret now; drop it after the login.
 
     Raises:
-        SecretMissing: there is none.
-        AuthenticationFailed: the secret cannot be sent by this mechanism.
+        SecretMissing: the secret does not exist.
+        AuthenticationFailed: this mechanism cannot send the secret.
     """
     if sasl.mechanism == "OAUTHBEARER":
         assert sasl.token is not None

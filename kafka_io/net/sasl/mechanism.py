@@ -1,4 +1,4 @@
-"""One authentication, whichever mechanism it uses and however Kafka frames its tokens."""
+"""Authenticates with any mechanism, independently of how Kafka frames its tokens."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -8,61 +8,61 @@ from kafka_io.net.secret import Secret
 
 
 class Mechanism(Protocol):
-    """Our side of one authentication; it is used once."""
+    """The client's side of one authentication. It is used once."""
 
     @property
     def name(self) -> str:
-        """As SaslHandshake names it."""
+        """The name of the mechanism in SaslHandshake."""
         ...
 
     @property
     def secret(self) -> Secret:
-        """What must not be told."""
+        """The secret, which must not appear in messages."""
         ...
 
     def first(self) -> bytes:
-        """What we say first."""
+        """The first token of the client."""
         ...
 
     def answer(self, challenge: bytes) -> bytes | None:
-        """What we say next; None when the broker has said and proven all that it should.
+        """The next token of the client; None when the broker has proven everything that the mechanism demands.
 
         Raises:
-            AuthenticationFailed: it has not, or refuses us.
+            AuthenticationFailed: the broker refuses us, or its proof is missing or wrong.
         """
         ...
 
 
-def authenticate(mechanism: Mechanism, ask: Callable[[bytes], bytes]) -> None:
-    """Authenticate over `ask`, which carries a token to the broker and brings its answer.
+def authenticate(mechanism: Mechanism, exchange: Callable[[bytes], bytes]) -> None:
+    """Authenticate over `exchange`, which sends a token to the broker and returns its answer.
 
-    `ask` is a SaslAuthenticate request, or the bare frames of brokers before 1.0 (SaslHandshake 0); it raises
-    BrokerError for an answer with an error code. Errors leave here made anew: the frames they came through hold tokens,
-    and the errors they came from may.
+    `exchange` is a SaslAuthenticate request, or bare frames for brokers before 1.0 (SaslHandshake v0). It raises
+    BrokerError for an answer with an error code. This function raises new errors without a cause: the stack frames and
+    the original errors can contain tokens.
 
     Raises:
-        AuthenticationFailed: the broker refuses us or has not proven itself.
-        KafkaIOError: whatever else `ask` raises.
+        AuthenticationFailed: the broker refuses us, or did not prove its identity.
+        KafkaIOError: any other error of `exchange`.
     """
-    failure = _failure(mechanism, ask)
+    failure = _failure(mechanism, exchange)
     if failure is not None:
         raise failure
 
 
-def _failure(mechanism: Mechanism, ask: Callable[[bytes], bytes]) -> KafkaIOError | None:
+def _failure(mechanism: Mechanism, exchange: Callable[[bytes], bytes]) -> KafkaIOError | None:
     try:
-        challenge = ask(mechanism.first())
+        challenge = exchange(mechanism.first())
         while (token := mechanism.answer(challenge)) is not None:
-            challenge = ask(token)
+            challenge = exchange(token)
     except KafkaIOError as error:
-        return _told(error, mechanism)
+        return _without_secret(error, mechanism)
     return None
 
 
-def _told(error: KafkaIOError, mechanism: Mechanism) -> KafkaIOError:
+def _without_secret(error: KafkaIOError, mechanism: Mechanism) -> KafkaIOError:
     reason = mechanism.secret.masked(error.reason)
     if isinstance(error, BrokerError):
         return AuthenticationFailed(f"{mechanism.name}: {reason}", error.where)
-    if isinstance(error, ConnectionLost):  # all that a broker before 1.0 does about a wrong password
-        reason = f"{reason}, while we authenticated: a broker before 1.0 refuses us so"
+    if isinstance(error, ConnectionLost):  # a broker before 1.0 only closes for a wrong password
+        reason = f"{reason} during authentication; a broker before 1.0 refuses a login in this way"
     return type(error)(reason, *error.args[1:])

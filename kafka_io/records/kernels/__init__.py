@@ -1,6 +1,10 @@
-"""The loops over bytes: arrays in, arrays filled, a status returned. Only numba is known here, and integers.
+"""Kernels: loops over bytes that numba compiles. They know integers and arrays, and nothing of Arrow or errors.
 
-Each is right with the compiler off too (NUMBA_DISABLE_JIT=1): bytes are widened before they are shifted. Nothing is
-raised; the faces beside this folder turn a status into an error with its place. Arrays of bytes that are read come
-read-only, so that each kernel is compiled once.
+A kernel reads a byte array, fills other arrays and returns a status of `status_codes`, mostly with the position where
+it stopped. It never raises: the modules in the parent folder turn a status into an error with its offset. A kernel also
+never allocates: the caller makes room for all that the bytes can hold, so no index needs a check.
+
+Kernels also work with the compiler off (NUMBA_DISABLE_JIT=1), for debugging and coverage. There a numpy uint8 overflows
+when it is shifted, so bytes are converted to int64 first. Byte arrays that are read are always read-only, so that each
+kernel is compiled only once.
 """

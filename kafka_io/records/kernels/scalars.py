@@ -1,4 +1,4 @@
-"""What all kernels are made of: numbers of the wire, and copies."""
+"""Integers of the protocol, and copies of bytes."""
 
 from typing import Any
 
@@ -8,96 +8,109 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
-from kafka_io.records.compiling import part
+from kafka_io.records.compiling import device_function
 
-Bytes = npt.NDArray[np.uint8]
+ByteArray = npt.NDArray[np.uint8]
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
 
-NOWHERE = -1  # where a varint ends that cannot be read
+BAD_POSITION = -1  # the position after an invalid varint
 
 
-@part
-def uint32(data: Bytes, at: int) -> int:
-    """Big-endian."""
+@device_function
+def uint32(data: ByteArray, at: int) -> int:
+    """A big-endian uint32."""
     value = np.int64(0)
     for i in range(4):
         value = (value << 8) | np.int64(data[at + i])
     return int(value)
 
 
-@part
-def int32(data: Bytes, at: int) -> int:
-    """Big-endian."""
+@device_function
+def int32(data: ByteArray, at: int) -> int:
+    """A big-endian int32."""
     value = uint32(data, at)
     return value - (1 << 32) if value >= 1 << 31 else value
 
 
-@part
-def int64(data: Bytes, at: int) -> int:
-    """Big-endian."""
-    # The upper half is signed: nothing overflows, also where Python's integers do not wrap.
+@device_function
+def int64(data: ByteArray, at: int) -> int:
+    """A big-endian int64."""
+    # Only the upper half is signed, so no intermediate value overflows an int64, with or without the compiler.
     return (int32(data, at) << 32) | uint32(data, at + 4)
 
 
-@part
-def varint(data: Bytes, at: int, end: int) -> tuple[int, int]:
-    """A zigzag int32 of at most five bytes before `end`, and where it ends or NOWHERE."""
+@device_function
+def varint(data: ByteArray, at: int, end: int) -> tuple[int, int]:
+    """A zigzag int32 before `end`: (value, position after it), or (0, BAD_POSITION).
+
+    Each byte holds seven bits, the lowest first; a set high bit means that another byte follows. Zigzag maps
+    0, -1, 1, -2 ... to 0, 1, 2, 3 ..., so small negative numbers are short. Five bytes hold 35 bits: a value that needs
+    more than 32 is invalid.
+    """
     value = np.int64(0)
     for i in range(5):
         if at >= end:
-            return 0, NOWHERE
+            return 0, BAD_POSITION
         byte = np.int64(data[at])
         at += 1
         value |= (byte & 0x7F) << (7 * i)
         if byte < 0x80:
             if value > 0xFFFFFFFF:
-                return 0, NOWHERE
+                return 0, BAD_POSITION
             return int((value >> 1) ^ -(value & 1)), at
-    return 0, NOWHERE
+    return 0, BAD_POSITION
 
 
-@part
-def varlong(data: Bytes, at: int, end: int) -> tuple[int, int]:
-    """A zigzag int64 of at most ten bytes before `end`, and where it ends or NOWHERE."""
+@device_function
+def varlong(data: ByteArray, at: int, end: int) -> tuple[int, int]:
+    """A zigzag int64 before `end`: (value, position after it), or (0, BAD_POSITION).
+
+    Nine bytes hold 63 bits, and the tenth holds the last bit. The 64 bits do not fit into a signed int64, so the sign
+    bit of the zigzag value is merged into the halved value instead.
+    """
     low = np.int64(0)  # 63 bits; the tenth byte has the last
     for i in range(9):
         if at >= end:
-            return 0, NOWHERE
+            return 0, BAD_POSITION
         byte = np.int64(data[at])
         at += 1
         low |= (byte & 0x7F) << (7 * i)
         if byte < 0x80:
             return int((low >> 1) ^ -(low & 1)), at
     if at >= end or data[at] > 1:
-        return 0, NOWHERE
+        return 0, BAD_POSITION
     half = (low >> 1) | (np.int64(data[at]) << 62)
     return int(half ^ -(low & 1)), at + 1
 
 
-@part
+@device_function
 def wrapped_sum(left: int, right: int) -> int:
-    """The sum of two int64 as Java has it, which wraps; in halves, for where Python's integers do not."""
+    """Sum of two int64 that wraps around as in Java.
+
+    Timestamp deltas of a corrupt batch may overflow. Python's integers do not wrap, so the two halves are added
+    separately.
+    """
     low = (left & 0xFFFFFFFF) + (right & 0xFFFFFFFF)
     high = (left >> 32) + (right >> 32) + (low >> 32)
     high = ((high + 0x80000000) & 0xFFFFFFFF) - 0x80000000
     return (high << 32) | (low & 0xFFFFFFFF)
 
 
-@part
-def clear_bit(bits: Bytes, index: int) -> None:
-    """In Arrow's order: the lowest bit of a byte comes first."""
+@device_function
+def clear_bit(bits: ByteArray, index: int) -> None:
+    """Clear a bit of an Arrow bitmap, where the lowest bit of a byte comes first."""
     bits[index >> 3] &= ~(1 << (index & 7)) & 0xFF
 
 
-def copy(source: Bytes, start: int, size: int, target: Bytes, at: int) -> None:
-    """Copy `size` bytes of `source` from `start` on to `at` in `target`."""
-    target[at : at + size] = source[start : start + size]
+def copy(source: ByteArray, start: int, size: int, target: ByteArray, position: int) -> None:
+    """Copy `size` bytes of `source` from `start` to `position` in `target`."""
+    target[position : position + size] = source[start : start + size]
 
 
-@intrinsic  # numba gives the types of the arguments, and wants their names
+@intrinsic  # numba passes the types of the arguments and requires these names
 def _memcpy(_context: Any, source: Any, start: Any, size: Any, target: Any, at: Any) -> tuple[Any, Any]:  # noqa: ARG001
-    """The machine's own copy: 200 bytes take 4 ns, and 67 as the slice above, which cannot rule out an overlap."""
+    """memcpy: 200 bytes take 4 ns. The slice assignment above takes 67 ns, because it must allow overlap."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         from_, first, count, to, place = arguments
@@ -110,8 +123,8 @@ def _memcpy(_context: Any, source: Any, start: Any, size: Any, target: Any, at: 
 
 
 @overload(copy, inline="always")
-def _compiled_copy(source: Any, start: Any, size: Any, target: Any, at: Any) -> Any:  # noqa: ARG001 - as above
-    def implementation(source: Any, start: Any, size: Any, target: Any, at: Any) -> Any:
-        _memcpy(source, start, size, target, at)  # type: ignore[call-arg] # numba adds the context
+def _compiled_copy(source: Any, start: Any, size: Any, target: Any, position: Any) -> Any:  # noqa: ARG001 - as above
+    def implementation(source: Any, start: Any, size: Any, target: Any, position: Any) -> Any:
+        _memcpy(source, start, size, target, position)  # type: ignore[call-arg] # numba adds the context
 
     return implementation

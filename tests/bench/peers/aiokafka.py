@@ -1,4 +1,4 @@
-"""aiokafka: asyncio, with its parser in Cython and a Python object per record."""
+"""aiokafka: an asyncio client with a parser in Cython. It creates a Python object per record."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ _WAIT_MS = 30_000
 
 @contextmanager
 def ready(job: Job) -> Iterator[Callable[[], None]]:
-    """The load, with a load behind it."""
+    """The load, after one load outside the clock."""
     ready_for_objects()
     asyncio.run(_load(job.warming()))
     yield lambda: asyncio.run(_load(job))

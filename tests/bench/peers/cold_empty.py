@@ -1,4 +1,4 @@
-"""A Spark job that does nothing: what any scheduled job pays."""
+"""A Spark job that does nothing: the cost of starting any Spark job."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ from tests.bench.peers.spark_job import SETTINGS
 
 @contextmanager
 def ready(_: Job) -> Iterator[Callable[[], None]]:
-    """The job, from nothing."""
+    """The job, in a new process."""
     yield _run
 
 

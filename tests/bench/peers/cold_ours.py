@@ -1,9 +1,9 @@
-"""Penstock's own command, as a schedule would run it: `penstock load <topic>`."""
+"""The command `penstock load <topic>` in a new process, as a schedule runs it."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from pipelines.cli import main
+from pipelines.cli.main import main
 from tests.bench.cases import PARQUET_CODEC, Job
 
 _SETTINGS = """\
@@ -19,12 +19,12 @@ master = "local[2]"
 
 @contextmanager
 def ready(job: Job) -> Iterator[Callable[[], None]]:
-    """The command, from nothing: what a slice may hold is fetched without Spark."""
+    """The command, in a new process. One slice can hold the topic, so no Spark is started."""
     yield command(job)
 
 
 def command(job: Job, extra: str = "") -> Callable[[], None]:
-    """The command, with `extra` settings."""
+    """The command, with a settings file that ends with `extra`."""
     file = job.folder.with_name("penstock.toml")
     file.write_text(_SETTINGS.format(folder=job.folder, codec=PARQUET_CODEC, bootstrap=job.bootstrap) + extra)
     return lambda: main(["--settings", str(file), "load", job.topic], standalone_mode=False)

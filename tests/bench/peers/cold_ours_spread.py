@@ -1,4 +1,4 @@
-"""Penstock's own command where a slice may hold less: Spark is started, and its workers fetch."""
+"""The command `penstock load <topic>` with smaller slices: it starts Spark, and Spark's workers fetch."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,5 +9,5 @@ from tests.bench.peers.cold_ours import command
 
 @contextmanager
 def ready(job: Job) -> Iterator[Callable[[], None]]:
-    """The command, from nothing."""
+    """The command, in a new process."""
     yield command(job, f"[caps]\nslice_records = {job.records // PARTITIONS}\n")

@@ -1,4 +1,4 @@
-"""A scheduled job with Spark's own Kafka source: a new JVM, the load, and the end."""
+"""A job with Spark's own Kafka source in a new process: start the JVM, load, stop."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from tests.bench.peers.spark_job import SOURCE_SETTINGS
 
 @contextmanager
 def ready(job: Job) -> Iterator[Callable[[], None]]:
-    """The job, from nothing."""
+    """The job, in a new process."""
     yield lambda: _run(job)
 
 

@@ -1,7 +1,7 @@
-"""confluent-kafka: librdkafka, with a Python object per message.
+"""confluent-kafka: librdkafka. It creates a Python object per message.
 
-Tuned until it stopped sleeping: after its queue is full librdkafka waits a second before it fetches on, and `consume`
-waits out its time when asked for more messages than are left.
+The settings keep it from sleeping: by default librdkafka waits one second before it fetches again after its queue was
+full. `consume` waits for its whole timeout if it is asked for more messages than are left.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -23,13 +23,13 @@ SETTINGS = {
     "queued.max.messages.kbytes": 128 * 1024,
     "fetch.message.max.bytes": 4 * 1024 * 1024,
 }
-_AT_ONCE = 2_000  # what it returns is then still in the processor's cache
+_CONSUME_MESSAGES = 2_000  # few enough to stay in the processor's cache
 _WAIT_S = 30.0
 
 
 @contextmanager
 def ready(job: Job) -> Iterator[Callable[[], None]]:
-    """The load, with a load behind it."""
+    """The load, after one load outside the clock."""
     ready_for_objects()
     _load(job.warming())
     yield lambda: _load(job)
@@ -41,7 +41,7 @@ def _load(job: Job) -> None:
     left = job.records
     with PartitionFiles(job.folder, job.topic) as files:
         while left:
-            messages: list[Any] = consumer.consume(min(left, _AT_ONCE), _WAIT_S)
+            messages: list[Any] = consumer.consume(min(left, _CONSUME_MESSAGES), _WAIT_S)
             if not messages:
                 raise TimeoutError(f"{left} records are missing")
             left -= len(messages)
@@ -57,6 +57,6 @@ def _rows(messages: Sequence[Any]) -> Rows:
         values=[message.value() for message in messages],
         offsets=[message.offset() for message in messages],
         timestamps=[time for _, time in times],
-        types=[kind - 1 for kind, _ in times],  # it counts from 1
+        types=[kind - 1 for kind, _ in times],  # librdkafka counts from 1
         headers=[message.headers() for message in messages],
     )

@@ -1,4 +1,4 @@
-"""How long the first rows take on a warm session that has not run Python yet: a new worker, and its kernels."""
+"""The first task of a running Spark session: it starts a Python worker, which loads or compiles the kernels."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from tests.bench.peers.spark_job import SETTINGS
 
 @contextmanager
 def ready(job: Job) -> Iterator[Callable[[], None]]:
-    """The load, with a JVM running that has done something."""
+    """The load, in a session that has run one job without Python."""
     session = open_session(SETTINGS)
     try:
         session.range(100).collect()

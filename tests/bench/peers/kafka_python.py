@@ -1,4 +1,4 @@
-"""kafka-python: pure Python, a Python object per record."""
+"""kafka-python: a client in pure Python. It creates a Python object per record."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,13 +9,13 @@ from tests.bench.cases import PARTITIONS, Job
 from tests.bench.files import PartitionFiles, Rows, ready_for_objects
 
 _FETCH_BYTES = 4 * 1024 * 1024
-_AT_ONCE = 20_000
+_POLL_RECORDS = 20_000
 _WAIT_MS = 30_000
 
 
 @contextmanager
 def ready(job: Job) -> Iterator[Callable[[], None]]:
-    """The load, with a load behind it."""
+    """The load, after one load outside the clock."""
     ready_for_objects()
     _load(job.warming())
     yield lambda: _load(job)
@@ -28,7 +28,7 @@ def _load(job: Job) -> None:
         auto_offset_reset="earliest",
         max_partition_fetch_bytes=_FETCH_BYTES,
         fetch_max_wait_ms=10,
-        max_poll_records=_AT_ONCE,
+        max_poll_records=_POLL_RECORDS,
     )
     consumer.assign([TopicPartition(job.topic, each) for each in range(PARTITIONS)])
     left = job.records

@@ -1,7 +1,7 @@
-"""kafkarrow: librdkafka and Rust, Arrow batches without a Python object per message.
+"""kafkarrow: librdkafka with Rust. It returns Arrow batches and creates no Python object per message.
 
-It gives neither headers nor the timestamp's type, and merges all partitions by time: its one file lacks these columns
-and is not split, which is less work than the others do. With a long queue its time grows with the square of it.
+It returns neither headers nor the timestamp's type, and merges all partitions by time. So it writes one file without
+these columns, which is less work than the other loaders do. Its time grows with the square of its queue's length.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,29 +18,29 @@ _SETTINGS = {
     "queued.min.messages": "100000",
     "fetch.message.max.bytes": str(1024 * 1024),
 }
-_AT_ONCE = 100_000
+_BATCH_RECORDS = 100_000
 _WAIT_MS = 1000
-_MOST_EMPTY = 30
+_MAX_EMPTY_POLLS = 30
 
 
 @contextmanager
 def ready(job: Job) -> Iterator[Callable[[], None]]:
-    """The load, with a load behind it."""
+    """The load, after one load outside the clock."""
     _load(job.warming())
     yield lambda: _load(job)
 
 
 def _load(job: Job) -> None:
     config = {"bootstrap.servers": job.bootstrap, "group.id": "bench", **_SETTINGS}
-    manager = ConsumerManager(config=config, topics=[SourceTopic.from_earliest(job.topic)], batch_size=_AT_ONCE)
+    manager = ConsumerManager(config=config, topics=[SourceTopic.from_earliest(job.topic)], batch_size=_BATCH_RECORDS)
     left = job.records
-    empty = 0
+    empty_polls = 0
     with OutputFile(job.folder / "all.parquet", MESSAGE_SCHEMA) as file:
         while left:
             batch = manager.poll(timeout_ms=_WAIT_MS)
             left -= batch.num_rows
-            empty = 0 if batch.num_rows else empty + 1
-            if empty > _MOST_EMPTY:
+            empty_polls = 0 if batch.num_rows else empty_polls + 1
+            if empty_polls > _MAX_EMPTY_POLLS:
                 raise TimeoutError(f"{left} records are missing")
             if batch.num_rows:
                 file.write(batch)

@@ -1,10 +1,10 @@
-"""Penstock in one process: what Spark's workers run, and the plan and the commit around it."""
+"""Penstock in one process: plan, fetch as a Spark worker does, and commit."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from kafka_io.records import logs
+from kafka_io.records import decoder
 from pipelines.loading.execute import fetch_here
 from pipelines.loading.load import Loader
 from resources.kafka import open_cluster
@@ -20,14 +20,14 @@ class NotLoaded(RuntimeError):
 
 @contextmanager
 def ready(job: Job) -> Iterator[Callable[[], None]]:
-    """The load, with a load behind it."""
-    logs.warm()
+    """The load, after one load outside the clock."""
+    decoder.warm()
     load(job.topic, settings(job.warming()), no_session, fetch=fetch_here)
     yield lambda: load(job.topic, settings(job), no_session, fetch=fetch_here)
 
 
 def settings(job: Job, *, tasks: int = 1) -> Settings:
-    """As a user who sets nothing has them, but for the files' codec, which is everyone's, and slices for `tasks`."""
+    """The default settings, but with the codec that all loaders write, and slices small enough for `tasks` tasks."""
     return Settings(
         lake=str(job.folder),
         parquet_codec=PARQUET_CODEC,
@@ -36,17 +36,17 @@ def settings(job: Job, *, tasks: int = 1) -> Settings:
     )
 
 
-def load(topic: str, of: Settings, session: Callable[[], Any], **rest: Any) -> None:
+def load(topic: str, using: Settings, session: Callable[[], Any], **rest: Any) -> None:
     """Load the topic into a new table.
 
     Raises:
-        NotLoaded: with the load's own error.
+        NotLoaded: the load failed; the message has its error.
     """
-    with open_cluster(of, _CLUSTER) as cluster:
-        done = Loader.of(of, cluster, session, **rest).load(topic)
+    with open_cluster(using, _CLUSTER) as cluster:
+        done = Loader.of(using, cluster, session, **rest).load(topic)
     if done.error:
         raise NotLoaded(f"{done.error}\n{done.trace or ''}")
 
 
 def no_session() -> None:
-    """What stands for Spark where there is none."""
+    """In place of a Spark session, for a load that needs none."""

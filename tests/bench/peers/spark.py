@@ -1,4 +1,4 @@
-"""Spark's own Kafka source to Parquet, on a warm session: its defaults, but for the codec and memory enough."""
+"""Spark's own Kafka source to Parquet in a running session: default settings, except for the codec and the memory."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ _COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timest
 
 @contextmanager
 def ready(job: Job) -> Iterator[Callable[[], None]]:
-    """The load, with Spark running and a load behind it."""
+    """The load, in a session that has loaded once."""
     session = open_session({**SOURCE_SETTINGS, "spark.jars": job.jars})
     try:
         load(session, job.bootstrap, job.warm_up, job.folder.with_name("warm-up"))
@@ -25,7 +25,7 @@ def ready(job: Job) -> Iterator[Callable[[], None]]:
 
 
 def load(session: SparkSession, bootstrap: str, topic: str, folder: Path) -> None:
-    """Write all that the topic holds; a partition is a task and a file."""
+    """Write the whole topic. Each partition is one task and one file."""
     reader = session.read.format("kafka").options(
         **{
             "kafka.bootstrap.servers": bootstrap,

@@ -1,5 +1,5 @@
-"""What the sessions of all Spark loaders have in common."""
+"""The Spark settings that all Spark loaders share."""
 
 SETTINGS = {"master": "local[2]", "spark.ui.enabled": "false"}
-# Less and Spark's own Kafka source spends its time collecting garbage.
+# With less memory Spark's own Kafka source spends its time in the garbage collector.
 SOURCE_SETTINGS = {**SETTINGS, "spark.driver.memory": "3g"}

@@ -4,9 +4,9 @@ from typing import Any, get_origin
 
 import pytest
 
-from kafka_io.messages.requests import REQUESTS
-from kafka_io.wire.schema import NEVER, Wire
-from kafka_io.wire.types import NULL_UUID, Bytes, String, Uuid
+from kafka_io.wire.schema import NEVER, FieldVersions
+from kafka_io.wire.types import NULL_UUID, String, Uuid, WireBytes
+from tests.all_requests import REQUESTS
 from tests.golden_messages import KINDS, SIDES, Column, columns, kind_of, load, text, without_none
 
 SCHEMAS = load("schemas")
@@ -45,7 +45,8 @@ def sometimes(name: str, side: str) -> list[Column]:
     return [
         column
         for column in columns(kind_of(name, side))
-        if (column.row.since, column.row.until) != (Wire().since, Wire().until) or column.row.tag is not None
+        if (column.row.since, column.row.until) != (FieldVersions().since, FieldVersions().until)
+        or column.row.tag is not None
     ]
 
 
@@ -71,7 +72,7 @@ def expected(column: Column, theirs: str | None) -> Any:
         return ()
     if isinstance(inner, type):
         return inner()
-    if inner in (String, Bytes):
+    if inner in (String, WireBytes):
         return theirs or ("" if inner == String else b"")
     if inner == Uuid:
         return NULL_UUID

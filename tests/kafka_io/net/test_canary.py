@@ -1,11 +1,10 @@
-"""A secret that is read, used, echoed and refused on every path is found in nothing that anyone could log (X01).
+"""A secret that is read, used, echoed and refused on every path is found in nothing that anyone could log (fault X01).
 
 Not even in the locals of the frames an error came through, which Python's own tracebacks leave out and other printers
 of them show.
 """
 
 import io
-import json
 import logging
 import pickle
 import traceback
@@ -15,15 +14,16 @@ from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
+import msgspec
 import pytest
 from rich.console import Console
 from rich.traceback import Traceback
 
-from kafka_io.errors import BrokerError, ConnectionLost, DeadlineExceeded, KafkaIOError, Where, placing
+from kafka_io.errors import BrokerError, ConnectionLost, DeadlineExceeded, KafkaIOError, Where, error_context
 from kafka_io.net.deadline import Deadline
 from kafka_io.net.sasl.choosing import mechanism_of
 from kafka_io.net.sasl.mechanism import authenticate
-from kafka_io.net.secret import Reference
+from kafka_io.net.secret import SecretReference
 from kafka_io.net.security import Sasl, Security, Tls
 from kafka_io.net.stream import Stream
 from kafka_io.net.tls import tls_context
@@ -33,7 +33,7 @@ from tests.fakes.tls import CA, GOLDEN
 from tests.oracles.scram import ScramServer
 
 CANARY = "canary-tweet-tweet"
-WHERE = Reference("env", "PENSTOCK_TEST_SECRET")
+WHERE = SecretReference("env", "PENSTOCK_TEST_SECRET")
 SASLS = [
     Sasl(mechanism="PLAIN", username="loader", password=WHERE, allow_secret_over_plaintext=True),
     Sasl(mechanism="SCRAM-SHA-256", username="loader", password=WHERE),
@@ -115,7 +115,7 @@ def assert_silent(error: BaseException) -> None:
 @pytest.mark.parametrize("sasl", SASLS, ids=lambda sasl: sasl.mechanism)
 @pytest.mark.parametrize("name", FAILING)
 def test_a_failed_authentication_does_not_tell_the_secret(sasl: Sasl, name: str) -> None:
-    with pytest.raises(KafkaIOError) as caught, placing(Where(cluster="main")):
+    with pytest.raises(KafkaIOError) as caught, error_context(Where(cluster="main")):
         authenticate(mechanism_of(sasl), FAILING[name])
     assert_silent(caught.value)
 
@@ -143,7 +143,7 @@ def test_a_connection_that_breaks_meanwhile_does_not_tell_the_secret(
 def test_a_secret_that_cannot_be_sent_is_not_told(tmp_path: Path, sasl: Sasl) -> None:
     file = tmp_path / "secret"
     file.write_bytes(CANARY.encode() + b"\0")
-    elsewhere = Reference("file", str(file))
+    elsewhere = SecretReference("file", str(file))
     sasl = replace(sasl, password=sasl.password and elsewhere, token=sasl.token and elsewhere)
     with pytest.raises(KafkaIOError) as caught:
         mechanism_of(sasl)
@@ -159,10 +159,15 @@ def test_a_keys_password_that_does_not_fit_is_not_told(certificate: str) -> None
 
 
 @pytest.mark.parametrize("sasl", SASLS, ids=lambda sasl: sasl.mechanism)
-def test_what_is_set_and_what_is_in_use_hold_references_only(sasl: Sasl) -> None:  # X02
+def test_what_is_set_and_what_is_in_use_hold_references_only(sasl: Sasl) -> None:  # fault X02
     security = Security(tls=Tls(ca=CA, certificate=CA, key_password=WHERE), sasl=sasl)
     mechanism = mechanism_of(sasl)
-    for text in (repr(security), json.dumps(security.as_dict()), repr(pickle.dumps(security)), repr(vars(mechanism))):
+    for text in (
+        repr(security),
+        msgspec.json.encode(security).decode(),
+        repr(pickle.dumps(security)),
+        repr(vars(mechanism)),
+    ):
         assert CANARY not in text
     with suppress(TypeError):  # what holds a secret does not travel
         assert CANARY not in repr(pickle.dumps(mechanism))

@@ -8,24 +8,24 @@ import pytest
 from kafka_io.errors import ConnectionLost, Corrupt, DeadlineExceeded, KafkaIOError, NetworkError, TooLarge, WireError
 from kafka_io.net.connection import Connection
 from kafka_io.net.deadline import Deadline
-from kafka_io.v07.conversation import ClientConversation
+from kafka_io.v07.conversation import ClientConversation07
 from kafka_io.v07.messages import (
     AnyAnswer,
     AnyRequest,
-    Fetch,
-    FetchAnswer,
-    MultiFetch,
-    MultiFetchAnswer,
-    Offsets,
-    OffsetsAnswer,
+    FetchAnswer07,
+    FetchRequest07,
+    MultiFetchAnswer07,
+    MultiFetchRequest07,
+    OffsetsAnswer07,
+    OffsetsRequest07,
 )
 from kafka_io.wire.framing import framed
 from tests.fakes.hostile import Act, HostileServer, drip, hear, reset, send, stall
 
-FETCH = Fetch("clicks", 0, 0, 100)
-TWO = MultiFetch((FETCH, Fetch("clicks", 1, 0, 100)))
-OFFSETS = Offsets("clicks", 0, -1, 10)
-ANSWER = FetchAnswer(0, b"some bytes").encode()
+FETCH = FetchRequest07("clicks", 0, 0, 100)
+TWO = MultiFetchRequest07((FETCH, FetchRequest07("clicks", 1, 0, 100)))
+OFFSETS = OffsetsRequest07("clicks", 0, -1, 10)
+ANSWER = FetchAnswer07(0, b"some bytes").encode()
 GENEROUS = 20.0
 SHORT = 0.3
 
@@ -33,13 +33,13 @@ SHORT = 0.3
 @contextmanager
 def connection(script: Sequence[Act], *, timeout_s: float = GENEROUS) -> Iterator[Connection[AnyRequest, AnyAnswer]]:
     with HostileServer(script) as server:
-        opened = Connection[AnyRequest, AnyAnswer].open(server.broker, ClientConversation(), timeout_s=timeout_s)
+        opened = Connection[AnyRequest, AnyAnswer].open(server.broker, ClientConversation07(), timeout_s=timeout_s)
         with closing(opened):
             yield opened
 
 
 def test_answers_belong_to_requests_in_their_order() -> None:
-    answers = [FetchAnswer(0, bytes((number,))) for number in range(3)]
+    answers = [FetchAnswer07(0, bytes((number,))) for number in range(3)]
     with connection([hear, hear, hear, *(send(answer.encode()) for answer in answers)]) as asking:
         for _ in answers:
             asking.send(FETCH)
@@ -50,12 +50,12 @@ def test_answers_belong_to_requests_in_their_order() -> None:
 
 def test_an_answer_may_come_byte_by_byte() -> None:
     with connection([hear, drip(ANSWER, every_s=0.0)]) as asking:
-        assert asking.ask(FETCH) == FetchAnswer(0, b"some bytes")
+        assert asking.ask(FETCH) == FetchAnswer07(0, b"some bytes")
 
 
 @pytest.mark.parametrize("cut", [0, 3, 4, 6, len(ANSWER) - 1])
 @pytest.mark.parametrize("end", [[], [reset]], ids=["closed", "reset"])
-def test_an_answer_that_ends_early_is_a_lost_connection(cut: int, end: list[Act]) -> None:  # W02, W03
+def test_an_answer_that_ends_early_is_a_lost_connection(cut: int, end: list[Act]) -> None:  # faults W02, W03
     with connection([hear, send(ANSWER[:cut]), *end]) as asking:
         with pytest.raises(ConnectionLost):
             asking.ask(FETCH)
@@ -63,14 +63,14 @@ def test_an_answer_that_ends_early_is_a_lost_connection(cut: int, end: list[Act]
 
 
 @pytest.mark.parametrize("cut", [0, 3, len(ANSWER) - 1])
-def test_an_answer_that_stops_half_way_ends_with_the_deadline(cut: int) -> None:  # W04
+def test_an_answer_that_stops_half_way_ends_with_the_deadline(cut: int) -> None:  # fault W04
     with connection([hear, send(ANSWER[:cut]), stall], timeout_s=SHORT) as asking:
         with pytest.raises(DeadlineExceeded):
             asking.ask(FETCH)
         assert asking.closed
 
 
-def test_a_byte_now_and_then_does_not_put_the_deadline_off() -> None:  # W05
+def test_a_byte_now_and_then_does_not_put_the_deadline_off() -> None:  # fault W05
     trickle = drip(ANSWER * 100, every_s=0.05)
     with connection([hear, trickle], timeout_s=SHORT) as asking, pytest.raises(DeadlineExceeded):
         asking.ask(FETCH)
@@ -79,18 +79,18 @@ def test_a_byte_now_and_then_does_not_put_the_deadline_off() -> None:  # W05
 @pytest.mark.parametrize(
     ("request_", "answer", "error"),
     [
-        (FETCH, bytes.fromhex("7fffffff"), TooLarge),  # W06
-        (FETCH, framed(bytes(2 + 101)), TooLarge),  # W06: a byte more than was asked for
-        (FETCH, bytes.fromhex("00000000"), Corrupt),  # W07
-        (FETCH, bytes.fromhex("00000001"), Corrupt),  # W07
-        (FETCH, bytes.fromhex("fffffffb"), Corrupt),  # W07
-        (OFFSETS, framed(bytes.fromhex("0000 7fffffff")), WireError),  # W09
-        (OFFSETS, framed(bytes.fromhex("0000 fffffff9")), WireError),  # W09
-        (TWO, framed(bytes.fromhex("0000 00000010 0000")), WireError),  # W10: a part beyond the frame
-        (TWO, MultiFetchAnswer((FetchAnswer(0),)).encode(), Corrupt),  # W11: one part of two
-        (TWO, MultiFetchAnswer((FetchAnswer(0),) * 3).encode(), Corrupt),  # W11: three
-        (TWO, MultiFetchAnswer((FetchAnswer(0), FetchAnswer(0, bytes(101)))).encode(), Corrupt),  # W11
-        (OFFSETS, framed(OffsetsAnswer(0, (5,)).encode()[4:], b"x"), WireError),  # W12
+        (FETCH, bytes.fromhex("7fffffff"), TooLarge),  # fault W06
+        (FETCH, framed(bytes(2 + 101)), TooLarge),  # fault W06: a byte more than was asked for
+        (FETCH, bytes.fromhex("00000000"), Corrupt),  # fault W07
+        (FETCH, bytes.fromhex("00000001"), Corrupt),  # fault W07
+        (FETCH, bytes.fromhex("fffffffb"), Corrupt),  # fault W07
+        (OFFSETS, framed(bytes.fromhex("0000 7fffffff")), WireError),  # fault W09
+        (OFFSETS, framed(bytes.fromhex("0000 fffffff9")), WireError),  # fault W09
+        (TWO, framed(bytes.fromhex("0000 00000010 0000")), WireError),  # fault W10: a part beyond the frame
+        (TWO, MultiFetchAnswer07((FetchAnswer07(0),)).encode(), Corrupt),  # fault W11: one part of two
+        (TWO, MultiFetchAnswer07((FetchAnswer07(0),) * 3).encode(), Corrupt),  # fault W11: three
+        (TWO, MultiFetchAnswer07((FetchAnswer07(0), FetchAnswer07(0, bytes(101)))).encode(), Corrupt),  # fault W11
+        (OFFSETS, framed(OffsetsAnswer07(0, (5,)).encode()[4:], b"x"), WireError),  # fault W12
     ],
 )  # fmt: skip
 def test_what_cannot_be_the_answer_is_refused_and_ends_the_connection(
@@ -102,18 +102,18 @@ def test_what_cannot_be_the_answer_is_refused_and_ends_the_connection(
         assert (asking.closed, caught.value.retriable) == (True, False)
 
 
-def test_a_repeated_answer_is_never_taken_for_the_next_one() -> None:  # W08
+def test_a_repeated_answer_is_never_taken_for_the_next_one() -> None:  # fault W08
     with connection([hear, send(ANSWER + ANSWER), stall]) as asking:
         asking.ask(FETCH)
-        with pytest.raises(Corrupt, match="nobody asked for"):
-            asking.ask(Fetch("clicks", 0, 10, 100))
+        with pytest.raises(Corrupt, match="without a request"):
+            asking.ask(FetchRequest07("clicks", 0, 10, 100))
         assert asking.closed
 
 
-def test_bytes_before_any_request_end_the_connection() -> None:  # W08
+def test_bytes_before_any_request_end_the_connection() -> None:  # fault W08
     with HostileServer([send(ANSWER), stall]) as server:
-        opened = Connection[AnyRequest, AnyAnswer].open(server.broker, ClientConversation(), timeout_s=GENEROUS)
-        with closing(opened), pytest.raises(Corrupt, match="nobody asked for"):
+        opened = Connection[AnyRequest, AnyAnswer].open(server.broker, ClientConversation07(), timeout_s=GENEROUS)
+        with closing(opened), pytest.raises(Corrupt, match="without a request"):
             opened.answer()
 
 

@@ -60,18 +60,18 @@ def resolve_to(monkeypatch: pytest.MonkeyPatch, *ports: int) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
 
 
-def test_a_refused_connection_says_which_address_refused(dead_port: int) -> None:  # W01
+def test_a_refused_connection_says_which_address_refused(dead_port: int) -> None:  # fault W01
     with pytest.raises(ConnectFailed, match=rf"port {dead_port} \(127.0.0.1: .*refused") as caught:
         Stream.connect("127.0.0.1", dead_port, Deadline.after(GENEROUS))
     assert caught.value.retriable
 
 
-def test_a_black_hole_ends_with_the_deadline(black_hole: int) -> None:  # W01
+def test_a_black_hole_ends_with_the_deadline(black_hole: int) -> None:  # fault W01
     with pytest.raises(ConnectFailed, match="timed out"):
         Stream.connect("127.0.0.1", black_hole, Deadline.after(SHORT))
 
 
-def test_a_dead_address_does_not_hide_the_living_one_behind_it(  # W01, W17
+def test_a_dead_address_does_not_hide_the_living_one_behind_it(  # faults W01, W17
     monkeypatch: pytest.MonkeyPatch, dead_port: int
 ) -> None:
     with HostileServer([send(b"hello")]) as server:
@@ -80,7 +80,7 @@ def test_a_dead_address_does_not_hide_the_living_one_behind_it(  # W01, W17
             assert stream.receive_into(memoryview(bytearray(5)), Deadline.after(GENEROUS)) == 5
 
 
-def test_a_black_hole_leaves_time_for_the_address_behind_it(  # W01, W17
+def test_a_black_hole_leaves_time_for_the_address_behind_it(  # faults W01, W17
     monkeypatch: pytest.MonkeyPatch, black_hole: int
 ) -> None:
     with HostileServer([send(b"hello")]) as server:
@@ -89,13 +89,15 @@ def test_a_black_hole_leaves_time_for_the_address_behind_it(  # W01, W17
             assert stream.receive_into(memoryview(bytearray(5)), Deadline.after(GENEROUS)) == 5
 
 
-def test_all_dead_addresses_are_named(monkeypatch: pytest.MonkeyPatch, dead_port: int) -> None:  # W01
+def test_all_dead_addresses_are_named(monkeypatch: pytest.MonkeyPatch, dead_port: int) -> None:  # fault W01
     resolve_to(monkeypatch, dead_port, dead_port)
     with pytest.raises(ConnectFailed, match=r"refused; 127\.0\.0\.1: .*refused"):
         Stream.connect("broker.example", 9092, Deadline.after(GENEROUS))
 
 
-def test_an_address_family_the_machine_does_not_have_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:  # W17
+def test_an_address_family_the_machine_does_not_have_is_passed_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fault W17
     with HostileServer([stall]) as server:
         addresses = [(family, socket.SOCK_STREAM, 6, "", ("127.0.0.1", server.port)) for family in (-7, socket.AF_INET)]
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: addresses)
@@ -114,7 +116,7 @@ def test_no_address_is_tried_once_the_deadline_has_come(dead_port: int) -> None:
 
 
 @pytest.mark.parametrize("script", [[hear], [hear, reset]], ids=["closed", "reset"])
-def test_an_ended_stream_is_a_lost_connection(connected: Connected, script: list[Act]) -> None:  # W02
+def test_an_ended_stream_is_a_lost_connection(connected: Connected, script: list[Act]) -> None:  # fault W02
     stream = connected(script)
     stream.send(framed(b"a request"), Deadline.after(GENEROUS))
     with pytest.raises(ConnectionLost):
@@ -123,7 +125,7 @@ def test_an_ended_stream_is_a_lost_connection(connected: Connected, script: list
         stream.has_unread()
 
 
-def test_silence_ends_with_the_deadline(connected: Connected) -> None:  # W04
+def test_silence_ends_with_the_deadline(connected: Connected) -> None:  # fault W04
     stream = connected([stall])
     with pytest.raises(DeadlineExceeded):
         stream.receive_into(memoryview(bytearray(1)), Deadline.after(SHORT))
@@ -136,7 +138,7 @@ def test_a_peer_that_takes_nothing_is_not_waited_for_past_the_deadline() -> None
             stream.send(bytes(64 * 1024 * 1024), Deadline.after(SHORT))
 
 
-def test_unread_bytes_are_seen_and_stay_where_they_are(connected: Connected) -> None:  # W08
+def test_unread_bytes_are_seen_and_stay_where_they_are(connected: Connected) -> None:  # fault W08
     stream, space = connected([send(b"ab"), stall]), memoryview(bytearray(2))
     assert stream.receive_into(space[:1], Deadline.after(GENEROUS)) == 1
     assert stream.has_unread()

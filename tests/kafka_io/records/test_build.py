@@ -1,42 +1,78 @@
-"""What we write is what the genuine producer wrote."""
+"""What we write is what others read."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from aiokafka.record.memory_records import MemoryRecords as AiokafkaRecords
+from kafka.record.memory_records import MemoryRecords as KafkaPythonRecords
 
-from kafka_io.records.build import message, message_set
-from tests.golden_v07 import captured
-from tests.kafka_io.records.talk import decoded_rows
-from tests.oracles import sets_v07
+from kafka_io.records.build import Record, log_messages, record_batch
+from kafka_io.records.layout import APPEND_TIME, CONTROL, TRANSACTIONAL
+from tests.kafka_io.records.decoding import read_rows
 
-PAYLOADS = st.lists(st.binary(max_size=30), max_size=8)
-
-
-def produced(name: str) -> str:
-    (found,) = (record["message_set_hex"] for record in captured("produce") if record["id"] == name)
-    return str(found)
-
-
-def test_messages_of_both_magics_are_the_captured_bytes() -> None:
-    assert message_set([b"raw-0", b"raw-1"]).hex() == produced("produce-plain")
-    assert message_set([b"old-0", b"old-1"], magic=0).hex() == produced("produce-magic0")
-    assert message(b"attr4", attributes=4).hex() == produced("produce-attr-extra-bits")
+RECORDS = [
+    Record(offset=10, timestamp=5, key=b"k", value=b"v", headers=((b"a", b"1"), (b"a", None))),
+    Record(offset=11, timestamp=3, key=None, value=b""),
+    Record(offset=13, timestamp=9, key=b"", value=None),
+]
+Reader = Callable[[bytes], Iterable[Any]]
 
 
-def test_a_snappy_set_is_the_captured_bytes() -> None:
-    assert message_set([b"s1"], codec=2).hex() == produced("produce-snappy-xerial")
+def by_kafka_python(data: bytes) -> Iterable[Any]:
+    records = KafkaPythonRecords(data)
+    while records.has_next():
+        yield from records.next_batch()
 
 
-@settings(deadline=None)
-@given(payloads=PAYLOADS, codec=st.sampled_from([0, 1, 2]), magic=st.sampled_from([0, 1]))
-def test_a_set_gives_back_its_payloads(payloads: list[bytes], codec: int, magic: int) -> None:
-    data = message_set(payloads, codec=codec, magic=magic)
-    rows = decoded_rows(data)
-    assert [value for _, _, value in rows] == payloads
-    assert rows == sets_v07.decode(data, base=0)
+def by_aiokafka(data: bytes) -> Iterable[Any]:
+    records = AiokafkaRecords(data)
+    while records.has_next():
+        batch = records.next_batch()
+        assert batch.validate_crc()
+        yield from batch
 
 
-@pytest.mark.parametrize(("magic", "attributes"), [(2, 0), (-1, 0), (0, 1)])
-def test_a_message_that_has_no_layout_is_refused(magic: int, attributes: int) -> None:
-    with pytest.raises(ValueError, match="no message has"):
-        message(b"", magic=magic, attributes=attributes)
+def rows(found: Iterable[Any]) -> list[tuple[Any, ...]]:
+    return [(each.offset, each.timestamp, each.key, each.value, list(each.headers)) for each in found]
+
+
+@pytest.mark.parametrize("read", [by_kafka_python, by_aiokafka])
+@pytest.mark.parametrize("codec", range(5))
+def test_a_batch_is_read_by_others(read: Reader, codec: int) -> None:
+    assert rows(read(record_batch(RECORDS, codec=codec))) == [
+        (record.offset, record.timestamp, record.key, record.value, [(key.decode(), v) for key, v in record.headers])
+        for record in RECORDS
+    ]
+
+
+@pytest.mark.parametrize("read", [by_kafka_python, by_aiokafka])
+@pytest.mark.parametrize(("magic", "codec"), [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (1, 3)])
+def test_messages_are_read_by_others(read: Reader, magic: int, codec: int) -> None:
+    found = rows(read(log_messages(RECORDS, magic=magic, codec=codec)))
+    assert found == [
+        (record.offset, record.timestamp if magic else None, record.key, record.value, []) for record in RECORDS
+    ]
+
+
+def test_the_time_of_the_append_is_that_of_all() -> None:
+    for data in (record_batch(RECORDS, append_time=77), log_messages(RECORDS, magic=1, codec=1, append_time=77)):
+        assert [(each.timestamp, each.timestamp_type) for each in by_kafka_python(data)] == [(77, 1)] * 3
+    plain = log_messages(RECORDS, magic=1, append_time=77)
+    assert [row[1:3] for row in read_rows(plain)] == [(77, 1)] * 3
+
+
+def test_a_batch_tells_its_producer_and_span() -> None:
+    data = record_batch(
+        RECORDS, attributes=TRANSACTIONAL | CONTROL, append_time=1, span=(8, 20), producer=(1 << 40, 3, 9)
+    )
+    (batch,) = [KafkaPythonRecords(data).next_batch()]
+    assert (batch.base_offset, batch.last_offset_delta) == (8, 12)
+    assert (batch.producer_id, batch.producer_epoch, batch.base_sequence) == (1 << 40, 3, 9)
+    assert batch.attributes == TRANSACTIONAL | CONTROL | APPEND_TIME
+
+
+@pytest.mark.parametrize("magic", [-1, 2])
+def test_another_format_is_refused(magic: int) -> None:
+    with pytest.raises(ValueError, match="magic"):
+        log_messages(RECORDS, magic=magic)

@@ -1,21 +1,25 @@
 """Kernels travel in a zip, and are compiled once for all who have the same text."""
 
+import ast
 import os
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
+
+from kafka_io.records import compiling
 
 ROOT = Path(__file__).parents[3]
 PROGRAM = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from kafka_io.records import columns
-from kafka_io.records.kernels import sets as kernels
+from kafka_io.records import v07_decoder
+from kafka_io.records.kernels import v07_messages as kernels
 from kafka_io.records.build import message
 assert kernels.__file__.startswith(sys.argv[1])
-columns.warm()
-(decoded,) = columns.decode_v07(message(b"x"), base=0)
+v07_decoder.warm()
+(decoded,) = v07_decoder.decode_v07(message(b"x"), base=0)
 assert decoded.batch.num_rows == 1
 stats = kernels.decode.stats
 print("compiled", sum(stats.cache_misses.values()), "loaded", sum(stats.cache_hits.values()))
@@ -67,10 +71,12 @@ def test_where_no_cache_can_be_written_the_kernels_run_all_the_same(tmp_path: Pa
 LATER = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from kafka_io.records import logs
-from kafka_io.records.kernels import batches, messages
-logs.warm()
-stats = [kernel.stats for kernel in (batches.list_batches, batches.decode, messages.measure, messages.decode)]
+from kafka_io.records import decoder
+from kafka_io.records.kernels import legacy_messages, record_batches
+decoder.warm()
+stats = [kernel.stats for kernel in (
+    record_batches.list_batches, record_batches.decode, legacy_messages.measure, legacy_messages.decode
+)]
 print("compiled", *(sum(each.cache_misses.values()) for each in stats))
 """
 
@@ -79,3 +85,23 @@ def test_the_kernels_of_later_formats_travel_too(tmp_path: Path) -> None:
     cache = str(tmp_path / "cache")
     assert run(shipped(tmp_path / "first"), LATER, NUMBA_CACHE_DIR=cache) == "compiled 1 1 1 1"
     assert run(shipped(tmp_path / "second"), LATER, NUMBA_CACHE_DIR=cache) == "compiled 0 0 0 0"
+
+
+RECORDS = ROOT / "kafka_io" / "records"
+STAMPED_OTHERWISE = {"compiling.py", "isal_crc32.py"}
+"""The first holds no machine code; the stamp says whether the second found isal."""
+
+
+def imported(file: Path) -> Iterator[str]:
+    """The files of this package that a module imports from."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        module = node.module if isinstance(node, ast.ImportFrom) else None
+        if module and module.startswith("kafka_io."):
+            yield f"{module.removeprefix('kafka_io.records.').replace('.', '/')}.py"
+
+
+def test_the_cache_is_named_after_the_text_of_every_module_that_becomes_machine_code() -> None:
+    files = {file for file in (RECORDS / "kernels").glob("*.py") if file.stem != "__init__"}
+    assert len(files) > 5
+    sources = {f"kernels/{file.name}" for file in files} | {name for file in files for name in imported(file)}
+    assert set(compiling._SOURCES) == sources - STAMPED_OTHERWISE

@@ -4,26 +4,26 @@ import pytest
 
 from kafka_io.errors import Corrupt
 from kafka_io.records.build import Record, record_batch
-from kafka_io.records.columns import Decoded, Limits
-from kafka_io.records.entries import Asked
-from kafka_io.records.logs import Decoder, decode
+from kafka_io.records.decoded_batch import DecodedBatch, DecodeLimits
+from kafka_io.records.decoder import Decoder, decode
+from kafka_io.records.record_set import RequestedOffsets
 
 ENTRIES = [record_batch([Record(offset=10 * number + at) for at in range(3)]) for number in range(6)]
 STOP = 60
 
 
-def rows(found: list[Decoded]) -> list[int]:
+def rows(found: list[DecodedBatch]) -> list[int]:
     return [offset for decoded in found for offset in decoded.batch.column("offset").to_pylist()]
 
 
 @pytest.mark.parametrize("batch_bytes", [1, 50, 100_000])
 def test_the_cuts_between_answers_leave_no_trace(batch_bytes: int) -> None:
-    limits = Limits(batch_bytes=batch_bytes)
-    whole = list(decode(b"".join(ENTRIES), Asked(at=1, stop=STOP), columns=["offset"], limits=limits))
+    limits = DecodeLimits(batch_bytes=batch_bytes)
+    whole = list(decode(b"".join(ENTRIES), RequestedOffsets(start=1, stop=STOP), columns=["offset"], limits=limits))
     decoder = Decoder(["offset"], limits=limits)
-    found: list[Decoded] = []
+    found: list[DecodedBatch] = []
     for at, data in zip((1, 3, 13, 23, 33, 43), ENTRIES, strict=True):
-        found += decoder.feed(data, Asked(at=at, stop=STOP))
+        found += decoder.feed(data, RequestedOffsets(start=at, stop=STOP))
     found += decoder.flush()
     assert rows(found) == rows(whole)
     assert found[-1].next_offset == whole[-1].next_offset
@@ -31,9 +31,9 @@ def test_the_cuts_between_answers_leave_no_trace(batch_bytes: int) -> None:
 
 
 def test_answers_are_put_together_until_a_batch_is_full() -> None:
-    decoder = Decoder(["offset"], limits=Limits(batch_bytes=10_000))
+    decoder = Decoder(["offset"], limits=DecodeLimits(batch_bytes=10_000))
     for at, data in zip((0, 3, 13), ENTRIES, strict=False):
-        assert list(decoder.feed(data, Asked(at=at))) == []
+        assert list(decoder.feed(data, RequestedOffsets(start=at))) == []
     [decoded] = decoder.flush()
     assert rows([decoded]) == [0, 1, 2, 10, 11, 12, 20, 21, 22]
     assert (decoded.next_offset, decoded.gaps) == (23, {"compacted": 14})
@@ -41,25 +41,25 @@ def test_answers_are_put_together_until_a_batch_is_full() -> None:
 
 
 def test_what_was_given_out_does_not_change_afterwards() -> None:
-    decoder = Decoder(["offset", "value"], limits=Limits(batch_bytes=1))
-    first = list(decoder.feed(ENTRIES[0], Asked(at=0)))
+    decoder = Decoder(["offset", "value"], limits=DecodeLimits(batch_bytes=1))
+    first = list(decoder.feed(ENTRIES[0], RequestedOffsets(start=0)))
     before = [one.batch.to_pylist() for one in first]
     for at, data in zip((3, 13, 23), ENTRIES[1:], strict=False):
-        list(decoder.feed(data, Asked(at=at)))
+        list(decoder.feed(data, RequestedOffsets(start=at)))
     assert [one.batch.to_pylist() for one in first] == before
 
 
 def test_a_range_of_nothing_but_gaps_is_told_without_rows() -> None:
     decoder = Decoder()
-    assert list(decoder.feed(record_batch([], span=(4, 9)), Asked(at=4, stop=8))) == []
+    assert list(decoder.feed(record_batch([], span=(4, 9)), RequestedOffsets(start=4, stop=8))) == []
     [decoded] = decoder.flush()
     assert (decoded.batch.num_rows, decoded.next_offset, decoded.gaps) == (0, 8, {"compacted": 4})
 
 
 def test_an_error_says_where_it_is_and_ends_the_reading() -> None:
     decoder = Decoder(["offset"])
-    list(decoder.feed(ENTRIES[0], Asked(at=0)))
+    list(decoder.feed(ENTRIES[0], RequestedOffsets(start=0)))
     broken = ENTRIES[1][:-1] + bytes((ENTRIES[1][-1] ^ 1,))
     with pytest.raises(Corrupt) as raised:
-        list(decoder.feed(broken, Asked(at=3)))
+        list(decoder.feed(broken, RequestedOffsets(start=3)))
     assert raised.value.where.offset == 10

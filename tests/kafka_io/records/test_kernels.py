@@ -1,59 +1,109 @@
-"""The kernels agree with the oracle, compiled and not."""
+"""The kernels of message formats 0 to 2 agree with the oracle; test_compiler_off.py repeats this without compiling."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
+from collections.abc import Callable
 
+import crcmod.predefined
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kafka_io.compression import CODECS
-from kafka_io.records.build import message
-from tests.kafka_io.records.talk import read_rows
-from tests.oracles import sets_v07
+from kafka_io.records.build import Record, log_messages, record_batch
+from kafka_io.records.crc32c import crc32c
+from kafka_io.records.kernels import scalars
+from kafka_io.records.record_set import RequestedOffsets, read_only
+from tests.kafka_io.records.decoding import oracle_rows, read, read_rows
 
-ROOT = Path(__file__).parents[3]
-# Also run without the compiler, in a process of its own.
-LAWS = ("test_golden.py", "test_kernels.py::test_any_nested_set_is_read_as_the_oracle_reads_it")
-
-
-def wrapped(messages: list[bytes], cut: int, codec: int) -> bytes:
-    """`messages`, the last one maybe cut, compressed in one."""
-    content = b"".join(messages)
-    # The first message is never cut: a set that is nothing but a piece is refused.
-    kept = len(content) - (cut if len(messages) > 1 else 0)
-    return message(CODECS[codec].compress(content[:kept]), attributes=codec)
+INT64 = st.integers(-(2**63), 2**63 - 1)
+FIELD = st.none() | st.binary(max_size=12)
+HEADERS = st.lists(st.tuples(st.binary(max_size=4), FIELD), max_size=3).map(tuple)
+RECORDS = st.lists(st.builds(Record, timestamp=INT64, key=FIELD, value=FIELD, headers=HEADERS), min_size=1, max_size=6)
+STEPS = st.lists(st.integers(1, 300), min_size=6, max_size=6)
+Writer = Callable[[list[Record]], bytes]
 
 
-PAYLOADS = st.binary(max_size=40)
-# All attribute bits but the codec's are ignored.
-IGNORED_BITS = st.integers(0, 63).map(lambda bits: bits << 2)
-PLAIN = st.builds(message, PAYLOADS, magic=st.just(0)) | st.builds(message, PAYLOADS, attributes=IGNORED_BITS)
-MESSAGES = st.recursive(
-    PLAIN,
-    lambda inner: st.builds(wrapped, st.lists(inner, max_size=5), st.integers(0, 9), st.sampled_from([1, 2])),
-    max_leaves=20,
+def batch_of(codec: int, append_time: int | None) -> Writer:
+    return lambda records: record_batch(records, codec=codec, append_time=append_time)
+
+
+def messages_of(magic: int, codec: int, append_time: int | None) -> Writer:
+    return lambda records: log_messages(records, magic=magic, codec=codec, append_time=append_time)
+
+
+TIMES = st.none() | st.integers(0, 2**62)
+WRITERS = (
+    st.builds(batch_of, st.integers(0, 4), TIMES)
+    | st.builds(messages_of, st.just(0), st.integers(0, 3), st.none())
+    | st.builds(messages_of, st.just(1), st.integers(0, 3), TIMES)
 )
 
 
+def log_of(parts: list[tuple[Writer, list[Record], list[int]]], start: int) -> bytes:
+    """Each part's records with offsets that grow by its steps."""
+    data = b""
+    for write, records, steps in parts:
+        placed = []
+        for record, step in zip(records, steps, strict=False):
+            start += step
+            placed.append(
+                Record(
+                    offset=start,
+                    timestamp=record.timestamp,
+                    key=record.key,
+                    value=record.value,
+                    headers=record.headers,
+                )
+            )
+        data += write(placed)
+    return data
+
+
+LOGS = st.builds(log_of, st.lists(st.tuples(WRITERS, RECORDS, STEPS), max_size=5), st.integers(-1, 2**60))
+
+
+# faults R25, R28
 @settings(deadline=None)
-@given(messages=st.lists(MESSAGES, max_size=6), cut=st.integers(0, 9), base=st.integers(0, 2**62))
-def test_any_nested_set_is_read_as_the_oracle_reads_it(messages: list[bytes], cut: int, base: int) -> None:
-    data = b"".join(messages)
+@given(data=LOGS, cut=st.integers(0, 30))
+def test_any_log_is_read_as_the_oracle_reads_it(data: bytes, cut: int) -> None:
     data = data[: len(data) - cut]
-    whole = sets_v07.whole_bytes(data)
-    assert read_rows(data, base=base) == sets_v07.decode(data[:whole], base=base)
+    assert read_rows(data) == oracle_rows(data)
 
 
-def test_the_laws_hold_with_the_compiler_off() -> None:
-    """Habit 7: also what no golden byte reaches must not overflow where numba would have widened."""
-    run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", *(str(Path(__file__).parent / law) for law in LAWS)],
-        cwd=ROOT,
-        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert run.returncode == 0, run.stdout
+# faults R20, R24
+@settings(deadline=None)
+@given(data=LOGS, asked=st.tuples(st.integers(0, 3000), st.integers(1, 3000)))
+def test_a_slice_cut_at_any_offset_has_the_rows_between(data: bytes, asked: tuple[int, int]) -> None:
+    rows = oracle_rows(data)
+    at = min(rows[0][0] + asked[0], rows[-1][0]) if rows else 0
+    # A broker begins with the entry that holds the offset.
+    data = tail_from(data, at)
+    stop = at + asked[1]
+    assert read_rows(data, RequestedOffsets(start=at, stop=stop)) == [row for row in rows if at <= row[0] < stop]
+    if rows and stop <= rows[-1][0]:
+        assert read(data, RequestedOffsets(start=at, stop=stop))[-1].next_offset == stop
+
+
+def tail_from(data: bytes, at: int) -> bytes:
+    """`data` from the entry on that ends at or behind the offset `at`."""
+    while data and last_offset(data) < at:
+        data = data[12 + int.from_bytes(data[8:12], "big") :]
+    return data
+
+
+def last_offset(entry: bytes) -> int:
+    delta = int.from_bytes(entry[23:27], "big") if entry[16] == 2 else 0
+    return int.from_bytes(entry[:8], "big", signed=True) + delta
+
+
+@settings(deadline=None)
+@given(data=st.binary(max_size=100))
+def test_crc32c_is_crcmods(data: bytes) -> None:
+    assert crc32c(memoryview(data)) == crcmod.predefined.mkCrcFun("crc-32c")(data)
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 8, 9, 200])
+def test_a_copy_is_a_slice(size: int) -> None:
+    source = read_only(bytes(range(250)))
+    target = bytearray(300)
+    view = read_only(target).copy()
+    scalars.copy(source, 5, size, view, 3)
+    assert bytes(view[3 : 3 + size]) == bytes(source[5 : 5 + size])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kazoo.client import KazooClient
 
-from kafka_io.registry.session import Asking
+from kafka_io.registry.session import ZooKeeperQueries
 from kafka_io.registry.zookeeper import Registry
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -71,15 +71,15 @@ def vanishing(monkeypatch: pytest.MonkeyPatch, kafka: Any) -> Callable[[str, str
     """Have a node deleted after the listing and before it is read through the named question."""
 
     def arrange(question: str, victim: str) -> None:
-        original = getattr(Asking, question)
+        original = getattr(ZooKeeperQueries, question)
 
-        def late(self: Asking, paths: Iterable[str]) -> Iterator[tuple[str, Any]]:
+        def late(self: ZooKeeperQueries, paths: Iterable[str]) -> Iterator[tuple[str, Any]]:
             listed = list(paths)
             if victim in listed:
                 kafka.delete(victim)
             return iter(list(original(self, listed)))
 
-        monkeypatch.setattr(Asking, question, late)
+        monkeypatch.setattr(ZooKeeperQueries, question, late)
 
     return arrange
 

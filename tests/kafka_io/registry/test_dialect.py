@@ -3,24 +3,24 @@
 import pytest
 
 from kafka_io.errors import RegistryError
-from kafka_io.registry.dialect import Dialect, Evidence
+from kafka_io.registry.dialect import FormatEvidence, RegistryFormat
 
 
 def test_nothing_seen_is_nothing_known() -> None:
-    assert Evidence().dialect is None
+    assert FormatEvidence().dialect is None
 
 
-@pytest.mark.parametrize("dialect", list(Dialect))
-def test_nodes_of_one_dialect_agree(dialect: Dialect) -> None:
-    evidence = Evidence()
+@pytest.mark.parametrize("dialect", list(RegistryFormat))
+def test_nodes_of_one_dialect_agree(dialect: RegistryFormat) -> None:
+    evidence = FormatEvidence()
     for path in ("/a", "/b"):
         evidence.add(dialect, path)
     assert evidence.dialect == dialect
 
 
 def test_a_second_dialect_is_an_error_that_names_a_node_of_each() -> None:
-    evidence = Evidence()
-    evidence.add(Dialect.V07, "/brokers/ids/1")
-    evidence.add(Dialect.V07, "/brokers/ids/2")
+    evidence = FormatEvidence()
+    evidence.add(RegistryFormat.V07, "/brokers/ids/1")
+    evidence.add(RegistryFormat.V07, "/brokers/ids/2")
     with pytest.raises(RegistryError, match=r"'/brokers/ids/1' is of Kafka 0\.7 and '/x' is of Kafka 0\.8 or later"):
-        evidence.add(Dialect.JSON, "/x")
+        evidence.add(RegistryFormat.JSON, "/x")

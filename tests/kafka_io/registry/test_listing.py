@@ -8,7 +8,7 @@ from kazoo.security import make_acl
 
 from kafka_io.errors import NodeMalformed, RegistryError
 from kafka_io.model import Broker, BrokerPartition
-from kafka_io.registry.session import Asking
+from kafka_io.registry.session import ZooKeeperQueries
 from kafka_io.registry.zookeeper import Registry
 
 pytestmark = pytest.mark.zookeeper
@@ -51,7 +51,7 @@ def test_a_cluster_that_never_had_a_topic_is_truly_empty(kafka: Any, registry: R
     assert registry.topic("clicks") is None
 
 
-# Z06
+# fault Z06
 def test_a_missing_chroot_is_an_error_and_stays_missing(zookeeper_server: str) -> None:
     for ask in (Registry.topics, Registry.brokers, lambda registry: Registry.topic(registry, "clicks")):
         with (
@@ -60,10 +60,10 @@ def test_a_missing_chroot_is_an_error_and_stays_missing(zookeeper_server: str) -
         ):
             ask(registry)
     with Registry.open(zookeeper_server) as root:
-        assert not root._session.steady(lambda asking: asking.exists("/no-such-chroot"))
+        assert not root._session.in_one_session(lambda queries: queries.exists("/no-such-chroot"))
 
 
-# Z06
+# fault Z06
 def test_a_place_without_kafka_is_an_error(registry: Registry) -> None:
     with pytest.raises(RegistryError, match=r"not a Kafka registry.*'/brokers/topics'"):
         registry.topics()
@@ -73,7 +73,7 @@ def test_a_place_without_kafka_is_an_error(registry: Registry) -> None:
         registry.topic("clicks")
 
 
-# Z06
+# fault Z06
 @pytest.mark.parametrize("denied", ["/brokers/topics", "/brokers/topics/clicks", "/brokers/topics/clicks/0"])
 def test_what_may_not_be_read_is_an_error(denied: str, kafka: Any, registry: Registry) -> None:
     kafka.create("/brokers/topics/clicks/0", b"1", makepath=True)
@@ -102,7 +102,7 @@ def test_the_incarnation_tells_a_recreated_topic(kafka: Any, registry: Registry)
     assert registry.topics().found[0].incarnation != before.incarnation
 
 
-# Z04
+# fault Z04
 def test_a_malformed_broker_is_skipped_with_its_reason(kafka: Any, registry: Registry) -> None:
     kafka.create("/brokers/ids/1", b"a-1:a:9092")
     kafka.create("/brokers/ids/2", b"\xff\xfe")
@@ -116,7 +116,7 @@ def test_a_malformed_broker_is_skipped_with_its_reason(kafka: Any, registry: Reg
     assert "1000000 bytes" in reasons["/brokers/ids/3"]
 
 
-# Z04
+# fault Z04
 def test_a_malformed_share_hides_only_itself(kafka: Any, registry: Registry) -> None:
     kafka.create("/brokers/topics/clicks/0", b"many", makepath=True)
     kafka.create("/brokers/topics/clicks/1", b"2")
@@ -128,7 +128,7 @@ def test_a_malformed_share_hides_only_itself(kafka: Any, registry: Registry) -> 
         registry.topic("clicks")
 
 
-# Z11
+# fault Z11
 def test_a_name_no_broker_would_take_is_skipped(kafka: Any, registry: Registry) -> None:
     kafka.create(f"/brokers/topics/{'t' * 10_000}")
     kafka.create("/brokers/topics/clicks")
@@ -139,7 +139,7 @@ def test_a_name_no_broker_would_take_is_skipped(kafka: Any, registry: Registry) 
         registry.topic("../ids")
 
 
-# Z03
+# fault Z03
 def test_a_topic_that_vanishes_meanwhile_is_skipped(
     kafka: Any, registry: Registry, vanishing: Callable[[str, str], None]
 ) -> None:
@@ -148,10 +148,10 @@ def test_a_topic_that_vanishes_meanwhile_is_skipped(
     vanishing("nodes", "/brokers/topics/clicks")
     listing = registry.topics()
     assert [topic.name for topic in listing.found] == ["views"]
-    assert [(node.path, "vanished" in node.reason) for node in listing.skipped] == [("/brokers/topics/clicks", True)]
+    assert [(node.path, "was deleted" in node.reason) for node in listing.skipped] == [("/brokers/topics/clicks", True)]
 
 
-# Z03
+# fault Z03
 def test_a_broker_that_vanishes_meanwhile_takes_only_its_share(
     kafka: Any, registry: Registry, vanishing: Callable[[str, str], None]
 ) -> None:
@@ -166,7 +166,7 @@ def test_a_broker_that_vanishes_meanwhile_takes_only_its_share(
     assert topic.partitions == both(1)
 
 
-# Z03
+# fault Z03
 def test_a_broker_address_that_vanishes_meanwhile_is_skipped(
     kafka: Any, registry: Registry, vanishing: Callable[[str, str], None]
 ) -> None:
@@ -177,19 +177,19 @@ def test_a_broker_address_that_vanishes_meanwhile_is_skipped(
     assert [node.path for node in listing.skipped] == ["/brokers/ids/0"]
 
 
-# Z08
+# fault Z08
 def test_the_server_catches_up_before_each_listing(
     kafka: Any, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
     for question in ("sync", "node", "nodes", "contents"):
-        original = getattr(Asking, question)
+        original = getattr(ZooKeeperQueries, question)
 
-        def noted(self: Asking, *args: Any, question: str = question, original: Any = original) -> Any:
+        def noted(self: ZooKeeperQueries, *args: Any, question: str = question, original: Any = original) -> Any:
             asked.append(question)
             return original(self, *args)
 
-        monkeypatch.setattr(Asking, question, noted)
+        monkeypatch.setattr(ZooKeeperQueries, question, noted)
     for listing in (registry.topics, registry.brokers, lambda: registry.topic("clicks")):
         asked.clear()
         listing()
@@ -197,7 +197,7 @@ def test_the_server_catches_up_before_each_listing(
         assert len(asked) > 1
 
 
-# Z05
+# fault Z05
 def test_a_list_of_more_than_a_megabyte_is_read_whole(kafka: Any, registry: Registry) -> None:
     names = [f"{number:05d}{'x' * 245}" for number in range(4_400)]
     for start in range(0, len(names), 400):

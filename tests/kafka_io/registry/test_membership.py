@@ -9,17 +9,17 @@ import pytest
 from kazoo.client import KazooClient
 
 from kafka_io.errors import NodeMalformed, RegistryError
-from kafka_io.model import BrokerPartition
-from kafka_io.registry.listing import Vanished
-from kafka_io.registry.members import Static, whitelist
-from kafka_io.registry.membership import Membership, Place
+from kafka_io.model import BrokerPartition, TopicPartition
+from kafka_io.registry.listing import NodeVanished
+from kafka_io.registry.members import StaticSubscription, whitelist
+from kafka_io.registry.membership import ConsumerRegistration
 
 pytestmark = pytest.mark.zookeeper
 
-Open = Callable[[str], Membership]
+Open = Callable[[str], ConsumerRegistration]
 FIRST, SECOND = BrokerPartition(0, 0), BrokerPartition(0, 1)
-CLICKS: Place = ("clicks", FIRST)
-VIEWS: Place = ("views", SECOND)
+CLICKS = TopicPartition.of("clicks", FIRST)
+VIEWS = TopicPartition.of("views", SECOND)
 
 
 @pytest.fixture
@@ -27,14 +27,14 @@ def open_member(chroot: str) -> Iterator[Open]:
     """Opens members of the group `readers`."""
     with ExitStack() as opened:
 
-        def open_(member: str) -> Membership:
-            made = Membership.open(chroot, "readers", member, timeout_s=60, session_timeout_s=6)
+        def open_(member: str) -> ConsumerRegistration:
+            made = ConsumerRegistration.open(chroot, "readers", member, timeout_s=60, session_timeout_s=6)
             return opened.enter_context(made)
 
         yield open_
 
 
-def end_session(member: Membership) -> int | None:
+def end_session(member: ConsumerRegistration) -> int | None:
     """End the member's session as if it had been silent; its number."""
     client = member._session._client
     number = member.session_id
@@ -47,7 +47,7 @@ def end_session(member: Membership) -> int | None:
 
 def no_skip(path: str, error: RegistryError) -> None:
     """Nothing is expected to be passed over but what is not there."""
-    assert isinstance(error, Vanished), path
+    assert isinstance(error, NodeVanished), path
 
 
 def test_the_nodes_of_a_member_are_ephemeral_and_those_above_have_no_value(kafka: Any, open_member: Open) -> None:
@@ -81,7 +81,7 @@ def test_what_is_owned_already_goes_to_another_stream(kafka: Any, open_member: O
         assert kafka.get("/consumers/readers/owners/clicks/0-0")[0] == thread.encode()
 
 
-# Z01
+# fault Z01
 def test_nothing_is_changed_in_the_name_of_a_session_that_is_over(kafka: Any, open_member: Open) -> None:
     member = open_member("readers_a")
     assert member.commit({CLICKS: 5}, member.session_id)
@@ -102,18 +102,18 @@ def test_the_picture_has_the_topics_of_the_member_and_all_their_threads(kafka: A
     one, two = open_member("readers_a"), open_member("readers_b")
     assert one.join(b'{ "clicks": 2 }')
     assert two.join(b"*1*.*")
-    picture = one.picture(Static({"clicks": 2, "absent": 1}), no_skip)
+    picture = one.group_view(StaticSubscription({"clicks": 2, "absent": 1}), no_skip)
     assert picture.partitions == {"clicks": (FIRST, SECOND)}
     assert sorted(picture.threads["clicks"]) == ["readers_a-0", "readers_a-1", "readers_b-0"]
-    assert two.picture(whitelist(".*", 1), no_skip).threads["views"] == ["readers_b-0"]
+    assert two.group_view(whitelist(".*", 1), no_skip).threads["views"] == ["readers_b-0"]
 
 
-# Z04
+# fault Z04
 def test_a_member_that_cannot_be_read_leaves_no_picture(kafka: Any, open_member: Open) -> None:
     kafka.create("/brokers/topics/clicks/0", b"2", makepath=True)
     kafka.create("/consumers/readers/ids/readers_x", b"no such thing", makepath=True)
     with pytest.raises(NodeMalformed, match="readers_x"):
-        open_member("readers_a").picture(Static({"clicks": 1}), no_skip)
+        open_member("readers_a").group_view(StaticSubscription({"clicks": 1}), no_skip)
 
 
 def test_topics_that_brokers_keep_for_themselves_match_no_filter(nodes: Any, open_member: Open) -> None:
@@ -123,10 +123,10 @@ def test_topics_that_brokers_keep_for_themselves_match_no_filter(nodes: Any, ope
         nodes.create(f"/brokers/topics/{topic}", b'{"version":1,"partitions":{"0":[1]}}', makepath=True)
         nodes.create(f"/brokers/topics/{topic}/partitions")
     member = open_member("readers_a")
-    assert member.picture(whitelist(".*", 1), no_skip).partitions == {"clicks": (BrokerPartition(None, 0),)}
+    assert member.group_view(whitelist(".*", 1), no_skip).partitions == {"clicks": (BrokerPartition(None, 0),)}
 
 
-# Z02
+# fault Z02
 def test_a_watch_tells_of_members_topics_and_partitions(kafka: Any, open_member: Open) -> None:
     member = open_member("readers_a")
     assert member.join(b"{}")
@@ -144,4 +144,4 @@ def test_a_watch_tells_of_members_topics_and_partitions(kafka: Any, open_member:
 @pytest.mark.parametrize(("group", "member"), [("", "a"), ("a/b", "a"), ("a", ".."), ("a", "a/b")])
 def test_names_that_no_node_can_have_are_refused(kafka: Any, chroot: str, group: str, member: str) -> None:
     with pytest.raises(NodeMalformed):
-        Membership.open(chroot, group, member, timeout_s=60, session_timeout_s=6)
+        ConsumerRegistration.open(chroot, group, member, timeout_s=60, session_timeout_s=6)

@@ -8,15 +8,14 @@ import pytest
 from kafka_io.errors import NodeMalformed
 from kafka_io.registry.endpoints import Endpoint, RegisteredBroker
 from kafka_io.registry.modern import (
-    PartitionState,
     TopicNode,
     parse_broker,
     parse_cluster_id,
     parse_settings,
-    parse_state,
     parse_topic,
 )
-from kafka_io.registry.paths import MOST_PARTITIONS
+from kafka_io.registry.paths import MAX_PARTITIONS
+from tests.registry_nodes import PartitionState, parse_state
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "registry"
 BROKER = "/brokers/ids/7"
@@ -70,7 +69,7 @@ def test_a_later_version_with_more_fields_is_read() -> None:
     assert endpoint == Endpoint(listener="B", protocol="SSL", host="b", port=1)
 
 
-# Z04
+# fault Z04
 @pytest.mark.parametrize(
     "value",
     [
@@ -135,7 +134,7 @@ def test_the_zero_id_is_none() -> None:
     assert parse_topic(TOPIC, value.encode()).topic_id is None
 
 
-# Z04
+# fault Z04
 @pytest.mark.parametrize(
     "value",
     [
@@ -146,7 +145,7 @@ def test_the_zero_id_is_none() -> None:
         '{"partitions":{"00":[1]}}',
         '{"partitions":{"-1":[1]}}',
         '{"partitions":{"x":[1]}}',
-        f'{{"partitions":{{"{MOST_PARTITIONS}":[1]}}}}',
+        f'{{"partitions":{{"{MAX_PARTITIONS}":[1]}}}}',
         '{"partitions":{"0":[1]},"topic_id":5}',
         '{"partitions":{"0":[1]},"topic_id":""}',
         '{"partitions":{"0":[1]},"topic_id":"hRsWhYTPQxqk3jZLyIqM9"}',
@@ -162,7 +161,7 @@ def test_a_malformed_topic_is_refused_by_path(value: str) -> None:
     assert len(str(caught.value)) < 300
 
 
-# Z11
+# fault Z11
 @pytest.mark.parametrize("name", ["a b:c", "caf\xe9", "a\n", "*", "t" * 256, ""])
 def test_a_name_that_only_0_7_takes_is_refused(name: str) -> None:
     value = b'{"version":1,"partitions":{"0":[1]}}'
@@ -185,7 +184,7 @@ def test_a_partition_may_be_without_leader() -> None:
     assert parse_state(TOPIC, value) == PartitionState(leader=-1, leader_epoch=5, isr=(), controller_epoch=9)
 
 
-# Z04
+# fault Z04
 @pytest.mark.parametrize("fault", [{"leader": -2}, {"leader": None}, {"leader_epoch": -1}, {"isr": 1}, {"isr": ["1"]}])
 def test_a_malformed_state_is_refused_by_path(fault: dict[str, object]) -> None:
     value = {"controller_epoch": 1, "leader": 1, "leader_epoch": 0, "isr": [1]} | fault
@@ -205,7 +204,7 @@ def test_reads_the_cluster_ids_that_real_brokers_made(release: str, id_: str) ->
     assert parse_cluster_id("/cluster/id", kept(release, "/cluster/id")) == id_
 
 
-# Z04
+# fault Z04
 @pytest.mark.parametrize("value", ["", "abc", "{}", '{"version":"1","id":5}', '{"id":"a/b"}', f'{{"id":"{"x" * 23}"}}'])
 def test_a_malformed_cluster_id_is_refused_by_path(value: str) -> None:
     with pytest.raises(NodeMalformed, match="/cluster/id"):

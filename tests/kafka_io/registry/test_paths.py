@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from kafka_io.errors import NodeMalformed
 from kafka_io.model import Broker, BrokerPartition
 from kafka_io.registry.paths import (
-    MOST_PARTITIONS,
+    MAX_PARTITIONS,
     check_topic_name,
     format_broker_07,
     format_topic_share,
@@ -34,7 +34,7 @@ def test_a_broker_is_read_back_whatever_its_host(broker: Broker, creator_host: s
     assert parse_broker_07(f"/brokers/ids/{broker.id}", value) == broker
 
 
-# Z04
+# fault Z04
 @pytest.mark.parametrize(
     ("value", "host"),
     [
@@ -51,7 +51,7 @@ def test_host_and_port_are_told_from_the_creator(value: str, host: str) -> None:
     assert parse_broker_07("/brokers/ids/1", value.encode()) == Broker(1, host, 9092)
 
 
-# Z04, X05
+# faults Z04, X05
 @pytest.mark.parametrize(
     "value",
     [
@@ -100,7 +100,7 @@ def test_a_share_is_read_back_in_order(partitions: int, broker_id: int) -> None:
     assert share == tuple(BrokerPartition(broker_id, partition) for partition in range(partitions))
 
 
-# Z04
+# fault Z04
 @pytest.mark.parametrize("value", [b"", b"-1", b"two", b"2\n", b"2.0", b"\xff", b"9" * 1_000_000, b"100001"])
 def test_a_malformed_share_is_refused_by_path(value: bytes) -> None:
     with pytest.raises(NodeMalformed, match="/brokers/topics/clicks/2"):
@@ -108,7 +108,7 @@ def test_a_malformed_share_is_refused_by_path(value: bytes) -> None:
 
 
 def test_a_share_has_no_more_than_the_cap() -> None:
-    assert len(parse_topic_share("/brokers/topics/clicks/0", b"%d" % MOST_PARTITIONS)) == MOST_PARTITIONS
+    assert len(parse_topic_share("/brokers/topics/clicks/0", b"%d" % MAX_PARTITIONS)) == MAX_PARTITIONS
 
 
 @pytest.mark.parametrize("name", ["a b:c", "caf\xe9", "my-topic-1", "..a", "back\\slash", "*", "t" * 255])
@@ -118,7 +118,7 @@ def test_odd_names_that_a_broker_takes_are_taken(name: str) -> None:
         check_topic_name(f"{name}/")
 
 
-# Z11, X03
+# faults Z11, X03
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "../x", "/x", "a\x00", "a\nb", "\x1b[1m", "\x85", "t" * 256])
 def test_names_that_a_broker_refuses_are_refused(name: str) -> None:
     with pytest.raises(NodeMalformed) as caught:

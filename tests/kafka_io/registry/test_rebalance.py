@@ -1,4 +1,4 @@
-"""The shares of a group: the properties that seed 000 states, whatever there is to share."""
+"""The shares of a group: the properties of [kafka-0.7: Rebalancing], whatever there is to share."""
 
 import random
 
@@ -77,7 +77,10 @@ def test_the_example_of_the_document() -> None:
 
 
 def test_the_sample_code_of_the_document_gives_partitions_to_two_and_others_to_none() -> None:
-    """What seed 000 computes: the extras of those before count only next to them."""
+    """What a published sample program computes: the extras of those before count only next to them.
+
+    See [kafka-0.7: Rebalancing].
+    """
     partitions, consumers = [BrokerPartition(0, number) for number in range(5)], ["A", "B", "C", "D"]
 
     def sample(my_index: int) -> list[BrokerPartition]:

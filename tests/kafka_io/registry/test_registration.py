@@ -47,7 +47,7 @@ def test_a_missing_chroot_is_not_made(zookeeper_server: str) -> None:
     ):
         registry.register_broker(BROKER, CREATOR)
     with Registry.open(zookeeper_server) as root:
-        assert not root._session.steady(lambda asking: asking.exists("/no-such-chroot"))
+        assert not root._session.in_one_session(lambda queries: queries.exists("/no-such-chroot"))
 
 
 def test_registering_twice_is_registering_once(registry: Registry) -> None:
@@ -84,7 +84,7 @@ def test_an_id_that_stays_taken_is_an_error(kafka: Any, chroot: str, expire: Cal
         assert registry.brokers().found == ()  # what failed is not registered later behind the caller's back
 
 
-# Z01
+# fault Z01
 def test_a_new_session_registers_all_of_it_again(
     nodes: Any, registry: Registry, expire: Callable[[Registry], None]
 ) -> None:

@@ -14,20 +14,20 @@ import pytest
 from kazoo.protocol.connection import _CONNECTION_DROP
 
 from kafka_io.errors import RegistryError, RegistryUnavailable
-from kafka_io.registry.session import Asking, Session
+from kafka_io.registry.session import ZooKeeperQueries, ZooKeeperSession
 from kafka_io.registry.zookeeper import Registry
 from resources.zookeeper_server import ZooKeeperServer
 
 pytestmark = pytest.mark.zookeeper
 
 
-# Z06
+# fault Z06
 def test_nobody_there_is_no_answer(tmp_path: Path) -> None:
     with pytest.raises(RegistryUnavailable, match=r"no ZooKeeper answers at '127\.0\.0\.1:1/kafka'"):
-        Session.open("127.0.0.1:1/kafka", timeout_s=0.3, session_timeout_s=2)
+        ZooKeeperSession.open("127.0.0.1:1/kafka", timeout_s=0.3, session_timeout_s=2)
 
 
-# Z10
+# fault Z10
 @pytest.mark.parametrize(
     "answer", [b"\x7f\xff\xff\xff", b"\xff\xff\xff\xfb", b"\0\0\0\0", b"HTTP/1.1 400 Bad Request\r\n"]
 )
@@ -41,7 +41,7 @@ def test_a_server_that_speaks_no_zookeeper_is_no_answer(answer: bytes) -> None:
         threading.Thread(target=server.serve_forever, args=(0.05,)).start()
         try:
             with pytest.raises(RegistryUnavailable):
-                Session.open(f"127.0.0.1:{server.server_address[1]}", timeout_s=1, session_timeout_s=2)
+                ZooKeeperSession.open(f"127.0.0.1:{server.server_address[1]}", timeout_s=1, session_timeout_s=2)
         finally:
             server.shutdown()
 
@@ -49,18 +49,18 @@ def test_a_server_that_speaks_no_zookeeper_is_no_answer(answer: bytes) -> None:
 @pytest.mark.parametrize("connect", ["", "/kafka", "a:port", "a:99999"])
 def test_a_connect_string_of_another_form_is_refused(connect: str) -> None:
     with pytest.raises(RegistryError, match="is not host:port"):
-        Session.open(connect, timeout_s=0.3, session_timeout_s=2)
+        ZooKeeperSession.open(connect, timeout_s=0.3, session_timeout_s=2)
 
 
-# Z01
+# fault Z01
 def test_a_scan_that_loses_its_session_starts_again(
     monkeypatch: pytest.MonkeyPatch, kafka: Any, registry: Registry, expire: Callable[[Registry], None]
 ) -> None:
     kafka.create("/brokers/topics/clicks/0", b"2", makepath=True)
     scans = []
-    original = Asking.contents
+    original = ZooKeeperQueries.contents
 
-    def contents(self: Asking, paths: Any) -> Any:
+    def contents(self: ZooKeeperQueries, paths: Any) -> Any:
         listed = list(paths)
         if "/brokers/topics/clicks/0" in listed:
             scans.append(registry._session.id)
@@ -69,36 +69,36 @@ def test_a_scan_that_loses_its_session_starts_again(
                 expire(registry)
         return original(self, listed)
 
-    monkeypatch.setattr(Asking, "contents", contents)
+    monkeypatch.setattr(ZooKeeperQueries, "contents", contents)
     found = registry.topics().found
     assert [(topic.name, len(topic.partitions)) for topic in found] == [("clicks", 2), ("views", 1)]
     assert len(set(scans)) == 2
 
 
-# Z01
+# fault Z01
 def test_a_connection_that_breaks_each_time_ends_in_one_error(registry: Registry) -> None:
     tries = []
 
-    def ask(asking: Asking) -> None:
+    def ask(queries: ZooKeeperQueries) -> None:
         tries.append(1)
         client = registry._session._client
         under_way = client.handler.async_result()
         client._call(_CONNECTION_DROP, under_way)  # kazoo's own way of losing the connection over a request
-        asking._answer("/", under_way)
+        queries._answer("/", under_way)
 
     with pytest.raises(RegistryUnavailable, match="broke 3 times"):
-        registry._session.steady(ask)
+        registry._session.in_one_session(ask)
     assert len(tries) == 3
-    assert registry._session.steady(lambda asking: asking.exists("/"))
+    assert registry._session.in_one_session(lambda queries: queries.exists("/"))
 
 
-# Z06
+# fault Z06
 def test_a_server_that_falls_silent_is_no_answer(tmp_path: Path) -> None:
     with ZooKeeperServer(None, tmp_path) as server, Registry.open(server.connect, timeout_s=2) as registry:
         assert server._jvm is not None
         server._jvm.send_signal(signal.SIGSTOP)
         try:
-            with pytest.raises(RegistryUnavailable, match="gave no answer about '/'"):
+            with pytest.raises(RegistryUnavailable, match="did not answer a request for '/'"):
                 registry.topics()
         finally:
             server._jvm.send_signal(signal.SIGCONT)
@@ -106,7 +106,7 @@ def test_a_server_that_falls_silent_is_no_answer(tmp_path: Path) -> None:
             registry.topics()
 
 
-# Z09
+# fault Z09
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # from Python 3.12 on: what we forbid is what we test
 def test_a_session_is_refused_after_a_fork(registry: Registry, kafka: Any) -> None:
     context = multiprocessing.get_context("fork")

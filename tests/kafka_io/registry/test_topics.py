@@ -7,9 +7,9 @@ import pytest
 
 from kafka_io.errors import NodeMalformed, RegistryError
 from kafka_io.model import BrokerPartition
-from kafka_io.registry.modern import PartitionState
-from kafka_io.registry.session import Asking
+from kafka_io.registry.session import ZooKeeperQueries
 from kafka_io.registry.zookeeper import Registry
+from tests.registry_nodes import PartitionState, partition_states
 
 pytestmark = pytest.mark.zookeeper
 
@@ -53,7 +53,7 @@ def test_from_2_8_on_a_topic_is_known_by_its_id(
     assert (topic.incarnation, topic.also) == (topic_id, (str(nodes.exists(CLICKS).czxid),))
 
 
-# B06
+# fault B06
 def test_a_topic_that_is_given_an_id_is_still_known_by_its_creation(kafka: Any, registry: Registry) -> None:
     make(kafka, "clicks")
     (before,) = registry.topics().found
@@ -67,12 +67,12 @@ def test_a_topic_that_is_given_an_id_is_still_known_by_its_creation(kafka: Any, 
     assert recreated.incarnation not in (before.incarnation, ID)
 
 
-# Z07
+# fault Z07
 def test_a_topic_has_no_partitions_before_the_first_has_a_state(kafka: Any, registry: Registry) -> None:
     kafka.create(CLICKS, ONE)
     (pending,) = registry.topics().found
     assert pending.partitions == ()
-    assert registry.partition_states("clicks") == {}
+    assert partition_states(registry, "clicks") == {}
     kafka.create(f"{CLICKS}/partitions/0/state", STATE % 1, makepath=True)
     (topic,) = registry.topics().found
     assert topic.partitions == numbered(1)
@@ -85,7 +85,7 @@ def test_a_topic_about_to_be_deleted_is_skipped_and_can_be_asked_for(kafka: Any,
     kafka.create("/admin/delete_topics/clicks", makepath=True)
     listing = registry.topics()
     assert [topic.name for topic in listing.found] == ["views"]
-    assert [(node.path, "about to be deleted" in node.reason) for node in listing.skipped] == [(CLICKS, True)]
+    assert [(node.path, "marked for deletion" in node.reason) for node in listing.skipped] == [(CLICKS, True)]
     topic = registry.topic("clicks")
     assert topic is not None
     assert topic.partitions == numbered(1)
@@ -107,7 +107,7 @@ def test_in_0_7_no_topic_is_kafkas_own(kafka: Any, registry: Registry) -> None:
     assert [topic.partitions for topic in registry.topics().found] == [(BrokerPartition(3, 0),)]
 
 
-# Z04, Z11
+# faults Z04, Z11
 def test_a_malformed_topic_hides_only_itself(kafka: Any, registry: Registry) -> None:
     make(kafka, "clicks")
     make(kafka, "views", b'{"version":1,"partitions":{"x":[1]}}')
@@ -124,7 +124,7 @@ def test_a_malformed_topic_hides_only_itself(kafka: Any, registry: Registry) -> 
     assert registry.topic("none") is None
 
 
-# Z03
+# fault Z03
 def test_a_topic_that_vanishes_meanwhile_is_skipped(
     kafka: Any, registry: Registry, vanishing: Callable[[str, str], None]
 ) -> None:
@@ -133,7 +133,7 @@ def test_a_topic_that_vanishes_meanwhile_is_skipped(
     vanishing("contents", CLICKS)
     listing = registry.topics()
     assert [topic.name for topic in listing.found] == ["views"]
-    assert [(node.path, "vanished" in node.reason) for node in listing.skipped] == [(CLICKS, True)]
+    assert [(node.path, "was deleted" in node.reason) for node in listing.skipped] == [(CLICKS, True)]
 
 
 @pytest.mark.parametrize("broker", [V07_BROKER, V08_BROKER, None])
@@ -144,7 +144,7 @@ def test_topics_of_two_generations_are_an_error_that_names_them(
         kafka.create("/brokers/ids/0", broker)
     make(kafka, "clicks")
     kafka.create("/brokers/topics/views/3", b"2", makepath=True)
-    with pytest.raises(RegistryError, match=r"two generations share this registry"):
+    with pytest.raises(RegistryError, match=r"two generations of Kafka share this registry"):
         registry.topics()
 
 
@@ -162,7 +162,7 @@ def test_topics_of_another_generation_than_the_brokers_are_an_error(
 def test_a_topic_of_both_generations_is_an_error(kafka: Any, registry: Registry) -> None:
     make(kafka, "clicks", b"")
     kafka.create(f"{CLICKS}/3", b"2")
-    with pytest.raises(RegistryError, match=r"two generations share this registry"):
+    with pytest.raises(RegistryError, match=r"two generations of Kafka share this registry"):
         registry.topics()
 
 
@@ -170,14 +170,14 @@ def test_a_listing_asks_one_question_per_topic(kafka: Any, registry: Registry, m
     for number in range(20):
         make(kafka, f"clicks-{number:02}")
     asked = []
-    original = Asking._each
+    original = ZooKeeperQueries._each
 
-    def counted(self: Asking, ask: Callable[[str], Any], paths: Any) -> Any:
+    def counted(self: ZooKeeperQueries, ask: Callable[[str], Any], paths: Any) -> Any:
         listed = list(paths)
         asked.extend(listed)
         return original(self, ask, listed)
 
-    monkeypatch.setattr(Asking, "_each", counted)
+    monkeypatch.setattr(ZooKeeperQueries, "_each", counted)
     assert [len(topic.partitions) for topic in registry.topics().found] == [1] * 20
     assert [path for path in asked if "clicks" in path] == [f"{CLICKS}-{number:02}" for number in range(20)]
 
@@ -186,28 +186,28 @@ def test_states_are_by_partition_and_may_lack(kafka: Any, registry: Registry) ->
     for partition, leader in ((0, 2), (10, -1)):
         kafka.create(f"{CLICKS}/partitions/{partition}/state", STATE % leader, makepath=True)
     kafka.create(f"{CLICKS}/partitions/2")
-    assert registry.partition_states("clicks") == {
+    assert partition_states(registry, "clicks") == {
         0: PartitionState(leader=2, leader_epoch=3, isr=(2, 1), controller_epoch=1),
         10: PartitionState(leader=-1, leader_epoch=3, isr=(2, 1), controller_epoch=1),
     }
 
 
-# Z04, Z06
+# faults Z04, Z06
 def test_states_that_cannot_be_read_are_an_error(kafka: Any, registry: Registry) -> None:
     kafka.create(f"{CLICKS}/partitions/0/state", b"{", makepath=True)
     with pytest.raises(NodeMalformed, match=f"{CLICKS}/partitions/0/state"):
-        registry.partition_states("clicks")
+        partition_states(registry, "clicks")
     kafka.create("/brokers/topics/views/partitions/zero/state", STATE % 1, makepath=True)
     with pytest.raises(NodeMalformed, match="/brokers/topics/views/partitions/zero/state"):
-        registry.partition_states("views")
+        partition_states(registry, "views")
     with pytest.raises(NodeMalformed):
-        registry.partition_states("../ids")
+        partition_states(registry, "../ids")
 
 
-# Z06
+# fault Z06
 def test_a_place_without_kafka_has_no_states(registry: Registry) -> None:
     with pytest.raises(RegistryError, match="not a Kafka registry"):
-        registry.partition_states("clicks")
+        partition_states(registry, "clicks")
 
 
 def test_settings_are_what_a_topic_has_of_its_own(kafka: Any, registry: Registry) -> None:

@@ -12,7 +12,7 @@ from kafka_io.registry.zookeeper import Registry
 pytestmark = pytest.mark.zookeeper
 
 
-# Z02
+# fault Z02
 def test_a_watch_hints_at_each_change_and_survives_its_session(
     kafka: Any, registry: Registry, expire: Callable[[Registry], None]
 ) -> None:

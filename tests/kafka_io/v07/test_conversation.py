@@ -5,105 +5,112 @@ from collections.abc import Callable
 import pytest
 
 from kafka_io.errors import Corrupt, KafkaIOError, TooLarge, Truncated, Unsupported
-from kafka_io.v07.conversation import ClientConversation, ServerConversation
+from kafka_io.v07.conversation import ClientConversation07, ServerConversation07
 from kafka_io.v07.messages import (
     AnyAnswer,
-    Fetch,
-    FetchAnswer,
-    MultiFetch,
-    MultiFetchAnswer,
-    Offsets,
-    OffsetsAnswer,
-    Produce,
+    FetchAnswer07,
+    FetchRequest07,
+    MultiFetchAnswer07,
+    MultiFetchRequest07,
+    OffsetsAnswer07,
+    OffsetsRequest07,
+    ProduceRequest07,
 )
 from kafka_io.wire.framing import framed
 from tests.golden_v07 import captured
+from tests.receiving import receive
 
-FETCH = Fetch("plain", 0, 0, 100)
-OFFSETS = Offsets("plain", 0, -1, 1)
+FETCH = FetchRequest07("plain", 0, 0, 100)
+OFFSETS = OffsetsRequest07("plain", 0, -1, 1)
 
 
-def conversation(*requests: Fetch | MultiFetch | Offsets | Produce) -> ClientConversation:
-    client = ClientConversation()
+def conversation(
+    *requests: FetchRequest07 | MultiFetchRequest07 | OffsetsRequest07 | ProduceRequest07,
+) -> ClientConversation07:
+    client = ClientConversation07()
     for request in requests:
         client.send(request)
     return client
 
 
 def test_pipelined_answers_match_by_position() -> None:
-    answers: list[AnyAnswer] = [FetchAnswer(0, b"abc"), OffsetsAnswer(0, (7,)), FetchAnswer(1)]
+    answers: list[AnyAnswer] = [FetchAnswer07(0, b"abc"), OffsetsAnswer07(0, (7,)), FetchAnswer07(1)]
     stream = b"".join(answer.encode() for answer in answers)
-    client = conversation(FETCH, Produce("plain", 0, b""), OFFSETS, FETCH)
+    client = conversation(FETCH, ProduceRequest07("plain", 0, b""), OFFSETS, FETCH)
     assert client.waiting == 3
-    assert list(client.receive(stream)) == answers
+    assert list(receive(client, stream)) == answers
     client = conversation(FETCH, OFFSETS, FETCH)
-    assert [one for at in range(len(stream)) for one in client.receive(stream[at : at + 1])] == answers
+    assert [one for at in range(len(stream)) for one in receive(client, stream[at : at + 1])] == answers
     assert client.waiting == 0
 
 
 def test_a_captured_pipeline_is_understood_by_both_ends() -> None:
     (record,) = [one for one in captured("framing") if one["id"] == "pipelined"]
-    requests = list(ServerConversation().receive(bytes.fromhex(record["request_hex"])))
-    assert [type(one).__name__ for one in requests] == ["Fetch", "Produce", "Fetch"]
+    requests = list(receive(ServerConversation07(), bytes.fromhex(record["request_hex"])))
+    assert [type(one).__name__ for one in requests] == ["FetchRequest07", "ProduceRequest07", "FetchRequest07"]
     client = conversation(*requests)  # type: ignore[arg-type]
-    answers = list(client.receive(bytes.fromhex(record["response_hex"])))
-    assert [type(one).__name__ for one in answers] == ["FetchAnswer", "FetchAnswer"]
+    answers = list(receive(client, bytes.fromhex(record["response_hex"])))
+    assert [type(one).__name__ for one in answers] == ["FetchAnswer07", "FetchAnswer07"]
 
 
 def test_multifetch_errors_are_per_item() -> None:
-    request = MultiFetch((FETCH, FETCH, FETCH))
-    answer = MultiFetchAnswer((FetchAnswer(0, b"abc"), FetchAnswer(1), FetchAnswer(-1)))
-    assert list(conversation(request).receive(answer.encode())) == [answer]
+    request = MultiFetchRequest07((FETCH, FETCH, FETCH))
+    answer = MultiFetchAnswer07((FetchAnswer07(0, b"abc"), FetchAnswer07(1), FetchAnswer07(-1)))
+    assert list(receive(conversation(request), answer.encode())) == [answer]
 
 
 @pytest.mark.parametrize(
     ("frame", "error"),
     [
         pytest.param(framed(b"\x00\x00" + bytes(101)), TooLarge, id="more bytes than asked for"),
-        pytest.param((2**31 - 1).to_bytes(4, "big"), TooLarge, id="W06 a size of 2 GiB"),
-        pytest.param(bytes(4), Corrupt, id="W07 a size of 0"),
-        pytest.param(b"\xff\xff\xff\xfb", Corrupt, id="W07 a negative size"),
+        pytest.param((2**31 - 1).to_bytes(4, "big"), TooLarge, id="fault W06: a size of 2 GiB"),
+        pytest.param(bytes(4), Corrupt, id="fault W07: a size of 0"),
+        pytest.param(b"\xff\xff\xff\xfb", Corrupt, id="fault W07: a negative size"),
     ],
 )
 def test_a_fetch_answer_that_cannot_be_ours_is_refused(frame: bytes, error: type[KafkaIOError]) -> None:
     with pytest.raises(error):
-        list(conversation(FETCH).receive(frame))
+        list(receive(conversation(FETCH), frame))
 
 
 @pytest.mark.parametrize(
     "body",
     [
-        pytest.param(b"\x00\x00\x7f\xff\xff\xff", id="W09 a count of 2 G"),
-        pytest.param(b"\x00\x00\xff\xff\xff\xff", id="W09 a negative count"),
-        pytest.param(b"\x00\x00\x00\x00\x00\x00abc", id="W12 bytes left over"),
+        pytest.param(b"\x00\x00\x7f\xff\xff\xff", id="fault W09: a count of 2 G"),
+        pytest.param(b"\x00\x00\xff\xff\xff\xff", id="fault W09: a negative count"),
+        pytest.param(b"\x00\x00\x00\x00\x00\x00abc", id="fault W12: bytes left over"),
     ],
 )
 def test_an_offsets_answer_that_lies_is_refused(body: bytes) -> None:
     with pytest.raises(Corrupt):
-        list(conversation(OFFSETS).receive(framed(body)))
+        list(receive(conversation(OFFSETS), framed(body)))
 
 
 @pytest.mark.parametrize(
     "parts",
     [
-        pytest.param((FetchAnswer(0),), id="W11 one answer to two fetches"),
-        pytest.param((FetchAnswer(0), FetchAnswer(0), FetchAnswer(0)), id="W11 three answers"),
-        pytest.param((FetchAnswer(0, bytes(101)), FetchAnswer(0)), id="W10 a part larger than asked for"),
+        pytest.param((FetchAnswer07(0),), id="fault W11: one answer to two fetches"),
+        pytest.param((FetchAnswer07(0), FetchAnswer07(0), FetchAnswer07(0)), id="fault W11: three answers"),
+        pytest.param((FetchAnswer07(0, bytes(101)), FetchAnswer07(0)), id="fault W10: a part larger than asked for"),
     ],
 )
-def test_a_multifetch_answer_must_fit_its_request(parts: tuple[FetchAnswer, ...]) -> None:
+def test_a_multifetch_answer_must_fit_its_request(parts: tuple[FetchAnswer07, ...]) -> None:
     with pytest.raises(Corrupt):
-        list(conversation(MultiFetch((FETCH, FETCH))).receive(MultiFetchAnswer(parts).encode()))
+        list(receive(conversation(MultiFetchRequest07((FETCH, FETCH))), MultiFetchAnswer07(parts).encode()))
 
 
 def test_a_part_that_passes_the_end_of_its_answer_is_truncated() -> None:
     with pytest.raises(Truncated):
-        list(conversation(MultiFetch((FETCH,))).receive(framed(b"\x00\x00" + b"\x00\x00\x00\x09" + b"\x00\x00")))
+        list(
+            receive(
+                conversation(MultiFetchRequest07((FETCH,))), framed(b"\x00\x00" + b"\x00\x00\x00\x09" + b"\x00\x00")
+            )
+        )
 
 
-def test_an_answer_nobody_asked_for_is_refused() -> None:  # W08
-    with pytest.raises(Corrupt, match="nobody asked"):
-        list(ClientConversation().receive(FetchAnswer(0).encode()))
+def test_an_answer_nobody_asked_for_is_refused() -> None:  # fault W08
+    with pytest.raises(Corrupt, match="without a request"):
+        list(receive(ClientConversation07(), FetchAnswer07(0).encode()))
 
 
 def _unknown_api() -> bytes:
@@ -116,7 +123,7 @@ def _short_fetch() -> bytes:
 
 @pytest.mark.parametrize(("frame", "error"), [(_unknown_api, Unsupported), (_short_fetch, Truncated)])
 def test_a_broker_answers_what_came_before_a_bad_request(frame: Callable[[], bytes], error: type[KafkaIOError]) -> None:
-    stream = ServerConversation().receive(ClientConversation().send(FETCH) + frame())
+    stream = receive(ServerConversation07(), ClientConversation07().send(FETCH) + frame())
     assert next(stream) == FETCH
     with pytest.raises(error):
         next(stream)
@@ -125,7 +132,7 @@ def test_a_broker_answers_what_came_before_a_bad_request(frame: Callable[[], byt
 @pytest.mark.parametrize("record", captured("framing"), ids=lambda record: record["id"])
 def test_a_broker_refuses_just_the_frames_the_genuine_one_closed_on(record: dict[str, str]) -> None:
     try:
-        list(ServerConversation().receive(bytes.fromhex(record["request_hex"])))
+        list(receive(ServerConversation07(), bytes.fromhex(record["request_hex"])))
         refused = False
     except KafkaIOError:
         refused = True

@@ -6,19 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_io.v07.conversation import ServerConversation
+from kafka_io.v07.conversation import ServerConversation07
 from kafka_io.v07.messages import (
     AnyRequest,
-    Fetch,
-    FetchAnswer,
-    MultiFetch,
-    MultiProduce,
-    Offsets,
-    OffsetsAnswer,
-    Produce,
+    FetchAnswer07,
+    FetchRequest07,
+    MultiFetchRequest07,
+    MultiProduceRequest07,
+    OffsetsAnswer07,
+    OffsetsRequest07,
+    ProduceRequest07,
     encode_request,
 )
 from tests.golden_v07 import captured
+from tests.receiving import receive
 
 REQUESTS = captured("fetch", "multifetch", "offsets", "produce", "purged", "genuine-produce", "genuine-async")
 APIS = {"FETCH", "MULTIFETCH", "OFFSETS", "PRODUCE", "MULTIPRODUCE"}
@@ -27,7 +28,8 @@ WELL_FORMED = [one for one in REQUESTS if one["api"] in APIS and one["request_he
 
 
 def parsed(record: dict[str, Any]) -> AnyRequest:
-    (request,) = ServerConversation().receive(bytes.fromhex(record["request_hex"]))
+    requests: list[AnyRequest] = list(receive(ServerConversation07(), bytes.fromhex(record["request_hex"])))
+    (request,) = requests
     return request
 
 
@@ -39,15 +41,17 @@ def test_a_captured_request_is_read_and_written_to_the_same_bytes(record: dict[s
 @pytest.mark.parametrize("record", captured("fetch", "purged"), ids=lambda record: record["id"])
 def test_a_fetch_says_what_the_capture_says(record: dict[str, Any]) -> None:
     request = parsed(record)
-    if isinstance(request, Fetch):
-        assert request == Fetch(record["topic"], record["partition"], record["offset"], record["max_size"])
+    if isinstance(request, FetchRequest07):
+        assert request == FetchRequest07(record["topic"], record["partition"], record["offset"], record["max_size"])
     else:
-        assert isinstance(request, Offsets | MultiFetch)
+        assert isinstance(request, OffsetsRequest07 | MultiFetchRequest07)
 
 
 @pytest.mark.parametrize("record", captured("offsets"), ids=lambda record: record["id"])
 def test_an_offsets_request_says_what_the_capture_says(record: dict[str, Any]) -> None:
-    assert parsed(record) == Offsets(record["topic"], record["partition"], record["time"], record["max_offsets"])
+    assert parsed(record) == OffsetsRequest07(
+        record["topic"], record["partition"], record["time"], record["max_offsets"]
+    )
 
 
 ANSWERED = [one for one in WELL_FORMED if one["response_hex"] and one["connection_after"] != "unusable"]
@@ -56,15 +60,15 @@ ANSWERED = [one for one in WELL_FORMED if one["response_hex"] and one["connectio
 @pytest.mark.parametrize("record", ANSWERED, ids=lambda record: record["id"])
 def test_a_captured_answer_is_read_and_written_to_the_same_bytes(record: dict[str, Any]) -> None:
     request = parsed(record)
-    assert isinstance(request, Fetch | MultiFetch | Offsets)
+    assert isinstance(request, FetchRequest07 | MultiFetchRequest07 | OffsetsRequest07)
     frame = bytes.fromhex(record["response_hex"])
     answer = request.decode_answer(memoryview(frame)[4:])
     assert answer.encode() == frame
     if "offsets" in record["response"]:
-        assert isinstance(answer, OffsetsAnswer)
+        assert isinstance(answer, OffsetsAnswer07)
         assert list(answer.offsets) == record["response"]["offsets"]
     if "message_set_bytes" in record["response"]:
-        assert isinstance(answer, FetchAnswer)
+        assert isinstance(answer, FetchAnswer07)
         assert (answer.error, len(answer.message_set)) == (
             record["response"]["error_code"],
             record["response"]["message_set_bytes"],
@@ -74,18 +78,18 @@ def test_a_captured_answer_is_read_and_written_to_the_same_bytes(record: dict[st
 names = st.text(max_size=20)
 int32s = st.integers(-(2**31), 2**31 - 1)
 int64s = st.integers(-(2**63), 2**63 - 1)
-fetches = st.builds(Fetch, names, int32s, int64s, int32s)
-produces = st.builds(Produce, names, int32s, st.binary(max_size=50))
+fetches = st.builds(FetchRequest07, names, int32s, int64s, int32s)
+produces = st.builds(ProduceRequest07, names, int32s, st.binary(max_size=50))
 requests = st.one_of(
     fetches,
     produces,
-    st.builds(Offsets, names, int32s, int64s, int32s),
-    st.builds(MultiFetch, st.lists(fetches, max_size=4).map(tuple)),
-    st.builds(MultiProduce, st.lists(produces, max_size=4).map(tuple)),
+    st.builds(OffsetsRequest07, names, int32s, int64s, int32s),
+    st.builds(MultiFetchRequest07, st.lists(fetches, max_size=4).map(tuple)),
+    st.builds(MultiProduceRequest07, st.lists(produces, max_size=4).map(tuple)),
 )
 
 
 @given(requests)
 def test_any_request_survives_the_wire(request: AnyRequest) -> None:
-    (found,) = ServerConversation().receive(encode_request(request))
+    (found,) = receive(ServerConversation07(), encode_request(request))
     assert found == request

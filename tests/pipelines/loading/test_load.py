@@ -11,17 +11,17 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from kafka_io.broker.server import BrokerServer
 from kafka_io.model import BrokerPartition
 from kafka_io.records.build import message_set
-from kafka_io.v07.messages import Offsets, Produce
+from kafka_io.testing.v07.server import BrokerServer07
+from kafka_io.v07.messages import OffsetsRequest07, ProduceRequest07
 from pipelines.loading.outcome import TopicLoad
+from pipelines.loading.positions import NamedPosition
 from pipelines.loading.verify import Proof
-from pipelines.loading.window import Window
-from pipelines.points import Named
+from pipelines.loading.window import LoadWindow
 from tests.live import LiveCluster, numbered
 
-EARLIEST = Window(since=Named.EARLIEST)
+EARLIEST = LoadWindow(since=NamedPosition.EARLIEST)
 
 pytestmark = [pytest.mark.spark, pytest.mark.zookeeper]
 
@@ -53,11 +53,11 @@ def test_every_message_is_one_row_and_a_second_load_takes_only_what_is_new(
     second = load("clicks")
     assert (second.error, second.rows) == (None, 100)
     assert values(live, "clicks") == Counter(messages)
-    ends = {(one.broker, one.partition): one.end for one in first.partitions}
-    assert {(one.broker, one.partition): one.start for one in second.partitions}.items() <= ends.items()
+    ends = {one.offsets.partition: one.offsets.stop for one in first.partitions}
+    assert {one.offsets.partition: one.offsets.start for one in second.partitions}.items() <= ends.items()
     third = load("clicks")
     assert (third.error, third.rows, third.files, third.version) == (None, 0, 0, second.version)
-    assert all(one.start == one.end and one.lag == 0 for one in third.partitions)
+    assert all(one.offsets.start == one.offsets.stop and one.lag == 0 for one in third.partitions)
     proof = prove("clicks")
     assert proof.proven, proof.problems
     assert sum(one.rows for one in proof.partitions) == 1000
@@ -143,10 +143,10 @@ def test_a_broker_that_is_down_holds_back_only_its_own_partitions(live: LiveClus
     live.brokers[1].stop()
     found = load("clicks")
     assert found.error is None
-    assert {one.broker for one in found.partitions} == {0}
+    assert {one.offsets.partition.broker for one in found.partitions} == {0}
     assert len(found.warnings) == 2
     assert "partition 1-0 is not registered" in found.warnings[0]
-    with BrokerServer(live.brokers[1].config, zookeeper=live.zookeeper):
+    with BrokerServer07(live.brokers[1].config, zookeeper=live.zookeeper):
         assert load("clicks").error is None
     assert values(live, "clicks") == Counter(numbered(800))
     assert prove("clicks").proven
@@ -154,7 +154,7 @@ def test_a_broker_that_is_down_holds_back_only_its_own_partitions(live: LiveClus
 
 def test_a_corrupt_message_stops_its_partition_at_the_slice_and_says_where(
     live: LiveCluster, load: Load, prove: Prove
-) -> None:  # R01, S07
+) -> None:  # faults R01, S07
     live.publish("clicks", numbered(400), codecs=("none",))
     segment = next(iter(sorted((live.home / "broker-0").glob("clicks-1/*.kafka"))))
     data = bytearray(segment.read_bytes())
@@ -165,8 +165,12 @@ def test_a_corrupt_message_stops_its_partition_at_the_slice_and_says_where(
     assert "Corrupt" in found.error
     for word in ("cluster=main", "broker=0@127.0.0.1", "topic=clicks", "partition=0-1", "offset=0"):
         assert word in found.error
-    assert {(one.broker, one.partition) for one in found.partitions if one.rows} == {(0, 0), (1, 0), (1, 1)}
-    assert [one.end for one in found.partitions if not one.rows] == [0]
+    assert {one.offsets.partition for one in found.partitions if one.rows} == {
+        BrokerPartition(0, 0),
+        BrokerPartition(1, 0),
+        BrokerPartition(1, 1),
+    }
+    assert [one.offsets.stop for one in found.partitions if not one.rows] == [0]
     assert prove("clicks").proven
     data[40] ^= 1
     segment.write_bytes(data)
@@ -174,14 +178,14 @@ def test_a_corrupt_message_stops_its_partition_at_the_slice_and_says_where(
     assert values(live, "clicks") == Counter(numbered(400))
 
 
-def test_a_log_that_was_wiped_stops_the_topic(live: LiveCluster, load: Load) -> None:  # B05
+def test_a_log_that_was_wiped_stops_the_topic(live: LiveCluster, load: Load) -> None:  # fault B05
     live.publish("clicks", numbered(100))
     load("clicks")
     config = live.brokers[0].config
     live.brokers[0].stop()
     for segment in Path(config.data_dir).glob("clicks-*/*.kafka"):
         segment.write_bytes(b"")
-    with BrokerServer(config, zookeeper=live.zookeeper):
+    with BrokerServer07(config, zookeeper=live.zookeeper):
         found = load("clicks")
     assert found.error is not None
     assert "CursorAheadOfLog: the log ends at 0, before the committed offset" in found.error
@@ -193,22 +197,26 @@ def test_an_unknown_topic_is_one_sentence(live: LiveCluster, load: Load) -> None
 
 
 @pytest.mark.parametrize("topic", ["a b:c", "caf\u00e9", "A", "a...b", "_delta_log"])
-def test_any_legal_topic_name_can_be_loaded(live: LiveCluster, load: Load, prove: Prove, topic: str) -> None:  # X03
+def test_any_legal_topic_name_can_be_loaded(
+    live: LiveCluster, load: Load, prove: Prove, topic: str
+) -> None:  # fault X03
     live.publish(topic, numbered(10))
     assert load(topic).rows == 10
     assert prove(topic).proven
 
 
-def test_empty_compressed_messages_are_counted_as_gaps(live: LiveCluster, load: Load, prove: Prove) -> None:  # R24
+def test_empty_compressed_messages_are_counted_as_gaps(
+    live: LiveCluster, load: Load, prove: Prove
+) -> None:  # fault R24
     live.publish("clicks", [b"x"])
     with live.open() as cluster:
         place = BrokerPartition(0, 0)
-        link = cluster.partition("clicks", place).link
-        link.tell(Produce("clicks", 0, message_set([], codec=1) * 3 + message_set([b"y"])))
-        link.ask(Offsets("clicks", 0, -1, 1))
+        connection = cluster.partition("clicks", place).connection
+        connection.tell(ProduceRequest07("clicks", 0, message_set([], codec=1) * 3 + message_set([b"y"])))
+        connection.ask(OffsetsRequest07("clicks", 0, -1, 1))
     found = load("clicks")
     assert (found.error, found.rows) == (None, 2)
-    assert [one.gaps for one in found.partitions if (one.broker, one.partition) == (0, 0)] == [{"empty": 3}]
+    assert [one.gaps for one in found.partitions if one.offsets.partition == BrokerPartition(0, 0)] == [{"empty": 3}]
     proof = prove("clicks")
     assert proof.proven
     assert sum(one.gaps.get("empty", 0) for one in proof.partitions) == 3

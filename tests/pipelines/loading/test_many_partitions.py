@@ -1,16 +1,16 @@
-"""A topic of 50,000 partitions, of which 3 have something: the others cost no slice, no fetch, no line of a ledger."""
+"""A topic with 50,000 partitions, of which 3 hold records: the others cost no slice, no fetch and no ledger range."""
 
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kafka_io.model import BrokerPartition
-from pipelines.loading.ledger import Entry
+from pipelines.loading.ledger import LedgerEntry
 from pipelines.loading.load import Loader
 from pipelines.loading.outcome import TopicLoad
-from pipelines.loading.window import Window
-from pipelines.loading.work import Facts, Work
-from pipelines.points import Named, Time
+from pipelines.loading.positions import NamedPosition, TimePosition
+from pipelines.loading.window import LoadWindow
+from pipelines.loading.work import FetchTask, SliceFacts
 from resources.settings import Caps
 from resources.spark import Progress
 from tests.simulation.brokers import ERAS, TOPIC, SimCluster
@@ -35,12 +35,12 @@ class Many:
         for id_ in BUSY:
             self.cluster.send(id_, 10)
 
-    def load(self, window: Window) -> TopicLoad:
+    def load(self, window: LoadWindow) -> TopicLoad:
         """A load that ends well."""
         workers = SimWorkers(cluster=self.cluster, store=self.store, scheduler=self.cluster.scheduler)
 
-        def fetch(works: Sequence[Work], on_progress: Progress) -> list[Facts]:
-            self.fetched.append([one.span.id for one in works])
+        def fetch(works: Sequence[FetchTask], on_progress: Progress) -> list[SliceFacts]:
+            self.fetched.append([one.offsets.partition for one in works])
             return workers.fetch(works, on_progress)
 
         loader = Loader(
@@ -57,7 +57,7 @@ class Many:
         return done
 
     @property
-    def entry(self) -> Entry:
+    def entry(self) -> LedgerEntry:
         """The newest of the table."""
         entry = self.store.peek().entry
         assert entry is not None
@@ -71,9 +71,9 @@ def made(partitions: int) -> Many:
     return Many(cluster, SimStore(scheduler=scheduler))
 
 
-def test_empty_partitions_cost_nothing() -> None:  # S10
+def test_empty_partitions_cost_nothing() -> None:  # fault S10
     many = made(MANY)
-    for window in (Window(since=Time(5)), Window()):
+    for window in (LoadWindow(since=TimePosition(5)), LoadWindow()):
         many.send()
         done = many.load(window)
         assert (done.files, len(done.partitions)) == (3, 3)
@@ -82,9 +82,9 @@ def test_empty_partitions_cost_nothing() -> None:  # S10
     assert many.fetched == [list(BUSY)] * 2
 
 
-def test_a_table_that_begins_at_the_end_takes_note_of_no_empty_partition() -> None:  # S10
+def test_a_table_that_begins_at_the_end_takes_note_of_no_empty_partition() -> None:  # fault S10
     many = made(MANY)
     many.send()
-    many.load(Window(since=Named.LATEST))
-    assert [one.id for one in many.entry.ranges] == list(BUSY)
+    many.load(LoadWindow(since=NamedPosition.LATEST))
+    assert [one.partition for one in many.entry.ranges] == list(BUSY)
     assert many.fetched == []

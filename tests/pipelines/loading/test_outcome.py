@@ -1,25 +1,25 @@
-"""What a load tells of itself: per partition, in all, and of its slowest slice."""
+"""The result of a load: for each partition, for the topic, and for the slowest slice."""
 
 import json
 
 import pytest
 
-from kafka_io.errors import Corrupt, NetworkError, PlacedError, Where
-from kafka_io.model import Bounds, BrokerPartition
+from kafka_io.errors import Corrupt, LocatedError, NetworkError, Where
+from kafka_io.model import Bounds, BrokerPartition, OffsetRange
 from pipelines.loading.outcome import TopicLoad, outcome
-from pipelines.loading.work import Facts, Failure
+from pipelines.loading.work import SliceFacts, SliceFailure
 from resources.errors import CommitRefused, CommitUnknown, CursorExpired, LakeUnavailable, LogTorn
 
 A, B, C = (BrokerPartition(None, number) for number in range(3))
 
 
-def fetched(id_: BrokerPartition, start: int, stop: int, seconds: float, **rest: object) -> Facts:
+def fetched(id_: BrokerPartition, start: int, stop: int, seconds: float, **rest: object) -> SliceFacts:
     size = stop - start
     told = {"rows": size, "bytes": 10 * size, "path": f"{id_}-{start}", "source": "1@host:9092", **rest}
-    return Facts(broker=None, partition=id_.partition, start=start, stop=stop, seconds=seconds, **told)  # type: ignore[arg-type] # a test's own words
+    return SliceFacts(offsets=OffsetRange(BrokerPartition(None, id_.partition), start, stop), seconds=seconds, **told)  # type: ignore[arg-type] # a test's own words
 
 
-def step(*facts: Facts, covered: dict[BrokerPartition, tuple[int, int]], latest: int = 100) -> TopicLoad:
+def step(*facts: SliceFacts, covered: dict[BrokerPartition, tuple[int, int]], latest: int = 100) -> TopicLoad:
     bounds = {
         A: Bounds(earliest=0, latest=latest),
         B: Bounds(earliest=0, latest=50),
@@ -34,15 +34,21 @@ def test_a_load_tells_what_it_did_to_each_partition_and_in_all() -> None:
         gap, fetched(A, 30, 60, 2.0), fetched(A, 60, 80, 3.0, source="2@host:9093"), covered={A: (0, 20), B: (0, 50)}
     )
     first, second = done.partitions
-    assert (first.start, first.end, first.rows, first.bytes, first.files) == (20, 80, 50, 500, 2)
+    assert (first.offsets.start, first.offsets.stop, first.rows, first.bytes, first.files) == (20, 80, 50, 500, 2)
     assert (first.lag_before, first.lag, first.gaps, first.seconds) == (80, 20, {"expired": 10}, 5.0)
     assert first.source == "2@host:9093"
-    assert (second.start, second.end, second.lag_before, second.lag, second.source) == (50, 50, 0, 0, "")
+    assert (second.offsets.start, second.offsets.stop, second.lag_before, second.lag, second.source) == (
+        50,
+        50,
+        0,
+        0,
+        "",
+    )
     assert (done.rows, done.bytes, done.files, done.lag_before, done.lag) == (50, 500, 2, 80, 20)
 
 
-def test_partitions_of_which_nobody_has_anything_are_not_told_of() -> None:  # S10
-    assert [one.partition for one in step(covered={}).partitions] == [0, 1]
+def test_partitions_of_which_nobody_has_anything_are_not_told_of() -> None:  # fault S10
+    assert [one.offsets.partition.partition for one in step(covered={}).partitions] == [0, 1]
 
 
 def test_the_slowest_slice_is_told_with_its_range() -> None:
@@ -75,13 +81,13 @@ def test_it_is_told_as_json() -> None:
 
 
 def test_what_may_pass_is_told_apart_from_what_stays() -> None:
-    stays = Failure.of(Corrupt("bad checksum", Where(partition=1)), Where(topic="clicks"), trace="lines")
-    passes = Failure.of(NetworkError("no answer"), Where(topic="clicks"), trace="")
+    stays = SliceFailure.of(Corrupt("bad checksum", Where(partition=1)), Where(topic="clicks"), trace="lines")
+    passes = SliceFailure.of(NetworkError("no answer"), Where(topic="clicks"), trace="")
     load = TopicLoad(topic="clicks", table="")
     assert load.failed([]) == load
-    assert load.failed([stays]).passing is False
+    assert load.failed([stays]).retriable is False
     done = load.failed([passes, stays])
-    assert (done.passing, done.trace) == (True, "lines")
+    assert (done.retriable, done.trace) == (True, "lines")
     assert done.error == "NetworkError: no answer [topic=clicks] (and 1 more)"
 
 
@@ -89,5 +95,5 @@ def test_what_may_pass_is_told_apart_from_what_stays() -> None:
     ("kind", "passing"),
     [(LakeUnavailable, True), (CommitRefused, True), (CommitUnknown, True), (LogTorn, False), (CursorExpired, False)],
 )
-def test_trouble_of_the_store_and_rivals_may_pass_and_damage_stays(kind: type[PlacedError], passing: bool) -> None:
-    assert Failure.of(kind("why"), Where(topic="clicks"), trace="").passing is passing
+def test_trouble_of_the_store_and_rivals_may_pass_and_damage_stays(kind: type[LocatedError], passing: bool) -> None:
+    assert SliceFailure.of(kind("why"), Where(topic="clicks"), trace="").retriable is passing

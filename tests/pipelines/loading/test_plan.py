@@ -1,4 +1,4 @@
-"""The plan: pure, whole, and it stops at what cannot be right."""
+"""The plan covers everything that is new, and stops if the cursor and the log are inconsistent."""
 
 from collections.abc import Iterable, Mapping
 
@@ -7,31 +7,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_io.errors import Where
-from kafka_io.model import Bounds, BrokerPartition
-from pipelines.loading.ledger import Covered
+from kafka_io.model import Bounds, BrokerPartition, OffsetRange
+from pipelines.loading.ledger import Coverage
 from pipelines.loading.plan import plan, plan_backfill
-from pipelines.loading.slices import Sizes, Slice
+from pipelines.loading.slices import SliceSizes
 from resources.errors import CursorAheadOfLog, CursorExpired
 
 A, B = BrokerPartition(0, 0), BrokerPartition(0, 1)
 PLACE = Where(cluster="main", topic="clicks")
-ALL = Sizes(slice=100)
+ALL = SliceSizes(slice=100)
 
 Ranges = list[tuple[BrokerPartition, int, int]]
 At = Mapping[BrokerPartition, int]
 
 
-def ranges(slices: Iterable[Slice]) -> Ranges:
-    return [(one.id, one.start, one.stop) for one in slices]
+def ranges(slices: Iterable[OffsetRange]) -> Ranges:
+    return [(one.partition, one.start, one.stop) for one in slices]
 
 
 def planned(
-    covered: Covered,
+    covered: Coverage,
     bounds: Mapping[BrokerPartition, Bounds],
     *,
     starts: At | None = None,
     ends: At | None = None,
-    sizes: Sizes = ALL,
+    sizes: SliceSizes = ALL,
 ) -> Ranges:
     reached = {id_: bound.latest for id_, bound in bounds.items()}
     return ranges(plan(covered, bounds, starts=starts or {}, ends=ends or reached, sizes=sizes, where=PLACE).slices)
@@ -44,6 +44,11 @@ def test_a_first_load_takes_everything_from_the_earliest() -> None:
 def test_a_load_goes_on_at_the_cursor() -> None:
     bounds = {A: Bounds(earliest=0, latest=50), B: Bounds(earliest=0, latest=9)}
     assert planned({A: (0, 20), B: (0, 9)}, bounds) == [(A, 20, 50)]
+
+
+def test_nothing_beyond_the_end_of_the_log_is_planned() -> None:
+    bounds = {A: Bounds(earliest=0, latest=50), B: Bounds(earliest=0, latest=9)}
+    assert planned({A: (0, 20)}, bounds, ends={A: 80, B: 10}) == [(A, 20, 50), (B, 0, 9)]
 
 
 def test_a_new_table_that_begins_later_records_where() -> None:
@@ -67,7 +72,7 @@ def test_nothing_from_a_window_s_end_on_is_loaded() -> None:
     assert planned({A: (0, 20), B: (0, 40)}, bounds, ends={A: 30, B: 30}) == [(A, 20, 30)]
 
 
-def test_a_partition_without_an_end_waits_but_its_cursor_is_looked_at() -> None:  # B07
+def test_a_partition_without_an_end_waits_but_its_cursor_is_looked_at() -> None:  # fault B07
     bounds = {A: Bounds(earliest=0, latest=50), B: Bounds(earliest=30, latest=50)}
     assert planned({A: (0, 20), B: (0, 40)}, bounds, ends={A: 50}) == [(A, 20, 50)]
     with pytest.raises(CursorExpired, match=r"\[20, 30\)"):
@@ -75,45 +80,45 @@ def test_a_partition_without_an_end_waits_but_its_cursor_is_looked_at() -> None:
 
 
 @pytest.mark.parametrize("starts", [{}, {A: 50, B: 30}])
-def test_a_partition_that_appears_later_is_loaded_from_its_beginning(starts: At) -> None:  # B10
+def test_a_partition_that_appears_later_is_loaded_from_its_beginning(starts: At) -> None:  # fault B10
     bounds = {A: Bounds(earliest=0, latest=50), B: Bounds(earliest=0, latest=30)}
     assert planned({A: (50, 50)}, bounds, starts=starts) == [(B, 0, 30)]
 
 
 @pytest.mark.parametrize("end", [50, 10])
-def test_an_expired_cursor_stops_the_topic_with_the_exact_range(end: int) -> None:  # B07
+def test_an_expired_cursor_stops_the_topic_with_the_exact_range(end: int) -> None:  # fault B07
     with pytest.raises(CursorExpired, match=r"offsets \[20, 30\) expired .*partition=0-0 offset=20"):
         planned({A: (0, 20)}, {A: Bounds(earliest=30, latest=50)}, ends={A: end})
 
 
 @pytest.mark.parametrize("bounds", [Bounds(earliest=0, latest=19), Bounds(earliest=0, latest=0)])
 @pytest.mark.parametrize("end", [20, 10])
-def test_a_log_that_became_shorter_stops_the_topic(bounds: Bounds, end: int) -> None:  # B05, B14
+def test_a_log_that_became_shorter_stops_the_topic(bounds: Bounds, end: int) -> None:  # faults B05, B14
     with pytest.raises(CursorAheadOfLog, match=f"the log ends at {bounds.latest}, before the committed offset 20"):
         planned({A: (0, 20)}, {A: bounds}, ends={A: end})
 
 
-def test_bounds_that_make_no_sense_stop_the_topic() -> None:  # B14
+def test_bounds_that_make_no_sense_stop_the_topic() -> None:  # fault B14
     with pytest.raises(CursorAheadOfLog, match=r"\[10, 5\)"):
         planned({}, {A: Bounds(earliest=10, latest=5)})
 
 
 def test_a_capped_run_takes_at_least_one_slice_of_each_partition() -> None:
     log = Bounds(earliest=0, latest=300, cuts=(100, 200))
-    assert planned({}, {A: log, B: log}, sizes=Sizes(slice=100, run=2)) == [(A, 0, 100), (B, 0, 100)]
-    assert planned({}, {A: log}, sizes=Sizes(slice=100, run=150)) == [(A, 0, 100), (A, 100, 200)]
+    assert planned({}, {A: log, B: log}, sizes=SliceSizes(slice=100, run=2)) == [(A, 0, 100), (B, 0, 100)]
+    assert planned({}, {A: log}, sizes=SliceSizes(slice=100, run=150)) == [(A, 0, 100), (A, 100, 200)]
 
 
 def test_a_backfill_takes_what_lies_before_and_a_capped_one_its_newest() -> None:
     log = Bounds(earliest=0, latest=400, cuts=(100, 200, 300))
     covered = {A: (300, 400)}
 
-    def filled(covered: Covered, starts: At, sizes: Sizes = ALL) -> Ranges:
+    def filled(covered: Coverage, starts: At, sizes: SliceSizes = ALL) -> Ranges:
         return ranges(plan_backfill(covered, {A: log}, starts=starts, sizes=sizes))
 
     assert filled(covered, {A: 0}) == [(A, 0, 100), (A, 100, 200), (A, 200, 300)]
     assert filled(covered, {A: 100}) == [(A, 100, 200), (A, 200, 300)]
-    assert filled(covered, {A: 0}, Sizes(slice=100, run=1)) == [(A, 200, 300)]
+    assert filled(covered, {A: 0}, SliceSizes(slice=100, run=1)) == [(A, 200, 300)]
     assert filled({A: (0, 400)}, {A: 0}) == []
     assert filled(covered, {}) == []
     assert filled({}, {A: 0}) == []
@@ -137,7 +142,7 @@ def test_a_window_and_the_run_after_it_come_to_a_whole_load_without_a_hole(
 ) -> None:
     id_ = BrokerPartition(None, 0)
     log, before, since, until = window
-    span, bounds, sizes = before, {id_: log}, Sizes(slice=target, run=most)
+    span, bounds, sizes = before, {id_: log}, SliceSizes(slice=target, run=most)
 
     def step(starts: At, end: int) -> bool:
         nonlocal span

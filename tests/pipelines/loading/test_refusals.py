@@ -1,4 +1,4 @@
-"""A log that is no longer what was loaded stops the topic, before anything is read or written."""
+"""If the log no longer holds what was loaded, the load stops before it reads or writes anything."""
 
 from pathlib import Path
 from typing import NoReturn
@@ -46,7 +46,7 @@ def ending_at(end: int) -> OffsetForLeaderEpochResponse:
     return OffsetForLeaderEpochResponse(topics=(LeaderEpochTopicResponse(topic="clicks", partitions=(found,)),))
 
 
-# B03, B04
+# faults B03, B04
 def test_a_log_that_was_cut_and_written_anew_is_refused_with_the_range(fake: FakeCluster, tmp_path: Path) -> None:
     with fake:
         assert load(fake, tmp_path).error is None
@@ -54,8 +54,8 @@ def test_a_log_that_was_cut_and_written_anew_is_refused_with_the_range(fake: Fak
         fake.brokers[0].handlers[EPOCHS] = lambda _: ending_at(40)
         refused = load(fake, tmp_path)
         assert refused.error == (
-            "LogTruncated: offsets [40, 100) are in the table, but the log was cut at 40 and written anew; "
-            'on_truncated = "rewind" takes them back '
+            "LogTruncated: offsets [40, 100) are in the table, but the log was truncated at 40 and written again; "
+            'on_truncated = "rewind" takes the old rows back '
             "[cluster=main topic=clicks partition=0 offset=40]"
         )
 
@@ -76,7 +76,7 @@ def test_as_long_as_one_leader_stays_nobody_is_asked(fake: FakeCluster, tmp_path
         assert fake.heard(EPOCHS) == []
 
 
-# B05, B06
+# faults B05, B06
 def test_a_topic_with_another_id_is_another_topic(fake: FakeCluster, tmp_path: Path) -> None:
     with fake:
         load(fake, tmp_path)
@@ -86,7 +86,7 @@ def test_a_topic_with_another_id_is_another_topic(fake: FakeCluster, tmp_path: P
         assert error.startswith("TopicRecreated: the table holds incarnation AAAAAAAAAAAAAAAAAAAABw")
 
 
-# B05, B14
+# faults B05, B14
 @pytest.mark.parametrize(("start", "end", "kind"), [(0, 99, "CursorAheadOfLog"), (101, 120, "CursorExpired")])
 def test_a_cursor_outside_of_the_log_is_refused(
     start: int, end: int, kind: str, fake: FakeCluster, tmp_path: Path

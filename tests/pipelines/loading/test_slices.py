@@ -1,66 +1,114 @@
-"""Slices: they cover what is to be loaded once, and no partition takes from another what that could use."""
+"""Slices cover the wanted offsets exactly once, share the caps fairly, and are grouped into tasks of equal work."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_io.model import Bounds, BrokerPartition
-from pipelines.loading.slices import FULL, Sizes, Slice, cut, sliced
+from kafka_io.model import Bounds, BrokerPartition, OffsetRange
+from pipelines.loading.slices import FULL, SliceSizes, cut_slices, group_slices, sliced
 
 A, B, C = (BrokerPartition(None, number) for number in range(3))
-OLD = BrokerPartition(0, 0)
+V07 = BrokerPartition(0, 0)
 LOG = Bounds(earliest=0, latest=1000)
 
 
+def partition(number: int) -> BrokerPartition:
+    return BrokerPartition(None, number)
+
+
 def test_slices_of_0_7_end_at_cuts_near_the_target() -> None:
-    found = sliced(OLD, 0, 290, (40, 90, 130, 250), 100)
-    assert [(one.start, one.stop) for one in found] == [(0, 90), (90, 130), (130, 250), (250, 290)]
+    slices = sliced(OffsetRange(V07, 0, 290), (40, 90, 130, 250), 100)
+    assert [(offsets.start, offsets.stop) for offsets in slices] == [(0, 90), (90, 130), (130, 250), (250, 290)]
 
 
-def test_slices_of_large_records_have_fewer_of_them() -> None:
-    found = list(cut({A: (0, 100), B: (0, 100)}, {A: LOG, B: LOG}, Sizes(slice=100, slices={B: 25})))
-    assert [one.size for one in found if one.id == A] == [100]
-    assert [one.size for one in found if one.id == B] == [25] * 4
+def test_a_partition_with_large_records_has_slices_with_fewer_records() -> None:
+    wanted = [OffsetRange(A, 0, 100), OffsetRange(B, 0, 100)]
+    slices = list(cut_slices(wanted, {A: LOG, B: LOG}, SliceSizes(slice=100, slices={B: 25})))
+    assert [offsets.size for offsets in slices if offsets.partition == A] == [100]
+    assert [offsets.size for offsets in slices if offsets.partition == B] == [25] * 4
 
 
-def test_a_hot_partition_is_split_in_the_same_step_as_small_ones_are_taken() -> None:  # S10
-    small = {BrokerPartition(None, number): (0, 3) for number in range(1, 20)}
-    ranges = {A: (0, 1000), **small}
-    found = list(cut(ranges, dict.fromkeys(ranges, LOG), Sizes(slice=100, step=8)))
-    assert sum(one.id == A for one in found) == 8
-    assert {one.id for one in found} == ranges.keys()
+def test_one_step_takes_many_slices_of_a_large_partition_and_all_small_partitions() -> None:  # fault S10
+    small = [OffsetRange(partition(number), 0, 3) for number in range(1, 20)]
+    partitions = {A, *(offsets.partition for offsets in small)}
+    wanted = [OffsetRange(A, 0, 1000), *small]
+    slices = list(cut_slices(wanted, dict.fromkeys(partitions, LOG), SliceSizes(slice=100, step=8)))
+    assert sum(offsets.partition == A for offsets in slices) == 8
+    assert {offsets.partition for offsets in slices} == partitions
 
 
-def test_what_small_ones_leave_of_a_cap_is_for_the_others() -> None:
+def test_what_small_partitions_leave_of_a_cap_is_shared_by_the_others() -> None:
     wanted = {A: 10, B: 500, C: 900}
-    assert Sizes(slice=1, run=410).shares(wanted) == {A: 10, B: 200, C: 200}
-    assert Sizes(slice=1, run=2000).shares(wanted) == wanted
-    assert Sizes(slice=100, slices={C: 50}, step=8).shares(wanted) == {A: 10, B: 395, C: 197}
+    assert SliceSizes(slice=1, run=410).shares(wanted) == {A: 10, B: 200, C: 200}
+    assert SliceSizes(slice=1, run=2000).shares(wanted) == wanted
+    assert SliceSizes(slice=100, slices={C: 50}, step=8).shares(wanted) == {A: 10, B: 395, C: 197}
 
 
 logs = st.lists(st.integers(0, 1000), min_size=1, max_size=12, unique=True).map(sorted)
 
 
 @given(logs, st.integers(1, 300))
-def test_slices_cover_the_log_once_and_end_at_cuts_only(points: list[int], target: int) -> None:
+def test_slices_cover_the_log_once_and_end_only_at_cuts(points: list[int], target: int) -> None:
     earliest, *cuts = points
     latest = points[-1] + 10
-    slices = list(sliced(OLD, earliest, latest, cuts, target))
-    assert [slices[0].start, *(one.stop for one in slices)] == [*(one.start for one in slices), latest]
+    slices = list(sliced(OffsetRange(V07, earliest, latest), cuts, target))
+    stops = [offsets.stop for offsets in slices]
+    assert [slices[0].start, *stops] == [*(offsets.start for offsets in slices), latest]
     assert slices[0].start == earliest
-    assert {one.stop for one in slices} <= {*cuts, latest}
+    assert set(stops) <= {*cuts, latest}
 
 
 @given(st.lists(st.integers(1, 5000), min_size=1, max_size=30), st.integers(1, 20_000))
-def test_shares_use_a_cap_up_and_never_pass_it(sizes: list[int], most: int) -> None:
-    wanted = {BrokerPartition(None, number): size for number, size in enumerate(sizes)}
-    shares = Sizes(slice=100, run=most).shares(wanted)
+def test_shares_use_all_of_a_cap_and_never_more(sizes: list[int], cap: int) -> None:
+    wanted = {partition(number): size for number, size in enumerate(sizes)}
+    shares = SliceSizes(slice=100, run=cap).shares(wanted)
     assert all(0 <= share <= wanted[id_] for id_, share in shares.items())
-    assert min(most, sum(sizes)) - len(sizes) < sum(shares.values()) <= most
+    assert min(cap, sum(sizes)) - len(sizes) < sum(shares.values()) <= cap
 
 
 @pytest.mark.parametrize("parts", [[10], [5, 5], [3, 3, 4], [1] * 10])
-def test_what_is_cut_of_one_full_slice_is_never_more_than_one(parts: list[int]) -> None:
-    sizes = Sizes(slice=10)
-    slices = [Slice(id=BrokerPartition(None, at), start=0, stop=size) for at, size in enumerate(parts)]
+def test_the_parts_of_a_full_slice_never_add_up_to_more_than_one(parts: list[int]) -> None:
+    sizes = SliceSizes(slice=10)
+    slices = [OffsetRange(partition(number), 0, size) for number, size in enumerate(parts)]
     assert sum(map(sizes.load, slices)) <= FULL
+
+
+def test_slices_that_are_one_full_slice_together_are_one_task() -> None:
+    slices = [OffsetRange(partition(number), 0, 25) for number in range(4)]
+    assert group_slices(slices, SliceSizes(slice=100)) == [slices]
+    assert len(group_slices(slices, SliceSizes(slice=99))) == 4
+    assert group_slices([], SliceSizes(slice=100)) == []
+
+
+def test_slices_of_a_large_partition_have_their_own_tasks_and_small_ones_share() -> None:  # fault S10
+    large = [OffsetRange(partition(0), start, start + 100) for start in range(0, 1000, 100)]
+    small = [OffsetRange(partition(number), 0, 1) for number in range(1, 1000)]
+    tasks = group_slices([*large, *small], SliceSizes(slice=100))
+    assert len(tasks) == 20
+    assert all(sum(offsets in large for offsets in task) <= 1 for task in tasks)
+    assert max(len(task) for task in tasks) <= 101
+
+
+def test_a_slice_of_few_large_records_is_as_much_work_as_one_of_many_small_records() -> None:
+    large = [OffsetRange(partition(0), start, start + 10) for start in range(0, 80, 10)]
+    small = [OffsetRange(partition(1), start, start + 1000) for start in range(0, 8000, 1000)]
+    tasks = group_slices([*large, *small], SliceSizes(slice=1000, slices={partition(0): 10}))
+    assert [len(task) for task in tasks] == [1] * 16
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 1000), st.integers(1, 2000)), max_size=40),
+    st.integers(1, 2000),
+)
+def test_tasks_hold_every_slice_once_and_none_has_twice_its_share(  # fault S10
+    parts: list[tuple[int, int]], target: int
+) -> None:
+    slices = [OffsetRange(partition(number), 0, size) for number, (size, _) in enumerate(parts)]
+    targets = {partition(number): own for number, (_, own) in enumerate(parts) if own % 2}
+    sizes = SliceSizes(slice=target, slices=targets)
+    tasks = group_slices(slices, sizes)
+    assert sorted(offsets for task in tasks for offsets in task) == slices
+    loads = [sum(map(sizes.load, task)) for task in tasks]
+    largest = max(map(sizes.load, slices), default=0)
+    for load in loads:
+        assert load <= 2 * max(largest, sum(loads) / len(loads))

@@ -1,15 +1,17 @@
-"""The thin face on deltalake: what a table is refused for, in words that help."""
+"""LakeTable refuses damaged and foreign tables, with messages that say what to do."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
 import pytest
+from deltalake import CommitProperties, Transaction
 
 from kafka_io.model import BrokerPartition
+from pipelines.loading.ledger import SEQUENCE
 from pipelines.loading.verify import verify
 from resources import durable
-from resources.errors import CommitUnknown, LakeUnavailable, LogTorn
+from resources.errors import CommitUnknown, CursorMismatch, LakeUnavailable, LogTorn, TableForeign
 
 if TYPE_CHECKING:
     from tests.small_table import SmallTable
@@ -31,7 +33,7 @@ def entry(small: "SmallTable", version: int) -> Path:
 @pytest.mark.parametrize("size", [1, 100, 400])
 def test_a_torn_last_entry_is_named_with_the_way_out(
     size: int, twice: "SmallTable", tmp_path: Path
-) -> None:  # L10, L13
+) -> None:  # faults L10, L13
     torn = entry(twice, 2)
     torn.write_bytes(torn.read_bytes()[:size])
     with pytest.raises(LogTorn, match=r"_delta_log/0{19}2.json of the table .* move it away and load again"):
@@ -42,21 +44,41 @@ def test_a_torn_last_entry_is_named_with_the_way_out(
     assert verify(twice.table).problems == ()
 
 
-def test_an_empty_last_entry_held_nothing(twice: "SmallTable") -> None:  # L10: its name was there, its bytes were not
+def test_an_empty_last_entry_held_nothing(
+    twice: "SmallTable",
+) -> None:  # fault L10: its name was there, its bytes were not
     entry(twice, 2).write_bytes(b"")
     assert twice.covered() == {A: (0, 50)}
     twice.commit(twice.write(50, 80))
     assert (twice.rows(), verify(twice.table).problems) == (8, ())
 
 
-def test_a_missing_entry_is_refused_in_one_line(twice: "SmallTable") -> None:  # L13
+def test_a_missing_entry_is_refused_in_one_line(twice: "SmallTable") -> None:  # fault L13
     entry(twice, 1).unlink()
     with pytest.raises(LakeUnavailable, match="cannot be read or written") as refused:
         twice.table.snapshot()
     assert "\n" not in str(refused.value)
 
 
-def test_a_disk_that_cannot_keep_a_commit_leaves_it_unknown(small: "SmallTable") -> None:  # L10
+def test_a_sequence_number_that_another_writer_moved_is_refused(twice: "SmallTable") -> None:
+    moved = CommitProperties(app_transactions=[Transaction(SEQUENCE, 9)])
+    twice.handle().create_write_transaction([], mode="append", schema=twice.handle().schema(), commit_properties=moved)
+    with pytest.raises(CursorMismatch, match="number 2, but the table's cursors belong to number 9"):
+        twice.table.existing()
+
+
+def test_a_table_whose_cursors_would_expire_is_refused(twice: "SmallTable") -> None:  # fault L15
+    expiry = {"delta.setTransactionRetentionDuration": "interval 7 days"}
+    twice.handle().alter.set_table_properties(expiry)
+    with pytest.raises(TableForeign, match="setTransactionRetentionDuration = interval 7 days"):
+        twice.table.existing()
+
+
+def test_a_new_table_never_cleans_up_its_log(small: "SmallTable") -> None:
+    assert small.handle().metadata().configuration["delta.enableExpiredLogCleanup"] == "false"
+
+
+def test_a_disk_that_cannot_keep_a_commit_leaves_it_unknown(small: "SmallTable") -> None:  # fault L10
     at, facts = small.table.snapshot(), small.write(0, 50)
     with (
         patch.object(durable, "sync", side_effect=OSError(5, "Input/output error")),

@@ -1,17 +1,19 @@
-"""Verify: what is whole is proven, and each way of being wrong is named with its range."""
+"""Verify proves a complete table, and names every kind of damage with its range."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
+import pytest
 from deltalake import CommitProperties, Transaction
 from deltalake.transaction import AddAction
 
-from pipelines.loading.commit import Loading, commit
-from pipelines.loading.ledger import Entry, Kind, Range, Standing, Topic
+from kafka_io.model import BrokerPartition, OffsetRange
+from pipelines.loading.commit import LoadChange, commit
+from pipelines.loading.ledger import CommitKind, CommittedRange, LedgerEntry, TableState, TopicIdentity
 from pipelines.loading.table import LakeTable
 from pipelines.loading.verify import Proof, verify
-from pipelines.loading.work import Facts
+from pipelines.loading.work import SliceFacts
 from resources.lake import Lake
 
 if TYPE_CHECKING:
@@ -27,18 +29,18 @@ def add(small: "SmallTable", path: str) -> AddAction:
     return AddAction(path, size, {"date": "2026-01-02"}, 0, data_change=True, stats="{}")
 
 
-def forge(small: "SmallTable", facts: Facts, *, covered: tuple[int, int]) -> None:
-    """Commit what no load would."""
+def forge(small: "SmallTable", facts: SliceFacts, *, covered: tuple[int, int]) -> None:
+    """Commit an entry that no load would write."""
     at = small.table.snapshot()
-    entry = Entry(
+    entry = LedgerEntry(
         commit="forged",
         run="forger",
         code="test",
-        kind=Kind.LOAD,
+        kind=CommitKind.LOAD,
         sequence=at.next_sequence,
         topic=small.topic,
-        ranges=(Range.of(facts),),
-        covered={facts.id: covered},
+        ranges=(CommittedRange.of(facts),),
+        covered={facts.offsets.partition: covered},
     )
     small.table.append(at, entry, [facts])
 
@@ -49,7 +51,9 @@ def test_a_whole_table_is_proven(small: "SmallTable") -> None:
     small.commit(small.write(0, 100))
     found = proof(small)
     assert (found.proven, found.problems) == (True, ())
-    assert [(one.partition, one.start, one.end, one.rows) for one in found.partitions] == [
+    assert [
+        (one.offsets.partition.partition, one.offsets.start, one.offsets.stop, one.rows) for one in found.partitions
+    ] == [
         (0, 0, 180, 18),
         (1, 0, 20, 2),
     ]
@@ -79,8 +83,27 @@ def test_a_deleted_file_is_named_with_its_range(small: "SmallTable") -> None:
     (Path(small.uri) / str(lost.path)).unlink()
     found = proof(small)
     assert not found.proven
-    assert f"the data file {lost.path} is missing or cut: it held partition 0-0 [50, 80)" in found.problems
+    assert f"the data file {lost.path} is missing or truncated: it held partition 0-0 [50, 80)" in found.problems
     assert [(one.rows, one.missing) for one in found.partitions] == [(5, 3)]
+
+
+def test_a_file_of_another_size_is_named_also_if_it_holds_the_same_rows(small: "SmallTable") -> None:
+    facts = small.write(0, 50)
+    small.commit(facts)
+    file = Path(small.uri) / str(facts.path)
+    pq.write_table(pq.read_table(file, partitioning=None), file, compression="none")
+    assert file.stat().st_size != facts.size
+    assert any(problem.startswith(f"the data file {facts.path}") for problem in proof(small).problems)
+
+
+@pytest.mark.parametrize("gap", [0, 49, 51])
+def test_rows_and_gaps_of_a_partition_without_a_broker_must_make_up_the_range(small: "SmallTable", gap: int) -> None:
+    """From 0.8 on offsets count records, and partitions belong to no broker."""
+    offsets = OffsetRange(BrokerPartition(None, 0), 0, 50)
+    small.commit(SliceFacts(offsets=offsets, gaps={"control": gap}))
+    (problem,) = proof(small).problems
+    assert problem.startswith("partition 0 [0, 50)")
+    assert f" {gap} offsets" in problem
 
 
 def test_rows_that_are_missing_from_a_file_are_counted(small: "SmallTable") -> None:
@@ -92,7 +115,7 @@ def test_rows_that_are_missing_from_a_file_are_counted(small: "SmallTable") -> N
         [add(small, str(facts.path))], mode="append", schema=small.handle().schema(), partition_by=["date"]
     )
     found = proof(small)
-    assert "partition 0-0 [0, 50) holds 3 rows, its commit counted 5" in found.problems
+    assert "partition 0-0 [0, 50) holds 3 rows, but its commit counted 5" in found.problems
     assert [one.missing for one in found.partitions] == [2]
 
 
@@ -116,7 +139,7 @@ def test_rows_outside_of_the_ranges_are_counted(small: "SmallTable") -> None:
     small.handle().create_write_transaction(
         [add(small, foreign)], mode="append", schema=small.handle().schema(), partition_by=["date"]
     )
-    assert "2 rows lie outside of every committed range" in proof(small).problems
+    assert "2 rows are outside of every committed range" in proof(small).problems
 
 
 def test_a_hole_between_ranges_is_named(small: "SmallTable") -> None:
@@ -127,16 +150,16 @@ def test_a_hole_between_ranges_is_named(small: "SmallTable") -> None:
 
 def test_ranges_that_do_not_reach_the_cursor_are_named(small: "SmallTable") -> None:
     forge(small, small.write(0, 50), covered=(0, 80))
-    assert "partition 0-0 is told to be covered [0, 80), its ranges cover (0, 50)" in proof(small).problems
+    assert "partition 0-0: the ledger covers [0, 80), but its ranges cover [0, 50)" in proof(small).problems
 
 
 def test_a_range_over_a_part_of_an_older_one_is_named(small: "SmallTable") -> None:
     small.commit(small.write(0, 50))
     forge(small, small.write(40, 80), covered=(0, 80))
-    assert "partition 0-0 [0, 50) is covered in part by a later commit" in proof(small).problems
+    assert "a later commit replaces only a part of partition 0-0 [0, 50)" in proof(small).problems
 
 
-def test_a_table_that_a_load_would_not_go_on_from_is_not_proven(small: "SmallTable") -> None:  # L14
+def test_a_table_that_a_load_would_not_go_on_from_is_not_proven(small: "SmallTable") -> None:  # fault L14
     small.commit(small.write(0, 50))
     small.commit(small.write(50, 80))
     small.handle().restore(1)
@@ -144,15 +167,15 @@ def test_a_table_that_a_load_would_not_go_on_from_is_not_proven(small: "SmallTab
     assert any(problem.startswith("version 3 restored version 1") for problem in found.problems)
 
 
-def test_each_life_of_a_topic_is_proven_by_itself(small: "SmallTable") -> None:  # B05
+def test_each_life_of_a_topic_is_proven_by_itself(small: "SmallTable") -> None:  # fault B05
     small.commit(small.write(0, 50))
-    small.topic = Topic(cluster="main", name="clicks", incarnation="8")
+    small.topic = TopicIdentity(cluster="main", name="clicks", incarnation="8")
     facts = small.write(0, 30)
-    stands = Standing(topic=small.topic, replaced="7")
-    commit(small.table, small.table.snapshot(), Loading(standing=stands, facts=(facts,), run="run"))
+    stands = TableState(topic=small.topic, replaced="7")
+    commit(small.table, small.table.snapshot(), LoadChange(state=stands, facts=(facts,), run="run"))
     found = proof(small)
     assert found.proven
-    assert [(one.incarnation, one.start, one.end, one.rows) for one in found.partitions] == [
+    assert [(one.incarnation, one.offsets.start, one.offsets.stop, one.rows) for one in found.partitions] == [
         ("8", 0, 30, 3),
         ("7", 0, 50, 5),
     ]
@@ -160,8 +183,10 @@ def test_each_life_of_a_topic_is_proven_by_itself(small: "SmallTable") -> None: 
 
 def test_a_cursor_that_does_not_stand_where_the_ranges_end_is_named(small: "SmallTable") -> None:
     small.commit(small.write(0, 50))
-    properties = CommitProperties(app_transactions=[Transaction(small.topic.app_id(small.write(0, 10).id), 40)])
+    properties = CommitProperties(
+        app_transactions=[Transaction(small.topic.app_id(small.write(0, 10).offsets.partition), 40)]
+    )
     small.handle().create_write_transaction(
         [], mode="append", schema=small.handle().schema(), commit_properties=properties
     )
-    assert "partition 0-0: the cursor stands at 40, the newest commit left it at 50" in proof(small).problems
+    assert "partition 0-0: the cursor is 40, but the newest commit left it at 50" in proof(small).problems

@@ -1,4 +1,4 @@
-"""A window of the logs: what a run loads of it, in every generation, and what the next one finds."""
+"""A window of the logs: what a run loads of it, in every version of Kafka, and what the next run finds."""
 
 import os
 from collections import Counter
@@ -11,67 +11,71 @@ from unittest.mock import Mock, patch
 
 import pytest
 
-from kafka_io.broker.modern.config import ModernBrokerConfig
-from kafka_io.broker.modern.server import ModernBrokerServer
-from kafka_io.client.cluster import Cluster
-from kafka_io.client.modern.cluster import ModernCluster
+from kafka_io.cluster.cluster import Cluster
+from kafka_io.cluster.modern_cluster import ModernCluster
 from kafka_io.errors import KafkaIOError, NetworkError, Where
 from kafka_io.model import Bounds, BrokerPartition
-from pipelines.loading.ledger import Covered, Standing, Topic
-from pipelines.loading.window import Reach, Window
-from pipelines.points import Named, Time
-from tests.kafka_io.broker.modern.talk import START_MS, Client, batch
+from kafka_io.testing.modern.config import ModernBrokerConfig
+from kafka_io.testing.modern.server import ModernBrokerServer
+from pipelines.loading.ledger import Coverage, TableState, TopicIdentity
+from pipelines.loading.positions import NamedPosition, TimePosition
+from pipelines.loading.window import LoadWindow, OffsetWindow
+from tests.kafka_io.testing.modern.talk import START_MS, Client, batch
 from tests.live import LiveCluster, numbered
-from tests.pipelines.mending.loaded import Loaded
+from tests.pipelines.maintenance.loaded import Loaded
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 NOON_MS = 1_769_860_800_000
 A, B = BrokerPartition(None, 0), BrokerPartition(None, 1)
-TOPIC = Topic(cluster="main", name="clicks", incarnation="7")
+TOPIC = TopicIdentity(cluster="main", name="clicks", incarnation="7")
 LOG = Bounds(earliest=10, latest=50)
 
 
 @pytest.mark.parametrize(
     ("since", "until", "window"),
     [
-        (None, None, Window()),
-        ("earliest", None, Window(since=Named.EARLIEST)),
-        ("latest", "latest", Window(since=Named.LATEST, until=Named.LATEST)),
-        ("-2h", "-1h", Window(since=Time(NOON_MS - 7_200_000), until=Time(NOON_MS - 3_600_000))),
-        (None, "2026-01-31T12:00", Window(until=Time(NOON_MS))),
-        ("earliest", "2026-01-31", Window(since=Named.EARLIEST, until=Time(NOON_MS - 12 * 3_600_000))),
+        (None, None, LoadWindow()),
+        ("earliest", None, LoadWindow(since=NamedPosition.EARLIEST)),
+        ("latest", "latest", LoadWindow(since=NamedPosition.LATEST, until=NamedPosition.LATEST)),
+        ("-2h", "-1h", LoadWindow(since=TimePosition(NOON_MS - 7_200_000), until=TimePosition(NOON_MS - 3_600_000))),
+        (None, "2026-01-31T12:00", LoadWindow(until=TimePosition(NOON_MS))),
+        (
+            "earliest",
+            "2026-01-31",
+            LoadWindow(since=NamedPosition.EARLIEST, until=TimePosition(NOON_MS - 12 * 3_600_000)),
+        ),
     ],
 )
-def test_a_window_is_read_from_words(since: str | None, until: str | None, window: Window) -> None:
-    assert Window.parse(since, until, now=NOW) == window
+def test_a_window_is_read_from_words(since: str | None, until: str | None, window: LoadWindow) -> None:
+    assert LoadWindow.parse(since, until, now=NOW) == window
 
 
 @pytest.mark.parametrize(
     ("since", "until", "said"),
     [
-        ("12", None, "an offset is one of a single partition"),
-        (None, "12", "an offset is one of a single partition"),
-        ("committed", None, "is no point of a log"),
-        ("yesterday", None, "is no point of a log"),
+        ("12", None, "an offset belongs to a single partition"),
+        (None, "12", "an offset belongs to a single partition"),
+        ("committed", None, "is not a position in a log"),
+        ("yesterday", None, "is not a position in a log"),
         (None, "earliest", "nothing ends at earliest"),
-        ("latest", "-1h", "nothing lies between latest and -1h"),
-        ("-1h", "-2h", "nothing lies between -1h and -2h"),
-        ("-60m", "-1h", "nothing lies between"),
+        ("latest", "-1h", "nothing is between latest and -1h"),
+        ("-1h", "-2h", "nothing is between -1h and -2h"),
+        ("-60m", "-1h", "nothing is between"),
     ],
 )
 def test_words_that_make_no_window_are_refused(since: str | None, until: str | None, said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        Window.parse(since, until, now=NOW)
+        LoadWindow.parse(since, until, now=NOW)
 
 
 def reach(
-    window: Window,
-    covered: Covered,
+    window: LoadWindow,
+    covered: Coverage,
     bounds: dict[BrokerPartition, Bounds],
     told: dict[BrokerPartition, int | KafkaIOError] | None = None,
     **standing: Any,
-) -> tuple[Reach, set[BrokerPartition]]:
-    """The reach, and the partitions whose times were asked for."""
+) -> tuple[OffsetWindow, set[BrokerPartition]]:
+    """The window in offsets, and the partitions whose times were asked for."""
     asked: set[BrokerPartition] = set()
 
     def offsets_at(_topic: str, of: Iterable[BrokerPartition], _time: int) -> dict[BrokerPartition, int | KafkaIOError]:
@@ -79,47 +83,47 @@ def reach(
         return {id_: (told or {})[id_] for id_ in of}
 
     cluster = cast("Cluster", Mock(spec=Cluster, offsets_at=offsets_at))
-    stands = Standing(topic=TOPIC, covered=covered, **standing)
-    return window.reach(cluster, stands, bounds, start="latest"), asked
+    stands = TableState(topic=TOPIC, covered=covered, **standing)
+    return window.in_offsets(cluster, stands, bounds, start="latest"), asked
 
 
 def test_a_new_table_begins_as_the_settings_say_unless_the_window_does() -> None:
-    assert reach(Window(), {}, {A: LOG})[0].starts == {A: 50}
-    assert reach(Window(since=Named.EARLIEST), {}, {A: LOG})[0].starts == {A: 10}
-    assert reach(Window(since=Time(1)), {}, {A: LOG}, {A: 30})[0].starts == {A: 30}
-    assert reach(Window(), {A: (20, 30)}, {A: LOG})[0].starts == {}
+    assert reach(LoadWindow(), {}, {A: LOG})[0].starts == {A: 50}
+    assert reach(LoadWindow(since=NamedPosition.EARLIEST), {}, {A: LOG})[0].starts == {A: 10}
+    assert reach(LoadWindow(since=TimePosition(1)), {}, {A: LOG}, {A: 30})[0].starts == {A: 30}
+    assert reach(LoadWindow(), {A: (20, 30)}, {A: LOG})[0].starts == {}
 
 
-def test_a_new_life_is_loaded_as_a_whole() -> None:  # B05, B06
-    assert reach(Window(since=Named.LATEST), {}, {A: LOG}, replaced="6")[0].starts == {}
+def test_a_new_life_is_loaded_as_a_whole() -> None:  # faults B05, B06
+    assert reach(LoadWindow(since=NamedPosition.LATEST), {}, {A: LOG}, replaced="6")[0].starts == {}
 
 
 def test_logs_that_moved_since_their_bounds_were_told_do_not_move_the_window_out_of_them() -> None:
-    window = Window(since=Time(1), until=Time(2))
+    window = LoadWindow(since=TimePosition(1), until=TimePosition(2))
     found, _ = reach(window, {}, {A: LOG, B: LOG}, {A: 60, B: 5})
     assert (found.starts, found.ends) == ({A: 50, B: 10}, {A: 50, B: 10})
 
 
-def test_brokers_are_asked_for_times_only_where_they_decide_something() -> None:  # S10
+def test_brokers_are_asked_for_times_only_where_they_decide_something() -> None:  # fault S10
     empty = {BrokerPartition(None, number): Bounds(earliest=7, latest=7) for number in range(2, 1000)}
-    window = Window(since=Time(1), until=Time(2))
+    window = LoadWindow(since=TimePosition(1), until=TimePosition(2))
     assert reach(window, {}, {A: LOG, **empty}, {A: 30})[1] == {A}
     assert reach(window, {A: (10, 50), B: (20, 50)}, {A: LOG, B: LOG, **empty}, {B: 15})[1] == {B}
-    assert reach(Window(since=Time(1)), {A: (10, 50)}, {A: LOG, B: LOG})[1] == set()
+    assert reach(LoadWindow(since=TimePosition(1)), {A: (10, 50)}, {A: LOG, B: LOG})[1] == set()
 
 
 def test_a_partition_whose_time_is_not_told_is_left_alone() -> None:
     error = NetworkError("no answer")
-    found, _ = reach(Window(since=Time(1)), {}, {A: LOG, B: LOG}, {A: error, B: 30})
-    assert found == Reach(starts={B: 30}, ends={B: 50}, failed={A: error})
+    found, _ = reach(LoadWindow(since=TimePosition(1)), {}, {A: LOG, B: LOG}, {A: error, B: 30})
+    assert found == OffsetWindow(starts={B: 30}, ends={B: 50}, errors={A: error})
 
 
 def test_what_is_filled_in_beyond_the_window_is_told() -> None:
-    window = Window(since=Named.EARLIEST, until=Time(2))
+    window = LoadWindow(since=NamedPosition.EARLIEST, until=TimePosition(2))
     covered = {A: (30, 40), B: (15, 40)}
     found, _ = reach(window, covered, {A: LOG, B: LOG}, {A: 20, B: 20})
     assert list(found.warnings(covered)) == [
-        "filled in to where the table begins: partition 0 up to 30, beyond the window's end 20"
+        "the backfill reaches up to the table's first offset: partition 0 up to 30, beyond the window's end 20"
     ]
 
 
@@ -156,14 +160,14 @@ def modern(tmp_path: Path) -> Iterator[Modern]:
         yield Modern(server.port, Loaded(settings))
 
 
-def at(number: int) -> Time:
+def at(number: int) -> TimePosition:
     """When the record of that number was made."""
-    return Time(START_MS + 1000 * number)
+    return TimePosition(START_MS + 1000 * number)
 
 
 def test_a_new_table_begins_where_the_window_does(modern: Modern) -> None:
     modern.publish(0, 30)
-    assert modern.topic.load(window=Window(since=at(12))).rows == 36
+    assert modern.topic.load(window=LoadWindow(since=at(12))).rows == 36
     assert modern.offsets() == [list(range(12, 30))] * 2
     modern.publish(30, 40)
     modern.topic.load()
@@ -173,22 +177,22 @@ def test_a_new_table_begins_where_the_window_does(modern: Modern) -> None:
 
 def test_a_table_that_is_there_is_filled_in_down_to_the_window(modern: Modern) -> None:
     modern.publish(0, 20)
-    modern.topic.load(window=Window(since=Named.LATEST))
+    modern.topic.load(window=LoadWindow(since=NamedPosition.LATEST))
     modern.publish(20, 30)
     assert modern.topic.load().rows == 20
-    assert modern.topic.load(window=Window(since=at(8))).rows == 24
+    assert modern.topic.load(window=LoadWindow(since=at(8))).rows == 24
     assert modern.topic.covered(A) == (8, 30)
-    assert modern.topic.load(window=Window(since=at(25))).rows == 0
-    assert modern.topic.load(window=Window(since=Named.EARLIEST)).rows == 16
+    assert modern.topic.load(window=LoadWindow(since=at(25))).rows == 0
+    assert modern.topic.load(window=LoadWindow(since=NamedPosition.EARLIEST)).rows == 16
     assert modern.offsets() == [list(range(30))] * 2
     assert modern.topic.problems() == ()
 
 
 def test_nothing_from_the_end_of_the_window_on_is_loaded_and_the_next_run_goes_on_there(modern: Modern) -> None:
     modern.publish(0, 30)
-    done = modern.topic.load(window=Window(until=at(11)))
+    done = modern.topic.load(window=LoadWindow(until=at(11)))
     assert (done.rows, done.lag_before, done.lag) == (22, 60, 38)
-    assert modern.topic.load(window=Window(until=at(5))).rows == 0
+    assert modern.topic.load(window=LoadWindow(until=at(5))).rows == 0
     assert modern.topic.covered(B) == (0, 11)
     modern.topic.load()
     assert modern.offsets() == [list(range(30))] * 2
@@ -197,24 +201,24 @@ def test_nothing_from_the_end_of_the_window_on_is_loaded_and_the_next_run_goes_o
 
 def test_an_interval_is_all_that_a_new_table_has(modern: Modern) -> None:
     modern.publish(0, 30)
-    assert modern.topic.load(window=Window(since=at(8), until=at(19))).rows == 22
+    assert modern.topic.load(window=LoadWindow(since=at(8), until=at(19))).rows == 22
     assert modern.offsets() == [list(range(8, 19))] * 2
 
 
 def test_a_table_that_begins_after_an_interval_is_filled_in_without_a_hole(modern: Modern) -> None:
     modern.publish(0, 30)
-    modern.topic.load(window=Window(since=at(20)))
-    done = modern.topic.load(window=Window(since=at(5), until=at(10)))
+    modern.topic.load(window=LoadWindow(since=at(20)))
+    done = modern.topic.load(window=LoadWindow(since=at(5), until=at(10)))
     assert modern.offsets() == [list(range(5, 30))] * 2
-    assert done.warnings == (
-        "filled in to where the table begins: partition 0 up to 20, beyond the window's end 10 (and 1 more)",
-    )
+    [warning] = done.warnings
+    assert warning.startswith("the backfill reaches up to the table's first offset: partition 0 up to 20, beyond")
+    assert warning.endswith("the window's end 10 (and 1 more)")
     assert modern.topic.problems() == ()
 
 
 def test_a_window_of_nothing_lets_the_next_run_begin_there(modern: Modern) -> None:
     modern.publish(0, 10)
-    assert modern.topic.load(window=Window(since=at(100))).rows == 0
+    assert modern.topic.load(window=LoadWindow(since=at(100))).rows == 0
     modern.publish(10, 15)
     assert modern.topic.load().rows == 10
     assert modern.offsets() == [list(range(10, 15))] * 2
@@ -227,9 +231,12 @@ def test_a_partition_whose_time_cannot_be_told_fails_the_run_and_no_other(modern
     def offsets_at(_self: ModernCluster, _topic: str, of: Iterable[BrokerPartition], _ms: int) -> dict[Any, Any]:
         return {id_: error if id_ == A else 12 for id_ in of}
 
-    with patch.object(ModernCluster, "offsets_at", offsets_at), modern.topic.loader(window=Window(until=at(12))) as one:
+    with (
+        patch.object(ModernCluster, "offsets_at", offsets_at),
+        modern.topic.loader(window=LoadWindow(until=at(12))) as one,
+    ):
         done = one.load("clicks")
-    assert (done.error, done.passing) == ("NetworkError: no answer [cluster=main topic=clicks partition=0]", True)
+    assert (done.error, done.retriable) == ("NetworkError: no answer [cluster=main topic=clicks partition=0]", True)
     assert done.rows == 12
     assert modern.offsets() == [[], list(range(12))]
     modern.topic.load()
@@ -251,9 +258,9 @@ def test_windows_of_0_7_have_whole_segments_and_lose_nothing(live: LiveCluster) 
         return f"clicks-{id_.partition}broker-{id_.broker}"
 
     ids = [BrokerPartition(broker, number) for broker in (0, 1) for number in (0, 1)]
-    topic.load(window=Window(since=Time(3_600_000), until=Time(7_200_000)))
+    topic.load(window=LoadWindow(since=TimePosition(3_600_000), until=TimePosition(7_200_000)))
     assert [topic.covered(id_) for id_ in ids] == [tuple(starts[named(id_)][1:3]) for id_ in ids]
-    topic.load(window=Window(since=Named.EARLIEST, until=Time(7_200_000)))
+    topic.load(window=LoadWindow(since=NamedPosition.EARLIEST, until=TimePosition(7_200_000)))
     assert [topic.covered(id_) for id_ in ids] == [(0, starts[named(id_)][2]) for id_ in ids]
     topic.load()
     assert Counter(value for (value,) in topic.rows("value")) == Counter(numbered(1000))

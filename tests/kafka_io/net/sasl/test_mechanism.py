@@ -19,7 +19,7 @@ from kafka_io.net.sasl.choosing import mechanism_of
 from kafka_io.net.sasl.mechanism import authenticate
 from kafka_io.net.sasl.plain import Plain
 from kafka_io.net.sasl.scram import Scram
-from kafka_io.net.secret import Reference, Secret
+from kafka_io.net.secret import Secret, SecretReference
 from kafka_io.net.security import MechanismName, Sasl, Security, Tls
 from kafka_io.net.stream import Stream
 from kafka_io.net.tls import tls_context
@@ -28,7 +28,7 @@ from tests.fakes.hostile import HostileServer, hear, send
 from tests.fakes.tls import CA, over_tls, serving
 from tests.oracles.scram import ScramServer
 
-PASSWORD = Reference("env", "KAFKA_PASSWORD")
+PASSWORD = SecretReference("env", "KAFKA_PASSWORD")
 PLACE = Where(broker="1@127.0.0.1:9092")
 
 
@@ -88,7 +88,7 @@ def test_both_steps_of_scram_are_asked(name: MechanismName, digest: str) -> None
     assert server.authenticated
 
 
-def test_a_broker_that_ends_scram_before_its_proof_is_refused() -> None:  # X09
+def test_a_broker_that_ends_scram_before_its_proof_is_refused() -> None:  # fault X09
     with pytest.raises(AuthenticationFailed):
         authenticate(Scram("SCRAM-SHA-256", "user", Secret(b"pencil")), lambda _: b"")
 
@@ -98,7 +98,7 @@ def test_a_broker_that_ends_scram_before_its_proof_is_refused() -> None:  # X09
     [
         (BrokerError("wrong password", PLACE, 58), AuthenticationFailed, "PLAIN: wrong password"),
         (BrokerError("is pencil\nyours?", PLACE, 58), AuthenticationFailed, r"PLAIN: is \*\*\*\?yours\?"),
-        (ConnectionLost("closed", PLACE), ConnectionLost, "closed, while we authenticated: a broker before 1.0"),
+        (ConnectionLost("closed", PLACE), ConnectionLost, "closed during authentication; a broker before 1.0"),
         (DeadlineExceeded("late", PLACE), DeadlineExceeded, "late"),
     ],
 )

@@ -1,0 +1,266 @@
+"""The brokers' view of one cluster from 0.8 on: its brokers, its topics, and the leader of each partition.
+
+Any broker answers a Metadata request, but its answer may be old. When a broker turns out not to lead a partition, what
+is known of the topic is forgotten and requested again, as often as the retry policy allows.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TypeVar
+from uuid import UUID
+
+from kafka_io.brokers.connection import RetryPolicy
+from kafka_io.brokers.modern_connection import ModernBrokerConnection
+from kafka_io.brokers.negotiation import Connector
+from kafka_io.brokers.retry import retrying
+from kafka_io.closing import Closing
+from kafka_io.error_codes import ErrorCode
+from kafka_io.errors import KafkaIOError, LeaderMoved, NetworkError, Where, error_context
+from kafka_io.messages.metadata import (
+    MetadataPartition,
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataTopic,
+)
+from kafka_io.model import Broker, Generation, TopicPartition
+from kafka_io.wire.types import NULL_UUID, uuid_text
+
+T = TypeVar("T")
+
+LEADER = -2
+"""Used instead of the id of a replica: read from the leader only."""
+
+_NO_AUTO_CREATE_SINCE = 4  # before that version, a Metadata request for a topic may create it
+
+
+def topic_id_text(topic_id: UUID) -> str | None:
+    """A topic's id as Kafka prints it (22 letters); None when the broker has none."""
+    return None if topic_id == NULL_UUID else uuid_text(topic_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leader:
+    """The leader of a partition; `topic_id` is null before 2.8, `epoch` is -1 before 2.1."""
+
+    connection: ModernBrokerConnection
+    epoch: int
+    topic_id: UUID
+
+
+class ClusterMetadata(Closing):
+    """What the brokers of a cluster say of it, and one connection to each of them. One thread uses it."""
+
+    def __init__(
+        self,
+        bootstrap: Sequence[Broker],
+        connector: Connector,
+        retry_policy: RetryPolicy,
+        *,
+        where: Where,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.where = where
+        self._connector = connector
+        self._retry_policy = retry_policy
+        self._sleep = sleep
+        self._bootstrap = tuple(bootstrap)
+        self._connections: dict[Broker, ModernBrokerConnection] = {}
+        self._topics: dict[str, MetadataTopic] = {}
+        self._brokers: dict[int, Broker] = {}
+        self._replicas: dict[TopicPartition, int] = {}  # ids of brokers to read from instead of the leader
+        self._cluster_id: str | None = None
+        self._closing = ExitStack()
+
+    @property
+    def known_brokers(self) -> tuple[Broker, ...]:
+        """The brokers of the last Metadata answer, then the bootstrap brokers."""
+        return tuple(dict.fromkeys((*self._brokers.values(), *self._bootstrap)))
+
+    @property
+    def generation(self) -> Generation | None:
+        """The protocol of the brokers that were connected to; the oldest one if they differ, None before the first."""
+        generations = {connection.generation for connection in self._connections.values() if connection.generation}
+        return Generation.V08 if Generation.V08 in generations else next(iter(generations), None)
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The cluster's own id; None before 0.10.1, and where brokers support only Metadata below v2.
+
+        Raises:
+            NetworkError: no broker can be reached.
+        """
+        if not self._brokers:
+            self._request_metadata(_metadata_request)
+        return self._cluster_id
+
+    def serving(self, topic: str, partition: int) -> Broker | None:
+        """The broker that the partition is read from, as far as it is known; no broker is asked."""
+        known = self._topics.get(topic)
+        leaders = (row.leader_id for row in known.partitions if row.partition_index == partition) if known else ()
+        leader = self._brokers.get(next(iter(leaders), LEADER))
+        return self._replica(topic, partition) or leader
+
+    def all_topics(self) -> MetadataResponse:
+        """Every topic of the cluster, requested again after retriable errors.
+
+        Raises:
+            NetworkError: no broker can be reached.
+        """
+        with error_context(self.where):
+            return self.retry(lambda: self._request_metadata(_metadata_request))
+
+    def retry(self, act: Callable[[], T]) -> T:
+        """What `act` returns; after a retriable error it is called again, as often as the retry policy allows."""
+        return retrying(act, self._retry_policy.backoff, sleep=self._sleep)
+
+    def on_leader(self, topic: str, partition: int, act: Callable[[Leader], T]) -> T:
+        """What `act` returns for the partition's leader; if that moved or is down, the next leader is looked up.
+
+        Raises:
+            KafkaIOError: the last error of `act`, or that the partition has no leader.
+        """
+
+        def attempt() -> T:
+            try:
+                leader = self.leader(topic, partition)
+                with error_context(leader.connection.where):
+                    return act(leader)
+            except (NetworkError, LeaderMoved):
+                self.forget(topic)
+                raise
+
+        with error_context(self.where):
+            return self.retry(attempt)
+
+    def leader(self, topic: str, partition: int) -> Leader:
+        """The partition's leader as far as it is known; a broker is asked if it is not.
+
+        Raises:
+            LeaderMoved: the partition has no leader now, or no broker knows the topic yet.
+            NetworkError: no broker can be reached.
+        """
+        metadata = self.topic(topic)
+        if metadata is None:
+            ErrorCode.check(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, Where(topic=topic))
+        assert metadata is not None
+        where = Where(topic=topic, partition=partition)
+        for row in metadata.partitions:
+            if row.partition_index == partition:
+                return self._leader(metadata, row, where)
+        raise LeaderMoved(
+            "the broker does not know this partition of the topic", where, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        )
+
+    def _leader(self, topic: MetadataTopic, row: MetadataPartition, where: Where) -> Leader:
+        broker = self._brokers.get(row.leader_id)
+        if broker is None:
+            raise LeaderMoved("the partition has no leader", where, ErrorCode.LEADER_NOT_AVAILABLE)
+        return Leader(connection=self.link(broker), epoch=row.leader_epoch, topic_id=topic.topic_id)
+
+    def topic(self, name: str) -> MetadataTopic | None:
+        """What is known of a topic; None if the cluster does not have it.
+
+        Raises:
+            NetworkError: no broker can be reached.
+            BrokerError: the broker refuses to describe the topic.
+        """
+        if name not in self._topics:
+            answer = self._request_metadata(lambda connection: _metadata_request(connection, name))
+            topic = next((topic for topic in answer.topics if topic.name == name), None)
+            if topic is None or topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                return None
+            ErrorCode.check(topic.error_code, Where(topic=name))
+            self._topics[name] = topic
+        return self._topics[name]
+
+    def learn(self, names: Iterable[str]) -> None:
+        """Request all those of the topics that are not known yet, in one request.
+
+        A topic that a broker refuses to describe stays unknown; `topic` raises the reason.
+
+        Raises:
+            NetworkError: no broker can be reached.
+        """
+        unknown = sorted(set(names) - self._topics.keys())
+        if len(unknown) > 1:  # `topic` requests a single one
+            answer = self._request_metadata(lambda connection: _metadata_request(connection, *unknown))
+            self._topics |= {topic.name: topic for topic in answer.topics if topic.name and not topic.error_code}
+
+    def make(self, topic: str) -> None:
+        """Request a topic as a producer does: the broker creates it, if its settings allow that.
+
+        Raises:
+            NetworkError: no broker can be reached.
+        """
+        request = MetadataRequest(topics=(MetadataRequestTopic(name=topic),), allow_auto_topic_creation=True)
+        self._request_metadata(lambda _connection: request)
+
+    def nearest(self, topic: str, partition: int) -> ModernBrokerConnection | None:
+        """The replica to read the partition from instead of its leader, if the leader named a live one (KIP-392)."""
+        broker = self._replica(topic, partition)
+        return self.link(broker) if broker else None
+
+    def _replica(self, topic: str, partition: int) -> Broker | None:
+        return self._brokers.get(self._replicas.get(TopicPartition(topic, partition), LEADER))
+
+    def read_near(self, topic: str, partition: int, broker_id: int) -> None:
+        """Read the partition from this broker, or for LEADER from its leader only, until the topic is forgotten."""
+        self._replicas[TopicPartition(topic, partition)] = broker_id if broker_id in self._brokers else LEADER
+
+    def leader_only(self, topic: str, partition: int) -> bool:
+        """Whether a replica was tried and could not be read."""
+        return self._replicas.get(TopicPartition(topic, partition)) == LEADER
+
+    def forget(self, topic: str) -> None:
+        """Request the topic again when it is needed next."""
+        self._topics.pop(topic, None)
+        self._replicas = {partition: broker for partition, broker in self._replicas.items() if partition.topic != topic}
+
+    def from_any(self, request: Callable[[ModernBrokerConnection], T]) -> T:
+        """What `request` returns for the first broker that can be reached.
+
+        Raises:
+            NetworkError: no broker can be reached; the error is that of the last one.
+        """
+        failure: KafkaIOError | None = None
+        for broker in self.known_brokers:
+            connection = self.link(broker)
+            try:
+                return request(connection)
+            except NetworkError as error:
+                failure = error.with_context(connection.where)
+        assert failure is not None
+        raise failure
+
+    def _request_metadata(self, request: Callable[[ModernBrokerConnection], MetadataRequest]) -> MetadataResponse:
+        answer = self.from_any(lambda connection: connection.request(request(connection)))
+        self._cluster_id = answer.cluster_id
+        self._brokers = {broker.node_id: Broker(broker.node_id, broker.host, broker.port) for broker in answer.brokers}
+        return answer
+
+    def link(self, broker: Broker) -> ModernBrokerConnection:
+        """The one connection to a broker, which is opened when it is first used."""
+        if broker not in self._connections:
+            self._connections[broker] = self._closing.enter_context(
+                ModernBrokerConnection(broker, self._connector, sleep=self._sleep)
+            )
+        return self._connections[broker]
+
+    def close(self) -> None:
+        """Close all connections; safe to call again."""
+        self._closing.close()
+
+
+def _metadata_request(connection: ModernBrokerConnection, *topics: str) -> MetadataRequest:
+    """The request for some topics; for all if none is named, or if a request that names a topic might create it.
+
+    v0 means "all topics" with an empty list, later versions with null.
+    """
+    version = connection.versions.pick(MetadataRequest.API)
+    if not topics or version < _NO_AUTO_CREATE_SINCE:
+        return MetadataRequest(topics=() if version == 0 else None, allow_auto_topic_creation=False)
+    named = tuple(MetadataRequestTopic(name=topic) for topic in topics)
+    return MetadataRequest(topics=named, allow_auto_topic_creation=False)

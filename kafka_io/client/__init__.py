@@ -1,1 +1,0 @@
-"""What a program uses to read and write a cluster."""

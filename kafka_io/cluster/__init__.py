@@ -1,0 +1,1 @@
+"""What a cluster holds: topics, bounds, timestamps, retention, leader epochs."""

@@ -1,0 +1,136 @@
+"""The interface of a Kafka cluster of any generation."""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import ClassVar
+
+from kafka_io.brokers.cluster_metadata import ClusterMetadata
+from kafka_io.brokers.connection import RetryPolicy
+from kafka_io.closing import Closing
+from kafka_io.cluster.retention import Retention
+from kafka_io.errors import KafkaIOError, Unsupported, Where
+from kafka_io.model import Bounds, Broker, BrokerPartition, Generation, TopicEntry
+from kafka_io.reader.source import Source
+from kafka_io.registry.listing import Listing
+from kafka_io.registry.zookeeper import Registry
+
+
+class Cluster(Closing):
+    """One Kafka cluster, opened by its name in the settings. A context manager; one thread uses it.
+
+    >>> with open_producer(bootstrap=bootstrap) as producer:
+    ...     _ = [producer.send("clicks", value) for value in (b"one", b"two")]
+    >>> with open_cluster("local", bootstrap=bootstrap) as cluster:
+    ...     topic = cluster.topic("clicks")
+    ...     cluster.bounds(topic.name, topic.partitions)
+    {BrokerPartition(broker=None, partition=0): Bounds(earliest=0, latest=2, cuts=(), epoch=0)}
+    """
+
+    partitions_have_brokers: ClassVar[bool] = False
+    """Whether the broker is part of a partition's identity, as in 0.7."""
+
+    name: str
+    registry: Registry | None = None
+    """The cluster's ZooKeeper; None if the cluster was opened without one."""
+
+    @property
+    @abstractmethod
+    def generation(self) -> Generation:
+        """The protocol that the brokers speak; the oldest one if they differ.
+
+        Raises:
+            NetworkError: no broker can be reached.
+        """
+
+    @abstractmethod
+    def cluster_id(self) -> str | None:
+        """The cluster's own id; None before 0.10.1, where clusters have none."""
+
+    @abstractmethod
+    def topics(self) -> Listing[TopicEntry]:
+        """All topics, listed again at each call, and what was skipped with the reason."""
+
+    @abstractmethod
+    def topic(self, name: str) -> TopicEntry | None:
+        """One topic as it is now; None if it does not exist."""
+
+    @abstractmethod
+    def bounds(self, topic: str, partitions: Iterable[BrokerPartition]) -> dict[BrokerPartition, Bounds | KafkaIOError]:
+        """The offsets that the brokers hold of each partition; a failure hides only the partitions that it concerns."""
+
+    def bounds_of(
+        self, topics: Mapping[str, Iterable[BrokerPartition]]
+    ) -> dict[str, dict[BrokerPartition, Bounds | KafkaIOError]]:
+        """The same as `bounds`, for many topics at once: from 0.8 on with a few requests to each broker."""
+        return {topic: self.bounds(topic, partitions) for topic, partitions in topics.items()}
+
+    @abstractmethod
+    def times_at(
+        self, offsets: Mapping[str, Mapping[BrokerPartition, int]]
+    ) -> dict[str, dict[BrokerPartition, int | KafkaIOError | None]]:
+        """When the first record at or after each offset was written, in ms since 1970, by topic and partition.
+
+        From 0.10 on this is the record's own timestamp, as its producer or broker set it, even if it is absurd. The
+        result is None if there is no such record yet (also if all records from there on are in an open transaction), if
+        the record has no timestamp, or if six fetches of 16 KiB to 16 MiB do not contain it.
+
+        Earlier brokers keep no timestamps of records. For them the result is the time at which the record's segment was
+        last written to, by which they also delete it; it is up to 0.5 % of its age too old. The result is None if there
+        is no such record yet.
+        """
+
+    @abstractmethod
+    def retention(self, topics: Iterable[str]) -> dict[str, Retention | KafkaIOError]:
+        """How long each topic's records are kept; a failure (such as no authorization) hides only its topic.
+
+        From 0.11 on the brokers answer. From 0.8.1 on ZooKeeper has a topic's own settings, if the cluster was opened
+        through it; what a topic leaves to the brokers' settings is unknown. In 0.7 nothing is known.
+        """
+
+    @abstractmethod
+    def truncations(self, topic: str, read: Mapping[BrokerPartition, tuple[int, int]]) -> dict[BrokerPartition, int]:
+        """The partitions whose logs were truncated below what was read, each with the first offset that differs.
+
+        A log can be truncated and written again without ever ending earlier; only brokers from 2.1 on can tell
+        (KIP-320).
+
+        Args:
+            topic: the topic's name.
+            read: for each partition the next offset to read, and the leader epoch of the last record that was read.
+        """
+
+    @abstractmethod
+    def offsets_at(
+        self, topic: str, partitions: Iterable[BrokerPartition], timestamp_ms: int
+    ) -> dict[BrokerPartition, int | KafkaIOError]:
+        """The offset of each partition's first record that is not older than a time; the latest offset if none is.
+
+        From 0.10 on this is exact. Earlier brokers know only when a segment was last written to. For them the result is
+        the start of the newest segment that was not written to since that time, or the earliest offset: older records
+        may follow it, but no newer record comes before it. The result is never above the latest offset in `bounds`.
+        """
+
+    @abstractmethod
+    def source(self, partition: BrokerPartition) -> Source:
+        """The place from which a worker reads the partition."""
+
+    def metadata(self, retry_policy: RetryPolicy | None = None) -> ClusterMetadata:
+        """The brokers' view of the cluster, for clients that send requests of their own; the cluster closes it.
+
+        A caller that gives a retry policy gets connections of its own.
+
+        Raises:
+            Unsupported: the cluster is of 0.7, whose brokers know neither each other nor consumer groups.
+            RegistryError: no broker is registered.
+        """
+        del retry_policy
+        raise Unsupported("brokers of 0.7 know neither each other nor consumer groups", Where(cluster=self.name))
+
+    def brokers_by_id(self) -> Mapping[int, Broker]:
+        """The registered brokers of a cluster whose partitions have brokers.
+
+        Raises:
+            Unsupported: the cluster is of 0.8 or later.
+            RegistryError: ZooKeeper cannot be read.
+        """
+        raise Unsupported("from 0.8 on a partition's number does not name a broker", Where(cluster=self.name))

@@ -1,0 +1,61 @@
+"""Opens a cluster, after finding out its generation."""
+
+from kafka_io.brokers.bootstrap import parse_bootstrap
+from kafka_io.cluster.cluster import Cluster
+from kafka_io.cluster.modern_cluster import ModernCluster
+from kafka_io.cluster.v07_cluster import Cluster07
+from kafka_io.errors import Unsupported, Where, error_context
+from kafka_io.model import Generation
+from kafka_io.net.security import PLAINTEXT, Security
+from kafka_io.reader.reader import ReadSettings
+from kafka_io.registry.zookeeper import Registry
+
+
+def open_cluster(
+    name: str,
+    *,
+    zookeeper: str | None = None,
+    bootstrap: str | None = None,
+    read_settings: ReadSettings | None = None,
+    generation: Generation | None = None,
+    security: Security = PLAINTEXT,
+) -> Cluster:
+    """The cluster that ZooKeeper (`host:port[,host:port][/chroot]`) or the brokers at `bootstrap` lead to.
+
+    The nodes in ZooKeeper show whether the cluster is of 0.7. Later brokers are asked for their protocol when they are
+    connected to. If both addresses are given, topics come from ZooKeeper and brokers are found through `bootstrap`.
+
+    Raises:
+        RegistryUnavailable: no ZooKeeper answers there.
+        RegistryError: ZooKeeper has no Kafka registry there.
+        Unsupported: the cluster is of 0.7, and `security` asks for TLS or SASL.
+        ValueError: no address is given, or one is not valid.
+    """
+    read_settings = read_settings or ReadSettings()
+    brokers = parse_bootstrap(bootstrap) if bootstrap else ()
+    if zookeeper is None:
+        if not brokers:
+            raise ValueError("give the address of ZooKeeper or of bootstrap brokers: the cluster has neither")
+        return ModernCluster(
+            name, bootstrap=brokers, read_settings=read_settings, generation=generation, security=security
+        )
+    with error_context(Where(cluster=name)):
+        registry = Registry.open(zookeeper)
+        try:
+            v07 = registry.is_v07(generation)
+        except BaseException:
+            registry.close()
+            raise
+    if v07 and security != PLAINTEXT:
+        registry.close()
+        raise Unsupported("0.7 has neither TLS nor SASL: leave them out of the cluster's settings", Where(cluster=name))
+    if v07:
+        return Cluster07(name, registry, read_settings=read_settings)
+    return ModernCluster(
+        name,
+        registry=registry,
+        bootstrap=brokers,
+        read_settings=read_settings,
+        generation=generation,
+        security=security,
+    )

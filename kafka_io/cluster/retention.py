@@ -1,0 +1,44 @@
+"""How long brokers keep the records of a topic, from its settings; names and values are Kafka's own."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+FOREVER = -1
+"""Kafka's value for "no limit", used instead of milliseconds or bytes."""
+
+_POLICY, _MS, _BYTES = "cleanup.policy", "retention.ms", "retention.bytes"
+SETTINGS = (_POLICY, _MS, _BYTES)
+"""The settings of a topic that decide its retention."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """How long and how much of each partition's log is kept: FOREVER for no limit, None for what is unknown.
+
+    A segment is deleted as soon as its newest record is older than `ms`; before 0.10.1, as soon as the last write to it
+    is older.
+    """
+
+    ms: int | None = None
+    bytes: int | None = None
+
+    @classmethod
+    def of(cls, settings: Mapping[str, str | None]) -> Self:
+        """The retention from those of a topic's settings that are known; a compacted topic never expires."""
+        policy = settings.get(_POLICY)
+        if policy is not None and "delete" not in _words(policy):
+            return cls(ms=FOREVER, bytes=FOREVER)
+        return cls(ms=_limit(settings.get(_MS)), bytes=_limit(settings.get(_BYTES)))
+
+
+def _words(policy: str) -> list[str]:
+    return [word.strip() for word in policy.split(",")]
+
+
+def _limit(text: str | None) -> int | None:
+    """Brokers take any number below 0 for no limit; a text that is not a number is unknown."""
+    try:
+        return None if text is None else max(int(text), FOREVER)
+    except ValueError:
+        return None

@@ -1,0 +1,54 @@
+"""Detects that a log was truncated below what was read of it (KIP-320).
+
+After an unclean leader election a log may have been truncated and written again, up to where it was or beyond. Then the
+leader epoch of the last record that was read ends before that record. Brokers from 2.1 on know the end of each epoch.
+"""
+
+from collections.abc import Mapping
+
+from kafka_io.brokers.cluster_metadata import ClusterMetadata, Leader
+from kafka_io.error_codes import ErrorCode
+from kafka_io.errors import NOWHERE, AuthorizationFailed, Corrupt
+from kafka_io.messages.offset_for_leader_epoch import (
+    LeaderEpochPartition,
+    LeaderEpochPartitionResponse,
+    LeaderEpochTopic,
+    OffsetForLeaderEpochRequest,
+)
+
+_UNKNOWN = -1
+
+
+def find_truncations(metadata: ClusterMetadata, topic: str, read: Mapping[int, tuple[int, int]]) -> dict[int, int]:
+    """The partitions whose logs were truncated below what was read, each with the first offset that differs.
+
+    `read` has the next offset to read and the leader epoch of the last record for each partition. A partition counts as
+    unchanged if its leader does not know the epoch, or if the client is not authorized to ask.
+
+    Raises:
+        NetworkError: a leader cannot be reached.
+        LeaderMoved: a partition has no leader.
+    """
+    truncations = {}
+    for partition, (offset, epoch) in sorted(read.items()):
+        end = _end_of(metadata, topic, partition, epoch)
+        if end is not None and end < offset:
+            truncations[partition] = end
+    return truncations
+
+
+def _end_of(metadata: ClusterMetadata, topic: str, partition: int, epoch: int) -> int | None:
+    def ask(leader: Leader) -> LeaderEpochPartitionResponse:
+        asked = LeaderEpochPartition(partition=partition, current_leader_epoch=leader.epoch, leader_epoch=epoch)
+        request = OffsetForLeaderEpochRequest(topics=(LeaderEpochTopic(topic=topic, partitions=(asked,)),))
+        answers = [row for part in leader.connection.request(request).topics for row in part.partitions]
+        if [row.partition for row in answers] != [partition]:
+            raise Corrupt("the answer lacks the requested partition, or has others")
+        ErrorCode.check(answers[0].error_code, NOWHERE)
+        return answers[0]
+
+    try:
+        answer = metadata.on_leader(topic, partition, ask)
+    except AuthorizationFailed:
+        return None
+    return None if answer.end_offset == _UNKNOWN else answer.end_offset

@@ -1,0 +1,53 @@
+"""The brokers' addresses from ZooKeeper; while ZooKeeper does not answer, the last known ones."""
+
+from kafka_io.brokers.cluster_metadata import ClusterMetadata
+from kafka_io.consumer.modern_simple import ModernPartitionFetcher
+from kafka_io.consumer.simple import SimpleConsumer
+from kafka_io.consumer.v07_simple import PartitionFetcher07
+from kafka_io.errors import RegistryError, RegistryUnavailable
+from kafka_io.model import Broker, BrokerPartition, Generation
+from kafka_io.reader.reader import ReadSettings
+from kafka_io.reader.source import Source
+from kafka_io.registry.dialect import RegistryFormat
+from kafka_io.registry.membership import ConsumerRegistration
+
+_NO_WAIT_MS = 0  # a fetcher asks several brokers in turn: none of them may make the others wait
+
+
+class BrokerDirectory:
+    """Opens simple consumers of a cluster's brokers. Any thread may use it."""
+
+    def __init__(
+        self, registration: ConsumerRegistration, registry_format: RegistryFormat, read_settings: ReadSettings
+    ) -> None:
+        self._registration = registration
+        self._registry_format = registry_format
+        self._read_settings = read_settings
+        self._known: tuple[Broker, ...] = ()
+
+    def open(self) -> SimpleConsumer:
+        """A consumer of all brokers; it looks up their addresses when it connects."""
+        if self._registry_format is RegistryFormat.V07:
+            return SimpleConsumer(PartitionFetcher07(self._find, self._read_settings))
+        return SimpleConsumer(ModernPartitionFetcher(self._connect, self._read_settings, max_wait_ms=_NO_WAIT_MS))
+
+    def _connect(self) -> ClusterMetadata:
+        brokers = self._list()
+        if not brokers:
+            raise RegistryError("no broker is registered in ZooKeeper")
+        source = Source(cluster=None, generation=Generation.MODERN, brokers=brokers, read_settings=self._read_settings)
+        return source.connect()
+
+    def _find(self, partition: BrokerPartition) -> Broker:
+        for broker in self._list():
+            if broker.id == partition.broker:
+                return broker
+        raise RegistryError(f"broker {partition.broker} is not registered in ZooKeeper: it is down or has just stopped")
+
+    def _list(self) -> tuple[Broker, ...]:
+        try:
+            self._known = self._registration.brokers().found
+        except RegistryUnavailable:
+            if not self._known:
+                raise
+        return self._known

@@ -1,0 +1,183 @@
+"""The consumer connector [kafka-0.7: Rebalancing]: a member of a group that is kept in ZooKeeper, as in 0.7 to 0.9."""
+
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Mapping
+from typing import Any, Self
+
+from kafka_io.closing import Closing
+from kafka_io.consumer.connector.brokers import BrokerDirectory
+from kafka_io.consumer.connector.chunk_queue import ChunkQueue
+from kafka_io.consumer.connector.options import ConnectorOptions
+from kafka_io.consumer.connector.ownership import EVERY_TOPIC
+from kafka_io.consumer.connector.rebalance import RebalanceLoop
+from kafka_io.consumer.connector.stream import MessageStream
+from kafka_io.errors import RegistryError
+from kafka_io.registry.members import MAX_STREAMS, ConsumerSubscription, StaticSubscription, blacklist, whitelist
+from kafka_io.registry.membership import ConsumerRegistration
+from kafka_io.registry.paths import check_topic_name
+
+
+class ConsumerConnector(Closing):
+    """A member of a group whose members divide the partitions of topics through ZooKeeper. A context manager.
+
+    Genuine consumers of 0.7 and 0.8 can be in the same group, because the format of all nodes is theirs.
+
+        >>> with ConsumerConnector.open(zookeeper, "counters", consumer_timeout_ms=10_000) as connector:
+        ...     [stream] = connector.create_message_streams_by_filter(whitelist="click.*")
+        ...     for message in stream:
+        ...         print(message.topic, message.value)
+        ...         if message.value == b"two":
+        ...             break
+        clicks b'one'
+        clicks b'two'
+    """
+
+    def __init__(self, registration: ConsumerRegistration, options: ConnectorOptions) -> None:
+        self._registration = registration
+        self._options = options
+        self._creating = threading.Lock()
+        self._loop: RebalanceLoop | None = None
+        self._is_shut_down = False
+
+    @classmethod
+    def open(cls, zookeeper: str, group: str, *, consumer_id: str | None = None, **settings: Any) -> Self:
+        """Open a member of `group`; it joins the group when its streams are created.
+
+        Args:
+            zookeeper: `host:port[,host:port][/chroot]` of the cluster.
+            group: the group's name.
+            consumer_id: the member's name is `<group>_<consumer_id>`; by default the id is unique.
+            settings: the fields of ConnectorOptions.
+
+        Raises:
+            RegistryUnavailable: no ZooKeeper answers at the address.
+            NodeMalformed: the name of the group or consumer is not valid.
+            ValueError: the value of a setting is not allowed.
+            TypeError: there is no such setting.
+        """
+        options = ConnectorOptions(**settings)
+        member = f"{group}_{consumer_id or _unique_id()}"
+        registration = ConsumerRegistration.open(
+            zookeeper,
+            group,
+            member,
+            timeout_s=options.zookeeper_timeout_ms / 1000,
+            session_timeout_s=options.session_timeout_ms / 1000,
+        )
+        return cls(registration, options)
+
+    @property
+    def consumer_id(self) -> str:
+        """The name under which the other members know this one."""
+        return self._registration.member
+
+    def create_message_streams(self, topics: Mapping[str, int]) -> dict[str, list[MessageStream]]:
+        """Join the group, and create the given number of streams for each topic.
+
+        The streams of a topic divide its partitions with the streams of the group's other members.
+
+        Raises:
+            RegistryError: ZooKeeper does not answer, or other members did not release their partitions in time.
+            NodeMalformed: a topic's name is not valid.
+            ValueError: a number of streams is not allowed.
+            RuntimeError: the connector already has streams, or is shut down.
+        """
+        for topic, count in topics.items():
+            check_topic_name(topic)
+            _check_count(count)
+        return self._create(StaticSubscription(dict(topics)), topics)
+
+    def create_message_streams_by_filter(
+        self, *, whitelist: str | None = None, blacklist: str | None = None, streams: int = 1
+    ) -> list[MessageStream]:
+        """Join the group, and create streams of all topics that a filter allows, also of topics created later.
+
+        The whole name of a topic must match `whitelist`, or must not match `blacklist`. Both are regular expressions in
+        which a comma stands for | and blanks are ignored, as in genuine consumers.
+
+        Raises:
+            ValueError: none or both of the two are given, or the filter is not a regular expression.
+            RegistryError, RuntimeError: as in `create_message_streams`.
+        """
+        _check_count(streams)
+        return self._create(_filter(whitelist, blacklist, streams), {EVERY_TOPIC: streams})[EVERY_TOPIC]
+
+    def commit_offsets(self) -> None:
+        """Commit the offsets of all messages that the streams have returned so far.
+
+        Raises:
+            RegistryUnavailable: no answer, or the session was lost, and the ownership of partitions with it. Their next
+                owners continue at the last commit.
+            RuntimeError: the connector has no streams.
+        """
+        if self._loop is None:
+            raise RuntimeError("the connector has no streams yet: create them before you commit")
+        self._loop.ownership.commit(lambda claim: claim.delivered)
+
+    def shutdown(self) -> None:
+        """End all streams, commit the offsets of returned messages unless auto-commit is off, and leave the group.
+
+        It takes at most `shutdown_timeout_ms` plus the time for ZooKeeper. Safe to call again.
+
+        Raises:
+            RegistryUnavailable: the offsets could not be committed; everything else is done.
+        """
+        with self._creating:
+            if self._is_shut_down:
+                return
+            self._is_shut_down = True
+            try:
+                if self._loop is not None:
+                    self._loop.stop()
+            finally:
+                self._registration.close()
+
+    def close(self) -> None:
+        """The same as `shutdown`."""
+        self.shutdown()
+
+    def _create(self, subscription: ConsumerSubscription, counts: Mapping[str, int]) -> dict[str, list[MessageStream]]:
+        with self._creating:
+            if self._loop is not None or self._is_shut_down:
+                raise RuntimeError("a connector creates streams once: it has streams already, or is shut down")
+            registry_format = self._registration.dialect()
+            if registry_format is None:
+                raise RegistryError(
+                    "ZooKeeper has neither a broker nor a topic, so the cluster's generation is unknown: start a broker"
+                )
+            directory = BrokerDirectory(self._registration, registry_format, self._options.read_settings)
+            queues = {
+                topic: [ChunkQueue(self._options.queued_max_chunks) for _ in range(count)]
+                for topic, count in counts.items()
+            }
+            self._loop = RebalanceLoop(
+                self._registration,
+                subscription=subscription,
+                registry_format=registry_format,
+                open_consumer=directory.open,
+                queues=queues,
+                options=self._options,
+            )
+            self._loop.start()
+            return {
+                topic: [MessageStream(queue, self._options) for queue in topic_queues]
+                for topic, topic_queues in queues.items()
+            }
+
+
+def _filter(allowed: str | None, denied: str | None, streams: int) -> ConsumerSubscription:
+    if (allowed is None) == (denied is None):
+        raise ValueError("give either a whitelist or a blacklist")
+    return whitelist(allowed, streams) if allowed is not None else blacklist(denied or "", streams)
+
+
+def _check_count(streams: int) -> None:
+    if not 0 < streams <= MAX_STREAMS:
+        raise ValueError(f"the number of streams must be 1 to {MAX_STREAMS}, not {streams}")
+
+
+def _unique_id() -> str:
+    return f"{socket.gethostname()}-{time.time_ns() // 1_000_000}-{uuid.uuid4().hex[:8]}"

@@ -1,0 +1,155 @@
+"""The fetcher of one stream: a thread that fetches the stream's partitions, all those of a broker in one request."""
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Sequence
+
+from kafka_io.brokers.retry import MIN_PAUSE_S
+from kafka_io.consumer.connector.chunk_queue import Chunk, ChunkQueue
+from kafka_io.consumer.connector.claim import PartitionClaim
+from kafka_io.consumer.connector.options import ConnectorOptions
+from kafka_io.consumer.fetched import FetchPosition, FetchResult
+from kafka_io.consumer.simple import SimpleConsumer
+from kafka_io.errors import (
+    AuthorizationFailed,
+    BrokerError,
+    Corrupt,
+    KafkaIOError,
+    LogShort,
+    NetworkError,
+    OffsetOutOfRange,
+    PastEnd,
+    RegistryError,
+    WireError,
+)
+
+_LOG = logging.getLogger(__name__)
+_RESETS = {"smallest": SimpleConsumer.EARLIEST_TIME, "largest": SimpleConsumer.LATEST_TIME}
+_TEMPORARY = (NetworkError, RegistryError, BrokerError, LogShort, PastEnd)
+
+
+class ConnectorFetcher:
+    """Fills a stream's queue from `start` to `stop`.
+
+    Args:
+        open_consumer: called by the fetcher's thread, because a consumer belongs to one thread.
+        queue: receives the chunks; `put` waits while it is full.
+        on_reset: called when a claim continues at another offset than the group had committed.
+    """
+
+    def __init__(
+        self,
+        open_consumer: Callable[[], SimpleConsumer],
+        queue: ChunkQueue,
+        options: ConnectorOptions,
+        *,
+        on_reset: Callable[[PartitionClaim], None],
+    ) -> None:
+        self.queue = queue
+        self._open_consumer = open_consumer
+        self._options = options
+        self._on_reset = on_reset
+        self._claims: tuple[PartitionClaim, ...] = ()
+        self._wake = threading.Event()
+        self._stopping = False
+        # A daemon thread: it may wait for a broker when the process ends.
+        self._thread = threading.Thread(target=self._run, name="penstock-fetcher", daemon=True)
+
+    def start(self) -> None:
+        """Start to fetch."""
+        self._thread.start()
+
+    def assign(self, claims: Iterable[PartitionClaim]) -> None:
+        """Fetch for these claims from now on, and for no others."""
+        self._claims = tuple(claims)
+        self.queue.drop_revoked()
+        self._wake.set()
+
+    def stop(self) -> None:
+        """Let the thread end soon, and wake everyone who waits for the stream."""
+        self._stopping = True
+        self.queue.close()
+        self._wake.set()
+
+    def join(self, timeout_s: float) -> None:
+        """Wait until the thread has ended."""
+        if self._thread.ident is not None:
+            self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        with self._open_consumer() as consumer:
+            while not self._stopping:
+                # Cleared before the claims are read: an `assign` from here on sets it again and ends the wait below.
+                self._wake.clear()
+                due = [claim for claim in self._claims if claim.is_due and not claim.revoked]
+                self._fetch(consumer, due)
+                if not due:
+                    self._wake.wait(self._options.fetch_backoff_ms / 1000)
+
+    def _fetch(self, consumer: SimpleConsumer, due: Sequence[PartitionClaim]) -> None:
+        fetches: list[tuple[PartitionClaim, int, FetchPosition]] = []
+        for claim in due:
+            epoch, offset = claim.fetch_position()
+            if offset is None:
+                self._reset(consumer, claim)
+            else:
+                position = FetchPosition(
+                    topic=claim.topic, partition=claim.partition, offset=offset, max_bytes=claim.fetch_bytes
+                )
+                fetches.append((claim, epoch, position))
+        results = consumer.multifetch(position for _, _, position in fetches)
+        for (claim, epoch, _), result in zip(fetches, results, strict=True):
+            if isinstance(result, OffsetOutOfRange):
+                _LOG.warning("the group's offset is not in the log: %s", result)
+                self._reset(consumer, claim)
+            elif isinstance(result, KafkaIOError):
+                self._handle_error(claim, epoch, result)
+            else:
+                self._handle_result(claim, epoch, result)
+
+    def _reset(self, consumer: SimpleConsumer, claim: PartitionClaim) -> None:
+        """Continue at the smallest or largest offset.
+
+        The new offset is committed at once, as genuine consumers do [kafka-0.7: Consumer registry].
+        """
+        reset = self._options.auto_offset_reset
+        try:
+            offsets = consumer.get_offsets_before(claim.topic, claim.partition, _RESETS[reset])
+            if not offsets:
+                raise Corrupt(f"the broker did not answer with the {reset} offset")
+        except KafkaIOError as error:
+            self._handle_error(claim, claim.fetch_position()[0], error)
+            return
+        _LOG.info(
+            "partition %s of topic %r starts at its %s offset %d", claim.partition, claim.topic, reset, offsets[0]
+        )
+        claim.reset(offsets[0])
+        # If the log does not hold even that offset, the next fetch resets again: the pause bounds the rate of requests.
+        claim.pause(MIN_PAUSE_S)
+        self._on_reset(claim)
+
+    def _handle_result(self, claim: PartitionClaim, epoch: int, result: FetchResult) -> None:
+        claim.last_error = None
+        if result.next_offset > result.position.offset:
+            claim.fetch_bytes = self._options.fetch_bytes
+            if claim.advance_fetched(epoch, result.next_offset):
+                self.queue.put(Chunk(claim, epoch, result))
+        elif not result.needed_bytes:
+            claim.pause(self._options.fetch_backoff_ms / 1000)
+        else:
+            try:
+                sizes = self._options.read_settings.sizes
+                claim.fetch_bytes = sizes.next_larger(result.position.max_bytes, result.needed_bytes)
+            except WireError as error:
+                self._handle_error(claim, epoch, error)
+
+    def _handle_error(self, claim: PartitionClaim, epoch: int, error: KafkaIOError) -> None:
+        """Pause the claim; an error that is not temporary is also raised by the stream."""
+        if isinstance(error, _TEMPORARY) and not isinstance(error, AuthorizationFailed):
+            claim.pause(self._options.fetch_backoff_ms / 1000)
+            if claim.last_error != error.reason:  # each error is logged once, however often it is repeated
+                _LOG.warning("a fetch failed and is retried: %s", error)
+            claim.last_error = error.reason
+        else:
+            claim.pause(float("inf"))  # until the stream has raised the error
+            self.queue.put(Chunk(claim, epoch, error))

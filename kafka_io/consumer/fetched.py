@@ -1,0 +1,141 @@
+"""Fetch positions and results: a piece of a partition's log, which is decoded while it is read."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from kafka_io.model import BrokerPartition
+from kafka_io.records.decoded_batch import DecodedBatch
+
+_MAX_FETCHES = 1000  # in one MULTIFETCH, which counts them in 16 bits
+_NO_TIME = -1  # the timestampType of records without timestamps (message format 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumedMessage:
+    """One message, and the offset from which to continue after it.
+
+    In 0.7 `offset` is where the message starts. Messages that were compressed together share the offset of their
+    wrapper, and `next_offset` is that same offset for all but the last of them, because only the whole wrapper can be
+    read again [kafka-0.7: Compression].
+
+    `timestamp_ms` is None if the message has none. Messages of 0.7 have no key, timestamp or headers.
+
+        >>> with SimpleConsumer.open(address, generation=Generation.V07) as consumer:
+        ...     [first, second] = consumer.fetch("clicks", 0, 0)
+        >>> first == ConsumedMessage(topic="clicks", partition=first.partition, offset=0, next_offset=13, value=b"one")
+        True
+    """
+
+    topic: str
+    partition: BrokerPartition
+    offset: int
+    next_offset: int
+    value: bytes | None
+    key: bytes | None = None
+    timestamp_ms: int | None = None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchPosition:
+    """The offset of a partition to read from, and the maximum number of bytes.
+
+    >>> position = FetchPosition(topic="clicks", partition=BrokerPartition(0, 0), offset=13)
+    >>> with SimpleConsumer.open(address, generation=Generation.V07) as consumer:
+    ...     [result] = consumer.multifetch([position])
+    >>> [message.value for message in result]
+    [b'two']
+    """
+
+    topic: str
+    partition: BrokerPartition
+    offset: int
+    max_bytes: int = 1024 * 1024
+
+
+def split_into_requests(positions: Iterable[FetchPosition], *, max_bytes: int) -> Iterator[list[FetchPosition]]:
+    """Split positions into what one request may ask for, in order.
+
+    A request names each partition once. Together its positions ask for at most `max_bytes`; a single one may ask for
+    more.
+    """
+    request: dict[tuple[str, BrokerPartition], FetchPosition] = {}
+    size = 0
+    for position in positions:
+        partition = (position.topic, position.partition)
+        is_full = size + position.max_bytes > max_bytes or len(request) == _MAX_FETCHES
+        if request and (partition in request or is_full):
+            yield list(request.values())
+            request, size = {}, 0
+        request[partition] = position
+        size += position.max_bytes
+    if request:
+        yield list(request.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchResult:
+    """The whole messages in the answer to a fetch; iterate over it, or take them as Arrow batches.
+
+    Args:
+        position: the fetch that this answers.
+        next_offset: the offset from which to continue; `position.offset` if the answer has no whole message.
+        needed_bytes: 0, or the minimum `max_bytes` if the first message is larger than `position.max_bytes`.
+        decode: decodes the messages into batches.
+
+    Example:
+        >>> with SimpleConsumer.open(address, generation=Generation.V07) as consumer:
+        ...     fetched = consumer.fetch("clicks", 0, 0)
+        ...     small = consumer.fetch("clicks", 0, 0, max_bytes=5)
+        >>> [message.value for message in fetched], fetched.next_offset
+        ([b'one', b'two'], 26)
+        >>> list(small), small.next_offset, small.needed_bytes
+        ([], 0, 13)
+    """
+
+    position: FetchPosition
+    next_offset: int
+    needed_bytes: int
+    decode: Callable[[], Iterator[DecodedBatch]]
+
+    def batches(self) -> Iterator[DecodedBatch]:
+        """The messages as Arrow batches, decoded one at a time.
+
+        Raises:
+            WireError: the bytes are no messages, or they decompress to more than the limits allow.
+        """
+        return self.decode()
+
+    def __iter__(self) -> Iterator[ConsumedMessage]:
+        for decoded in self.batches():
+            yield from self._messages(decoded)
+
+    def _messages(self, decoded: DecodedBatch) -> Iterator[ConsumedMessage]:
+        rows = _rows(decoded.batch)
+        # Reading continues at the next row's offset. Inside a compressed message of 0.7 that is the same offset again.
+        next_offsets = [row["offset"] for row in rows[1:]] + [decoded.next_offset]
+        for row, next_offset in zip(rows, next_offsets, strict=True):
+            yield ConsumedMessage(
+                topic=self.position.topic, partition=self.position.partition, next_offset=next_offset, **row
+            )
+
+
+def _rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    """The fields of each message; those of 0.7 have only an offset and a value."""
+    columns: dict[str, list[Any]] = {name: batch.column(name).to_pylist() for name in ("offset", "value")}
+    if "key" in batch.schema.names:
+        # Timestamps as numbers: some are outside the range of datetime.
+        times = batch.column("timestamp").cast(pa.int64()).to_pylist()
+        types = batch.column("timestampType").to_pylist()
+        columns |= {
+            "key": batch.column("key").to_pylist(),
+            "timestamp_ms": [time if type_ != _NO_TIME else None for time, type_ in zip(times, types, strict=True)],
+            "headers": [
+                tuple((header["key"], header["value"]) for header in headers)
+                for headers in batch.column("headers").to_pylist()
+            ],
+        }
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

@@ -1,0 +1,278 @@
+"""The heartbeat thread of a group member: it joins, sends heartbeats, looks for new topics, and leaves.
+
+It has its own connections to the coordinator. It shares only the member's state with the consumer, under one lock.
+Events for the consumer wait in that state until it polls.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from kafka_io.brokers.connection import RetryPolicy
+from kafka_io.brokers.coordinators import CoordinatorConnection
+from kafka_io.brokers.modern_connection import ModernBrokerConnection
+from kafka_io.brokers.retry import MIN_PAUSE_S, Backoff
+from kafka_io.closing import Closing
+from kafka_io.consumer.group.assignors import AssignorMember, PartitionAssignments
+from kafka_io.consumer.group.member import GroupMemberState, RebalanceEvent
+from kafka_io.consumer.group.settings import GroupSettings
+from kafka_io.consumer.group.topics import TopicSubscription, partition_counts
+from kafka_io.consumer.membership import GroupMembership
+from kafka_io.errors import ConnectionLost, KafkaIOError, Unsupported
+from kafka_io.messages.leave_group import LeaveGroupRequest
+from kafka_io.messages.list_groups import ListGroupsRequest
+from kafka_io.model import Generation, TopicPartition
+from kafka_io.reader.source import Source
+
+logger = logging.getLogger(__name__)
+
+_JOIN_SLACK_S = 5.0  # Java's too: the coordinator itself gives the slowest member `max_poll_s`
+_SHORT_WAIT_S = 1.0
+_ONE_ATTEMPT = Backoff(attempts=1)
+_Act = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _WatchedTopics:
+    """The topics of this generation: the member's own, and for the leader those of all members with their sizes."""
+
+    topics: frozenset[str] = frozenset()
+    all_topics: frozenset[str] = frozenset()
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+class Heartbeater(Closing):
+    """Keeps one member in its group. Its thread starts with the first `ready`, and ends with `close`.
+
+    Args:
+        source: where the brokers are.
+        settings: the member's settings.
+        topics: the topics to read.
+    """
+
+    def __init__(self, source: Source, settings: GroupSettings, topics: TopicSubscription) -> None:
+        self._settings = settings
+        self._topics = topics
+        self._backoff = source.read_settings.retry_policy.backoff
+        self._timeout_s = source.read_settings.retry_policy.timeout_s
+        # The connections do not retry: the heartbeat thread itself tries again.
+        retry_policy = RetryPolicy(timeout_s=self._timeout_s, backoff=_ONE_ATTEMPT)
+        self._metadata = source.connect(retry_policy)
+        # A join is answered when all members have joined, so its connection needs a longer deadline.
+        join_timeout_s = max(self._timeout_s, settings.max_poll_s + _JOIN_SLACK_S)
+        self._join_metadata = source.connect(replace(retry_policy, timeout_s=join_timeout_s))
+        # `close` leaves from the caller's thread, while the connections of the heartbeat thread are in use.
+        self._close_metadata = source.connect(retry_policy)
+        self._coordinator = CoordinatorConnection(self._metadata, settings.group)
+        self._state = GroupMemberState(settings)
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._run, name=f"penstock-group-{settings.group}", daemon=True)
+        self._closing = False
+        self._polled_s = self._heartbeat_due_s = self._refreshed_s = time.monotonic()
+        self._watched = _WatchedTopics()
+        self._failures = 0
+
+    @property
+    def member(self) -> GroupMembership:
+        """The identity that commits carry."""
+        with self._changed:
+            return self._state.member
+
+    def polled(self) -> RebalanceEvent | None:
+        """Record that the consumer polls; returns the event that it must handle first.
+
+        Raises:
+            KafkaIOError: this consumer cannot be a member of the group.
+        """
+        with self._changed:
+            self._polled_s = time.monotonic()
+            if self._state.failure is not None:
+                raise self._state.failure
+            return self._state.take()
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait for an event or a failure."""
+        with self._changed:
+            self._changed.wait_for(self._has_event, max(0.0, timeout_s))
+
+    def _has_event(self) -> bool:
+        return self._state.event is not None or self._state.failure is not None
+
+    def ready(self, owned: Iterable[TopicPartition], topics: TopicSubscription) -> None:
+        """The consumer has revoked what it must, and still owns `owned`: join the group, to read `topics`."""
+        with self._changed:
+            self._topics = topics
+            self._state.ready(owned)
+            self._changed.notify_all()
+        if self._thread.ident is None:
+            self._thread.start()
+
+    def require_rejoin(self) -> None:
+        """Join the group again, which rebalances it, as soon as the consumer is ready."""
+        with self._changed:
+            self._state.require_rejoin()
+            self._changed.notify_all()
+
+    def refused(self, error: KafkaIOError, member: GroupMembership) -> None:
+        """A commit of `member` was refused: if that is still the identity, the membership may be lost."""
+        with self._changed:
+            if self._state.is_alive and self._state.member == member:
+                self._state.commit_refused(error)
+
+    def close(self) -> None:
+        """Leave the group, unless the member is static, which may return. Safe to call again."""
+        with self._changed:
+            self._closing = True
+            joining, member = self._state.is_joining, self._state.member
+            self._changed.notify_all()
+        if self._thread.is_alive():
+            leaves = member.instance is None and bool(member.id)
+            if joining and leaves:
+                # The thread waits for the answer to its join, perhaps for minutes. When this member leaves, the
+                # coordinator answers that join at once with an error, and the thread ends.
+                self._leave(CoordinatorConnection(self._close_metadata, self._settings.group))
+            # A first join has no member id yet, so it cannot be cancelled: the thread ends when it is answered.
+            self._thread.join(self._timeout_s if leaves or not joining else _SHORT_WAIT_S)
+        self._close_metadata.close()
+
+    def _run(self) -> None:
+        try:
+            while act := self._next():
+                self._attempt(act)
+            self._leave(self._coordinator)
+        finally:
+            self._metadata.close()
+            self._join_metadata.close()
+
+    def _next(self) -> _Act | None:
+        """Wait until an action is due, and return it; None at the end."""
+        with self._changed:
+            while not self._closing:
+                act, due_s = self._due()
+                remaining_s = due_s - time.monotonic()
+                if remaining_s <= 0:
+                    return act
+                self._changed.wait(remaining_s)
+        return None
+
+    def _due(self) -> tuple[_Act, float]:
+        """The next action, and when it is due."""
+        if self._state.is_joining:
+            return self._join, 0.0
+        if not self._state.is_alive:
+            return self._heartbeat, time.monotonic() + self._settings.max_poll_s
+        return min(
+            (
+                (self._heartbeat, self._heartbeat_due_s),
+                (self._leave_idle, self._polled_s + self._settings.max_poll_s),
+                (self._refresh, self._refreshed_s + self._settings.refresh_s),
+            ),
+            key=lambda due: due[1],
+        )
+
+    def _attempt(self, act: _Act) -> None:
+        try:
+            act()
+        except KafkaIOError as error:
+            self._failures += 1
+            logger.info("group %s: %s", self._settings.group, error)
+            with self._changed:
+                self._state.refused(error)
+                if error.retriable:
+                    self._coordinator.forget()
+                self._changed.notify_all()
+                # An error that is not retriable has changed the state, and with it the next action.
+                pause_s = self._backoff.pause_s(self._failures) if error.retriable else MIN_PAUSE_S
+                self._changed.wait_for(lambda: self._closing, pause_s)
+        except Exception as error:  # noqa: BLE001 - a user's assignor may raise anything; poll raises it again
+            with self._changed:
+                self._state.fail(error)
+                self._changed.notify_all()
+        else:
+            self._failures = 0
+
+    def _join(self) -> None:
+        topics = self._topics.resolve(self._metadata)
+        coordinator = self._coordinator.link()
+        self._check_groups(coordinator)
+        connection = self._join_metadata.link(coordinator.broker)
+        with self._changed:
+            request = self._state.join_request(topics)
+        join_answer = connection.request(request)
+        with self._changed:
+            members = self._state.joined(join_answer)
+        if members is None:
+            return
+        assignments = self._assignments(members, topics)
+        with self._changed:
+            sync = self._state.sync_request(assignments)
+        sync_answer = connection.request(sync)
+        connection.close()  # the next join may be far away
+        with self._changed:
+            self._state.synced(sync_answer)
+            self._heartbeat_due_s = time.monotonic() + self._settings.heartbeat_s
+            self._changed.notify_all()
+
+    @staticmethod
+    def _check_groups(connection: ModernBrokerConnection) -> None:
+        """Refuse 0.8, which differs from 0.9 only here: it closes the connection on ListGroups.
+
+        See [kafka-0.8: Versions].
+        """
+        if connection.versions and connection.generation is Generation.V08:
+            try:
+                connection.request(ListGroupsRequest())
+            except ConnectionLost as error:
+                raise Unsupported("brokers of 0.8 coordinate no groups: use a ConsumerConnector") from error
+
+    def _assignments(self, members: tuple[AssignorMember, ...], topics: frozenset[str]) -> PartitionAssignments:
+        """The assignments that the leader sends; empty for other members, which only watch their own topics."""
+        all_topics = frozenset[str]().union(*(member.topics for member in members))
+        counts = partition_counts(self._metadata, all_topics)
+        self._watched = _WatchedTopics(topics=topics, all_topics=all_topics, counts=counts)
+        self._refreshed_s = time.monotonic()
+        return self._state.assignor.assign(members, counts)
+
+    def _refresh(self) -> None:
+        """Rejoin if the topics changed since the join, or for the leader if their numbers of partitions did."""
+        self._refreshed_s = time.monotonic()
+        all_topics = self._watched.all_topics
+        current = _WatchedTopics(
+            topics=self._topics.resolve(self._metadata),
+            all_topics=all_topics,
+            counts=partition_counts(self._metadata, all_topics),
+        )
+        if current != self._watched:
+            self.require_rejoin()
+
+    def _heartbeat(self) -> None:
+        self._heartbeat_due_s = time.monotonic() + self._settings.heartbeat_s
+        with self._changed:
+            request = self._state.heartbeat_request()
+        answer = self._coordinator.once(lambda connection: connection.request(request))
+        with self._changed:
+            self._state.heartbeat_answered(answer)
+
+    def _leave_idle(self) -> None:
+        """Leave because the consumer does not poll, so that others read its partitions."""
+        self._leave(self._coordinator)
+        with self._changed:
+            self._state.left(f"the consumer has not polled for {self._settings.max_poll_s:g} s")
+            self._changed.notify_all()
+
+    def _leave(self, coordinator: CoordinatorConnection) -> None:
+        """Send the request to leave; not for a static member, or one that never joined."""
+        with self._changed:
+            member = self._state.member
+        if member.instance is not None or not member.id:
+            return
+        try:
+            coordinator.once(self._send_leave)
+        except KafkaIOError as error:
+            logger.info("group %s: the request to leave failed: %s", self._settings.group, error)
+
+    def _send_leave(self, connection: ModernBrokerConnection) -> None:
+        version = connection.versions.pick(LeaveGroupRequest.API)
+        connection.request(self._state.leave_request(version))

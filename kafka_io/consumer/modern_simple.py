@@ -1,0 +1,196 @@
+"""Fetches of many partitions from 0.8 on: each leader gets one request for all partitions that it leads."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import groupby
+
+from kafka_io.brokers.cluster_metadata import ClusterMetadata
+from kafka_io.brokers.leaders import PartitionAnswers, PartitionLeaders, ask_leaders
+from kafka_io.brokers.modern_connection import ModernBrokerConnection
+from kafka_io.closing import Closing
+from kafka_io.cluster.bounds import list_offsets
+from kafka_io.consumer.fetched import FetchPosition, FetchResult, split_into_requests
+from kafka_io.error_codes import ErrorCode
+from kafka_io.errors import NOWHERE, BrokerBusy, Corrupt, KafkaIOError, LogShort, NetworkError, Where, error_context
+from kafka_io.messages.fetch import BY_ID_SINCE, FetchPartition, FetchPartitionResponse, FetchRequest, FetchTopic
+from kafka_io.messages.list_offsets import (
+    LATEST_TIME,
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+)
+from kafka_io.model import BrokerPartition, TopicPartition
+from kafka_io.reader.modern_partition import aborted_ranges
+from kafka_io.reader.reader import ReadSettings
+from kafka_io.records.decoded_batch import DecodedBatch, DecodeLimits
+from kafka_io.records.decoder import decode
+from kafka_io.records.header_scan import first_entry_bytes, scan_headers
+from kafka_io.records.record_set import RequestedOffsets
+from kafka_io.records.transactions import AbortedRange
+from kafka_io.wire.types import NULL_UUID
+
+_NO_OFFSET = -1
+_ISOLATION_SINCE = 2
+
+
+class ModernPartitionFetcher(Closing):
+    """Fetches from the partitions' leaders. One thread uses it.
+
+    `connect` opens the cluster metadata. It is called again after no broker could be reached, because the brokers may
+    have other addresses by then.
+    """
+
+    def __init__(
+        self, connect: Callable[[], ClusterMetadata], read_settings: ReadSettings, *, max_wait_ms: int
+    ) -> None:
+        self._connect = connect
+        self._connected: ClusterMetadata | None = None
+        self._read_settings = read_settings
+        self._max_wait_ms = max_wait_ms
+
+    @property
+    def _metadata(self) -> ClusterMetadata:
+        if self._connected is None:
+            self._connected = self._connect()
+        return self._connected
+
+    def multifetch(self, positions: Sequence[FetchPosition]) -> list[FetchResult | KafkaIOError]:
+        """A result or an error for each position, in order."""
+        results: list[FetchResult | KafkaIOError] = []
+        for request in split_into_requests(positions, max_bytes=self._read_settings.sizes.max_fetch_bytes):
+            by_partition = {TopicPartition.of(position.topic, position.partition): position for position in request}
+            try:
+                answers = ask_leaders(self._metadata, by_partition, partial(self._fetch, by_partition))
+            except KafkaIOError as error:
+                answers = dict.fromkeys(by_partition, error)
+            results.extend(self._result(position, answers[key]) for key, position in by_partition.items())
+            if all(isinstance(answer, NetworkError) for answer in answers.values()):
+                self.close()
+        return results
+
+    def _fetch(
+        self,
+        positions: Mapping[TopicPartition, FetchPosition],
+        connection: ModernBrokerConnection,
+        leaders: PartitionLeaders,
+    ) -> PartitionAnswers[FetchPartitionResponse]:
+        # From v13 on a request names topics only by id, but a cluster that speaks v13 may not have assigned ids yet.
+        lacks_id = any(leader.topic_id == NULL_UUID for leader in leaders.values())
+        response = connection.request(
+            self._request(positions, leaders), max_version=BY_ID_SINCE - 1 if lacks_id else None
+        )
+        ErrorCode.check(response.error_code, NOWHERE)
+        names = {leader.topic_id: partition.topic for partition, leader in leaders.items()}
+        answers: PartitionAnswers[FetchPartitionResponse] = {
+            # A broker leaves partitions out when the client's quota is used up (KIP-219).
+            partition: BrokerBusy("the broker answered without this partition")
+            for partition in leaders
+        }
+        for topic in response.responses:
+            for answer in topic.partitions:
+                partition = TopicPartition(topic.topic or names.get(topic.topic_id, ""), answer.partition_index)
+                answers[partition] = ErrorCode.error_of(answer.error_code, NOWHERE) or answer
+        if len(answers) > len(leaders):
+            raise Corrupt("the answer has a partition that was not requested")
+        return answers
+
+    def _request(self, positions: Mapping[TopicPartition, FetchPosition], leaders: PartitionLeaders) -> FetchRequest:
+        topics = []
+        for topic, group in groupby(sorted(leaders), key=lambda partition: partition.topic):
+            partitions = list(group)
+            fetches = tuple(
+                FetchPartition(
+                    partition=partition.partition,
+                    current_leader_epoch=leaders[partition].epoch,
+                    fetch_offset=positions[partition].offset,
+                    partition_max_bytes=positions[partition].max_bytes,
+                )
+                for partition in partitions
+            )
+            topics.append(FetchTopic(topic=topic, topic_id=leaders[partitions[0]].topic_id, partitions=fetches))
+        return FetchRequest(
+            max_wait_ms=self._max_wait_ms,
+            max_bytes=sum(positions[partition].max_bytes for partition in leaders),
+            isolation_level=READ_COMMITTED if self._read_settings.committed else READ_UNCOMMITTED,
+            topics=tuple(topics),
+        )
+
+    def _result(
+        self, position: FetchPosition, answer: FetchPartitionResponse | KafkaIOError
+    ) -> FetchResult | KafkaIOError:
+        where = Where(topic=position.topic, partition=position.partition.partition, offset=position.offset)
+        if isinstance(answer, KafkaIOError):
+            return answer.with_context(where)
+        if answer.high_watermark < position.offset:  # a newly elected leader may not know the high watermark yet
+            return LogShort(f"the broker's log ends at {answer.high_watermark}", where)
+        data = memoryview(answer.records or b"")
+        requested = RequestedOffsets(start=position.offset, high_watermark=answer.high_watermark)
+        try:
+            next_offset = scan_headers(data, requested, where=where).next_offset
+        except KafkaIOError as error:
+            return error
+        has_no_whole_batch = next_offset == position.offset and len(data)
+        return FetchResult(
+            position=position,
+            next_offset=next_offset,
+            needed_bytes=max(first_entry_bytes(data) or 0, len(data) + 1) if has_no_whole_batch else 0,
+            decode=partial(_decoded, data, requested, aborted_ranges(answer), self._read_settings.limits, where),
+        )
+
+    def offsets_before(self, topic: str, partition: BrokerPartition, time_ms: int, max_offsets: int) -> tuple[int, ...]:
+        """See SimpleConsumer.get_offsets_before."""
+        key = TopicPartition.of(topic, partition)
+
+        def list_before(
+            connection: ModernBrokerConnection, leaders: PartitionLeaders
+        ) -> PartitionAnswers[tuple[int, ...]]:
+            offsets = self._list_offsets(connection, leaders, key, time_ms, max_offsets)
+            if not offsets and connection.versions.pick(ListOffsetsRequest.API):
+                # From v1 on no offset means that all records are older than the time: the answer is the end.
+                offsets = self._list_offsets(connection, leaders, key, LATEST_TIME, max_offsets)
+            return {key: offsets}
+
+        with error_context(self._metadata.where):
+            answer = ask_leaders(self._metadata, [key], list_before)[key]
+        if isinstance(answer, KafkaIOError):
+            raise answer
+        return answer
+
+    def _list_offsets(
+        self,
+        connection: ModernBrokerConnection,
+        leaders: PartitionLeaders,
+        partition: TopicPartition,
+        time_ms: int,
+        max_offsets: int,
+    ) -> tuple[int, ...]:
+        committed = (
+            self._read_settings.committed and connection.versions.pick(ListOffsetsRequest.API) >= _ISOLATION_SINCE
+        )
+        isolation = READ_COMMITTED if committed else READ_UNCOMMITTED
+        answers = list_offsets(connection, leaders, {partition: time_ms}, isolation=isolation, max_offsets=max_offsets)
+        return _offsets(answers.get(partition))[:max_offsets]
+
+    def close(self) -> None:
+        """End all connections; safe to call again."""
+        if self._connected is not None:
+            self._connected.close()
+            self._connected = None
+
+
+def _offsets(answer: ListOffsetsPartitionResponse | None) -> tuple[int, ...]:
+    if answer is None:
+        raise Corrupt("the answer lacks the requested partition")
+    ErrorCode.check(answer.error_code, NOWHERE)
+    return answer.old_style_offsets or (() if answer.offset == _NO_OFFSET else (answer.offset,))
+
+
+def _decoded(
+    data: memoryview,
+    requested: RequestedOffsets,
+    aborted: Sequence[AbortedRange],
+    limits: DecodeLimits,
+    where: Where,
+) -> Iterator[DecodedBatch]:
+    return decode(data, requested, aborted=aborted, limits=limits, where=where)

@@ -1,0 +1,1 @@
+"""Bounded reads of partitions, one implementation per generation of the protocol."""

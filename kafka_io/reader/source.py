@@ -1,0 +1,80 @@
+"""The place from which the partitions of a plan are read: small enough to travel to a worker, and complete."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kafka_io.brokers.cluster_metadata import ClusterMetadata
+from kafka_io.brokers.connection import RetryPolicy
+from kafka_io.brokers.negotiation import Connector
+from kafka_io.errors import Unsupported, Where
+from kafka_io.model import Broker, Generation
+from kafka_io.net.security import PLAINTEXT, Security
+from kafka_io.reader.modern_reader import ModernReader
+from kafka_io.reader.reader import Reader, ReadSettings
+from kafka_io.reader.v07_reader import Reader07
+from kafka_io.records import decoder, v07_decoder
+
+_MAX_BESIDE_RECORDS = 1024 * 1024  # bytes of an answer that are not records
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Brokers of one cluster, and how to connect to them and read from them.
+
+    In 0.7 this is the one broker that holds the partition. From 0.8 on any brokers will do: they know the leaders.
+
+    `security` refers to secrets but does not contain them: each process reads them where it runs.
+
+    >>> import msgspec
+    >>> with open_cluster("local", bootstrap=bootstrap) as cluster:
+    ...     source = cluster.source(BrokerPartition(None, 0))
+    >>> msgspec.json.decode(msgspec.json.encode(source), type=Source) == source
+    True
+    """
+
+    cluster: str | None
+    generation: Generation
+    brokers: tuple[Broker, ...]
+    security: Security = PLAINTEXT
+    read_settings: ReadSettings
+
+    def open(self) -> Reader:
+        """A reader, which connects when it is first used."""
+        if self.generation is Generation.V07:
+            [broker] = self.brokers
+            return Reader07(broker, self.read_settings, cluster=self.cluster)
+        return ModernReader(self.connect(), self.read_settings)
+
+    def connect(
+        self, retry_policy: RetryPolicy | None = None, *, sleep: Callable[[float], None] = time.sleep
+    ) -> ClusterMetadata:
+        """The cluster's brokers, over connections of the caller's own; nothing is connected yet.
+
+        Args:
+            retry_policy: used instead of the one in the read settings.
+            sleep: waits between two attempts.
+
+        Raises:
+            Unsupported: the cluster is of 0.7, whose brokers do not know each other.
+            TlsFailed: the files of `security` cannot be used.
+        """
+        where = Where(cluster=self.cluster)
+        if self.generation is Generation.V07:
+            raise Unsupported("brokers of 0.7 have no metadata of their cluster", where)
+        retry_policy = retry_policy or self.read_settings.retry_policy
+        connector = Connector.of(
+            self.security,
+            timeout_s=retry_policy.timeout_s,
+            max_answer_bytes=self.read_settings.sizes.max_fetch_bytes + _MAX_BESIDE_RECORDS,
+            generation=self.generation,
+        )
+        return ClusterMetadata(self.brokers, connector, retry_policy, where=where, sleep=sleep)
+
+
+def warm(generation: Generation) -> None:
+    """Compile the kernels for this generation's records, or load them from numba's cache, ahead of the first."""
+    if generation is Generation.V07:
+        v07_decoder.warm()
+    else:
+        decoder.warm()

@@ -1,0 +1,56 @@
+"""Batches of decoded records, and the limits of decoding, the same for all generations."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+_MIB = 1024 * 1024
+INT32_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodeLimits:
+    """Memory limits of decoding.
+
+    Args:
+        max_decompressed_bytes: maximum size of everything compressed in one message or record batch.
+        max_depth: 0.7 only: how many times a message may be compressed. Later formats allow one level.
+        batch_bytes: an Arrow batch ends after the entry with which its columns reach this size.
+
+    Raises:
+        ValueError: a limit is below 1, or a batch could outgrow the 32-bit offsets of Arrow's binary columns.
+
+    >>> DecodeLimits(max_decompressed_bytes=1024).max_depth
+    16
+    """
+
+    max_decompressed_bytes: int = 256 * _MIB
+    max_depth: int = 16
+    batch_bytes: int = 32 * _MIB
+
+    def __post_init__(self) -> None:
+        if min(self.max_decompressed_bytes, self.max_depth, self.batch_bytes) < 1:
+            raise ValueError("a limit below 1")
+        if self.batch_bytes + self.max_decompressed_bytes > INT32_MAX:
+            raise ValueError("batch_bytes and max_decompressed_bytes together must stay below 2 GiB")
+
+
+DEFAULT_LIMITS = DecodeLimits()
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedBatch:
+    """Rows, the offset behind the last message that was read for them (the next to read), and offsets with no row.
+
+    `gaps` counts these by cause. In 0.7 there is one: EMPTY, a compressed message around nothing. Later there are
+    "compacted", "control" (the markers of transactions) and "aborted".
+
+    >>> [decoded] = decode_v07(message_set([b"one", b"two"]), base=0)
+    >>> decoded.batch.num_rows, decoded.next_offset, dict(decoded.gaps)
+    (2, 26, {})
+    """
+
+    batch: pa.RecordBatch
+    next_offset: int
+    gaps: Mapping[str, int]

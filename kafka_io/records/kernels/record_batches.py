@@ -1,0 +1,260 @@
+"""Kernels for record batches (format 2). `layout.py` has the positions of the fields."""
+
+import numpy as np
+
+from kafka_io.records.compiling import device_function, kernel
+from kafka_io.records.kernels.column_arrays import (
+    FAULT_BATCH,
+    FAULT_RECORD,
+    HEADER_ROWS,
+    HEADERS,
+    KEY,
+    VALUE,
+    ColumnArrays,
+    put_header,
+    put_key,
+    put_row,
+    put_value,
+)
+from kafka_io.records.kernels.scalars import ByteArray, Int64s, int32, int64, uint32, varint, varlong, wrapped_sum
+from kafka_io.records.kernels.status_codes import (
+    BAD_COUNT,
+    BAD_END,
+    BAD_FIELD,
+    BAD_LENGTH,
+    BAD_MAGIC,
+    BAD_OFFSET,
+    BAD_VARINT,
+    CUT,
+    END,
+    FULL,
+    OTHER_FORMAT,
+    PAUSED,
+)
+from kafka_io.records.layout import (
+    APPEND_TIME,
+    BATCH_ATTRIBUTES_AT,
+    BATCH_BASE_TIME_AT,
+    BATCH_BYTES,
+    BATCH_COUNT_AT,
+    BATCH_CRC_AT,
+    BATCH_LAST_DELTA_AT,
+    BATCH_MAGIC,
+    BATCH_MAX_TIME_AT,
+    BATCH_PRODUCER_AT,
+    ENTRY_BYTES,
+    ENTRY_LENGTH_AT,
+    MAGIC_AT,
+    MIN_MESSAGE_BYTES,
+)
+
+# Columns of the batch table. A batch is at [START, STOP) of the data, its records at [BODY, STOP).
+START, BODY, STOP, BASE, LAST, ATTRIBUTES, COUNT, BASE_TIME, MAX_TIME, PRODUCER, CRC = range(11)
+FIELDS = 11
+
+
+@kernel
+def list_batches(
+    data: ByteArray, position: int, last_offset: int, min_end: int, end: int, table: Int64s
+) -> tuple[int, int, int]:
+    """List the complete batches from `position` on: (status, position where it stopped, number of batches).
+
+    Args:
+        data: the entries of a fetch answer.
+        position: where to begin.
+        last_offset: last offset of the previous batch; each batch must begin above it.
+        min_end: the first batch must end above this offset.
+        end: all batches must end below this offset, the high watermark.
+        table: output, shape (n, FIELDS): one row per batch.
+    """
+    row = 0
+    while position < len(data):
+        left = len(data) - position
+        if left < ENTRY_BYTES:
+            return CUT, position, row
+        length = int32(data, position + ENTRY_LENGTH_AT)
+        if length < MIN_MESSAGE_BYTES[0] - ENTRY_BYTES:
+            return BAD_LENGTH, position, row
+        if left <= MAGIC_AT:
+            return CUT, position, row
+        magic = np.int64(data[position + MAGIC_AT])
+        if magic < BATCH_MAGIC:
+            return OTHER_FORMAT, position, row
+        if magic > BATCH_MAGIC:
+            return BAD_MAGIC, position, row
+        if length < BATCH_BYTES - ENTRY_BYTES:
+            return BAD_LENGTH, position, row
+        if left < ENTRY_BYTES + length:
+            return CUT, position, row
+        if row == len(table):
+            return PAUSED, position, row
+        base = int64(data, position)
+        delta = int32(data, position + BATCH_LAST_DELTA_AT)
+        count = int32(data, position + BATCH_COUNT_AT)
+        # Corrupt numbers must not overflow, so a sum is formed only after its parts were compared.
+        if delta < 0 or base <= last_offset or base <= min_end - delta or base >= end - delta:
+            return BAD_OFFSET, position, row
+        if count < 0 or count > delta + 1:
+            return BAD_COUNT, position, row
+        last_offset = min_end = base + delta
+        table[row, START] = position
+        table[row, BODY] = position + BATCH_BYTES
+        table[row, STOP] = position + ENTRY_BYTES + length
+        table[row, BASE] = base
+        table[row, LAST] = last_offset
+        table[row, ATTRIBUTES] = (np.int64(data[position + BATCH_ATTRIBUTES_AT]) << 8) | data[
+            position + BATCH_ATTRIBUTES_AT + 1
+        ]
+        table[row, COUNT] = count
+        table[row, BASE_TIME] = int64(data, position + BATCH_BASE_TIME_AT)
+        table[row, MAX_TIME] = int64(data, position + BATCH_MAX_TIME_AT)
+        table[row, PRODUCER] = int64(data, position + BATCH_PRODUCER_AT)
+        table[row, CRC] = uint32(data, position + BATCH_CRC_AT)
+        row += 1
+        position += ENTRY_BYTES + length
+    return END, position, row
+
+
+@kernel
+def decode(
+    data: ByteArray,
+    batches: Int64s,
+    wanted: int,
+    start_offset: int,
+    stop_offset: int,
+    max_headers: int,
+    columns: ColumnArrays,
+) -> int:
+    """Decode the records of uncompressed batches to rows.
+
+    Returns END or the error of the record that `columns.filled[FAULT_BATCH]` and `[FAULT_RECORD]` name.
+
+    Args:
+        data: the bytes that hold the records.
+        batches: shape (n, FIELDS), see `list_batches`.
+        wanted: columns to fill, as bits. Headers that are not requested are not parsed.
+        start_offset: rows with a lower offset are dropped.
+        stop_offset: rows with this offset or a higher one are dropped.
+        max_headers: maximum number of headers in the columns.
+        columns: arrays with room for all that the records can hold.
+    """
+    for index in range(len(batches)):
+        columns.filled[FAULT_BATCH] = index
+        status = _decode_batch(data, batches[index], wanted, start_offset, stop_offset, max_headers, columns)
+        if status != END:
+            return status
+    return END
+
+
+@kernel
+def first_key(data: ByteArray, position: int, stop: int) -> tuple[int, int, int]:
+    """Key of the record at `position`: (END, size or -1 for null, position of the key), or an error."""
+    status, _, _, _, key_size, key, _, _ = _parse_record(data, position, stop)
+    return status, key_size, key
+
+
+@device_function
+def _decode_batch(
+    data: ByteArray,
+    batch: Int64s,
+    wanted: int,
+    start_offset: int,
+    stop_offset: int,
+    max_headers: int,
+    columns: ColumnArrays,
+) -> int:
+    """Decode the records of one batch; see `decode`.
+
+    Offset deltas must grow within the batch; compaction leaves holes. The last record must end where the batch ends.
+    """
+    position, stop, base = batch[BODY], batch[STOP], batch[BASE]
+    appended = batch[ATTRIBUTES] & APPEND_TIME
+    previous = -1
+    for record in range(batch[COUNT]):
+        columns.filled[FAULT_RECORD] = record
+        status, end, time_delta, delta, key_size, key, value_size, value = _parse_record(data, position, stop)
+        if status != END:
+            return status
+        if delta <= previous or delta > batch[LAST] - base:
+            return BAD_OFFSET
+        previous = delta
+        offset = base + delta
+        kept = start_offset <= offset < stop_offset
+        if wanted & HEADERS:
+            status = _headers(data, value + max(value_size, 0), end, max_headers if kept else -1, columns)
+            if status != END:
+                return status
+        position = end
+        if not kept:
+            continue
+        if wanted & KEY:
+            put_key(data, key, key_size, columns)
+        if wanted & VALUE:
+            put_value(data, value, value_size, columns)
+        timestamp = batch[MAX_TIME] if appended else wrapped_sum(batch[BASE_TIME], time_delta)
+        put_row(offset, timestamp, appended >> 3, wanted, columns)
+    columns.filled[FAULT_RECORD] = batch[COUNT]
+    return END if position == stop else BAD_END
+
+
+@device_function
+def _parse_record(data: ByteArray, position: int, stop: int) -> tuple[int, int, int, int, int, int, int, int]:
+    """Parse the record at `position`, except its headers.
+
+    Returns (END, end of the record, timestamp delta, offset delta, key size, key position, value size, value position),
+    or an error status and zeros. A size of -1 is null.
+    """
+    length, position = varint(data, position, stop)
+    if position < 0:
+        return BAD_VARINT, 0, 0, 0, 0, 0, 0, 0
+    if length < 1 or length > stop - position:
+        return BAD_LENGTH, 0, 0, 0, 0, 0, 0, 0
+    end = position + length
+    time_delta, position = varlong(data, position + 1, end)  # skip the record's attributes: none is defined
+    if position < 0:
+        return BAD_VARINT, 0, 0, 0, 0, 0, 0, 0
+    delta, position = varint(data, position, end)
+    if position < 0:
+        return BAD_VARINT, 0, 0, 0, 0, 0, 0, 0
+    key_size, key = varint(data, position, end)
+    if key < 0:
+        return BAD_VARINT, 0, 0, 0, 0, 0, 0, 0
+    if key_size < -1 or key_size > end - key:
+        return BAD_FIELD, 0, 0, 0, 0, 0, 0, 0
+    value_size, value = varint(data, key + max(key_size, 0), end)
+    if value < 0:
+        return BAD_VARINT, 0, 0, 0, 0, 0, 0, 0
+    # A header count of at least one byte follows the value.
+    if value_size < -1 or value_size >= end - value:
+        return BAD_FIELD, 0, 0, 0, 0, 0, 0, 0
+    return END, end, time_delta, delta, key_size, key, value_size, value
+
+
+@device_function
+def _headers(data: ByteArray, position: int, end: int, max_headers: int, columns: ColumnArrays) -> int:
+    """Parse the headers of one record, from `position` to `end`.
+
+    `max_headers` is the number of headers that the columns may hold; with -1 the headers are checked but not stored.
+    """
+    count, position = varint(data, position, end)
+    if position < 0:
+        return BAD_VARINT
+    if count < 0:
+        return BAD_COUNT
+    for _ in range(count):
+        key_size, key = varint(data, position, end)
+        if key < 0:
+            return BAD_VARINT
+        if key_size < 0 or key_size > end - key:
+            return BAD_FIELD
+        value_size, value = varint(data, key + key_size, end)
+        if value < 0:
+            return BAD_VARINT
+        if value_size < -1 or value_size > end - value:
+            return BAD_FIELD
+        position = value + max(value_size, 0)
+        if max_headers >= 0:
+            if columns.filled[HEADER_ROWS] >= max_headers:
+                return FULL
+            put_header(data, key, key_size, value, value_size, columns)
+    return END if position == end else BAD_END

@@ -1,0 +1,174 @@
+"""Messages of formats 0 and 1 of a fetch answer to rows, including those inside a compressed message.
+
+The outer message has the offset of the last inner one. In format 0 inner messages have absolute offsets; in format 1
+their offsets are relative and begin at 0. With LogAppendTime, format 1 has the time only in the outer message
+[kafka-0.8: Message sets].
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from struct import Struct
+
+from isal import isal_zlib
+
+from kafka_io.compression import MESSAGE_CODECS, BytesLike
+from kafka_io.errors import Corrupt, Unsupported, error_context
+from kafka_io.records.column_builder import ColumnBuilder
+from kafka_io.records.decoded_batch import DecodeLimits
+from kafka_io.records.kernels import legacy_messages as kernels
+from kafka_io.records.kernels import status_codes
+from kafka_io.records.kernels.legacy_messages import ANY_MAGIC, NO_TIMESTAMP
+from kafka_io.records.layout import (
+    APPEND_TIME,
+    ENTRY_BYTES,
+    MAGIC_AT,
+    MESSAGE_KEY_AT,
+    MESSAGE_TIMESTAMP_AT,
+    MIN_MESSAGE_BYTES,
+    MODERN_CODEC_MASK,
+)
+from kafka_io.records.record_set import REASONS, RecordSet, read_only
+from kafka_io.records.transactions import AbortedTransactions
+
+# offset | length | crc | magic | attributes
+_HEAD = Struct(">qiIBB")
+_INT64 = Struct(">q")
+_LENGTH = Struct(">i")
+_CONTINUES = (status_codes.PAUSED, status_codes.WRAPPER)
+_UNBOUNDED = 2**63 - 1
+
+
+def read_messages(
+    record_set: RecordSet, columns: ColumnBuilder, _aborted: AbortedTransactions, limits: DecodeLimits
+) -> Iterator[None]:
+    """Decode messages until an entry of another format.
+
+    Yields after whole outer messages, so that the caller can take the rows.
+    """
+    status = status_codes.PAUSED
+    while status in _CONTINUES and not record_set.ended:
+        # Compressed messages often follow one another. is_compressed() is a cheaper call than decode(), which takes
+        # all column arrays and would stop at once.
+        if status == status_codes.PAUSED:
+            status = _decode_plain(record_set, columns, limits.batch_bytes)
+        if status == status_codes.WRAPPER:
+            _decode_compressed(record_set, columns, limits.max_decompressed_bytes)
+            is_next = kernels.is_compressed(
+                record_set.array, record_set.position, record_set.min_end, record_set.requested.high_watermark - 1
+            )
+            status = status_codes.WRAPPER if is_next else status_codes.PAUSED
+        yield
+
+
+def _decode_plain(record_set: RecordSet, columns: ColumnBuilder, max_bytes: int) -> int:
+    """Decode messages up to the first compressed one; returns why the kernel stopped."""
+    requested, floor = record_set.requested, record_set.min_end
+    left = len(record_set.view) - record_set.position
+    columns.reserve(left // MIN_MESSAGE_BYTES[0], left)
+    status, position, last = kernels.decode(
+        record_set.array,
+        record_set.position,
+        ANY_MAGIC,
+        0,
+        floor,
+        requested.high_watermark - 1,
+        NO_TIMESTAMP,
+        columns.wanted,
+        requested.start,
+        requested.stop,
+        requested.stop,
+        max_bytes,
+        columns.arrays,
+    )
+    if last > floor:
+        record_set.advance_to(last)
+    if status == status_codes.PAST:
+        record_set.skip_rest()
+    record_set.stop_at(position, status)
+    return status
+
+
+def _decode_compressed(record_set: RecordSet, columns: ColumnBuilder, cap: int) -> None:
+    """Decode the messages inside the compressed message at the current position."""
+    outer = _outer(record_set.view[record_set.position :])
+    with error_context(record_set.where.at(outer.offset)):
+        content = read_only(outer.open(cap))
+        status, _, last = kernels.measure(content, 0)
+        if status == status_codes.END:
+            if not 0 <= last <= outer.offset:
+                raise Corrupt(f"a compressed message whose last offset is {last}")
+            columns.reserve(len(content) // MIN_MESSAGE_BYTES[0], len(content))
+            status, _, _ = kernels.decode(
+                content,
+                0,
+                outer.magic,
+                outer.offset - last if outer.magic else 0,
+                record_set.last_offset,
+                outer.offset,
+                outer.append_time,
+                columns.wanted,
+                record_set.requested.start,
+                record_set.requested.stop,
+                _UNBOUNDED,  # a message set is always decoded whole; rows after `stop` are dropped
+                _UNBOUNDED,
+                columns.arrays,
+            )
+        if status != status_codes.END:
+            raise Corrupt(f"inside a compressed message: {REASONS[status]}")
+    record_set.advance_to(outer.offset)
+    record_set.position += outer.size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Outer:
+    """A compressed message, whose bounds a kernel has checked."""
+
+    offset: int
+    size: int
+    magic: int
+    attributes: int
+    append_time: int
+    crc: int
+    content: memoryview
+
+    def open(self, cap: int) -> BytesLike:
+        """The decompressed message set.
+
+        Raises:
+            WireError: the checksum, codec or compressed data is invalid.
+        """
+        actual = isal_zlib.crc32(self.content)
+        if actual != self.crc:
+            raise Corrupt(f"wrong CRC: the message says {self.crc:08x}, its content has {actual:08x}")
+        number = self.attributes & MODERN_CODEC_MASK
+        codec = MESSAGE_CODECS[self.magic].get(number)
+        if codec is None:
+            raise Unsupported(f"a message of magic {self.magic} compressed with codec {number}")
+        position = MESSAGE_KEY_AT[self.magic] - MAGIC_AT
+        (key_size,) = _LENGTH.unpack_from(self.content, position)
+        position += _LENGTH.size + max(key_size, 0)
+        if key_size < -1 or len(self.content) - position < _LENGTH.size:
+            raise Corrupt(f"a key of {key_size} bytes in a compressed message of {self.size}")
+        (size,) = _LENGTH.unpack_from(self.content, position)
+        position += _LENGTH.size
+        if size != len(self.content) - position:
+            raise Corrupt(
+                f"a set of {size} bytes in a compressed message that has {len(self.content) - position} for it"
+            )
+        return codec.decompress(self.content[position:], cap)
+
+
+def _outer(view: memoryview) -> _Outer:
+    """Parse the header of the compressed message at the start of `view`."""
+    offset, length, crc, magic, attributes = _HEAD.unpack_from(view)
+    appended = magic and attributes & APPEND_TIME
+    size = ENTRY_BYTES + length
+    return _Outer(
+        offset=offset,
+        size=size,
+        magic=magic,
+        attributes=attributes,
+        append_time=_INT64.unpack_from(view, MESSAGE_TIMESTAMP_AT)[0] if appended else NO_TIMESTAMP,
+        crc=crc,
+        content=view[MAGIC_AT:size],
+    )

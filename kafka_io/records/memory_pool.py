@@ -1,0 +1,83 @@
+"""Memory for columns that Arrow borrows and that is reused after Arrow has released it.
+
+New memory costs more than decoding into it, because the operating system clears every page. So released memory is
+reused, in sizes that are powers of two, and the amount that is kept is bounded.
+
+Columns reserve the most that they could need and use less. numpy asks for huge pages, and then 2 MiB are cleared for
+the first byte that is written. So large memory is mapped directly, in pages of the usual size.
+"""
+
+import math
+import mmap
+from collections import deque
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+_MIN_BITS, _MAX_BITS = 12, 26
+_KEPT = 8
+_MAPPED = 1 << 20
+# Free memory by the logarithm of its size. A full deque drops its oldest item, and its methods need no lock.
+_SPARE: dict[int, deque[npt.NDArray[np.uint8]]] = {
+    bits: deque(maxlen=_KEPT) for bits in range(_MIN_BITS, _MAX_BITS + 1)
+}
+
+
+class PooledMemory:
+    """At least `size` bytes, returned to the pool when this object and all its Arrow buffers are gone.
+
+    Pages that are never written cost nothing.
+    """
+
+    __slots__ = ("__weakref__", "_bits", "bytes")
+
+    def __init__(self, size: int) -> None:
+        self._bits = max(math.ceil(math.log2(max(size, 1))), _MIN_BITS)
+        try:
+            self.bytes = _SPARE[self._bits].pop()
+        except (KeyError, IndexError):
+            self.bytes = _fresh(1 << self._bits)
+
+    def buffer(self, size: int) -> pa.Buffer:
+        """The first `size` bytes, without a copy."""
+        return pa.foreign_buffer(self.bytes.ctypes.data, size, base=self)
+
+    def __del__(self) -> None:
+        spare = _SPARE.get(self._bits)
+        if spare is not None:
+            spare.append(self.bytes)
+
+
+def _fresh(size: int) -> npt.NDArray[np.uint8]:
+    return np.empty(size, np.uint8) if size < _MAPPED else np.frombuffer(mmap.mmap(-1, size), np.uint8)
+
+
+class GrowingArray:
+    """An array that grows; `array` is its whole capacity."""
+
+    __slots__ = ("_memory", "array")
+
+    def __init__(self, dtype: type[np.generic]) -> None:
+        self._memory: PooledMemory | None = None
+        self.array: npt.NDArray[Any] = np.empty(0, dtype)
+
+    def grow(self, filled: int, items: int) -> bool:
+        """Make room for `items` and keep the first `filled`; returns whether the array was replaced.
+
+        An empty array gets memory too, because Arrow needs an address.
+        """
+        if self._memory is not None and items <= len(self.array):
+            return False
+        memory = PooledMemory(items * self.array.itemsize)
+        array = memory.bytes.view(self.array.dtype)
+        if filled:
+            array[:filled] = self.array[:filled]
+        self._memory, self.array = memory, array
+        return True
+
+    def buffer(self, items: int) -> pa.Buffer:
+        """The first `items` as an Arrow buffer, without a copy. Call `grow` first."""
+        assert self._memory is not None
+        return self._memory.buffer(items * self.array.itemsize)

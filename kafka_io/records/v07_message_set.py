@@ -1,0 +1,157 @@
+"""Message sets of 0.7 while they are read, and how far whole messages reach.
+
+A fetch answer is cut by bytes, not by messages [kafka-0.7: Fetch]: an incomplete last message is left for the next
+fetch and is never an error (fault R02). An invalid length is an error at once (faults R04, R26).
+"""
+
+from dataclasses import dataclass
+from struct import Struct
+
+import numpy as np
+from isal import isal_zlib
+
+from kafka_io.compression import CODECS_07, BytesLike
+from kafka_io.errors import NOWHERE, Corrupt, Unsupported, Where, WireError, error_context
+from kafka_io.records.kernels import status_codes
+from kafka_io.records.kernels import v07_messages as v07_kernels
+from kafka_io.records.layout import CODEC_MASK, CRC_BYTES, HEADER_BYTES, LENGTH_BYTES
+
+_LENGTH = Struct(">i")
+_CRC = Struct(">I")
+
+
+class MessageSetReader07:
+    """A message set, read up to the byte `position`.
+
+    The offset of the message there is `base + step * position`. In a compressed set `step` is 0, because all its
+    messages have the offset of the outermost message. `first_row` is the row of the first message inside that outermost
+    message.
+    """
+
+    __slots__ = ("array", "base", "first_row", "position", "step", "view")
+
+    def __init__(self, data: BytesLike, *, base: int, step: int = 1, first_row: int = 0) -> None:
+        self.view = memoryview(data)
+        # Always read-only, so that numba compiles each kernel once.
+        self.array = np.frombuffer(self.view, np.uint8)
+        self.array.flags.writeable = False
+        self.base = base
+        self.step = step
+        self.first_row = first_row
+        self.position = 0
+
+    @property
+    def remaining(self) -> int:
+        """Bytes that are not read yet."""
+        return len(self.view) - self.position
+
+    @property
+    def offset(self) -> int:
+        """Offset of the message at `position`."""
+        return self.base + self.step * self.position
+
+    def open_compressed(self, cap: int, *, row: int) -> "MessageSetReader07":
+        """The set inside the compressed message at `position`.
+
+        Args:
+            cap: maximum size of the decompressed set in bytes.
+            row: the row that its first message becomes.
+
+        Raises:
+            WireError: the message cannot be decompressed.
+        """
+        message = _message(self.view, self.position)
+        if isal_zlib.crc32(message.payload) != message.crc:
+            raise self.error(status_codes.BAD_CRC)
+        codec = CODECS_07.get(message.codec)
+        if codec is None:
+            raise Unsupported(f"a message compressed with codec {message.codec}{self._inside()}")
+        content = codec.decompress(message.payload, cap)
+        first_row = row if self.step else self.first_row
+        inside = MessageSetReader07(content, base=self.offset, step=0, first_row=first_row)
+        self.position += LENGTH_BYTES + message.length
+        return inside
+
+    def error(self, status: int) -> WireError:
+        """The error for the message at `position`, from the `status` of a kernel."""
+        return self._error(status, self._inside())
+
+    def _inside(self) -> str:
+        # A compressed set has no offsets of its own.
+        return "" if self.step else f" at byte {self.position} of a compressed set"
+
+    def _error(self, status: int, inside: str) -> WireError:
+        if status == status_codes.BAD_MAGIC:
+            return Unsupported(f"a message of magic {self.view[self.position + LENGTH_BYTES]}{inside}")
+        if self.remaining < LENGTH_BYTES:
+            return Corrupt(f"a message cut in its length{inside}")
+        length = _length(self.view, self.position)
+        if status == status_codes.BAD_LENGTH:
+            return Corrupt(f"a message length of {length}{inside}")
+        if status == status_codes.CUT:
+            return Corrupt(f"a message of {length} bytes where {self.remaining - LENGTH_BYTES} are left{inside}")
+        message = _message(self.view, self.position)
+        actual = isal_zlib.crc32(message.payload)
+        return Corrupt(f"wrong CRC: the message says {message.crc:08x}, its payload has {actual:08x}{inside}")
+
+
+def first_length(data: BytesLike) -> int | None:
+    """Size of the first message, with its length field, as it says; None when the field is incomplete."""
+    if len(data) < LENGTH_BYTES:
+        return None
+    return LENGTH_BYTES + int.from_bytes(data[:LENGTH_BYTES], "big", signed=True)
+
+
+def whole_bytes(data: BytesLike, *, base: int, where: Where = NOWHERE) -> int:
+    """Size of the whole messages at the front of `data`; compressed messages are not opened.
+
+    Args:
+        data: messages of 0.7; the last one may be incomplete.
+        base: the offset of the first byte.
+        where: the partition, for errors; they add the offset.
+
+    Raises:
+        Corrupt: an invalid length.
+        Unsupported: a magic above 1.
+    """
+    whole, _ = measure(data, base, where)
+    return whole
+
+
+def measure(data: BytesLike, base: int, where: Where) -> tuple[int, int]:
+    """Length of the whole messages at the front of `data`, and the size of their largest payload, in bytes.
+
+    Raises:
+        Corrupt: a length that no message can have.
+        Unsupported: a magic above 1.
+    """
+    messages = MessageSetReader07(data, base=base)
+    status, messages.position, largest = v07_kernels.measure(messages.array)
+    if status not in (status_codes.END, status_codes.CUT):
+        with error_context(where.at(messages.offset)):
+            raise messages.error(status)
+    return messages.position, largest
+
+
+@dataclass(frozen=True, slots=True)
+class _Message:
+    """A message whose bounds a kernel has checked."""
+
+    length: int
+    codec: int
+    crc: int
+    payload: memoryview
+
+
+def _length(view: memoryview, position: int) -> int:
+    return int(_LENGTH.unpack_from(view, position)[0])
+
+
+def _message(view: memoryview, position: int) -> _Message:
+    length = _length(view, position)
+    body = view[position + LENGTH_BYTES : position + LENGTH_BYTES + length]
+    magic = body[0]
+    header = HEADER_BYTES[magic]
+    (crc,) = _CRC.unpack_from(body, header - CRC_BYTES)
+    codec = body[1] & CODEC_MASK if magic else 0
+    return _Message(length, codec, crc, body[header:])

@@ -1,0 +1,102 @@
+"""FindCoordinator, ListGroups and DescribeGroups: requests about groups that need no membership."""
+
+from kafka_io.error_codes import ErrorCode
+from kafka_io.messages.describe_groups import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from kafka_io.messages.find_coordinator import (
+    GROUP,
+    TRANSACTION,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    FoundCoordinator,
+)
+from kafka_io.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from kafka_io.testing.modern.groups.group import BrokerGroup, GroupState
+from kafka_io.testing.modern.node import BrokerNode, Caller
+
+_DEAD = "Dead"  # the state of a group that does not exist
+_CLASSIC = "classic"  # the other type is that of KIP-848, which this broker does not have
+_BATCH_SINCE = 4  # the version of FindCoordinator with several keys (KIP-699)
+_NO_COORDINATOR = -1
+
+
+def find_coordinator(request: FindCoordinatorRequest, node: BrokerNode, caller: Caller) -> FindCoordinatorResponse:
+    """This broker, which coordinates all groups and transactions."""
+    broker = node.broker
+    if request.key_type in {GROUP, TRANSACTION}:
+        code, node_id, host, port = ErrorCode.NONE, broker.id, broker.host, broker.port
+    else:
+        code, node_id, host, port = ErrorCode.INVALID_REQUEST, _NO_COORDINATOR, "", _NO_COORDINATOR
+    if caller.version < _BATCH_SINCE:
+        return FindCoordinatorResponse(error_code=code, node_id=node_id, host=host, port=port)
+    return FindCoordinatorResponse(
+        coordinators=tuple(
+            FoundCoordinator(key=key, node_id=node_id, host=host, port=port, error_code=code)
+            for key in request.coordinator_keys
+        )
+    )
+
+
+def list_groups(request: ListGroupsRequest, node: BrokerNode, _caller: Caller) -> ListGroupsResponse:
+    """The groups with one of the requested states and types; an empty filter lists all."""
+    states = {state.lower() for state in request.states_filter}
+    types = {group_type.lower() for group_type in request.types_filter}
+    groups = (_list_group(name, node) for name in node.coordinator.names())
+    return ListGroupsResponse(
+        error_code=ErrorCode.NONE,
+        groups=tuple(
+            group
+            for group in groups
+            if (not states or group.group_state.lower() in states) and (not types or group.group_type in types)
+        ),
+    )
+
+
+def describe_groups(request: DescribeGroupsRequest, node: BrokerNode, _caller: Caller) -> DescribeGroupsResponse:
+    """The state and the members of each group. A group that does not exist is dead."""
+    return DescribeGroupsResponse(groups=tuple(_describe_group(name, node) for name in request.groups))
+
+
+def _list_group(name: str, node: BrokerNode) -> ListedGroup:
+    group = node.coordinator.find(name)
+    return ListedGroup(
+        group_id=name,
+        protocol_type=group.protocol_type if group else "",
+        group_state=group.state if group else GroupState.EMPTY,
+        group_type=_CLASSIC,
+    )
+
+
+def _describe_group(name: str, node: BrokerNode) -> DescribedGroup:
+    group = node.coordinator.find(name)
+    if group is None:
+        state = GroupState.EMPTY if node.coordinator.offsets.of(name) else _DEAD
+        return DescribedGroup(
+            error_code=ErrorCode.NONE, group_id=name, group_state=state, protocol_type="", protocol_data="", members=()
+        )
+    return DescribedGroup(
+        error_code=ErrorCode.NONE,
+        group_id=name,
+        group_state=group.state,
+        protocol_type=group.protocol_type,
+        protocol_data=group.protocol,
+        members=_describe_members(group),
+    )
+
+
+def _describe_members(group: BrokerGroup) -> tuple[DescribedGroupMember, ...]:
+    return tuple(
+        DescribedGroupMember(
+            member_id=member.attempt.member_id,
+            group_instance_id=member.attempt.instance_id,
+            client_id=member.attempt.client_id,
+            client_host=member.attempt.client_host,
+            member_metadata=member.attempt.metadata(group.protocol),
+            member_assignment=member.assignment,
+        )
+        for member in group.members()
+    )

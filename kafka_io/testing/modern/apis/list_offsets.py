@@ -1,0 +1,96 @@
+"""ListOffsets: the start and the end of a log, and the first offset at a time. v0 answers with starts of segments.
+
+See [kafka-0.8: Offsets and times].
+"""
+
+from collections.abc import Iterator
+
+from kafka_io.error_codes import ErrorCode
+from kafka_io.errors import BrokerError
+from kafka_io.messages.list_offsets import (
+    EARLIEST_TIME,
+    LATEST_TIME,
+    MAX_TIMESTAMP,
+    READ_COMMITTED,
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from kafka_io.testing.modern.apis.epochs import check_epoch
+from kafka_io.testing.modern.log.header import LEADER_EPOCH
+from kafka_io.testing.modern.log.log import PartitionLog
+from kafka_io.testing.modern.log.times import TimestampOffset, first_record_since, record_with_max_timestamp
+from kafka_io.testing.modern.node import BrokerNode, Caller
+
+_EARLIEST_LOCAL_TIME = -4  # KIP-405; this broker has no remote storage, so it is the start of the log
+_EPOCHS_SINCE = 4
+_NO_TIME = _NO_EPOCH = -1
+_NO_RECORD = TimestampOffset(-1, _NO_TIME)
+
+
+def list_offsets(request: ListOffsetsRequest, node: BrokerNode, caller: Caller) -> ListOffsetsResponse:
+    """One offset for each partition; in v0 several."""
+    committed = request.isolation_level == READ_COMMITTED
+    return ListOffsetsResponse(
+        topics=tuple(
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=tuple(
+                    _list_partition(topic.name, partition, node, caller, committed=committed)
+                    for partition in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        )
+    )
+
+
+def _list_partition(
+    topic: str, request: ListOffsetsPartition, node: BrokerNode, caller: Caller, *, committed: bool
+) -> ListOffsetsPartitionResponse:
+    number = request.partition_index
+    try:
+        log = node.topics.find(topic).log(number)
+        check_epoch(request.current_leader_epoch)
+    except BrokerError as error:
+        return ListOffsetsPartitionResponse(partition_index=number, error_code=error.code)
+    if caller.version == 0:
+        starts = tuple(_segment_starts(log, request.timestamp, node.clock()))[: max(0, request.max_num_offsets)]
+        return ListOffsetsPartitionResponse(partition_index=number, error_code=ErrorCode.NONE, old_style_offsets=starts)
+    record = _find_offset(log, request.timestamp, log.last_stable_offset if committed else log.end)
+    return ListOffsetsPartitionResponse(
+        partition_index=number,
+        error_code=ErrorCode.NONE,
+        timestamp=record.time_ms,
+        offset=record.offset,
+        leader_epoch=LEADER_EPOCH if caller.version >= _EPOCHS_SINCE else _NO_EPOCH,
+    )
+
+
+def _find_offset(log: PartitionLog, time_ms: int, end: int) -> TimestampOffset:
+    """The offset for a time or for one of the special times; only records before `end` count."""
+    if time_ms == LATEST_TIME:
+        return TimestampOffset(end, _NO_TIME)
+    if time_ms in {EARLIEST_TIME, _EARLIEST_LOCAL_TIME}:
+        return TimestampOffset(log.start, _NO_TIME)
+    record = None
+    if time_ms == MAX_TIMESTAMP:
+        record = record_with_max_timestamp(log)
+    elif time_ms >= 0:
+        record = first_record_since(log, time_ms)
+    return record if record and record.offset < end else _NO_RECORD
+
+
+def _segment_starts(log: PartitionLog, time_ms: int, now_ms: int) -> Iterator[int]:
+    """The end of the log and the starts of segments that were last written to at `time_ms` or before, descending."""
+    if time_ms == EARLIEST_TIME:
+        yield log.start
+        return
+    segments = log.segments
+    if segments[-1].size and (time_ms == LATEST_TIME or time_ms >= now_ms):
+        yield log.end
+    for segment in reversed(segments):
+        if time_ms == LATEST_TIME or segment.modified_ms <= time_ms:
+            yield max(segment.start, log.start)

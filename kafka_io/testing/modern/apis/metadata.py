@@ -1,0 +1,79 @@
+"""Metadata: the broker and the topics. A request for a topic may create it."""
+
+import logging
+
+from kafka_io.error_codes import ErrorCode
+from kafka_io.errors import BrokerError
+from kafka_io.messages.metadata import (
+    MetadataBroker,
+    MetadataPartition,
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataTopic,
+)
+from kafka_io.testing.modern.log.header import LEADER_EPOCH
+from kafka_io.testing.modern.node import BrokerNode, Caller
+from kafka_io.testing.modern.topics import BrokerTopic
+
+logger = logging.getLogger(__name__)
+
+
+def metadata(request: MetadataRequest, node: BrokerNode, caller: Caller) -> MetadataResponse:
+    """All topics, or the requested ones."""
+    broker = node.broker
+    everything = request.topics is None or (caller.version == 0 and not request.topics)
+    if everything:
+        topics = tuple(_describe(topic, broker.id) for topic in node.topics.all())
+    else:
+        auto_create = node.config.auto_create_topics and request.allow_auto_topic_creation
+        topics = tuple(_find_and_describe(topic, node, auto_create=auto_create) for topic in request.topics or ())
+    return MetadataResponse(
+        brokers=(MetadataBroker(node_id=broker.id, host=broker.host, port=broker.port),),
+        cluster_id=node.topics.cluster_id,
+        controller_id=broker.id,
+        topics=topics,
+    )
+
+
+def _find_and_describe(request: MetadataRequestTopic, node: BrokerNode, *, auto_create: bool) -> MetadataTopic:
+    try:
+        if request.name is None:
+            topic = node.topics.find_id(request.topic_id)
+        else:
+            topic = _find_or_create(request.name, node, auto_create=auto_create)
+    except BrokerError as error:
+        return MetadataTopic(error_code=error.code, name=request.name, topic_id=request.topic_id, partitions=())
+    return _describe(topic, node.broker.id)
+
+
+def _find_or_create(name: str, node: BrokerNode, *, auto_create: bool) -> BrokerTopic:
+    try:
+        return node.topics.find(name)
+    except BrokerError as error:
+        if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or not auto_create:
+            raise
+    try:
+        node.topics.create(name, node.config.partitions)
+    except BrokerError as error:
+        if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:  # another client has created it in between
+            raise
+    except OSError as error:
+        logger.exception("topic %r cannot be created", name)
+        raise BrokerError("the topic cannot be created on disk", code=ErrorCode.KAFKA_STORAGE_ERROR) from error
+    return node.topics.find(name)
+
+
+def _describe(topic: BrokerTopic, leader: int) -> MetadataTopic:
+    partitions = tuple(
+        MetadataPartition(
+            error_code=ErrorCode.NONE,
+            partition_index=number,
+            leader_id=leader,
+            leader_epoch=LEADER_EPOCH,
+            replica_nodes=(leader,),
+            isr_nodes=(leader,),
+        )
+        for number in range(len(topic.logs))
+    )
+    return MetadataTopic(error_code=ErrorCode.NONE, name=topic.name, topic_id=topic.id, partitions=partitions)

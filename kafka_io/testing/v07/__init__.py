@@ -1,0 +1,1 @@
+"""The embedded broker that speaks the 0.7 protocol."""

@@ -1,0 +1,169 @@
+"""How the embedded 0.7 broker answers its five requests [kafka-0.7: Requests, Errors].
+
+A reply is a sequence of bytes made here and of regions of the log, in the order in which they go out. Only the two
+fetches answer with error codes. After any other error the session closes the socket, as a genuine broker does.
+"""
+
+import logging
+import os
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from kafka_io.errors import BrokerError, TooLarge, Truncated, Where
+from kafka_io.records.v07_decoder import validate_message_set
+from kafka_io.testing.v07.log.segment import FileRegion07
+from kafka_io.testing.v07.logs import BrokerLogs07
+from kafka_io.v07.messages import (
+    EARLIEST_TIME,
+    LATEST_TIME,
+    RANDOM_PARTITION,
+    AnyRequest,
+    FetchRequest07,
+    MultiFetchRequest07,
+    MultiProduceRequest07,
+    OffsetsAnswer07,
+    OffsetsRequest07,
+    ProduceRequest07,
+)
+from kafka_io.wire.primitives import int16, int32
+
+logger = logging.getLogger(__name__)
+
+Reply = tuple[bytes | FileRegion07, ...]
+
+_NO_REPLY: Reply = ()
+_OK = int16(0)
+_INT32_MAX = 2**31 - 1
+
+
+def answer(request: AnyRequest, logs: BrokerLogs07) -> Reply:
+    """The reply to a request; empty for the two kinds of produce, which are never answered.
+
+    Raises:
+        BrokerError: the topic name is illegal, or there is no such partition.
+        WireError: the request contains something invalid.
+    """
+    return HANDLERS[type(request)](request, logs)
+
+
+def _fetch(request: FetchRequest07, logs: BrokerLogs07) -> Reply:
+    """FETCH: `size | error | message set`. The set is empty at the end of the log, and if the log does not exist yet.
+
+    `size` counts the error code and what follows. A negative `max_size` makes it 1 or less, which breaks the stream of
+    that client. A genuine broker does the same, and there is no error code for it [kafka-0.7: Fetch].
+    """
+    try:
+        log = logs.find(request.topic, request.partition)
+        region = None if log is None else log.read(request.offset, request.max_size)
+    except BrokerError as error:
+        return _frame(int16(error.code))
+    return _frame(_OK, region) if region else _frame(_OK)
+
+
+def _multifetch(request: MultiFetchRequest07, logs: BrokerLogs07) -> Reply:
+    """MULTIFETCH: `size | 0 | (size | error | message set)*`. Only the parts can have errors, the whole has code 0."""
+    parts = (part for fetch in request.fetches for part in _fetch(fetch, logs))
+    return _frame(_OK, *parts)
+
+
+def _offsets(request: OffsetsRequest07, logs: BrokerLogs07) -> Reply:
+    """OFFSETS: starts of segments, descending. A log that does not exist yet starts and ends at 0.
+
+    Raises:
+        BrokerError: the topic name is illegal, or there is no such partition.
+        Corrupt: the number of offsets is negative.
+    """
+    log = logs.find(request.topic, request.partition)
+    if log is not None:
+        offsets = log.offsets_before(request.time, request.max_offsets)
+    else:
+        offsets = (0,) if request.time in {LATEST_TIME, EARLIEST_TIME} else ()
+    return (OffsetsAnswer07(0, offsets).encode(),)
+
+
+def _produce(request: ProduceRequest07, logs: BrokerLogs07) -> Reply:
+    """PRODUCE: append the whole messages of the set. A message that is cut off at its end is dropped.
+
+    The log is created before the set is checked, so even an empty or refused set makes its topic known. A message that
+    is too large is dropped without any sign to the producer, as by a genuine broker.
+
+    Raises:
+        BrokerError: the topic name is illegal, or there is no such partition.
+        WireError: a message, or one inside a compressed message, is invalid; nothing of the set is stored.
+    """
+    partition = request.partition
+    if partition == RANDOM_PARTITION:
+        partition = logs.any_partition(request.topic)
+    log = logs.find_or_create(request.topic, partition)
+    where = Where(topic=request.topic, partition=partition)
+    checked = validate_message_set(request.message_set, where=where)
+    max_bytes = logs.config.max_message_bytes
+    if checked.largest_payload > max_bytes:
+        size = checked.largest_payload
+        logger.warning("a message of %d bytes was dropped, max_message_bytes is %d [%s]", size, max_bytes, where)
+    else:
+        log.append(request.message_set[: checked.whole_bytes], checked.messages)
+    return _NO_REPLY
+
+
+def _multiproduce(request: MultiProduceRequest07, logs: BrokerLogs07) -> Reply:
+    """MULTIPRODUCE: append set after set. The sets before an invalid one stay; the invalid one and the rest do not."""
+    for produce in request.produces:
+        _produce(produce, logs)
+    return _NO_REPLY
+
+
+HANDLERS: dict[type[AnyRequest], Callable[[Any, BrokerLogs07], Reply]] = {
+    ProduceRequest07: _produce,
+    FetchRequest07: _fetch,
+    MultiFetchRequest07: _multifetch,
+    MultiProduceRequest07: _multiproduce,
+    OffsetsRequest07: _offsets,
+}
+
+
+def _frame(*parts: bytes | FileRegion07) -> Reply:
+    return (size_field(_size_of(parts)), *parts)
+
+
+def _size_of(reply: Reply) -> int:
+    """The bytes that a reply announces. The negative size of a region counts as it is [kafka-0.7: Fetch]."""
+    return sum(part.count if isinstance(part, FileRegion07) else len(part) for part in reply)
+
+
+def size_field(size: int) -> bytes:
+    """The size in front of an answer, as an int32.
+
+    Raises:
+        TooLarge: the answer is larger than an int32 can say; a MULTIFETCH can ask for that much.
+    """
+    if size > _INT32_MAX:
+        raise TooLarge(f"an answer of {size} bytes does not fit into a frame of {_INT32_MAX}; request less at once")
+    return int32(size)
+
+
+def send(client: socket.socket, reply: Reply) -> None:
+    """Send a reply. The kernel copies regions of the log from the file to the socket [kafka-0.7: Fetch].
+
+    Raises:
+        OSError: the client is gone, or took nothing before the send timeout of the socket.
+        Truncated: a segment file is shorter than it was.
+    """
+    parts = [part for part in reply if _size_of((part,)) > 0]
+    for index, part in enumerate(parts):
+        if isinstance(part, FileRegion07):
+            _send_region(client, part)
+        else:
+            # MSG_MORE puts a header and the region after it into one packet, in spite of TCP_NODELAY.
+            client.sendall(part, socket.MSG_MORE if index + 1 < len(parts) else 0)
+
+
+def _send_region(client: socket.socket, region: FileRegion07) -> None:
+    position, end = region.position, region.position + region.count
+    while position < end:
+        sent = os.sendfile(client.fileno(), region.segment.descriptor, position, end - position)
+        if sent == 0:
+            missing = end - position
+            raise Truncated(f"{region.segment.path.name} ends at byte {position}, {missing} bytes are missing")
+        position += sent

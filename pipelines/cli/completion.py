@@ -1,0 +1,70 @@
+"""`penstock completion`, and the names that a shell completes: clusters from the settings, topics from the lake.
+
+Completion never uses the network, neither brokers nor an object store: a shell that waits for a network seems to hang.
+Unknown names complete to nothing.
+"""
+
+from collections.abc import Callable, Iterable
+
+import click
+from click.shell_completion import CompletionItem, get_completion_class
+
+from resources.settings import Settings
+
+_PROGRAM = "penstock"
+_VARIABLE = "_PENSTOCK_COMPLETE"
+
+
+@click.command("completion")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion_command(ctx: click.Context, shell: str) -> None:
+    """Print a script that enables completion in a shell.
+
+    The shell then completes commands, options, and names of clusters and topics. It knows the topics that have a table
+    in a lake on this machine; it does not ask brokers.
+
+    \b
+    Where to put it:
+      bash  eval "$(penstock completion bash)" in ~/.bashrc
+      zsh   eval "$(penstock completion zsh)" in ~/.zshrc, after compinit
+      fish  penstock completion fish > ~/.config/fish/completions/penstock.fish
+
+    \b
+    Examples:
+      penstock completion bash
+    """
+    script = get_completion_class(shell)
+    assert script is not None
+    click.echo(script(ctx.find_root().command, {}, _PROGRAM, _VARIABLE).source())
+
+
+def complete_clusters(ctx: click.Context, _parameter: click.Parameter, prefix: str) -> list[CompletionItem]:
+    """The clusters of the settings whose names begin with `prefix`."""
+    return _matching(lambda: _settings(ctx).clusters, prefix)
+
+
+def complete_topics(ctx: click.Context, _parameter: click.Parameter, prefix: str) -> list[CompletionItem]:
+    """The topics that have a table in a local lake, of the cluster given with --cluster or of all clusters."""
+    return _matching(lambda: _topics(_settings(ctx), ctx.params.get("cluster")), prefix)
+
+
+def _matching(list_names: Callable[[], Iterable[str]], prefix: str) -> list[CompletionItem]:
+    try:
+        names = sorted(set(list_names()))
+    except Exception:  # noqa: BLE001 - a shell that completes cannot show an error
+        return []
+    return [CompletionItem(name) for name in names if name.startswith(prefix) and name.isprintable()]
+
+
+def _settings(ctx: click.Context) -> Settings:
+    return Settings.load(ctx.find_root().params.get("settings_file"))
+
+
+def _topics(settings: Settings, cluster: str | None) -> Iterable[str]:
+    from resources.lake import Lake
+
+    if "://" in settings.lake:
+        return ()
+    lake = Lake.of(settings)
+    return (topic for name in ([cluster] if cluster else settings.clusters) for topic in lake.topics(name))

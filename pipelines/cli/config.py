@@ -1,0 +1,98 @@
+"""`penstock config`: test the settings file, show its values, print the settings reference."""
+
+from collections.abc import Iterator
+
+import click
+
+from pipelines.cli import console
+from pipelines.cli.options import FAILED, GlobalOptions, json_option, print_json
+from resources.settings import SettingsError
+
+
+@click.group("config")
+def config_group() -> None:
+    """Test and show the settings, and print their reference.
+
+    \b
+    Examples:
+      penstock config check
+      penstock config show
+    """
+
+
+@config_group.command("check")
+@click.option("--offline", is_flag=True, help="Test only the file, not the brokers, the lake or Java.")
+@json_option
+@click.pass_context
+def check_command(ctx: click.Context, offline: bool, as_json: bool) -> None:
+    """Test the settings file and what it names. Exit code 1: a test failed.
+
+    The command tests the file, the Dagster definitions made from it, Java, the secrets, the lake, and each cluster:
+    whether its brokers answer, which protocol generation they speak, and how many topics belong to each group. It
+    reads secrets but never shows them.
+
+    \b
+    Examples:
+      penstock config check
+      penstock config check --offline
+      penstock config check --json
+    """
+    from pipelines.cli.config_check import CheckResult, check_environment, check_file
+
+    def check() -> Iterator[CheckResult]:
+        try:
+            settings = ctx.obj.settings()
+        except SettingsError as error:
+            yield CheckResult(subject="settings", ok=False, message=str(error))
+            return
+        yield CheckResult(subject="settings", ok=True, message=str(ctx.obj.settings_path))
+        yield from check_file(settings)
+        if not offline:
+            yield from check_environment(settings)
+
+    results = []
+    for result in check():
+        results.append(result)
+        if not as_json:
+            console.check_result(result)
+    if as_json:
+        print_json([result.as_dict() for result in results])
+    ctx.exit(0 if all(result.ok for result in results) else FAILED)
+
+
+@config_group.command("show")
+@json_option
+@click.pass_obj
+def show_command(options: GlobalOptions, as_json: bool) -> None:
+    """Print the values of all settings, with the defaults.
+
+    Each line is a setting in TOML. A secret is shown by the name of its variable or file. Options of the lake and of
+    Spark that look like a secret are shown as ***.
+
+    \b
+    Examples:
+      penstock config show
+      penstock config show --json
+    """
+    from resources.settings_shown import as_toml, shown
+
+    settings = shown(options.settings())
+    if as_json:
+        print_json([settings])
+    else:
+        click.echo(as_toml(settings), nl=False)
+
+
+@config_group.command("reference")
+def reference_command() -> None:
+    """Print the settings reference in Markdown.
+
+    It lists each key with type, default and meaning, and ends with an example that sets every key.
+
+    \b
+    Examples:
+      penstock config reference
+    """
+    from resources.settings_reference import reference
+
+    click.echo(reference(), nl=False)

@@ -1,0 +1,184 @@
+"""The tests of `penstock config check`: what the settings mean, and whether what they name exists and answers.
+
+A failed test does not stop the others. Secrets are read but never shown.
+"""
+
+import os
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kafka_io.brokers.bootstrap import BOOTSTRAP_ID
+from kafka_io.errors import KafkaIOError
+from kafka_io.model import TopicEntry
+from kafka_io.net.secret import SecretReference
+from resources.settings import Settings
+from resources.settings_shown import shown
+
+if TYPE_CHECKING:
+    from kafka_io.cluster.cluster import Cluster
+
+_REQUEST_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckResult:
+    """The result of one test: what was tested, whether it passed, and a sentence about it."""
+
+    subject: str
+    ok: bool
+    message: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields that `penstock config check --json` prints."""
+        return {"what": self.subject, "ok": self.ok, "told": self.message}
+
+
+def _check(subject: str, test: Callable[[], str]) -> CheckResult:
+    """The result of `test`, which returns a message or raises the reason why it fails."""
+    try:
+        return CheckResult(subject=subject, ok=True, message=test())
+    except Exception as error:  # noqa: BLE001 - any error is the reason why the test fails
+        return CheckResult(subject=subject, ok=False, message=f"{type(error).__name__}: {error}")
+
+
+def check_file(settings: Settings) -> Iterator[CheckResult]:
+    """What the settings mean: the groups, the Dagster definitions, Spark. Nothing outside the file is used."""
+    for cluster in sorted(settings.clusters):
+        for group in settings.groups_of(cluster):
+            message = f"loaded at {settings.timing_of(group).cron}"
+            yield CheckResult(subject=f"group {cluster}/{group}", ok=True, message=message)
+    yield _check("dagster", lambda: _definitions(settings))
+    yield CheckResult(subject="spark", ok=True, message=_spark(shown(settings)["spark"]))
+
+
+def check_environment(settings: Settings) -> Iterator[CheckResult]:
+    """Test Java, secrets, files, the lake and the clusters. Each request is sent once, with a short timeout."""
+    yield _check("java", _java)
+    for subject, test in _secrets(settings):
+        yield _check(subject, test)
+    yield _check("lake", lambda: _lake(settings))
+    impatient = settings.with_short_timeout(attempts=1, timeout_s=_REQUEST_TIMEOUT_S)
+    for name in sorted(settings.clusters):
+        yield from _check_cluster(impatient, name)
+
+
+def _definitions(settings: Settings) -> str:
+    import dagster as dg
+
+    from pipelines.defs.build import build_definitions
+
+    with warnings.catch_warnings(action="ignore"):  # Dagster warns about its own beta features
+        definitions = build_definitions(settings)
+        dg.Definitions.validate_loadable(definitions)
+        repository = definitions.get_repository_def()
+        assets = len(definitions.resolve_all_asset_specs())
+    return f"assets: {assets}, schedules: {len(repository.schedule_defs)}, sensors: {len(repository.sensor_defs)}"
+
+
+def _spark(spark: Mapping[str, str]) -> str:
+    from resources.spark import DEFAULT_MASTER
+
+    address = spark.get("remote") or spark.get("master", DEFAULT_MASTER)
+    return f"{address}, other Spark settings: {len(spark.keys() - {'master', 'remote'})}"
+
+
+def _java() -> str:
+    from resources.java import find_java
+
+    return str(find_java())
+
+
+def _secrets(settings: Settings) -> Iterator[tuple[str, Callable[[], str]]]:
+    """The secrets and files that the settings name, each once, with a function that tests it."""
+    tests: dict[str, Callable[[], str]] = {}
+    for cluster in settings.clusters.values():
+        for section in (cluster.security.tls, cluster.security.sasl):
+            for key, value in dict(section or {}).items():
+                if isinstance(value, SecretReference):
+                    tests[f"secret {value}"] = partial(_read_secret, value)
+                elif key in {"ca", "certificate", "key"} and value is not None:
+                    tests[f"file {value}"] = partial(_open_file, value)
+    yield from sorted(tests.items())
+
+
+def _read_secret(reference: SecretReference) -> str:
+    reference.read()
+    return "can be read"
+
+
+def _open_file(path: str) -> str:
+    with Path(path).open("rb"):
+        return "can be read"
+
+
+def _lake(settings: Settings) -> str:
+    from resources.lake import Lake
+
+    lake = Lake.of(settings)
+    tables = sum(len(lake.topics(cluster)) for cluster in settings.clusters)
+    if "://" not in settings.lake:
+        _check_writable(Path(settings.lake))
+    return f"{shown(settings)['lake']}, tables: {tables}"
+
+
+def _check_writable(folder: Path) -> None:
+    """Check that this user can write to the folder, or can create it.
+
+    Raises:
+        PermissionError: this user cannot.
+    """
+    existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise PermissionError(f"this user cannot write to {existing}")
+
+
+def _check_cluster(settings: Settings, name: str) -> Iterator[CheckResult]:
+    from resources.kafka import open_cluster
+
+    subject = f"cluster {name}"
+    try:
+        with open_cluster(settings, name) as cluster:
+            listing = cluster.topics()
+            topics = [topic for topic in listing.found if settings.rules(name).allows(topic.name)]
+            facts = [*_ask_brokers(cluster, topics), f"topics allowed: {len(topics)} of {len(listing.found)}"]
+            facts += [f"unreadable topics: {len(listing.skipped)}"] if listing.skipped else []
+    except Exception as error:  # noqa: BLE001 - as in `_check`
+        yield CheckResult(subject=subject, ok=False, message=f"{type(error).__name__}: {error}")
+        return
+    yield CheckResult(subject=subject, ok=True, message=", ".join([*facts, _security(settings, name)]))
+    groups = [settings.group_of(name, topic.name) for topic in topics]
+    for group in settings.groups_of(name):
+        yield CheckResult(subject=f"topics {name}/{group}", ok=True, message=f"topics: {groups.count(group)}")
+
+
+def _ask_brokers(cluster: "Cluster", topics: list[TopicEntry]) -> list[str]:
+    """Facts about the brokers: generation, number, cluster id.
+
+    Metadata can contain addresses that cannot be reached from here, so the leaders of one topic are asked for bounds.
+
+    Raises:
+        KafkaIOError: one of them does not answer.
+    """
+    cluster_id = [f"id {cluster.cluster_id()}"] if cluster.cluster_id() else []
+    sample = next((topic for topic in topics if topic.partitions), None)
+    if sample is None:
+        return [*cluster_id, "brokers not tested: there is no topic to read"]
+    for answer in cluster.bounds(sample.name, sample.partitions).values():
+        if isinstance(answer, KafkaIOError):
+            raise answer
+    sources = [cluster.source(partition) for topic in topics for partition in topic.partitions]
+    brokers = {broker for source in sources for broker in source.brokers if broker.id != BOOTSTRAP_ID}
+    return [sources[0].generation.value, f"brokers: {len(brokers)}", *cluster_id]
+
+
+def _security(settings: Settings, name: str) -> str:
+    security = settings.clusters[name].security
+    parts = [
+        *(["TLS"] if security.tls is not None else []),
+        *([f"SASL {security.sasl.mechanism}"] if security.sasl is not None else []),
+    ]
+    return " and ".join(parts) or "plain text"

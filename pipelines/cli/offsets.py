@@ -1,0 +1,192 @@
+"""`penstock offsets`: export cursors to other tools, and start tables at the offsets of another loader."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, get_args
+
+import click
+
+from pipelines.cli import console
+from pipelines.cli.options import (
+    GlobalOptions,
+    all_option,
+    cluster_option,
+    clusters_for,
+    json_option,
+    lake_of,
+    only_cluster,
+    opened,
+    print_json,
+    topics_argument,
+)
+from resources.choices import Choices
+from resources.settings import Settings
+
+if TYPE_CHECKING:
+    from pipelines.cursors.export import ExportedCursor
+
+_ON_EXPIRED = Choices.model_fields["on_expired"]
+
+
+@click.group("offsets")
+def offsets_group() -> None:
+    """Export cursors, and import the offsets of other loaders.
+
+    \b
+    Examples:
+      penstock offsets export clicks
+      penstock offsets import orders --from group:old-loader --dry-run
+    """
+
+
+@offsets_group.command("export")
+@topics_argument
+@all_option
+@click.option("--write", is_flag=True, help="Commit the cursors as the offsets of a consumer group.")
+@click.option("--group", metavar="NAME", help="The group for --write. By default mirror_group of the settings.")
+@click.option(
+    "--storage",
+    type=click.Choice(["zookeeper", "coordinator"]),
+    help="Where the group's offsets are stored. By default where tools of the cluster's generation look for them.",
+)
+@click.option("--csv", "as_csv", is_flag=True, help="Print lines of topic,partition,offset for Kafka's own tools.")
+@cluster_option
+@json_option
+@click.pass_obj
+def export_command(
+    options: GlobalOptions,
+    topics: Sequence[str],
+    every: bool,
+    write: bool,
+    group: str | None,
+    storage: str | None,
+    as_csv: bool,
+    cluster: str | None,
+    as_json: bool,
+) -> None:
+    """Show the cursors of tables, or commit them to a group.
+
+    A cursor is the next offset of a partition that will be loaded (in Kafka 0.7, a byte of the log). A group with
+    members accepts offsets only from its members, so --write needs a group without members.
+
+    `kafka-consumer-groups --reset-offsets --from-file` reads the lines of --csv.
+
+    \b
+    Examples:
+      penstock offsets export clicks
+      penstock offsets export --all --csv
+      penstock offsets export clicks --write --group lag-watch
+    """
+    from pipelines.cursors.export import to_csv
+
+    if as_csv and as_json:
+        raise click.UsageError("give --csv or --json, not both")
+    if not write and (group or storage):
+        raise click.UsageError("--group and --storage need --write")
+    settings = options.settings()
+    cursors = []
+    for name in clusters_for(settings, topics, every, cluster):
+        of_cluster = _cursors(settings, name, topics)
+        if write:
+            _write(settings, name, group, storage, of_cluster)
+        cursors += of_cluster
+    if as_json:
+        print_json([cursor.as_dict() for cursor in cursors])
+    elif as_csv:
+        click.echo(to_csv(cursors), nl=False)
+    else:
+        console.cursors(cursors)
+
+
+def _cursors(settings: Settings, cluster: str, topics: Sequence[str]) -> "list[ExportedCursor]":
+    from pipelines.cursors.export import cursors_of
+    from pipelines.loading.table import LakeTable
+
+    lake = lake_of(settings)
+    names = topics or sorted(lake.topics(cluster))
+    return [cursor for topic in names for cursor in cursors_of(LakeTable.of(lake, cluster, topic), cluster, topic)]
+
+
+def _write(
+    settings: Settings, cluster: str, group: str | None, storage: str | None, cursors: "Sequence[ExportedCursor]"
+) -> None:
+    from kafka_io.consumer.group_offsets import OffsetStorage
+    from pipelines.cursors.export import write_cursors
+
+    name = group or settings.clusters[cluster].mirror_group
+    if name is None:
+        raise click.UsageError(f"give the group with --group, or set clusters.{cluster}.mirror_group")
+    with opened(settings, cluster) as (connected, _):
+        write_cursors(connected, name, cursors, OffsetStorage(storage) if storage else None)
+
+
+@offsets_group.command("import")
+@topics_argument
+@click.option("--from", "source", metavar="SOURCE", required=True, help="The offsets of the other loader; see above.")
+@click.option(
+    "--missing",
+    type=click.Choice(["fail", "earliest"]),
+    default="fail",
+    show_default=True,
+    help="What to do with partitions that have records but no offset in SOURCE: fail, or load them completely.",
+)
+@click.option("--on-expired", type=click.Choice(get_args(_ON_EXPIRED.annotation)), help=_ON_EXPIRED.description)
+@click.option("--dry-run", is_flag=True, help="Only show where the tables would begin.")
+@cluster_option
+@json_option
+@click.pass_obj
+def import_command(
+    options: GlobalOptions,
+    topics: Sequence[str],
+    source: str,
+    missing: Literal["fail", "earliest"],
+    on_expired: str | None,
+    dry_run: bool,
+    cluster: str | None,
+    as_json: bool,
+) -> None:
+    """Start new tables at the offsets of another loader.
+
+    The tables must not have been loaded yet. Stop the other loader first: the first load starts exactly at its offsets.
+    If the import of one topic is refused, no topic is imported.
+
+    \b
+    SOURCE is one of these (paths are on this machine):
+      group:NAME      a consumer group with offsets in Kafka
+      zookeeper:NAME  a consumer group of 0.7 to 0.9 with offsets in ZooKeeper
+      hadoop:PATH     the offsets_* files of the Hadoop consumer's last job, or one of them
+      camus:PATH      the execution history of Camus, or one run of it
+      spark:PATH      the checkpoint of a Spark streaming query
+      file:PATH       the output of `penstock offsets export` with --json or --csv
+
+    \b
+    Examples:
+      penstock offsets import orders --from group:old-loader --dry-run
+      penstock offsets import orders --from group:old-loader
+      penstock offsets import orders --from spark:checkpoint --missing earliest
+    """
+    from pipelines.cursors.import_offsets import import_offsets, parse_source, plan_import
+    from pipelines.loading.load import Loader
+    from pipelines.loading.table import LakeTable
+    from resources.spark import open_session
+
+    try:
+        read_offsets = parse_source(source)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    if not topics:
+        raise click.UsageError("give topics")
+    settings = options.settings()
+    name = only_cluster(settings, cluster)
+    choices = settings.choices_of(name).with_overrides({"on_expired": on_expired})
+    with opened(settings, name) as (connected, lake):
+        loader = Loader.of(settings, connected, lambda: open_session(settings.spark), choices=choices)
+        tables = [LakeTable.of(lake, name, topic) for topic in topics]
+        plans = [
+            plan_import(loader, table, topic, read_offsets(connected, topic), source=source, missing=missing)
+            for topic, table in zip(topics, tables, strict=True)
+        ]
+        versions = [None if dry_run else import_offsets(table, plan) for table, plan in zip(tables, plans, strict=True)]
+    if as_json:
+        print_json([{**plan.as_dict(), "version": version} for plan, version in zip(plans, versions, strict=True)])
+    else:
+        console.imports(plans)

@@ -1,0 +1,85 @@
+"""`penstock replay`."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from pipelines.cli import console
+from pipelines.cli.options import (
+    FAILED,
+    cluster_option,
+    json_option,
+    only_cluster,
+    opened,
+    partition_option,
+    print_json,
+    topic_argument,
+)
+
+if TYPE_CHECKING:
+    from pipelines.maintenance.replay_request import OnCompacted
+
+
+@click.command("replay")
+@topic_argument
+@click.option("--from", "since", metavar="POINT", required=True, help="The start of the interval.")
+@click.option("--to", "until", metavar="POINT", required=True, help="The end of the interval, exclusive.")
+@partition_option
+@click.option(
+    "--on-compacted",
+    type=click.Choice(["fail", "drop"]),
+    default="fail",
+    show_default=True,
+    help="What to do with rows whose records log compaction removed: fail, or drop them from the table.",
+)
+@cluster_option
+@json_option
+@click.pass_context
+def replay_command(
+    ctx: click.Context,
+    topic: str,
+    since: str,
+    until: str,
+    partitions: Sequence[str],
+    on_compacted: "OnCompacted",
+    cluster: str | None,
+    as_json: bool,
+) -> None:
+    """Fetch an interval of TOPIC again and replace its rows.
+
+    A POINT is an offset of one partition, a time (ISO 8601, UTC if it has no zone), a duration before now (-15m, -2h,
+    -1d), earliest (where the table begins) or latest (where the table ends). Times are compared with record
+    timestamps; brokers before 0.10 only know when a segment of the log was written.
+
+    One commit replaces the rows of the interval. If all rows are equal, nothing is committed. The table must cover the
+    interval, and the brokers must still hold all of it. Loads of the topic can run at the same time.
+
+    \b
+    Examples:
+      penstock replay clicks --from 2026-01-31T12:00Z --to 2026-01-31T13:00Z
+      penstock replay clicks --partition 3 --from 1200 --to 1300
+    """
+    from pipelines.loading.load import Loader
+    from pipelines.loading.table import LakeTable
+    from pipelines.maintenance.replay import replay
+    from pipelines.maintenance.replay_request import ReplayRequest
+    from resources.spark import open_session
+
+    try:
+        request = ReplayRequest.parse(topic, since, until, partitions, on_compacted=on_compacted, now=datetime.now(UTC))
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    settings = ctx.obj.settings()
+    name = only_cluster(settings, cluster)
+    with opened(settings, name) as (connected, lake), console.progress() as on_progress:
+        loader = Loader.of(settings, connected, lambda: open_session(settings.spark), on_progress=on_progress)
+        result = replay(loader, LakeTable.of(lake, name, topic), request)
+    if as_json:
+        print_json([{"cluster": name, **result.as_dict()}])
+    else:
+        console.replays([result])
+    if result.trace and ctx.obj.debug:
+        click.echo(result.trace, err=True)
+    ctx.exit(FAILED if result.error else 0)

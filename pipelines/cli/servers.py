@@ -1,0 +1,74 @@
+"""`penstock broker` and `penstock zookeeper`: embedded servers for tests and demos."""
+
+from pathlib import Path
+
+import click
+
+from kafka_io.model import Generation
+from pipelines.cli.options import data_dir_option, port_option
+
+
+@click.command("broker")
+@click.option("--broker-id", type=click.IntRange(0), metavar="N", required=True, help="The broker's id in the cluster.")
+@port_option
+@data_dir_option
+@click.option(
+    "--zookeeper",
+    metavar="HOST:PORT[/CHROOT]",
+    help="The ZooKeeper where the broker registers. Without it, the broker does not register.",
+)
+@click.option(
+    "--partitions", type=click.IntRange(1), default=1, show_default=True, help="Number of partitions of a new topic."
+)
+@click.option(
+    "--generation",
+    type=click.Choice([generation.value for generation in Generation]),
+    default=Generation.V07.value,
+    show_default=True,
+    help="The protocol generation that the broker speaks.",
+)
+def broker_command(
+    broker_id: int, port: int, data_dir: Path, zookeeper: str | None, partitions: int, generation: str
+) -> None:
+    """Run an embedded broker on loopback.
+
+    A broker of generation 0.7 serves the log directories of a genuine 0.7 broker unchanged. A broker of the other
+    generations is a cluster of one broker, with consumer groups and transactions; clients of that generation can
+    produce and consume.
+    The broker prints a line when it is ready. SIGTERM or Ctrl-C ends it with exit code 0.
+
+    \b
+    Examples:
+      penstock broker --broker-id 0 --port 9092 --data-dir b0 --zookeeper 127.0.0.1:2181
+      penstock broker --broker-id 0 --port 9092 --data-dir b0 --generation modern
+    """
+    from kafka_io.testing.foreground import run_foreground
+    from kafka_io.testing.modern.config import ModernBrokerConfig
+    from kafka_io.testing.v07.config import BrokerConfig07
+
+    chosen = Generation(generation)
+    config: BrokerConfig07 | ModernBrokerConfig
+    if chosen is Generation.V07:
+        config = BrokerConfig07(broker_id=broker_id, port=port, data_dir=data_dir, partitions=partitions)
+    else:
+        config = ModernBrokerConfig(
+            broker_id=broker_id, port=port, data_dir=data_dir, partitions=partitions, generation=chosen
+        )
+    run_foreground(config, zookeeper)
+
+
+@click.command("zookeeper")
+@port_option
+@data_dir_option
+def zookeeper_command(port: int, data_dir: Path) -> None:
+    """Run an embedded ZooKeeper on loopback.
+
+    The server prints a line when it is ready. SIGTERM or Ctrl-C ends it with exit code 0.
+
+    \b
+    Examples:
+      penstock zookeeper --port 2181 --data-dir zk
+    """
+    from resources.zookeeper_server import run_foreground
+
+    run_foreground(port, data_dir)

@@ -1,0 +1,96 @@
+"""`penstock status` and `penstock topics`."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from pipelines.cli import console
+from pipelines.cli.completion import complete_topics
+from pipelines.cli.options import (
+    FAILED,
+    GlobalOptions,
+    cluster_option,
+    clusters_of,
+    json_option,
+    only_cluster,
+    opened,
+    print_json,
+)
+from resources.settings import Settings
+
+if TYPE_CHECKING:
+    from pipelines.status.status import TopicStatus
+
+
+@click.command("status")
+@click.argument("topics", nargs=-1, metavar="[TOPIC]...", shell_complete=complete_topics)
+@cluster_option
+@json_option
+@click.pass_context
+def status_command(ctx: click.Context, topics: Sequence[str], cluster: str | None, as_json: bool) -> None:
+    """Show lag, lateness and time until data is lost.
+
+    The most urgent topic comes first. LATE is the age of the oldest record that is not loaded. LEFT is the time until
+    retention may delete it: "~" marks an estimate, "?" an unknown time, "never" a topic without expiry.
+
+    The state of a topic is losing (retention deleted records before they were loaded, or may do so at any moment),
+    error, at risk (less than a quarter of the retention time is left), behind, new (its table has no rows yet), gone
+    (the cluster has no such topic; its table stays), or loaded. Exit code 1: a topic is in state error or losing.
+
+    \b
+    Examples:
+      penstock status
+      penstock status clicks views --cluster old
+      penstock status --json
+    """
+    from pipelines.status.status import TopicState, now_ms
+
+    settings = ctx.obj.settings()
+    now = now_ms()
+    names = [only_cluster(settings, cluster)] if topics else clusters_of(settings, cluster)
+    statuses = [status for name in names for status in _statuses(settings, name, topics, now_ms=now)]
+    statuses.sort(key=lambda status: status.urgency(now))
+    if as_json:
+        print_json([status.as_dict(now) for status in statuses])
+    else:
+        console.statuses(statuses, now)
+    failed = {TopicState.ERROR, TopicState.LOSING}
+    ctx.exit(FAILED if any(status.state(now) in failed for status in statuses) else 0)
+
+
+@click.command("topics")
+@cluster_option
+@json_option
+@click.pass_obj
+def topics_command(options: GlobalOptions, cluster: str | None, as_json: bool) -> None:
+    """Show what brokers hold, what tables hold, and the lag.
+
+    \b
+    Examples:
+      penstock topics
+      penstock topics --cluster old --json
+    """
+    from pipelines.status.status import now_ms
+
+    settings, now = options.settings(), now_ms()
+    statuses = [status for name in clusters_of(settings, cluster) for status in _statuses(settings, name, now_ms=now)]
+    existing = [status for status in statuses if status.incarnation is not None]
+    if as_json:
+        print_json([status.as_dict(now) for status in existing])
+    else:
+        console.topics(existing)
+
+
+def _statuses(settings: Settings, name: str, topics: Sequence[str] = (), *, now_ms: int) -> "list[TopicStatus]":
+    """The status of the given topics of a cluster. Without topics: of all topics that the settings allow, by name."""
+    from pipelines.status.collect import statuses_of, watched
+
+    with opened(settings, name) as (cluster, lake):
+        if topics:
+            entries = {topic: cluster.topic(topic) for topic in topics}
+        else:
+            listing = cluster.topics()
+            console.skipped_topics(listing.skipped)
+            entries = watched(listing.found, lake.topics(name), settings.rules(name))
+        return statuses_of(cluster, settings, entries, now_ms=now_ms)

@@ -1,0 +1,136 @@
+"""Records as lines of text: JSON for scripts, tab-separated fields for people."""
+
+import json
+import os
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import click
+import pyarrow as pa
+
+from kafka_io.model import BrokerPartition
+from pipelines.cli.console import printable
+
+_NO_TIME = -1
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - the zone is written by hand, for Z is shorter than its offset
+_CHUNK_ROWS = 1000
+_JSON = json.JSONEncoder(separators=(",", ":"))  # json.dumps would create an encoder for every record
+
+
+@dataclass(frozen=True, slots=True)
+class TailRow:
+    """One record. `timestamp_ms` is -1 for a record without time.
+
+    A record of 0.7 has only a value and `inner`, its position in a compressed message; `inner` is None otherwise.
+    """
+
+    partition: BrokerPartition
+    offset: int
+    inner: int | None
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: list[Mapping[str, Any]]
+
+
+def rows_of(batches: Iterable[tuple[BrokerPartition, pa.RecordBatch]]) -> Iterator[list[TailRow]]:
+    """The rows of batches of any generation, in chunks."""
+    for partition, batch in batches:
+        for start in range(0, batch.num_rows, _CHUNK_ROWS):
+            yield [TailRow(partition, *fields) for fields in _fields(batch.slice(start, _CHUNK_ROWS))]
+
+
+def _fields(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
+    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+    if "timestamp" in columns:
+        columns["timestamp"] = columns["timestamp"].cast(
+            pa.int64()
+        )  # some times are outside the range of Python's datetime
+    defaults: Mapping[str, Any] = {"timestamp": _NO_TIME, "headers": []}
+    names = ("offset", "inner", "timestamp", "key", "value", "headers")
+    return zip(
+        *(columns[name].to_pylist() if name in columns else [defaults.get(name)] * batch.num_rows for name in names),
+        strict=True,
+    )
+
+
+def first_rows(chunks: Iterable[list[TailRow]], max_rows: int | None) -> Iterator[list[TailRow]]:
+    """The first `max_rows` rows; all rows without a maximum."""
+    left = max_rows
+    for chunk in chunks:
+        if left is not None and len(chunk) >= left:
+            yield chunk[:left]
+            return
+        yield chunk
+        left = left if left is None else left - len(chunk)
+
+
+def as_json(row: TailRow) -> str:
+    """A JSON object in ASCII. Bytes are text if they are UTF-8, otherwise `{"base64": ...}`.
+
+    A time is in ISO 8601, null for none, or in milliseconds if ISO 8601 cannot express it. Records of 0.7 have two more
+    fields: `broker` and `inner`.
+    """
+    partition, offset = {"partition": row.partition.partition}, {"offset": row.offset}
+    if row.inner is not None:
+        partition, offset = {"broker": row.partition.holder, **partition}, {**offset, "inner": row.inner}
+    return _JSON.encode(
+        {
+            **partition,
+            **offset,
+            "timestamp": _time(row.timestamp_ms),
+            "key": _json_bytes(row.key),
+            "value": _json_bytes(row.value),
+            "headers": [{"key": header["key"], "value": _json_bytes(header["value"])} for header in row.headers],
+        }
+    )
+
+
+def as_line(row: TailRow) -> str:
+    """Tab-separated fields: partition, offset, time, key, value, then the headers. A missing field is `-`.
+
+    Control characters are escaped (fault X05), so a record is always one line.
+    """
+    time = _time(row.timestamp_ms)
+    fields = [
+        click.style(str(row.partition), fg="green"),
+        str(row.offset),
+        click.style("-" if time is None else str(time), dim=True),
+        click.style(_text(row.key), fg="cyan"),
+        _text(row.value),
+        *(click.style(f"{printable(header['key'])}={_text(header['value'])}", fg="yellow") for header in row.headers),
+    ]
+    return "\t".join(fields)
+
+
+def write(lines: Iterable[str]) -> None:
+    """Write lines to stdout in one call. Colours are for terminals, and not with NO_COLOR."""
+    click.echo("\n".join(lines), color=False if os.environ.get("NO_COLOR") else None)
+
+
+def _time(ms: int) -> str | int | None:
+    if ms == _NO_TIME:
+        return None
+    try:
+        return (_EPOCH + timedelta(milliseconds=ms)).isoformat(timespec="milliseconds") + "Z"
+    except OverflowError:
+        return ms
+
+
+def _json_bytes(data: bytes | None) -> str | dict[str, str] | None:
+    if data is None:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return {"base64": b64encode(data).decode()}
+
+
+def _text(data: bytes | None) -> str:
+    value = _json_bytes(data)
+    if value is None:
+        return "-"
+    return printable(value) if isinstance(value, str) else f"base64:{value['base64']}"

@@ -1,0 +1,113 @@
+"""`penstock history` and `penstock rewind`: the versions of a table."""
+
+import uuid
+from datetime import UTC, datetime
+from itertools import islice
+
+import click
+
+from pipelines.cli import console
+from pipelines.cli.options import (
+    GlobalOptions,
+    cluster_option,
+    confirm,
+    json_option,
+    lake_of,
+    only_cluster,
+    print_json,
+    topic_argument,
+    yes_option,
+)
+
+_DEFAULT_LIMIT = 20
+
+
+@click.command("history")
+@topic_argument
+@click.option(
+    "--limit", type=click.IntRange(1), default=_DEFAULT_LIMIT, show_default=True, help="Maximum number of commits."
+)
+@cluster_option
+@json_option
+@click.pass_obj
+def history_command(options: GlobalOptions, topic: str, limit: int, cluster: str | None, as_json: bool) -> None:
+    """Show the commits of the table of TOPIC, newest first.
+
+    Each line is a commit: a load, a replay, a rewind, or a change by another program.
+
+    \b
+    Examples:
+      penstock history clicks
+      penstock history clicks --limit 1 --json
+    """
+    from pipelines.loading.table import LakeTable
+    from pipelines.maintenance.history import history
+
+    settings = options.settings()
+    table = LakeTable.of(lake_of(settings), only_cluster(settings, cluster), topic)
+    entries = list(islice(history(table), limit))
+    if as_json:
+        print_json([entry.as_dict() for entry in entries])
+    else:
+        console.history(entries)
+
+
+@click.command("rewind")
+@topic_argument
+@click.option("--version", type=click.IntRange(0), metavar="N", help="The version to go back to; see `history`.")
+@click.option(
+    "--to",
+    "time",
+    metavar="TIME",
+    help="Go back to the newest version at or before this time: 2026-01-31T12:00Z, or -2h.",
+)
+@yes_option
+@cluster_option
+@json_option
+@click.pass_obj
+def rewind_command(
+    options: GlobalOptions,
+    topic: str,
+    version: int | None,
+    time: str | None,
+    yes: bool,
+    cluster: str | None,
+    as_json: bool,
+) -> None:
+    """Restore an old version of the table of TOPIC.
+
+    Rows and cursors go back together; the next load continues at the restored cursors. The command shows what changes
+    and asks before it changes the table.
+
+    \b
+    Examples:
+      penstock rewind clicks --version 2
+      penstock rewind clicks --to -2h --yes
+    """
+    from pipelines.loading.table import LakeTable
+    from pipelines.maintenance.rewind import plan_rewind, rewind
+
+    if (version is None) == (time is None):
+        raise click.UsageError("give the version to go back to: --version N or --to TIME")
+    target = version if version is not None else _parse_time(str(time))
+    settings = options.settings()
+    table = LakeTable.of(lake_of(settings), only_cluster(settings, cluster), topic)
+    plan = plan_rewind(table, target, run=uuid.uuid4().hex)
+    confirm(f"Take the table of {console.printable(topic)} back {plan}?", yes=yes)
+    new_version = rewind(plan)
+    if as_json:
+        print_json([{**plan.as_dict(), "version": new_version}])
+    else:
+        console.rewound(plan, new_version)
+
+
+def _parse_time(text: str) -> datetime:
+    from pipelines.loading.positions import TimePosition, parse_position
+
+    try:
+        position = parse_position(text, now=datetime.now(UTC))
+    except ValueError:
+        position = None
+    if not isinstance(position, TimePosition):
+        raise click.UsageError(f"{text!r} is not a time; give a time such as 2026-01-31T12:00Z or -2h")
+    return datetime.fromtimestamp(position.ms / 1000, UTC)

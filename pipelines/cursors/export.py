@@ -1,0 +1,107 @@
+"""Export of the cursors of tables: to a consumer group, as CSV for Kafka's own tools, or as JSON.
+
+CSV: `topic,partition,offset`, no header, as `kafka-consumer-groups --reset-offsets --from-file` reads it. A partition
+of 0.7 is `<broker>-<partition>`, which only Penstock reads. JSON also names the cluster.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kafka_io.cluster.cluster import Cluster
+from kafka_io.consumer.group_offsets import OffsetStorage, group_offsets
+from kafka_io.model import BrokerPartition
+from pipelines.cursors.imported import ImportedOffsets, PartitionOffset, merged, parse_offset, read_text
+from pipelines.loading.table import LakeTable
+from resources.errors import OffsetsUnreadable, TableMissing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedCursor:
+    """The next offset of one partition of a table."""
+
+    cluster: str
+    topic: str
+    id: BrokerPartition
+    offset: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields that `penstock offsets export --json` prints."""
+        return {
+            "cluster": self.cluster,
+            "topic": self.topic,
+            "broker": self.id.broker,
+            "partition": self.id.partition,
+            "offset": self.offset,
+        }
+
+
+def cursors_of(table: LakeTable, cluster: str, topic: str) -> list[ExportedCursor]:
+    """The cursors of a topic's table, sorted by partition; empty before its first load.
+
+    Raises:
+        TableMissing: there is no table.
+        LoadError: the table cannot be read.
+    """
+    snapshot = table.existing()
+    if snapshot is None:
+        raise TableMissing(f"there is no table {table.uri}", table.where)
+    covered = snapshot.entry.covered if snapshot.entry else {}
+    return [
+        ExportedCursor(cluster=cluster, topic=topic, id=id_, offset=end) for id_, (_, end) in sorted(covered.items())
+    ]
+
+
+def write_cursors(
+    cluster: Cluster, group: str, cursors: Iterable[ExportedCursor], storage: OffsetStorage | None = None
+) -> None:
+    """Commit the cursors as the offsets of a consumer group.
+
+    Raises:
+        KafkaIOError: see GroupOffsets.commit.
+    """
+    offsets: dict[str, dict[BrokerPartition, int]] = {}
+    for cursor in cursors:
+        offsets.setdefault(cursor.topic, {})[cursor.id] = cursor.offset
+    group_offsets(cluster, storage).commit(group, offsets)
+
+
+def to_csv(cursors: Iterable[ExportedCursor]) -> str:
+    """The cursors as CSV."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerows((cursor.topic, str(cursor.id), cursor.offset) for cursor in cursors)
+    return text.getvalue()
+
+
+def exported_offsets(path: Path, topic: str, *, cluster: str) -> ImportedOffsets:
+    """The offsets of a topic in a file that `penstock offsets export` printed for this cluster.
+
+    Raises:
+        OffsetsUnreadable: the file cannot be read, or has other contents.
+    """
+    text = read_text(path)
+    entries = _parse_json(text, cluster) if text.lstrip().startswith("[") else _parse_csv(text)
+    try:
+        return merged(entries, topic, str(path))
+    except (ValueError, KeyError, TypeError, AttributeError, csv.Error) as error:
+        raise OffsetsUnreadable(f"{path} is not the output of `penstock offsets export`: {error!r}") from error
+
+
+def _parse_json(text: str, cluster: str) -> Iterator[PartitionOffset]:
+    for number, entry in enumerate(json.loads(text), 1):
+        if entry["cluster"] == cluster:
+            partition = entry["partition"] if entry["broker"] is None else f"{entry['broker']}-{entry['partition']}"
+            offset = parse_offset(entry["offset"], f"entry {number}")
+            yield entry["topic"], BrokerPartition.parse(str(partition)), offset
+
+
+def _parse_csv(text: str) -> Iterator[PartitionOffset]:
+    for line, row in enumerate(csv.reader(io.StringIO(text)), 1):
+        if row:
+            topic, partition, offset = row
+            yield topic, BrokerPartition.parse(partition), parse_offset(offset, f"line {line}")

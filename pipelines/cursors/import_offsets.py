@@ -1,0 +1,297 @@
+"""Starts a new table at the offsets of another loader.
+
+The first commit of the table holds an empty range for each partition, at the next offset that the other loader would
+have read. The first load continues there, as at any cursor. Nothing is guessed: a partition without an imported offset,
+and an offset that the brokers no longer hold, need a choice of the user.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from kafka_io.cluster.cluster import Cluster
+from kafka_io.consumer.group_offsets import OffsetStorage, group_offsets
+from kafka_io.errors import WireError
+from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry
+from kafka_io.reader.reader import PlannedRange
+from pipelines.cursors.camus import camus_offsets
+from pipelines.cursors.export import exported_offsets
+from pipelines.cursors.hadoop import hadoop_offsets
+from pipelines.cursors.imported import ImportedOffsets
+from pipelines.cursors.spark import spark_offsets
+from pipelines.loading.commit import LoadChange, commit
+from pipelines.loading.ledger import RecordedChoice, TableState
+from pipelines.loading.load import EXPIRED, Loader
+from pipelines.loading.table import LakeTable
+from pipelines.loading.table_log import TableSnapshot
+from pipelines.loading.work import SliceFacts
+from resources.errors import CommitRefused, ImportRefused, TopicUnknown
+
+OnMissing = Literal["fail", "earliest"]
+"""What to do with partitions that have records but no imported offset."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedStart:
+    """Where the table begins in one partition, beside the bounds of the broker's log.
+
+    `adopted` is the imported offset; None if there is none, and then the whole partition will be loaded.
+    """
+
+    broker: int | None
+    partition: int
+    adopted: int | None
+    start: int
+    earliest: int
+    latest: int
+
+    @property
+    def id(self) -> BrokerPartition:
+        """The broker-partition."""
+        return BrokerPartition(self.broker, self.partition)
+
+    @property
+    def left(self) -> int:
+        """Number of offsets that the first load will fetch: records, or bytes of the log in 0.7."""
+        return self.latest - self.start
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportChange(LoadChange):
+    """The first commit of a table. If another run commits first, this one is refused instead of rebased."""
+
+    def rebased(self, now: TableSnapshot) -> Self | None:
+        """See Change."""
+        if now.entry is None:
+            return self
+        raise CommitRefused(f"run {now.entry.run} loaded the table first; nothing was imported", self.state.topic.where)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetsImport:
+    """A planned import of a topic's offsets. Nothing has changed yet."""
+
+    topic: str
+    source: str
+    partitions: tuple[ImportedStart, ...]
+    change: ImportChange
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields that `penstock offsets import --json` prints."""
+        return {
+            "topic": self.topic,
+            "source": self.source,
+            "partitions": [{**asdict(start), "left": start.left} for start in self.partitions],
+        }
+
+
+OffsetsSource = Callable[[Cluster, str], ImportedOffsets]
+"""Takes a cluster and a topic, and returns the offsets that the other loader has; empty for a topic it does not know.
+
+Raises OffsetsUnreadable for files that are missing or have other contents, and KafkaIOError for offsets that brokers or
+ZooKeeper hold and that cannot be read there.
+"""
+
+
+def _group_offsets(cluster: Cluster, storage: OffsetStorage, group: str, topic: str) -> ImportedOffsets:
+    return group_offsets(cluster, storage).fetch(group, [topic]).get(topic, {})
+
+
+KINDS: Mapping[str, Callable[[Cluster, str, str], ImportedOffsets]] = {
+    "group": lambda cluster, name, topic: _group_offsets(cluster, OffsetStorage.COORDINATOR, name, topic),
+    "zookeeper": lambda cluster, name, topic: _group_offsets(cluster, OffsetStorage.ZOOKEEPER, name, topic),
+    "hadoop": lambda cluster, path, topic: hadoop_offsets(cluster, Path(path), topic),
+    "camus": lambda cluster, path, topic: camus_offsets(cluster, Path(path), topic),
+    "spark": lambda _cluster, path, topic: spark_offsets(Path(path), topic),
+    "file": lambda cluster, path, topic: exported_offsets(Path(path), topic, cluster=cluster.name),
+}
+"""Each kind with a function of the cluster, the name or path, and the topic."""
+
+
+def parse_source(text: str) -> OffsetsSource:
+    """The source that `kind:name` stands for. Nothing is read yet.
+
+    Raises:
+        ValueError: there is no such kind, or the name is empty.
+    """
+    kind, _, name = text.partition(":")
+    if kind not in KINDS or not name:
+        kinds = ", ".join(f"{known}:..." for known in KINDS)
+        raise ValueError(f"{text!r} is not a source of offsets; give one of {kinds}")
+    return lambda cluster, topic: KINDS[kind](cluster, name, topic)
+
+
+def plan_import(
+    loader: Loader,
+    table: LakeTable,
+    topic: str,
+    imported: ImportedOffsets,
+    *,
+    source: str,
+    missing: OnMissing = "fail",
+) -> OffsetsImport:
+    """Plan where the table of `topic` begins. Nothing is written.
+
+    Args:
+        loader: its cluster gives the bounds of the logs, its choices say what to do about expired offsets.
+        table: the topic's table, which must not have been loaded.
+        topic: the name of the topic.
+        imported: the offsets of the other loader.
+        source: where they come from, as the user wrote it; the commit records it.
+        missing: what to do with partitions that have records but no imported offset.
+
+    Raises:
+        TopicUnknown: the cluster has no such topic.
+        ImportRefused: the table was loaded already, or the offsets do not fit the logs.
+        KafkaIOError: a broker does not report the bounds of a log.
+    """
+    entry = loader.cluster.topic(topic)
+    if entry is None:
+        raise TopicUnknown("the cluster has no such topic", table.where)
+    _check_new(table, table.existing())
+    bounds, errors = loader.bounds(entry)
+    if errors:
+        raise errors[0]
+    can_skip = loader.choices.on_expired == "skip"
+    problems = [
+        *_partition_problems(imported, bounds, source=source, missing=missing),
+        *(
+            problem
+            for id_, offset, bound in _offsets_and_bounds(imported, bounds)
+            if (problem := _bounds_problem(id_, offset, bound, can_skip=can_skip))
+        ),
+        *_message_problems(loader, entry, imported, bounds),
+    ]
+    if problems:
+        others = f" (and {len(problems) - 1} more)" if problems[1:] else ""
+        raise ImportRefused(f"{problems[0]}{others}", table.where)
+    starts = tuple(_start(id_, imported.get(id_), bound) for id_, bound in sorted(bounds.items()))
+    return OffsetsImport(
+        topic=topic, source=source, partitions=starts, change=_change(loader, entry, starts, bounds, source)
+    )
+
+
+def import_offsets(table: LakeTable, plan: OffsetsImport) -> int:
+    """Write the first commit of the table, and return its version.
+
+    Raises:
+        ImportRefused: the table was loaded since the import was planned.
+        LoadError: see `commit`.
+    """
+    snapshot = table.snapshot()
+    _check_new(table, snapshot)
+    return commit(table, snapshot, plan.change).version
+
+
+def _check_new(table: LakeTable, snapshot: TableSnapshot | None) -> None:
+    if snapshot is not None and snapshot.entry is not None:
+        raise ImportRefused(
+            "the table was loaded already; offsets can be imported only into a table without loads", table.where
+        )
+
+
+def _offsets_and_bounds(
+    imported: ImportedOffsets, bounds: Mapping[BrokerPartition, Bounds]
+) -> Iterator[tuple[BrokerPartition, int, Bounds]]:
+    """The partitions of the topic that have an imported offset, with the offset and the bounds of their log."""
+    for id_, bound in sorted(bounds.items()):
+        offset = imported.get(id_)
+        if offset is not None:
+            yield id_, offset, bound
+
+
+def _partition_problems(
+    imported: ImportedOffsets, bounds: Mapping[BrokerPartition, Bounds], *, source: str, missing: OnMissing
+) -> Iterator[str]:
+    """Why the partitions of the source are not those of the topic."""
+    known = {id_ for id_, offset in imported.items() if offset is not None}
+    if not known:
+        yield f"{source} has no offset for this topic"
+    for id_ in sorted(known - bounds.keys()):
+        yield f"{source} has an offset for partition {id_}, but the cluster has no such partition now"
+    for id_ in sorted(bounds.keys() - known) if known and missing == "fail" else ():
+        bound = bounds[id_]
+        if bound.earliest < bound.latest:
+            yield (
+                f"{source} has no offset for partition {id_}, whose log is [{bound.earliest}, {bound.latest}); "
+                "give --missing earliest to load such partitions completely"
+            )
+
+
+def _bounds_problem(id_: BrokerPartition, offset: int, bound: Bounds, *, can_skip: bool) -> str | None:
+    """Why a load cannot continue at this offset; None if it can."""
+    if offset > bound.latest:
+        return f"partition {id_}: offset {offset} is beyond the end of the log [{bound.earliest}, {bound.latest})"
+    if offset < bound.earliest and not can_skip:
+        return (
+            f"partition {id_}: offsets [{offset}, {bound.earliest}) expired before the import; "
+            'set on_expired = "skip" to record them as a gap and begin at the log\'s earliest offset'
+        )
+    return None
+
+
+def _message_problems(
+    loader: Loader, entry: TopicEntry, imported: ImportedOffsets, bounds: Mapping[BrokerPartition, Bounds]
+) -> Iterator[str]:
+    """The partitions of 0.7 where no message starts at the imported offset.
+
+    A broker of 0.7 serves its log from any byte, so only reading shows whether a message starts there.
+    """
+    for id_, offset, bound in _offsets_and_bounds(imported, bounds):
+        if id_.broker is not None and bound.earliest < offset < bound.latest:
+            planned_range = PlannedRange(
+                topic=entry.name, offsets=OffsetRange(id_, offset, bound.latest), incarnation=entry.incarnation
+            )
+            try:
+                with closing(loader.cluster.source(id_).open()) as reader:
+                    for batches in reader.read([planned_range]):
+                        next(batches, None)
+            except WireError as error:
+                yield f"partition {id_}: no message starts at {offset} ({error.reason})"
+
+
+def _start(id_: BrokerPartition, adopted: int | None, bound: Bounds) -> ImportedStart:
+    return ImportedStart(
+        broker=id_.broker,
+        partition=id_.partition,
+        adopted=adopted,
+        start=max(bound.earliest, adopted or 0),
+        earliest=bound.earliest,
+        latest=bound.latest,
+    )
+
+
+def _change(
+    loader: Loader,
+    entry: TopicEntry,
+    starts: tuple[ImportedStart, ...],
+    bounds: Mapping[BrokerPartition, Bounds],
+    source: str,
+) -> ImportChange:
+    """The first commit: empty ranges, each after the offsets that expired. Other partitions need no range."""
+    now_us = int(loader.now().timestamp() * 1_000_000)
+    imported = [(start, start.adopted) for start in starts if start.adopted is not None]
+    return ImportChange(
+        state=TableState(topic=loader.identity(entry)),
+        facts=tuple(_facts(start, offset, now_us) for start, offset in imported),
+        epochs={start.id: bounds[start.id].epoch for start, _ in imported if bounds[start.id].epoch >= 0},
+        choices=tuple(choice for start, offset in imported for choice in _choices(start, offset, source)),
+        run=loader.run_id,
+    )
+
+
+def _facts(start: ImportedStart, offset: int, now_us: int) -> SliceFacts:
+    return SliceFacts(
+        offsets=OffsetRange(start.id, offset, start.start),
+        gaps={EXPIRED: start.start - offset} if offset < start.start else {},
+        loaded_at_us=now_us,
+    )
+
+
+def _choices(start: ImportedStart, offset: int, source: str) -> Iterator[RecordedChoice]:
+    partition = str(start.id)
+    yield RecordedChoice(setting="adopted from", value=source, partition=partition, start=offset, stop=offset)
+    if offset < start.start:
+        yield RecordedChoice(setting="on_expired", value="skip", partition=partition, start=offset, stop=start.start)

@@ -1,0 +1,86 @@
+"""The replay job: it fetches an interval of one topic again, as `penstock replay` does."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+import dagster as dg
+from pydantic import Field
+
+from kafka_io.errors import LocatedError
+from pipelines.defs.metadata import log_progress, replay_metadata
+from pipelines.defs.partitions import key_of
+from pipelines.defs.run_liveness import tag_worker
+from pipelines.defs.topic_group import TopicGroup, cluster_named, pool_of
+from pipelines.loading.load import Loader
+from pipelines.loading.table import LakeTable
+from pipelines.maintenance.replay import replay
+from pipelines.maintenance.replay_request import OnCompacted, ReplayRequest
+from pipelines.maintenance.replay_result import TopicReplay
+from resources.penstock import PenstockResource
+
+_DESCRIPTION = "Fetches an interval of one topic again and replaces the table's rows of that interval."
+
+
+class ReplayConfig(dg.Config):
+    """Which interval to fetch again. Points are written as for `penstock replay`."""
+
+    topic: str
+    """The topic."""
+    since: str
+    """Where to start: a time (2026-01-31T12:00Z, -2h), an offset of one partition, or earliest."""
+    until: str
+    """Where to end: a time, an offset of one partition, or latest."""
+    partitions: list[str] = Field(default=[])
+    """Only these partitions; `<broker>-<number>` on a cluster of Kafka 0.7."""
+    on_compacted: OnCompacted = "fail"
+    """What to do with rows whose records were compacted away since: fail or drop."""
+
+
+def replay_job(cluster: str, groups: Sequence[TopicGroup]) -> dg.JobDefinition:
+    """The replay job of a cluster with these groups."""
+
+    @dg.op(name=cluster_named("replay_interval", cluster), pool=pool_of(cluster))
+    def replay_interval(
+        context: dg.OpExecutionContext, config: ReplayConfig, penstock: PenstockResource
+    ) -> Iterator[dg.AssetObservation | dg.Output[None]]:
+        """Fetch an interval of one topic again. It writes one commit, or none if the rows are the same."""
+        tag_worker(context)
+        try:
+            result = _replay(context, config, penstock, cluster)
+            group_name = penstock.settings().group_of(cluster, config.topic)
+            (group,) = (group for group in groups if group.name == group_name)
+        except (LocatedError, ValueError) as error:
+            raise dg.Failure(f"{type(error).__name__}: {error}", allow_retries=False) from error
+        metadata = replay_metadata(result)
+        if result.error:
+            raise dg.Failure(result.error, metadata=metadata, allow_retries=False)
+        yield dg.AssetObservation(asset_key=group.tables, partition=key_of(config.topic), metadata=metadata)
+        yield dg.Output(None, metadata=metadata)
+
+    @dg.job(name=cluster_named("replay", cluster), description=_DESCRIPTION)
+    def replay_topic() -> None:
+        replay_interval()
+
+    return replay_topic
+
+
+def _replay(
+    context: dg.OpExecutionContext, config: ReplayConfig, penstock: PenstockResource, cluster_name: str
+) -> TopicReplay:
+    request = ReplayRequest.parse(
+        config.topic,
+        config.since,
+        config.until,
+        config.partitions,
+        on_compacted=config.on_compacted,
+        now=datetime.now(UTC),
+    )
+    with penstock.cluster(cluster_name) as cluster:
+        loader = Loader.of(
+            penstock.settings(),
+            cluster,
+            penstock.session,
+            run_id=context.run_id,
+            on_progress=lambda _: log_progress(context.log, config.topic),
+        )
+        return replay(loader, LakeTable.of(penstock.lake(), cluster_name, config.topic), request)

@@ -1,0 +1,99 @@
+"""Failpoints: named places in the code at which crash tests end the process. Without such a test they do nothing."""
+
+import os
+import signal
+from collections import Counter
+
+KILL_AT = "PENSTOCK_TEST_KILL_AT"
+"""The variable that says where a process ends, and how: `[how:]failpoint[:n]`, at the n-th pass. `how` is one of HOWS.
+Several such texts are separated by commas."""
+ONCE = "PENSTOCK_TEST_KILL_ONCE"
+"""The variable with a folder, in which the process that ends writes its id to a file named after the text. Of several
+processes with the same text, only the first ends."""
+HOWS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "fault": signal.SIGSEGV, "exit": None, "raise": None}
+
+FAILPOINTS = (
+    "discovered",
+    "no table found",
+    "table made",
+    "table opened",
+    "bounds known",
+    "before cut entry",
+    "after cut entry",
+    "planned",
+    "fetch began",
+    "batch fetched",
+    "file opened",
+    "file written",
+    "file closed",
+    "file synced",
+    "facts sent",
+    "fetched",
+    "replay planned",
+    "replay staged",
+    "replay compared",
+    "before replay entry",
+    "after replay entry",
+    "before rewind entry",
+    "after rewind entry",
+    "files checked",
+    "before log entry",
+    "log entry written",
+    "after log entry",
+    "clash seen",
+    "built anew",
+    "log entry found",
+    "log entry synced",
+    "loaded",
+    "mirrored",
+    "before compaction",
+    "compaction announced",
+    "after compaction",
+    "before clean",
+    "file cleaned",
+)
+
+_passed: Counter[str] = Counter()
+
+
+def failpoint(name: str) -> None:
+    """End the process here if a test named this failpoint in the environment."""
+    if KILL_AT in os.environ:
+        _pass(name)
+
+
+def _pass(name: str) -> None:
+    _passed[name] += 1
+    for text in os.environ[KILL_AT].split(","):
+        how, failpoint_name, nth = parsed(text)
+        if (name, _passed[name]) == (failpoint_name, nth) and _is_first(text):
+            _end(how, name)
+
+
+def parsed(text: str) -> tuple[str, str, int]:
+    """How to end, at which failpoint, and at which pass of it."""
+    parts = text.split(":")
+    how = parts.pop(0) if parts[0] in HOWS else "kill"
+    return how, parts[0], int(parts[1]) if len(parts) > 1 else 1
+
+
+def _is_first(text: str) -> bool:
+    if ONCE not in os.environ:
+        return True
+    try:
+        file = os.open(f"{os.environ[ONCE]}/{text}", os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+    except FileExistsError:
+        return False
+    os.write(file, str(os.getpid()).encode())
+    os.close(file)
+    return True
+
+
+def _end(how: str, name: str) -> None:
+    number = HOWS[how]
+    if number is not None:
+        os.kill(os.getpid(), number)
+    elif how == "exit":
+        os._exit(1)
+    else:
+        raise MemoryError(name)

@@ -1,0 +1,66 @@
+"""Copies the cursors of tables to a consumer group, for tools that watch its lag. Penstock never reads the copy.
+
+The copy follows the commit. If it fails, the load has a warning and is otherwise complete; the next load copies the
+cursors again. A load without new offsets copies them too, because brokers forget a group that does not commit.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from kafka_io.brokers.connection import RetryPolicy
+from kafka_io.brokers.retry import Backoff
+from kafka_io.cluster.cluster import Cluster
+from kafka_io.consumer.group_offsets import group_offsets
+from kafka_io.errors import KafkaIOError
+from kafka_io.model import BrokerPartition
+from pipelines.loading.ledger import Coverage
+from pipelines.loading.work import SliceFacts
+
+MirroredCursors = Mapping[BrokerPartition, int]
+Mirror = Callable[[str, MirroredCursors], Sequence[str]]
+"""Copies the cursors of a topic; returns warnings."""
+
+# When a cluster is asked for its first coordinator, it takes a second or two to create the offsets topic.
+_RETRY_POLICY = RetryPolicy(timeout_s=3.0, backoff=Backoff(attempts=4, first_s=0.5, most_s=2.0))
+
+
+def cursors_after(covered: Coverage, committed: Iterable[SliceFacts]) -> MirroredCursors:
+    """The cursors of a table that covered `covered` before a commit; a backfill moves none."""
+    cursors = {partition: cursor for partition, (_, cursor) in covered.items()}
+    for facts in committed:
+        stop = facts.offsets.stop
+        cursors[facts.offsets.partition] = max(cursors.get(facts.offsets.partition, stop), stop)
+    return cursors
+
+
+def no_mirror(_topic: str, _cursors: MirroredCursors) -> Sequence[str]:
+    """Copy nothing."""
+    return ()
+
+
+def mirror_of(cluster: Cluster, group: str | None) -> Mirror:
+    """The function that copies cursors to `group`; without a group it copies nothing."""
+    return GroupMirror(cluster, group) if group else no_mirror
+
+
+class GroupMirror:
+    """Copies the cursors of the topics of one run. After a temporary error it does not try again in the same run."""
+
+    def __init__(self, cluster: Cluster, group: str) -> None:
+        self._cluster = cluster
+        self._group = group
+        self._temporary_error: KafkaIOError | None = None
+
+    def __call__(self, topic: str, cursors: MirroredCursors) -> Sequence[str]:
+        """Commit the topic's cursors as the group's offsets; returns one warning if that fails."""
+        if not cursors:
+            return ()
+        error = self._temporary_error or self._commit(topic, cursors)
+        return (f"the cursors were not copied to the consumer group {self._group}: {error}",) if error else ()
+
+    def _commit(self, topic: str, cursors: MirroredCursors) -> KafkaIOError | None:
+        try:
+            group_offsets(self._cluster, retry_policy=_RETRY_POLICY).commit(self._group, {topic: cursors})
+        except KafkaIOError as error:
+            self._temporary_error = error if error.retriable else None
+            return error
+        return None

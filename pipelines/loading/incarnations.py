@@ -1,0 +1,105 @@
+"""What a table holds now according to its ledger: all entries folded into the ranges that still count.
+
+An entry's ranges replace all earlier ranges that they overlap (a replay). Offsets beyond the cursor that it left are
+gone (a cut). A rewind cancels the entries between it and its target.
+"""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from kafka_io.model import BrokerPartition
+from pipelines.loading.ledger import CommitKind, CommittedRange, LedgerEntry, TopicIdentity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncarnationRanges:
+    """The ranges of one incarnation of the topic, in order of partition and offset, and the problems among them."""
+
+    topic: TopicIdentity
+    ranges: tuple[CommittedRange, ...]
+    problems: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _PartitionRanges:
+    """Ranges of one partition that do not overlap, in order; `limit` is the lowest cursor that a newer entry left."""
+
+    starts: list[int] = field(default_factory=list)
+    ranges: list[CommittedRange] = field(default_factory=list)
+    limit: int | None = None
+
+    def overlapping(self, older: CommittedRange) -> Sequence[CommittedRange]:
+        first = bisect_left(self.starts, older.offsets.start)
+        if first and self.ranges[first - 1].offsets.stop > older.offsets.start:
+            first -= 1
+        last = bisect_left(self.starts, older.offsets.stop)
+        return self.ranges[first:last]
+
+    def insert(self, older: CommittedRange) -> None:
+        # An empty range records where a partition begins; bisect_left puts it before what was loaded there later.
+        index = bisect_left(self.starts, older.offsets.start)
+        self.starts.insert(index, older.offsets.start)
+        self.ranges.insert(index, older)
+
+
+def effective_entries(entries: Iterable[tuple[int, LedgerEntry]]) -> Iterator[tuple[int, LedgerEntry]]:
+    """The entries that no rewind has cancelled; `entries` and the result are in order of version, newest first."""
+    target: int | None = None
+    for version, entry in entries:
+        if target is not None and version > target:
+            continue
+        target = entry.target if entry.kind is CommitKind.REWIND else None
+        yield version, entry
+
+
+def incarnations(entries: Iterable[tuple[int, LedgerEntry]]) -> list[IncarnationRanges]:
+    """What the table holds of each incarnation, the newest first; `entries` are all of its log, newest first."""
+    partitions: dict[TopicIdentity, dict[BrokerPartition, _PartitionRanges]] = {}
+    problems: dict[TopicIdentity, list[str]] = defaultdict(list)
+    for _, entry in effective_entries(entries):
+        by_partition = partitions.setdefault(entry.topic, defaultdict(_PartitionRanges))
+        for committed in entry.ranges:
+            problems[entry.topic] += _add_older(by_partition[committed.partition], committed)
+        for partition, (_, cursor) in entry.covered.items():
+            newer = by_partition[partition]
+            newer.limit = cursor if newer.limit is None else min(newer.limit, cursor)
+    return [
+        IncarnationRanges(
+            topic=topic,
+            ranges=tuple(
+                committed for _, newer in sorted(by_partition.items(), key=_partition) for committed in newer.ranges
+            ),
+            problems=tuple(problems[topic]),
+        )
+        for topic, by_partition in partitions.items()
+    ]
+
+
+def _partition(item: tuple[BrokerPartition, _PartitionRanges]) -> BrokerPartition:
+    return item[0]
+
+
+def _add_older(newer: _PartitionRanges, older: CommittedRange) -> Iterator[str]:
+    """Add an older range to newer ones. If they overlap it, they replace it, and must replace all of it."""
+    if older.offsets.size < 0:
+        yield f"{older} ends before it begins"
+        return
+    overlapping = newer.overlapping(older)
+    beyond_limit = newer.limit is not None and older.offsets.stop > newer.limit
+    if not overlapping and not beyond_limit:
+        newer.insert(older)
+    elif not _cover(overlapping, older, newer.limit):
+        yield f"a later commit replaces only a part of {older}"
+
+
+def _cover(newer: Sequence[CommittedRange], older: CommittedRange, limit: int | None) -> bool:
+    """Whether the newer ranges, one after the other, contain all of `older` below the limit."""
+    covered_to = older.offsets.start
+    stop = older.offsets.stop if limit is None else min(older.offsets.stop, limit)
+    for committed in newer:
+        if committed.offsets.start > covered_to:
+            return False
+        covered_to = max(covered_to, committed.offsets.stop)
+    return covered_to >= stop

@@ -1,0 +1,67 @@
+"""One commit of a table's log, made by Penstock or by anybody else, as its commit info describes it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Self
+
+from pipelines.loading.ledger import KEY, LedgerEntry
+
+_RESTORE = "RESTORE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogCommit:
+    """A version of the log.
+
+    Args:
+        version: the version's number.
+        time: when it was committed.
+        operation: Delta's word for what the commit did.
+        entry: Penstock's entry; None if somebody else made the commit.
+        restored: the version whose files a RESTORE without an entry brought back, if it says.
+    """
+
+    version: int
+    time: datetime
+    operation: str
+    entry: LedgerEntry | None = None
+    restored: int | None = None
+
+    @classmethod
+    def of(cls, version: int, info: Mapping[str, Any]) -> Self:
+        """The commit with this commit info."""
+        restored = str((info.get("operationParameters") or {}).get("version"))
+        entry = LedgerEntry.from_json(info[KEY]) if KEY in info else None
+        operation = str(info.get("operation", ""))
+        return cls(
+            version=version,
+            time=datetime.fromtimestamp(info.get("timestamp", 0) / 1000, UTC),
+            operation=operation,
+            entry=entry,
+            restored=int(restored) if operation == _RESTORE and entry is None and restored.isdecimal() else None,
+        )
+
+    def restore_mismatch(self, topic: str | None) -> str:
+        """What this RESTORE did to the topic's cursor, and how to repair it."""
+        source, arguments = "an old version", ""
+        if self.restored is not None:
+            source, arguments = f"version {self.restored}", f" {topic} --version {self.restored}"
+        return (
+            f"version {self.version} restored {source} of the table, but not its cursor: "
+            f"`penstock rewind{arguments}` takes both back together"
+        )
+
+
+def newest_entry(commits: Iterable[LogCommit]) -> tuple[LedgerEntry | None, LogCommit | None]:
+    """Penstock's newest entry, and the newest RESTORE by others on top of it (fault L14).
+
+    `commits` are in order of version, newest first; they are read only as far as needed.
+    """
+    restore = None
+    for commit in commits:
+        if commit.entry is not None:
+            return commit.entry, restore
+        if commit.operation == _RESTORE and restore is None:
+            restore = commit
+    return None, restore

@@ -1,0 +1,124 @@
+"""Where the topic and its table disagree: truncated logs, partitions that are gone, another incarnation."""
+
+from collections.abc import Mapping
+
+from kafka_io.cluster.cluster import Cluster
+from kafka_io.errors import Where
+from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry
+from pipelines.loading.commit import commit
+from pipelines.loading.ledger import Coverage, RecordedChoice, TableState
+from pipelines.loading.replacement import truncate
+from pipelines.loading.table_log import TableLog, TableSnapshot, table_state
+from resources.choices import Choices
+from resources.errors import CommitRefused, LogTruncated, PartitionsVanished, TopicRecreated
+
+_MAX_LISTED = 5
+
+
+def truncations(
+    cluster: Cluster, state: TableState, bounds: Mapping[BrokerPartition, Bounds]
+) -> dict[BrokerPartition, int]:
+    """Partitions whose log differs from what was loaded, with the first offset that differs.
+
+    Only partitions with a new leader epoch are looked up: no log is truncated within one epoch.
+    """
+    read = {
+        partition: (state.covered[partition][1], epoch)
+        for partition, epoch in state.epochs.items()
+        if partition in bounds and bounds[partition].epoch != epoch
+    }
+    return cluster.truncations(state.topic.name, read)
+
+
+def lost_offsets(
+    cluster: Cluster, state: TableState, bounds: Mapping[BrokerPartition, Bounds], choices: Choices
+) -> tuple[OffsetRange, ...]:
+    """The offsets that the table holds and the logs have lost, if the user chose to take them back.
+
+    Raises:
+        LogTruncated: a log was truncated and written again, and the user did not choose to take back the old rows
+            (faults B03, B04). A log that is only shorter is refused by the plan.
+    """
+    truncated = truncations(cluster, state, bounds)
+    if choices.on_truncated == "fail":
+        for partition, end in truncated.items():
+            raise LogTruncated(
+                f"offsets [{end}, {state.covered[partition][1]}) are in the table, but the log was truncated at {end} "
+                'and written again; on_truncated = "rewind" takes the old rows back',
+                state.topic.where.within(Where(partition=str(partition), offset=end)),
+            )
+        return ()
+    shorter = {
+        partition: bound.latest
+        for partition, bound in bounds.items()
+        if partition in state.covered and bound.earliest <= bound.latest  # the plan refuses other bounds (fault B14)
+    }
+    ends = {**shorter, **truncated}
+    lost = (OffsetRange(partition, end, state.covered[partition][1]) for partition, end in sorted(ends.items()))
+    return tuple(offsets for offsets in lost if offsets.size > 0)
+
+
+def take_back(
+    log: TableLog,
+    snapshot: TableSnapshot,
+    state: TableState,
+    lost: tuple[OffsetRange, ...],
+    *,
+    run: str,
+    choices: tuple[RecordedChoice, ...],
+) -> tuple[TableSnapshot, TableState]:
+    """Take the lost offsets out of the table, in a commit of its own; returns the table after it.
+
+    Raises:
+        CommitRefused: another run committed meanwhile.
+    """
+    change = truncate(state, lost, run=run, choices=choices)
+    commit(log, snapshot, change)
+    newest = log.snapshot()
+    if newest.entry is None or (newest.entry.commit, newest.entry.sequence) != (change.commit, snapshot.next_sequence):
+        # For example a rewind just before or after the cut: nobody compared what it restores with the logs.
+        raise CommitRefused("another run committed meanwhile; run again", state.topic.where)
+    return newest, table_state(newest, state.topic)
+
+
+def check_incarnation(cluster: Cluster, topic: TopicEntry) -> None:
+    """Check that the topic is still the one that was planned for.
+
+    Brokers before 3.1 do not tell a reader from which incarnation they serve. So what was read before this check
+    belongs to `topic` only if the topic is still the same after it (faults B05, B06).
+
+    Raises:
+        TopicRecreated: what was read may belong to another incarnation.
+    """
+    now = cluster.topic(topic.name)
+    if now is None:
+        raise TopicRecreated(f"the topic {topic.incarnation} was deleted while it was read")
+    if not {topic.incarnation, *topic.also} & {now.incarnation, *now.also}:
+        raise TopicRecreated(
+            f"the topic {topic.incarnation} was deleted while it was read, and created again as {now.incarnation}"
+        )
+
+
+def vanished_partitions(covered: Coverage, topic: TopicEntry, choices: Choices) -> list[str]:
+    """Warnings for partitions that the table holds and the registry does not.
+
+    In 0.7 the broker of such a partition is down; the load continues with the partition when the broker is back.
+
+    Raises:
+        PartitionsVanished: a topic from 0.8 on has lost partitions, which never happens to a topic that is not
+            recreated, and the user did not choose to continue.
+    """
+    vanished = sorted(covered.keys() - set(topic.partitions))
+    if any(partition.broker is None for partition in vanished) and choices.on_vanished == "fail":
+        listed = ", ".join(
+            f"{partition} (loaded up to {covered[partition][1]})" for partition in vanished[:_MAX_LISTED]
+        )
+        raise PartitionsVanished(
+            f"the topic has {len(topic.partitions)} partitions, but not these, which the table holds: {listed}; "
+            'on_vanished = "wait" loads the others'
+        )
+    return [
+        f"partition {partition} is not registered, so its broker is probably down; "
+        f"its load continues at {covered[partition][1]} when it is back"
+        for partition in vanished
+    ]

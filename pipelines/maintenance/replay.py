@@ -1,0 +1,211 @@
+"""Replay: fetch a range of offsets again, and replace the table's rows by what was fetched, in one commit.
+
+The cursor does not move, and scheduled loads may run meanwhile. The fetched rows are staged beside the table until they
+are compared with it. If both are the same, nothing is committed; so a second replay changes nothing.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from kafka_io.errors import LocatedError, Where
+from kafka_io.model import OffsetRange, TopicEntry
+from pipelines.loading.commit import commit
+from pipelines.loading.failpoints import failpoint
+from pipelines.loading.ledger import CommitKind, Coverage, RecordedChoice, TableState
+from pipelines.loading.load import Loader
+from pipelines.loading.offset_ranges import split_ranges
+from pipelines.loading.replacement import ReplaceChange
+from pipelines.loading.slices import SliceSizes, sliced
+from pipelines.loading.table import LakeTable
+from pipelines.loading.table_log import TableSnapshot
+from pipelines.loading.truncation import truncations
+from pipelines.loading.work import SliceFacts
+from pipelines.maintenance.compare import Comparison, compare
+from pipelines.maintenance.replay_request import ReplayRequest, ReplayResolver, bounds_of
+from pipelines.maintenance.replay_result import PartitionReplay, TopicReplay
+from pipelines.maintenance.staging import StagedFiles, staging_folder
+from pipelines.maintenance.table_rows import TableRows
+from resources.errors import CommitRefused, ReplayRefused, TableMissing, TopicUnknown
+from resources.spark import Progress
+
+
+def replay(loader: Loader, table: LakeTable, request: ReplayRequest) -> TopicReplay:
+    """Replay what is requested. An error is in the result; only interruptions are raised."""
+    began = loader.now()
+    try:
+        result = _replay(loader, table, request, began)
+    except LocatedError as error:
+        located = error.with_context(Where(cluster=loader.cluster.name, topic=request.topic))
+        result = TopicReplay(topic=request.topic, table=table.uri, error=f"{type(error).__name__}: {located}")
+    return dataclasses.replace(result, seconds=round((loader.now() - began).total_seconds(), 3))
+
+
+def _replay(loader: Loader, table: LakeTable, request: ReplayRequest, began: datetime) -> TopicReplay:
+    topic = loader.cluster.topic(request.topic)
+    if topic is None:
+        raise TopicUnknown("the registry has no such topic")
+    if table.existing() is None:
+        raise TableMissing("the topic has no table")
+    snapshot, state = loader.read_table(table, topic)
+    if not state.covered:
+        raise ReplayRefused("the table holds nothing of the topic's present incarnation")
+    rows = TableRows(table, snapshot, state.topic)
+    ranges, slices, sizes = _plan(loader, topic, snapshot, state, request=request, rows=rows)
+    failpoint("replay planned")
+    folder = staging_folder(loader.run_id)
+    progress = _progress(loader, request, slices)
+    facts = loader.fetch_slices(topic, table.uri, slices, began, progress, sizes=sizes, below=folder)
+    failpoint("replay staged")
+    result = TopicReplay(topic=request.topic, table=table.uri, version=snapshot.version)
+    for failure in (slice_facts.failure for slice_facts in facts if slice_facts.failure):
+        return dataclasses.replace(result, error=str(failure), trace=failure.trace)
+    staged = StagedFiles(table, folder, facts)
+    compared = tuple(PartitionReplay.of(offsets, facts, _compare(staged, rows, offsets)) for offsets in ranges)
+    complete = [_is_complete(table, snapshot, rows, staged, offsets) for offsets in ranges]
+    choices = tuple(_choices(compared, request, state))
+    failpoint("replay compared")
+    changed = not all(complete) or not all(partition.comparison.same for partition in compared)
+    version = snapshot.version
+    if changed:
+        change = replay_change(state, ranges, facts, choices=choices, run=loader.run_id)
+        version = _commit(table, snapshot, change)
+    staged.remove()
+    return dataclasses.replace(result, version=version, changed=changed, partitions=compared)
+
+
+def _progress(loader: Loader, request: ReplayRequest, slices: Sequence[OffsetRange]) -> Progress:
+    """The callback for the fetch, which counts slices; it reports offsets to the loader's callback."""
+    on_progress, size = loader.on_progress(request.topic), sum(offsets.size for offsets in slices)
+    return lambda done, total: on_progress(size * done // total, size)
+
+
+def _plan(
+    loader: Loader,
+    topic: TopicEntry,
+    snapshot: TableSnapshot,
+    state: TableState,
+    *,
+    request: ReplayRequest,
+    rows: TableRows,
+) -> tuple[Sequence[OffsetRange], Sequence[OffsetRange], SliceSizes]:
+    """The ranges to replay, the same cut into slices, and the slices' sizes.
+
+    Raises:
+        ReplayRefused: the brokers do not hold all of a range, or the table does not cover it.
+    """
+    bounds = bounds_of(loader.cluster, state, request.partitions)
+    resolver = ReplayResolver(cluster=loader.cluster, state=state, bounds=bounds, rows=rows.of)
+    ranges = resolver.ranges(request)
+    truncated = truncations(loader.cluster, state, bounds)
+    for offsets in ranges:
+        end = truncated.get(offsets.partition, offsets.stop)
+        if end < offsets.stop:
+            raise ReplayRefused(
+                f"the log was truncated at {end} and written again: load the topic first",
+                state.topic.where.within(Where(partition=str(offsets.partition))),
+            )
+    sizes = loader.slice_sizes(topic, ranges, snapshot.entry)
+    slices = [
+        piece
+        for offsets in ranges
+        for piece in sliced(offsets, bounds[offsets.partition].cuts, sizes.target(offsets.partition))
+    ]
+    return ranges, slices, sizes
+
+
+def _compare(staged: StagedFiles, rows: TableRows, offsets: OffsetRange) -> Comparison:
+    pieces = compare(staged.batches(offsets), rows.of(offsets.partition), offsets)
+    return sum((comparison for _, comparison in pieces), Comparison())
+
+
+def _is_complete(
+    table: LakeTable, snapshot: TableSnapshot, rows: TableRows, staged: StagedFiles, offsets: OffsetRange
+) -> bool:
+    """Whether the committed ranges that overlap `offsets` have as many rows in the table as the ledger says.
+
+    The commit counts again what is outside of `offsets`. Rows that are missing there would count as a gap from then
+    on, and `verify` would not find them any more.
+
+    Raises:
+        ReplayRefused: rows outside of `offsets` are missing.
+    """
+    counts = rows.of(offsets.partition).counts(offsets.start, offsets.stop)
+    incomplete = [whole for whole, count in counts if count != whole.rows]
+    for whole in incomplete:
+        split = split_ranges([whole], [offsets])
+        outside = table.count_rows(snapshot, [part for part, _ in split.outside])
+        if outside and sum(outside) + sum(map(staged.rows, split.inside)) != whole.rows:
+            raise ReplayRefused(f"{whole} also lacks rows outside of {offsets}: replay all of it")
+    return not incomplete
+
+
+def _choices(
+    compared: Sequence[PartitionReplay], request: ReplayRequest, state: TableState
+) -> Iterator[RecordedChoice]:
+    """The choices by which rows are dropped that the brokers no longer have.
+
+    From 0.8 on compaction removes records also between others. In 0.7 no log is compacted: rows that only the table has
+    are wrong there, and are dropped without a choice.
+
+    Raises:
+        ReplayRefused: the request does not choose to drop rows.
+    """
+    for partition in compared:
+        gone, offsets = partition.comparison.only_in_table, partition.offsets
+        if not gone.count or offsets.partition.broker is not None:
+            continue
+        if request.on_compacted == "fail":
+            raise ReplayRefused(
+                f"the brokers no longer have {gone} of {offsets}: they were compacted away, or never committed; "
+                'on_compacted = "drop" drops them from the table too',
+                state.topic.where,
+            )
+        yield RecordedChoice.of("on_compacted", "drop", offsets)
+
+
+def replay_change(
+    state: TableState,
+    ranges: Sequence[OffsetRange],
+    facts: Sequence[SliceFacts],
+    *,
+    choices: tuple[RecordedChoice, ...] = (),
+    run: str,
+) -> ReplaceChange:
+    """The change that replaces the rows of `ranges` by those of `facts`; no cursor moves."""
+
+    def unchanged(covered: Coverage) -> Coverage:
+        for offsets in ranges:
+            start, cursor = covered.get(offsets.partition, (0, 0))
+            if not start <= offsets.start < offsets.stop <= cursor:
+                raise CommitRefused(
+                    f"the table covers [{start}, {cursor}) of partition {offsets.partition} now, and no longer all of "
+                    f"{offsets}",
+                    state.topic.where,
+                )
+        return covered
+
+    return ReplaceChange(
+        kind=CommitKind.REPLAY,
+        state=state,
+        ranges=tuple(ranges),
+        coverage_after=unchanged,
+        facts=tuple(facts),
+        choices=choices,
+        run=run,
+    )
+
+
+def _commit(table: LakeTable, snapshot: TableSnapshot, change: ReplaceChange) -> int:
+    """Commit the change on top of the newest version, because loads may have run since `snapshot`; the new version.
+
+    Raises:
+        CommitRefused: the log may no longer hold what was fetched (fault B03), or the table no longer covers it.
+    """
+    table.check(change.facts)
+    newest = table.snapshot()
+    if any(entry.kind is CommitKind.CUT for _, entry in table.entries(newest, after=snapshot.version)):
+        raise CommitRefused(
+            "another run found a truncated log meanwhile and took back its rows; run again", change.state.topic.where
+        )
+    return commit(table, newest, change.rebased(newest)).version

@@ -1,0 +1,83 @@
+"""The result of a replay: the values that the command line prints and the Dagster UI shows."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kafka_io.model import OffsetRange
+from pipelines.loading.outcome import printed_range
+from pipelines.loading.work import SliceFacts
+from pipelines.maintenance.compare import Comparison
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionReplay:
+    """The replayed offsets of one partition.
+
+    Args:
+        offsets: what was fetched again.
+        rows: the number of rows that the broker has.
+        gaps: the number of offsets without a row, by cause.
+        comparison: how the table's rows of before differ from the broker's.
+    """
+
+    offsets: OffsetRange
+    rows: int
+    gaps: Mapping[str, int]
+    comparison: Comparison
+
+    @classmethod
+    def of(cls, offsets: OffsetRange, facts: Sequence[SliceFacts], comparison: Comparison) -> "PartitionReplay":
+        """The result for `offsets`; `facts` are all slices of the replay."""
+        own = [slice_facts for slice_facts in facts if slice_facts.offsets.partition == offsets.partition]
+        gaps = sum((Counter(slice_facts.gaps) for slice_facts in own), Counter())
+        rows = sum(slice_facts.rows for slice_facts in own)
+        return cls(offsets=offsets, rows=rows, gaps=dict(gaps), comparison=comparison)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON fields of `penstock replay --json`."""
+        return {
+            **printed_range(self.offsets),
+            "rows": self.rows,
+            "gaps": dict(self.gaps),
+            **self.comparison.as_dict(),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicReplay:
+    """What a replay did to one topic's table.
+
+    Args:
+        topic: the topic's name.
+        table: the table's URI.
+        version: the table's version after the replay.
+        changed: whether the brokers have other rows than the table had, so that they were replaced.
+        error: what failed. The table has not changed then, unless the error says that this is not known.
+        partitions: the result of each partition.
+        seconds: how long the replay took.
+        trace: the stack trace of the error, if it is known.
+    """
+
+    topic: str
+    table: str
+    version: int | None = None
+    changed: bool = False
+    error: str | None = None
+    partitions: tuple[PartitionReplay, ...] = ()
+    seconds: float = 0.0
+    trace: str | None = None
+
+    @property
+    def rows(self) -> int:
+        """The number of rows that were fetched again."""
+        return sum(partition.rows for partition in self.partitions)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON fields of `penstock replay --json`."""
+        names = ("topic", "table", "version", "changed", "rows", "error", "seconds")
+        return {
+            **{name: getattr(self, name) for name in names},
+            "partitions": [partition.as_dict() for partition in self.partitions],
+        }

@@ -1,0 +1,218 @@
+"""Rewind: take a table back to what an old version held, rows and cursors together, in one entry of its log.
+
+deltalake's `restore` brings back the rows but not the cursors, so the next load would leave out the rows that are gone
+(fault L14). A rewind also repairs that: it accepts a table whose cursors do not match its rows.
+"""
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+from deltalake import DeltaTable
+
+from kafka_io.model import BrokerPartition
+from pipelines.loading.commit import commit
+from pipelines.loading.failpoints import failpoint
+from pipelines.loading.ledger import CommitKind, Coverage, LedgerEntry, TableState
+from pipelines.loading.log_commits import LogCommit, newest_entry
+from pipelines.loading.table import LakeTable
+from pipelines.loading.table_log import TableLog, TableSnapshot
+from resources.errors import CommitRefused, RewindRefused, TableMissing
+from resources.lake import filesystem, lake_errors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewindChange:
+    """Takes a table back to version `target`, in which it had the state `restored`.
+
+    `seen` is the id of the newest commit when the user chose the target. If others are added, the user does not know
+    what the rewind would take back.
+    """
+
+    target: int
+    restored: TableState
+    seen: str
+    run: str
+    commit: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    def write(self, log: TableLog, snapshot: TableSnapshot) -> int:
+        """Write the change on top of `snapshot`; returns the version."""
+        entry = LedgerEntry(
+            commit=self.commit,
+            run=self.run,
+            kind=CommitKind.REWIND,
+            sequence=snapshot.next_sequence,
+            topic=self.restored.topic,
+            ranges=(),
+            covered=self.restored.covered,
+            epochs=self.restored.epochs,
+            target=self.target,
+        )
+        failpoint("before rewind entry")
+        version = log.restore(snapshot, entry)
+        failpoint("after rewind entry")
+        return version
+
+    def rebased(self, newest: TableSnapshot) -> Self:
+        """The same change, if no other commit was added."""
+        if newest.entry is None or newest.entry.commit != self.seen:
+            rival = f"run {newest.entry.run}" if newest.entry else "another writer"
+            raise CommitRefused(f"{rival} committed meanwhile; look at the history again", self.restored.topic.where)
+        return self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableForRewind(LakeTable):
+    """A topic's table that is opened even if its cursors do not match its rows, and that is never created."""
+
+    def snapshot(self) -> TableSnapshot:
+        """The newest version.
+
+        Raises:
+            TableMissing: there is no table.
+            LoadError: see `LakeTable.newest`.
+        """
+        snapshot = self.newest()
+        if snapshot is None:
+            raise TableMissing(f"there is no table {self.uri}", self.where)
+        return snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewind:
+    """A rewind that is possible.
+
+    Args:
+        table: the table.
+        snapshot: the table's newest version.
+        change: the change to commit.
+        time: when the target was committed.
+        rows: how many rows fewer the table has after the rewind; negative if the rewind cancels another rewind.
+        before: what the table covers now.
+    """
+
+    table: LakeTable
+    snapshot: TableSnapshot
+    change: RewindChange
+    time: datetime
+    rows: int
+    before: Coverage
+
+    @property
+    def target(self) -> int:
+        """The version that the table goes back to."""
+        return self.change.target
+
+    def __str__(self) -> str:
+        rows = f"{self.rows:,} rows fewer" if self.rows >= 0 else f"{-self.rows:,} rows more"
+        newest = self.snapshot.version
+        return f"from version {newest} to version {self.target} ({self.time:%Y-%m-%d %H:%M:%S} UTC), {rows}"
+
+    @property
+    def cursors(self) -> Iterator[tuple[BrokerPartition, int | None, int | None]]:
+        """Each partition with its cursor before and after; None if the table does not hold the partition."""
+        before, after = self.before, self.change.restored.covered
+        for partition in sorted({*before, *after}):
+            old = before[partition][1] if partition in before else None
+            new = after[partition][1] if partition in after else None
+            yield partition, old, new
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON fields of `penstock rewind --json`."""
+        return {
+            "topic": self.change.restored.topic.name,
+            "table": self.table.uri,
+            "target": self.target,
+            "time": self.time.isoformat(),
+            "rows": self.rows,
+            "cursors": [
+                {"broker": partition.broker, "partition": partition.partition, "before": before, "after": after}
+                for partition, before, after in self.cursors
+            ],
+        }
+
+
+def plan_rewind(table: LakeTable, to: int | datetime, *, run: str) -> Rewind:
+    """The rewind to a version, or to the newest version at a time. Nothing is changed yet.
+
+    Raises:
+        RewindRefused: there is no such version, or its files are gone.
+        LoadError: the table cannot be read, or is not Penstock's.
+    """
+    table = TableForRewind(lake=table.lake, uri=table.uri, where=table.where)
+    snapshot = table.snapshot()
+    if snapshot.entry is None:
+        raise RewindRefused("nothing was loaded yet", table.where)
+    target = _target(table, snapshot, to)
+    entry, restore = newest_entry(table.commits(target.version))
+    if restore is not None:
+        raise RewindRefused(restore.restore_mismatch(table.where.topic), table.where)
+    # Version 0 has no entry: before its first load the table had the topic of today, and covered nothing.
+    restored = TableState.after(entry) if entry else TableState(topic=snapshot.entry.topic)
+    return Rewind(
+        table=table,
+        snapshot=snapshot,
+        change=RewindChange(target=target.version, restored=restored, seen=snapshot.entry.commit, run=run),
+        time=target.time,
+        rows=_rows_since(table, target.version, snapshot),
+        before=snapshot.entry.covered,
+    )
+
+
+def rewind(planned: Rewind) -> int:
+    """Do the planned rewind; returns the new version.
+
+    Raises:
+        CommitRefused: something was committed since it was planned.
+        CommitUnknown: nobody can see whether the rewind landed, or a loss of power may undo it.
+        LakeUnavailable: the rewind did not land.
+    """
+    return commit(planned.table, planned.snapshot, planned.change).version
+
+
+def _target(table: LakeTable, snapshot: TableSnapshot, to: int | datetime) -> LogCommit:
+    if isinstance(to, int):
+        target = next(table.commits(to), None) if 0 <= to <= snapshot.version else None
+        wanted = str(to)
+    else:
+        target = next((commit for commit in table.commits(snapshot.version) if commit.time <= to), None)
+        wanted = f"of {to.isoformat(timespec='seconds')} or before"
+    if target is None:
+        raise RewindRefused(f"the table has no version {wanted}; its newest is version {snapshot.version}", table.where)
+    if target.version == snapshot.version:
+        reason = snapshot.mismatch or f"version {snapshot.version} is the newest, so there is nothing to take back"
+        raise RewindRefused(reason, table.where)
+    return target
+
+
+def _rows_since(table: LakeTable, version: int, snapshot: TableSnapshot) -> int:
+    """How many rows more a snapshot has than an old version, whose files must still exist.
+
+    Raises:
+        RewindRefused: a file of the old version is gone.
+    """
+    with lake_errors(table.uri):
+        old = table.lake.open(table.uri)
+        assert old is not None
+        old.load_as_version(version)
+        now, then = _rows_by_file(snapshot.handle), _rows_by_file(old)
+        infos = filesystem(table.uri, table.lake.options).get_file_info([path for path in then if path not in now])
+    deleted = [info.path for info in infos if info.type != pafs.FileType.File]
+    if deleted:
+        others = f" (and {len(deleted) - 1} more)" if len(deleted) > 1 else ""
+        raise RewindRefused(
+            f"the data file {deleted[0]}{others} of version {version} was deleted, for example by a vacuum: "
+            "the table cannot go back to it",
+            table.where,
+        )
+    return sum(now.values()) - sum(then.values())
+
+
+def _rows_by_file(handle: DeltaTable) -> dict[str, int]:
+    files = pa.table(handle.get_add_actions(flatten=True)).select(["path", "num_records"])
+    # Files of other writers may have no count.
+    return {file["path"]: file["num_records"] or 0 for file in files.to_pylist()}

@@ -1,0 +1,167 @@
+"""The live rows of a table: those of the ranges that no later commit has replaced, identified by their loading time."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import groupby
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pads
+
+from kafka_io.model import BrokerPartition
+from pipelines.loading.incarnations import incarnations
+from pipelines.loading.ledger import CommittedRange, TopicIdentity
+from pipelines.loading.rows import FILE_SCHEMA
+from pipelines.loading.table_log import TableLog, TableSnapshot
+from resources.errors import LakeUnavailable
+
+_BATCH_ROWS = 65_536
+_BATCHES_AHEAD = 2
+
+OffsetArray = npt.NDArray[np.int64]
+
+
+class TableRows:
+    """The rows of one incarnation of a topic, in one version of its table.
+
+    `ranges` are the live ranges by partition, in order of offset.
+    """
+
+    def __init__(self, log: TableLog, snapshot: TableSnapshot, topic: TopicIdentity) -> None:
+        found = incarnations(log.entries(snapshot))
+        ranges = next((incarnation.ranges for incarnation in found if incarnation.topic == topic), ())
+        self.ranges: Mapping[BrokerPartition, Sequence[CommittedRange]] = {
+            partition: list(group) for partition, group in groupby(ranges, key=lambda committed: committed.partition)
+        }
+        self._files: pads.FileSystemDataset = snapshot.handle.to_pyarrow_dataset()
+        self._uri = log.uri
+
+    def of(self, partition: BrokerPartition) -> "LiveRows":
+        """The rows of one partition."""
+        return LiveRows(self._files, self.ranges.get(partition, ()), uri=self._uri)
+
+
+class LiveRows:
+    """The rows of a partition with these live `ranges`, which are in order of offset and do not overlap.
+
+    Only the files of the table that may hold such rows are opened. They are read in batches, so the memory is bounded
+    however long a range is.
+    """
+
+    def __init__(self, table: pads.FileSystemDataset, ranges: Sequence[CommittedRange], *, uri: str) -> None:
+        self._ranges = [committed for committed in ranges if committed.offsets.size > 0]
+        self._starts = np.array([committed.offsets.start for committed in self._ranges], np.int64)
+        self._stops = np.array([committed.offsets.stop for committed in self._ranges], np.int64)
+        self._loaded_us = np.array([committed.loaded_at_us for committed in self._ranges], np.int64)
+        self._uri = uri
+        self._filter = self._filter_of_ranges()
+        self._files = pads.FileSystemDataset(
+            list(table.get_fragments(filter=self._filter)), table.schema, table.format, table.filesystem
+        )
+
+    def _filter_of_ranges(self) -> pads.Expression:
+        """Matches the rows of the partition from the first range's start to the last one's stop."""
+        if not self._ranges:
+            return pads.scalar(value=False)
+        partition = self._ranges[0].partition
+        offsets = _between(self._ranges[0].offsets.start, self._ranges[-1].offsets.stop)
+        matches = (pads.field("partition") == partition.partition) & offsets
+        return matches if partition.broker is None else matches & (pads.field("broker") == partition.broker)
+
+    def between(
+        self, start: int, stop: int, columns: Sequence[str] = (), also: pads.Expression | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows with offsets `[start, stop)`, in no particular order, with `offset`, `inner` and the `columns`.
+
+        Args:
+            start: the first offset.
+            stop: the offset after the last.
+            columns: names of columns in FILE_SCHEMA.
+            also: a further filter.
+
+        Raises:
+            LakeUnavailable: a file cannot be read.
+        """
+        filter_ = self._filter & _between(start, stop)
+        names = ["offset", "inner", *columns]
+        with self._errors():
+            for batch in self._files.to_batches(
+                columns=[*names, "loaded_at"],
+                filter=filter_ if also is None else filter_ & also,
+                batch_size=_BATCH_ROWS,
+                batch_readahead=_BATCHES_AHEAD,
+                fragment_readahead=1,
+            ):
+                if batch.num_rows:
+                    yield _with_file_names(self._live(batch).select(names))
+
+    def counts(self, start: int, stop: int) -> list[tuple[CommittedRange, int]]:
+        """The ranges that overlap `[start, stop)`, and the number of rows in all of each range."""
+        first, last = bisect_right(self._stops, start), bisect_left(self._starts, stop)
+        ranges = self._ranges[first:last]
+        rows = np.zeros(len(ranges), np.int64)
+        for batch in self.between(ranges[0].offsets.start, ranges[-1].offsets.stop) if ranges else ():
+            indexes = np.searchsorted(self._starts[first:last], numbers(batch.column("offset")), side="right") - 1
+            rows += np.bincount(indexes, minlength=len(ranges))
+        return list(zip(ranges, rows.tolist(), strict=True))
+
+    def first_since(self, time_ms: int, *, below: int) -> int | None:
+        """The first offset below `below` whose row has that time, a later one, or none."""
+        timestamp = pads.field("timestamp")
+        since = pa.scalar(time_ms * 1000, FILE_SCHEMA.field("timestamp").type)
+        batches = self.between(0, below, also=(timestamp >= since) | timestamp.is_null())
+        return min((_min_offset(batch) for batch in batches if batch.num_rows), default=None)
+
+    def start_before(self, offset: int) -> int:
+        """The last offset, not above `offset`, at which a row or a range is known to start."""
+        starts = (committed.offsets.start for committed in self._ranges)
+        range_start = max((start for start in starts if start <= offset), default=offset)
+        batches = self.between(range_start, offset + 1)
+        return max((_max_offset(batch) for batch in batches if batch.num_rows), default=range_start)
+
+    def start_after(self, offset: int) -> int:
+        """The first offset, not below `offset`, at which a row is known to start or a range to end."""
+        stops = (committed.offsets.stop for committed in self._ranges)
+        range_stop = min((stop for stop in stops if offset <= stop), default=offset)
+        batches = self.between(offset, range_stop)
+        return min((_min_offset(batch) for batch in batches if batch.num_rows), default=range_stop)
+
+    def _live(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows that belong to a live range: they have the loading time of the range with their offset."""
+        offsets, loaded_us = numbers(batch.column("offset")), numbers(batch.column("loaded_at"))
+        indexes = np.searchsorted(self._starts, offsets, side="right") - 1
+        live = (indexes >= 0) & (offsets < self._stops[indexes]) & (loaded_us == self._loaded_us[indexes])
+        return batch if live.all() else batch.filter(pa.array(live))
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, pa.ArrowException) as error:
+            raise LakeUnavailable(f"the table {self._uri} cannot be read: {error}") from error
+
+
+def numbers(column: pa.Array) -> OffsetArray:
+    """Integers or times as a numpy array, with 0 for null."""
+    array: OffsetArray = pc.fill_null(column.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
+    return array
+
+
+def _between(start: int, stop: int) -> pads.Expression:
+    return (pads.field("offset") >= start) & (pads.field("offset") < stop)
+
+
+def _min_offset(batch: pa.RecordBatch) -> int:
+    return int(pc.min(batch.column("offset")).as_py())
+
+
+def _max_offset(batch: pa.RecordBatch) -> int:
+    return int(pc.max(batch.column("offset")).as_py())
+
+
+def _with_file_names(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with the names of FILE_SCHEMA: Delta names the elements of lists differently."""
+    return batch.cast(pa.schema([FILE_SCHEMA.field(name) for name in batch.schema.names]))

@@ -1,0 +1,295 @@
+"""Compares topics with their tables: the only place that reads both the brokers and the lake. It changes nothing.
+
+Tables are read before the brokers are asked. A load that commits in between moves a cursor forward, but never past an
+end of the log that is asked for later, so no table ever appears to be ahead of its topic.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Protocol
+
+from kafka_io.cluster.cluster import Cluster
+from kafka_io.cluster.retention import Retention
+from kafka_io.errors import KafkaIOError, LocatedError
+from kafka_io.model import Bounds, BrokerPartition, TopicEntry
+from pipelines.loading.ledger import CommitKind, Coverage, LedgerEntry, TopicIdentity
+from pipelines.loading.table import LakeTable
+from pipelines.loading.table_log import TableSnapshot, table_state
+from pipelines.loading.truncation import vanished_partitions
+from pipelines.status.status import PartitionStatus, RetentionPeriod, RetentionSource, TopicStatus
+from resources.choices import Choices
+from resources.lake import Lake
+from resources.settings import Settings, TopicRules
+
+_MAX_READERS = 8  # threads that read tables
+
+TopicEntries = Mapping[str, TopicEntry | None]
+"""Topics by name, as the cluster lists them; None for a topic that only the lake has."""
+BoundsOrError = Mapping[BrokerPartition, Bounds | KafkaIOError]
+RecordTimes = Mapping[BrokerPartition, int | KafkaIOError | None]
+
+
+class ReadableTable(Protocol):
+    """The part of `LakeTable` that a status needs."""
+
+    @property
+    def uri(self) -> str:
+        """The address of the table."""
+        ...
+
+    def existing(self) -> TableSnapshot | None:
+        """The newest version of the table; None if there is no table."""
+        ...
+
+    def entries(self, upto: TableSnapshot) -> Iterator[tuple[int, LedgerEntry]]:
+        """Version and ledger entry of Penstock's commits, newest first."""
+        ...
+
+
+def watched(
+    cluster_topics: Iterable[TopicEntry], tables: Iterable[str], rules: TopicRules
+) -> dict[str, TopicEntry | None]:
+    """All allowed topics that the cluster lists or that have a table, sorted by name."""
+    topics: dict[str, TopicEntry | None] = dict.fromkeys(tables)
+    topics |= {entry.name: entry for entry in cluster_topics}
+    return {name: topics[name] for name in sorted(topics) if rules.allows(name)}
+
+
+def statuses(
+    cluster: Cluster,
+    tables: Callable[[str], ReadableTable],
+    topics: TopicEntries,
+    *,
+    now_ms: int,
+    fallback: timedelta | None = None,
+    choices: Choices | None = None,
+) -> list[TopicStatus]:
+    """The status of each topic, in the order given. A problem of one topic is the `error` of its status.
+
+    From Kafka 0.8 on the number of requests does not depend on the number of topics; 0.7 needs some per partition.
+
+    Args:
+        cluster: the open cluster.
+        tables: returns the table of a topic.
+        topics: the topics by name.
+        now_ms: the current time, in ms since 1970.
+        fallback: the retention time where brokers do not report one. Without it the time is estimated: in a log whose
+            start retention has already moved, the oldest record is about as old as records can become.
+        choices: inconsistencies that loads may pass over are no errors.
+    """
+    context = _ClusterContext(cluster=cluster.name, cluster_id=_cluster_id(cluster), choices=choices or Choices())
+    with ThreadPoolExecutor(_MAX_READERS) as readers:
+        tables_read = list(readers.map(lambda name: _read_table(context, tables(name), name, topics[name]), topics))
+    with_bounds = _add_bounds(cluster, tables_read)
+    return _add_times(cluster, _add_retention(cluster, with_bounds, fallback), now_ms)
+
+
+def statuses_of(cluster: Cluster, settings: Settings, topics: TopicEntries, *, now_ms: int) -> list[TopicStatus]:
+    """The status of topics of a cluster of the settings, with tables in the lake of the settings; see `statuses`."""
+    lake, hours = Lake.of(settings), settings.clusters[cluster.name].retention_hours
+    return statuses(
+        cluster,
+        lambda topic: LakeTable.of(lake, cluster.name, topic),
+        topics,
+        now_ms=now_ms,
+        fallback=None if hours is None else timedelta(hours=hours),
+        choices=settings.choices_of(cluster.name),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ClusterContext:
+    """What all topics of one cluster share."""
+
+    cluster: str
+    cluster_id: str
+    choices: Choices
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _TableRead:
+    """What the table says about a topic before the brokers are asked.
+
+    `partitions` are those that the cluster lists, `covered` is what the table holds.
+    """
+
+    status: TopicStatus
+    partitions: tuple[BrokerPartition, ...] = ()
+    covered: Coverage = field(default_factory=dict)
+
+
+def _cluster_id(cluster: Cluster) -> str:
+    try:
+        return cluster.cluster_id() or ""
+    except KafkaIOError:  # the later questions to the same brokers report the error
+        return ""
+
+
+def _read_table(context: _ClusterContext, table: ReadableTable, name: str, entry: TopicEntry | None) -> _TableRead:
+    incarnation = entry.incarnation if entry else None
+    status = TopicStatus(cluster=context.cluster, topic=name, incarnation=incarnation, table=table.uri)
+    try:
+        snapshot = table.existing()
+        if snapshot is not None:
+            status = replace(status, version=snapshot.version, loaded_at_ms=_loaded_at_ms(table, snapshot))
+    except Exception as error:  # noqa: BLE001 - any problem of one table belongs to its own status
+        return _TableRead(status=replace(status, error=_sentence(error)))
+    if entry is None:
+        missing = None if snapshot else "TopicUnknown: neither the cluster nor the lake has such a topic"
+        covered = snapshot.entry.covered if snapshot and snapshot.entry else {}
+        return _TableRead(status=replace(status, error=missing), covered=covered)
+    return _compare_identity(context, status, snapshot, entry)
+
+
+def _compare_identity(
+    context: _ClusterContext, status: TopicStatus, snapshot: TableSnapshot | None, entry: TopicEntry
+) -> _TableRead:
+    """Compare a topic of the cluster with its table; whatever would stop a load is the error."""
+    partitions = entry.partitions
+    if snapshot is None:
+        return _TableRead(status=status, partitions=partitions)
+    topic = TopicIdentity(
+        cluster=context.cluster, cluster_id=context.cluster_id, name=entry.name, incarnation=entry.incarnation
+    )
+    restart = context.choices.on_recreated == "restart"
+    covered: Coverage = {}
+    try:
+        covered = table_state(snapshot, topic, entry.also, restart=restart).covered
+        warnings = vanished_partitions(covered, entry, context.choices)
+    except LocatedError as error:
+        return _TableRead(status=replace(status, error=_sentence(error)), partitions=partitions, covered=covered)
+    return _TableRead(status=replace(status, warnings=tuple(warnings)), partitions=partitions, covered=covered)
+
+
+def _loaded_at_ms(table: ReadableTable, snapshot: TableSnapshot) -> int | None:
+    """When the newest load with ranges was planned, in ms since 1970: records from before that were visible to it."""
+    for entry in _newest_first(table, snapshot):
+        if entry.kind is CommitKind.LOAD and entry.ranges:
+            return max(committed.loaded_at_us for committed in entry.ranges) // 1000
+    return None
+
+
+def _newest_first(table: ReadableTable, snapshot: TableSnapshot) -> Iterator[LedgerEntry]:
+    if snapshot.entry is not None:
+        yield snapshot.entry  # the snapshot has it already, and mostly no other is needed
+        yield from (entry for _, entry in table.entries(snapshot))
+
+
+def _sentence(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _add_bounds(cluster: Cluster, tables_read: list[_TableRead]) -> list[TopicStatus]:
+    wanted = {read.status.topic: read.partitions for read in tables_read if read.partitions}
+    bounds: Mapping[str, BoundsOrError]
+    try:
+        bounds = cluster.bounds_of(wanted)
+    except KafkaIOError as error:
+        bounds = {topic: dict.fromkeys(partitions, error) for topic, partitions in wanted.items()}
+    return [_with_bounds(read, bounds.get(read.status.topic, {})) for read in tables_read]
+
+
+def _with_bounds(read: _TableRead, bounds: BoundsOrError) -> TopicStatus:
+    all_partitions = sorted({*read.partitions, *read.covered})
+    partitions = tuple(_partition_status(id_, bounds.get(id_), read.covered) for id_ in all_partitions)
+    error = read.status.error or next(_partition_errors(partitions, bounds), None)
+    return replace(read.status, partitions=partitions, error=error)
+
+
+def _partition_status(id_: BrokerPartition, bounds: Bounds | KafkaIOError | None, covered: Coverage) -> PartitionStatus:
+    known = bounds if isinstance(bounds, Bounds) else None
+    return PartitionStatus(
+        id=id_,
+        earliest=known.earliest if known else None,
+        latest=known.latest if known else None,
+        cursor=covered[id_][1] if id_ in covered else None,
+    )
+
+
+def _partition_errors(partitions: Iterable[PartitionStatus], bounds: BoundsOrError) -> Iterator[str]:
+    """A sentence for each partition whose broker reports an error or a log that ends before the table."""
+    for partition in partitions:
+        answer = bounds.get(partition.id)
+        if isinstance(answer, KafkaIOError):
+            yield _sentence(answer)
+        elif answer and partition.cursor is not None and partition.cursor > answer.latest:
+            yield (
+                f"the log of partition {partition.id} ends at {answer.latest}, but the table holds offsets up to "
+                f"{partition.cursor}"
+            )
+
+
+def _add_retention(cluster: Cluster, found: list[TopicStatus], fallback: timedelta | None) -> list[TopicStatus]:
+    """Add the retention time of topics whose brokers answered."""
+    answered = [status.topic for status in found if any(part.latest is not None for part in status.partitions)]
+    retentions: Mapping[str, Retention | KafkaIOError]
+    try:
+        retentions = cluster.retention(answered) if answered else {}
+    except KafkaIOError as error:
+        retentions = dict.fromkeys(answered, error)
+    return [
+        _with_retention(status, retentions[status.topic], fallback) if status.topic in retentions else status
+        for status in found
+    ]
+
+
+def _with_retention(
+    status: TopicStatus, retention: Retention | KafkaIOError, fallback: timedelta | None
+) -> TopicStatus:
+    if isinstance(retention, KafkaIOError):
+        warning = f"the retention time of the topic is unknown: {_sentence(retention)}"
+        status, retention = replace(status, warnings=(*status.warnings, warning)), Retention()
+    if retention.ms is not None:
+        kept = RetentionPeriod(ms=retention.ms, by=RetentionSource.BROKERS)
+    elif fallback is not None:
+        kept = RetentionPeriod(ms=fallback // timedelta(milliseconds=1), by=RetentionSource.SETTINGS)
+    else:
+        kept = status.kept
+    return replace(status, retention=retention, kept=kept)
+
+
+def _add_times(cluster: Cluster, found: list[TopicStatus], now_ms: int) -> list[TopicStatus]:
+    """Add the time of the oldest record without a row, and from when on retention may remove it."""
+    times = _record_times(cluster, {status.topic: _first_unloaded(status) for status in found})
+    # Only where no retention time is known, the starts of the logs are needed for an estimate.
+    unknown = [status for status in found if status.kept.by is RetentionSource.NOBODY and _first_unloaded(status)]
+    starts = _record_times(cluster, {status.topic: _trimmed_starts(status) for status in unknown})
+    return [
+        _with_times(status, times.get(status.topic, {}), starts.get(status.topic, {}).values(), now_ms)
+        for status in found
+    ]
+
+
+def _first_unloaded(status: TopicStatus) -> dict[BrokerPartition, int]:
+    """The first offset without a row of each partition that is behind."""
+    return {part.id: part.next for part in status.partitions if part.lag and part.next is not None}
+
+
+def _trimmed_starts(status: TopicStatus) -> dict[BrokerPartition, int]:
+    """The first offset of each log whose start retention has already moved."""
+    return {part.id: part.earliest for part in status.partitions if part.earliest and part.earliest != part.latest}
+
+
+def _record_times(cluster: Cluster, offsets: Mapping[str, Mapping[BrokerPartition, int]]) -> Mapping[str, RecordTimes]:
+    wanted = {topic: partitions for topic, partitions in offsets.items() if partitions}
+    try:
+        return cluster.times_at(wanted) if wanted else {}
+    except KafkaIOError:  # asking for the bounds has reported the error already, or it is temporary
+        return {}
+
+
+def _with_times(status: TopicStatus, times: RecordTimes, starts: Iterable[object], now_ms: int) -> TopicStatus:
+    kept = status.kept
+    oldest_ms = min((time_ms for time_ms in starts if isinstance(time_ms, int)), default=now_ms)
+    if kept.by is RetentionSource.NOBODY and oldest_ms < now_ms:
+        kept = RetentionPeriod(ms=now_ms - oldest_ms, by=RetentionSource.ESTIMATE)
+    partitions = tuple(_with_time(part, times.get(part.id), kept.limit_ms) for part in status.partitions)
+    return replace(status, partitions=partitions, kept=kept)
+
+
+def _with_time(partition: PartitionStatus, time_ms: object, limit_ms: int | None) -> PartitionStatus:
+    if not isinstance(time_ms, int):
+        return partition
+    return replace(partition, oldest_ms=time_ms, expires_ms=None if limit_ms is None else time_ms + limit_ms)

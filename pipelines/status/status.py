@@ -1,0 +1,216 @@
+"""The status of a topic and its table, as one value for the command line, Dagster and JSON.
+
+The race with retention: the oldest record without a row was written at a known time, and brokers keep records for a
+known time. A broker deletes whole segments, each when its newest record is too old. So no record is removed before the
+computed time, and from then on the broker's next clean-up may remove it. Retention by size is shown but not computed:
+that would need the sizes of logs on disk.
+"""
+
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from kafka_io.cluster.retention import FOREVER, Retention
+from kafka_io.model import BrokerPartition
+
+AT_RISK_BELOW = 0.25
+"""A topic is at risk when less than this share of its retention time is left."""
+
+
+def now_ms() -> int:
+    """The current time, in ms since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+class TopicState(StrEnum):
+    """The state of a topic and its table, ordered by how urgent they are for an operator."""
+
+    LOSING = "losing"
+    ERROR = "error"
+    AT_RISK = "at risk"
+    BEHIND = "behind"
+    NEW = "new"
+    GONE = "gone"
+    LOADED = "loaded"
+
+
+class RetentionSource(StrEnum):
+    """Where the retention time of a topic comes from."""
+
+    BROKERS = "brokers"
+    SETTINGS = "settings"
+    ESTIMATE = "estimate"
+    NOBODY = "nobody"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionPeriod:
+    """The retention time in ms: FOREVER if records do not expire, None if it is unknown."""
+
+    ms: int | None
+    by: RetentionSource
+
+    @property
+    def limit_ms(self) -> int | None:
+        """The retention time in ms; None if records do not expire or the time is unknown."""
+        return None if self.ms == FOREVER else self.ms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionStatus:
+    """The status of one partition. Offsets are bytes of the log in 0.7 and records later; times are ms since 1970.
+
+    Args:
+        id: the partition.
+        earliest: the first offset of the log; None if the broker does not answer or no longer has the partition.
+        latest: the end of the log; None in the same cases.
+        cursor: the next offset to load; None before the first load.
+        oldest_ms: when the oldest record without a row was written; None if there is no such record, or its time is
+            unknown. Brokers before 0.10 only know when its segment was last written to.
+        expires_ms: from when on retention may remove that record; None if it never does, or the time is unknown.
+    """
+
+    id: BrokerPartition
+    earliest: int | None
+    latest: int | None
+    cursor: int | None
+    oldest_ms: int | None = None
+    expires_ms: int | None = None
+
+    @property
+    def next(self) -> int | None:
+        """The first offset that a load would fetch; None if it is unknown."""
+        if self.earliest is None:
+            return None
+        return self.earliest if self.cursor is None else max(self.cursor, self.earliest)
+
+    @property
+    def lag(self) -> int | None:
+        """How many offsets a load would fetch; None if that is unknown."""
+        start = self.next
+        return None if start is None or self.latest is None else max(0, self.latest - start)
+
+    @property
+    def lost(self) -> int:
+        """How many offsets retention removed before they were loaded, as far as is known."""
+        if self.cursor is None or self.earliest is None:
+            return 0
+        return max(0, self.earliest - self.cursor)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields that `--json` prints."""
+        numbers = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "id"}
+        return {"broker": self.id.broker, "partition": self.id.partition, **numbers, "lag": self.lag, "lost": self.lost}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicStatus:
+    """The status of one topic and its table. Methods that compute ages take the time `now_ms`, in ms since 1970.
+
+    Args:
+        cluster: the name of the cluster in the settings.
+        topic: the name of the topic.
+        incarnation: the identity of the topic's current incarnation; None if the cluster no longer has the topic.
+        table: the URI of the table.
+        version: the version of the table; None if there is no table or it cannot be read.
+        loaded_at_ms: when the newest load that committed ranges was planned; None before the first.
+        partitions: the partitions of the cluster and of the table, in order; empty if the table cannot be read.
+        retention: the retention settings of the topic as brokers report them.
+        kept: the retention time from the best source that is known.
+        error: why the topic cannot be loaded, or why its status is unknown.
+        warnings: further sentences for a person.
+    """
+
+    cluster: str
+    topic: str
+    incarnation: str | None
+    table: str
+    version: int | None = None
+    loaded_at_ms: int | None = None
+    partitions: tuple[PartitionStatus, ...] = ()
+    retention: Retention = field(default_factory=Retention)
+    kept: RetentionPeriod = RetentionPeriod(ms=None, by=RetentionSource.NOBODY)
+    error: str | None = None
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def lag(self) -> int | None:
+        """How many offsets a load would fetch; None if that is unknown for a partition."""
+        lags = [partition.lag for partition in self.partitions]
+        known = [lag for lag in lags if lag is not None]
+        return sum(known) if known and len(known) == len(lags) else None
+
+    @property
+    def lost(self) -> int:
+        """How many offsets retention removed before they were loaded."""
+        return sum(partition.lost for partition in self.partitions)
+
+    @property
+    def oldest_ms(self) -> int | None:
+        """When the oldest record without a row was written; None if there is no such record, or its time is unknown."""
+        return min(_known(partition.oldest_ms for partition in self.partitions), default=None)
+
+    @property
+    def expires_ms(self) -> int | None:
+        """From when on retention may remove a record without a row; None if it never does, or that is unknown."""
+        return min(_known(partition.expires_ms for partition in self.partitions), default=None)
+
+    def late_s(self, now_ms: int) -> float | None:
+        """The age in seconds of the oldest record without a row; 0 if all records are loaded, None if unknown."""
+        if self.oldest_ms is None:
+            return 0.0 if self.lag == 0 else None
+        return max(0, now_ms - self.oldest_ms) / 1000  # a producer's clock may be ahead of ours
+
+    def left_s(self, now_ms: int) -> float | None:
+        """Seconds until retention may remove a record, negative if it already may; None if no expiry is known."""
+        return None if self.expires_ms is None else (self.expires_ms - now_ms) / 1000
+
+    def left_share(self, now_ms: int) -> float | None:
+        """The share of the retention time that is left: 1 for a record just written, 0 for an expired one."""
+        left_s, limit_ms = self.left_s(now_ms), self.kept.limit_ms
+        if left_s is None or limit_ms is None:
+            return None
+        return min(1.0, max(0.0, left_s * 1000 / limit_ms)) if limit_ms else 0.0
+
+    def state(self, now_ms: int) -> TopicState:
+        """The state. An estimated retention time never leads to the state `losing`."""
+        share = self.left_share(now_ms)
+        expired = share == 0 and self.kept.by is not RetentionSource.ESTIMATE
+        rows = (
+            (self.error is not None, TopicState.ERROR),
+            (self.incarnation is None, TopicState.GONE),
+            (self.lost > 0 or expired, TopicState.LOSING),
+            (share is not None and share < AT_RISK_BELOW, TopicState.AT_RISK),
+            (self.loaded_at_ms is None, TopicState.NEW),
+            (self.lag != 0, TopicState.BEHIND),
+        )
+        return next((state for holds, state in rows if holds), TopicState.LOADED)
+
+    def urgency(self, now_ms: int) -> tuple[Any, ...]:
+        """A sort key: the most urgent state first, then the earliest loss, then the oldest record."""
+        order = list(TopicState).index(self.state(now_ms))
+        never = float("inf")
+        expires, oldest = (never if ms is None else ms for ms in (self.expires_ms, self.oldest_ms))
+        return order, expires, oldest, -(self.lag or 0), self.cluster, self.topic
+
+    def as_dict(self, now_ms: int) -> dict[str, Any]:
+        """The fields that `penstock status --json` prints."""
+        plain = ("cluster", "topic", "incarnation", "table", "version", "loaded_at_ms", "error", "lag", "lost")
+        late_s, left_s = self.late_s(now_ms), self.left_s(now_ms)
+        return {
+            **{name: getattr(self, name) for name in plain},
+            "state": self.state(now_ms),
+            "late_s": late_s,
+            "left_s": left_s,
+            "left_share": self.left_share(now_ms),
+            "kept": asdict(self.kept),
+            "retention": asdict(self.retention),
+            "partitions": [partition.as_dict() for partition in self.partitions],
+            "warnings": list(self.warnings),
+        }
+
+
+def _known(values: Iterable[int | None]) -> list[int]:
+    return [value for value in values if value is not None]

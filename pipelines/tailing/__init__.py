@@ -1,1 +1,0 @@
-"""Records straight from the brokers, as they come."""

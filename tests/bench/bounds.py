@@ -1,0 +1,77 @@
+"""The ratios of CPU time that the project promises. `make bench` ends with an error if one of them does not hold.
+
+A bound fails only if every round misses it. The loaders of a round run at different moments, and the speed of a virtual
+machine changes within seconds, so the ratio of one round can be 19 % off. A real change moves all rounds.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tests.bench import loaders as by
+from tests.bench.cases import COLD, GZIP, MANY, NONE, SMALL, ZSTD, Case
+from tests.bench.results import Results, Round, ratios
+
+OURS_BY_LIMIT = "ours / limit"
+OURS_BY_INSIDE = "ours / timers inside ours"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """A promise about one ratio of a case: theirs / ours is at least `min`, or ours / limit is at most `max`."""
+
+    case: Case
+    ratio: str
+    min: float | None = None
+    max: float | None = None
+
+    def holds(self, value: float) -> bool:
+        """Whether this value keeps the promise."""
+        return (self.min is None or value >= self.min) and (self.max is None or value <= self.max)
+
+    def __str__(self) -> str:
+        bound = f">= {self.min}" if self.max is None else f"<= {self.max}"
+        return f"{self.case.title}, {self.ratio}: {bound}"
+
+
+BOUNDS = (
+    Bound(case=MANY, ratio=by.SPARK, min=4),
+    Bound(case=COLD, ratio=by.COLD_SPARK, min=5),
+    Bound(case=NONE, ratio=by.CONFLUENT, min=3.3),
+    Bound(case=ZSTD, ratio=by.CONFLUENT, min=3),
+    Bound(case=SMALL, ratio=by.CONFLUENT, min=6),
+    Bound(case=GZIP, ratio=by.CONFLUENT, min=5),
+    Bound(case=NONE, ratio=by.KAFKARROW, min=2.5),
+    Bound(case=NONE, ratio=by.AIOKAFKA, min=6),
+    Bound(case=NONE, ratio=by.KAFKA_PYTHON, min=14),
+    # Both ratios are about 1.26 on a quiet machine. In 16 processes beside ten busy programs on two cores, the timers
+    # gave 1.28 to 1.32, and ours / limit gave 1.26 to 1.40; probably the other programs' use of the cache slows ours
+    # down more than the limit. So the timers are held to 1.35, the promise; 1.45 finds what the timers cannot see.
+    Bound(case=NONE, ratio=OURS_BY_LIMIT, max=1.45),
+    Bound(case=ZSTD, ratio=OURS_BY_LIMIT, max=1.45),
+    Bound(case=NONE, ratio=OURS_BY_INSIDE, max=1.35),
+    Bound(case=ZSTD, ratio=OURS_BY_INSIDE, max=1.35),
+)
+
+
+def missed(results: Results) -> Iterator[str]:
+    """The bounds of the measured cases that do not hold, each with the values of its rounds."""
+    for bound in BOUNDS:
+        if bound.case.name not in results:
+            continue
+        values = list(_values(results[bound.case.name], bound.ratio))
+        if not values:
+            yield f"{bound}: not measured"
+        elif not any(map(bound.holds, values)):
+            yield f"{bound}: every round misses it ({', '.join(f'{value:.2f}' for value in values)})"
+
+
+def _values(rounds: Sequence[Round], ratio: str) -> Iterator[float]:
+    """The value of a ratio in each round that measured it."""
+    for measured in rounds:
+        by_loader = ratios(measured.usages)
+        if ratio in by_loader:
+            yield by_loader[ratio].cpu
+        elif measured.comparison and ratio == OURS_BY_LIMIT:
+            yield measured.comparison.ratio
+        elif measured.comparison and ratio == OURS_BY_INSIDE:
+            yield measured.comparison.inside_ratio

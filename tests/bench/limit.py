@@ -1,0 +1,136 @@
+"""Ours beside the limit: `python -m tests.bench.limit <job>` compares the CPU time of both and prints it.
+
+The limit is what no loader can leave out: take the same fetch answers off the socket, decompress them, and encode rows
+that are already Arrow arrays. It does not parse, check or plan anything, and commits nothing.
+"""
+
+import json
+import shutil
+import socket
+import sys
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from kafka_io.compression import CODECS
+from kafka_io.records import decoder
+from pipelines.loading import slice_file
+from pipelines.loading.execute import fetch_here
+from pipelines.loading.work import FetchTask, SliceFacts
+from resources.spark import Progress
+from tests.bench.cases import Job
+from tests.bench.comparison import Comparison, Pair, Timer, compare
+from tests.bench.peers import ours
+from tests.bench.recording import SIZE_BYTES, RecordedSlice, recording, timed_inside
+
+PASSES = 3
+"""How often one process measures each slice. The rounds of a bench add up: three rounds are nine passes."""
+OURS, LIMIT = "ours", "limit"
+"""The folders, below the job's, with the files of the last pass."""
+_MAX_DECOMPRESSED_BYTES = 64 * 1024 * 1024
+
+
+class NotFetched(RuntimeError):
+    """A slice of ours failed, or has another number of rows than at the time of the recording."""
+
+
+def measure(job: Job, passes: int = PASSES) -> Comparison:
+    """Load the topic once to record its slices, then compare both ways to load them.
+
+    Raises:
+        NotFetched: a slice of ours failed.
+        NotLoaded: the recorded load failed.
+    """
+    decoder.warm()
+    slices = _recorded(job)
+    answers = Answers(job.bootstrap)
+    inside = Timer()
+    pairs = [_pair(recorded, job.folder, str(number), answers, inside) for number, recorded in enumerate(slices)]
+    return compare(pairs, passes, inside)
+
+
+def _recorded(job: Job) -> list[RecordedSlice]:
+    slices: list[RecordedSlice] = []
+
+    def fetch_recorded(works: Sequence[FetchTask], on_progress: Progress) -> list[SliceFacts]:
+        facts = []
+        for work in works:
+            slices.append(RecordedSlice(work))
+            with recording(slices[-1]):
+                facts += fetch_here([work], on_progress)
+        return facts
+
+    first = replace(job, folder=job.folder.with_name("recorded"))
+    ours.load(job.topic, ours.settings(first), ours.no_session, fetch=fetch_recorded)
+    return slices
+
+
+def _pair(recorded: RecordedSlice, folder: Path, name: str, answers: "Answers", inside: Timer) -> Pair:
+    ours_folder, limit_folder = folder / OURS / name, folder / LIMIT / name
+    rows = sum(batch.num_rows for batch in recorded.batches)
+
+    def prepare() -> None:
+        for each in (ours_folder, limit_folder):
+            shutil.rmtree(each, ignore_errors=True)
+            each.mkdir(parents=True)
+
+    def run_ours() -> None:
+        with timed_inside(inside):
+            [facts] = fetch_here([replace(recorded.work, table_uri=str(ours_folder))], lambda _done, _total: None)
+        if facts.failure or facts.rows != rows:
+            raise NotFetched(f"{facts.failure or facts.rows} in place of {rows} rows")
+
+    def run_limit() -> None:
+        answers.receive(recorded.requests)
+        for codec, records in recorded.compressed:
+            CODECS[codec].decompress(records, _MAX_DECOMPRESSED_BYTES)
+        with slice_file.SliceFile(replace(recorded.work, table_uri=str(limit_folder))) as file:
+            for batch in recorded.batches:
+                file.write(batch)
+
+    return Pair(records=rows, prepare=prepare, ours=run_ours, limit=run_limit)
+
+
+class Answers:
+    """Sends recorded requests again and receives all answers into the same memory, without looking at them.
+
+    The memory grows to the size of the largest answer in the first, unmeasured pass, which also touches it.
+    """
+
+    def __init__(self, bootstrap: str) -> None:
+        host, port = bootstrap.split(":")
+        self._address = host, int(port)
+        self._space = bytearray(SIZE_BYTES)
+
+    def receive(self, requests: Sequence[bytes]) -> None:
+        """The answer of each request; the next request is sent before an answer is received, as ours does."""
+        unsent = deque(requests)
+        with socket.create_connection(self._address) as connected:
+            connected.sendall(unsent.popleft())
+            for _ in requests:
+                size = int.from_bytes(self._fill(connected, SIZE_BYTES), "big")
+                if unsent:
+                    connected.sendall(unsent.popleft())
+                self._fill(connected, size)
+
+    def _fill(self, connected: socket.socket, size: int) -> bytes:
+        """Receive `size` bytes; the first four of them."""
+        if len(self._space) < size:
+            self._space = bytearray(size)
+        rest = memoryview(self._space)[:size]
+        while rest:
+            count = connected.recv_into(rest)
+            if not count:
+                raise ConnectionError("the broker closed the connection")
+            rest = rest[count:]
+        return bytes(self._space[:SIZE_BYTES])
+
+
+def main() -> None:
+    """Compare, and print the comparison."""
+    measure(Job.of(json.loads(sys.argv[1]))).write()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""A bound fails where every round misses it, and nowhere else."""
+
+import pytest
+
+from tests.bench import loaders as by
+from tests.bench.bounds import missed
+from tests.bench.cases import COLD, LZ4, ZSTD
+from tests.bench.comparison import Comparison
+from tests.bench.measure import Usage
+from tests.bench.results import Round
+
+
+def measured(confluent_cpu_s: float = 8, *, limit: float = 1.25, inside: float = 1.25) -> Round:
+    """A round in which ours needs 2 CPU seconds."""
+    return Round(
+        usages={
+            by.OURS: Usage(wall_s=1, cpu_s=2, peak_mb=100),
+            by.CONFLUENT: Usage(wall_s=1, cpu_s=confluent_cpu_s, peak_mb=100),
+        },
+        comparison=Comparison(pairs=1, records=1, ours_cpu_s=1, limit_cpu_s=1 / limit, inside_cpu_s=1 / inside),
+    )
+
+
+@pytest.mark.parametrize(
+    ("rounds", "message"),
+    [
+        ([measured()], []),
+        ([measured(5.8), measured(6.2), measured(5.8)], []),
+        (
+            [measured(5.8), measured(5.2)],
+            ["200 B, zstd, confluent-kafka: >= 3: every round misses it (2.90, 2.60)"],
+        ),
+        ([measured(limit=1.6), measured(limit=1.3)], []),
+        (
+            [measured(limit=1.9), measured(limit=1.8)],
+            ["200 B, zstd, ours / limit: <= 1.45: every round misses it (1.90, 1.80)"],
+        ),
+        ([measured(inside=1.4), measured(inside=1.3)], []),
+        (
+            [measured(inside=1.5), measured(inside=1.6)],
+            ["200 B, zstd, ours / timers inside ours: <= 1.35: every round misses it (1.50, 1.60)"],
+        ),
+    ],
+)
+def test_a_bound_that_every_round_misses_is_named_with_its_values(rounds: list[Round], message: list[str]) -> None:
+    assert list(missed({ZSTD.name: rounds})) == message
+
+
+def test_a_loader_that_failed_does_not_pass_its_bound() -> None:
+    rounds = [Round(usages={by.COLD_OURS: Usage(wall_s=1, cpu_s=2, peak_mb=100)})]
+    assert list(missed({COLD.name: rounds})) == [f"{COLD.title}, {by.COLD_SPARK}: >= 5: not measured"]
+
+
+def test_a_comparison_that_failed_does_not_pass_its_bound() -> None:
+    rounds = [Round(usages=measured().usages)]
+    assert [line.rpartition(": ")[2] for line in missed({ZSTD.name: rounds})] == ["not measured", "not measured"]
+
+
+def test_cases_without_bounds_or_without_rounds_miss_none() -> None:
+    assert list(missed({})) == []
+    assert list(missed({LZ4.name: [measured(0.1)]})) == []

@@ -1,0 +1,94 @@
+"""The comparison of two ways in one process counts what it should, in the order it should."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from tests.bench.comparison import Comparison, Pair, Timer, compare
+
+
+@dataclass(slots=True)
+class Work:
+    """Work on a clock that only it moves: ours takes 3 s, 2 of them inside what the limit does too; the limit 2 s."""
+
+    now_s: float = 0.0
+    calls: list[str] = field(default_factory=list)
+    inside: Timer = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.inside = Timer(self.clock)
+
+    def clock(self) -> float:
+        """The time, which passes only in `spend`."""
+        return self.now_s
+
+    def spend(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now_s += seconds
+
+    def pair(self, name: str) -> Pair:
+        """A slice that takes 100 s to prepare, 3 s in our way and 2 s in the limit's."""
+
+        def prepare() -> None:
+            self.calls.append(f"prepare {name}")
+            self.spend(100)
+
+        def ours() -> None:
+            self.calls.append(f"ours {name}")
+            self.inside.around(self.spend)(2)
+            self.spend(1)
+
+        def limit() -> None:
+            self.calls.append(f"limit {name}")
+            self.spend(2)
+
+        return Pair(records=10, prepare=prepare, ours=ours, limit=limit)
+
+
+def test_all_measured_passes_are_added_up_and_the_first_pass_is_not_measured() -> None:
+    work = Work()
+    found = compare([work.pair("a"), work.pair("b")], 3, work.inside)
+    assert found == Comparison(pairs=6, records=60, ours_cpu_s=18, limit_cpu_s=12, inside_cpu_s=12)
+    assert (found.ratio, found.inside_ratio) == (1.5, 1.5)
+    assert len(work.calls) == 3 * 2 * (1 + 3)
+
+
+def test_each_way_goes_first_in_turn() -> None:
+    work = Work()
+    compare([work.pair("a")], 2, work.inside)
+    assert work.calls == [
+        *("prepare a", "ours a", "limit a"),  # not measured
+        *("prepare a", "ours a", "limit a"),
+        *("prepare a", "limit a", "ours a"),
+    ]
+
+
+def test_slices_of_one_pass_take_turns_too() -> None:
+    work = Work()
+    compare([work.pair("a"), work.pair("b")], 1, work.inside)
+    assert work.calls[-6:] == ["prepare a", "ours a", "limit a", "prepare b", "limit b", "ours b"]
+
+
+def test_a_timer_counts_calls_that_raise() -> None:
+    work = Work()
+
+    def fail() -> None:
+        work.spend(4)
+        raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        work.inside.around(fail)()
+    assert work.inside.total_s == 4
+
+
+def test_rounds_are_added_up() -> None:
+    one = Comparison(pairs=1, records=10, ours_cpu_s=3, limit_cpu_s=2, inside_cpu_s=2.5)
+    other = Comparison(pairs=2, records=20, ours_cpu_s=5, limit_cpu_s=4, inside_cpu_s=3.5)
+    assert one + other == Comparison(pairs=3, records=30, ours_cpu_s=8, limit_cpu_s=6, inside_cpu_s=6)
+
+
+def test_a_comparison_is_read_from_the_last_line_printed() -> None:
+    printed = (
+        b'something else\n{"pairs": 1, "records": 10, "ours_cpu_s": 3.0, "limit_cpu_s": 2.0, "inside_cpu_s": 2.5}\n'
+    )
+    assert Comparison.parse(printed) == Comparison(pairs=1, records=10, ours_cpu_s=3, limit_cpu_s=2, inside_cpu_s=2.5)

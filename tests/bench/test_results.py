@@ -1,0 +1,49 @@
+"""Medians and ratios of measured rounds."""
+
+from tests.bench import loaders as by
+from tests.bench.comparison import Comparison
+from tests.bench.measure import Usage
+from tests.bench.results import Ratio, Round, medians, ratios, total_comparison
+
+
+def usage(cpu_s: float, wall_s: float = 1.0) -> Usage:
+    return Usage(wall_s=wall_s, cpu_s=cpu_s, peak_mb=100)
+
+
+def test_the_median_is_taken_of_each_number_by_itself() -> None:
+    rounds = [Round(usages={by.OURS: each}) for each in (usage(1, 30), usage(3, 10), usage(2, 20))]
+    assert medians(rounds) == {by.OURS: usage(2, 20)}
+
+
+def test_a_round_in_which_a_loader_failed_does_not_count_for_it() -> None:
+    rounds = [Round(usages={by.OURS: usage(1), by.SPARK: usage(7)}), Round(usages={by.OURS: usage(3)})]
+    assert medians(rounds) == {by.OURS: usage(2), by.SPARK: usage(7)}
+
+
+def test_a_ratio_is_theirs_by_ours() -> None:
+    found = ratios({by.OURS: usage(2, 4), by.CONFLUENT: usage(6, 10)})
+    assert found == {by.CONFLUENT: Ratio(wall=2.5, cpu=3.0)}
+
+
+def test_sparks_source_is_compared_with_ours_inside_spark() -> None:
+    found = ratios({by.OURS: usage(1), by.OURS_IN_SPARK: usage(2), by.SPARK: usage(8)})
+    assert found == {by.SPARK: Ratio(wall=1.0, cpu=4.0)}
+
+
+def test_a_cold_job_counts_by_what_it_needs_beyond_an_empty_one() -> None:
+    found = ratios(
+        {
+            by.COLD_EMPTY: usage(10, 5),
+            by.COLD_OURS: usage(12, 6),
+            by.COLD_OURS_FIRST: usage(15, 8),
+            by.COLD_SPARK: usage(22, 9),
+        }
+    )
+    assert found == {by.COLD_SPARK: Ratio(wall=4.0, cpu=6.0)}
+
+
+def test_comparisons_of_all_rounds_are_added_up() -> None:
+    each = Comparison(pairs=4, records=10, ours_cpu_s=3, limit_cpu_s=2, inside_cpu_s=2.5)
+    rounds = [Round(usages={}, comparison=each), Round(usages={}), Round(usages={}, comparison=each)]
+    assert total_comparison(rounds) == each + each
+    assert total_comparison([Round(usages={})]) is None

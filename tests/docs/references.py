@@ -1,0 +1,145 @@
+"""References in code and documentation, and what they refer to.
+
+`.github/CONTRIBUTING.md` defines the forms:
+
+    [kafka-0.7: Fetch]        a section of docs/kafka-0.7.md, docs/kafka-0.8.md or docs/architecture.md; several are
+                              separated by commas
+    fault W04                 an entry of docs/faults.md; faults W04, W05
+    decision D03              an entry of docs/decisions.md; decisions D03, D04
+"""
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.docs.pages import ROOT, prose
+
+FAULTS = ROOT / "docs" / "faults.md"
+DECISIONS = ROOT / "docs" / "decisions.md"
+
+_FOLDERS = ("kafka_io", "resources", "pipelines", "tests", "docs", ".github")
+_FILES = ("README.md", "CHANGELOG.md", "Makefile", "pyproject.toml", ".ci/run")
+_SUFFIXES = {".py", ".md", ".toml"}
+_SHOWN_TESTS = 4
+
+_SECTION = re.compile(r"\[(kafka-[0-9.]+|architecture): ([^\]\n]+)\]")
+_ENTRY = re.compile(r"\b(fault|decision)s? ([A-Z]\d{2}\b(?:,\s+(?:# )?[A-Z]\d{2}\b)*)")
+_NUMBER = re.compile(r"\b[BDLORSWXZ]\d{2}\b")
+_HEADING = re.compile(r"^#{2,} (.+)$", re.MULTILINE)
+_NUMBERED = re.compile(r"^### ([A-Z]\d{2}) ", re.MULTILINE)
+_TEST_LINK = re.compile(r"\[(test_\w+\.py)(?:::(\w+))?\]\(\.\./([^)]+)\)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """One citation: `page` is a file of docs/, `target` a heading or a number of it."""
+
+    path: Path
+    line: int
+    page: str
+    target: str
+
+    def __str__(self) -> str:
+        return f"{self.path.relative_to(ROOT)}:{self.line}: {self.page}, {self.target}"
+
+
+def texts() -> Iterator[tuple[Path, str]]:
+    """Every file that may contain references, with its text."""
+    files = [file for folder in _FOLDERS for file in sorted((ROOT / folder).rglob("*")) if file.suffix in _SUFFIXES]
+    for file in [*files, *(ROOT / name for name in _FILES if (ROOT / name).is_file())]:
+        yield file, file.read_text(encoding="utf-8")
+
+
+def references(path: Path, text: str) -> Iterator[Reference]:
+    """The references in a file, in the order of their form."""
+    for match in _SECTION.finditer(text):
+        for section in match[2].split(", "):
+            yield Reference(path=path, line=_line(text, match.start()), page=f"{match[1]}.md", target=section)
+    for match in _ENTRY.finditer(text):
+        for number in _NUMBER.finditer(match[0]):
+            line = _line(text, match.start() + number.start())
+            yield Reference(path=path, line=line, page=f"{match[1]}s.md", target=number[0])
+
+
+def bare_numbers(path: Path, text: str) -> list[str]:
+    """Numbers of faults and decisions without the word that says so; the headings that define them do not count."""
+    rest = _NUMBERED.sub("", text) if path in {FAULTS, DECISIONS} else text
+    return _NUMBER.findall(_ENTRY.sub("", rest))
+
+
+def targets(page: Path) -> set[str]:
+    """What can be cited of a page: its headings, and the numbers of its entries."""
+    return {*_HEADING.findall(prose(page)), *_NUMBERED.findall(prose(page))}
+
+
+def linked_tests(page: Path) -> list[tuple[Path, str]]:
+    """The tests that a page names: the file, and the function or nothing."""
+    return [(ROOT / path, name) for _, name, path in _TEST_LINK.findall(page.read_text(encoding="utf-8"))]
+
+
+def names_of_tests(path: Path) -> set[str]:
+    """The functions of a file of tests."""
+    return {node.name for node in _functions(path.read_text(encoding="utf-8"))}
+
+
+def faults_page() -> str:
+    """`docs/faults.md` as it is, with the list of tests under each entry renewed."""
+    tests = _tests_by_fault()
+    head, *entries = re.split(r"(?=^### )", FAULTS.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return head + "".join(_renewed(entry, tests) for entry in entries).rstrip() + "\n"
+
+
+def _renewed(entry: str, tests: Mapping[str, list[str]]) -> str:
+    # What follows an entry, such as the heading of the next chapter, stays behind its list.
+    body, mark, after = entry.partition("\n## ")
+    said = re.sub(r"\n\n(?:Tests: .*|No test\.)$", "", body.rstrip())
+    return f"{said}\n\n{_listed(tests.get(entry[4:7], []))}\n" + (f"{mark}{after}" if mark else "\n")
+
+
+def _listed(links: list[str]) -> str:
+    if not links:
+        return "No test."
+    more = f", and {len(links) - _SHOWN_TESTS} more" if len(links) > _SHOWN_TESTS else ""
+    return f"Tests: {', '.join(links[:_SHOWN_TESTS])}{more}."
+
+
+def _tests_by_fault() -> dict[str, list[str]]:
+    """Links to the tests that cite each fault: the first function of each file, or the file."""
+    by_fault: dict[str, list[str]] = defaultdict(list)
+    # The tests of the documentation contain citations as examples.
+    for path in sorted(set((ROOT / "tests").rglob("test_*.py")) - set((ROOT / "tests" / "docs").iterdir())):
+        text = path.read_text(encoding="utf-8")
+        cited = sorted((one for one in references(path, text) if one.page == FAULTS.name), key=lambda one: one.line)
+        names = _names_by_line(text) if cited else {}
+        # A function says more than a file, so a citation outside of all functions counts last.
+        cited.sort(key=lambda one: one.line not in names)
+        for fault in dict.fromkeys(one.target for one in cited):
+            line = next(one.line for one in cited if one.target == fault)
+            name = f"{path.name}::{names[line]}" if line in names else path.name
+            by_fault[fault].append(f"[{name}](../{path.relative_to(ROOT)})")
+    return by_fault
+
+
+def _names_by_line(text: str) -> dict[int, str]:
+    """By line, the test it belongs to; the comments directly above a test are its own."""
+    lines = text.splitlines()
+    names: dict[int, str] = {}
+    for node in _functions(text):
+        first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+        while first > 1 and lines[first - 2].startswith("#"):
+            first -= 1
+        names |= dict.fromkeys(range(first, (node.end_lineno or first) + 1), node.name)
+    return names
+
+
+def _functions(text: str) -> Iterator[ast.FunctionDef]:
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            yield node
+
+
+def _line(text: str, position: int) -> int:
+    return text.count("\n", 0, position) + 1

@@ -1,0 +1,63 @@
+"""Every reference in code, tests and documentation leads to something in the tree."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import ROOT
+from tests.docs.references import FAULTS, bare_numbers, linked_tests, names_of_tests, references, targets, texts
+
+TEXTS = [(path, text) for path, text in texts() if path != Path(__file__)]
+
+# Names of documents that a clone does not contain, and how they were cited.
+_ABSENT = re.compile(
+    r"\bfacts, (?:section )?\d|-facts\b|\bFINDINGS\b|\b(?:HOUSE|DESIGN|STYLE|AUDIT)\b|\b[Ss]eeds? 0\d\d\b"
+)
+
+
+def test_every_reference_leads_to_an_entry() -> None:
+    known = {page.name: targets(page) for page in (ROOT / "docs").glob("*.md")}
+    cited = [one for path, text in TEXTS for one in references(path, text)]
+    assert len(cited) > 500  # else the forms have changed and nothing is found
+    assert [str(one) for one in cited if one.target not in known.get(one.page, set())] == []
+
+
+def test_a_number_is_cited_with_the_word_that_says_what_it_is() -> None:
+    assert [(str(path.relative_to(ROOT)), found) for path, text in TEXTS if (found := bare_numbers(path, text))] == []
+
+
+def test_no_document_outside_of_the_tree_is_cited() -> None:
+    found = [(str(path.relative_to(ROOT)), match[0]) for path, text in TEXTS for match in _ABSENT.finditer(text)]
+    assert found == []
+
+
+def test_every_test_that_the_faults_name_is_there() -> None:
+    linked = linked_tests(FAULTS)
+    assert len(linked) > 200
+    assert [(path.name, name) for path, name in linked if name and name not in names_of_tests(path)] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "page", "target"),
+    [
+        ("(fault B10)", "faults.md", "B10"),
+        ("# faults W04, R15", "faults.md", "R15"),
+        ("faults W04,\n    # R15", "faults.md", "R15"),
+        ("(decision D03)", "decisions.md", "D03"),
+        ("as in [kafka-0.7: Fetch]", "kafka-0.7.md", "Fetch"),
+        ("[kafka-0.7: Messages, Fetch]", "kafka-0.7.md", "Fetch"),
+    ],
+)
+def test_references_are_found_in_each_form(text: str, page: str, target: str) -> None:
+    assert (page, target) in {(one.page, one.target) for one in references(ROOT / "any.py", text)}
+
+
+@pytest.mark.parametrize("text", ["(facts, 3)", "FINDINGS, 1", "seed 003", "(DESIGN, 7)", "Seeds 000 and 003", "HOUSE"])
+def test_the_former_ways_to_cite_are_refused(text: str) -> None:
+    assert _ABSENT.search(text)
+
+
+@pytest.mark.parametrize("text", ["def test() -> None:  # W04", "(L03)", "faults W04 and R15"])
+def test_a_bare_number_is_noticed(text: str) -> None:
+    assert bare_numbers(ROOT / "any.py", text)

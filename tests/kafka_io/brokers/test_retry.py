@@ -1,0 +1,73 @@
+"""The retry loop, with a sleep that only takes notes."""
+
+import pytest
+
+from kafka_io.brokers.retry import MIN_PAUSE_S, Backoff, retrying
+from kafka_io.errors import ConnectionLost, Corrupt, KafkaIOError
+
+
+class Failing:
+    """An act that raises `errors` one after the other, then works."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self.errors = list(errors)
+        self.calls = 0
+
+    def __call__(self) -> str:
+        """Act."""
+        self.calls += 1
+        if self.errors:
+            raise self.errors.pop(0)
+        return "done"
+
+
+def test_what_works_is_done_once_and_without_a_pause() -> None:
+    act, pauses = Failing(), list[float]()
+    assert retrying(act, Backoff(), sleep=pauses.append) == "done"
+    assert (act.calls, pauses) == (1, [])
+
+
+def test_errors_that_pass_are_tried_again() -> None:
+    act, pauses = Failing(ConnectionLost("1"), ConnectionLost("2")), list[float]()
+    assert retrying(act, Backoff(attempts=3), sleep=pauses.append) == "done"
+    assert (act.calls, len(pauses)) == (3, 2)
+
+
+@pytest.mark.parametrize("attempts", [1, 2, 7])
+def test_the_last_error_is_raised_when_the_attempts_are_used_up(attempts: int) -> None:  # fault W03
+    act, pauses = Failing(*(ConnectionLost(str(number)) for number in range(1, 100))), list[float]()
+    with pytest.raises(ConnectionLost, match=f"^{attempts}$"):
+        retrying(act, Backoff(attempts=attempts), sleep=pauses.append)
+    assert (act.calls, len(pauses)) == (attempts, attempts - 1)
+
+
+@pytest.mark.parametrize("error", [Corrupt("not ours"), KafkaIOError("whatever"), ValueError("a bug")])
+def test_what_another_attempt_cannot_help_is_raised_at_once(error: Exception) -> None:
+    act = Failing(error)
+    with pytest.raises(type(error)) as caught:
+        retrying(act, Backoff(), sleep=lambda _: None)
+    assert (caught.value, act.calls) == (error, 1)
+
+
+def test_pauses_double_within_their_bounds_and_jitter_down_to_half() -> None:
+    backoff = Backoff(first_s=0.2, most_s=5.0)
+    for failures, longest in enumerate([0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0], start=1):
+        pauses = [backoff.pause_s(failures) for _ in range(200)]
+        assert max(MIN_PAUSE_S, longest / 2) <= min(pauses)
+        assert max(pauses) <= longest
+        assert len(set(pauses)) > 1
+
+
+def test_no_error_is_retried_more_than_ten_times_a_second() -> None:  # fault W13
+    backoff = Backoff(attempts=10_000, first_s=0.1, most_s=0.1)
+    assert min(backoff.pause_s(failures) for failures in range(1, 10_000)) >= 0.1
+
+
+def test_a_thousand_failures_still_have_a_pause() -> None:  # fault B12
+    assert Backoff(most_s=5.0).pause_s(10**9) <= 5.0
+
+
+@pytest.mark.parametrize("settings", [{"attempts": 0}, {"first_s": 0.01}, {"most_s": 0.0}, {"first_s": -1.0}])
+def test_a_back_off_that_would_flood_a_broker_is_refused(settings: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="a back-off needs"):
+        Backoff(**settings)  # type: ignore[arg-type] # attempts is a whole number in the table above

@@ -1,0 +1,145 @@
+"""Bounds and times come from the leaders, a few questions for each; an error hides only what it concerns."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kafka_io.brokers.leaders import PartitionAnswers
+from kafka_io.cluster.bounds import bounds_of, offsets_at
+from kafka_io.errors import ConnectFailed, Corrupt, LeaderMoved
+from kafka_io.messages.list_offsets import ListOffsetsPartitionResponse, ListOffsetsRequest, ListOffsetsResponse
+from kafka_io.model import Bounds, TopicPartition
+from kafka_io.wire.conversation import ReceivedRequest
+from tests.fakes.cluster import EVERYTHING, FakeCluster, Handler, Log
+from tests.kafka_io.conftest import OpenBrokers
+
+LIST_OFFSETS = ListOffsetsRequest.API.key
+PLACES = ONE, TWO = TopicPartition("clicks", 0), TopicPartition("clicks", 1)
+THREE = TopicPartition("clicks", 2)
+FIRST, SECOND = Bounds(earliest=3, latest=40, epoch=5), Bounds(earliest=0, latest=7, epoch=5)
+
+
+def two() -> dict[int, Log]:
+    """A partition on each broker; the first has an open transaction from 38 on."""
+    return {0: Log(entries=[], start=3, end=40, stable=38), 1: Log(entries=[], end=7, leader=1)}
+
+
+@pytest.mark.parametrize("version", range(11))
+def test_every_version_tells_the_same_bounds(version: int, open_brokers: OpenBrokers) -> None:
+    with FakeCluster(logs=two(), offered={**EVERYTHING, LIST_OFFSETS: (version, version)}) as cluster:
+        assert bounds_of(open_brokers(cluster), PLACES, committed=False) == {ONE: FIRST, TWO: SECOND}
+        assert len(cluster.heard(LIST_OFFSETS)) == 4
+
+
+def test_the_latest_of_committed_records_is_the_stable_offset(open_brokers: OpenBrokers) -> None:
+    with FakeCluster(logs=two()) as cluster:
+        found = bounds_of(open_brokers(cluster), PLACES, committed=True)
+        assert found == {ONE: Bounds(earliest=3, latest=38, epoch=5), TWO: SECOND}
+
+
+def test_a_broker_that_is_down_hides_its_partitions_only(open_brokers: OpenBrokers) -> None:
+    with FakeCluster(logs=two()) as cluster:
+        cluster.brokers[1].close()
+        found = bounds_of(open_brokers(cluster), PLACES, committed=False)
+        assert found[ONE] == FIRST
+        failed = found[TWO]
+        assert isinstance(failed, ConnectFailed)
+        assert failed.where.partition == 1
+
+
+# fault B03
+def test_a_leader_that_moves_is_asked_where_it_went(open_brokers: OpenBrokers) -> None:
+    with FakeCluster(logs=two()) as cluster:
+        answer = cluster.brokers[0].handlers[LIST_OFFSETS]
+
+        def moving(one: ReceivedRequest) -> ListOffsetsResponse:
+            cluster.logs[0].leader = 1
+            return answer(one)  # type: ignore[no-any-return] # a handler of the fake's
+
+        cluster.brokers[0].handlers[LIST_OFFSETS] = moving
+        assert bounds_of(open_brokers(cluster), PLACES, committed=False) == {ONE: FIRST, TWO: SECOND}
+
+
+def test_a_partition_without_leader_is_an_error_of_its_own(open_brokers: OpenBrokers) -> None:
+    logs = two()
+    logs[0].leader = -1
+    with FakeCluster(logs=logs) as cluster:
+        found = bounds_of(open_brokers(cluster), [*PLACES, THREE], committed=False)
+        assert found[TWO] == SECOND
+        assert isinstance(found[ONE], LeaderMoved)
+        assert isinstance(found[THREE], LeaderMoved)
+
+
+def test_an_answer_without_a_partition_is_refused(open_brokers: OpenBrokers) -> None:
+    with FakeCluster(logs=two()) as cluster:
+        cluster.brokers[0].handlers[LIST_OFFSETS] = lambda _: ListOffsetsResponse(topics=())
+        found: PartitionAnswers[Bounds] = bounds_of(open_brokers(cluster), PLACES, committed=False)
+        assert isinstance(found[ONE], Corrupt)
+        assert found[TWO] == SECOND
+
+
+class Clocked:
+    """Makes the brokers answer questions for a time with these offsets by partition; None says that there is none."""
+
+    def __init__(self, cluster: FakeCluster, offsets: dict[int, int | None]) -> None:
+        self.times: set[int] = set()
+        for broker in cluster.brokers:
+            broker.handlers[LIST_OFFSETS] = self._answering(broker.handlers[LIST_OFFSETS], offsets)
+
+    def _answering(self, other: Handler, offsets: dict[int, int | None]) -> Handler:
+        def answer(one: ReceivedRequest) -> ListOffsetsResponse:
+            request: Any = one.request
+            found: ListOffsetsResponse = other(one)
+            [asked], [told] = request.topics, found.topics
+            if asked.partitions[0].timestamp < 0:
+                return found
+            self.times |= {each.timestamp for each in asked.partitions}
+            parts = tuple(_told(each, offsets[each.partition_index], one.version) for each in told.partitions)
+            return ListOffsetsResponse(topics=(replace(told, partitions=parts),))
+
+        return answer
+
+
+def _told(answer: ListOffsetsPartitionResponse, offset: int | None, version: int) -> ListOffsetsPartitionResponse:
+    if version == 0:
+        return replace(answer, old_style_offsets=() if offset is None else (offset,))
+    return replace(answer, offset=-1 if offset is None else offset)
+
+
+@pytest.mark.parametrize("version", range(1, 11))
+def test_a_time_is_an_offset_or_the_latest_where_no_record_is_as_late(version: int, open_brokers: OpenBrokers) -> None:
+    with FakeCluster(logs=two(), offered={**EVERYTHING, LIST_OFFSETS: (version, version)}) as cluster:
+        clocked = Clocked(cluster, {0: 17, 1: None})
+        assert offsets_at(open_brokers(cluster), PLACES, 1_700_000_000_000, committed=False) == {ONE: 17, TWO: 7}
+        assert clocked.times == {1_700_000_000_000}
+
+
+def test_a_broker_that_knows_the_times_of_segments_only_never_makes_a_record_skipped(open_brokers: OpenBrokers) -> None:
+    with FakeCluster(logs=two(), offered={**EVERYTHING, LIST_OFFSETS: (0, 0)}) as cluster:
+        Clocked(cluster, {0: None, 1: 5})
+        assert offsets_at(open_brokers(cluster), PLACES, 1000, committed=True) == {ONE: 3, TWO: 5}
+
+
+@pytest.mark.parametrize("offset", [39, None])
+def test_no_time_is_behind_the_stable_offset(offset: int | None, open_brokers: OpenBrokers) -> None:
+    with FakeCluster(logs=two()) as cluster:
+        Clocked(cluster, {0: offset, 1: 0})
+        assert offsets_at(open_brokers(cluster), PLACES, 1000, committed=True) == {ONE: 38, TWO: 0}
+
+
+def test_a_time_before_1970_is_not_taken_for_a_name(open_brokers: OpenBrokers) -> None:
+    with FakeCluster(logs=two()) as cluster:
+        clocked = Clocked(cluster, {0: 3})
+        assert offsets_at(open_brokers(cluster), [ONE], -1, committed=False) == {ONE: 3}
+        assert clocked.times == {0}
+
+
+def test_an_offset_for_a_time_that_cannot_be_hides_only_its_partition(open_brokers: OpenBrokers) -> None:
+    with FakeCluster(logs=two()) as cluster:
+        Clocked(cluster, {0: -7, 1: 2})
+        cluster.logs[2] = Log(entries=[], end=1, leader=-1)
+        found = offsets_at(open_brokers(cluster), [*PLACES, THREE], 1000, committed=False)
+        assert isinstance(found[ONE], Corrupt)
+        assert found[TWO] == 2
+        assert isinstance(found[THREE], LeaderMoved)

@@ -1,0 +1,111 @@
+"""A cluster without ZooKeeper: topics, their lives, and a source that leads a reader to them."""
+
+from dataclasses import replace
+from uuid import UUID
+
+import msgspec
+import pytest
+
+from kafka_io.brokers.bootstrap import parse_bootstrap
+from kafka_io.brokers.connection import RetryPolicy
+from kafka_io.brokers.retry import Backoff
+from kafka_io.cluster.opening import open_cluster
+from kafka_io.errors import ConnectFailed, LogShort
+from kafka_io.messages.metadata import MetadataRequest
+from kafka_io.model import Bounds, Broker, BrokerPartition, Generation, OffsetRange, TopicEntry
+from kafka_io.reader.reader import PlannedRange, ReadSettings
+from kafka_io.reader.source import Source
+from kafka_io.records.build import Record, record_batch
+from kafka_io.wire.conversation import ReceivedRequest
+from tests.fakes.cluster import EVERYTHING, FakeCluster, Log
+
+METADATA = MetadataRequest.API.key
+READ_SETTINGS = ReadSettings(retry_policy=RetryPolicy(timeout_s=5.0, backoff=Backoff(attempts=1)))
+P0 = BrokerPartition(None, 0)
+LOG = Log(entries=[(1, record_batch([Record(offset=0, value=b"a"), Record(offset=1, value=b"b")]))], end=2)
+
+
+def address(cluster: FakeCluster) -> str:
+    return ",".join(broker.address for broker in cluster.bootstrap)
+
+
+def test_topics_have_ids_for_lives() -> None:
+    with (
+        FakeCluster(logs={0: LOG}, topic_id=UUID(int=7)) as fake,
+        open_cluster("main", bootstrap=address(fake), read_settings=READ_SETTINGS) as cluster,
+    ):
+        entry = TopicEntry(name="clicks", incarnation="AAAAAAAAAAAAAAAAAAAABw", partitions=(P0,))
+        assert cluster.topics().found == (entry,)
+        assert cluster.topic("clicks") == entry
+        assert cluster.topic("nothing") is None
+        assert cluster.bounds("clicks", [P0]) == {P0: Bounds(earliest=0, latest=2, epoch=5)}
+
+
+def test_without_ids_a_life_is_unknown() -> None:
+    with (
+        FakeCluster(logs={0: LOG}, offered={**EVERYTHING, METADATA: (0, 9)}) as fake,
+        open_cluster("main", bootstrap=address(fake), read_settings=READ_SETTINGS) as cluster,
+    ):
+        assert [topic.incarnation for topic in cluster.topics().found] == ["unknown"]
+
+
+def test_topics_that_kafka_keeps_for_itself_or_that_cannot_be_seen_are_left_out() -> None:
+    with FakeCluster(logs={0: LOG}) as fake:
+        answer = fake.metadata
+
+        def more(one: ReceivedRequest) -> object:
+            found = answer(one)
+            [topic] = found.topics
+            internal = replace(topic, name="__consumer_offsets", is_internal=True)
+            hidden = replace(topic, name="secret", error_code=29)
+            return replace(found, topics=(internal, hidden, topic))
+
+        fake.brokers[0].handlers[METADATA] = more
+        with open_cluster("main", bootstrap=address(fake), read_settings=READ_SETTINGS) as cluster:
+            listing = cluster.topics()
+            assert [topic.name for topic in listing.found] == ["clicks"]
+            assert [(skipped.path, "29" in skipped.reason) for skipped in listing.skipped] == [("secret", True)]
+
+
+def test_a_source_travels_as_json_and_leads_to_the_records() -> None:
+    with (
+        FakeCluster(logs={0: LOG}) as fake,
+        open_cluster("main", bootstrap=address(fake), read_settings=READ_SETTINGS) as cluster,
+    ):
+        cluster.topics()
+        source = msgspec.json.decode(msgspec.json.encode(cluster.source(P0)), type=Source)
+        assert source.generation is Generation.MODERN
+        assert {broker.id for broker in source.brokers} == {0, 1, -1}
+        spans = [
+            PlannedRange(topic="clicks", offsets=OffsetRange(P0, 0, stop), incarnation="unknown") for stop in (2, 3, 1)
+        ]
+        reader = source.open()
+        first, second, third = reader.read(spans)
+        assert [row["value"] for decoded in first for row in decoded.batch.to_pylist()] == [b"a", b"b"]
+        with pytest.raises(LogShort):
+            list(second)
+        assert sum(decoded.batch.num_rows for decoded in third) == 1
+        reader.close()
+
+
+def test_brokers_that_are_not_there_are_an_error_when_they_are_asked() -> None:
+    with (
+        open_cluster("main", bootstrap="127.0.0.1:1", read_settings=READ_SETTINGS) as cluster,
+        pytest.raises(ConnectFailed),
+    ):
+        cluster.topics()
+
+
+def test_addresses_are_hosts_and_ports() -> None:
+    assert parse_bootstrap("a:1, [::1]:65535") == (Broker(-1, "a", 1), Broker(-1, "::1", 65535))
+
+
+@pytest.mark.parametrize("text", ["", "a", "a:", ":1", "a:0", "a:65536", "a:1,", "::1:9092", "a b:1", "[x]:1"])
+def test_what_is_no_address_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="not host:port"):
+        parse_bootstrap(text)
+
+
+def test_a_cluster_that_is_not_said_how_to_find_is_refused() -> None:
+    with pytest.raises(ValueError, match="give the address of ZooKeeper"):
+        open_cluster("main")

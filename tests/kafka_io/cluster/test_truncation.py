@@ -1,0 +1,56 @@
+"""A log that was cut and written anew is told from one that only grew."""
+
+import pytest
+
+from kafka_io.cluster.truncation import find_truncations
+from kafka_io.errors import BrokerError, Corrupt
+from kafka_io.messages.offset_for_leader_epoch import (
+    LeaderEpochPartitionResponse,
+    LeaderEpochTopicResponse,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+)
+from tests.fakes.cluster import EVERYTHING, FakeCluster, Handler, Log
+from tests.kafka_io.conftest import OpenBrokers
+
+EPOCHS = OffsetForLeaderEpochRequest.API.key
+OFFERED = {**EVERYTHING, EPOCHS: OffsetForLeaderEpochRequest.API.versions}
+
+
+def answering(end: int, *, partition: int = 0, error: int = 0) -> Handler:
+    """With the end of any epoch."""
+    found = LeaderEpochPartitionResponse(error_code=error, partition=partition, leader_epoch=3, end_offset=end)
+    topic = LeaderEpochTopicResponse(topic="clicks", partitions=(found,))
+    return lambda _: OffsetForLeaderEpochResponse(topics=(topic,))
+
+
+@pytest.fixture
+def cluster() -> FakeCluster:
+    return FakeCluster(logs={0: Log(entries=[], end=100)}, offered=OFFERED)
+
+
+# faults B03, B04; -1: the leader knows nothing of that epoch
+@pytest.mark.parametrize(("end", "parted"), [(50, {}), (51, {}), (49, {0: 49}), (0, {0: 0}), (-1, {})])
+def test_a_log_parts_where_its_epoch_ends_before_what_was_read(
+    cluster: FakeCluster, end: int, parted: dict[int, int], open_brokers: OpenBrokers
+) -> None:
+    with cluster:
+        cluster.brokers[0].handlers[EPOCHS] = answering(end)
+        assert find_truncations(open_brokers(cluster), "clicks", {0: (50, 3)}) == parted
+
+
+def test_who_may_not_ask_is_told_nothing(cluster: FakeCluster, open_brokers: OpenBrokers) -> None:
+    with cluster:
+        cluster.brokers[0].handlers[EPOCHS] = answering(-1, error=29)
+        assert find_truncations(open_brokers(cluster), "clicks", {0: (50, 3)}) == {}
+
+
+def test_errors_and_answers_for_others_are_raised(cluster: FakeCluster, open_brokers: OpenBrokers) -> None:
+    with cluster:
+        brokers = open_brokers(cluster)
+        cluster.brokers[0].handlers[EPOCHS] = answering(1, error=-1)
+        with pytest.raises(BrokerError):
+            find_truncations(brokers, "clicks", {0: (50, 3)})
+        cluster.brokers[0].handlers[EPOCHS] = answering(1, partition=1)
+        with pytest.raises(Corrupt, match="lacks the requested partition"):
+            find_truncations(brokers, "clicks", {0: (50, 3)})

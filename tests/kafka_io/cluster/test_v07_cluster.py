@@ -1,0 +1,160 @@
+"""A cluster of real brokers in a real ZooKeeper: what is seen of it while a part of it is away."""
+
+import time
+
+import pytest
+
+from kafka_io.brokers.connection import RetryPolicy
+from kafka_io.brokers.retry import Backoff
+from kafka_io.cluster.retention import Retention
+from kafka_io.cluster.v07_cluster import Cluster07
+from kafka_io.errors import ConnectFailed, ConnectionLost, NodeMalformed, RegistryError, Where
+from kafka_io.model import Bounds, Broker, BrokerPartition
+from kafka_io.reader.reader import ReadSettings
+from kafka_io.reader.v07_partition import Partition07
+from kafka_io.testing.v07.server import BrokerServer07
+from tests.kafka_io.conftest import StartBroker
+from tests.kafka_io.reader.test_v07_partition import rows
+from tests.publishing import publish
+
+pytestmark = pytest.mark.zookeeper
+
+HASTY = RetryPolicy(timeout_s=10.0, backoff=Backoff(attempts=1))
+READ_SETTINGS = ReadSettings(retry_policy=HASTY)
+PARTITIONS = (BrokerPartition(0, 0), BrokerPartition(0, 1), BrokerPartition(1, 0), BrokerPartition(1, 1))
+MESSAGES = [b"message %d" % number for number in range(100)]
+
+
+@pytest.fixture
+def brokers(chroot: str, start_broker: StartBroker) -> list[BrokerServer07]:
+    """Two brokers that hold the topic `clicks`, two partitions each."""
+    started = [start_broker(broker_id=number, zookeeper=chroot) for number in (0, 1)]
+    publish("clicks", MESSAGES, zookeeper=chroot, batch_size=5)
+    return started
+
+
+def test_topics_and_brokers_are_those_of_the_registry(chroot: str, brokers: list[BrokerServer07]) -> None:
+    with Cluster07.open("main", zookeeper=chroot, read_settings=READ_SETTINGS) as cluster:
+        (topic,) = cluster.topics().found
+        assert (topic.name, topic.partitions) == ("clicks", PARTITIONS)
+        assert cluster.topic("clicks") == topic
+        assert cluster.topic("nothing") is None
+        assert cluster.brokers_by_id() == {
+            number: Broker(number, "127.0.0.1", broker.port) for number, broker in enumerate(brokers)
+        }
+
+
+def test_all_that_was_published_is_read_once(chroot: str, brokers: list[BrokerServer07]) -> None:
+    with Cluster07.open("main", zookeeper=chroot, read_settings=READ_SETTINGS) as cluster:
+        found = cluster.bounds("clicks", PARTITIONS)
+        values = [
+            value
+            for partition, bounds in found.items()
+            if isinstance(bounds, Bounds)
+            for _, value in rows(cluster.partition("clicks", partition).read(bounds.earliest, bounds.latest))
+        ]
+        assert len(found) == len(PARTITIONS)
+        assert sorted(values) == sorted(MESSAGES)
+
+
+def test_a_broker_that_is_down_hides_only_its_own_partitions_and_is_asked_once(  # fault B12
+    chroot: str, brokers: list[BrokerServer07], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[BrokerPartition] = []
+    ask = Partition07.bounds
+
+    def noted(partition: Partition07) -> Bounds:
+        asked.append(partition.id)
+        return ask(partition)
+
+    monkeypatch.setattr(Partition07, "bounds", noted)
+    with Cluster07.open("main", zookeeper=chroot, read_settings=READ_SETTINGS) as cluster:
+        dead = cluster.brokers_by_id()[0]
+        brokers[0].stop()
+        found = cluster.bounds("clicks", PARTITIONS)
+    assert [type(found[partition]) for partition in PARTITIONS] == [ConnectFailed, ConnectFailed, Bounds, Bounds]
+    assert asked == [PARTITIONS[0], *PARTITIONS[2:]]
+    for partition in PARTITIONS[:2]:
+        error = found[partition]
+        assert isinstance(error, ConnectFailed)
+        assert error.where == Where(
+            cluster="main", broker=f"0@{dead.address}", topic="clicks", partition=str(partition)
+        )
+
+
+def test_a_partition_that_its_broker_refuses_does_not_hide_the_others(  # fault B11
+    chroot: str, brokers: list[BrokerServer07]
+) -> None:
+    refused = BrokerPartition(0, 7)
+    with Cluster07.open("main", zookeeper=chroot, read_settings=READ_SETTINGS) as cluster:
+        found = cluster.bounds("clicks", [refused, *PARTITIONS])
+    assert isinstance(found.pop(refused), ConnectionLost)
+    assert [type(bounds) for bounds in found.values()] == [Bounds] * len(PARTITIONS)
+
+
+def test_a_broker_that_is_not_registered_is_an_error(chroot: str, brokers: list[BrokerServer07]) -> None:
+    stranger = BrokerPartition(9, 0)
+    with Cluster07.open("main", zookeeper=chroot, read_settings=READ_SETTINGS) as cluster:
+        with pytest.raises(RegistryError, match="not registered") as caught:
+            cluster.partition("clicks", stranger)
+        found = cluster.bounds("clicks", [stranger, PARTITIONS[0]])
+    assert caught.value.where == Where(cluster="main", broker="9", topic="clicks")
+    assert [type(bounds) for bounds in found.values()] == [RegistryError, Bounds]
+
+
+def test_links_are_shared_and_end_with_the_cluster(chroot: str, brokers: list[BrokerServer07]) -> None:
+    with Cluster07.open("main", zookeeper=chroot, read_settings=READ_SETTINGS) as cluster:
+        one, other = (cluster.partition("clicks", partition) for partition in PARTITIONS[:2])
+        assert one.connection is other.connection
+        assert isinstance(one.bounds(), Bounds)
+    cluster.close()
+    with pytest.raises(RegistryError, match="closed"):
+        cluster.topics()
+
+
+def test_errors_of_the_registry_name_the_cluster(chroot: str) -> None:
+    with Cluster07.open("main", zookeeper=chroot, read_settings=READ_SETTINGS) as cluster:
+        with pytest.raises(RegistryError) as caught:  # fault Z06: an empty chroot is no Kafka's
+            cluster.bounds("clicks", PARTITIONS)
+        assert caught.value.where.cluster == "main"
+        with pytest.raises(NodeMalformed) as caught_too:
+            cluster.topic("a/b")
+        assert caught_too.value.where == Where(cluster="main", topic="a/b")
+
+
+def test_many_topics_are_told_of_at_once_and_a_broker_that_is_down_is_tried_once(  # fault B12
+    chroot: str, brokers: list[BrokerServer07], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish("views", MESSAGES, zookeeper=chroot, batch_size=5)
+    asked: list[BrokerPartition] = []
+    ask = Partition07.bounds
+
+    def noted(partition: Partition07) -> Bounds:
+        asked.append(partition.id)
+        return ask(partition)
+
+    monkeypatch.setattr(Partition07, "bounds", noted)
+    with Cluster07.open("main", zookeeper=chroot, read_settings=READ_SETTINGS) as cluster:
+        cluster.brokers_by_id()
+        brokers[0].stop()
+        found = cluster.bounds_of({"clicks": PARTITIONS, "views": PARTITIONS})
+    kinds = {topic: [type(told) for told in each.values()] for topic, each in found.items()}
+    assert kinds == {topic: [ConnectFailed, ConnectFailed, Bounds, Bounds] for topic in ("clicks", "views")}
+    assert asked == [PARTITIONS[0], *PARTITIONS[2:], *PARTITIONS[2:]]
+    hidden = found["views"][PARTITIONS[1]]
+    assert isinstance(hidden, ConnectFailed)
+    assert (hidden.where.topic, hidden.where.partition) == ("views", "0-1")
+
+
+def test_times_are_those_of_segments_and_how_long_they_are_kept_is_not_known(
+    chroot: str, brokers: list[BrokerServer07]
+) -> None:
+    with Cluster07.open("main", zookeeper=chroot, read_settings=READ_SETTINGS) as cluster:
+        ends = cluster.bounds("clicks", PARTITIONS)
+        at = {part: told.latest for part, told in ends.items() if isinstance(told, Bounds)}
+        assert cluster.times_at({"clicks": at}) == {"clicks": dict.fromkeys(PARTITIONS)}
+        now_ms = time.time_ns() // 1_000_000
+        [told] = cluster.times_at({"clicks": {PARTITIONS[0]: 0}})["clicks"].values()
+        assert isinstance(told, int)
+        assert now_ms - 120_000 < told <= now_ms
+        assert cluster.retention(["clicks", "views"]) == {"clicks": Retention(), "views": Retention()}

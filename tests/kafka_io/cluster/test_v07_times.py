@@ -1,0 +1,76 @@
+"""Times of 0.7 are those of segments: what is read from one on has all that is not older [kafka-0.7: OFFSETS]."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from kafka_io.cluster.v07_times import offset_at, time_at
+from kafka_io.errors import ConnectionLost
+from kafka_io.model import BrokerPartition
+from kafka_io.reader.v07_partition import Partition07
+from tests.kafka_io.conftest import OpenLink, StartBroker
+from tests.kafka_io.testing.v07.talk import Client, numbered
+
+NOON_S = 1_700_000_000
+IN_A_YEAR_MS = 4_000_000_000_000
+
+
+def partition(number: int, start_broker: StartBroker, open_link: OpenLink) -> Partition07:
+    """A partition of a broker whose first has the segments 0, 400 and 800, written to at noon, 1 and 2 hours later."""
+    server = start_broker()
+    with Client(server.port) as client:
+        for at in range(0, 50, 5):
+            client.produce("clicks", *numbered(50)[at : at + 5])
+        client.offsets("clicks", -1)
+    files: list[Path] = sorted((server.config.data_dir / "clicks-0").glob("*.kafka"))
+    assert [int(file.stem) for file in files] == [0, 400, 800]
+    for hours, file in enumerate(files):
+        os.utime(file, (0, NOON_S + 3600 * hours))
+    return Partition07(connection=open_link(server), topic="clicks", id=BrokerPartition(0, number))
+
+
+@pytest.mark.parametrize(
+    ("minutes", "offset"), [(-1, 0), (0, 0), (59, 0), (60, 400), (119, 400), (120, 800), (180, 800)]
+)
+def test_it_is_the_newest_segment_not_written_to_since_or_the_earliest(
+    minutes: int, offset: int, start_broker: StartBroker, open_link: OpenLink
+) -> None:
+    assert offset_at(partition(0, start_broker, open_link), (NOON_S + 60 * minutes) * 1000) == offset
+
+
+@pytest.mark.parametrize(("timestamp_ms", "offset"), [(-1, 0), (IN_A_YEAR_MS, 1000)])
+def test_before_everything_is_the_earliest_and_a_time_to_come_the_latest(
+    timestamp_ms: int, offset: int, start_broker: StartBroker, open_link: OpenLink
+) -> None:
+    assert offset_at(partition(0, start_broker, open_link), timestamp_ms) == offset
+
+
+def test_a_partition_that_was_never_written_begins_at_its_start(start_broker: StartBroker, open_link: OpenLink) -> None:
+    assert offset_at(partition(1, start_broker, open_link), NOON_S) == 0
+
+
+def test_a_partition_that_is_none_is_refused_by_closing(start_broker: StartBroker, open_link: OpenLink) -> None:
+    with pytest.raises(ConnectionLost) as caught:
+        offset_at(partition(7, start_broker, open_link), NOON_S)
+    assert caught.value.where.partition == "0-7"
+
+
+@pytest.mark.parametrize(
+    ("offset", "hours"), [(0, 0), (399, 0), (400, 1), (799, 1), (800, 2), (980, 2), (1000, None), (5000, None)]
+)
+def test_a_message_is_as_old_as_the_last_write_to_its_segment(
+    offset: int, hours: int | None, start_broker: StartBroker, open_link: OpenLink
+) -> None:
+    now_ms = (NOON_S + 10 * 3600) * 1000
+    told = time_at(partition(0, start_broker, open_link), offset, now_ms=now_ms)
+    if hours is None:
+        assert told is None
+    else:
+        age_ms = (10 - hours) * 3_600_000
+        assert told is not None
+        assert age_ms <= now_ms - told <= age_ms * 1.005
+
+
+def test_where_nothing_was_written_is_no_time(start_broker: StartBroker, open_link: OpenLink) -> None:
+    assert time_at(partition(1, start_broker, open_link), 0, now_ms=NOON_S * 1000) is None

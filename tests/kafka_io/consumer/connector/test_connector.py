@@ -1,0 +1,348 @@
+"""Connectors of 0.7 on live brokers and a real ZooKeeper, one alone and several in a group."""
+
+from itertools import islice
+from os import SEEK_END
+from typing import Any
+
+import pytest
+from kazoo.client import KazooClient
+
+from kafka_io.consumer.connector.connector import ConsumerConnector
+from kafka_io.errors import Corrupt, NodeMalformed, RegistryError
+from tests.kafka_io.consumer.connector.conftest import Connect
+from tests.kafka_io.consumer.connector.readers import PATIENCE_S, below, offsets, owners, reading, until
+from tests.live import LiveCluster, numbered
+
+pytestmark = pytest.mark.zookeeper
+
+
+def test_one_consumer_gets_each_message_and_leaves_what_a_genuine_one_does(
+    cluster: LiveCluster, connect: Connect, nodes: KazooClient
+) -> None:
+    messages = numbered(100)
+    cluster.publish("clicks", messages)
+    connector = connect()
+    [first, second] = connector.create_message_streams({"clicks": 2})["clicks"]
+    assert nodes.get(f"/consumers/readers/ids/{connector.consumer_id}")[0] == b'{ "clicks": 2 }'
+    me = connector.consumer_id
+    assert owners(nodes) == {"0-0": f"{me}-0", "0-1": f"{me}-0", "1-0": f"{me}-1", "1-1": f"{me}-1"}
+    with reading([first, second], connector) as readers:
+        until(lambda: sum(len(reader.messages) for reader in readers) == len(messages))
+        assert {message.partition.broker for message in readers[0].messages} == {0}
+    assert sorted(value for reader in readers for value in reader.values if value) == sorted(messages)
+    with cluster.open() as client:
+        topic = client.topic("clicks")
+        assert topic
+        ends = {str(id_): bounds.latest for id_, bounds in _bounds(client, topic.partitions).items()}
+    assert offsets(nodes) == ends
+    assert owners(nodes) == {}
+    assert below(nodes, "/consumers/readers/ids") == {}
+
+
+def _bounds(client: Any, partitions: Any) -> Any:
+    return client.bounds("clicks", partitions)
+
+
+def test_messages_go_on_where_the_group_left_off(cluster: LiveCluster, connect: Connect) -> None:
+    messages = numbered(60)
+    cluster.publish("clicks", messages)
+    seen: list[bytes | None] = []
+    for _ in range(3):
+        connector = connect(consumer_timeout_ms=PATIENCE_S * 1000)
+        [stream] = connector.create_message_streams({"clicks": 1})["clicks"]
+        seen.extend(message.value for message in islice(stream, 20))
+        connector.shutdown()
+    assert len(seen) == len(messages)
+    assert set(seen) >= set(seen[:20])
+
+
+def test_a_commit_inside_a_compressed_message_keeps_its_start(
+    cluster: LiveCluster, connect: Connect, nodes: KazooClient
+) -> None:
+    messages = numbered(20)
+    cluster.publish("clicks", messages, codecs=["gzip"], batch=20)
+    for _ in range(2):  # what was compressed together comes again as a whole
+        connector = connect(auto_commit_interval_ms=None)
+        [stream] = connector.create_message_streams({"clicks": 1})["clicks"]
+        taken = list(islice(stream, 19))
+        assert [message.value for message in taken] == messages[:19]
+        assert {message.next_offset for message in taken} == {0}
+        connector.commit_offsets()
+        assert set(offsets(nodes).values()) == {0}
+        connector.shutdown()
+    connector = connect()
+    [stream] = connector.create_message_streams({"clicks": 1})["clicks"]
+    assert [message.value for message in islice(stream, 20)] == messages
+    connector.commit_offsets()
+    assert max(offsets(nodes).values()) > 0
+
+
+def test_what_was_handed_out_last_is_committed_only_when_the_next_one_is_asked_for(
+    cluster: LiveCluster, connect: Connect, nodes: KazooClient
+) -> None:
+    cluster.publish("clicks", numbered(4), codecs=["none"], batch=4)
+    connector = connect(auto_commit_interval_ms=100)
+    [stream] = connector.create_message_streams({"clicks": 1})["clicks"]
+    messages = iter(stream)
+    first = next(messages)
+    second = next(messages)
+    until(lambda: offsets(nodes).get(str(first.partition)) == first.next_offset)
+    connector.commit_offsets()
+    assert offsets(nodes)[str(first.partition)] == second.next_offset
+
+
+def test_partitions_move_to_who_joins_and_back_when_it_leaves(
+    cluster: LiveCluster, connect: Connect, nodes: KazooClient
+) -> None:
+    messages = numbered(300)
+    cluster.publish("clicks", messages[:100])
+    one = connect(consumer_id="a")
+    with reading(one.create_message_streams({"clicks": 1})["clicks"], one) as [first]:
+        until(lambda: len(set(first.values)) == 100)
+        two = connect(consumer_id="b")
+        with reading(two.create_message_streams({"clicks": 1})["clicks"], two) as [second]:
+            shared = {"0-0": "readers_a-0", "0-1": "readers_a-0", "1-0": "readers_b-0", "1-1": "readers_b-0"}
+            until(lambda: owners(nodes) == shared)
+            cluster.publish("clicks", messages[100:200])
+            until(lambda: len({*first.values, *second.values}) == 200)
+            assert {message.partition.broker for message in second.messages} == {1}
+        until(lambda: set(owners(nodes).values()) == {"readers_a-0"} and len(owners(nodes)) == 4)
+        cluster.publish("clicks", messages[200:])
+        until(lambda: len({*first.values, *second.values}) == 300)
+    assert {*first.values, *second.values} == set(messages)
+
+
+def test_more_consumers_than_partitions_leave_some_with_nothing(
+    cluster: LiveCluster, connect: Connect, nodes: KazooClient
+) -> None:
+    cluster.publish("clicks", numbered(10))
+    connector = connect()
+    streams = connector.create_message_streams({"clicks": 6})["clicks"]
+    assert len(streams) == 6
+    assert sorted(owners(nodes).values()) == [f"{connector.consumer_id}-{number}" for number in range(4)]
+
+
+# fault Z02
+def test_a_filter_follows_topics_that_come_later(cluster: LiveCluster, connect: Connect, nodes: KazooClient) -> None:
+    cluster.publish("clicks", numbered(10))
+    connector = connect()
+    streams = connector.create_message_streams_by_filter(whitelist="cl.*|vi.*")
+    assert nodes.get(f"/consumers/readers/ids/{connector.consumer_id}")[0] == b"*1*cl.*|vi.*"
+    with reading(streams, connector) as [reader]:
+        until(lambda: len(reader.messages) == 10)
+        cluster.publish("views", numbered(10, 10))
+        cluster.publish("other", numbered(10, 20))
+        until(lambda: set(reader.values) == set(numbered(20)))
+        assert {message.topic for message in reader.messages} == {"clicks", "views"}
+    assert owners(nodes, "other") == {}
+
+
+def test_a_topic_may_come_after_its_consumer(cluster: LiveCluster, connect: Connect) -> None:
+    connector = connect()
+    with reading(connector.create_message_streams({"late": 1})["late"], connector) as [reader]:
+        cluster.publish("late", numbered(20))
+        until(lambda: set(reader.values) == set(numbered(20)))
+
+
+# fault Z01
+def test_a_session_that_expires_is_followed_by_another(
+    cluster: LiveCluster, connect: Connect, nodes: KazooClient
+) -> None:
+    messages = numbered(200)
+    cluster.publish("clicks", messages[:100])
+    connector = connect()
+    with reading(connector.create_message_streams({"clicks": 1})["clicks"], connector) as [reader]:
+        until(lambda: len(reader.messages) == 100)
+        client = connector._registration._session._client
+        before = client.client_id[0]
+        _end_session(client)
+        until(lambda: client.client_id and client.client_id[0] != before and len(owners(nodes)) == 4)
+        assert nodes.exists(f"/consumers/readers/ids/{connector.consumer_id}")
+        cluster.publish("clicks", messages[100:])
+        until(lambda: set(reader.values) == set(messages))
+    assert len(offsets(nodes)) == 4
+
+
+def _end_session(client: KazooClient) -> None:
+    """A goodbye in the name of the session, as if it had been silent for too long."""
+    hosts = ",".join(f"{host}:{port}" for host, port in client.hosts)
+    twin = KazooClient(hosts=hosts, client_id=client.client_id)
+    twin.start()
+    twin.stop()
+    twin.close()
+
+
+def test_another_has_what_a_lost_session_owned(cluster: LiveCluster, connect: Connect, nodes: KazooClient) -> None:
+    """The partitions of one that says nothing any more go over, and nothing is committed behind their back."""
+    messages = numbered(100)
+    cluster.publish("clicks", messages)
+    silent = connect(auto_commit_interval_ms=None, consumer_id="a", session_timeout_ms=2000)
+    [stream] = silent.create_message_streams({"clicks": 1})["clicks"]
+    assert next(stream)
+    other = connect(consumer_id="b")
+    _end_session(silent._registration._session._client)
+    with reading(other.create_message_streams({"clicks": 1})["clicks"], other) as [reader]:
+        until(lambda: len(owners(nodes)) == 4)
+        silent.shutdown()
+        until(lambda: set(reader.values) == set(messages))
+
+
+def test_a_broker_that_restarts_is_read_on(cluster: LiveCluster, connect: Connect) -> None:
+    messages = numbered(200)
+    cluster.publish("clicks", messages[:100])
+    connector = connect()
+    with reading(connector.create_message_streams({"clicks": 1})["clicks"], connector) as [reader]:
+        until(lambda: len(set(reader.values)) == 100)
+        cluster.brokers[1].stop()
+        with cluster.open() as client:
+            until(lambda: len(client.registry.brokers().found) == 1)
+        cluster.publish("clicks", messages[100:150], codecs=("none",), batch=500)
+        until(lambda: len(set(reader.values)) == 150)
+        cluster.brokers[1].start()
+        cluster.publish("clicks", messages[150:])
+        until(lambda: set(reader.values) == set(messages))
+
+
+@pytest.mark.parametrize(("reset", "expected"), [("smallest", 100), ("largest", 50)])
+def test_an_offset_that_the_log_does_not_hold_is_reset_as_told(
+    cluster: LiveCluster, connect: Connect, nodes: KazooClient, reset: str, expected: int
+) -> None:
+    messages = numbered(100)
+    cluster.publish("clicks", messages[:50])
+    for id_ in ("0-0", "0-1", "1-0", "1-1"):
+        nodes.create(f"/consumers/readers/offsets/clicks/{id_}", b"987654321", makepath=True)
+    connector = connect(auto_offset_reset=reset)
+    with reading(connector.create_message_streams({"clicks": 1})["clicks"], connector) as [reader]:
+        until(lambda: 987654321 not in offsets(nodes).values())
+        cluster.publish("clicks", messages[50:])
+        until(lambda: len(reader.messages) >= expected)
+        assert set(reader.values) == set(messages[-expected:])
+
+
+def test_minus_1_is_no_offset(cluster: LiveCluster, connect: Connect, nodes: KazooClient) -> None:
+    cluster.publish("clicks", numbered(20))
+    for id_ in ("0-0", "0-1", "1-0", "1-1"):
+        nodes.create(f"/consumers/readers/offsets/clicks/{id_}", b"-1", makepath=True)
+    connector = connect()
+    with reading(connector.create_message_streams({"clicks": 1})["clicks"], connector) as [reader]:
+        until(lambda: set(reader.values) == set(numbered(20)))
+
+
+def test_an_owner_that_does_not_let_go_is_told(cluster: LiveCluster, connect: Connect, nodes: KazooClient) -> None:
+    cluster.publish("clicks", numbered(5))
+    nodes.create("/consumers/readers/owners/clicks/0-1", b"somebody-0", makepath=True)
+    connector = connect(rebalance_max_retries=2)
+    with pytest.raises(RegistryError, match=r"other members still own .* after 2 attempts"):
+        connector.create_message_streams({"clicks": 1})
+    connector.shutdown()
+    assert owners(nodes) == {"0-1": "somebody-0"}
+
+
+def test_messages_larger_than_a_fetch_are_read(cluster: LiveCluster, connect: Connect) -> None:
+    messages = [bytes([65 + number]) * 5000 for number in range(8)]
+    cluster.publish("clicks", messages, codecs=["none"], batch=2)
+    connector = connect(fetch_bytes=100)
+    with reading(connector.create_message_streams({"clicks": 1})["clicks"], connector) as [reader]:
+        until(lambda: set(reader.values) == set(messages))
+
+
+# fault R02
+def test_a_message_above_the_cap_is_an_error_and_not_an_end(cluster: LiveCluster, connect: Connect) -> None:
+    cluster.publish("clicks", [b"x" * 5000], codecs=["none"])
+    connector = connect(fetch_bytes=100, max_fetch_bytes=1000)
+    [stream] = connector.create_message_streams({"clicks": 1})["clicks"]
+    for _ in range(2):
+        with pytest.raises(Exception, match="of 5010 bytes is above max_fetch_bytes = 1000"):
+            next(stream)
+
+
+def test_a_full_queue_holds_up_the_fetcher_and_not_the_shutdown(cluster: LiveCluster, connect: Connect) -> None:
+    cluster.publish("clicks", numbered(400))
+    connector = connect(fetch_bytes=200, queued_max_chunks=1)
+    [stream] = connector.create_message_streams({"clicks": 1})["clicks"]
+    assert next(stream)
+    connector.shutdown()
+    assert list(stream) == []
+    connector.shutdown()
+
+
+def test_streams_end_without_a_message_in_time_and_go_on(cluster: LiveCluster, connect: Connect) -> None:
+    cluster.publish("clicks", numbered(5))
+    connector = connect(consumer_timeout_ms=3000)
+    [stream] = connector.create_message_streams({"clicks": 1})["clicks"]
+    seen: set[bytes | None] = set()
+
+    def read_on() -> int:
+        seen.update(message.value for message in stream)
+        return len(seen)
+
+    until(lambda: read_on() == 5)
+    cluster.publish("clicks", numbered(5, 5))
+    until(lambda: read_on() == 10)
+
+
+def test_streams_are_made_once(cluster: LiveCluster, connect: Connect) -> None:
+    cluster.publish("clicks", numbered(1))
+    connector = connect()
+    with pytest.raises(RuntimeError, match="no streams"):
+        connector.commit_offsets()
+    connector.create_message_streams({"clicks": 1})
+    with pytest.raises(RuntimeError, match="once"):
+        connector.create_message_streams({"views": 1})
+
+
+def test_what_cannot_be_is_refused(chroot: str, connect: Connect) -> None:
+    with pytest.raises(NodeMalformed):
+        ConsumerConnector.open(chroot, "a/b")
+    with pytest.raises(ValueError, match="smallest or largest"):
+        ConsumerConnector.open(chroot, "a", auto_offset_reset="earliest")
+    with pytest.raises(TypeError):
+        ConsumerConnector.open(chroot, "a", no_such_setting=1)
+    connector = connect()
+    with pytest.raises(ValueError, match="a whitelist or a blacklist"):
+        connector.create_message_streams_by_filter()
+    with pytest.raises(ValueError, match="streams must be 1 to"):
+        connector.create_message_streams({"clicks": 0})
+    with pytest.raises(RegistryError):  # no Kafka is there
+        connector.create_message_streams({"clicks": 1})
+
+
+def test_what_is_in_front_of_a_bad_message_is_read_and_the_error_told_each_time(
+    cluster: LiveCluster, connect: Connect
+) -> None:
+    messages = numbered(8)
+    cluster.publish("clicks", messages, codecs=["none"], batch=8)
+    [log] = [file for file in cluster.home.glob("broker-*/clicks-*/*.kafka") if file.stat().st_size]
+    with log.open("r+b") as file:
+        file.seek(-1, SEEK_END)
+        file.write(b"?")
+    connector = connect()
+    [stream] = connector.create_message_streams({"clicks": 1})["clicks"]
+    assert [next(stream).value for _ in range(7)] == messages[:7]
+    for _ in range(2):
+        with pytest.raises(Corrupt, match="CRC"):
+            next(stream)
+    connector.shutdown()
+
+
+def test_a_topic_that_is_deleted_is_let_go(cluster: LiveCluster, connect: Connect, nodes: KazooClient) -> None:
+    cluster.publish("clicks", numbered(20))
+    cluster.publish("views", numbered(20, 20))
+    connector = connect()
+    with reading(connector.create_message_streams_by_filter(blacklist="other"), connector) as [reader]:
+        until(lambda: len(reader.messages) == 40)
+        nodes.delete("/brokers/topics/views", recursive=True)
+        until(lambda: owners(nodes, "views") == {})
+        cluster.publish("clicks", numbered(20, 40))
+        until(lambda: len(reader.messages) == 60)
+    assert len(offsets(nodes, "views")) == 4
+
+
+def test_where_a_reset_begins_is_kept_even_if_nothing_else_is(
+    cluster: LiveCluster, connect: Connect, nodes: KazooClient
+) -> None:
+    cluster.publish("clicks", numbered(20))
+    connector = connect(auto_commit_interval_ms=None, auto_offset_reset="smallest")
+    with reading(connector.create_message_streams({"clicks": 1})["clicks"], connector) as [reader]:
+        until(lambda: len(reader.messages) == 20 and len(offsets(nodes)) == 4)
+    assert set(offsets(nodes).values()) == {0}

@@ -1,0 +1,156 @@
+"""Groups on an embedded broker: topics of numbered messages, and members that are run beside each other."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_io.brokers.bootstrap import parse_bootstrap
+from kafka_io.brokers.connection import RetryPolicy
+from kafka_io.brokers.retry import Backoff
+from kafka_io.cluster.modern_cluster import ModernCluster
+from kafka_io.consumer.group.consumer import GroupConsumer
+from kafka_io.consumer.group.fetcher import ConsumedBatch
+from kafka_io.consumer.group.settings import GroupSettings
+from kafka_io.model import Generation, TopicPartition
+from kafka_io.reader.reader import ReadSettings
+from kafka_io.testing.modern.config import ModernBrokerConfig
+from kafka_io.testing.modern.server import ModernBrokerServer
+from tests.kafka_io.testing.modern.talk import Client, batch
+from tests.publishing import publish
+
+SOON_S = 60.0
+PARTITIONS = 4
+
+
+@dataclass
+class Ground:
+    """An embedded broker, and what its groups read."""
+
+    folder: Path
+    running: ExitStack
+    generation: Generation = Generation.MODERN
+    port: int = 0
+    published: Counter[str] = field(default_factory=Counter)
+    broker: ModernBrokerServer | None = None
+
+    def start(self) -> None:
+        """Start it, at the port it had."""
+        config = ModernBrokerConfig(
+            broker_id=1,
+            data_dir=self.folder / "data",
+            generation=self.generation,
+            port=self.port,
+            partitions=PARTITIONS,
+        )
+        self.broker = self.running.enter_context(ModernBrokerServer(config))
+        self.port = self.broker.port
+
+    def stop(self) -> None:
+        """End it; its groups' members are forgotten."""
+        assert self.broker is not None
+        self.broker.stop()
+
+    @property
+    def address(self) -> str:
+        """Where clients begin."""
+        return f"127.0.0.1:{self.port}"
+
+    def cluster(self) -> ModernCluster:
+        """A client."""
+        retry_policy = RetryPolicy(timeout_s=30.0, backoff=Backoff(attempts=8, first_s=0.1, most_s=1.0))
+        read_settings = ReadSettings(retry_policy=retry_policy)
+        bootstrap = parse_bootstrap(self.address)
+        pinned = Generation.V08 if self.generation is Generation.V08 else None
+        opened = ModernCluster("main", bootstrap=bootstrap, read_settings=read_settings, generation=pinned)
+        return self.running.enter_context(opened)
+
+    def publish(self, count: int, *, topic: str = "clicks") -> list[bytes]:
+        """Numbered messages by turns of partitions; they go on where the last ones ended."""
+        first = self.published[topic]
+        values = [f"{topic} {number}".encode() for number in range(first, first + count)]
+        self.published[topic] += count
+        pinned = Generation.V08 if self.generation is Generation.V08 else None
+        publish(topic, values, bootstrap=self.address, generation=pinned, batch_size=1)
+        return values
+
+    def create(self, topic: str, partitions: int) -> None:
+        """Make a topic."""
+        with Client(self.port) as client:
+            assert client.create(topic, partitions) == 0
+
+    def append(self, topic: str, count: int) -> None:
+        """Numbered records in one batch in partition 0, a second apart; see `talk.numbered`."""
+        with Client(self.port) as client:
+            assert client.produce(topic, batch(count)).error_code == 0
+
+    def member(self, *, group: str = "readers", **more: Any) -> GroupConsumer:
+        """One of ours, quick to notice; it is closed after the test."""
+        about = {name: more.pop(name) for name in tuple(more) if name in GroupSettings.__dataclass_fields__}
+        settings = GroupSettings(**{"group": group, "heartbeat_s": 0.1, "refresh_s": 300.0, **about})
+        if "pattern" not in more:
+            more.setdefault("topics", ["clicks"])
+        return self.running.enter_context(GroupConsumer(self.cluster(), settings, **more))
+
+
+@pytest.fixture
+def running() -> Iterator[ExitStack]:
+    """What is ended after the test."""
+    with ExitStack() as running:
+        yield running
+
+
+@pytest.fixture
+def bare(tmp_path: Path, running: ExitStack) -> Ground:
+    """A broker that runs."""
+    ground = Ground(tmp_path, running)
+    ground.start()
+    return ground
+
+
+@pytest.fixture
+def ground(bare: Ground) -> Ground:
+    """The same, with the topic `clicks`."""
+    bare.create("clicks", PARTITIONS)
+    return bare
+
+
+Read = dict[GroupConsumer, list[ConsumedBatch]]
+
+
+def poll_until(members: Iterable[GroupConsumer], holds: Callable[[Read], bool]) -> Read:
+    """Poll the members by turns until it holds of what they have read."""
+    members = list(members)
+    read: Read = {member: [] for member in members}
+    deadline_s = time.monotonic() + SOON_S
+    while not holds(read):
+        assert time.monotonic() < deadline_s, [sorted(member.assignment) for member in members]
+        for member in members:
+            read[member] += member.poll(0.05)
+    return read
+
+
+def shares_are(*sizes: int) -> Callable[[Read], bool]:
+    """Whether the members have so many partitions, in any order, and each of them one member only."""
+
+    def holds(read: Read) -> bool:
+        found = [member.assignment for member in read]
+        everything = frozenset[TopicPartition]().union(*found)
+        return sorted(map(len, found)) == sorted(sizes) and len(everything) == sum(sizes)
+
+    return holds
+
+
+def values(batches: Iterable[ConsumedBatch]) -> list[bytes]:
+    """The values of all records."""
+    return [value for one in batches for value in one.records.column("value").to_pylist()]
+
+
+def all_values(read: Read) -> list[bytes]:
+    """What the members have read together."""
+    return sorted(value for batches in read.values() for value in values(batches))

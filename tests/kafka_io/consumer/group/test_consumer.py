@@ -1,0 +1,176 @@
+"""What a member of a group reads: each message once, from where it is told to, with what it commits kept."""
+
+import threading
+
+import pytest
+
+from kafka_io.consumer.group.assignors import ASSIGNORS, Assignor
+from kafka_io.consumer.group.consumer import GroupConsumer
+from kafka_io.consumer.group.fetcher import ConsumedBatch
+from kafka_io.consumer.group.settings import GroupSettings
+from kafka_io.errors import KafkaIOError, OffsetOutOfRange
+from kafka_io.model import TopicPartition
+from tests.kafka_io.consumer.group.conftest import Ground, all_values, poll_until, shares_are, values
+from tests.kafka_io.testing.modern.talk import START_MS
+
+ONE = TopicPartition("small", 0)
+
+
+@pytest.fixture
+def small(ground: Ground) -> Ground:
+    """With a topic of one partition, which holds value-0 to value-9, a second apart."""
+    ground.create("small", 1)
+    ground.append("small", 10)
+    return ground
+
+
+def numbers(batches: list[ConsumedBatch]) -> list[int]:
+    return [int(value.removeprefix(b"value-")) for value in values(batches)]
+
+
+def read_small(member: GroupConsumer, count: int) -> list[int]:
+    """So many of the topic's numbers."""
+    return numbers(poll_until([member], lambda read: len(values(read[member])) >= count)[member])
+
+
+@pytest.mark.parametrize("assignor", ASSIGNORS.values(), ids=lambda one: one.name)
+def test_each_message_is_read_once_while_members_come_and_go(ground: Ground, assignor: Assignor) -> None:
+    sent = ground.publish(20)
+    first = ground.member(assignors=(assignor,))
+    got = all_values(poll_until([first], lambda read: len(all_values(read)) == 20))
+    second = ground.member(assignors=(assignor,))
+    got += all_values(poll_until([first, second], shares_are(2, 2)))
+    sent += ground.publish(20)
+    got += all_values(poll_until([first, second], lambda read: len(all_values(read)) == 20))
+    first.close()
+    got += all_values(poll_until([second], shares_are(4)))
+    sent += ground.publish(20)
+    got += all_values(poll_until([second], lambda read: len(all_values(read)) == 20))
+    assert sorted(got) == sorted(sent)
+
+
+def test_messages_tell_all_that_is_known_of_them(small: Ground) -> None:
+    [batch] = poll_until([member := small.member(topics=["small"])], lambda read: bool(read[member]))[member]
+    first, *_, last = batch
+    assert (first.topic, first.partition.partition, first.offset, first.next_offset) == ("small", 0, 0, 1)
+    assert (last.key, last.value, last.timestamp_ms) == (b"k", b"value-9", START_MS + 9000)
+    assert batch.next_offset == 10
+
+
+def test_reading_goes_on_behind_what_was_committed(small: Ground) -> None:
+    with small.member(topics=["small"], auto_commit_s=None) as first:
+        assert read_small(first, 10) == list(range(10))
+        first.commit({ONE: 4})
+        assert first.committed([ONE, TopicPartition("clicks", 0)]) == {ONE: 4}
+    with small.member(topics=["small"]) as second:
+        assert read_small(second, 6) == [4, 5, 6, 7, 8, 9]
+    third = small.member(topics=["small"])
+    small.append("small", 1)
+    assert read_small(third, 1) == [0]
+    assert third.position(ONE) == 11
+
+
+def test_what_is_handed_out_while_an_error_ends_the_block_is_not_committed(small: Ground) -> None:
+    def fail() -> None:
+        with small.member(topics=["small"]) as member:
+            read_small(member, 10)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert read_small(small.member(topics=["small"]), 10) == list(range(10))
+
+
+def test_commits_are_made_by_themselves_when_they_are_due(small: Ground) -> None:
+    member = small.member(topics=["small"], auto_commit_s=0.05)
+    poll_until([member], lambda _: member.committed([ONE]) == {ONE: 10})
+    assert member.position(ONE) == 10
+
+
+def test_a_commit_without_waiting_tells_when_it_is_done(small: Ground) -> None:
+    member = small.member(topics=["small"], auto_commit_s=None)
+    read_small(member, 10)
+    told: list[tuple[dict[TopicPartition, int], KafkaIOError | None, int]] = []
+    member.commit_async(on_done=lambda offsets, error: told.append((dict(offsets), error, threading.get_ident())))
+    poll_until([member], lambda _: bool(told))
+    assert told == [({ONE: 10}, None, threading.get_ident())]
+    assert member.committed([ONE]) == {ONE: 10}
+
+
+def test_seeking_goes_where_it_is_told(small: Ground) -> None:
+    member = small.member(topics=["small"])
+    read_small(member, 10)
+    member.seek(ONE, 7)
+    assert read_small(member, 3) == [7, 8, 9]
+    member.seek_to_beginning([ONE])
+    assert read_small(member, 10) == list(range(10))
+    member.seek_to_time([ONE], START_MS + 8000)
+    assert member.position(ONE) == 8
+    member.seek_to_end([ONE])
+    assert member.position(ONE) == 10
+
+
+@pytest.mark.parametrize(("place", "offset"), [(TopicPartition("clicks", 0), 1), (ONE, -1)])
+def test_what_is_not_assigned_or_no_offset_cannot_be_sought(small: Ground, place: TopicPartition, offset: int) -> None:
+    member = small.member(topics=["small"])
+    poll_until([member], shares_are(1))
+    with pytest.raises(ValueError, match=r"not assigned|must not be negative"):
+        member.seek(place, offset)
+
+
+def test_nothing_of_a_paused_partition_is_handed_out(small: Ground) -> None:
+    member = small.member(topics=["small", "clicks"])
+    poll_until([member], lambda read: shares_are(5)(read) and len(values(read[member])) == 10)
+    member.pause([ONE])
+    small.append("small", 5)
+    sent = small.publish(4)
+    assert all_values(poll_until([member], lambda read: len(all_values(read)) == 4)) == sent
+    assert member.paused == {ONE}
+    member.resume([ONE])
+    assert read_small(member, 5) == [0, 1, 2, 3, 4]
+
+
+def test_without_an_offset_a_partition_begins_where_the_user_chose(small: Ground) -> None:
+    latest = small.member(group="latest", topics=["small"], reset="latest")
+    poll_until([latest], lambda _: shares_are(1)({latest: []}) and latest.position(ONE) == 10)
+    none = small.member(group="none", topics=["small"], reset="none")
+    with pytest.raises(OffsetOutOfRange, match="none"):
+        poll_until([none], lambda _: False)
+
+
+def test_an_offset_that_the_log_does_not_hold_is_reset(small: Ground) -> None:
+    member = small.member(topics=["small"])
+    read_small(member, 10)
+    member.seek(ONE, 99)
+    assert read_small(member, 10) == list(range(10))
+
+
+def test_a_consumer_is_an_iterator_over_batches(small: Ground) -> None:
+    member = small.member(topics=["small"], auto_commit_s=None)
+    for batch in member:
+        assert numbers([batch]) == list(range(10))
+        member.close()
+    with pytest.raises(ValueError, match="closed"):
+        member.poll()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"heartbeat_s": 0.0},
+        {"heartbeat_s": 5.0, "session_timeout_s": 4.0},
+        {"max_poll_s": 0.0},
+        {"assignors": ()},
+    ],
+)
+def test_settings_that_cannot_be_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=r"times must be|at least one assignor"):
+        GroupSettings(**{"group": "g", **wrong})  # type: ignore[arg-type] # whatever a caller may give
+
+
+@pytest.mark.parametrize(("topics", "pattern"), [(None, None), (["a"], "b"), (None, "(")])
+def test_a_subscription_is_to_topics_or_to_a_pattern(
+    ground: Ground, topics: list[str] | None, pattern: str | None
+) -> None:
+    with pytest.raises(ValueError, match=r"pattern|regular"):
+        GroupConsumer(ground.cluster(), "g", topics=topics, pattern=pattern)

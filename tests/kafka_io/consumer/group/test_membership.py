@@ -1,0 +1,306 @@
+"""Members that are killed, late, static or find their coordinator gone: others go on, and nothing is missed."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any, cast
+
+import pytest
+
+from kafka_io.cluster.v07_cluster import Cluster07
+from kafka_io.consumer.group.admin import DEAD, Lag, describe_group, list_groups
+from kafka_io.consumer.group.assignors import COOPERATIVE_STICKY, RANGE, STICKY, Assignor
+from kafka_io.consumer.group.consumer import GroupConsumer, RebalanceListener
+from kafka_io.errors import BrokerError, Unsupported
+from kafka_io.messages.api_versions import ApiVersionsRequest
+from kafka_io.messages.list_groups import ListGroupsRequest
+from kafka_io.model import Generation, TopicPartition
+from kafka_io.testing.modern import server
+from kafka_io.testing.modern.handlers import HANDLERS, HANDLERS_BY_GENERATION, ApiHandlers
+from tests.kafka_io.consumer.group.conftest import (
+    PARTITIONS,
+    SOON_S,
+    Ground,
+    all_values,
+    poll_until,
+    shares_are,
+)
+
+Places = list[frozenset[TopicPartition]]
+
+
+class Told:
+    """What a listener was told, in order."""
+
+    def __init__(self) -> None:
+        self.assigned: Places = []
+        self.revoked: Places = []
+        self.lost: Places = []
+
+    @property
+    def listener(self) -> RebalanceListener:
+        """Tells us."""
+        return RebalanceListener(
+            on_assigned=self.assigned.append, on_revoked=self.revoked.append, on_lost=self.lost.append
+        )
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + SOON_S
+    while not holds():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.02)
+
+
+def other_process(running: ExitStack, ground: Ground, *, session_s: float = 1.0) -> subprocess.Popen[bytes]:
+    program = [sys.executable, "-m", "tests.kafka_io.consumer.group.member_program"]
+    arguments = [ground.address, "readers", "clicks", "range", str(session_s)]
+    process = subprocess.Popen([*program, *arguments], stdout=subprocess.PIPE)
+    running.enter_context(process)
+    running.callback(process.kill)
+    return process
+
+
+def test_a_killed_member_is_followed_by_another(ground: Ground, running: ExitStack) -> None:
+    sent = ground.publish(40)
+    process = other_process(running, ground)
+    ours = ground.member(session_timeout_s=1.0)
+    found = poll_until([ours], shares_are_one_half(ours))
+    process.kill()
+    theirs = set(process.communicate(timeout=SOON_S)[0].splitlines())
+    sent += ground.publish(40)
+    seen = {*all_values(found), *theirs}
+    more = poll_until([ours], lambda read: set(sent) <= {*seen, *all_values(read)})
+    assert {*seen, *all_values(more)} == set(sent)
+    assert len(ours.assignment) == PARTITIONS
+
+
+def shares_are_one_half(one: GroupConsumer) -> Callable[[Any], bool]:
+    return lambda _: len(one.assignment) == PARTITIONS // 2
+
+
+@pytest.mark.parametrize("assignor", [RANGE, STICKY], ids=lambda one: one.name)
+def test_a_static_member_comes_again_and_nobody_notices(ground: Ground, assignor: Assignor) -> None:
+    """KIP-345: within the session its place is kept."""
+    told = Told()
+    other = ground.member(assignors=(assignor,), listener=told.listener, instance_id="other")
+    poll_until([other], shares_are(4))
+    static = ground.member(assignors=(assignor,), instance_id="static")
+    poll_until([other, static], shares_are(2, 2))
+    had, assigned, revoked = static.assignment, list(told.assigned), list(told.revoked)
+    static.close()
+    again = ground.member(assignors=(assignor,), instance_id="static")
+    poll_until([again], lambda _: bool(again.assignment))
+    assert again.assignment == had
+    poll_until([other, again], shares_are(2, 2))
+    assert (told.assigned, told.revoked, told.lost) == (assigned, revoked, [])
+
+
+@pytest.mark.parametrize("assignor", [RANGE, COOPERATIVE_STICKY], ids=lambda one: one.name)
+def test_a_coordinator_that_comes_again_has_forgotten_all_and_members_join_anew(
+    ground: Ground, assignor: Assignor
+) -> None:
+    told = Told()
+    sent = ground.publish(20)
+    members = [ground.member(assignors=(assignor,), listener=told.listener, auto_commit_s=0.1) for _ in range(2)]
+    got = all_values(poll_until(members, lambda read: shares_are(2, 2)(read) and len(all_values(read)) >= 20))
+    ground.stop()
+    ground.start()
+    sent += ground.publish(20)
+    got += all_values(poll_until(members, lambda _: len(told.lost) == len(members)))
+    more = poll_until(members, lambda read: shares_are(2, 2)(read) and set(sent) <= {*got, *all_values(read)})
+    assert {*got, *all_values(more)} == set(sent)
+
+
+def test_a_consumer_that_does_not_poll_leaves_and_comes_again_when_it_does(ground: Ground) -> None:
+    told = Told()
+    late = ground.member(max_poll_s=1.0, listener=told.listener)
+    poll_until([late], shares_are(4))
+    other = ground.member()
+    poll_until([other], shares_are(4))
+    assert told.lost == []  # it is told when it polls
+    poll_until([late, other], shares_are(2, 2))
+    assert told.lost == [frozenset(TopicPartition("clicks", number) for number in range(PARTITIONS))]
+
+
+def test_a_commit_of_one_that_the_group_has_given_up_is_refused(ground: Ground) -> None:
+    late = ground.member(max_poll_s=0.5, auto_commit_s=None)
+    poll_until([late], shares_are(4))
+    other = ground.member()
+    poll_until([other], shares_are(4))
+    with pytest.raises(BrokerError) as raised:
+        late.commit({TopicPartition("clicks", 0): 1})
+    assert raised.value.code in (22, 25)
+
+
+def test_what_is_revoked_can_be_committed_before_another_has_it(ground: Ground) -> None:
+    ground.publish(20)
+    first: GroupConsumer
+    revoked: Places = []
+
+    def commit(places: frozenset[TopicPartition]) -> None:
+        revoked.append(places)
+        first.commit()
+
+    first = ground.member(auto_commit_s=None, listener=RebalanceListener(on_revoked=commit))
+    poll_until([first], lambda read: len(all_values(read)) == 20)
+    second = ground.member()
+    read = poll_until([first, second], shares_are(2, 2))
+    assert all_values(read) == []
+    assert len(revoked) == 1
+
+
+def test_members_of_a_cooperative_group_keep_what_they_read(ground: Ground) -> None:
+    told = Told()
+    first = ground.member(assignors=(COOPERATIVE_STICKY,), listener=told.listener)
+    poll_until([first], shares_are(4))
+    second = ground.member(assignors=(COOPERATIVE_STICKY,))
+    poll_until([first, second], shares_are(2, 2))
+    assert sum(map(len, told.revoked)) == 2
+    assert [len(places) for places in told.assigned if places] == [4]
+
+
+@pytest.mark.parametrize("assignor", [RANGE, COOPERATIVE_STICKY], ids=lambda one: one.name)
+@pytest.mark.parametrize("when", ["on_assigned", "on_revoked"])
+def test_a_callback_that_fails_is_raised_and_the_group_shares_out_anew(
+    ground: Ground, assignor: Assignor, when: str
+) -> None:
+    failing = [ZeroDivisionError()]
+
+    def fail(_places: frozenset[TopicPartition]) -> None:
+        if failing:
+            raise failing.pop()
+
+    first = ground.member(assignors=(assignor,), listener=RebalanceListener(**{when: fail}))
+    second = ground.member(assignors=(assignor,))
+    with pytest.raises(ZeroDivisionError):
+        poll_until([first, second], lambda _: False)
+    poll_until([first, second], shares_are(2, 2))
+    sent = ground.publish(8)
+    assert all_values(poll_until([first, second], lambda read: len(all_values(read)) == 8)) == sorted(sent)
+
+
+def test_a_commit_that_comes_back_late_does_not_harm_the_member_of_a_later_generation(ground: Ground) -> None:
+    member = ground.member(auto_commit_s=None)
+    poll_until([member], shares_are(4))
+    before = member._heartbeater.member
+    ground.member(group="readers").poll(0.0)  # it joins
+    poll_until([member], lambda _: member._heartbeater.member != before)
+    member._heartbeater.refused(BrokerError("late", code=22), before)
+    assert member._heartbeater.member.generation > before.generation
+
+
+def test_a_group_that_cannot_be_joined_says_why(ground: Ground) -> None:
+    member = ground.member(group="")
+    with pytest.raises(BrokerError) as raised:
+        poll_until([member], lambda _: False)
+    assert raised.value.code == 24
+
+
+def test_members_that_share_out_in_other_ways_are_not_one_group(ground: Ground) -> None:
+    first = ground.member(assignors=(RANGE,))
+    poll_until([first], shares_are(4))
+    second = ground.member(assignors=(STICKY,))
+    with pytest.raises(BrokerError) as raised:
+        poll_until([second], lambda _: False)
+    assert raised.value.code == 23
+
+
+def test_what_an_assignor_raises_is_raised_by_poll(ground: Ground) -> None:
+    def share(*_: object) -> Any:
+        raise ZeroDivisionError
+
+    member = ground.member(assignors=(Assignor(name="broken", share=share),))
+    with pytest.raises(ZeroDivisionError):
+        poll_until([member], lambda _: False)
+
+
+def test_a_pattern_follows_topics_that_are_made_later(ground: Ground) -> None:
+    member = ground.member(pattern="click.*", refresh_s=0.2)
+    poll_until([member], shares_are(4))
+    ground.create("clicks-2", 1)
+    ground.create("others", 1)
+    poll_until([member], shares_are(5))
+    assert {place.topic for place in member.assignment} == {"clicks", "clicks-2"}
+
+
+def test_a_topic_that_is_not_there_yet_is_read_once_it_is(ground: Ground) -> None:
+    member = ground.member(topics=["clicks", "later"], refresh_s=0.2)
+    poll_until([member], shares_are(4))
+    ground.create("later", 2)
+    poll_until([member], shares_are(6))
+    member.subscribe(["later"])
+    poll_until([member], shares_are(2))
+
+
+def test_groups_are_listed_and_described_with_their_lag(ground: Ground) -> None:
+    sent = ground.publish(8)
+    member = ground.member(instance_id="static", auto_commit_s=None)
+    poll_until([member], lambda read: all_values(read) == sorted(sent))
+    member.commit({TopicPartition("clicks", 0): 1, TopicPartition("clicks", 1): 2})
+    cluster = ground.cluster()
+    [listed] = list_groups(cluster)
+    assert (listed.name, listed.protocol_type, listed.state) == ("readers", "consumer", "Stable")
+    found = describe_group(cluster, "readers")
+    assert (found.state, found.assignor, found.coordinator.port) == ("Stable", "range", ground.port)
+    [one] = found.members
+    assert (one.instance_id, one.client_id, one.assignment) == ("static", "penstock", member.assignment)
+    assert found.lags == {
+        TopicPartition("clicks", 0): Lag(committed=1, end=2),
+        TopicPartition("clicks", 1): Lag(committed=2, end=2),
+        TopicPartition("clicks", 2): Lag(committed=None, end=2),
+        TopicPartition("clicks", 3): Lag(committed=None, end=2),
+    }
+    assert [found.lags[TopicPartition("clicks", number)].records for number in range(4)] == [1, 0, None, None]
+    assert describe_group(cluster, "nobody").state == DEAD
+
+
+def test_clusters_of_0_7_have_no_groups() -> None:
+    old = Cluster07("old", cast("Any", None))
+    for act in (
+        lambda: GroupConsumer(old, "g", topics=["t"]),
+        lambda: list_groups(old),
+        lambda: describe_group(old, "g"),
+    ):
+        with pytest.raises(Unsupported):
+            act()
+
+
+@pytest.fixture
+def old_ground(bare: Ground, monkeypatch: pytest.MonkeyPatch) -> Ground:
+    """A broker as 0.9 was: the embedded one of 0.8 with the first versions of the group APIs."""
+    bare.stop()
+    bare.generation = Generation.V08
+    groups = {kind: (0, 0) for kind in HANDLERS if 11 <= kind.API.key <= 16}
+    handlers = ApiHandlers({**HANDLERS_BY_GENERATION[Generation.V08].versions, **groups})
+    monkeypatch.setattr(server, "HANDLERS_BY_GENERATION", {Generation.V08: handlers})
+    bare.start()
+    return bare
+
+
+def test_groups_of_0_9_are_joined_in_the_first_versions(old_ground: Ground) -> None:
+    sent = old_ground.publish(20)
+    first = old_ground.member(auto_commit_s=0.1)
+    got = all_values(poll_until([first], lambda read: len(all_values(read)) == 20))
+    second = old_ground.member()
+    got += all_values(poll_until([first, second], shares_are(2, 2)))
+    found = describe_group(old_ground.cluster(), "readers")
+    assert (found.state, len(found.members)) == ("Stable", 2)
+    assert {lag.records for lag in found.lags.values()} == {0}
+    first.close()
+    sent += old_ground.publish(20)
+    got += all_values(poll_until([second], lambda read: len(all_values(read)) == 20))
+    assert sorted(got) == sorted(sent)
+
+
+def test_brokers_of_0_8_say_that_they_keep_no_groups(bare: Ground) -> None:
+    bare.stop()
+    bare.generation = Generation.V08
+    bare.start()
+    member = bare.member()
+    with pytest.raises(Unsupported, match=r"0\.8"):
+        poll_until([member], lambda _: False)
+    assert ApiVersionsRequest not in HANDLERS_BY_GENERATION[Generation.V08].versions
+    assert ListGroupsRequest not in HANDLERS_BY_GENERATION[Generation.V08].versions

@@ -1,0 +1,69 @@
+"""A key goes where other clients put it, and whatever the key, to a partition that there is."""
+
+import string
+
+import pytest
+from aiokafka.partitioner import murmur2 as their_murmur2
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka_io.producer.partitioner import (
+    Murmur2Partitioner,
+    Partitioner,
+    StringHashPartitioner,
+    murmur2,
+    string_hash,
+)
+
+ALL: list[Partitioner] = [Murmur2Partitioner(), StringHashPartitioner()]
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        (b"21", -973932308),
+        (b"foobar", -790332482),
+        (b"a-little-bit-long-string", -985981536),
+        (b"a-little-bit-longer-string", -1486304829),
+        (b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8", -58897971),
+    ],
+)
+def test_murmur2_is_that_of_javas_client(key: bytes, expected: int) -> None:
+    assert murmur2(key) == expected % 2**32
+
+
+@given(st.binary())
+def test_murmur2_is_that_of_aiokafka(key: bytes) -> None:
+    assert murmur2(key) == their_murmur2(key) % 2**32
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("", 0), ("hello", 99162322), ("polygenelubricants", -(2**31)), ("\N{GRINNING FACE}", 1772899)],
+)
+def test_a_text_hashes_as_in_java(text: str, expected: int) -> None:
+    assert string_hash(text) == expected
+
+
+@pytest.mark.parametrize("partitioner", ALL)
+@given(key=st.none() | st.binary() | st.text(string.printable).map(str.encode), count=st.integers(1, 1000))
+def test_whatever_the_key_the_partition_is_there(partitioner: Partitioner, key: bytes | None, count: int) -> None:
+    assert 0 <= partitioner.choose("clicks", key, count) < count
+
+
+@pytest.mark.parametrize("partitioner", ALL)
+@given(key=st.binary(), count=st.integers(1, 1000))
+def test_a_key_stays_where_it_is(partitioner: Partitioner, key: bytes, count: int) -> None:
+    assert partitioner.choose("clicks", key, count) == partitioner.choose("views", key, count)
+
+
+@pytest.mark.parametrize("partitioner", ALL)
+def test_without_keys_all_partitions_are_used(partitioner: Partitioner) -> None:
+    assert {partitioner.choose("clicks", None, 3) for _ in range(200_000)} == {0, 1, 2}
+
+
+def test_without_keys_runs_stay_together() -> None:
+    partitioner = Murmur2Partitioner(run=10)
+    chosen = [partitioner.choose("clicks", None, 1000) for _ in range(50)]
+    assert [len(set(chosen[at : at + 10])) for at in range(0, 50, 10)] == [1] * 5
+    assert len(set(chosen)) > 1

@@ -1,0 +1,309 @@
+"""Each message that is given to a sender has one end: delivered, or back with the reason."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka_io.errors import ConnectionLost
+from kafka_io.model import BrokerPartition
+from kafka_io.producer.callbacks import CallbackHandler, Dispatch, Outcome
+from kafka_io.producer.message import Delivered, Message, ProducerClosed, QueueFull, Undelivered
+from kafka_io.producer.senders import AsyncSender, SyncSender
+from kafka_io.producer.settings import Queueing
+
+WAIT_S = 60.0
+OpenSender = Callable[..., AsyncSender]
+
+
+def message(number: int) -> Message:
+    return Message(topic="clicks", value=b"%d" % number)
+
+
+def delivered(messages: Sequence[Message]) -> list[Outcome]:
+    return [Delivered(topic=one.topic, partition=BrokerPartition(None, 0), offset=int(one.value)) for one in messages]
+
+
+class Gate:
+    """Delivers once it is opened; an odd number fails if `odd` is set."""
+
+    def __init__(self, *, odd: Exception | None = None) -> None:
+        self.opened = threading.Event()
+        self.entered = threading.Event()
+        self.batches: list[int] = []
+        self.released = threading.Event()
+        self._odd = odd
+
+    def send(self, messages: Sequence[Message]) -> list[Outcome]:
+        """Wait for the gate, and deliver."""
+        self.entered.set()
+        self.opened.wait(WAIT_S)
+        self.batches.append(len(messages))
+        return [
+            self._odd if self._odd and int(one.value) % 2 else outcome
+            for one, outcome in zip(messages, delivered(messages), strict=True)
+        ]
+
+
+@pytest.fixture
+def open_sender() -> Iterator[OpenSender]:
+    """Opens senders; what their tests leave is let go."""
+    with ExitStack() as opened:
+
+        def open_(gate: Gate, **settings: object) -> AsyncSender:
+            queueing = Queueing(**{"queue_time_ms": 0, **settings})  # type: ignore[arg-type]  # checked where it is made
+            sender = AsyncSender(gate.send, queueing, release=gate.released.set, interrupt=gate.opened.set)
+            opened.callback(sender._thread.join)
+            opened.callback(gate.opened.set)
+            opened.callback(sender._queue.close)
+            return sender
+
+        yield open_
+
+
+def ends(futures: Sequence["Future[Delivered]"]) -> list[str | int | None]:
+    """Offsets, or the names of the errors."""
+    return [type(one.exception(WAIT_S)).__name__ if one.exception(WAIT_S) else one.result().offset for one in futures]
+
+
+def test_a_future_ends_with_where_its_message_went(open_sender: OpenSender) -> None:
+    gate = Gate()
+    gate.opened.set()
+    sender = open_sender(gate, batch_size=4)
+    futures = sender.send_many([message(number) for number in range(10)])
+    sender.flush(WAIT_S)
+    assert ends(futures) == list(range(10))
+    assert max(gate.batches) <= 4
+    sender.close(WAIT_S)
+    assert gate.released.is_set()
+
+
+def test_what_failed_ends_its_future_and_comes_back_once(open_sender: OpenSender) -> None:
+    gate = Gate(odd=ConnectionLost("gone"))
+    gate.opened.set()
+    sender = open_sender(gate)
+    futures = sender.send_many([message(number) for number in range(4)])
+    with pytest.raises(Undelivered, match="2 messages were not confirmed; the first error: gone") as raised:
+        sender.flush(WAIT_S)
+    assert [one.message.value for one in raised.value.failures] == [b"1", b"3"]
+    assert ends(futures) == [0, "ConnectionLost", 2, "ConnectionLost"]
+    sender.close(WAIT_S)
+
+
+def test_failures_nobody_asks_for_stop_who_sends(open_sender: OpenSender) -> None:
+    gate = Gate(odd=ConnectionLost("gone"))
+    gate.opened.set()
+    sender = open_sender(gate, queue_size=2)
+    assert ends([sender.send(message(1)), sender.send(message(3))]) == ["ConnectionLost"] * 2
+    sender._queue.join(WAIT_S)
+    with pytest.raises(Undelivered):
+        sender.send(message(2))
+    sender.close(WAIT_S)
+
+
+def full(sender: AsyncSender, gate: Gate) -> "list[Future[Delivered]]":
+    """One message under way and two in the queue."""
+    first = sender.send(message(0))
+    assert gate.entered.wait(WAIT_S)
+    return [first, sender.send(message(1)), sender.send(message(2))]
+
+
+def test_a_full_queue_raises(open_sender: OpenSender) -> None:
+    gate = Gate()
+    sender = open_sender(gate, queue_size=2, batch_size=1, when_full="raise")
+    futures = full(sender, gate)
+    with pytest.raises(QueueFull, match="queue_size = 2"):
+        sender.send(message(3))
+    gate.opened.set()
+    sender.close(WAIT_S)
+    assert ends(futures) == [0, 1, 2]
+
+
+def test_a_full_queue_drops_and_tells(open_sender: OpenSender) -> None:
+    gate = Gate()
+    sender = open_sender(gate, queue_size=2, batch_size=1, when_full="drop")
+    futures = [*full(sender, gate), sender.send(message(3))]
+    gate.opened.set()
+    with pytest.raises(Undelivered) as raised:
+        sender.close(WAIT_S)
+    assert ends(futures) == [0, 1, 2, "QueueFull"]
+    assert [one.message.value for one in raised.value.failures] == [b"3"]
+
+
+def test_a_full_queue_blocks_as_long_as_it_may(open_sender: OpenSender) -> None:
+    gate = Gate()
+    sender = open_sender(gate, queue_size=2, batch_size=1, enqueue_timeout_ms=1)
+    futures = full(sender, gate)
+    with pytest.raises(QueueFull):
+        sender.send(message(3))
+    gate.opened.set()
+    sender.close(WAIT_S)
+    assert ends(futures) == [0, 1, 2]
+
+
+def test_closing_in_mid_batch_brings_back_what_was_not_sent(open_sender: OpenSender) -> None:
+    gate = Gate()
+    sender = open_sender(gate, queue_size=2, batch_size=1)
+    futures = full(sender, gate)
+    with pytest.raises(Undelivered) as raised:
+        sender.close(0.0)
+    assert ends(futures) == ["ProducerClosed"] * 3
+    reasons = [str(one.error) for one in raised.value.failures]
+    assert ["may be stored" in reason for reason in reasons] == [True, False, False]
+    with pytest.raises(ProducerClosed):
+        sender.send(message(3))
+    sender.close(0.0)
+
+
+def test_a_flush_that_takes_too_long_says_so(open_sender: OpenSender) -> None:
+    gate = Gate()
+    sender = open_sender(gate)
+    future = sender.send(message(0))
+    with pytest.raises(Undelivered, match="still in flight"):
+        sender.flush(0.0)
+    gate.opened.set()
+    sender.close(WAIT_S)
+    assert ends([future]) == [0]
+
+
+class Watching(CallbackHandler):
+    """Notes what it is told, and fails at all but the first."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def before_enqueue(self, message: Message) -> Message:
+        """Another message."""
+        self.told.append("before enqueue")
+        return Message(topic=message.topic, value=b"7")
+
+    def after_enqueue(self, message: Message, *, added: bool) -> None:
+        """Note it."""
+        self._tell(f"after enqueue {message.value!r} {added}")
+
+    def after_dequeue(self, message: Message) -> None:
+        """Note it."""
+        self._tell(f"after dequeue {message.value!r}")
+
+    def before_send(self, messages: Sequence[Message]) -> None:
+        """Note it."""
+        self._tell(f"before send {len(messages)}")
+
+    def on_close(self, rest: Sequence[Message]) -> None:
+        """Note it."""
+        self._tell(f"on close {len(rest)}")
+
+    def _tell(self, what: str) -> None:
+        self.told.append(what)
+        raise RuntimeError(what)
+
+
+def test_callbacks_are_told_of_each_stage_and_their_errors_change_nothing(open_sender: OpenSender) -> None:
+    gate, watching = Gate(), Watching()
+    gate.opened.set()
+    sender = open_sender(gate, callbacks=watching)
+    future = sender.send(message(1))
+    sender.close(WAIT_S)
+    assert ends([future]) == [7]
+    assert sorted(watching.told) == sorted(
+        [
+            "before enqueue",
+            "after enqueue b'7' True",
+            "after dequeue b'7'",
+            "before send 1",
+            "on close 0",
+        ]
+    )
+
+
+class Failing:
+    """Handles by raising, or by saying too little."""
+
+    def __init__(self, error: Exception | None) -> None:
+        self._error = error
+
+    def handle(self, messages: Sequence[Message], dispatch: Dispatch) -> Sequence[Outcome]:  # noqa: ARG002 - it uses neither
+        """Nothing."""
+        if self._error:
+            raise self._error
+        return []
+
+
+@pytest.mark.parametrize(("error", "end"), [(ValueError("no"), "ValueError"), (None, "TypeError")])
+def test_what_a_handler_does_not_answer_for_comes_back(
+    open_sender: OpenSender, error: Exception | None, end: str
+) -> None:
+    sender = open_sender(Gate(), handler=Failing(error))
+    futures = [sender.send(message(1)), sender.send(message(2))]
+    assert ends(futures) == [end, end]
+    with pytest.raises(Undelivered):
+        sender.close(WAIT_S)
+
+
+def test_a_future_on_its_way_cannot_be_cancelled(open_sender: OpenSender) -> None:
+    gate = Gate()
+    sender = open_sender(gate)
+    future = sender.send(message(1))
+    assert not future.cancel()
+    gate.opened.set()
+    sender.close(WAIT_S)
+
+
+def test_at_once_is_an_answer_or_an_error() -> None:
+    released: list[bool] = []
+    gate = Gate(odd=ConnectionLost("gone"))
+    gate.opened.set()
+    sender = SyncSender(gate.send, lambda: released.append(True))
+    assert sender.send(message(2)).offset == 2
+    with pytest.raises(ConnectionLost):
+        sender.send(message(1))
+    with pytest.raises(Undelivered) as raised:
+        sender.send_many([message(1), message(2), message(3)])
+    assert [one.message.value for one in raised.value.failures] == [b"1", b"3"]
+    assert [one.offset for one in sender.send_many([message(4), message(6)])] == [4, 6]
+    sender.flush(None)
+    sender.close(None)
+    sender.close(None)
+    assert released == [True]
+    with pytest.raises(ProducerClosed):
+        sender.send(message(2))
+
+
+@given(
+    when_full=st.sampled_from(["block", "drop", "raise"]),
+    queue_size=st.integers(1, 5),
+    batch_size=st.integers(1, 5),
+    count=st.integers(0, 30),
+    odd=st.booleans(),
+)
+def test_every_message_has_one_end(when_full: str, queue_size: int, batch_size: int, count: int, odd: bool) -> None:
+    gate = Gate(odd=ConnectionLost("gone") if odd else None)
+    gate.opened.set()
+    queueing = Queueing(queue_time_ms=0, batch_size=batch_size, queue_size=queue_size, when_full=when_full)  # type: ignore[arg-type]  # one of the three
+    sender = AsyncSender(gate.send, queueing, release=gate.released.set, interrupt=gate.opened.set)
+    futures: dict[int, Future[Delivered]] = {}
+    refused: set[int] = set()
+    back: list[bytes] = []
+    for number in range(count):
+        while number not in futures and number not in refused:
+            try:
+                futures[number] = sender.send(message(number))
+            except QueueFull:
+                refused.add(number)
+            except Undelivered as error:
+                back += [one.message.value for one in error.failures]
+    try:
+        sender.close(WAIT_S)
+    except Undelivered as error:
+        back += [one.message.value for one in error.failures]
+    failed = {number for number, future in futures.items() if future.exception(WAIT_S)}
+    assert sorted(back) == sorted(b"%d" % number for number in failed)
+    assert futures.keys() | refused == set(range(count))
+    assert not refused or when_full == "raise"
+    assert sum(gate.batches) == len(futures) - sum(
+        isinstance(futures[number].exception(), QueueFull) for number in failed
+    )

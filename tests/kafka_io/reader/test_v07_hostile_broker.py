@@ -1,0 +1,218 @@
+"""Bounded reads from a server that lies, breaks off or talks out of turn: each row once and right, or a typed error."""
+
+import threading
+from collections.abc import Sequence
+
+import pytest
+
+from kafka_io.errors import (
+    BrokerError,
+    ConnectionLost,
+    Corrupt,
+    DeadlineExceeded,
+    KafkaIOError,
+    LogShort,
+    OffsetOutOfRange,
+    WireError,
+)
+from kafka_io.model import Bounds, BrokerPartition
+from kafka_io.reader.reader import FetchSizes
+from kafka_io.reader.v07_partition import Partition07, fetch_firsts
+from kafka_io.v07.messages import (
+    FetchAnswer07,
+    FetchRequest07,
+    MultiFetchAnswer07,
+    OffsetsAnswer07,
+    OffsetsRequest07,
+    encode_request,
+)
+from tests.fakes.hostile import Act, HostileServer, drip, hear, reset, send, stall
+from tests.kafka_io.conftest import ATTEMPTS, OpenLink
+from tests.kafka_io.reader.test_v07_partition import SIZE, expected, rows
+from tests.kafka_io.testing.v07.talk import message, numbered
+
+LOG = b"".join(numbered(10))
+SHORT = 0.3
+
+
+def partition(server: HostileServer, open_link: OpenLink, *, size: int = 100, timeout_s: float = 20.0) -> Partition07:
+    """A partition of 10 messages, read 5 at a time."""
+    link = open_link(server.broker, timeout_s=timeout_s)
+    sizes = FetchSizes(fetch_bytes=size, max_fetch_bytes=200)
+    return Partition07(connection=link, topic="clicks", id=BrokerPartition(7, 0), cluster="main", sizes=sizes)
+
+
+def answers(*parts: FetchAnswer07 | bytes) -> list[Act]:
+    """Acts that answer one fetch after the other with these parts of a log."""
+    frames = [(FetchAnswer07(0, part) if isinstance(part, bytes) else part).encode() for part in parts]
+    return [act for frame in frames for act in (hear, send(frame))]
+
+
+def fetches(server: HostileServer) -> list[tuple[int, int]]:
+    """Offset and size of every fetch the server heard."""
+    return [
+        (int.from_bytes(request[-12:-4], "big"), int.from_bytes(request[-4:], "big")) for request in server.requests
+    ]
+
+
+def test_the_broker_receives_the_next_fetch_before_the_first_batch_is_consumed(open_link: OpenLink) -> None:
+    received = threading.Event()
+    second = FetchAnswer07(0, LOG[100:]).encode()
+    with HostileServer([*answers(LOG[:100]), hear, lambda _: received.set(), send(second), stall]) as server:
+        batches = partition(server, open_link).read(0, 200)
+        found = rows([next(batches)])
+        assert received.wait(10)
+        assert fetches(server) == [(0, 100), (100, 100)]
+        assert found + rows(batches) == expected(0, 200)
+        assert len(fetches(server)) == 2
+
+
+@pytest.mark.parametrize("end", [[], [reset]], ids=["closed", "reset"])
+def test_an_answer_broken_off_is_asked_for_again_from_the_same_offset(  # fault W02
+    open_link: OpenLink, end: Sequence[Act]
+) -> None:
+    half = FetchAnswer07(0, LOG[100:]).encode()[:57]
+    with HostileServer([*answers(LOG[:100]), hear, send(half), *end], [*answers(LOG[100:]), stall]) as server:
+        assert rows(partition(server, open_link).read(0, 200)) == expected(0, 200)
+        assert fetches(server) == [(0, 100), (100, 100), (100, 100)]
+
+
+def test_an_answer_broken_off_for_good_is_an_error_after_the_retry_budget(open_link: OpenLink) -> None:  # fault W03
+    half = FetchAnswer07(0, LOG[:100]).encode()[:57]
+    with HostileServer([hear, send(half)]) as server:
+        with pytest.raises(ConnectionLost) as caught:
+            rows(partition(server, open_link).read(0, 200))
+        assert fetches(server) == [(0, 100)] * ATTEMPTS
+        assert caught.value.where.offset == 0
+
+
+@pytest.mark.parametrize("rest", [[stall], [drip(bytes(100), every_s=0.05)]], ids=["silence", "a byte now and then"])
+def test_an_answer_that_does_not_go_on_ends_with_the_deadline(  # faults W04, W05
+    open_link: OpenLink, rest: Sequence[Act]
+) -> None:
+    half = FetchAnswer07(0, LOG[:100]).encode()[:7]
+    with HostileServer([hear, send(half), *rest]) as server:
+        with pytest.raises(DeadlineExceeded):
+            rows(partition(server, open_link, timeout_s=SHORT).read(0, 200))
+        assert fetches(server) == [(0, 100)] * ATTEMPTS
+
+
+def test_a_repeated_answer_is_never_decoded_at_the_next_offset(open_link: OpenLink) -> None:  # fault W08
+    repeated = FetchAnswer07(0, LOG[:100]).encode()
+    with HostileServer([hear, send(repeated * 2), stall]) as server:
+        read_settings = partition(server, open_link).read(0, 200)
+        with pytest.raises(Corrupt, match="without a request"):
+            rows(read_settings)
+        assert fetches(server) == [(0, 100)]
+
+
+@pytest.mark.parametrize(
+    ("code", "error"), [(-1, BrokerError), (1, OffsetOutOfRange), (3, BrokerError), (999, BrokerError)]
+)
+def test_an_error_code_is_raised_at_once_with_its_number_and_place(  # faults W13, W14, B08
+    open_link: OpenLink, code: int, error: type[BrokerError]
+) -> None:
+    with HostileServer([*answers(LOG[:100], FetchAnswer07(code)), stall]) as server:
+        read_settings = partition(server, open_link).read(0, 200)
+        assert rows([next(read_settings)]) == expected(0, 100)
+        with pytest.raises(error) as caught:
+            next(read_settings)
+        assert (type(caught.value), caught.value.code, caught.value.where.offset) == (error, code, 100)
+        assert caught.value.where.partition == "7-0"
+        assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize("size", [bytes.fromhex("7fffffff"), bytes.fromhex("00000000"), bytes.fromhex("fffffffb")])
+def test_a_size_that_cannot_be_is_raised_at_once_with_its_place(
+    open_link: OpenLink, size: bytes
+) -> None:  # faults W06, W07
+    with HostileServer([*answers(LOG[:100]), hear, send(size), stall]) as server:
+        read_settings = partition(server, open_link).read(0, 200)
+        assert rows([next(read_settings)]) == expected(0, 100)
+        with pytest.raises(WireError) as caught:
+            next(read_settings)
+        assert caught.value.where.partition == "7-0"
+        assert len(server.requests) == 2
+
+
+def test_a_fetch_doubles_until_the_length_is_known_then_asks_for_it_and_stays_large(
+    open_link: OpenLink,
+) -> None:  # fault R03
+    large = message(b"x" * 90)
+    with HostileServer([*answers(large[:3], large[:6], large, *numbered(1)), stall]) as server:
+        assert rows(partition(server, open_link, size=3).read(0, 120)) == [(0, b"x" * 90), (100, b"message-00")]
+        assert fetches(server) == [(0, 3), (0, 6), (0, 100), (100, 20)]
+
+
+def test_a_message_that_is_never_whole_is_not_asked_for_for_ever(open_link: OpenLink) -> None:  # faults R03, R04
+    stump = message(b"x" * 90)[:30]
+    with HostileServer([*answers(stump, stump), stall]) as server:
+        with pytest.raises(Corrupt, match="a message of 100 bytes runs past the end"):
+            rows(partition(server, open_link, size=30).read(0, 120))
+        assert fetches(server) == [(0, 30), (0, 100)]
+
+
+def test_an_answer_that_stays_empty_is_a_short_log(open_link: OpenLink) -> None:  # fault B03
+    with HostileServer(answers(*[b""] * 100)) as server:
+        with pytest.raises(LogShort):
+            rows(partition(server, open_link).read(0, 200))
+        assert len(server.requests) == ATTEMPTS
+
+
+def test_a_first_answer_at_hand_is_not_asked_for(open_link: OpenLink) -> None:
+    with HostileServer([stall]) as server:
+        first = FetchAnswer07(0, LOG[:100])
+        assert rows(partition(server, open_link).read(0, 100, first=first)) == expected(0, 100)
+        assert server.peers == []
+
+
+@pytest.mark.parametrize("parts", [0, 1, 3])
+def test_first_answers_that_are_not_one_each_are_nobodys(open_link: OpenLink, parts: int) -> None:  # faults W10, W11
+    with HostileServer([hear, send(MultiFetchAnswer07((FetchAnswer07(0),) * parts).encode()), stall]) as server:
+        one = partition(server, open_link)
+        with pytest.raises(Corrupt, match=f"{parts} answers to 2 fetches") as caught:
+            fetch_firsts(one.connection, [(one, 0, SIZE), (one, SIZE, SIZE)])
+        assert (caught.value.where, len(server.requests)) == (one.connection.where, 1)
+
+
+@pytest.mark.parametrize(
+    ("offsets", "found"),
+    [
+        ((0,), Bounds(earliest=0, latest=0)),
+        ((700,), Bounds(earliest=700, latest=700)),
+        ((700, 400), Bounds(earliest=400, latest=700)),
+        ((700, 700, 400), Bounds(earliest=400, latest=700)),
+        ((700, 600, 500, 400), Bounds(earliest=400, latest=700, cuts=(500, 600))),
+    ],
+)
+def test_bounds_come_of_one_answer(open_link: OpenLink, offsets: tuple[int, ...], found: Bounds) -> None:
+    with HostileServer([hear, send(OffsetsAnswer07(0, offsets).encode()), stall]) as server:
+        assert partition(server, open_link).bounds() == found
+        assert server.requests == [encode_request(OffsetsRequest07("clicks", 0, -1, 1_000_000))[4:]]
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (OffsetsAnswer07(0), Corrupt),
+        (OffsetsAnswer07(0, (-1,)), Corrupt),  # fault B14
+        (OffsetsAnswer07(0, (5, -2)), Corrupt),  # fault B14
+        (OffsetsAnswer07(0, (5, 9)), Corrupt),
+        (OffsetsAnswer07(0, (9, 5, 7)), Corrupt),
+        (OffsetsAnswer07(3), BrokerError),
+        (OffsetsAnswer07(999, (5,)), BrokerError),  # fault W13
+    ],
+)
+def test_bounds_that_cannot_be_right_are_an_error_with_its_place(
+    open_link: OpenLink, answer: OffsetsAnswer07, error: type[KafkaIOError]
+) -> None:
+    with HostileServer([hear, send(answer.encode()), stall]) as server:
+        one = partition(server, open_link)
+        with pytest.raises(error) as caught:
+            one.bounds()
+        assert (caught.value.where, len(server.requests)) == (one.where, 1)
+
+
+def test_a_fetch_names_its_own_partition(open_link: OpenLink) -> None:
+    with HostileServer([stall]) as server:
+        assert partition(server, open_link).fetch(41, 100) == FetchRequest07("clicks", 0, 41, 100)

@@ -1,0 +1,336 @@
+"""Bounded reads from a real broker: all of a slice, nothing beyond it, each row once, whatever happens in between."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from kafka_io.brokers.v07_connection import BrokerConnection07
+from kafka_io.errors import (
+    BrokerError,
+    ConnectFailed,
+    ConnectionLost,
+    Corrupt,
+    LogShort,
+    OffsetOutOfRange,
+    TooLarge,
+    Where,
+    WireError,
+)
+from kafka_io.model import Bounds, BrokerPartition
+from kafka_io.reader import v07_partition as module
+from kafka_io.reader.reader import FetchSizes
+from kafka_io.reader.v07_partition import Partition07, fetch_firsts
+from kafka_io.records.decoded_batch import DecodedBatch
+from kafka_io.testing.v07.server import BrokerServer07
+from kafka_io.v07.messages import EARLIEST_TIME, FetchAnswer07
+from tests.kafka_io.conftest import ATTEMPTS, OpenLink, StartBroker
+from tests.kafka_io.testing.v07.talk import Client, message, numbered
+
+Rows = list[tuple[int, bytes]]
+
+COUNT = 40
+SIZE = 20  # of one of `numbered`
+END = COUNT * SIZE
+PER_SEGMENT = 400  # of the broker's 300: a segment overshoots by one request, of 100
+NEVER_MS = 10**9
+
+
+def rows(batches: Iterable[DecodedBatch]) -> Rows:
+    """Offset and payload of all that was read."""
+    return [
+        row
+        for decoded in batches
+        for row in zip(decoded.batch["offset"].to_pylist(), decoded.batch["value"].to_pylist(), strict=True)
+    ]
+
+
+def expected(start: int = 0, stop: int = END, *, first: int = 0) -> Rows:
+    """What the log holds in `[start, stop)` when it began with message `first`."""
+    return [(at, b"message-%02d" % (first + at // SIZE)) for at in range(start, stop, SIZE)]
+
+
+def partition(
+    link: BrokerConnection07, number: int = 0, *, topic: str = "clicks", most: int = 1000, size: int = 100
+) -> Partition07:
+    """A partition of broker 0 that is read `size` bytes at a time."""
+    sizes = FetchSizes(fetch_bytes=size, max_fetch_bytes=most)
+    return Partition07(connection=link, topic=topic, id=BrokerPartition(0, number), cluster="main", sizes=sizes)
+
+
+@pytest.fixture
+def broker(start_broker: StartBroker) -> BrokerServer07:
+    """Two partitions of 40 messages each, over two segments; the second one's have numbers from 50 on."""
+    server = start_broker()
+    with Client(server.port) as client:
+        for number, first in ((0, 0), (1, 50)):
+            messages = numbered(COUNT, first=first)
+            for at in range(0, COUNT, 5):
+                client.produce("clicks", *messages[at : at + 5], partition=number)
+    return server
+
+
+@pytest.fixture
+def link(broker: BrokerServer07, open_link: OpenLink) -> BrokerConnection07:
+    """A link to that broker."""
+    return open_link(broker)
+
+
+@pytest.fixture
+def purge(start_broker: StartBroker, broker: BrokerServer07) -> Callable[..., BrokerServer07]:
+    """Starts the broker again with a retention that leaves the last segment, or nothing."""
+
+    def restart(**retention: int) -> BrokerServer07:
+        port = broker.port
+        broker.stop()
+        again = start_broker(port=port, flush_interval_ms=10, retention_check_ms=1, **retention)
+        with Client(again.port) as client:
+            while client.offsets("clicks", EARLIEST_TIME) == [0]:
+                pass
+        return again
+
+    return restart
+
+
+@pytest.mark.parametrize("size", [SIZE, SIZE + 1, 3 * SIZE - 1, 100, PER_SEGMENT, END, 10**6])
+def test_a_log_is_read_to_its_end_over_all_segments(link: BrokerConnection07, size: int) -> None:  # fault R02
+    """A short answer is not the end: the broker never answers across the end of a segment [kafka-0.7: Fetch]."""
+    batches = list(partition(link, size=size, most=10**6).read(0, END))
+    assert rows(batches) == expected()
+    assert batches[-1].next_offset == END
+
+
+@pytest.mark.parametrize(("start", "stop"), [(0, 20), (380, 420), (400, 500), (100, 780), (780, 800), (400, 400)])
+def test_a_slice_is_read_to_its_last_byte_and_not_beyond(link: BrokerConnection07, start: int, stop: int) -> None:
+    assert rows(partition(link).read(start, stop)) == expected(start, stop)
+
+
+def test_an_answer_that_goes_on_beyond_the_slice_is_cut_there(link: BrokerConnection07) -> None:
+    (first,) = fetch_firsts(link, [(partition(link), 0, 200)])
+    assert rows(partition(link).read(0, 60, first=first)) == expected(0, 60)
+
+
+@pytest.mark.parametrize("size", [1, 4, 10, 99, 200])
+def test_a_message_larger_than_the_fetch_is_read_with_a_larger_one(  # fault R03
+    broker: BrokerServer07, link: BrokerConnection07, size: int
+) -> None:
+    large = message(b"x" * 200)
+    with Client(broker.port) as client:
+        client.produce("large", large, *numbered(3))
+    found = rows(partition(link, topic="large", size=size, most=len(large)).read(0, len(large) + 60))
+    assert found == [(0, b"x" * 200), *((len(large) + at, payload) for at, payload in expected(0, 60))]
+
+
+def test_a_message_above_the_cap_is_an_error_that_names_the_setting(
+    broker: BrokerServer07, link: BrokerConnection07
+) -> None:  # fault R03
+    with Client(broker.port) as client:
+        client.produce("large", *numbered(1), message(b"x" * 200), *numbered(1))
+    with pytest.raises(TooLarge, match="of 210 bytes is above max_fetch_bytes = 209") as caught:
+        rows(partition(link, topic="large", size=SIZE, most=209).read(0, 250))
+    assert caught.value.where.offset == SIZE
+
+
+@pytest.mark.parametrize("stop", [1, 4, 10, 19])
+@pytest.mark.parametrize("size", [10, 1000])
+def test_a_message_across_the_end_of_the_slice_is_an_error(link: BrokerConnection07, size: int, stop: int) -> None:
+    found: Rows = []
+    with pytest.raises(Corrupt, match="past the end of the log or slice") as caught:
+        found.extend(row for decoded in partition(link, size=size).read(0, 40 + stop) for row in rows([decoded]))
+    assert found == expected(0, 40)
+    assert caught.value.where.offset == 40
+
+
+@pytest.mark.parametrize("start", range(1, SIZE))
+def test_a_slice_that_starts_inside_a_message_is_an_error(link: BrokerConnection07, start: int) -> None:  # fault R26
+    """The broker answers as if nothing were wrong, with bytes from the middle of a message [kafka-0.7: Fetch]."""
+    with pytest.raises(WireError) as caught:
+        rows(partition(link).read(start, END))
+    assert caught.value.where.offset == start
+
+
+def test_an_offset_beyond_the_log_is_an_error_at_once(link: BrokerConnection07) -> None:
+    with pytest.raises(OffsetOutOfRange) as caught:
+        rows(partition(link).read(END + 1, END + 50))
+    assert (caught.value.code, caught.value.where.offset) == (1, END + 1)
+
+
+def test_an_expired_offset_is_an_error_that_names_it(  # fault B07
+    link: BrokerConnection07, purge: Callable[..., BrokerServer07]
+) -> None:
+    purge(retention_bytes=PER_SEGMENT)
+    with pytest.raises(OffsetOutOfRange) as caught:
+        rows(partition(link).read(20, END))
+    assert caught.value.where.as_dict() == {**partition(link).where.as_dict(), "offset": 20}
+
+
+def test_retention_between_the_plan_and_the_read_is_an_error(
+    link: BrokerConnection07, purge: Callable[..., BrokerServer07]
+) -> None:
+    # fault B08
+    planned = partition(link).bounds()
+    purge(retention_bytes=PER_SEGMENT)
+    with pytest.raises(OffsetOutOfRange):
+        rows(partition(link).read(planned.earliest, planned.latest))
+    now = partition(link).bounds()
+    assert rows(partition(link).read(now.earliest, now.latest)) == expected(PER_SEGMENT)
+
+
+def test_a_log_shorter_than_the_slice_is_an_error_after_the_retry_budget(  # fault B03
+    broker: BrokerServer07, open_link: OpenLink
+) -> None:
+    pauses: list[float] = []
+    found: Rows = []
+    cut = partition(open_link(broker, sleep=pauses.append))
+    with pytest.raises(LogShort) as caught:
+        found.extend(row for decoded in cut.read(0, END + 50) for row in rows([decoded]))
+    assert found == expected()
+    assert len(pauses) == ATTEMPTS - 1
+    assert caught.value.where == cut.where.at(END)
+
+
+def test_bytes_that_come_a_little_late_are_waited_for(broker: BrokerServer07, open_link: OpenLink) -> None:
+    def publish_meanwhile(_: float) -> None:
+        with Client(broker.port) as client:
+            client.produce("clicks", *numbered(1, first=COUNT))
+
+    late = partition(open_link(broker, sleep=publish_meanwhile))
+    assert rows(late.read(END - 40, END + SIZE)) == expected(END - 40, END + SIZE)
+
+
+def test_a_damaged_message_is_named_and_stops_its_partition_alone(  # faults R01, B15
+    broker: BrokerServer07, link: BrokerConnection07, tmp_path: Path
+) -> None:
+    with (tmp_path / "broker-0" / "clicks-0" / f"{PER_SEGMENT:020d}.kafka").open("r+b") as segment:
+        segment.seek(2 * SIZE - 1)
+        segment.write(b"!")
+    with pytest.raises(Corrupt, match="wrong CRC") as caught:
+        rows(partition(link).read(0, END))
+    assert caught.value.where == Where(
+        cluster="main",
+        broker=f"0@127.0.0.1:{broker.port}",
+        topic="clicks",
+        partition="0-0",
+        offset=PER_SEGMENT + SIZE,
+    )
+    assert rows(partition(link, 1).read(0, END)) == expected(first=50)
+
+
+def test_a_broker_that_goes_and_comes_back_leaves_no_gap_and_no_repeat(  # faults W02, B12
+    start_broker: StartBroker, broker: BrokerServer07, open_link: OpenLink
+) -> None:
+    port, pauses = broker.port, list[float]()
+
+    def restart(pause_s: float) -> None:
+        pauses.append(pause_s)
+        start_broker(port=port)
+
+    read_settings = partition(open_link(broker, sleep=restart)).read(0, END)
+    found = rows([next(read_settings)])
+    broker.stop()
+    assert [*found, *rows(read_settings)] == expected()
+    assert len(pauses) == 1
+
+
+def test_a_broker_that_stays_away_is_an_error_that_says_where_reading_stopped(
+    broker: BrokerServer07, open_link: OpenLink
+) -> None:
+    # fault B12
+    read_settings = partition(open_link(broker)).read(0, END)
+    found = rows([next(read_settings)])
+    broker.stop()
+    with pytest.raises(ConnectFailed) as caught:
+        found.extend(row for decoded in read_settings for row in rows([decoded]))
+    assert caught.value.where.offset == found[-1][0] + SIZE
+
+
+def test_a_read_given_up_leaves_the_link_to_others(link: BrokerConnection07) -> None:  # fault W11
+    read_settings = partition(link).read(0, END)
+    assert rows([next(read_settings)]) == expected(0, 100)
+    del read_settings
+    assert partition(link, 1).bounds().latest == END
+    assert rows(partition(link, 1).read(0, END)) == expected(first=50)
+
+
+def test_a_read_given_up_leaves_no_answer_to_a_read_that_has_its_first_at_hand(
+    link: BrokerConnection07,
+) -> None:  # faults W08, W11
+    firsts = fetch_firsts(link, [(partition(link, number), 0, 100) for number in (0, 1)])
+    given_up = partition(link, 0).read(0, END, first=firsts[0])
+    assert rows([next(given_up)]) == expected(0, 100)
+    assert rows(partition(link, 1).read(0, END, first=firsts[1])) == expected(first=50)
+
+
+def test_reads_by_turns_over_one_link_do_not_get_each_others_rows(link: BrokerConnection07) -> None:  # fault W11
+    readings = [partition(link, number).read(0, END) for number in (0, 1)]
+    found: tuple[Rows, Rows] = ([], [])
+    for batches in zip(*readings, strict=True):
+        for mine, batch in zip(found, batches, strict=True):
+            mine.extend(rows([batch]))
+    assert found == (expected(), expected(first=50))
+
+
+def test_bounds_are_the_ends_of_the_log_and_the_starts_of_its_segments_between(link: BrokerConnection07) -> None:
+    assert partition(link).bounds() == Bounds(earliest=0, latest=END, cuts=(PER_SEGMENT,))
+
+
+def test_a_topic_that_was_never_written_to_is_empty(link: BrokerConnection07) -> None:
+    assert partition(link, topic="nothing").bounds() == Bounds(earliest=0, latest=0)
+
+
+def test_a_purged_log_starts_where_its_oldest_segment_does(
+    link: BrokerConnection07, purge: Callable[..., BrokerServer07]
+) -> None:
+    purge(retention_bytes=PER_SEGMENT)
+    assert partition(link).bounds() == Bounds(earliest=PER_SEGMENT, latest=END)
+
+
+def test_a_log_purged_of_everything_is_empty_at_its_end(
+    link: BrokerConnection07, purge: Callable[..., BrokerServer07]
+) -> None:
+    purge(retention_ms=-NEVER_MS)
+    assert partition(link).bounds() == Bounds(earliest=END, latest=END)
+
+
+def test_a_partition_the_broker_does_not_have_is_a_closed_connection(link: BrokerConnection07) -> None:
+    with pytest.raises(ConnectionLost) as caught:
+        partition(link, 2).bounds()
+    assert caught.value.where == partition(link, 2).where
+
+
+def test_more_segments_than_could_be_asked_for_are_an_error(
+    link: BrokerConnection07, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer would end before the earliest offset, and what lies before would never be loaded."""
+    monkeypatch.setattr(module, "MAX_SEGMENTS", 2)
+    with pytest.raises(TooLarge, match="2 segments or more"):
+        partition(link).bounds()
+
+
+def test_each_of_many_first_fetches_has_its_own_error(link: BrokerConnection07) -> None:  # fault B11
+    asked = [
+        (partition(link), 0, 40),
+        (partition(link), END + 1, 40),
+        (partition(link, 2), 0, 40),
+        (partition(link, topic="a/b"), 0, 40),
+        (partition(link, topic="nothing"), 0, 40),
+        (partition(link, 1), 780, 20),
+    ]
+    firsts = fetch_firsts(link, asked)
+    assert [first.error for first in firsts] == [0, 1, 3, -1, 0, 0]
+    assert rows(asked[0][0].read(0, 40, first=firsts[0])) == expected(0, 40)
+    assert rows(asked[5][0].read(780, 800, first=firsts[5])) == expected(780, first=50)
+    for (one, at, size), first in zip(asked[1:4], firsts[1:4], strict=True):
+        with pytest.raises(BrokerError) as caught:
+            rows(one.read(at, at + size, first=first))
+        assert (caught.value.code, caught.value.where) == (first.error, one.where.at(at))
+
+
+def test_an_empty_first_answer_is_asked_for_again(link: BrokerConnection07) -> None:
+    assert rows(partition(link).read(0, 40, first=FetchAnswer07(0))) == expected(0, 40)
+
+
+@pytest.mark.parametrize(("size", "most"), [(0, 10), (-1, 10), (11, 10), (1, 2**31)])
+def test_fetch_sizes_that_cannot_be_are_refused(size: int, most: int) -> None:
+    with pytest.raises(ValueError, match="fetch_bytes"):
+        FetchSizes(fetch_bytes=size, max_fetch_bytes=most)

@@ -1,0 +1,359 @@
+"""Every offset of the range that was asked for is a row or a gap, whatever formats its entries have."""
+
+import struct
+
+import pyarrow as pa
+import pytest
+
+from kafka_io.errors import Corrupt, TooLarge, Where
+from kafka_io.records.build import Record, log_messages, record_batch
+from kafka_io.records.decoded_batch import DecodeLimits
+from kafka_io.records.decoder import decode, warm
+from kafka_io.records.layout import CONTROL, TRANSACTIONAL
+from kafka_io.records.record_set import RequestedOffsets
+from kafka_io.records.schema import COLUMNS, SCHEMA
+from tests.kafka_io.records.decoding import golden, one_column, read, read_rows, repaired
+
+MIB = 1024 * 1024
+WHERE = Where(cluster="new", topic="clicks", partition=3)
+
+
+def batch(*offsets: int, codec: int = 0, attributes: int = 0, producer: int = -1) -> bytes:
+    records = [Record(offset=offset, value=b"%d" % offset) for offset in offsets]
+    return record_batch(records, codec=codec, attributes=attributes, producer=(producer, 0, 0))
+
+
+def emptied(base: int, last: int) -> bytes:
+    """What compaction leaves of a batch to keep its producer's sequence."""
+    return record_batch([], span=(base, last))
+
+
+def marker(offset: int, producer: int, *, commit: bool) -> bytes:
+    """A control batch that ends a transaction."""
+    record = Record(offset=offset, key=struct.pack(">hh", 0, commit), value=bytes(6))
+    return record_batch([record], attributes=CONTROL | TRANSACTIONAL, producer=(producer, 0, -1))
+
+
+def offsets(data: bytes, asked: RequestedOffsets | None = None, aborted: tuple[tuple[int, int], ...] = ()) -> list[int]:
+    return [row[0] for row in read_rows(data, asked or RequestedOffsets(start=0), aborted=aborted)]
+
+
+def gaps(
+    data: bytes, asked: RequestedOffsets | None = None, aborted: tuple[tuple[int, int], ...] = ()
+) -> dict[str, int]:
+    (decoded,) = read(data, asked or RequestedOffsets(start=0), aborted=aborted)
+    return dict(decoded.gaps)
+
+
+def test_the_schema_is_that_of_sparks_own_source() -> None:
+    names = ["offset", "timestamp", "timestampType", "key", "value", "headers"]
+    assert list(COLUMNS) == SCHEMA.names == names
+    for data in (batch(0), log_messages([Record()], magic=0), log_messages([Record()], magic=1, codec=1)):
+        assert one_column(data).schema == SCHEMA
+
+
+# fault R28
+def test_formats_may_follow_each_other() -> None:
+    data = b"".join(
+        (
+            log_messages([Record(offset=0), Record(offset=1)], magic=0, codec=1),
+            log_messages([Record(offset=2)], magic=0),
+            log_messages([Record(offset=3)], magic=1),
+            log_messages([Record(offset=5), Record(offset=6)], magic=1, codec=3),
+            batch(7, 8, codec=4),
+            log_messages([Record(offset=9)], magic=1),
+            batch(10),
+        )
+    )
+    assert offsets(data) == [0, 1, 2, 3, 5, 6, 7, 8, 9, 10]
+    assert gaps(data) == {"compacted": 1}
+
+
+def test_nothing_is_no_batch() -> None:
+    assert read(b"", RequestedOffsets(start=7)) == []
+
+
+# fault R02
+@pytest.mark.parametrize("name", ["v0-none-kafka-python", "v1-gzip-kafka-python", "v2-zstd-librdkafka"])
+def test_a_cut_tail_is_left_for_the_next_fetch(name: str) -> None:
+    data = golden(name)
+    whole = read_rows(data)
+    for size in range(len(data)):
+        rows = read_rows(data[:size])
+        assert rows == whole[: len(rows)]
+
+
+# faults R20, R24
+def test_what_compaction_took_away_is_a_gap() -> None:
+    assert gaps(batch(3, 5, 9) + batch(12), RequestedOffsets(start=1)) == {"compacted": 2 + 1 + 3 + 2}
+    (decoded,) = read(emptied(10, 19), RequestedOffsets(start=12))
+    assert (decoded.batch.num_rows, decoded.next_offset, dict(decoded.gaps)) == (0, 20, {"compacted": 8})
+    assert offsets(emptied(0, 4) + batch(5) + emptied(6, 9), RequestedOffsets(start=2)) == [5]
+
+
+# fault R21
+def test_a_marker_at_the_end_is_passed() -> None:
+    (decoded,) = read(batch(0, 1, attributes=TRANSACTIONAL, producer=7) + marker(2, 7, commit=True))
+    assert (decoded.batch.num_rows, decoded.next_offset, dict(decoded.gaps)) == (2, 3, {"control": 1})
+
+
+# fault R22
+@pytest.mark.parametrize("codec", range(5))
+def test_only_what_was_committed_is_read(codec: int) -> None:
+    def part(producer: int, *places: int) -> bytes:
+        return batch(*places, codec=codec, attributes=TRANSACTIONAL, producer=producer)
+
+    data = b"".join(
+        (
+            part(1, 0, 1),
+            part(2, 2),
+            batch(3, codec=codec),
+            marker(4, 1, commit=False),
+            part(1, 5),
+            part(2, 6, 7),
+            marker(8, 2, commit=False),
+            marker(9, 1, commit=True),
+            part(2, 10),
+            marker(11, 2, commit=True),
+        )
+    )
+    aborted = ((2, 2), (1, 0))
+    assert offsets(data, aborted=aborted) == [3, 5, 10]
+    assert gaps(data, aborted=aborted) == {"aborted": 5, "control": 4}
+    assert offsets(data) == [0, 1, 2, 3, 5, 6, 7, 10]
+
+
+def test_an_aborted_transaction_that_began_before_is_left_out() -> None:
+    data = batch(5, 6, attributes=TRANSACTIONAL, producer=1) + marker(7, 1, commit=False) + batch(8, producer=1)
+    assert offsets(data, RequestedOffsets(start=6), aborted=((1, 2),)) == [8]
+    assert gaps(data, RequestedOffsets(start=6), aborted=((1, 2),)) == {"aborted": 1, "control": 1}
+
+
+def test_a_commit_marker_does_not_end_an_aborted_transaction() -> None:
+    """Only the marker of an abort does, as in Kafka's own consumer."""
+    first, second = (batch(offset, attributes=TRANSACTIONAL, producer=1) for offset in (0, 2))
+    data = first + marker(1, 1, commit=True) + second + marker(3, 1, commit=False) + batch(4, producer=1)
+    assert offsets(data, aborted=((1, 0),)) == [4]
+    assert gaps(data, aborted=((1, 0),)) == {"aborted": 2, "control": 2}
+
+
+def test_a_producer_without_transactions_is_never_left_out() -> None:
+    assert offsets(batch(0, producer=1), aborted=((1, 0),)) == [0]
+
+
+def test_a_marker_whose_key_is_none_is_corrupt() -> None:
+    bad = record_batch([Record(offset=1, key=b"x")], attributes=CONTROL | TRANSACTIONAL, producer=(1, 0, -1))
+    with pytest.raises(Corrupt, match="marker") as raised:
+        read(batch(0) + bad, aborted=((1, 0),), where=WHERE)
+    assert raised.value.where == WHERE.at(1)
+
+
+def test_gaps_do_not_depend_on_where_slices_are_cut() -> None:
+    data = batch(2, 5, 6) + marker(7, 1, commit=True) + emptied(8, 11) + batch(14, 15, codec=4)
+    whole = gaps(data)
+    for cut in range(1, 16):
+        (left,) = read(data, RequestedOffsets(start=0, stop=cut))
+        assert left.next_offset == cut
+        ends = (2 + 4, 7, 11, 15)
+        skipped = sum(end < cut for end in ends)
+        parts = [batch(2, 5, 6), marker(7, 1, commit=True), emptied(8, 11), batch(14, 15, codec=4)]
+        (right,) = read(b"".join(parts[skipped:]), RequestedOffsets(start=cut))
+        assert {cause: left.gaps[cause] + right.gaps[cause] for cause in ("compacted", "control")} == whole
+
+
+def test_what_begins_behind_the_slice_is_not_looked_at() -> None:
+    broken = bytearray(batch(10, 11))
+    broken[-1] ^= 1
+    for stop in (2, 9, 10):
+        (decoded,) = read(batch(0, 1) + broken, RequestedOffsets(start=0, stop=stop))
+        assert (decoded.batch.num_rows, decoded.next_offset) == (2, stop)
+    for magic in (0, 1, 2):
+        first = batch(0, 1) if magic == 2 else log_messages([Record(offset=0), Record(offset=1)], magic=magic)
+        (decoded,) = read(first + bytes(50), RequestedOffsets(start=0, stop=2))
+        assert (decoded.batch.num_rows, decoded.next_offset) == (2, 2)
+
+
+@pytest.mark.parametrize("columns", [("value",), ("headers", "offset"), ("timestampType", "timestamp"), ("key",)])
+@pytest.mark.parametrize("name", ["v0-gzip-kafka-python", "v1-none-kafka-python", "v2-lz4-kafka-python"])
+def test_chosen_columns_are_those_of_all(name: str, columns: tuple[str, ...]) -> None:
+    chosen = one_column(golden(name), columns)
+    chosen.validate(full=True)
+    assert chosen.equals(one_column(golden(name)).select(columns))
+
+
+@pytest.mark.parametrize("columns", [(), ("values",), ("key", "key")])
+def test_columns_that_are_none_are_refused(columns: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match="columns must be some of"):
+        list(decode(b"", RequestedOffsets(start=0), columns=columns))
+
+
+@pytest.mark.parametrize(("at", "stop", "end"), [(-1, 5, 5), (5, 5, 9), (5, 9, 4)])
+def test_a_range_that_is_none_is_refused(at: int, stop: int, end: int) -> None:
+    with pytest.raises(ValueError, match="requested offsets need"):
+        RequestedOffsets(start=at, stop=stop, high_watermark=end)
+
+
+@pytest.mark.parametrize("codec", [0, 3])
+@pytest.mark.parametrize("magic", [0, 1, 2])
+def test_batches_end_between_entries_when_they_are_full(magic: int, codec: int) -> None:
+    records = [Record(offset=offset, value=b"x" * 100) for offset in range(20)]
+    pairs = [records[at : at + 2] for at in range(0, 20, 2)]
+    write = record_batch if magic == 2 else lambda pair, codec: log_messages(pair, magic=magic, codec=codec)
+    data = b"".join(write(pair, codec=codec) for pair in pairs)
+    found = read(data, limits=DecodeLimits(batch_bytes=500))
+    assert len(found) > 2
+    assert [row for decoded in found for row in decoded.batch.column("offset").to_pylist()] == list(range(20))
+    if codec:
+        assert all(decoded.next_offset % 2 == 0 for decoded in found)
+
+
+def test_columns_grow_over_any_number_of_batches() -> None:
+    headers = ((b"name", b"content"), (b"none", None))
+    data = b"".join(
+        record_batch(
+            [
+                Record(offset=at + i, key=b"k" * (i % 7), value=None if i % 5 else b"v" * i, headers=headers)
+                for i in range(100)
+            ],
+            codec=at // 100 % 5,
+        )
+        for at in range(0, 30_000, 100)
+    )
+    (decoded,) = read(data)
+    decoded.batch.validate(full=True)
+    assert decoded.batch.column("key").null_count == 0
+    assert decoded.batch.column("value").null_count == 24_000
+    values = pa.compute.binary_length(decoded.batch.column("value")).drop_null().to_pylist()
+    assert values == [i for _ in range(300) for i in range(0, 100, 5)]
+    assert decoded.batch.column("headers").flatten().field("value").null_count == 30_000
+
+
+# fault R25
+def test_times_are_kept_exactly() -> None:
+    times = [-1, 0, 2**63 - 1, -(2**63), 1_700_000_000_000]
+    records = [Record(offset=offset, timestamp=time) for offset, time in enumerate(times)]
+    for data in (record_batch(records), log_messages(records, magic=1)):
+        assert [row[1:3] for row in read_rows(data)] == [(time, 0) for time in times]
+    assert {row[1:3] for row in read_rows(record_batch(records, append_time=99))} == {(99, 1)}
+    assert {row[1:3] for row in read_rows(log_messages(records, magic=1, codec=2, append_time=99))} == {(99, 1)}
+    assert {row[1:3] for row in read_rows(log_messages(records, magic=0))} == {(-1, -1)}
+
+
+# fault R25
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        (b"", ""),
+        (b"trace", "trace"),
+        ("\u00e4".encode(), "\u00e4"),
+        (b"\xff\x00", "\ufffdff00"),
+        ("\ufffdff00".encode(), "\ufffdefbfbd66663030"),
+    ],
+)
+def test_the_key_of_a_header_is_text_that_leads_back_to_its_bytes(key: bytes, text: str) -> None:
+    record = Record(headers=((key, b"1"), (b"next", None), (key, b"")))
+    assert [row[5] for row in read_rows(record_batch([record]))] == [[(text, b"1"), ("next", None), (text, b"")]]
+
+
+# fault R25
+def test_null_and_empty_are_told_apart() -> None:
+    records = [Record(offset=0, key=None, value=b""), Record(offset=1, key=b"", value=None)]
+    for data in (record_batch(records), log_messages(records, magic=0), log_messages(records, magic=1, codec=1)):
+        assert [row[3:5] for row in read_rows(data)] == [(None, b""), (b"", None)]
+
+
+def test_a_batch_outlives_what_it_was_decoded_from_and_with() -> None:
+    first = one_column(record_batch([Record(value=b"first" * 1000)]))
+    kept = first.column("value")
+    del first
+    for number in range(20):
+        one_column(record_batch([Record(value=b"%d" % number * 5000)]))
+    assert kept.to_pylist() == [b"first" * 1000]
+
+
+# fault R17
+def test_an_honest_batch_above_the_cap_is_read_once_the_named_setting_is_raised() -> None:
+    data = record_batch([Record(offset=offset, value=bytes(100_000)) for offset in range(20)], codec=4)
+    with pytest.raises(TooLarge, match="max_decompressed_bytes") as raised:
+        read(data, limits=DecodeLimits(max_decompressed_bytes=MIB), where=WHERE)
+    assert raised.value.where == WHERE.at(0)
+    assert len(read_rows(data, limits=DecodeLimits(max_decompressed_bytes=3 * MIB))) == 20
+
+
+def test_kernels_can_be_warmed_before_there_is_data() -> None:
+    warm()
+    assert offsets(batch(0)) == [0]
+
+
+# faults R20, R24
+@pytest.mark.parametrize("codec", [0, 4])
+def test_records_that_compaction_took_from_either_end_of_a_batch_are_gaps(codec: int) -> None:
+    data = record_batch([Record(offset=13), Record(offset=15)], span=(10, 19), codec=codec)
+    assert offsets(data, RequestedOffsets(start=10)) == [13, 15]
+    assert gaps(data, RequestedOffsets(start=10)) == {"compacted": 8}
+    (behind,) = read(data, RequestedOffsets(start=16))
+    assert (behind.batch.num_rows, behind.next_offset, dict(behind.gaps)) == (0, 20, {"compacted": 4})
+    (before,) = read(data, RequestedOffsets(start=10, stop=12))
+    assert (before.batch.num_rows, before.next_offset, dict(before.gaps)) == (0, 12, {"compacted": 2})
+    (between,) = read(data, RequestedOffsets(start=14, stop=15))
+    assert (between.batch.num_rows, between.next_offset, dict(between.gaps)) == (0, 15, {"compacted": 1})
+
+
+# faults R20, R22: compaction keeps the head of a producer's last batch, and drops what was aborted.
+def test_an_emptied_batch_of_an_aborted_transaction_is_a_gap_and_so_is_an_emptied_marker() -> None:
+    empty = record_batch([], span=(0, 4), attributes=TRANSACTIONAL, producer=(1, 0, 0))
+    ended = record_batch([], span=(5, 5), attributes=CONTROL | TRANSACTIONAL, producer=(1, 0, -1))
+    data = empty + ended + batch(6)
+    assert gaps(data, aborted=((1, 0),)) == {"aborted": 5, "control": 1}
+    assert gaps(data) == {"compacted": 5, "control": 1}
+    assert offsets(data, aborted=((1, 0),)) == [6]
+
+
+# fault R21: KRaft's own markers are of no transaction.
+def test_a_marker_of_no_transaction_is_passed() -> None:
+    change = record_batch([Record(offset=1, key=struct.pack(">hh", 0, 2), value=b"leader")], attributes=CONTROL)
+    assert gaps(batch(0) + change + batch(2), aborted=((7, 0),)) == {"control": 1}
+
+
+# fault R22: the marker is read from a batch of any codec; what is wrong with it has its offset.
+@pytest.mark.parametrize("codec", range(5))
+def test_a_marker_may_be_compressed(codec: int) -> None:
+    record = Record(offset=1, key=struct.pack(">hh", 0, 0), value=bytes(6))
+    ended = record_batch([record], codec=codec, attributes=CONTROL | TRANSACTIONAL, producer=(1, 0, -1))
+    data = batch(0, attributes=TRANSACTIONAL, producer=1) + ended + batch(2, attributes=TRANSACTIONAL, producer=1)
+    assert offsets(data, aborted=((1, 0),)) == [2]
+
+
+def test_a_marker_that_is_no_record_is_corrupt() -> None:
+    marked = CONTROL | TRANSACTIONAL
+    for record in (Record(offset=1), Record(offset=1, key=b"\0\0\0")):
+        data = batch(0) + record_batch([record], attributes=marked, producer=(1, 0, -1))
+        with pytest.raises(Corrupt, match="marker") as raised:
+            read(data, aborted=((1, 0),), where=WHERE)
+        assert raised.value.where == WHERE.at(1)
+    broken = bytearray(record_batch([Record(offset=1, key=bytes(4))], attributes=marked, producer=(1, 0, -1)))
+    broken[61] = 1
+    with pytest.raises(Corrupt, match="record 0 of 1: a length") as raised:
+        read(batch(0) + repaired(broken), aborted=((1, 0),), where=WHERE)
+    assert raised.value.where == WHERE.at(1)
+
+
+# fault R20: a transaction may be open since before the fetch, and stay so behind it.
+def test_what_was_aborted_is_left_out_in_each_slice_it_reaches_into() -> None:
+    parts = [
+        batch(0, 1, attributes=TRANSACTIONAL, producer=1),
+        batch(2),
+        batch(3, attributes=TRANSACTIONAL, producer=1),
+    ]
+    aborted = ((1, 0),)
+    whole = b"".join(parts)
+    assert offsets(whole, aborted=aborted) == [2]
+    assert gaps(whole, RequestedOffsets(start=1, stop=2), aborted=aborted) == {"aborted": 1}
+    assert gaps(b"".join(parts[1:]), RequestedOffsets(start=2), aborted=aborted) == {"aborted": 1}
+    assert gaps(whole, RequestedOffsets(start=0, stop=1), aborted=aborted) == {"aborted": 1}
+
+
+# fault R25: compacted batches keep the time of the append for those that are left.
+def test_the_time_of_the_append_is_that_of_a_compacted_batch_too() -> None:
+    data = record_batch([Record(offset=4, timestamp=3)], span=(2, 8), append_time=99)
+    assert [row[:3] for row in read_rows(data, RequestedOffsets(start=2))] == [(4, 99, 1)]

@@ -1,0 +1,71 @@
+"""What to ask for next is known before anything is decoded."""
+
+import pytest
+
+from kafka_io.errors import Corrupt, Unsupported, Where
+from kafka_io.records.build import Record, log_messages, record_batch
+from kafka_io.records.header_scan import HeaderScan, first_entry_bytes, scan_headers
+from kafka_io.records.record_set import RequestedOffsets
+from tests.kafka_io.records.decoding import NAMES, golden, read
+
+EVERYTHING = RequestedOffsets(start=0)
+MIXED = (
+    log_messages([Record(offset=0), Record(offset=1)], magic=0, codec=1),
+    log_messages([Record(offset=3)], magic=1),
+    record_batch([], span=(4, 9)),
+    record_batch([Record(offset=12)], codec=4),
+    log_messages([Record(offset=13)], magic=1),
+)
+
+
+# fault R02
+@pytest.mark.parametrize("name", NAMES)
+def test_an_extent_reaches_as_far_as_what_is_decoded(name: str) -> None:
+    data = golden(name)
+    for size in (*range(0, len(data), 7), len(data)):
+        batches = read(data[:size])
+        found = scan_headers(data[:size], EVERYTHING)
+        assert found.next_offset == (batches[-1].next_offset if batches else 0)
+        assert read(data[: found.whole_bytes]) == [] or found.whole_bytes > 0
+
+
+# faults R20, R28
+def test_an_extent_goes_through_all_formats() -> None:
+    ends, offsets = 0, (2, 4, 10, 13, 14)
+    for part, next_offset in zip(MIXED, offsets, strict=True):
+        ends += len(part)
+        found = scan_headers(b"".join(MIXED)[: ends + 20], EVERYTHING)
+        assert found == HeaderScan(whole_bytes=ends, next_offset=next_offset)
+
+
+def test_an_extent_ends_with_what_was_asked_for() -> None:
+    assert scan_headers(b"".join(MIXED), RequestedOffsets(start=0, stop=7)).next_offset == 7
+    assert scan_headers(b"", RequestedOffsets(start=7)) == HeaderScan(whole_bytes=0, next_offset=7)
+
+
+# fault R03
+def test_an_entry_tells_its_size_in_its_first_bytes() -> None:
+    for part in MIXED:
+        assert first_entry_bytes(part) == first_entry_bytes(part[:12]) == len(part)
+        assert first_entry_bytes(part[:11]) is None
+
+
+# faults R04, R06, R07, R12
+@pytest.mark.parametrize(
+    ("data", "asked", "kind"),
+    [
+        (MIXED[0], RequestedOffsets(start=2), Corrupt),
+        (MIXED[1], RequestedOffsets(start=4), Corrupt),
+        (MIXED[3], RequestedOffsets(start=0, high_watermark=12), Corrupt),
+        (MIXED[1], RequestedOffsets(start=0, high_watermark=3), Corrupt),
+        (MIXED[1] + MIXED[1][:8] + bytes(4), RequestedOffsets(start=0), Corrupt),
+        (MIXED[3] + MIXED[3], RequestedOffsets(start=0), Corrupt),
+        (MIXED[3][:16] + b"\x03" + MIXED[3][17:], RequestedOffsets(start=0), Unsupported),
+    ],
+)
+def test_headers_that_cannot_be_right_are_typed(data: bytes, asked: RequestedOffsets, kind: type[Corrupt]) -> None:
+    where = Where(topic="clicks")
+    with pytest.raises(kind) as raised:
+        scan_headers(data, asked, where=where)
+    assert raised.value.where.topic == "clicks"
+    assert raised.value.where.offset is not None

@@ -1,0 +1,165 @@
+"""The public module of kafka_io: it has the names of docs/library.md, and using one loads only what that name needs."""
+
+import ast
+import doctest
+import json
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import kafka_io
+
+ROOT = Path(__file__).parents[2]
+HEAVY = ("kazoo", "llvmlite", "numba", "numpy", "pyarrow")
+# A fork for each module with public names: it is as fresh as a new process, and starts faster.
+PROBE = f"""
+import json, os, sys
+import kafka_io
+
+found = {{}}
+for module, names in kafka_io._NAMES.items():
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        getattr(kafka_io, names.split()[0])
+        ours = [name for name in sys.modules if name.split(".")[0] == "kafka_io"]
+        heavy = [name for name in {HEAVY!r} if name in sys.modules]
+        with os.fdopen(write, "w") as out:
+            json.dump([ours, heavy], out)
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as into:
+        found[module] = json.load(into)
+    os.waitpid(child, 0)
+print(json.dumps(found))
+"""
+RECORDS = ["llvmlite", "numba", "numpy", "pyarrow"]
+CLIENTS = ["kazoo", *RECORDS]
+
+
+@pytest.fixture(scope="module")
+def loaded() -> dict[str, tuple[set[str], list[str]]]:
+    """By public name: the modules of kafka_io, and the heavy packages, that using it (or its neighbours) loads."""
+    done = subprocess.run([sys.executable, "-c", PROBE], capture_output=True, text=True, check=True, cwd=ROOT)
+    found = json.loads(done.stdout)
+    return {name: (set(found[module][0]), found[module][1]) for name, module in kafka_io._MODULES.items()}
+
+
+@cache
+def imports_of(module: str) -> frozenset[str]:
+    """The modules of kafka_io that a module imports at its top level, with their packages."""
+    path = ROOT.joinpath(*module.split("."))
+    source = (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text()
+    found: set[str] = set()
+    for statement in ast.parse(source).body:
+        if isinstance(statement, ast.ImportFrom) and (statement.module or "").split(".")[0] == "kafka_io":
+            package = statement.module or ""
+            parts = [f"{package}.{alias.name}" for alias in statement.names]
+            found |= {package, *(part for part in parts if is_module(part))}
+    return frozenset(found)
+
+
+def is_module(name: str) -> bool:
+    """Whether the tree has a module of this name."""
+    path = ROOT.joinpath(*name.split("."))
+    return path.is_dir() or path.with_suffix(".py").exists()
+
+
+def needs_of(module: str) -> set[str]:
+    """The modules of kafka_io that importing `module` loads, itself and all packages included."""
+    needed: set[str] = set()
+    waiting = [module]
+    while waiting:
+        name = waiting.pop()
+        if name not in needed:
+            needed.add(name)
+            waiting += imports_of(name)
+            if "." in name:
+                waiting.append(name.rpartition(".")[0])
+    return needed
+
+
+@pytest.mark.parametrize("name", kafka_io.__all__)
+def test_every_public_name_exists(name: str) -> None:
+    assert getattr(kafka_io, name).__name__ == name
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="nonsense"):
+        _ = kafka_io.nonsense
+
+
+def test_the_example_is_true() -> None:
+    assert doctest.testmod(kafka_io).failed == 0
+
+
+def test_the_public_names_are_those_of_the_page() -> None:
+    page = (ROOT / "docs" / "library.md").read_text()
+    shown = {
+        name
+        for imported in re.findall(r"^from kafka_io import (.+)$", page, re.MULTILINE)
+        for name in imported.split(", ")
+    }
+    listed = {name for row in re.findall(r"^\|.*\|$", page, re.MULTILINE) for name in re.findall(r"`(\w+)`", row)}
+    public = set(kafka_io.__all__)
+    assert public <= shown | listed
+    assert shown <= public
+
+
+def test_type_checkers_see_the_same_names() -> None:
+    tree = ast.parse((ROOT / "kafka_io" / "__init__.py").read_text())
+    [checking] = [part for part in tree.body if isinstance(part, ast.If) and isinstance(part.test, ast.Name)]
+    seen = {
+        (alias.asname, part.module)
+        for part in ast.walk(checking)
+        if isinstance(part, ast.ImportFrom)
+        for alias in part.names
+    }
+    names = kafka_io._MODULES
+    assert seen == {(name, f"kafka_io.{module}") for name, module in names.items()}
+
+
+@pytest.mark.parametrize("name", kafka_io.__all__)
+def test_a_name_loads_its_module_and_what_that_imports(
+    name: str, loaded: dict[str, tuple[set[str], list[str]]]
+) -> None:
+    modules, heavy = loaded[name]
+    assert modules == needs_of(f"kafka_io.{kafka_io._MODULES[name]}")
+    assert set(heavy) <= set(CLIENTS)
+
+
+@pytest.mark.parametrize(
+    ("name", "heavy"),
+    [
+        ("TextEncoder", []),
+        ("TopicPartition", []),
+        ("Where", []),
+        ("Record", ["numpy"]),
+        ("decode", RECORDS),
+        ("decode_v07", RECORDS),
+        ("Source", RECORDS),
+        ("SimpleConsumer", RECORDS),
+        ("Cluster", CLIENTS),
+        ("open_cluster", CLIENTS),
+        ("open_producer", CLIENTS),
+    ],
+)
+def test_a_name_loads_no_package_that_it_does_not_need(
+    name: str, heavy: list[str], loaded: dict[str, tuple[set[str], list[str]]]
+) -> None:
+    assert loaded[name][1] == heavy
+
+
+def test_an_encoder_loads_three_modules(loaded: dict[str, tuple[set[str], list[str]]]) -> None:
+    assert loaded["TextEncoder"][0] == {"kafka_io", "kafka_io.producer", "kafka_io.producer.encoder"}
+
+
+def test_the_wire_needs_nothing_but_the_standard_library() -> None:
+    heavy = "{'numba', 'numpy', 'pyarrow', 'kazoo', 'pyspark', 'dagster'}"
+    code = f"import sys, kafka_io.v07.conversation, kafka_io.errors; sys.exit(str({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr.strip() == "set()"

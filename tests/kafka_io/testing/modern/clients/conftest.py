@@ -1,0 +1,44 @@
+"""What the independent clients write and read: the same records for all of them."""
+
+import pytest
+
+from kafka_io.model import Generation
+from kafka_io.testing.modern.server import ModernBrokerServer
+from tests.kafka_io.testing.modern.conftest import StartModern
+
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+OLD_CODECS = ("none", "gzip", "snappy")
+TOPIC = "clicks"
+PARTITIONS = 2
+# Partition, key, value; enough for several batches.
+Row = tuple[int, bytes, bytes]
+
+
+def rows(codec: str, count: int = 100) -> list[Row]:
+    """What is written with a codec."""
+    return [
+        (number % PARTITIONS, b"key-%d" % (number % 7), f"{codec}-{number}".encode() + b"." * (number % 50))
+        for number in range(count)
+    ]
+
+
+def in_order(rows: list[Row]) -> list[list[Row]]:
+    """By partition, as they came."""
+    return [[row for row in rows if row[0] == partition] for partition in range(PARTITIONS)]
+
+
+@pytest.fixture
+def broker(start_modern: StartModern) -> ModernBrokerServer:
+    """A modern broker; its segments are small, so that every client crosses from one to the next."""
+    return start_modern(partitions=PARTITIONS, segment_bytes=8000)
+
+
+@pytest.fixture
+def old_broker(start_modern: StartModern) -> ModernBrokerServer:
+    """A broker as 0.8 was."""
+    return start_modern(partitions=PARTITIONS, segment_bytes=8000, generation=Generation.V08)
+
+
+def address(broker: ModernBrokerServer) -> str:
+    """Where clients begin."""
+    return f"127.0.0.1:{broker.port}"

@@ -1,0 +1,93 @@
+"""Recovery cuts off what a crash leaves at the end of a log, and nothing before it."""
+
+# faults R01, R02, R04, R12
+from pathlib import Path
+
+import pytest
+
+from kafka_io.errors import Corrupt
+from kafka_io.testing.modern.log.header import stamp
+from kafka_io.testing.modern.log.log import PartitionLog
+from tests.kafka_io.testing.modern.log.conftest import OpenLog, append, content
+from tests.kafka_io.testing.modern.talk import batch
+
+
+def placed(base: int, count: int = 3) -> bytes:
+    data = batch(count)
+    stamp(data, base)
+    return bytes(data)
+
+
+WHOLE = placed(0) + placed(3, 2)
+LAST = placed(5)
+
+
+def damaged(open_log: OpenLog, directory: Path, tail: bytes) -> PartitionLog:
+    directory.mkdir()
+    (directory / f"{0:020d}.log").write_bytes(WHOLE + tail)
+    return open_log()
+
+
+@pytest.mark.parametrize("cut", range(1, len(LAST)))
+def test_a_torn_batch_is_cut_off_wherever_it_is_torn(open_log: OpenLog, directory: Path, cut: int) -> None:
+    log = damaged(open_log, directory, LAST[:cut])
+    assert log.end == 5
+    assert log.segments[0].path.read_bytes() == WHOLE
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        bytes(4096),
+        b"\xff" * 4096,
+        LAST[:-1] + b"!",
+        LAST[:16] + b"\x03" + LAST[17:],  # magic 3
+        LAST[:8] + b"\x7f" + LAST[9:],  # a length that exceeds the file
+        LAST[:8] + bytes(4) + LAST[12:],  # a length of 0
+        placed(4),  # an offset that the log has already
+        LAST[:-1] + b"!" + placed(8),  # a valid batch after an invalid one, whose length cannot be trusted
+    ],
+)
+def test_a_nonsense_block_is_cut_off(open_log: OpenLog, directory: Path, nonsense: bytes) -> None:
+    log = damaged(open_log, directory, nonsense)
+    assert log.end == 5
+    assert log.segments[0].path.read_bytes() == WHOLE
+
+
+def test_an_append_after_recovery_begins_at_the_cut(open_log: OpenLog, directory: Path) -> None:
+    log = damaged(open_log, directory, LAST[:-3])
+    assert append(log, batch(3)) == 5
+    assert content(log) == WHOLE + LAST
+
+
+def test_a_log_is_the_same_when_it_is_opened_again(open_log: OpenLog) -> None:
+    log = open_log(segment_bytes=500)
+    for number in range(30):
+        append(log, batch(1 + number % 3))
+    stored = content(log)
+    bounds = (log.start, log.end, [segment.max_timestamp for segment in log.segments])
+    log.close()
+    again = open_log()
+    assert (again.start, again.end, [segment.max_timestamp for segment in again.segments]) == bounds
+    assert content(again) == stored
+
+
+def test_a_hole_is_no_torn_tail(open_log: OpenLog, directory: Path) -> None:
+    log = open_log(segment_bytes=10)
+    for _ in range(3):
+        append(log, batch(3))
+    log.close()
+    (directory / f"{3:020d}.log").unlink()
+    with pytest.raises(Corrupt, match="the next segment starts at 6"):
+        open_log()
+
+
+def test_only_the_last_segment_may_be_torn(open_log: OpenLog, directory: Path) -> None:
+    log = open_log(segment_bytes=10)
+    for _ in range(2):
+        append(log, batch(3))
+    log.close()
+    first = directory / f"{0:020d}.log"
+    first.write_bytes(first.read_bytes()[:-1])
+    with pytest.raises(Corrupt, match="no whole batch at byte 0"):
+        open_log()

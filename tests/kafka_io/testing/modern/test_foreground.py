@@ -1,0 +1,50 @@
+"""The broker as a process of its own: what it has answered survives kill -9."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.kafka_io.testing.modern.conftest import Connect, StartModern
+from tests.kafka_io.testing.modern.talk import TIMEOUT_S, Client, batch, expected_values, values
+
+ROOT = Path(__file__).parents[4]
+PROGRAM = """
+import sys
+from pathlib import Path
+from kafka_io.testing.foreground import run_foreground
+from kafka_io.testing.modern.config import ModernBrokerConfig
+run_foreground(ModernBrokerConfig(broker_id=5, data_dir=Path(sys.argv[1])))
+"""
+
+
+@contextmanager
+def broker_process(data_dir: Path) -> Iterator[tuple["subprocess.Popen[str]", int]]:
+    """A broker, and its port."""
+    command = [sys.executable, "-c", PROGRAM, str(data_dir)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        try:
+            assert process.stdout is not None
+            ready = process.stdout.readline()
+            assert ready.startswith("penstock broker 5 ready on 127.0.0.1:")
+            yield process, int(ready.rpartition(":")[2])
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGKILL])
+def test_what_was_answered_is_there_afterwards(
+    start_modern: StartModern, connect: Connect, tmp_path: Path, told: signal.Signals
+) -> None:
+    with broker_process(tmp_path) as (process, port), Client(port) as client:
+        client.create("clicks")
+        for first in range(0, 30, 3):
+            assert client.produce("clicks", batch(3, first=first)).error_code == 0
+        process.send_signal(told)
+        assert process.wait(TIMEOUT_S) == (0 if told is signal.SIGTERM else -told)
+    again = connect(start_modern(data_dir=tmp_path))
+    assert values(again.fetch("clicks").records) == expected_values(30)

@@ -1,0 +1,90 @@
+"""What a real ZooKeeper shows of a broker from 0.8 on."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from kazoo.client import KazooClient
+
+from kafka_io.messages.delete_topics import DeleteTopic, DeleteTopicsRequest
+from kafka_io.model import Broker, Generation
+from kafka_io.registry.zookeeper import Registry
+from tests.kafka_io.testing.modern.conftest import Connect, StartModern
+from tests.kafka_io.testing.modern.talk import TIMEOUT_S
+from tests.registry_nodes import PartitionState, partition_states, registered_brokers
+
+pytestmark = pytest.mark.zookeeper
+
+
+@pytest.fixture
+def nodes(chroot: str) -> Iterator[Any]:
+    client = KazooClient(chroot)
+    client.start()
+    yield client
+    client.stop()
+    client.close()
+
+
+@pytest.fixture
+def registry(chroot: str) -> Iterator[Registry]:
+    with Registry.open(chroot) as opened:
+        yield opened
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + TIMEOUT_S
+    while not holds():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.02)
+
+
+def topics(registry: Registry) -> dict[str, int]:
+    return {topic.name: len(topic.partitions) for topic in registry.topics().found}
+
+
+@pytest.mark.parametrize(("generation", "version"), [(Generation.V08, 1), (Generation.MODERN, 4)])
+def test_a_broker_is_registered_while_it_runs(
+    start_modern: StartModern, chroot: str, registry: Registry, generation: Generation, version: int
+) -> None:
+    broker = start_modern(zookeeper=chroot, broker_id=3, generation=generation)
+    [registered] = registered_brokers(registry).found
+    assert (registered.id, registered.version) == (3, version)
+    assert list(registry.brokers().found) == [Broker(3, "127.0.0.1", broker.port)]
+    assert (registry.cluster_id() is None) == (generation is Generation.V08)
+    assert registry.is_v07() is False
+    broker.stop()
+    assert list(registry.brokers().found) == []
+
+
+def test_topics_come_and_go(start_modern: StartModern, connect: Connect, chroot: str, registry: Registry) -> None:
+    client = connect(start_modern(zookeeper=chroot, broker_id=3))
+    client.create("clicks", 2)
+    until(lambda: topics(registry) == {"clicks": 2})
+    state = PartitionState(leader=3, leader_epoch=0, isr=(3,), controller_epoch=1)
+    until(lambda: partition_states(registry, "clicks") == {0: state, 1: state})
+    client.ask(DeleteTopicsRequest(topics=(DeleteTopic(name="clicks"),), timeout_ms=1))
+    until(lambda: topics(registry) == {})
+    client.create("clicks", 1)
+    until(lambda: topics(registry) == {"clicks": 1})
+
+
+def test_topics_are_there_again_after_a_restart(
+    start_modern: StartModern, connect: Connect, chroot: str, registry: Registry, nodes: Any
+) -> None:
+    """Also where ZooKeeper shows another life of theirs, or nothing."""
+    broker = start_modern(zookeeper=chroot)
+    client = connect(broker)
+    client.create("clicks", 2)
+    client.create("views", 1)
+    until(lambda: topics(registry) == {"clicks": 2, "views": 1})
+    before = registry.topics().found
+    broker.stop()
+    nodes.set("/brokers/topics/clicks", json.dumps({"version": 1, "partitions": {"0": [9]}}).encode())
+    nodes.delete("/brokers/topics/views", recursive=True)
+    start_modern(zookeeper=chroot)
+    after = registry.topics().found
+    assert [(topic.name, topic.incarnation, topic.partitions) for topic in after] == [
+        (topic.name, topic.incarnation, topic.partitions) for topic in before
+    ]

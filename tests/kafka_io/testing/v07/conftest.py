@@ -1,0 +1,46 @@
+"""Brokers on free ports, each in a directory of its own unless told otherwise; all stopped after the test."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_io.testing.v07.config import BrokerConfig07
+from kafka_io.testing.v07.server import BrokerServer07
+from tests.kafka_io.testing.v07.talk import Client
+
+StartBroker = Callable[..., BrokerServer07]
+
+# The settings of the genuine broker whose bytes lie in tests/golden/v07.
+GENUINE: dict[str, Any] = {
+    "broker_id": 0,
+    "partitions": 2,
+    "topic_partitions": {"three": 3},
+    "segment_bytes": 4 * 1024 * 1024,
+    "topic_segment_bytes": {"seg": 700, "purged": 700, "purgedall": 700},
+    "flush_messages": 1,
+}
+
+
+@pytest.fixture
+def start_broker(tmp_path: Path) -> Iterator[StartBroker]:
+    """Starts a broker with the genuine settings, or others."""
+    with ExitStack() as brokers:
+
+        def start(
+            *, zookeeper: str | None = None, clock: Callable[[], int] | None = None, **settings: Any
+        ) -> BrokerServer07:
+            config = BrokerConfig07(**{**GENUINE, "data_dir": tmp_path / "data", **settings})
+            extra = {} if clock is None else {"clock": clock}
+            return brokers.enter_context(BrokerServer07(config, zookeeper=zookeeper, **extra))
+
+        yield start
+
+
+@pytest.fixture
+def connect() -> Iterator[Callable[[BrokerServer07], Client]]:
+    """Opens bare connections to a broker."""
+    with ExitStack() as clients:
+        yield lambda broker: clients.enter_context(Client(broker.port))

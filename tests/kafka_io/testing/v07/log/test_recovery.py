@@ -1,0 +1,64 @@
+"""What a crash may leave at the end of a log is cut off, and nothing before it."""
+
+# faults R01, R02, R04, R12
+from pathlib import Path
+
+import pytest
+
+from kafka_io.testing.v07.log.log import PartitionLog07
+from tests.kafka_io.testing.v07.log.conftest import OpenLog, bounds
+from tests.kafka_io.testing.v07.talk import message, numbered
+
+WHOLE = b"".join(numbered(2)) + message(b"old", magic=0)
+LAST = message(b"the last one")
+
+
+def damaged(open_log: OpenLog, directory: Path, tail: bytes, *, start: int = 0) -> PartitionLog07:
+    directory.mkdir()
+    (directory / f"{start:020d}.kafka").write_bytes(WHOLE + tail)
+    return open_log()
+
+
+@pytest.mark.parametrize("cut", range(1, len(LAST)))
+def test_a_torn_message_is_cut_off_wherever_it_is_torn(open_log: OpenLog, directory: Path, cut: int) -> None:
+    log = damaged(open_log, directory, LAST[:cut])
+    assert (log.recovered_bytes, bounds(log)) == (cut, (0, len(WHOLE)))
+    assert log.segments[0].path.read_bytes() == WHOLE
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        bytes(4096),
+        b"\xff" * 4096,
+        bytes.fromhex("0000000501"),  # shorter than its own header
+        bytes.fromhex("7fffffff0100"),
+        bytes.fromhex("0000000600") + LAST[5:],
+        LAST[:-1] + b"!",
+        b"\x00\x00\x00\x12\x02" + LAST[5:],  # magic 2
+        LAST[:-1] + b"!" + LAST,  # a good message behind a bad one is lost: its place cannot be trusted
+    ],
+)
+def test_a_nonsense_block_is_cut_off(open_log: OpenLog, directory: Path, nonsense: bytes) -> None:
+    log = damaged(open_log, directory, nonsense, start=700)
+    assert (log.recovered_bytes, bounds(log)) == (len(nonsense), (700, 700 + len(WHOLE)))
+
+
+def test_a_whole_log_is_left_alone(open_log: OpenLog, directory: Path) -> None:
+    log = damaged(open_log, directory, LAST)
+    assert (log.recovered_bytes, bounds(log)) == (0, (0, len(WHOLE) + len(LAST)))
+
+
+def test_only_the_last_segment_is_looked_at(open_log: OpenLog, directory: Path) -> None:
+    """The others were flushed before they got a successor; cutting them would make a hole."""
+    directory.mkdir()
+    (directory / f"{0:020d}.kafka").write_bytes(b"x" * 50)
+    (directory / f"{50:020d}.kafka").write_bytes(WHOLE + LAST[:5])
+    log = open_log()
+    assert (log.recovered_bytes, bounds(log)) == (5, (0, 50 + len(WHOLE)))
+
+
+def test_an_append_after_recovery_begins_at_the_cut(open_log: OpenLog, directory: Path) -> None:
+    log = damaged(open_log, directory, LAST[:-3])
+    log.append(LAST, 1)
+    assert log.segments[0].path.read_bytes() == WHOLE + LAST

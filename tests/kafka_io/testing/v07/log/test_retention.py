@@ -1,0 +1,89 @@
+"""Whole segments go, from the front, by age and by size."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from kafka_io.errors import OffsetOutOfRange
+from kafka_io.testing.segment_file import LogRetention
+from kafka_io.testing.v07.log.log import PartitionLog07
+from kafka_io.v07.messages import EARLIEST_TIME, LATEST_TIME
+from tests.kafka_io.testing.v07.log.conftest import ManualClock, OpenLog
+from tests.kafka_io.testing.v07.talk import numbered
+
+FOREVER_MS = 10**12
+
+
+def three_segments(open_log: OpenLog, clock: ManualClock) -> PartitionLog07:
+    """Segments of 20 bytes, last written to 3000, 2000 and 1000 ms ago."""
+    log = open_log(segment_bytes=10)
+    for message in numbered(3):
+        log.append(message, 1)
+    for number, segment in enumerate(log.segments):
+        at_ns = (clock.now_ms - 3000 + 1000 * number) * 1_000_000
+        os.utime(segment.path, ns=(at_ns, at_ns))
+    return log
+
+
+def starts(directory: Path) -> list[int]:
+    return sorted(int(path.stem) for path in directory.iterdir())
+
+
+@pytest.mark.parametrize(("age_ms", "left"), [(3000, [0, 20, 40]), (2999, [20, 40]), (1500, [40]), (999, [60])])
+def test_segments_go_when_their_last_write_is_too_old(
+    open_log: OpenLog, clock: ManualClock, directory: Path, age_ms: int, left: list[int]
+) -> None:
+    log = three_segments(open_log, clock)
+    log.clean(LogRetention(age_ms=age_ms, size_bytes=None))
+    assert starts(directory) == [segment.start for segment in log.segments] == left
+
+
+@pytest.mark.parametrize(("size_bytes", "left"), [(60, [0, 20, 40]), (41, [0, 20, 40]), (40, [20, 40]), (0, [60])])
+def test_segments_go_while_the_rest_is_large_enough(
+    open_log: OpenLog, clock: ManualClock, directory: Path, size_bytes: int, left: list[int]
+) -> None:
+    log = three_segments(open_log, clock)
+    log.clean(LogRetention(age_ms=FOREVER_MS, size_bytes=size_bytes))
+    assert starts(directory) == left
+
+
+def test_a_young_segment_keeps_the_older_ones_behind_it(open_log: OpenLog, clock: ManualClock) -> None:
+    """Deletion is from the front: a log never gets a hole."""
+    log = three_segments(open_log, clock)
+    log.segments[0].touch()
+    assert log.clean(LogRetention(age_ms=1, size_bytes=None)) == 0
+
+
+def test_a_wholly_expired_log_is_empty_at_its_old_end(open_log: OpenLog, clock: ManualClock) -> None:
+    """Facts, 4: -1 and -2 both give the old end; a fetch there is empty, below it out of range."""
+    log = three_segments(open_log, clock)
+    assert log.clean(LogRetention(age_ms=1, size_bytes=None)) == 3
+    assert log.offsets_before(LATEST_TIME, 9) == log.offsets_before(EARLIEST_TIME, 9) == (60,)
+    assert log.read(60, 100) is None
+    with pytest.raises(OffsetOutOfRange):
+        log.read(59, 100)
+
+
+def test_an_expired_empty_log_stays_and_is_young_again(open_log: OpenLog, clock: ManualClock, directory: Path) -> None:
+    log = open_log()
+    os.utime(log.segments[0].path, (1000, 1000))
+    assert log.clean(LogRetention(age_ms=1, size_bytes=None)) == 0
+    assert (starts(directory), log.segments[0].modified_ms > 1_000_000) == ([0], True)
+
+
+def test_a_deleted_segment_can_be_read_by_who_held_it(open_log: OpenLog, clock: ManualClock) -> None:
+    log = three_segments(open_log, clock)
+    region = log.read(0, 100)
+    assert region is not None
+    log.clean(LogRetention(age_ms=1, size_bytes=None))
+    assert os.pread(region.segment.descriptor, region.count, region.position) == numbered(1)[0]
+
+
+def test_a_deleted_segment_is_closed_when_nobody_holds_it(open_log: OpenLog, clock: ManualClock) -> None:
+    log = three_segments(open_log, clock)
+    descriptors = [segment.descriptor for segment in log.segments[:2]]
+    log.clean(LogRetention(age_ms=1500, size_bytes=None))
+    for descriptor in descriptors:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(descriptor)

@@ -1,0 +1,129 @@
+"""What a real ZooKeeper shows of a broker, and how a broker bears with one that fails."""
+
+import contextlib
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kafka_io.errors import RegistryError, RegistryUnavailable
+from kafka_io.model import Broker, BrokerPartition
+from kafka_io.registry.zookeeper import Registry
+from kafka_io.testing.v07.config import BrokerConfig07
+from kafka_io.testing.v07.server import BrokerRegistration07, BrokerServer07
+from tests.kafka_io.testing.v07.conftest import StartBroker
+from tests.kafka_io.testing.v07.talk import TIMEOUT_S, Client, numbered
+
+Connect = Callable[[BrokerServer07], Client]
+
+
+@pytest.fixture
+def registry(chroot: str) -> Iterator[Registry]:
+    with Registry.open(chroot) as opened:
+        yield opened
+
+
+def partitions(registry: Registry) -> dict[str, tuple[BrokerPartition, ...]]:
+    return {topic.name: topic.partitions for topic in registry.topics().found}
+
+
+def share(count: int, *, broker: int = 0) -> tuple[BrokerPartition, ...]:
+    return tuple(BrokerPartition(broker, partition) for partition in range(count))
+
+
+@pytest.mark.zookeeper
+def test_a_broker_is_registered_while_it_runs(start_broker: StartBroker, chroot: str, registry: Registry) -> None:
+    broker = start_broker(zookeeper=chroot, broker_id=3)
+    assert list(registry.brokers().found) == [Broker(3, "127.0.0.1", broker.port)]
+    broker.stop()
+    assert list(registry.brokers().found) == []
+
+
+@pytest.mark.zookeeper
+def test_a_topic_is_registered_at_its_first_produce_with_the_configured_count(
+    start_broker: StartBroker, connect: Connect, chroot: str, registry: Registry
+) -> None:
+    client = connect(start_broker(zookeeper=chroot))
+    for topic in ("three", "clicks", "clicks"):
+        client.produce(topic, *numbered(1), partition=1)
+    expected = {"clicks": share(2), "three": share(3)}
+    deadline = time.monotonic() + TIMEOUT_S
+    registered: dict[str, tuple[BrokerPartition, ...]] = {}
+    while registered != expected:
+        assert time.monotonic() < deadline
+        with contextlib.suppress(RegistryError):  # until the first topic there is no node above it
+            registered = partitions(registry)
+
+
+@pytest.mark.zookeeper
+def test_a_topic_outlives_its_broker_and_gets_its_partitions_back(
+    start_broker: StartBroker, chroot: str, registry: Registry, tmp_path: Path
+) -> None:
+    for name in ("three-2", "my-topic-1"):
+        (tmp_path / "data" / name).mkdir(parents=True)
+    broker = start_broker(zookeeper=chroot)
+    assert partitions(registry) == {"my-topic": share(2), "three": share(3)}  # as soon as it has started
+    broker.stop()
+    assert partitions(registry) == {"my-topic": (), "three": ()}
+    start_broker(zookeeper=chroot)
+    assert partitions(registry) == {"my-topic": share(2), "three": share(3)}
+
+
+@pytest.mark.zookeeper
+def test_brokers_of_one_topic_may_have_different_counts(
+    start_broker: StartBroker, chroot: str, registry: Registry, tmp_path: Path
+) -> None:
+    for broker_id, count in ((0, 2), (1, 1)):
+        data_dir = tmp_path / str(broker_id)
+        (data_dir / "clicks-0").mkdir(parents=True)
+        start_broker(zookeeper=chroot, broker_id=broker_id, partitions=count, data_dir=data_dir)
+    assert partitions(registry) == {"clicks": (*share(2), *share(1, broker=1))}
+
+
+@pytest.mark.zookeeper
+def test_a_start_that_zookeeper_refuses_leaves_nothing_behind(
+    start_broker: StartBroker, chroot: str, tmp_path: Path
+) -> None:
+    """A missing chroot is not made: a genuine broker dies of it too [kafka-0.7: Broker registry]."""
+    threads = set(threading.enumerate())
+    with pytest.raises(RegistryError, match="chroot"):
+        start_broker(zookeeper=f"{chroot}/missing", data_dir=tmp_path)
+    assert set(threading.enumerate()) <= threads
+    start_broker(data_dir=tmp_path)
+
+
+class FailingRegistry(Registry):
+    """Away at first; then it takes every topic but one."""
+
+    def __init__(self) -> None:
+        self.failures: list[RegistryError] = [RegistryUnavailable("away"), RegistryUnavailable("away")]
+        self.topics_told: list[tuple[str, int, int]] = []
+        self.told = threading.Event()
+
+    def register_broker(self, broker: Broker, creator: str) -> None:
+        """A broker is taken."""
+
+    def register_topic(self, topic: str, broker_id: int, partitions: int) -> None:
+        """A topic is, unless there are failures left."""
+        if topic == "refused":
+            raise RegistryError("no")
+        if self.failures:
+            raise self.failures.pop()
+        self.topics_told.append((topic, broker_id, partitions))
+        self.told.set()
+
+
+def test_a_topic_is_registered_once_zookeeper_is_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kafka_io.testing.topic_registrar._PAUSE_S", 0.01)
+    topics: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+    registry, config = FailingRegistry(), BrokerConfig07(broker_id=4, data_dir=tmp_path, partitions=6)
+    registration = BrokerRegistration07(registry, Broker(4, "127.0.0.1", 1), config, topics)
+    registration.start()
+    topics.put("refused")
+    topics.put("clicks")
+    assert registry.told.wait(TIMEOUT_S)
+    registration.stop()
+    assert registry.topics_told == [("clicks", 4, 6)]

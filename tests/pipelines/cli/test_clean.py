@@ -1,0 +1,49 @@
+"""`penstock clean`: it says what it would do until it is told to do it."""
+
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from tests.small_table import SmallTable
+
+Penstock = Callable[..., Result]
+
+
+@pytest.fixture
+def orphan(small: SmallTable) -> Path:
+    """A file that no commit names, ten days old."""
+    file = Path(small.uri) / str(small.write(900, 950).path)
+    then = time.time() - 10 * 86400
+    os.utime(file, (then, then))
+    return file
+
+
+def test_without_delete_it_changes_nothing_and_says_so(penstock: Penstock, orphan: Path) -> None:
+    done = penstock("clean", "clicks")
+    assert done.exit_code == 0
+    header, line, hint = done.stdout.splitlines()
+    assert "TO COLLECT" in header
+    assert line.split()[:3] == ["clicks", "1", f"{orphan.stat().st_size:,}"]
+    assert hint == "nothing was changed; give --delete to delete these files"
+
+
+def test_with_delete_it_collects_and_merges(penstock: Penstock, orphan: Path) -> None:
+    [cleaned] = json.loads(penstock("clean", "--all", "--delete", "--json").stdout)
+    assert (cleaned["cluster"], cleaned["topic"], cleaned["merged"], cleaned["larger"]) == ("main", "clicks", 3, 1)
+    assert cleaned["collected"] == [f"date=2026-01-02/{orphan.name}"]
+    assert not orphan.exists()
+    assert penstock("verify", "clicks").exit_code == 0
+
+
+def test_what_is_younger_than_asked_stays(penstock: Penstock, orphan: Path) -> None:
+    assert penstock("clean", "clicks", "--delete", "--keep-days", "11").exit_code == 0
+    assert orphan.exists()
+
+
+def test_keeping_nothing_is_wrong_use(penstock: Penstock) -> None:
+    assert penstock("clean", "clicks", "--keep-days", "0").exit_code == 2

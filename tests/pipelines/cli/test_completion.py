@@ -1,0 +1,68 @@
+"""What a shell completes: names that are known without asking a network, and nothing where something is wrong."""
+
+from pathlib import Path
+
+import pytest
+from click.shell_completion import ShellComplete
+from click.testing import CliRunner
+
+from pipelines.cli.main import main
+from tests.small_table import SmallTable
+
+
+@pytest.fixture
+def settings(small: SmallTable, tmp_path: Path) -> Path:
+    """A lake with the table `clicks` of the cluster `main`, whose brokers nobody can reach."""
+    file = tmp_path / "penstock.toml"
+    file.write_text(
+        'lake = "lake"\n[clusters.main]\nbootstrap = "127.0.0.1:1"\n[clusters.old]\nbootstrap = "127.0.0.1:1"\n'
+    )
+    return file
+
+
+def completed(*arguments: str, begun: str) -> list[str]:
+    found = ShellComplete(main, {}, "penstock", "_PENSTOCK_COMPLETE").get_completions(list(arguments), begun)
+    return [one.value for one in found]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_is_that_of_the_shell(shell: str) -> None:
+    result = CliRunner().invoke(main, ["completion", shell])
+    assert result.exit_code == 0
+    assert f"_PENSTOCK_COMPLETE={shell}_complete" in result.stdout
+
+
+def test_a_shell_without_completion_is_wrong_use() -> None:
+    assert CliRunner().invoke(main, ["completion", "sh"]).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "begun", "names"),
+    [
+        (("load", "--cluster"), "", ["main", "old"]),
+        (("verify", "--cluster"), "o", ["old"]),
+        (("load",), "cl", ["clicks"]),
+        (("history",), "", ["clicks"]),
+        (("load", "--cluster", "main"), "", ["clicks"]),
+        (("load", "--cluster", "old"), "", []),
+        (("load", "--cluster", "none"), "", []),
+        (("history",), "x", []),
+    ],
+)
+def test_names_are_completed(settings: Path, arguments: tuple[str, ...], begun: str, names: list[str]) -> None:
+    assert completed("--settings", str(settings), *arguments, begun=begun) == names
+
+
+def test_what_is_wrong_completes_to_nothing(tmp_path: Path) -> None:
+    assert completed("--settings", str(tmp_path / "none.toml"), "load", begun="") == []
+
+
+def test_a_store_behind_a_network_is_not_asked(tmp_path: Path) -> None:
+    file = tmp_path / "penstock.toml"
+    file.write_text('lake = "s3://nowhere/lake"\n[clusters.main]\nbootstrap = "127.0.0.1:1"\n')
+    assert completed("--settings", str(file), "load", begun="") == []
+
+
+def test_a_name_that_would_steer_the_terminal_is_left_out(settings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("resources.lake.Lake.topics", lambda *_: ["a\x1b[31m", "ab"])  # fault X05
+    assert completed("--settings", str(settings), "load", begun="a") == ["ab"]

@@ -1,0 +1,139 @@
+"""`penstock config`: what the settings mean, without a secret in what it says."""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kafka_io.records.build import Record, record_batch
+from pipelines.cli.main import main
+from resources.settings import Settings
+from tests.fakes.cluster import FakeCluster, Log
+
+CANARY = "canary-4711"
+Check = Callable[..., tuple[Result, dict[str, Any]]]
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeCluster]:
+    with FakeCluster(
+        logs={0: Log(entries=[(0, record_batch([Record(offset=0, timestamp=1, value=b"x")]))], end=1)}
+    ) as it:
+        yield it
+
+
+@pytest.fixture
+def file(fake: FakeCluster, tmp_path: Path) -> Path:
+    """Settings of a cluster that answers."""
+    address = ",".join(broker.address for broker in fake.bootstrap)
+    file = tmp_path / "penstock.toml"
+    file.write_text(f'lake = "lake"\n[clusters.main]\nbootstrap = "{address}"\n')
+    return file
+
+
+def penstock(file: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(main, ["--settings", str(file), "config", *arguments])
+
+
+def check(file: Path, *arguments: str) -> tuple[int, dict[str, dict[str, Any]]]:
+    """The exit code, and the findings by what they are of."""
+    result = penstock(file, "check", "--json", *arguments)
+    return result.exit_code, {one["what"]: one for one in json.loads(result.stdout)}
+
+
+def test_a_check_says_what_the_settings_mean(file: Path) -> None:
+    file.write_text(file.read_text() + '[groups.fast]\ntopics = "cl.*"\ncron = "* * * * *"\n')
+    code, found = check(file)
+    assert [one["what"] for one in found.values() if not one["ok"]] == []
+    assert code == 0
+    assert found["settings"]["told"] == str(file)
+    assert found["group main/fast"]["told"] == "loaded at * * * * *"
+    assert found["lake"]["told"] == f"{file.parent}/lake, tables: 0"
+    assert found["cluster main"]["told"].startswith("modern, brokers: 2")
+    assert found["cluster main"]["told"].endswith("topics allowed: 1 of 1, plain text")
+    assert found["topics main/fast"]["told"] == "topics: 1"
+    assert found["topics main/topics"]["told"] == "topics: 0"
+
+
+def test_people_get_a_line_for_each_thing(file: Path) -> None:
+    lines = penstock(file, "check", "--offline").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["ok"] * 4
+    assert lines[0] == f"ok     settings: {file}"
+
+
+def test_what_is_wrong_hides_nothing_else(file: Path, fake: FakeCluster) -> None:
+    file.write_text(
+        file.read_text()
+        + '[clusters.away]\nbootstrap = "127.0.0.1:1"\n'
+        + '[clusters.safe]\nbootstrap = "127.0.0.1:1"\n'
+        + '[clusters.safe.security]\ntls = { ca = "none.pem" }\n'
+        + 'sasl = { mechanism = "SCRAM-SHA-256", username = "me", password = "env:PENSTOCK_TEST_NO_SUCH" }\n'
+    )
+    code, found = check(file)
+    assert code == 1
+    failed = {what: one["told"].partition(":")[0] for what, one in found.items() if not one["ok"]}
+    assert failed == {
+        "secret env:PENSTOCK_TEST_NO_SUCH": "SecretMissing",
+        f"file {file.parent}/none.pem": "FileNotFoundError",
+        "cluster away": "ConnectFailed",
+        "cluster safe": "TlsFailed",
+    }
+    assert found["cluster main"]["ok"]
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "said"),
+    [
+        ('cron = "soon"\n', "dagster", "soon"),
+        ("lak = 1\n", "settings", "lak is not a setting"),
+    ],
+)
+def test_a_file_that_cannot_be_is_told_offline(text: str, what: str, said: str, file: Path) -> None:
+    file.write_text(text + file.read_text())
+    code, found = check(file, "--offline")
+    assert (code, found[what]["ok"]) == (1, False)
+    assert said in found[what]["told"]
+
+
+def test_a_lake_that_cannot_be_written_is_told(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = os.access  # whoever runs this may be root
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != file.parent and asked(path, mode))
+    code, found = check(file)
+    assert (code, found["lake"]["ok"]) == (1, False)
+    assert found["lake"]["told"] == f"PermissionError: this user cannot write to {file.parent}"
+
+
+def test_no_secret_is_shown_by_any_of_them(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # fault X01
+    monkeypatch.setenv("PENSTOCK_TEST_SECRET", CANARY)
+    file.write_text(
+        file.read_text()
+        + "[clusters.main.security]\n"
+        + 'sasl = { mechanism = "SCRAM-SHA-256", username = "me", password = "env:PENSTOCK_TEST_SECRET" }\n'
+        + f'[lake_options]\naws_secret_access_key = "{CANARY}"\nregion = "eu"\n'
+        + f'[spark]\nremote = "sc://host:1;token={CANARY};user_id=me"\n"spark.ssl.keyPassword" = "{CANARY}"\n'
+    )
+    said = [penstock(file, *one).output for one in (("check",), ("check", "--json"), ("show",), ("show", "--json"))]
+    assert all(said)
+    assert CANARY not in "".join(said)
+    assert 'clusters.main.security.sasl.password = "env:PENSTOCK_TEST_SECRET"' in said[2]
+    assert 'lake_options.region = "eu"' in said[2]
+    assert 'spark.remote = "sc://host:1;token=***;user_id=me"' in said[2]
+
+
+def test_what_is_shown_is_a_file_that_says_the_same(file: Path) -> None:
+    file.write_text(
+        file.read_text() + '[topics]\nallow = ["a\\\\.b", "\u00fc\\""]\n[spark]\nspark.driver.memory = "2g"\n'
+    )
+    shown = file.with_name("shown.toml")
+    shown.write_text(penstock(file, "show").stdout)
+    assert Settings.load(shown) == Settings.load(file)
+
+
+def test_the_reference_is_printed_without_settings(tmp_path: Path) -> None:
+    result = penstock(tmp_path / "none.toml", "reference")
+    assert result.exit_code == 0
+    assert "| `keep_days` | number above 0 | `7.0` |" in result.stdout

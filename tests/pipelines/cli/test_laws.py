@@ -1,0 +1,144 @@
+"""What holds for every command: help with examples, options that are explained, exit codes, no traceback."""
+
+import os
+import pty
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+from rich.console import Console
+
+from pipelines.cli import console
+from pipelines.cli.main import main
+from pipelines.cli.options import INTERRUPTED, WRONG_USE
+from tests.pipelines.cli.walking import WIDTH, commands, examples_of, help_of, words_of
+
+ALL = [pytest.param(path, command, id=" ".join(path)) for path, command in commands()]
+LEAVES = [one for one in ALL if not isinstance(one.values[1], click.Group)]
+WITHOUT_RESULTS = {"broker", "zookeeper", "completion", "reference"}
+"""They serve, or what they print is text."""
+SETTINGS = 'lake = "lake"\n[clusters.main]\nbootstrap = "127.0.0.1:1"\n'
+
+
+@pytest.mark.parametrize(("path", "command"), ALL)
+def test_every_command_has_help_with_examples_of_its_own(path: tuple[str, ...], command: click.Command) -> None:
+    text = help_of(path)
+    found = examples_of(text)
+    assert found
+    assert all(one.startswith(" ".join(path)) for one in found)
+    assert max(map(len, text.splitlines())) <= WIDTH
+
+
+@pytest.mark.parametrize(("path", "command"), ALL)
+def test_every_option_is_explained(path: tuple[str, ...], command: click.Command) -> None:
+    silent = [one.name for one in command.params if isinstance(one, click.Option) and not one.help]
+    assert not silent
+
+
+@pytest.mark.parametrize(("path", "command"), ALL)
+def test_no_line_of_a_list_of_commands_is_cut_short(path: tuple[str, ...], command: click.Command) -> None:
+    assert "..." not in help_of(path, width=80).partition("Commands:")[2]
+
+
+@pytest.mark.parametrize(("path", "command"), LEAVES)
+def test_whatever_prints_results_prints_them_for_scripts_too(path: tuple[str, ...], command: click.Command) -> None:
+    has_json = any("--json" in one.opts for one in command.params)
+    assert has_json is (command.name not in WITHOUT_RESULTS)
+
+
+@pytest.mark.parametrize(("path", "command"), ALL)
+def test_an_unknown_option_is_wrong_use_of_every_command(path: tuple[str, ...], command: click.Command) -> None:
+    assert CliRunner().invoke(main, [*path[1:], "--nonsense"]).exit_code == WRONG_USE
+
+
+@pytest.mark.parametrize(("path", "command"), LEAVES)
+def test_every_command_that_is_interrupted_says_so_in_a_line(
+    path: tuple[str, ...], command: click.Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def interrupted(_: click.Context) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    Path("lines.txt").touch()
+    monkeypatch.setattr(command, "invoke", interrupted)
+    result = CliRunner().invoke(main, words_of(examples_of(help_of(path))[0]))
+    assert (result.exit_code, result.stdout, result.stderr) == (INTERRUPTED, "", "penstock: interrupted\n")
+
+
+def penstock(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "pipelines", *arguments]
+
+
+def settings(folder: Path, text: str = SETTINGS) -> str:
+    file = folder / "penstock.toml"
+    file.write_text(text)
+    return str(file)
+
+
+def test_ctrl_c_ends_a_command_that_waits_for_a_broker(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        file = settings(tmp_path, SETTINGS.replace("127.0.0.1:1", address))
+        command = penstock("--settings", file, "topics")
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process, silent.accept()[0]:
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=60)
+    assert (process.returncode, said) == (INTERRUPTED, "penstock: interrupted\n")
+
+
+@pytest.mark.parametrize("arguments", [("config", "reference"), ("config", "show", "--json"), ("config", "check")])
+def test_a_reader_that_leaves_is_no_error_to_tell(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = penstock("--settings", settings(tmp_path), *arguments)
+    with os.fdopen(writing, "wb") as stdout:
+        done = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, timeout=60, check=False)
+    assert done.stderr == b""
+
+
+def shown_on_a_terminal(command: list[str], **environment: str) -> str:
+    """What a command writes to a terminal."""
+    ours, theirs = pty.openpty()
+    left = {key: value for key, value in os.environ.items() if key not in {"NO_COLOR", "FORCE_COLOR"}}
+    with os.fdopen(ours, "rb", closefd=True) as screen:
+        subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=theirs,
+            stderr=theirs,
+            env={**left, "TERM": "xterm", **environment},
+            timeout=60,
+            check=False,
+        )
+        os.close(theirs)
+        return screen.read1(65536).decode()
+
+
+def test_bars_are_for_terminals(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    with console.progress() as begin:
+        begin("clicks")(1, 2)
+    assert capfd.readouterr() == ("", "")
+    monkeypatch.setattr(console, "_err", Console(stderr=True, force_terminal=True))
+    with console.progress() as begin:
+        begin("clicks")(1, 2)
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "clicks" in err
+
+
+COLOURS = re.compile(r"\x1b\[[0-9;]*3[0-9]m")
+
+
+def test_colours_are_for_terminals_that_want_them(tmp_path: Path) -> None:
+    command = penstock("--settings", str(tmp_path / "none.toml"), "topics")
+    assert COLOURS.search(shown_on_a_terminal(command))
+    assert not COLOURS.search(shown_on_a_terminal(command, NO_COLOR="1"))
+    piped = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert "\x1b" not in piped.stdout + piped.stderr
+    assert piped.returncode == WRONG_USE

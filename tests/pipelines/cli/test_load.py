@@ -1,0 +1,46 @@
+"""`penstock load`: the part of the logs that it is told to load."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from kafka_io.testing.modern.config import ModernBrokerConfig
+from kafka_io.testing.modern.server import ModernBrokerServer
+from pipelines.cli.main import main
+
+Load = Callable[..., int]
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Iterator[Load]:
+    """Load the topic `clicks`, of ten messages; how many rows that brought."""
+    lines = tmp_path / "lines.txt"
+    lines.write_text("".join(f"{number}\n" for number in range(10)))
+    with ModernBrokerServer(ModernBrokerConfig(broker_id=0, data_dir=tmp_path / "broker")) as broker:
+        settings = tmp_path / "penstock.toml"
+        settings.write_text(f'lake = "lake"\n[clusters.main]\nbootstrap = "127.0.0.1:{broker.port}"\n')
+
+        def penstock(*arguments: str) -> str:
+            result = CliRunner().invoke(main, ["--settings", str(settings), *arguments, "--json"])
+            assert (result.exit_code, result.stderr) == (0, "")
+            return result.stdout
+
+        assert json.loads(penstock("publish", "clicks", str(lines))) == [
+            {"cluster": "main", "topic": "clicks", "messages": 10}
+        ]
+        yield lambda *arguments: int(json.loads(penstock("load", "clicks", *arguments))[0]["rows"])
+
+
+def test_a_new_table_begins_where_it_is_told_and_is_filled_in_later(load: Load) -> None:
+    assert load("--from", "latest") == 0
+    assert load() == 0
+    assert load("--from", "earliest") == 10
+    assert load("--from", "earliest") == 0
+
+
+def test_a_load_ends_where_it_is_told_and_the_next_goes_on(load: Load) -> None:
+    assert load("--to", "-1h") == 0
+    assert load("--from", "-1h", "--to", "latest") == 10

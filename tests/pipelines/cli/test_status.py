@@ -1,0 +1,183 @@
+"""`penstock status`: what needs the operator most comes first; a script sees by the exit code that something does."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kafka_io.model import BrokerPartition, OffsetRange
+from kafka_io.records.build import Record, record_batch
+from kafka_io.testing.modern.config import ModernBrokerConfig
+from kafka_io.testing.modern.server import ModernBrokerServer
+from pipelines.cli import console
+from pipelines.cli.main import main
+from pipelines.loading.commit import LoadChange, commit
+from pipelines.loading.ledger import TopicIdentity
+from pipelines.loading.table import LakeTable
+from pipelines.loading.table_log import table_state
+from pipelines.loading.work import SliceFacts
+from pipelines.status.status import TopicState
+from resources.kafka import open_cluster
+from resources.lake import Lake
+from resources.settings import Settings
+from tests.kafka_io.testing.modern.talk import Client
+
+DAY_MS = 86_400_000
+WRITTEN_H = 2.5
+
+
+@dataclass(slots=True, kw_only=True)
+class World:
+    """An embedded broker, a lake, and the settings of both."""
+
+    settings_file: Path
+    port: int
+
+    def publish(self, topic: str, count: int = 20) -> None:
+        """Records written two hours and a half ago, in one partition."""
+        then_ms = int(time.time() * 1000 - WRITTEN_H * 3_600_000)
+        records = [Record(offset=number, timestamp=then_ms, value=b"v") for number in range(count)]
+        with Client(self.port) as client:
+            assert client.create(topic) == 0
+            client.produce(topic, record_batch(records))
+
+    def load(self, topic: str, stop: int) -> None:
+        """Commit `[0, stop)` of a topic, as a load without rows would."""
+        settings = Settings.load(self.settings_file)
+        with open_cluster(settings, "main") as cluster:
+            found = cluster.topic(topic)
+            assert found
+            whose = TopicIdentity(
+                cluster="main",
+                cluster_id=cluster.cluster_id() or "",
+                name=topic,
+                incarnation=found.incarnation,
+            )
+        table = LakeTable.of(Lake.of(settings), "main", topic)
+        at = table.snapshot()
+        facts = SliceFacts(
+            offsets=OffsetRange(BrokerPartition(None, 0), 0, stop),
+            rows=0,
+            bytes=0,
+            path=None,
+            size=0,
+            stats={},
+            loaded_at_us=time.time_ns() // 1000,
+        )
+        commit(table, at, LoadChange(state=table_state(at, whose), facts=(facts,), run="run"), sleep=lambda _: None)
+
+    def penstock(self, *arguments: str) -> Result:
+        """Run a command."""
+        return CliRunner().invoke(main, ["--settings", str(self.settings_file), *arguments])
+
+
+Make = Callable[..., World]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Iterator[Make]:
+    """Makes a world of which `clicks` is loaded and `views` half."""
+    with ExitStack() as running:
+
+        def make(*, more: str = "", **broker: Any) -> World:
+            config = ModernBrokerConfig(broker_id=1, data_dir=tmp_path / "broker", **broker)
+            server = running.enter_context(ModernBrokerServer(config))
+            settings = tmp_path / "penstock.toml"
+            settings.write_text(f'lake = "lake"\n[clusters.main]\nbootstrap = "127.0.0.1:{server.port}"\n{more}')
+            world = World(settings_file=settings, port=server.port)
+            for topic, stop in (("clicks", 20), ("views", 12)):
+                world.publish(topic)
+                world.load(topic, stop)
+            return world
+
+        yield make
+
+
+def lines(result: Result) -> list[list[str]]:
+    """The cells of each line."""
+    return [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in result.stdout.splitlines()]
+
+
+def test_what_is_behind_comes_before_what_is_loaded(make: Make) -> None:
+    done = make(retention_ms=DAY_MS).penstock("status")
+    assert (done.exit_code, done.stderr) == (0, "")
+    header, views, clicks, total = lines(done)
+    assert header == ["CLUSTER", "TOPIC", "STATE", "LAG", "LATE", "LEFT", "LAST LOAD", "VERSION"]
+    assert views[:6] == ["main", "views", "behind", "8", "2 h 30 m", "21 h 29 m"]
+    assert clicks[:6] == ["main", "clicks", "loaded", "0", "-", "-"]
+    assert views[7] == clicks[7] == "1"
+    assert total == ["2 topics, 1 behind, 1 loaded, lag 8 records"]
+
+
+def test_without_a_limit_nothing_is_ever_lost(make: Make) -> None:
+    assert lines(make().penstock("status", "views"))[1][5] == "never"
+
+
+def test_a_topic_that_is_losing_data_is_exit_code_1(make: Make) -> None:
+    done = make(retention_ms=3_600_000).penstock("status")
+    assert done.exit_code == 1
+    assert lines(done)[1][:6] == ["main", "views", "losing", "8", "2 h 30 m", "-1 h 30 m"]
+    assert lines(done)[-1] == ["2 topics, 1 losing, 1 loaded, lag 8 records"]
+
+
+def test_scripts_get_all_of_it(make: Make) -> None:
+    done = make(retention_ms=DAY_MS).penstock("status", "--json", "views", "clicks")
+    views, clicks = json.loads(done.stdout)
+    assert (views["topic"], views["state"], views["lag"]) == ("views", "behind", 8)
+    assert views["kept"] == {"ms": DAY_MS, "by": "brokers"}
+    assert 2.5 * 3600 <= views["late_s"] < 2.6 * 3600
+    assert views["late_s"] + views["left_s"] == pytest.approx(DAY_MS / 1000)
+    assert [(one["cursor"], one["latest"]) for one in clicks["partitions"]] == [(20, 20)]
+
+
+def test_new_topics_tables_of_gone_ones_and_denied_ones(make: Make) -> None:
+    world = make(more='[topics]\ndeny = "secret.*"\n')
+    world.publish("fresh")
+    world.publish("secret")
+    table = world.settings_file.parent / "lake" / "main" / "clicks"
+    table.rename(table.with_name("former"))
+    states = {line[1]: line[2] for line in lines(world.penstock("status"))[1:-1]}
+    assert states == {"clicks": "new", "fresh": "new", "former": "gone", "views": "behind"}
+    known = json.loads(world.penstock("topics", "--json").stdout)
+    assert [one["topic"] for one in known] == ["clicks", "fresh", "views"]
+
+
+def test_a_broken_table_is_an_error_and_disturbs_no_other(make: Make) -> None:
+    world = make()
+    log = world.settings_file.parent / "lake" / "main" / "clicks" / "_delta_log"
+    max(log.glob("*.json")).write_text("{")
+    done = world.penstock("status")
+    assert done.exit_code == 1
+    assert [line[1:4] for line in lines(done)[1:-1]] == [["clicks", "error", "?"], ["views", "behind", "8"]]
+    assert done.stderr.startswith("penstock: clicks: LogTorn: ")
+
+
+def test_a_topic_that_is_nowhere_is_an_error(make: Make) -> None:
+    done = make().penstock("status", "nothing")
+    assert done.exit_code == 1
+    assert done.stderr == "penstock: nothing: TopicUnknown: neither the cluster nor the lake has such a topic\n"
+
+
+def test_topics_are_another_view_of_the_same(make: Make) -> None:
+    _, clicks, views = lines(make().penstock("topics"))
+    assert clicks[:6] == ["main", "clicks", "1", "20 records", "20", "0"]
+    assert views[:6] == ["main", "views", "1", "20 records", "12", "8"]
+
+
+def test_a_lake_without_topics_says_so(tmp_path: Path) -> None:
+    config = ModernBrokerConfig(broker_id=1, data_dir=tmp_path / "broker")
+    with ModernBrokerServer(config) as server:
+        settings = tmp_path / "penstock.toml"
+        settings.write_text(f'lake = "lake"\n[clusters.main]\nbootstrap = "127.0.0.1:{server.port}"\n')
+        done = CliRunner().invoke(main, ["--settings", str(settings), "status"])
+    assert (done.exit_code, done.stdout.splitlines()[-1]) == (0, "0 topics")
+
+
+def test_every_state_has_a_colour() -> None:
+    assert list(console._STATES) == list(TopicState)

@@ -1,0 +1,93 @@
+"""`penstock history`: the commits of a table. `penstock rewind`: what it prints, asks and refuses."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+from click.testing import Result
+
+from tests.small_table import SmallTable
+
+Penstock = Callable[..., Result]
+
+
+def test_history_prints_a_line_per_commit(penstock: Penstock) -> None:
+    lines = penstock("history", "clicks").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["VERSION", "2", "1", "0"]
+    assert "load" in lines[1]
+    assert "CREATE TABLE" in lines[3]
+
+
+def test_history_has_a_limit_and_prints_json(penstock: Penstock) -> None:
+    newest, before = json.loads(penstock("history", "clicks", "--limit", "2", "--json").stdout)
+    assert (newest["version"], newest["rows"], before["version"], before["rows"]) == (2, 5, 1, 5)
+    assert [(part["partition"], part["start"], part["stop"]) for part in newest["ranges"]] == [(0, 50, 80), (1, 0, 20)]
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stdin is a terminal."""
+    monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda _: True)
+
+
+def test_a_rewind_prints_what_changed(penstock: Penstock, small: SmallTable) -> None:
+    done = penstock("rewind", "clicks", "--version", "1", "--yes")
+    assert (done.exit_code, small.rows()) == (0, 5)
+    lines = done.stdout.splitlines()
+    assert [line.split() for line in lines[1:3]] == [["0-0", "80", "50"], ["0-1", "20", "-"]]
+    assert lines[3].startswith("version 3: clicks went back from version 2 to version 1 (")
+    assert lines[3].endswith(" UTC), 5 rows fewer")
+    shown = penstock("history", "clicks").stdout.splitlines()
+    assert "rewind to 1" in shown[1]
+    assert "cancelled by version 3" in shown[2]
+
+
+def test_a_rewind_is_json_for_scripts(penstock: Penstock) -> None:
+    (done,) = json.loads(penstock("rewind", "clicks", "--version", "1", "--yes", "--json").stdout)
+    assert (done["version"], done["target"], done["rows"], len(done["cursors"])) == (3, 1, 5, 2)
+
+
+def test_a_rewind_goes_back_to_a_time(penstock: Penstock, small: SmallTable) -> None:
+    [_, created] = small.table.commits(1)
+    done = penstock("rewind", "clicks", "--to", created.time.isoformat(), "--yes")
+    assert (done.exit_code, small.rows()) == (0, 0)
+
+
+@pytest.mark.usefixtures("terminal")
+@pytest.mark.parametrize(
+    ("answer", "rows", "code", "said"),
+    [
+        ("y\n", 5, 0, ""),
+        ("n\n", 10, 1, "nothing was changed\n"),
+        ("", 10, 130, "penstock: interrupted\n"),  # the end of the input, as Ctrl-C
+    ],
+)
+def test_a_rewind_asks_on_a_terminal(
+    answer: str, rows: int, code: int, said: str, penstock: Penstock, small: SmallTable
+) -> None:
+    done = penstock("rewind", "clicks", "--version", "1", stdin=answer)
+    assert "Take the table of clicks back from version 2 to version 1 (" in done.stderr
+    assert done.stderr.endswith(said)
+    assert (done.exit_code, small.rows()) == (code, rows)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("clicks", "--version", "1"), 2, "there is no terminal: give --yes"),
+        (("clicks", "--yes"), 2, "give the version to go back to: --version N or --to TIME"),
+        (("clicks", "--version", "1", "--to", "-2h"), 2, "give the version to go back to"),
+        (("clicks", "--to", "latest"), 2, "'latest' is not a time"),
+        (("clicks", "--to", "soon"), 2, "'soon' is not a time; give a time such as 2026-01-31T12:00Z or -2h"),
+        (("clicks", "--version", "7", "--yes"), 1, "RewindRefused: the table has no version 7"),
+        (("clicks", "--to", "-2h", "--yes"), 1, "RewindRefused: the table has no version of "),
+        (("views", "--version", "1", "--yes"), 1, "TableMissing: there is no table"),
+    ],
+)
+def test_a_rewind_that_cannot_be_is_one_sentence(
+    arguments: tuple[str, ...], code: int, said: str, penstock: Penstock, small: SmallTable
+) -> None:
+    done = penstock("rewind", *arguments)
+    assert done.exit_code == code
+    assert said in done.stderr
+    assert small.rows() == 10

@@ -1,0 +1,160 @@
+"""The metadata of loads, observations and proofs."""
+
+import dagster as dg
+
+from kafka_io.model import BrokerPartition, OffsetRange
+from pipelines.defs.metadata import load_metadata, proof_metadata, status_metadata
+from pipelines.loading.outcome import PartitionLoad, SliceLoad, TopicLoad
+from pipelines.loading.verify import PartitionProof, Proof
+from pipelines.status.status import PartitionStatus, RetentionPeriod, RetentionSource, TopicStatus
+
+
+def part(number: int) -> PartitionLoad:
+    return PartitionLoad(
+        offsets=OffsetRange(BrokerPartition(0, number), 10, 30),
+        rows=2,
+        gaps={"chosen": 1},
+        lag_before=25,
+        lag=5,
+        seconds=0.25,
+        source="0@b:9092",
+    )
+
+
+NOW = 10_000_000_000
+
+
+def behind(topic: str = "Clicks") -> TopicStatus:
+    """A topic with a lag of two records; the older one has waited for an hour."""
+    return TopicStatus(
+        cluster="main",
+        topic=topic,
+        incarnation="1",
+        table="/lake",
+        kept=RetentionPeriod(ms=7_200_000, by=RetentionSource.BROKERS),
+        partitions=(
+            PartitionStatus(
+                id=BrokerPartition(None, 0),
+                earliest=0,
+                latest=10,
+                cursor=3,
+                oldest_ms=NOW - 3_600_000,
+                expires_ms=NOW + 3_600_000,
+            ),
+        ),
+    )
+
+
+def test_numbers_are_numbers_and_partitions_a_table() -> None:
+    load = TopicLoad(
+        topic="Clicks",
+        table="/lake/main/~43licks",
+        version=3,
+        rows=4,
+        bytes=40,
+        files=2,
+        seconds=2.0,
+        partitions=(part(0), part(1)),
+        warnings=("broker 1 is away",),
+        slowest=SliceLoad(offsets=OffsetRange(BrokerPartition(0, 1), 10, 30), rows=2, seconds=0.25),
+    )
+    metadata = load_metadata(load, late_before_s=7.25, after=behind())
+    numbers = {name: value.value for name, value in metadata.items() if isinstance(value, dg.IntMetadataValue)}
+    assert numbers == {
+        "rows": 4,
+        "bytes": 40,
+        "files": 2,
+        "gaps": 2,
+        "lag_before": 50,
+        "lag": 10,
+        "table_version": 3,
+    }
+    assert isinstance(metadata["rows_per_second"], dg.FloatMetadataValue)
+    assert metadata["rows_per_second"].value == 2.0
+    assert metadata["table"] == dg.MetadataValue.path("/lake/main/~43licks")
+    assert metadata["topic"].value == "Clicks"
+    assert metadata["warnings"].value == "broker 1 is away"
+    assert metadata["slowest_slice"].value == "partition 0-1 [10, 30): 2 rows in 0.2 s"
+    assert metadata["lag_seconds_before"].value == 7.2
+    assert {"lag_seconds", "hours_until_lost"} <= metadata.keys()
+    assert "error" not in metadata
+    table = metadata["partitions"]
+    assert isinstance(table, dg.TableMetadataValue)
+    assert [column.name for column in table.schema.columns] == [*table.records[0].data]
+    assert table.records[1].data == {
+        "broker": 0,
+        "partition": 1,
+        "start": 10,
+        "end": 30,
+        "rows": 2,
+        "lag_before": 25,
+        "lag": 5,
+        "seconds": 0.25,
+        "source": "0@b:9092",
+        "gaps": "chosen: 1",
+    }
+
+
+def test_the_table_of_partitions_comes_first_and_is_bounded() -> None:
+    metadata = load_metadata(TopicLoad(topic="a", table="t", partitions=tuple(map(part, range(2000)))))
+    assert next(iter(metadata)) == "partitions"
+    table = metadata["partitions"]
+    assert isinstance(table, dg.TableMetadataValue)
+    assert len(table.records) == 500
+    assert metadata["lag"].value == 10_000
+
+
+def test_a_load_that_failed_before_its_table_has_only_the_error() -> None:
+    metadata = load_metadata(TopicLoad(topic="a", table="", error="RegistryError: gone"))
+    assert metadata["error"].value == "RegistryError: gone"
+    assert not {"table", "table_version", "warnings", "lag_seconds", "lag_seconds_before"} & metadata.keys()
+
+
+def test_an_observation_has_a_line_per_topic_and_totals_to_plot() -> None:
+    metadata = status_metadata([behind("a"), behind("b")], NOW, {"b": "late"})
+    numbers = {name: value.value for name, value in metadata.items() if not isinstance(value, dg.TableMetadataValue)}
+    assert numbers == {
+        "count": 2,
+        "lag": 14,
+        "problems": 1,
+        "most_late_seconds": 3600.0,
+        "hours_until_first_loss": 1.0,
+    }
+    table = metadata["topics"]
+    assert isinstance(table, dg.TableMetadataValue)
+    assert [column.name for column in table.schema.columns] == [*table.records[0].data]
+    assert table.records[1].data == {
+        "topic": "b",
+        "state": "new",
+        "lag": 7,
+        "late_seconds": 3600.0,
+        "hours_until_lost": 1.0,
+        "problem": "late",
+    }
+
+
+def test_of_no_topic_there_is_nothing_to_lose() -> None:
+    metadata = status_metadata([], NOW, {})
+    assert "hours_until_first_loss" not in metadata
+    assert metadata["most_late_seconds"].value == 0.0
+
+
+def test_proofs_add_up_and_name_their_problems() -> None:
+    partition = PartitionProof(
+        offsets=OffsetRange(BrokerPartition(0, 1), 0, 9), incarnation="7", rows=3, gaps={}, missing=2, duplicates=1
+    )
+    metadata = proof_metadata(
+        [
+            Proof(topic="a", table="t", partitions=(partition, partition), problems=("a file is missing",)),
+            Proof(topic="b", table="t", partitions=(partition,)),
+        ]
+    )
+    assert {name: metadata[name].value for name in ("rows", "missing", "duplicates")} == {
+        "rows": 9,
+        "missing": 6,
+        "duplicates": 3,
+    }
+    assert metadata["problems"].value == "a: a file is missing"
+    table = metadata["partitions"]
+    assert isinstance(table, dg.TableMetadataValue)
+    assert [record.data["topic"] for record in table.records] == ["a", "a", "b"]

@@ -1,0 +1,77 @@
+"""Runs whose process is gone: marked as failed, and no others."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from pipelines.defs.run_liveness import WORKER_TAG, is_gone, lost_runs_sensor, worker
+from tests.pipelines.defs.declared import DEFS
+
+
+@pytest.fixture
+def other() -> Iterator[subprocess.Popen[str]]:
+    """A process that says who it is and waits, and that the test may kill."""
+    code = "import sys; from pipelines.defs.run_liveness import worker; print(worker(), flush=True); sys.stdin.read()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        yield process
+        process.kill()
+
+
+def told(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def test_a_process_is_there_until_it_is_killed(other: subprocess.Popen[str]) -> None:
+    tag = told(other)
+    assert not is_gone(tag)
+    other.kill()
+    os.waitid(os.P_PID, other.pid, os.WEXITED | os.WNOWAIT)  # it is a zombie now: nobody has asked for its end
+    assert is_gone(tag)
+    other.wait()
+    assert is_gone(tag)
+
+
+def test_another_process_of_the_same_number_is_another() -> None:
+    host, number, began = worker().split("/")
+    assert not is_gone(f"{host}/{number}/{began}")
+    assert is_gone(f"{host}/{number}/{float(began) - 60}")
+
+
+def test_of_another_machine_nothing_is_known() -> None:
+    assert not is_gone("elsewhere/1/1.0")
+
+
+def evaluate(instance: dg.DagsterInstance) -> Any:
+    with dg.build_sensor_context(instance=instance) as context:
+        return lost_runs_sensor().evaluate_tick(context)
+
+
+def test_a_run_whose_process_is_gone_is_told_as_failed(
+    instance: dg.DagsterInstance, other: subprocess.Popen[str]
+) -> None:
+    job = DEFS.resolve_job_def("load__main__topics")
+    running = {
+        name: instance.create_run_for_job(job, tags={WORKER_TAG: tag}, status=dg.DagsterRunStatus.STARTED).run_id
+        for name, tag in (("killed", told(other)), ("alive", worker()), ("elsewhere", "elsewhere/1/1.0"))
+    }
+    unsigned = instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED).run_id
+    assert evaluate(instance).skip_message == "runs in progress, all alive: 4"
+    other.kill()
+    other.wait()
+    assert evaluate(instance).skip_message == f"marked as failed: {running['killed']}"
+    found = {run.run_id: run.status for run in instance.get_runs()}
+    assert found == {
+        running["killed"]: dg.DagsterRunStatus.FAILURE,
+        running["alive"]: dg.DagsterRunStatus.STARTED,
+        running["elsewhere"]: dg.DagsterRunStatus.STARTED,
+        unsigned: dg.DagsterRunStatus.STARTED,
+    }
+    assert evaluate(instance).skip_message == "runs in progress, all alive: 3"

@@ -1,0 +1,99 @@
+"""The schedules: runs over topics that have something new, those first whose records would be lost first."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from pipelines.defs.partitions import RANGE_END, RANGE_START, run_tags
+from pipelines.status.status import TopicStatus
+from resources.penstock import PenstockResource
+from tests.live import LiveCluster, numbered
+from tests.pipelines.defs.declared import DEFS, GROUP, know, run
+
+pytestmark = [pytest.mark.spark, pytest.mark.zookeeper]
+
+
+def fire(instance: dg.DagsterInstance) -> Any:
+    resources = {"penstock": PenstockResource()}
+    schedule = DEFS.resolve_schedule_def("load__main__topics")
+    with dg.build_schedule_context(
+        instance=instance, resources=resources, scheduled_execution_time=datetime.now(UTC)
+    ) as context:
+        return schedule.evaluate_tick(context)
+
+
+def ranges(found: Any) -> list[tuple[str, str]]:
+    return [(one.tags[RANGE_START], one.tags[RANGE_END]) for one in found.run_requests]
+
+
+def test_topics_with_something_new_are_loaded_in_one_run(instance: dg.DagsterInstance, configured: LiveCluster) -> None:
+    for name in ("clicks", "views"):
+        configured.publish(name, numbered(10))
+    know(instance, "views", "clicks")
+    assert ranges(fire(instance)) == [("views", "clicks")]
+    assert run(instance, ["views", "clicks"]).success
+    assert fire(instance).skip_message == "nothing new in 2 topics; 0 are being loaded"
+    configured.publish("clicks", numbered(10, start=10))
+    assert ranges(fire(instance)) == [("clicks", "clicks")]
+
+
+def test_nothing_known_is_a_skip_that_says_who_adds_topics(
+    instance: dg.DagsterInstance, configured: LiveCluster
+) -> None:
+    assert configured.settings.exists()
+    found = fire(instance)
+    assert not found.run_requests
+    assert "new_topics" in found.skip_message
+
+
+def test_many_topics_are_cut_into_runs_that_leave_idle_ones_out(
+    instance: dg.DagsterInstance, configured: LiveCluster
+) -> None:
+    configured.configure("topics_per_run = 2")
+    for name in ("b", "c", "f"):
+        configured.publish(name, numbered(4))
+    know(instance, "a", "b", "c", "d", "e", "f")
+    assert ranges(fire(instance)) == [("b", "c"), ("f", "f")]
+
+
+@pytest.mark.parametrize(
+    ("name", "selected"),
+    [("load__main__topics", None), ("backfill__main__topics", None), ("__ASSET_JOB", frozenset({GROUP.tables}))],
+)
+def test_a_topic_that_a_run_has_under_way_waits_for_the_next_time(
+    instance: dg.DagsterInstance, configured: LiveCluster, name: str, selected: frozenset[dg.AssetKey] | None
+) -> None:
+    for topic in ("a", "b", "c"):
+        configured.publish(topic, numbered(4))
+    know(instance, "a", "b", "c")
+    job = DEFS.resolve_job_def(name)
+    under_way = instance.create_run_for_job(
+        job, tags=run_tags(["a", "b"]), status=dg.DagsterRunStatus.STARTED, asset_selection=selected
+    )
+    assert ranges(fire(instance)) == [("c", "c")]
+    instance.report_run_canceled(under_way)
+    assert ranges(fire(instance)) == [("a", "c")]
+
+
+@pytest.mark.parametrize(("share", "priority"), [(0.05, "20"), (0.2, "10"), (0.9, None), (None, None)])
+def test_a_run_near_to_losing_records_comes_before_others(
+    instance: dg.DagsterInstance,
+    configured: LiveCluster,
+    monkeypatch: pytest.MonkeyPatch,
+    share: float | None,
+    priority: str | None,
+) -> None:
+    configured.publish("clicks", numbered(4))
+    know(instance, "clicks")
+    monkeypatch.setattr(TopicStatus, "left_share", lambda _one, _now: share)
+    (request,) = fire(instance).run_requests
+    assert request.tags.get("dagster/priority") == priority
+
+
+def test_two_times_ask_under_two_run_keys(instance: dg.DagsterInstance, configured: LiveCluster) -> None:  # fault O02
+    configured.publish("clicks", numbered(4))
+    know(instance, "clicks")
+    (first,), (second,) = fire(instance).run_requests, fire(instance).run_requests
+    assert first.run_key != second.run_key

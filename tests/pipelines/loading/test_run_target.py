@@ -1,0 +1,142 @@
+"""A run is done in steps, each with its own commit; it ends where the logs ended when it began."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+from unittest.mock import patch
+
+import pytest
+
+from kafka_io.model import BrokerPartition, OffsetRange
+from pipelines.loading import load as loading
+from pipelines.loading.execute import fetch_here
+from pipelines.loading.ledger import LedgerEntry
+from pipelines.loading.load import Loader
+from pipelines.loading.outcome import TopicLoad
+from pipelines.loading.plan import Plan, RunTarget
+from pipelines.loading.positions import NamedPosition
+from pipelines.loading.verify import verify
+from pipelines.loading.window import LoadWindow
+from resources.kafka import open_cluster
+from resources.settings import Caps, ClusterSettings, Settings
+from tests.fakes.cluster import FakeCluster
+from tests.fakes.records import holding, numbered, table, values
+
+A, B = BrokerPartition(None, 0), BrokerPartition(None, 1)
+
+
+def no_spark() -> NoReturn:
+    pytest.fail("these loads fetch by themselves")
+
+
+def load(fake: FakeCluster, folder: Path, *, run: int | None = None, **rest: Any) -> TopicLoad:
+    """Load with slices of 5 records, two of them in a step."""
+    settings = Settings(
+        lake=str(folder),
+        clusters={"main": ClusterSettings(bootstrap=",".join(broker.address for broker in fake.bootstrap))},
+        caps=Caps(attempts=1, request_timeout_s=5, slice_records=5, records_per_run=run),
+    )
+    with open_cluster(settings, "main") as cluster, patch.object(loading, "_STEP_SLICES", 2):
+        return Loader.of(settings, cluster, no_spark, **{"fetch": fetch_here, **rest}).load("clicks")
+
+
+def entries(folder: Path) -> list[LedgerEntry]:
+    of = table(folder)
+    return [entry for _, entry in of.entries(of.snapshot())][::-1]
+
+
+def test_each_step_is_a_commit_and_progress_is_of_the_whole_run(fake: FakeCluster, tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    with fake:
+        done = load(fake, tmp_path, on_progress=lambda _topic: lambda at, of: told.append((at, of)))
+    assert (done.error, done.rows, done.version) == (None, 30, 3)
+    assert [
+        (one.offsets.partition.partition, one.offsets.start, one.offsets.stop, one.rows, one.lag)
+        for one in done.partitions
+    ] == [
+        (0, 0, 20, 20, 0),
+        (1, 0, 10, 10, 0),
+    ]
+    assert [entry.covered for entry in entries(tmp_path)] == [
+        {A: (0, 5), B: (0, 5)},
+        {A: (0, 10), B: (0, 10)},
+        {A: (0, 20), B: (0, 10)},
+    ]
+    assert told == sorted(told)
+    assert told[-1] == (30, 30)
+    assert verify(table(tmp_path)).problems == ()
+
+
+class Stopped(BaseException):
+    """As a kill is."""
+
+
+def test_a_run_that_is_stopped_goes_on_from_its_last_commit(fake: FakeCluster, tmp_path: Path) -> None:
+    left = [1, 1]
+
+    def stopping(*args: Any) -> Any:
+        if not left:
+            raise Stopped
+        left.pop()
+        return fetch_here(*args)
+
+    with fake:
+        with pytest.raises(Stopped):
+            load(fake, tmp_path, fetch=stopping)
+        assert entries(tmp_path)[-1].covered == {A: (0, 10), B: (0, 10)}
+        assert load(fake, tmp_path).rows == 10
+    assert (values(tmp_path), values(tmp_path, 1)) == (numbered(0, 20), numbered(0, 10))
+
+
+def test_a_log_that_grows_meanwhile_does_not_keep_a_run_from_ending(fake: FakeCluster, tmp_path: Path) -> None:
+    def growing(*args: Any) -> Any:
+        fake.logs[0] = holding(0, fake.logs[0].end + 10)
+        return fetch_here(*args)
+
+    with fake:
+        done = load(fake, tmp_path, fetch=growing)
+    assert (done.error, done.rows) == (None, 30)
+    assert done.partitions[0].lag == fake.logs[0].end - 20 - 10  # what came with the last fetch is not known of
+
+
+def test_a_backfill_takes_the_newest_of_what_lies_before_first(fake: FakeCluster, tmp_path: Path) -> None:
+    with fake:
+        load(fake, tmp_path, start="latest")
+        done = load(fake, tmp_path, window=LoadWindow(since=NamedPosition.EARLIEST))
+    assert (done.error, done.rows) == (None, 30)
+    assert [entry.covered[A] for entry in entries(tmp_path)] == [(20, 20), (15, 20), (10, 20), (0, 20)]
+    assert verify(table(tmp_path)).problems == ()
+
+
+def test_a_load_in_the_middle_of_a_backfill_takes_its_turn(fake: FakeCluster, tmp_path: Path) -> None:  # fault O03
+    with fake:
+        load(fake, tmp_path, start="latest")
+        fake.logs[0] = holding(0, 24)
+        others: list[TopicLoad] = []
+
+        def beside(*args: Any) -> Any:
+            if not others:
+                others.append(load(fake, tmp_path))
+            return fetch_here(*args)
+
+        done = load(fake, tmp_path, window=LoadWindow(since=NamedPosition.EARLIEST), fetch=beside)
+    assert (others[0].error, others[0].rows) == (None, 4)
+    assert (done.error, done.rows) == (None, 30)
+    assert entries(tmp_path)[-1].covered == {A: (0, 24), B: (0, 10)}
+    assert verify(table(tmp_path)).problems == ()
+
+
+def test_a_capped_run_ends_at_its_cap(fake: FakeCluster, tmp_path: Path) -> None:
+    with fake:
+        assert [load(fake, tmp_path, run=10).rows for _ in range(4)] == [10, 10, 10, 0]
+
+
+def test_a_step_of_nothing_ends_the_run() -> None:
+    tells: list[tuple[int, int]] = []
+    tell: Callable[[int, int], None] = lambda done, total: tells.append((done, total))  # noqa: E731
+    goal = RunTarget(ends={A: 50}, total=50)
+    half = Plan(slices=(OffsetRange(A, 0, 25),))
+    later = goal.after(half)
+    later.progress(half, tell)(1, 2)
+    assert (later.taken, later.reached, tells) == (25, False, [(37, 50)])
+    assert later.after(Plan(slices=())).reached

@@ -1,0 +1,89 @@
+"""The statistics of a file's columns in the log: no reader's filter loses rows because of them."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from pipelines.loading.rows import FILE_SCHEMA, table_rows
+from pipelines.loading.slice_file import file_stats
+
+if TYPE_CHECKING:
+    from tests.small_table import SmallTable
+
+
+@pytest.mark.parametrize(
+    ("column", "condition", "rows"),
+    [
+        ("topic", "= 'clicks'", 5),
+        ("topic", "= 'views'", 0),
+        ("broker", "= 0", 5),
+        ("partition", "< 1", 5),
+        ("offset", ">= 20", 3),
+        ("inner", "= 0", 5),
+        ("timestamp", "IS NULL", 5),
+        ("timestampType", "IS NULL", 5),
+        ("loaded_at", ">= TIMESTAMP '1970-01-01'", 5),
+        ("loaded_at", "> TIMESTAMP '2020-01-01'", 0),
+        ("key", "IS NULL", 5),
+        ("value", "= 'x'::BLOB", 5),
+        ("headers", "IS NULL", 5),
+        ("date", "= DATE '2026-01-02'", 5),
+    ],
+)
+def test_a_filter_finds_its_rows_through_the_log(column: str, condition: str, rows: int, small: "SmallTable") -> None:
+    small.commit(small.write(0, 50))
+    held = small.handle().to_pyarrow_dataset()
+    with duckdb.connect() as database:
+        database.register("held", held)
+        assert database.execute(f'SELECT count(*) FROM held WHERE "{column}" {condition}').fetchall() == [(rows,)]
+
+
+def test_a_filter_on_a_column_without_values_finds_none_and_loses_none(small: "SmallTable") -> None:
+    small.commit(small.write(0, 50))
+    held = small.handle().to_pyarrow_dataset()
+    assert held.count_rows(filter=pc.field("timestamp").is_null()) == 5
+    assert held.count_rows(filter=pc.field("timestamp") > pa.scalar(0, FILE_SCHEMA.field("timestamp").type)) == 0
+
+
+def test_bounds_are_of_all_row_groups_and_nulls_are_counted(tmp_path: Path) -> None:
+    decoded = pa.RecordBatch.from_pydict(
+        {
+            "offset": pa.array([5, 6, 9], pa.int64()),
+            "timestamp": pa.array([2_000_123, None, 1_000_456], pa.timestamp("us", tz="UTC")),
+        }
+    )
+    file = tmp_path / "file.parquet"
+    rows = table_rows(decoded, {"topic": "clicks", "partition": 3, "loaded_at": 0})
+    pq.write_table(pa.Table.from_batches([rows]), file, row_group_size=1)
+    assert file_stats(pq.read_metadata(file)) == {
+        "numRecords": 3,
+        "minValues": {
+            "topic": "clicks",
+            "partition": 3,
+            "offset": 5,
+            "timestamp": "1970-01-01T00:00:01.000456Z",
+            "loaded_at": "1970-01-01T00:00:00.000000Z",
+        },
+        "maxValues": {
+            "topic": "clicks",
+            "partition": 3,
+            "offset": 9,
+            "timestamp": "1970-01-01T00:00:02.000123Z",
+            "loaded_at": "1970-01-01T00:00:00.000000Z",
+        },
+        "nullCount": {
+            "topic": 0,
+            "broker": 3,
+            "partition": 0,
+            "offset": 0,
+            "timestamp": 1,
+            "timestampType": 3,
+            "inner": 3,
+            "loaded_at": 0,
+        },
+    }

@@ -1,0 +1,136 @@
+"""A topic that is loaded without Spark, and ways to damage its table."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from kafka_io.cluster.cluster import Cluster
+from kafka_io.model import BrokerPartition
+from pipelines.loading.execute import fetch_here
+from pipelines.loading.load import Loader
+from pipelines.loading.outcome import TopicLoad
+from pipelines.loading.table import LakeTable
+from pipelines.loading.verify import verify
+from pipelines.maintenance.deep_verify import DeepProof, deep_verify
+from pipelines.maintenance.replay import replay
+from pipelines.maintenance.replay_request import OnCompacted, ReplayRequest
+from pipelines.maintenance.replay_result import TopicReplay
+from resources.kafka import open_cluster
+from resources.lake import Lake
+from resources.settings import Settings
+
+NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The topic `clicks` of the cluster `main`, as a settings file tells of it."""
+
+    settings: Path
+
+    @contextmanager
+    def loader(self, **options: Any) -> Iterator[Loader]:
+        """What loads it, in this process."""
+        with self.cluster() as cluster:
+            told = {"fetch": fetch_here, **options}
+            yield Loader.of(Settings.load(self.settings), cluster, _no_spark, **told)
+
+    def cluster(self) -> Cluster:
+        """The cluster, open."""
+        return open_cluster(Settings.load(self.settings), "main")
+
+    @property
+    def table(self) -> LakeTable:
+        """Its table."""
+        return LakeTable.of(Lake.of(Settings.load(self.settings)), "main", "clicks")
+
+    def load(self, **options: Any) -> TopicLoad:
+        """Load the topic as a schedule does."""
+        with self.loader(**options) as loader:
+            done = loader.load("clicks")
+        assert done.error is None
+        return done
+
+    def replay(
+        self,
+        since: str,
+        until: str,
+        *partitions: str,
+        table: LakeTable | None = None,
+        on_compacted: OnCompacted = "fail",
+        **options: Any,
+    ) -> TopicReplay:
+        """Fetch it again from one point to another."""
+        asked = ReplayRequest.parse("clicks", since, until, partitions, on_compacted=on_compacted, now=NOW)
+        with self.loader(**options) as loader:
+            return replay(loader, table or self.table, asked)
+
+    def deep(self) -> DeepProof:
+        """The result of a deep verify."""
+        with self.cluster() as cluster:
+            return deep_verify(self.table, cluster)
+
+    def problems(self) -> tuple[str, ...]:
+        """The problems that verify finds in the table."""
+        return verify(self.table).problems
+
+    @property
+    def handle(self) -> DeltaTable:
+        """A fresh handle."""
+        return DeltaTable(self.table.uri)
+
+    @property
+    def version(self) -> int:
+        """The table's newest version."""
+        return int(self.handle.version())
+
+    def rows(self, *names: str) -> list[Row]:
+        """The rows that any reader of the table sees, in order of partition and offset."""
+        order = [(name, "ascending") for name in ("broker", "partition", "offset", "inner")]
+        return _tuples(
+            self.handle.to_pyarrow_table().sort_by(order), names or ("partition", "offset", "inner", "value")
+        )
+
+    def offsets(self, id_: BrokerPartition) -> list[int]:
+        """Where its messages start, once each."""
+        found = self.rows("broker", "partition", "offset")
+        return sorted({offset for broker, number, offset in found if (broker, number) == (id_.broker, id_.partition)})
+
+    def covered(self, id_: BrokerPartition) -> tuple[int, int]:
+        """What the table covers of a partition."""
+        at = self.table.existing()
+        assert at is not None
+        assert at.entry is not None
+        return at.entry.covered[id_]
+
+    def lose(self, id_: BrokerPartition, *offsets: int) -> None:
+        """Somebody deletes rows from the table."""
+        self.handle.delete(_where(id_, offsets))
+
+    def spoil(self, id_: BrokerPartition, *offsets: int) -> None:
+        """Somebody changes values in the table."""
+        self.handle.update(updates={"value": "arrow_cast('spoilt', 'Binary')"}, predicate=_where(id_, offsets))
+
+    def staged(self) -> list[Path]:
+        """Files that replays left."""
+        return [path for path in Path(self.table.uri).glob("_replays/**/*") if path.is_file()]
+
+
+def _where(id_: BrokerPartition, offsets: Sequence[int]) -> str:
+    broker = "broker IS NULL" if id_.broker is None else f"broker = {id_.broker}"
+    return f'{broker} AND partition = {id_.partition} AND "offset" IN ({", ".join(map(str, offsets))})'
+
+
+def _tuples(table: pa.Table, names: Sequence[str]) -> list[Row]:
+    return list(zip(*(table.column(name).to_pylist() for name in names), strict=True))
+
+
+def _no_spark() -> Any:
+    raise AssertionError("a load in this process needs no Spark")

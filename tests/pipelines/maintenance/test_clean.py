@@ -1,0 +1,134 @@
+"""Housekeeping deletes files that no version needs; rows, cursors and history stay."""
+
+import os
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+from unittest.mock import patch
+
+import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import CommitFailedError
+
+from kafka_io.model import BrokerPartition
+from pipelines.loading.table import LakeTable
+from pipelines.loading.verify import verify
+from pipelines.maintenance.clean import CleanResult, clean
+from resources.lake import Lake
+
+if TYPE_CHECKING:
+    from tests.small_table import SmallTable
+
+A = BrokerPartition(0, 0)
+DAY = timedelta(days=1)
+MIB = 1024 * 1024
+
+
+def aged(small: "SmallTable", path: str, *, days: float) -> Path:
+    """The file, as if written so long ago."""
+    file = Path(small.uri) / path
+    then = time.time() - days * 86400
+    os.utime(file, (then, then))
+    return file
+
+
+def cleaned(small: "SmallTable", *, dry_run: bool = False, keep: timedelta = DAY) -> CleanResult:
+    return clean(small.table, keep=keep, target_bytes=MIB, dry_run=dry_run)
+
+
+@pytest.fixture
+def filled(small: "SmallTable") -> "SmallTable":
+    for start in range(0, 200, 50):
+        small.commit(small.write(start, start + 50))
+    return small
+
+
+def test_orphans_are_collected_when_they_are_old_enough(filled: "SmallTable") -> None:  # faults L01, L08, S03
+    old = aged(filled, str(filled.write(900, 950).path), days=2)
+    young = aged(filled, str(filled.write(950, 990).path), days=0.5)
+    found = cleaned(filled)
+    assert found.collected == (str(old.relative_to(filled.uri)),)
+    assert found.bytes > 0
+    assert (old.exists(), young.exists()) == (False, True)
+    assert verify(filled.table).proven
+
+
+def test_a_dry_run_tells_the_same_and_changes_nothing(filled: "SmallTable") -> None:
+    old = aged(filled, str(filled.write(900, 950).path), days=2)
+    version = filled.table.snapshot().version
+    told = cleaned(filled, dry_run=True)
+    assert told.collected == (str(old.relative_to(filled.uri)),)
+    assert (told.merged, told.larger) == (0, 0)
+    assert old.exists()
+    assert filled.table.snapshot().version == version
+    assert cleaned(filled).collected == told.collected
+
+
+def test_small_files_become_one_and_rows_cursor_and_ledger_stay(filled: "SmallTable") -> None:  # fault L16
+    before = filled.table.snapshot()
+    found = cleaned(filled)
+    assert (found.merged, found.larger) == (4, 1)
+    assert (filled.rows(), filled.covered()) == (20, {A: (0, 200)})
+    after = filled.table.snapshot()
+    assert after.entry == before.entry
+    assert verify(filled.table).problems == ()
+    filled.commit(filled.write(200, 250))
+    assert (filled.rows(), filled.covered()) == (25, {A: (0, 250)})
+    assert verify(filled.table).problems == ()
+
+
+def test_a_load_planned_before_the_files_were_merged_still_lands(filled: "SmallTable") -> None:  # fault L16
+    at = filled.table.snapshot()
+    facts = filled.write(200, 250)
+    cleaned(filled)
+    filled.commit(facts, at=at)
+    assert (filled.rows(), verify(filled.table).problems) == (25, ())
+
+
+def test_a_load_in_flight_keeps_its_files(filled: "SmallTable") -> None:  # fault L08
+    at = filled.table.snapshot()
+    facts = filled.write(200, 250)
+    for _ in range(2):
+        cleaned(filled)
+    filled.commit(facts, at=at)
+    assert verify(filled.table).problems == ()
+
+
+def test_merged_files_are_collected_once_they_are_old(filled: "SmallTable") -> None:
+    cleaned(filled)
+    assert cleaned(filled).collected == ()
+    assert len(cleaned(filled, keep=timedelta(0)).collected) == 4
+    assert verify(filled.table).problems == ()
+
+
+def test_what_a_killed_replay_left_is_collected_too(filled: "SmallTable") -> None:
+    folder = Path(filled.uri) / "_replays" / "run"
+    folder.mkdir(parents=True)
+    (folder / "old.parquet").write_bytes(b"old")
+    (folder / "young.parquet").write_bytes(b"young")
+    aged(filled, "_replays/run/old.parquet", days=2)
+    assert cleaned(filled).collected == ("_replays/run/old.parquet",)
+    assert [file.name for file in folder.iterdir()] == ["young.parquet"]
+
+
+def test_the_log_gets_a_checkpoint_and_keeps_its_entries(filled: "SmallTable") -> None:
+    cleaned(filled)
+    names = sorted(file.name for file in (Path(filled.uri) / "_delta_log").iterdir())
+    assert any(name.endswith(".checkpoint.parquet") for name in names)
+    assert [f"{version:020d}.json" in names for version in range(5)] == [True] * 5
+    assert [entry.sequence for _, entry in filled.table.entries(filled.table.snapshot())] == [4, 3, 2, 1]
+
+
+def test_where_another_writer_was_first_the_rest_is_done(filled: "SmallTable") -> None:
+    old = aged(filled, str(filled.write(900, 950).path), days=2)
+    with patch.object(DeltaTable, "optimize") as optimize:
+        optimize.compact.side_effect = CommitFailedError("a concurrent transaction deleted data")
+        found = cleaned(filled)
+    assert (found.busy, found.merged) == (True, 0)
+    assert not old.exists()
+
+
+def test_where_there_is_no_table_there_is_nothing_to_clean(small: "SmallTable", tmp_path: Path) -> None:
+    nowhere = LakeTable.of(Lake(root=str(tmp_path / "none")), "main", "views")
+    assert clean(nowhere, keep=DAY, target_bytes=MIB, dry_run=False) == CleanResult(table=nowhere.uri)

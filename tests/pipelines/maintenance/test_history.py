@@ -1,0 +1,175 @@
+"""The history lists every commit of a table, the newest first, and which of them a rewind cancelled."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from kafka_io.model import BrokerPartition, OffsetRange
+from pipelines.loading import table as tables
+from pipelines.loading.commit import commit
+from pipelines.loading.incarnations import effective_entries
+from pipelines.loading.ledger import CommitKind, LedgerEntry, RecordedChoice, TopicIdentity
+from pipelines.loading.log_commits import LogCommit
+from pipelines.loading.replacement import truncate
+from pipelines.loading.table_log import table_state
+from pipelines.maintenance.history import HistoryEntry, history, with_rewinds
+from pipelines.maintenance.rewind import plan_rewind, rewind
+from resources.errors import TableMissing
+from tests.small_table import SmallTable
+
+A, B = BrokerPartition(0, 0), BrokerPartition(0, 1)
+
+
+def whats(past: Iterable[HistoryEntry]) -> list[tuple[int, str, int | None]]:
+    return [(one.commit.version, one.what, one.undone_by) for one in past]
+
+
+def logged(version: int, target: int | None = None, *, ours: bool = True) -> LogCommit:
+    entry = LedgerEntry(
+        commit=str(version),
+        run="run",
+        code="test",
+        kind=CommitKind.LOAD if target is None else CommitKind.REWIND,
+        sequence=version,
+        topic=TopicIdentity(cluster="main", name="clicks", incarnation="7"),
+        ranges=(),
+        covered={},
+        target=target,
+    )
+    time = datetime(2026, 1, 2, tzinfo=UTC)
+    return LogCommit(version=version, time=time, operation="WRITE", entry=entry if ours else None)
+
+
+@pytest.mark.parametrize(
+    ("targets", "undone"),
+    [
+        ([None, None, 0], {1: 2}),
+        ([None, None, None, 1, None, 0], {1: 5, 2: 5, 3: 5, 4: 5}),
+        ([None, None, None, 0, 2], {3: 4}),
+        ([None, None, None, 1, None, 3], {2: 3, 4: 5}),
+        ([None, None, 0, None, 2], {1: 2, 3: 4}),
+    ],
+    ids=["once", "further", "taken back", "to a rewind", "again"],
+)
+def test_what_a_rewind_took_back_is_marked(targets: list[int | None], undone: dict[int, int]) -> None:
+    commits = [logged(version, target) for version, target in enumerate(targets)][::-1]
+    past = list(with_rewinds(commits))
+    assert [one.commit for one in past] == commits
+    assert {one.commit.version: one.undone_by for one in past if one.undone_by is not None} == undone
+    entries = [(one.version, one.entry) for one in commits if one.entry]
+    assert [version for version, _ in effective_entries(entries)] == [
+        one.commit.version for one in past if one.undone_by is None
+    ]
+
+
+def test_commits_of_others_are_taken_back_too() -> None:
+    commits = [logged(4, 1), logged(3, ours=False), logged(2), logged(1, ours=False), logged(0)]
+    assert [one.undone_by for one in with_rewinds(commits)] == [None, 4, 4, None, None]
+
+
+def test_it_tells_each_commit_by_what_it_did(small: SmallTable) -> None:
+    small.commit(small.write(0, 30), small.write(30, 50))
+    small.handle().optimize.compact()
+    small.commit(small.write(50, 80))
+    at = small.table.snapshot()
+    choice = RecordedChoice(setting="on_truncated", value="rewind", partition="0-0", start=60, stop=80)
+    commit(
+        small.table, at, truncate(table_state(at, small.topic), (OffsetRange(A, 60, 80),), run="run", choices=(choice,))
+    )
+    rewind(plan_rewind(small.table, 3, run="rewinder"))
+    small.handle().restore(1)
+    past = list(history(small.table))
+    assert whats(past) == [
+        (6, "RESTORE", None),
+        (5, "rewind to 3", None),
+        (4, "cut", 5),
+        (3, "load", None),
+        (2, "OPTIMIZE", None),
+        (1, "load", None),
+        (0, "CREATE TABLE", None),
+    ]
+    assert past[0].notes == ("version 1",)
+    assert past[2].notes[:2] == ("cancelled by version 5", str(choice))
+
+
+def test_it_tells_rows_gaps_and_sources_of_a_commit(small: SmallTable) -> None:
+    two, gone = small.write(0, 50), replace(small.write(50, 80, rows=0), gaps={"expired": 30})
+    small.commit(
+        replace(two, source="0@a:9092", gaps={"control": 1}), gone, replace(small.write(0, 20, partition=1), source="b")
+    )
+    one = next(iter(history(small.table)))
+    assert (one.rows, one.bytes, one.files, one.partitions, one.gaps, one.sources) == (
+        7,
+        100,
+        2,
+        2,
+        {"control": 1, "expired": 30},
+        ("0@a:9092", "b"),
+    )
+
+
+def test_as_a_dict_it_has_each_range(small: SmallTable) -> None:
+    facts = small.write(0, 50)
+    small.commit(facts)
+    load, created = history(small.table)
+    told = load.as_dict()
+    assert told["ranges"] == [
+        {
+            "broker": 0,
+            "partition": 0,
+            "start": 0,
+            "stop": 50,
+            "rows": 5,
+            "bytes": 50,
+            "loaded_at_us": 1,
+            "gaps": {},
+            "path": facts.path,
+            "source": "",
+        }
+    ]
+    assert load.entry is not None
+    names = ("version", "kind", "operation", "run", "commit", "rows", "files", "covered", "incarnation", "undone_by")
+    assert {name: told[name] for name in names} == {
+        "version": 1,
+        "kind": "load",
+        "operation": "WRITE",
+        "run": "run",
+        "commit": load.entry.commit,
+        "rows": 5,
+        "files": 1,
+        "covered": {"0-0": [0, 50]},
+        "incarnation": "7",
+        "undone_by": None,
+    }
+    assert created.as_dict() == {
+        "version": 0,
+        "time": created.commit.time.isoformat(),
+        "operation": "CREATE TABLE",
+        "restored": None,
+        "undone_by": None,
+        "kind": None,
+    }
+
+
+def test_the_log_is_read_as_far_as_it_is_asked_for(small: SmallTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    for start in range(0, 60, 10):
+        small.commit(small.write(start, start + 10))
+    read: list[int] = []
+    named = tables._log_entry
+
+    def noted(version: int) -> str:
+        read.append(version)
+        return named(version)
+
+    monkeypatch.setattr(tables, "_log_entry", noted)
+    assert [one.commit.version for one in islice(history(small.table), 2)] == [6, 5]
+    assert set(read) == {6, 5}
+
+
+def test_a_topic_without_a_table_has_no_history(small: SmallTable, tmp_path: Path) -> None:
+    with pytest.raises(TableMissing):
+        history(replace(small.table, uri=str(tmp_path / "nowhere")))

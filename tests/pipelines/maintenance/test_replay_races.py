@@ -1,0 +1,206 @@
+"""Replays at the same time as loads, rewinds and other replays: each row is there once, whoever commits first."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from kafka_io.model import BrokerPartition, OffsetRange
+from pipelines.loading.commit import commit
+from pipelines.loading.execute import fetch_here
+from pipelines.loading.failpoints import KILL_AT
+from pipelines.loading.ledger import CommittedRange, LedgerEntry, TableState
+from pipelines.loading.replacement import truncate
+from pipelines.loading.table import LakeTable
+from pipelines.loading.table_log import CommitOutcomeUnknown, TableSnapshot
+from pipelines.loading.work import FetchTask, SliceFacts
+from pipelines.maintenance.rewind import plan_rewind, rewind
+from resources.spark import Progress
+from tests.pipelines.maintenance.conftest import Modern
+from tests.pipelines.maintenance.loaded import Loaded
+
+ONE = BrokerPartition(None, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overtaken(LakeTable):
+    """A table in which something happens just before a replay is written."""
+
+    events: list[Callable[[], object]] = field(default_factory=list)
+
+    def replace(
+        self, at: TableSnapshot, entry: LedgerEntry, pieces: Sequence[CommittedRange], files: Sequence[SliceFacts]
+    ) -> int:
+        """Let it happen once, then write."""
+        while self.events:
+            self.events.pop()()
+        return LakeTable.replace(self, at, entry, pieces, files)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Silent(LakeTable):
+    """A table whose store does not answer once; the write has landed."""
+
+    silences: list[str] = field(default_factory=lambda: ["once"])
+
+    def replace(
+        self, at: TableSnapshot, entry: LedgerEntry, pieces: Sequence[CommittedRange], files: Sequence[SliceFacts]
+    ) -> int:
+        """Write, and lose the answer."""
+        version = LakeTable.replace(self, at, entry, pieces, files)
+        while self.silences:
+            raise CommitOutcomeUnknown(self.silences.pop())
+        return version
+
+
+def overtaken(topic: Loaded, event: Callable[[], object]) -> Overtaken:
+    """The topic's table."""
+    table = topic.table
+    return Overtaken(lake=table.lake, uri=table.uri, where=table.where, events=[event])
+
+
+def loaded(modern: Modern, count: int = 100) -> Loaded:
+    """The topic, with one value of its table spoilt."""
+    modern.publish(count)
+    modern.topic.load()
+    modern.topic.spoil(ONE, 5)
+    return modern.topic
+
+
+def values(count: int) -> list[tuple[object, ...]]:
+    """What its rows are."""
+    return [(0, number, None, b"value-%d" % number) for number in range(count)]
+
+
+def assert_whole(topic: Loaded, count: int) -> None:
+    proof = topic.deep()
+    assert proof.proven, proof.problems
+    assert topic.rows() == values(count)
+
+
+def test_a_load_that_commits_meanwhile_lands_and_so_does_the_replay(modern: Modern) -> None:
+    topic = loaded(modern)
+    modern.publish(30, first=100)
+    done = topic.replay("earliest", "latest", table=overtaken(topic, topic.load))
+    assert (done.error, done.changed) == (None, True)
+    assert topic.covered(ONE) == (0, 130)
+    assert_whole(topic, 130)
+
+
+def test_of_two_replays_at_once_each_row_is_there_once(modern: Modern) -> None:
+    topic = loaded(modern)
+    done = topic.replay("earliest", "50", "0", table=overtaken(topic, lambda: topic.replay("3", "60", "0")))
+    assert (done.error, done.changed) == (None, True)
+    assert_whole(topic, 100)
+
+
+def test_a_table_that_is_rewound_meanwhile_no_longer_covers_it(modern: Modern) -> None:
+    topic = loaded(modern)
+    modern.publish(30, first=100)
+    topic.load()
+
+    def back() -> None:
+        rewind(plan_rewind(topic.table, 1, run="back"))
+
+    done = topic.replay("earliest", "latest", table=overtaken(topic, back))
+    assert "CommitRefused: the table covers [0, 100) of partition 0 now" in str(done.error)
+    assert topic.rows() == values(100)  # version 1 is from before it was spoilt
+    assert topic.problems() == ()
+    topic.load()
+    assert not topic.replay("earliest", "latest").changed
+    assert_whole(topic, 130)
+
+
+def test_a_rewind_that_leaves_it_covered_lets_it_land(modern: Modern) -> None:
+    topic = loaded(modern)
+    modern.publish(30, first=100)
+    topic.load()
+
+    def back() -> None:
+        rewind(plan_rewind(topic.table, 2, run="back"))
+
+    done = topic.replay("0", "50", "0", table=overtaken(topic, back))
+    assert (done.error, done.changed) == (None, True)
+    assert topic.problems() == ()
+    topic.load()
+    assert_whole(topic, 130)
+
+
+def test_a_replay_is_refused_where_a_truncated_log_was_found_meanwhile(modern: Modern) -> None:
+    """The records were fetched before, so they may be those of the old log; also where the table still covers them."""
+    topic = loaded(modern)
+
+    def truncated(works: Sequence[FetchTask], on_progress: Progress) -> list[SliceFacts]:
+        facts = fetch_here(works, on_progress)
+        at = topic.table.snapshot()
+        assert at.entry is not None
+        commit(
+            topic.table, at, truncate(TableState.after(at.entry), (OffsetRange(ONE, 80, 100),), run="other", choices=())
+        )
+        return facts
+
+    done = topic.replay("0", "50", "0", fetch=truncated)
+    assert "CommitRefused: another run found a truncated log" in str(done.error)
+    assert topic.covered(ONE) == (0, 80)
+    assert topic.rows("value")[5] == (b"spoilt",)
+    assert topic.problems() == ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Harmed(LakeTable):
+    """A table whose store loses a staged file just before it is to be committed."""
+
+    def check(self, files: Sequence[SliceFacts]) -> None:
+        """Lose one, and look."""
+        (Path(self.uri) / str(files[0].path)).unlink()
+        LakeTable.check(self, files)
+
+
+def test_the_files_of_a_replay_are_checked_before_its_commit(modern: Modern) -> None:
+    topic = loaded(modern)
+    table, version = topic.table, topic.version
+    done = topic.replay("0", "50", "0", table=Harmed(lake=table.lake, uri=table.uri, where=table.where))
+    assert "FileRefused: the data file _replays/" in str(done.error)
+    assert topic.version == version
+
+
+def test_a_replay_whose_answer_is_lost_is_found_and_not_done_twice(modern: Modern) -> None:  # fault L03
+    topic = loaded(modern)
+    table = topic.table
+    version = topic.version
+    done = topic.replay("earliest", "latest", table=Silent(lake=table.lake, uri=table.uri, where=table.where))
+    assert (done.error, done.version, topic.version) == (None, version + 1, version + 1)
+    assert_whole(topic, 100)
+
+
+def test_a_rewind_behind_a_replay_brings_back_what_it_replaced(modern: Modern) -> None:
+    topic = loaded(modern)
+    before = topic.version
+    topic.replay("earliest", "latest")
+    rewind(plan_rewind(topic.table, before, run="back"))
+    assert topic.deep().compared[0].comparison.differing.first == (5,)
+    assert topic.replay("earliest", "latest").changed
+    assert_whole(topic, 100)
+
+
+STEPS = ("replay planned", "replay staged", "replay compared", "before replay entry", "after replay entry")
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize("step", STEPS)
+def test_a_replay_that_is_killed_is_done_by_the_next_one(modern: Modern, step: str) -> None:
+    topic = loaded(modern, 20)  # one slice, so that no Spark is started
+    command = [sys.executable, "-m", "pipelines", "--settings", str(topic.settings), "replay", "clicks"]
+    points = ["--from", "earliest", "--to", "latest"]
+    killed = subprocess.run(
+        [*command, *points], env={**os.environ, KILL_AT: step}, capture_output=True, timeout=120, check=False
+    )
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert topic.load().rows == 0
+    assert topic.replay("earliest", "latest").changed == (step != "after replay entry")
+    assert_whole(topic, 20)

@@ -1,0 +1,332 @@
+"""The status of topics from brokers and tables. An error of one topic does not affect the others."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from kafka_io.cluster.modern_cluster import ModernCluster
+from kafka_io.cluster.retention import FOREVER, Retention
+from kafka_io.errors import AuthorizationFailed, ConnectFailed, KafkaIOError, RegistryUnavailable
+from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry
+from kafka_io.reader.reader import ReadSettings
+from pipelines.loading.ledger import CommitKind, CommittedRange, LedgerEntry, TopicIdentity
+from pipelines.loading.table_log import TableSnapshot
+from pipelines.status.collect import statuses, watched
+from pipelines.status.status import RetentionPeriod, RetentionSource, TopicState, TopicStatus
+from resources.choices import Choices
+from resources.errors import LakeUnavailable
+from resources.settings import TopicRules
+from tests.small_table import SmallTable
+
+NOW_MS = 1_800_000_000_000
+HOUR_MS = 3_600_000
+P0, P1 = BrokerPartition(None, 0), BrokerPartition(None, 1)
+
+
+@dataclass(kw_only=True)
+class Brokers(ModernCluster):
+    """A cluster with the answers that the test gives. It counts its calls."""
+
+    held: dict[str, dict[BrokerPartition, Bounds | KafkaIOError]] = field(default_factory=dict)
+    times: dict[tuple[str, int, int], int | KafkaIOError | None] = field(default_factory=dict)
+    kept: dict[str, Retention | KafkaIOError] = field(default_factory=dict)
+    id: str | None = "the-cluster"
+    failing: dict[str, KafkaIOError] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__("main", read_settings=ReadSettings())
+
+    def _ask(self, what: str) -> None:
+        self.asked.append(what)
+        if what in self.failing:
+            raise self.failing[what]
+
+    def cluster_id(self) -> str | None:
+        """See Cluster."""
+        self._ask("id")
+        return self.id
+
+    def bounds_of(
+        self, topics: Mapping[str, Iterable[BrokerPartition]]
+    ) -> dict[str, dict[BrokerPartition, Bounds | KafkaIOError]]:
+        """See Cluster."""
+        self._ask("bounds")
+        return {topic: {id_: self.held[topic][id_] for id_ in partitions} for topic, partitions in topics.items()}
+
+    def times_at(
+        self, at: Mapping[str, Mapping[BrokerPartition, int]]
+    ) -> dict[str, dict[BrokerPartition, int | KafkaIOError | None]]:
+        """See Cluster."""
+        self._ask("times")
+        return {
+            topic: {id_: self.times.get((topic, id_.partition, offset)) for id_, offset in offsets.items()}
+            for topic, offsets in at.items()
+        }
+
+    def retention(self, topics: Iterable[str]) -> dict[str, Retention | KafkaIOError]:
+        """See Cluster."""
+        self._ask("retention")
+        return {topic: self.kept.get(topic, Retention()) for topic in topics}
+
+
+@dataclass(kw_only=True)
+class Table:
+    """A table with these commits, newest first. None means that there is no table."""
+
+    commits: list[LedgerEntry] | None = None
+    trouble: Exception | None = None
+    uri: str = "/lake/main/clicks"
+    read: int = 0
+
+    def existing(self) -> TableSnapshot | None:
+        """See LakeTable."""
+        if self.trouble:
+            raise self.trouble
+        if self.commits is None:
+            return None
+        return TableSnapshot(version=len(self.commits), entry=next(iter(self.commits), None))
+
+    def entries(self, upto: TableSnapshot) -> Iterator[tuple[int, LedgerEntry]]:
+        """See LakeTable."""
+        self.read += 1
+        yield from zip(range(upto.version, 0, -1), self.commits or (), strict=True)
+
+
+def commit(
+    cursors: Mapping[BrokerPartition, int], *, kind: CommitKind = CommitKind.LOAD, at_ms: int = NOW_MS, **more: Any
+) -> LedgerEntry:
+    """A commit after which the table covers its partitions from 0 on."""
+    ranges = tuple(
+        CommittedRange(offsets=OffsetRange(BrokerPartition(None, 0), 0, 1), rows=1, bytes=1, loaded_at_us=at_ms * 1000)
+        for _ in cursors
+    )
+    topic = TopicIdentity(cluster="main", cluster_id="the-cluster", name="clicks", incarnation="7")
+    fields: dict[str, Any] = {"topic": topic, "ranges": ranges, **more}
+    covered = {id_: (0, cursor) for id_, cursor in cursors.items()}
+    return LedgerEntry(commit="c", run="r", code="1", kind=kind, sequence=1, covered=covered, **fields)
+
+
+def entry(*partitions: BrokerPartition, name: str = "clicks", incarnation: str = "7") -> TopicEntry:
+    return TopicEntry(name=name, incarnation=incarnation, partitions=partitions or (P0,))
+
+
+def status_of(cluster: Brokers, table: Table, topic_entry: TopicEntry | None = None, **more: Any) -> TopicStatus:
+    """The status of the topic `clicks`."""
+    [status] = statuses(cluster, lambda _: table, {"clicks": topic_entry or entry()}, now_ms=NOW_MS, **more)
+    return status
+
+
+def behind(**more: Any) -> Brokers:
+    """A log `[0, 10)` whose record 4 is two hours old; records are kept for a day."""
+    defaults: dict[str, Any] = {
+        "held": {"clicks": {P0: Bounds(earliest=0, latest=10)}},
+        "times": {("clicks", 0, 4): NOW_MS - 2 * HOUR_MS},
+        "kept": {"clicks": Retention(ms=24 * HOUR_MS, bytes=FOREVER)},
+    }
+    return Brokers(**{**defaults, **more})
+
+
+def at_four() -> Table:
+    return Table(commits=[commit({P0: 4}, at_ms=NOW_MS - 60_000)])
+
+
+def test_a_status_combines_brokers_and_table() -> None:
+    status = status_of(behind(), at_four())
+    assert (status.cluster, status.topic, status.incarnation, status.table, status.version) == (
+        "main",
+        "clicks",
+        "7",
+        "/lake/main/clicks",
+        1,
+    )
+    assert (status.lag, status.loaded_at_ms, status.error, status.warnings) == (6, NOW_MS - 60_000, None, ())
+    assert status.retention == Retention(ms=24 * HOUR_MS, bytes=FOREVER)
+    assert status.kept == RetentionPeriod(ms=24 * HOUR_MS, by=RetentionSource.BROKERS)
+    assert (status.late_s(NOW_MS), status.left_s(NOW_MS)) == (2 * 3600, 22 * 3600)
+
+
+def test_a_loaded_topic_needs_no_request_for_times() -> None:
+    cluster = behind()
+    status = status_of(cluster, Table(commits=[commit({P0: 10})]))
+    assert (status.state(NOW_MS), status.late_s(NOW_MS)) == (TopicState.LOADED, 0.0)
+    assert "times" not in cluster.asked
+
+
+def test_all_topics_share_their_requests() -> None:
+    names = [f"topic-{number}" for number in range(50)]
+    cluster = Brokers(held={name: {P0: Bounds(earliest=0, latest=10)} for name in names})
+    all_statuses = statuses(cluster, lambda _: Table(), {name: entry(name=name) for name in names}, now_ms=NOW_MS)
+    assert [status.topic for status in all_statuses] == names
+    assert cluster.asked == ["id", "bounds", "retention", "times"]
+
+
+def test_a_topic_without_a_table_is_new_and_lags_from_the_earliest() -> None:
+    cluster = behind(times={("clicks", 0, 0): NOW_MS - HOUR_MS})
+    status = status_of(cluster, Table())
+    assert (status.version, status.loaded_at_ms, status.lag, status.state(NOW_MS)) == (None, None, 10, TopicState.NEW)
+    assert status.late_s(NOW_MS) == 3600
+
+
+def test_a_table_without_loads_is_new_too() -> None:
+    status = status_of(behind(), Table(commits=[]))
+    assert (status.version, status.state(NOW_MS)) == (0, TopicState.NEW)
+
+
+def test_a_topic_that_is_gone_keeps_its_cursor() -> None:
+    cluster = Brokers()
+    [status] = statuses(cluster, lambda _: at_four(), {"clicks": None}, now_ms=NOW_MS)
+    assert (status.state(NOW_MS), status.incarnation, status.lag, status.error) == (TopicState.GONE, None, None, None)
+    assert [part.cursor for part in status.partitions] == [4]
+    assert "retention" not in cluster.asked
+
+
+def test_a_topic_without_cluster_and_table_is_an_error() -> None:
+    [status] = statuses(Brokers(), lambda _: Table(), {"clicks": None}, now_ms=NOW_MS)
+    assert (status.state(NOW_MS), status.partitions) == (TopicState.ERROR, ())
+
+
+@pytest.mark.parametrize("trouble", [LakeUnavailable("no answer"), KeyError("covered")])
+def test_a_table_that_cannot_be_read_is_an_error_of_its_topic(trouble: Exception) -> None:
+    tables = {"clicks": Table(trouble=trouble), "views": Table()}
+    held: Any = {name: {P0: Bounds(earliest=0, latest=10)} for name in tables}
+    topics = {name: entry(name=name) for name in tables}
+    clicks, views = statuses(Brokers(held=held), tables.__getitem__, topics, now_ms=NOW_MS)
+    assert (clicks.error, clicks.lag) == (f"{type(trouble).__name__}: {trouble}", None)
+    assert (views.error, views.lag) == (None, 10)
+
+
+def test_a_silent_broker_is_an_error_of_its_partitions() -> None:
+    held: Any = {"clicks": {P0: Bounds(earliest=0, latest=10), P1: ConnectFailed("nobody there")}}
+    status = status_of(behind(held=held), Table(commits=[commit({P0: 4, P1: 6})]), entry(P0, P1))
+    assert (status.error, status.lag) == ("ConnectFailed: nobody there", None)
+    assert [(part.latest, part.cursor) for part in status.partitions] == [(10, 4), (None, 6)]
+    assert status.left_s(NOW_MS) == 22 * 3600
+
+
+def test_an_error_of_all_brokers_is_an_error_of_each_topic() -> None:
+    gone = RegistryUnavailable("no answer")
+    status = status_of(behind(failing={"id": gone, "bounds": gone}), at_four())
+    assert (status.error, status.lag, status.partitions[0].cursor) == ("RegistryUnavailable: no answer", None, 4)
+
+
+def test_times_that_brokers_do_not_report_are_unknown() -> None:
+    status = status_of(behind(failing={"times": ConnectFailed("no")}), at_four())
+    assert (status.error, status.late_s(NOW_MS), status.left_s(NOW_MS), status.lag) == (None, None, None, 6)
+
+
+# faults B05, B06
+def test_a_recreated_topic_is_an_error_unless_loads_restart_it() -> None:
+    topic_entry = entry(incarnation="8")
+    stopped = status_of(behind(), at_four(), topic_entry)
+    assert str(stopped.error).startswith("TopicRecreated: the table holds incarnation 7")
+    restarted = status_of(behind(), at_four(), topic_entry, choices=Choices(on_recreated="restart"))
+    assert (restarted.error, restarted.lag, restarted.partitions[0].cursor) == (None, 10, None)
+
+
+def test_another_id_of_the_same_incarnation_is_no_error() -> None:
+    assert status_of(behind(), at_four(), replace(entry(incarnation="8"), also=("7",))).error is None
+
+
+# fault B14
+def test_a_log_that_ends_before_the_cursor_is_an_error() -> None:
+    status = status_of(behind(), Table(commits=[commit({P0: 12})]))
+    assert status.error == "the log of partition 0 ends at 10, but the table holds offsets up to 12"
+    assert status.lag == 0
+
+
+# fault B07
+def test_records_that_expired_before_their_load_are_lost() -> None:
+    held: Any = {"clicks": {P0: Bounds(earliest=7, latest=10)}}
+    status = status_of(behind(held=held), at_four())
+    assert (status.lag, status.lost, status.state(NOW_MS)) == (3, 3, TopicState.LOSING)
+
+
+def test_a_partition_that_vanished_is_an_error_unless_loads_wait_for_it() -> None:
+    table = Table(commits=[commit({P0: 4, P1: 6})])
+    assert str(status_of(behind(), table).error).startswith("PartitionsVanished: ")
+    waiting = status_of(behind(), table, choices=Choices(on_vanished="wait"))
+    assert waiting.error is None
+    assert len(waiting.warnings) == 1
+
+
+def test_the_retention_of_the_settings_is_used_if_brokers_report_none() -> None:
+    status = status_of(behind(kept={}), at_four(), fallback=timedelta(hours=3))
+    assert (status.kept, status.left_s(NOW_MS)) == (RetentionPeriod(ms=3 * HOUR_MS, by=RetentionSource.SETTINGS), 3600)
+
+
+@pytest.mark.parametrize("ms", [FOREVER, 0, HOUR_MS])
+def test_the_retention_of_the_brokers_overrides_the_settings(ms: int) -> None:
+    status = status_of(behind(kept={"clicks": Retention(ms=ms)}), at_four(), fallback=timedelta(hours=3))
+    assert status.kept == RetentionPeriod(ms=ms, by=RetentionSource.BROKERS)
+
+
+def test_records_that_never_expire_have_no_time_left() -> None:
+    status = status_of(behind(kept={"clicks": Retention(ms=FOREVER)}), at_four())
+    assert (status.late_s(NOW_MS), status.left_s(NOW_MS), status.state(NOW_MS)) == (2 * 3600, None, TopicState.BEHIND)
+
+
+def test_a_refused_request_for_the_retention_is_a_warning() -> None:
+    status = status_of(behind(kept={"clicks": AuthorizationFailed("you may not")}), at_four())
+    assert (status.error, status.kept.by) == (None, RetentionSource.NOBODY)
+    [warning] = status.warnings
+    assert "AuthorizationFailed: you may not" in warning
+
+
+def test_a_failed_request_for_the_retention_is_a_warning() -> None:
+    status = status_of(behind(failing={"retention": ConnectFailed("no")}), at_four())
+    assert (status.error, len(status.warnings)) == (None, 1)
+
+
+def test_the_retention_is_estimated_from_a_trimmed_log() -> None:
+    held: Any = {"clicks": {P0: Bounds(earliest=2, latest=10)}}
+    times = {("clicks", 0, 2): NOW_MS - 30 * HOUR_MS, ("clicks", 0, 4): NOW_MS - 29 * HOUR_MS}
+    status = status_of(behind(held=held, times=times, kept={}), at_four())
+    assert (status.kept, status.left_s(NOW_MS)) == (RetentionPeriod(ms=30 * HOUR_MS, by=RetentionSource.ESTIMATE), 3600)
+
+
+@pytest.mark.parametrize(
+    ("earliest", "oldest_ms"), [(0, NOW_MS - 30 * HOUR_MS), (2, None), (2, NOW_MS), (2, NOW_MS + HOUR_MS)]
+)
+def test_a_log_that_was_not_trimmed_gives_no_estimate(earliest: int, oldest_ms: int | None) -> None:
+    held: Any = {"clicks": {P0: Bounds(earliest=earliest, latest=10)}}
+    times: Any = {("clicks", 0, earliest): oldest_ms, ("clicks", 0, 4): NOW_MS - HOUR_MS}
+    status = status_of(behind(held=held, times=times, kept={}), at_four())
+    assert (status.kept.by, status.left_s(NOW_MS), status.late_s(NOW_MS)) == (RetentionSource.NOBODY, None, 3600)
+
+
+def test_the_newest_load_is_the_last_commit_with_new_ranges() -> None:
+    table = Table(
+        commits=[
+            commit({P0: 4}, kind=CommitKind.REWIND, target=1),
+            commit({P0: 6}, kind=CommitKind.REPLAY, at_ms=NOW_MS - 1),
+            commit({P0: 6}, ranges=()),
+            commit({P0: 6}, at_ms=NOW_MS - 5000),
+            commit({P0: 1}, at_ms=NOW_MS - 9000),
+        ]
+    )
+    assert status_of(behind(), table).loaded_at_ms == NOW_MS - 5000
+
+
+def test_a_table_whose_last_commit_is_a_load_is_read_once() -> None:
+    table = at_four()
+    status_of(behind(), table)
+    assert table.read == 0
+
+
+def test_a_real_table_gives_the_same_status(small: SmallTable) -> None:
+    id_ = BrokerPartition(0, 0)
+    small.commit(small.write(0, 50))
+    cluster = Brokers(id=None, held={"clicks": {id_: Bounds(earliest=0, latest=80)}})
+    [status] = statuses(cluster, lambda _: small.table, {"clicks": entry(id_)}, now_ms=NOW_MS)
+    assert (status.version, status.lag, status.loaded_at_ms, status.error) == (1, 30, 0, None)
+
+
+def test_the_watched_topics_are_those_of_the_cluster_and_those_with_a_table() -> None:
+    entries = [entry(name="b"), entry(name="a"), entry(name="x1")]
+    known = watched(entries, ["b", "c", "x2"], TopicRules(deny=("x.",)))
+    assert list(known) == ["a", "b", "c"]
+    assert [status and status.name for status in known.values()] == ["a", "b", None]

@@ -1,0 +1,205 @@
+"""`penstock tail` as scripts and people run it, on a live cluster of 0.7 and on one of later brokers."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from kafka_io.records.build import Record, record_batch
+from pipelines.cli.main import main
+from tests.fakes.cluster import FakeCluster, Log
+from tests.live import LiveCluster, numbered
+
+Tail = Callable[..., Result]
+
+
+def invoke(settings: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(main, ["--settings", str(settings), "tail", *arguments])
+
+
+def objects(result: Result) -> list[Any]:
+    assert result.exit_code == 0, result.output
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def log(values: list[bytes], *, leader: int = 0) -> Log:
+    """Records in batches of one."""
+    entries = [(at, record_batch([Record(offset=at, timestamp=at, value=value)])) for at, value in enumerate(values)]
+    return Log(entries=entries, end=len(entries), leader=leader)
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeCluster]:
+    """Two partitions of three records."""
+    with FakeCluster(logs={0: log([b"a", b"b", b"c"]), 1: log([b"x", b"y", b"z"], leader=1)}) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def settings(fake: FakeCluster, tmp_path: Path) -> Path:
+    file = tmp_path / "penstock.toml"
+    address = ",".join(broker.address for broker in fake.bootstrap)
+    file.write_text(f'lake = "lake"\n[clusters.main]\nbootstrap = "{address}"\n[caps]\nattempts = 1\n')
+    return file
+
+
+def test_records_are_lines_of_json(settings: Path) -> None:
+    found = objects(invoke(settings, "clicks", "--from", "earliest", "--until", "latest", "--partition", "1", "--json"))
+    assert [one["value"] for one in found] == ["x", "y", "z"]
+    assert found[1] == {
+        "partition": 1,
+        "offset": 1,
+        "timestamp": "1970-01-01T00:00:00.001Z",
+        "key": None,
+        "value": "y",
+        "headers": [],
+    }
+
+
+def test_people_get_fields_between_tabs(settings: Path) -> None:
+    result = invoke(settings, "clicks", "--from", "1", "--partition", "0", "--max", "1")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "0\t1\t1970-01-01T00:00:00.001Z\t-\tb\n", "")
+
+
+def test_by_default_it_begins_at_the_end(settings: Path) -> None:
+    assert objects(invoke(settings, "clicks", "--until", "latest", "--json")) == []
+
+
+def test_what_the_lake_does_not_know_is_not_committed(settings: Path) -> None:
+    found = objects(invoke(settings, "clicks", "--from", "committed", "--until", "latest", "--json"))
+    assert len(found) == 6
+
+
+def test_a_bad_batch_is_exit_code_1_behind_all_that_comes_before(
+    settings: Path, fake: FakeCluster
+) -> None:  # fault R06
+    offset, data = fake.logs[0].entries[2]
+    fake.logs[0].entries[2] = (offset, data[:-1] + b"\xff")
+    result = invoke(settings, "clicks", "--from", "earliest", "--partition", "0", "--json")
+    assert [json.loads(line)["value"] for line in result.stdout.splitlines()] == ["a", "b"]
+    assert result.exit_code == 1
+    assert "penstock: Corrupt: wrong CRC" in result.stderr
+    assert "partition=0 offset=2]" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("clicks", "--from", "yesterday"), "'yesterday' is not a position in a log"),
+        (("clicks", "--until", "earliest"), "'earliest' cannot be the end"),
+        (("clicks", "--partition", "x"), "'x' is not a partition"),
+        (
+            ("clicks", "--from", "1"),
+            "offset 1 is meaningful in one partition only; choose a partition of topic clicks: 0, 1",
+        ),
+        (("clicks", "--partition", "2"), "topic clicks has no partition 2; its partitions are: 0, 1"),
+        (("clicks", "--max", "0"), "0 is not in the range x>=1"),
+    ],
+)
+def test_wrong_use_is_exit_code_2(settings: Path, arguments: tuple[str, ...], said: str) -> None:
+    result = invoke(settings, *arguments)
+    assert result.exit_code == 2
+    assert said in result.stderr.replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("views",), "TopicUnknown: the cluster has no such topic"),
+        (("clicks", "--partition", "0", "--from", "4"), "offset 4 is outside the broker's log, which is [0, 3)"),
+    ],
+)
+def test_what_cannot_be_shown_is_one_sentence_and_exit_code_1(
+    settings: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    result = invoke(settings, *arguments)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert said in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def start(settings: Path, *arguments: str) -> subprocess.Popen[str]:
+    """The command as a process of its own."""
+    command = [sys.executable, "-m", "pipelines", "--settings", str(settings), "tail", *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ})
+
+
+def test_ctrl_c_ends_it_without_a_word(settings: Path) -> None:
+    with start(settings, "clicks", "--from", "earliest", "--partition", "0") as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(3)]
+        process.send_signal(signal.SIGINT)
+        rest, said = process.communicate(timeout=30)
+    assert [line.split("\t")[-1] for line in lines] == ["a\n", "b\n", "c\n"]
+    assert (process.returncode, rest, said) == (0, "", "")
+
+
+def test_a_reader_that_leaves_ends_it_without_a_word(fake: FakeCluster, settings: Path) -> None:
+    fake.logs[0] = log([b"value" * 200] * 2000)
+    with start(settings, "clicks", "--from", "earliest", "--until", "latest") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+
+
+def test_neither_spark_nor_delta_is_needed(settings: Path) -> None:
+    script = (
+        "import sys; from pipelines.cli.main import main; main(sys.argv[1:], standalone_mode=False); "
+        "sys.exit(str({'pyspark', 'deltalake', 'dagster', 'duckdb'} & sys.modules.keys()))"
+    )
+    command = [sys.executable, "-c", script, "--settings", str(settings), "tail", "clicks", "--until", "latest"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stderr == "set()\n"
+
+
+@pytest.mark.zookeeper
+def test_messages_of_0_7_come_from_all_brokers_and_codecs(live: LiveCluster) -> None:
+    messages = numbered(200)
+    live.publish("clicks", messages)
+    found = objects(invoke(live.settings, "clicks", "--from", "earliest", "--until", "latest", "--json"))
+    assert sorted(one["value"].encode() for one in found) == sorted(messages)
+    assert {(one["broker"], one["partition"]) for one in found} == {(0, 0), (0, 1), (1, 0), (1, 1)}
+    places = [(one["broker"], one["partition"], one["offset"], one["inner"]) for one in found]
+    assert len(set(places)) == 200
+    only = objects(invoke(live.settings, "clicks", "--from", "0", "--until", "latest", "--partition", "1-0", "--json"))
+    assert [one["value"] for one in only] == [
+        one["value"] for one in found if (one["broker"], one["partition"]) == (1, 0)
+    ]
+
+
+@pytest.mark.zookeeper
+def test_a_time_of_0_7_never_skips_a_message(live: LiveCluster) -> None:
+    live.publish("clicks", numbered(50))
+    now = datetime.now(UTC)
+    asked = ("clicks", "--until", "latest", "--json", "--from")
+    assert len(objects(invoke(live.settings, *asked, "-1h"))) == 50
+    assert objects(invoke(live.settings, *asked, (now + timedelta(hours=1)).isoformat())) == []
+
+
+@pytest.mark.zookeeper
+def test_messages_that_come_later_are_followed(live: LiveCluster) -> None:
+    live.publish("clicks", [b"before"])
+    with start(live.settings, "clicks", "--from", "earliest", "--json", "--max", "4") as process:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        live.publish("clicks", [b"one", b"two", b"three"], codecs=("gzip",))
+        rest, trouble = process.communicate(timeout=60)
+    values = [json.loads(line)["value"] for line in (first, *rest.splitlines())]
+    assert values == ["before", "one", "two", "three"]
+    assert (process.returncode, trouble) == (0, "")
+
+
+def test_it_has_help() -> None:
+    result = CliRunner().invoke(main, ["tail", "--help"])
+    assert result.exit_code == 0
+    assert "penstock tail clicks --from -15m --until latest --json" in result.stdout

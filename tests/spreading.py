@@ -1,0 +1,55 @@
+"""How tests are spread over processes: which stay together, because they share servers, and which start first.
+
+Tests of one file run in one process. There are two exceptions, which make the units of work smaller: tests of real
+brokers run together with all tests of the same version, and tests of Spark clusters with all of the same cluster.
+"""
+
+import re
+from typing import Any
+
+from xdist.scheduler import LoadFileScheduling
+
+from tests.brokers.releases import RELEASES
+
+_BROKERS = "tests/brokers/"
+_SPARK = "tests/spark/"
+_VERSION = re.compile(rf"\[.*?((?:secure-)?(?:{'|'.join(map(re.escape, RELEASES))}))(?![\d.])")
+_CLUSTER = re.compile(r"\[(?:.*-)?((?:classic|Connect), \w+)")
+_PARTS = {_BROKERS: _VERSION, _SPARK: _CLUSTER}
+
+# The units that take longest start first, so that no process is still busy with one when all others are done.
+_LONGEST = (
+    "tests/ui/test_kills.py",
+    "tests/ui/",
+    _BROKERS,
+    _SPARK,
+    "tests/crash/",
+    "tests/pipelines/demo/",
+    "tests/simulation/",
+)
+
+
+def unit_of(nodeid: str) -> str:
+    """The unit of work that a test belongs to; one process runs all tests of a unit."""
+    for folder, part in _PARTS.items():
+        if nodeid.startswith(folder) and (match := part.search(nodeid)):
+            return f"{folder} {match[1]}"
+    return nodeid.partition("::")[0]
+
+
+def rank_of(nodeid: str) -> int:
+    """The place of a test's unit in the order: low ones start first."""
+    unit = unit_of(nodeid)
+    return next((rank for rank, prefix in enumerate(_LONGEST) if unit.startswith(prefix)), len(_LONGEST))
+
+
+class UnitScheduling(LoadFileScheduling):  # type: ignore[misc]
+    """Gives whole units of work to the processes of pytest-xdist."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return unit_of(nodeid)
+
+
+def schedule(config: Any, log: Any) -> UnitScheduling:
+    """The scheduler that pytest-xdist asks for."""
+    return UnitScheduling(config, log)

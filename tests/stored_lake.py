@@ -1,0 +1,104 @@
+"""A lake, its Kafka clusters and a Dagster home that an older version wrote, unpacked; its servers on free ports.
+
+tests/golden/write_lake.py wrote them. The servers are this version's embedded brokers and ZooKeeper on the old data:
+they hold the same records, topic ids and ZooKeeper transaction ids, so that a load continues the old tables.
+"""
+
+import json
+import os
+import tarfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner
+from deltalake import DeltaTable
+
+from kafka_io.model import Generation
+from kafka_io.testing.modern.config import ModernBrokerConfig
+from kafka_io.testing.modern.server import ModernBrokerServer
+from kafka_io.testing.v07.config import BrokerConfig07
+from kafka_io.testing.v07.server import BrokerServer07
+from pipelines.cli.main import main
+from resources.topic_names import encode
+from resources.zookeeper_server import ZooKeeperServer
+from tests.golden.write_lake import PORTS
+
+GOLDEN = Path(__file__).parent / "golden"
+PARTITIONS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class StoredLake:
+    """A copy in `home`: `penstock.toml`, the lake, `dagster`, and the data folders of the servers."""
+
+    home: Path
+
+    @property
+    def settings(self) -> Path:
+        """The settings file."""
+        return self.home / "penstock.toml"
+
+    def penstock(self, *arguments: str, stdin: bytes | None = None) -> Any:
+        """The JSON output of a `penstock` command, which must succeed."""
+        done = CliRunner().invoke(main, ["--settings", str(self.settings), *arguments, "--json"], input=stdin)
+        assert done.exit_code == 0, done.output
+        return json.loads(done.stdout)
+
+    def publish(self, cluster: str, topic: str, lines: bytes) -> None:
+        """Publish lines, spread over the partitions of a topic."""
+        self.penstock("publish", topic, "-", "--batch", "3", "--cluster", cluster, stdin=lines)
+
+    def rows(self, name: str) -> set[tuple[Any, ...]]:
+        """Position and value of each row of a table."""
+        table = self.table(name).to_pyarrow_table()
+        columns = (table[column].to_pylist() for column in ("broker", "partition", "offset", "inner", "value"))
+        return set(zip(*columns, strict=True))
+
+    def table(self, name: str) -> DeltaTable:
+        """The table `<cluster>/<topic>`, as any reader of Delta opens it."""
+        cluster, topic = name.split("/")
+        return DeltaTable(str(self.home / "lake" / cluster / encode(topic)))
+
+
+def unpacked(home: Path, release: str = "0.1.0") -> StoredLake:
+    """A copy of what that release wrote.
+
+    The segments of 0.7 count as written just now: its broker deletes what is older than a week.
+    """
+    with tarfile.open(GOLDEN / f"lake_{release}.tar.xz") as archive:
+        archive.extractall(home, filter="data")
+    for segment in home.rglob("*.kafka"):
+        os.utime(segment)
+    return StoredLake(home)
+
+
+def expected(release: str = "0.1.0") -> dict[str, Any]:
+    """What that release said of its tables, by `<cluster>/<topic>`."""
+    found: dict[str, Any] = json.loads((GOLDEN / f"lake_{release}.json").read_text())
+    return found
+
+
+@contextmanager
+def servers(lake: StoredLake, *also: StoredLake) -> Iterator[None]:
+    """The servers of `lake`, while the block runs. Its settings name them, and so do those of the lakes in `also`."""
+    with ExitStack() as running:
+        zookeeper = running.enter_context(ZooKeeperServer(None, lake.home / "zookeeper")).connect
+        for number in (0, 1):
+            old = BrokerConfig07(
+                broker_id=number, data_dir=lake.home / f"broker-{number}", partitions=PARTITIONS, flush_messages=1
+            )
+            running.enter_context(BrokerServer07(old, zookeeper=zookeeper))
+        middle = ModernBrokerConfig(
+            broker_id=9, data_dir=lake.home / "broker-v09", generation=Generation.V08, partitions=PARTITIONS
+        )
+        running.enter_context(ModernBrokerServer(middle, zookeeper=f"{zookeeper}/middle"))
+        new = ModernBrokerConfig(broker_id=4, data_dir=lake.home / "broker-modern", partitions=PARTITIONS)
+        bootstrap = f"127.0.0.1:{running.enter_context(ModernBrokerServer(new)).port}"
+        for copy in (lake, *also):
+            text = copy.settings.read_text()
+            text = text.replace(f"127.0.0.1:{PORTS['zookeeper']}", zookeeper)
+            copy.settings.write_text(text.replace(f"127.0.0.1:{PORTS['modern']}", bootstrap))
+        yield

@@ -1,0 +1,53 @@
+"""The names of the product: no public class exists twice, and none is a word that a Kafka engineer does not know."""
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PRODUCT = ("kafka_io", "pipelines", "resources")
+FILES = [path for room in PRODUCT for path in sorted((ROOT / room).rglob("*.py"))]
+
+UNKNOWN_WORDS = set(
+    re.findall(
+        r"\w+",
+        """
+        mending asked beside looking glimpse hasty lives standing parting partings strayed declaring declared dialling
+        dialled keeper participation bearings intake handover parcel enrolment arrivals filling
+        """,
+    )
+)
+"""Words that a review found to mean nothing to someone who knows Kafka, Delta and Dagster."""
+
+
+def public_types(tree: ast.Module) -> Iterator[str]:
+    """The public classes and type aliases that a module defines."""
+    for statement in tree.body:
+        if isinstance(statement, ast.ClassDef):
+            yield statement.name
+        elif isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Subscript | ast.BinOp):
+            names = (target.id for target in statement.targets if isinstance(target, ast.Name))
+            yield from (name for name in names if name[0].isupper() and not name.isupper())
+
+
+def words_of(name: str) -> set[str]:
+    """The words of a name in snake_case or CamelCase, in lower case."""
+    words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name.replace("ZooKeeper", "Zookeeper"))
+    return {word.lower() for word in words}
+
+
+def test_no_public_class_or_alias_is_defined_twice() -> None:
+    places: defaultdict[str, list[str]] = defaultdict(list)
+    for path in FILES:
+        for name in public_types(ast.parse(path.read_text())):
+            if not name.startswith("_"):
+                places[name].append(str(path.relative_to(ROOT)))
+    assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
+
+
+def test_no_room_file_or_class_has_a_name_that_the_field_does_not_know() -> None:
+    names = {part for path in FILES for part in path.relative_to(ROOT).with_suffix("").parts}
+    names |= {name for path in FILES for name in public_types(ast.parse(path.read_text()))}
+    assert {name for name in names if words_of(name) & UNKNOWN_WORDS} == set()

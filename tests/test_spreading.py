@@ -1,0 +1,29 @@
+"""Which tests stay together in one process."""
+
+import pytest
+
+from tests.spreading import rank_of, unit_of
+
+
+@pytest.mark.parametrize(
+    ("nodeid", "unit"),
+    [
+        ("tests/kafka_io/test_a.py::test_b[3.9.1]", "tests/kafka_io/test_a.py"),
+        ("tests/ui/test_a.py::test_b", "tests/ui/test_a.py"),
+        ("tests/brokers/test_a.py::test_b", "tests/brokers/test_a.py"),
+        ("tests/brokers/test_a.py::test_b[3.9.1]", "tests/brokers/ 3.9.1"),
+        ("tests/brokers/test_a.py::test_b[range-0.10.2.2]", "tests/brokers/ 0.10.2.2"),
+        ("tests/brokers/test_a.py::test_an_upgrade[1.1.1-2.8.2-1.1]", "tests/brokers/ 1.1.1"),
+        ("tests/brokers/test_a.py::test_b[secure-3.9.1-SSL]", "tests/brokers/ secure-3.9.1"),
+        ("tests/brokers/test_a.py::test_b[SSL-secure-3.9.1]", "tests/brokers/ secure-3.9.1"),
+        ("tests/spark/test_a.py::test_b[Connect, local]", "tests/spark/ Connect, local"),
+        ("tests/spark/test_a.py::test_b[dying1-classic, standalone]", "tests/spark/ classic, standalone"),
+    ],
+)
+def test_tests_that_share_servers_are_one_unit(nodeid: str, unit: str) -> None:
+    assert unit_of(nodeid) == unit
+
+
+def test_units_that_take_long_start_before_the_others() -> None:
+    slow, quick = "tests/brokers/test_a.py::test_b[4.1.0]", "tests/kafka_io/test_a.py::test_b"
+    assert sorted([quick, slow], key=rank_of) == [slow, quick]

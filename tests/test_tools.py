@@ -1,0 +1,109 @@
+"""`make tools` installs the programs that tests run, or stops with the command that installs them."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests import tools
+from tests.tools import BROWSER, DRIVER, OPENSSL, TOOLS, ToolsMissing, install_missing
+
+RUN_THIS = "sudo apt-get update && sudo apt-get install -y --no-install-recommends chromium chromium-driver\n"
+# It writes down how it was called, and installs what the test says it has.
+APT_GET = """\
+#!/bin/sh
+echo "$@" >> "{folder}/calls"
+[ "$1" = install ] && [ {works} = 1 ] && touch "{folder}/chromium" "{folder}/chromedriver"
+chmod +x "{folder}"/chrom* 2> /dev/null
+[ {works} = 1 ] || {{ echo "no space left" >&2; exit 100; }}
+"""
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """`machine(commands, user id)` is the only folder on the PATH; it has openssl, and scripts under these names."""
+
+    def machine(scripts: dict[str, str], user: int) -> Path:
+        for name, script in {"openssl": "#!/bin/sh\n", **scripts}.items():
+            (tmp_path / name).write_text(script)
+            (tmp_path / name).chmod(0o755)
+        for name in ("env", "sh", "touch", "chmod"):
+            (tmp_path / name).symlink_to(f"/usr/bin/{name}")
+        monkeypatch.setenv("PATH", str(tmp_path))
+        monkeypatch.setattr(os, "geteuid", lambda: user)
+        return tmp_path
+
+    return machine
+
+
+def apt_get(folder: Path, *, works: bool = True) -> str:
+    return APT_GET.format(folder=folder, works=int(works))
+
+
+def test_nothing_is_installed_where_all_is_there(machine: Callable[..., Path], tmp_path: Path) -> None:
+    scripts = {"google-chrome": "#!/bin/sh\n", "chromedriver": "#!/bin/sh\n", "apt-get": apt_get(tmp_path)}
+    folder = machine(scripts, 0)
+    install_missing(TOOLS)
+    assert not (folder / "calls").exists()
+    assert BROWSER.find() == str(folder / "google-chrome")
+
+
+def test_root_installs_what_is_missing(machine: Callable[..., Path], tmp_path: Path) -> None:
+    folder = machine({"apt-get": apt_get(tmp_path)}, 0)
+    install_missing(TOOLS)
+    assert (folder / "calls").read_text().splitlines() == [
+        "update -qq",
+        "install -y -qq --no-install-recommends chromium chromium-driver",
+    ]
+    assert [tool.find() for tool in TOOLS] == [str(folder / name) for name in ("chromium", "chromedriver", "openssl")]
+
+
+def test_sudo_is_used_where_it_asks_for_no_password(machine: Callable[..., Path], tmp_path: Path) -> None:
+    sudo = '#!/bin/sh\nshift\n[ "$1" = true ] || exec "$@"\n'
+    folder = machine({"apt-get": apt_get(tmp_path), "sudo": sudo}, 1000)
+    install_missing([BROWSER])
+    assert BROWSER.find() == str(folder / "chromium")
+
+
+@pytest.mark.parametrize(
+    "scripts", [{}, {"apt-get": "#!/bin/sh\n"}, {"apt-get": "#!/bin/sh\n", "sudo": "#!/bin/sh\nexit 1\n"}]
+)
+def test_without_the_rights_the_command_to_run_is_shown(scripts: dict[str, str], machine: Callable[..., Path]) -> None:
+    machine(scripts, 1000)
+    with pytest.raises(ToolsMissing, match="tests need them: chromedriver"):
+        _ = DRIVER.path
+    with pytest.raises(SystemExit) as stopped:
+        tools.main()
+    assert "tests need them: chromium, chromedriver.\n" in str(stopped.value)
+    assert RUN_THIS in str(stopped.value)
+
+
+def test_an_installation_that_fails_shows_its_error_and_the_command(
+    machine: Callable[..., Path], tmp_path: Path
+) -> None:
+    machine({"apt-get": apt_get(tmp_path, works=False)}, 0)
+    with pytest.raises(ToolsMissing, match="`apt-get update -qq` failed here:\nno space left") as missing:
+        install_missing([BROWSER, DRIVER, OPENSSL])
+    assert RUN_THIS in str(missing.value)
+
+
+def test_an_installation_that_brings_nothing_is_not_taken_for_a_success(machine: Callable[..., Path]) -> None:
+    machine({"apt-get": "#!/bin/sh\n"}, 0)
+    with pytest.raises(ToolsMissing, match="tests need them: chromium, chromedriver"):
+        install_missing(TOOLS)
+
+
+def test_the_program_ends_with_an_error_and_no_trace(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.tools"],
+        cwd=Path(__file__).parents[1],
+        env={**os.environ, "PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("These programs are not on the PATH")

@@ -1,0 +1,105 @@
+"""The programs that tests run: a browser, its driver and openssl. `make tools` installs those that are missing."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_INSTALL = ("apt-get", "install", "-y", "-qq", "--no-install-recommends")
+_NOT_INTERACTIVE = ("env", "DEBIAN_FRONTEND=noninteractive")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """A program on the PATH. Any of `commands` will do; `package` is the Debian package that has the first of them."""
+
+    commands: tuple[str, ...]
+    package: str
+
+    def find(self) -> str | None:
+        """The path of the first of its commands that is installed."""
+        return next(filter(None, map(shutil.which, self.commands)), None)
+
+    @property
+    def path(self) -> str:
+        """The same.
+
+        Raises:
+            ToolsMissing: none of its commands is installed.
+        """
+        path = self.find()
+        if path is None:
+            raise ToolsMissing(_explanation([self]))
+        return path
+
+
+BROWSER = Tool(commands=("chromium", "chromium-browser", "google-chrome"), package="chromium")
+DRIVER = Tool(commands=("chromedriver",), package="chromium-driver")
+OPENSSL = Tool(commands=("openssl",), package="openssl")
+TOOLS = (BROWSER, DRIVER, OPENSSL)
+
+
+class ToolsMissing(Exception):
+    """Programs are missing and could not be installed; the message has the command to run."""
+
+
+def install_missing(tools: Sequence[Tool]) -> None:
+    """Install those of `tools` that are not on the PATH, as root or through a sudo that asks for no password.
+
+    Raises:
+        ToolsMissing: there is no apt-get, the right to use it is missing, or it failed.
+    """
+    missing = [tool for tool in tools if tool.find() is None]
+    if not missing:
+        return
+    packages = [tool.package for tool in missing]
+    prefix = _root_prefix()
+    if shutil.which("apt-get") is None or prefix is None:
+        raise ToolsMissing(_explanation(missing))
+    sys.stdout.write(f"Installing {', '.join(packages)}\n")
+    for command in (["apt-get", "update", "-qq"], [*_INSTALL, *packages]):
+        done = subprocess.run([*prefix, *_NOT_INTERACTIVE, *command], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise ToolsMissing(f"{_explanation(missing)}\n`{' '.join(command)}` failed here:\n{done.stderr}")
+    missing = [tool for tool in missing if tool.find() is None]
+    if missing:
+        raise ToolsMissing(_explanation(missing))
+
+
+def _root_prefix() -> list[str] | None:
+    """What stands before a command so that root runs it; None where this user may not do that."""
+    if os.geteuid() == 0:
+        return []
+    if (
+        shutil.which("sudo")
+        and subprocess.run(["sudo", "-n", "true"], capture_output=True, check=False).returncode == 0
+    ):
+        return ["sudo", "-n"]
+    return None
+
+
+def _explanation(missing: Sequence[Tool]) -> str:
+    packages = " ".join(tool.package for tool in missing)
+    return f"""\
+These programs are not on the PATH, and tests need them: {", ".join(tool.commands[0] for tool in missing)}.
+Install them, then run make again. On Debian:
+
+    sudo apt-get update && sudo apt-get install -y --no-install-recommends {packages}
+
+On other systems install Chromium (or Google Chrome), the chromedriver of the same version, and openssl; for example on
+Fedora: sudo dnf install chromium chromedriver openssl
+"""
+
+
+def main() -> None:
+    """Install what is missing, or stop with the command that does so."""
+    try:
+        install_missing(TOOLS)
+    except ToolsMissing as error:
+        sys.exit(str(error))
+
+
+if __name__ == "__main__":
+    main()
