@@ -150,8 +150,8 @@ class OffsetRange:
 class Bounds:
     """The offsets `[earliest, latest)` that a broker holds of a partition.
 
-    `cuts` are the offsets inside that range, ascending, at which a message is known to start: slices may end there.
-    In 0.7 these are the starts of segments (OFFSETS request); from 0.8 on every offset is one, and `cuts` is empty.
+    `segment_starts` are the starts of the segments inside that range, ascending (OFFSETS request of 0.7). In 0.7 only
+    there a message is known to start, so slices end there. From 0.8 on a slice can end anywhere, and this is empty.
     `epoch` is the epoch of the leader that answered, -1 before 2.1.
 
     >>> Bounds(earliest=3, latest=10).latest
@@ -160,7 +160,7 @@ class Bounds:
 
     earliest: int
     latest: int
-    cuts: tuple[int, ...] = ()
+    segment_starts: tuple[int, ...] = ()
     epoch: int = -1
 
 

@@ -186,8 +186,8 @@ def _bounds(offsets: tuple[int, ...]) -> Bounds:
     if len(offsets) == MAX_SEGMENTS:
         raise TooLarge(f"the log has {MAX_SEGMENTS} segments or more")
     latest, earliest = offsets[0], offsets[-1]
-    cuts = sorted(set(offsets) - {latest, earliest})
-    return Bounds(earliest=earliest, latest=latest, cuts=tuple(cuts))
+    starts = tuple(sorted(set(offsets) - {latest, earliest}))
+    return Bounds(earliest=earliest, latest=latest, segment_starts=starts)
 
 
 def _says_something(answer: AnyAnswer | None) -> bool:

@@ -78,27 +78,26 @@ def cut_slices(
     shares = sizes.shares({partition: offsets.size for partition, offsets in wanted.items()})
     for partition, share in shares.items():
         taken = 0
-        for piece in order(list(sliced(wanted[partition], bounds[partition].cuts, sizes.target(partition)))):
+        for piece in order(list(sliced(wanted[partition], bounds[partition].segment_starts, sizes.target(partition)))):
             if taken and taken >= share:
                 break
             yield piece
             taken += piece.size
 
 
-def sliced(offsets: OffsetRange, cuts: Iterable[int], target: int) -> Iterator[OffsetRange]:
-    """Cut the range into slices that end at `cuts`, each of at most `target` offsets if the cuts allow it."""
+def sliced(offsets: OffsetRange, segment_starts: Iterable[int], target: int) -> Iterator[OffsetRange]:
+    """Slices of at most `target` offsets that cover the range. In 0.7 they end only where segments start."""
     start, stop = offsets.start, offsets.stop
-    if offsets.partition.broker is None:
-        cuts = _even_cuts(start, stop, target)
-    ends = [*(cut for cut in cuts if start < cut < stop), stop]
+    inner_ends = _even_ends(start, stop, target) if offsets.partition.broker is None else segment_starts
+    ends = [*(end for end in inner_ends if start < end < stop), stop]
     for end, next_end in zip(ends, [*ends[1:], None], strict=True):
         if next_end is None or next_end - start > target:
             yield OffsetRange(offsets.partition, start, end)
             start = end
 
 
-def _even_cuts(start: int, stop: int, target: int) -> Iterable[int]:
-    """Cuts at equal distances, as few as `target` allows: from 0.8 on a slice may end at any offset."""
+def _even_ends(start: int, stop: int, target: int) -> Iterable[int]:
+    """Ends of slices at equal distances, as few as `target` allows: from 0.8 on a slice may end at any offset."""
     count = max(1, -(-(stop - start) // target))
     return (start + (stop - start) * piece // count for piece in range(1, count))
 

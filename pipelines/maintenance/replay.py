@@ -109,7 +109,7 @@ def _plan(
     slices = [
         piece
         for offsets in ranges
-        for piece in sliced(offsets, bounds[offsets.partition].cuts, sizes.target(offsets.partition))
+        for piece in sliced(offsets, bounds[offsets.partition].segment_starts, sizes.target(offsets.partition))
     ]
     return ranges, slices, sizes
 

@@ -159,7 +159,7 @@ class ReplayResolver:
         if partition.broker is None:
             return offset
         bounds = self.bounds[partition]
-        return min((cut for cut in bounds.cuts if cut > offset), default=bounds.latest)
+        return min((start for start in bounds.segment_starts if start > offset), default=bounds.latest)
 
     def _check_held(self, offsets: OffsetRange) -> None:
         bounds = self.bounds[offsets.partition]

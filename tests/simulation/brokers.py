@@ -119,7 +119,7 @@ class SimLog:
         return Bounds(
             earliest=self.earliest,
             latest=self.latest,
-            cuts=inside if self.era.in_bytes else (),
+            segment_starts=inside if self.era.in_bytes else (),
             epoch=self.epoch if self.era.has_epochs else -1,
         )
 
@@ -207,13 +207,18 @@ class SimCluster(Cluster):
         self.scheduler.tell("a broker lies about a log's bounds")
         log.lies.append(self.scheduler.tick)
         somewhere = rng.choice([truth.earliest, *log.records, truth.latest])
-        cuts = tuple(one for one in truth.cuts if one < somewhere)
+        starts = tuple(start for start in truth.segment_starts if start < somewhere)
         return rng.choice(
             [
-                Bounds(earliest=truth.earliest, latest=somewhere, cuts=cuts, epoch=truth.epoch),
+                Bounds(earliest=truth.earliest, latest=somewhere, segment_starts=starts, epoch=truth.epoch),
                 Bounds(earliest=0, latest=0, epoch=truth.epoch),
                 Bounds(earliest=truth.latest, latest=truth.earliest, epoch=truth.epoch),
-                Bounds(earliest=truth.earliest, latest=truth.latest + 7, cuts=truth.cuts, epoch=truth.epoch),
+                Bounds(
+                    earliest=truth.earliest,
+                    latest=truth.latest + 7,
+                    segment_starts=truth.segment_starts,
+                    epoch=truth.epoch,
+                ),
             ]
         )
 

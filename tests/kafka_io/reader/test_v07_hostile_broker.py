@@ -182,7 +182,7 @@ def test_first_answers_that_are_not_one_each_are_nobodys(open_link: OpenLink, pa
         ((700,), Bounds(earliest=700, latest=700)),
         ((700, 400), Bounds(earliest=400, latest=700)),
         ((700, 700, 400), Bounds(earliest=400, latest=700)),
-        ((700, 600, 500, 400), Bounds(earliest=400, latest=700, cuts=(500, 600))),
+        ((700, 600, 500, 400), Bounds(earliest=400, latest=700, segment_starts=(500, 600))),
     ],
 )
 def test_bounds_come_of_one_answer(open_link: OpenLink, offsets: tuple[int, ...], found: Bounds) -> None:

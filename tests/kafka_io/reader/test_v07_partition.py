@@ -271,7 +271,7 @@ def test_reads_by_turns_over_one_link_do_not_get_each_others_rows(link: BrokerCo
 
 
 def test_bounds_are_the_ends_of_the_log_and_the_starts_of_its_segments_between(link: BrokerConnection07) -> None:
-    assert partition(link).bounds() == Bounds(earliest=0, latest=END, cuts=(PER_SEGMENT,))
+    assert partition(link).bounds() == Bounds(earliest=0, latest=END, segment_starts=(PER_SEGMENT,))
 
 
 def test_a_topic_that_was_never_written_to_is_empty(link: BrokerConnection07) -> None:

@@ -104,13 +104,13 @@ def test_bounds_that_make_no_sense_stop_the_topic() -> None:  # fault B14
 
 
 def test_a_capped_run_takes_at_least_one_slice_of_each_partition() -> None:
-    log = Bounds(earliest=0, latest=300, cuts=(100, 200))
+    log = Bounds(earliest=0, latest=300, segment_starts=(100, 200))
     assert planned({}, {A: log, B: log}, sizes=SliceSizes(slice=100, run=2)) == [(A, 0, 100), (B, 0, 100)]
     assert planned({}, {A: log}, sizes=SliceSizes(slice=100, run=150)) == [(A, 0, 100), (A, 100, 200)]
 
 
 def test_a_backfill_takes_what_lies_before_and_a_capped_one_its_newest() -> None:
-    log = Bounds(earliest=0, latest=400, cuts=(100, 200, 300))
+    log = Bounds(earliest=0, latest=400, segment_starts=(100, 200, 300))
     covered = {A: (300, 400)}
 
     def filled(covered: Coverage, starts: At, sizes: SliceSizes = ALL) -> Ranges:

@@ -48,14 +48,14 @@ logs = st.lists(st.integers(0, 1000), min_size=1, max_size=12, unique=True).map(
 
 
 @given(logs, st.integers(1, 300))
-def test_slices_cover_the_log_once_and_end_only_at_cuts(points: list[int], target: int) -> None:
-    earliest, *cuts = points
+def test_slices_cover_the_log_once_and_end_only_where_segments_start(points: list[int], target: int) -> None:
+    earliest, *starts = points
     latest = points[-1] + 10
-    slices = list(sliced(OffsetRange(V07, earliest, latest), cuts, target))
+    slices = list(sliced(OffsetRange(V07, earliest, latest), starts, target))
     stops = [offsets.stop for offsets in slices]
     assert [slices[0].start, *stops] == [*(offsets.start for offsets in slices), latest]
     assert slices[0].start == earliest
-    assert set(stops) <= {*cuts, latest}
+    assert set(stops) <= {*starts, latest}
 
 
 @given(st.lists(st.integers(1, 5000), min_size=1, max_size=30), st.integers(1, 20_000))
