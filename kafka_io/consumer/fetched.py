@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 
-from kafka_io.model import BrokerPartition
+from kafka_io.errors import Where
+from kafka_io.model import BrokerPartition, TopicPartition
 from kafka_io.records.decoded_batch import DecodedBatch
 
 _MAX_FETCHES = 1000  # in one MULTIFETCH, which counts them in 16 bits
@@ -54,6 +55,23 @@ class FetchPosition:
     partition: BrokerPartition
     offset: int
     max_bytes: int = 1024 * 1024
+
+    @classmethod
+    def of(cls, topic_partition: TopicPartition, offset: int, max_bytes: int) -> Self:
+        """The position in a partition that is given by its address."""
+        return cls(
+            topic=topic_partition.topic, partition=topic_partition.within_topic, offset=offset, max_bytes=max_bytes
+        )
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """The partition's address."""
+        return TopicPartition.of(self.topic, self.partition)
+
+    @property
+    def where(self) -> Where:
+        """The position as the context of errors."""
+        return Where(topic=self.topic, partition=str(self.partition), offset=self.offset)
 
 
 def split_into_requests(positions: Iterable[FetchPosition], *, max_bytes: int) -> Iterator[list[FetchPosition]]:

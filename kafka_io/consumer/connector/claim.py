@@ -3,7 +3,7 @@
 import threading
 import time
 
-from kafka_io.model import BrokerPartition, TopicPartition
+from kafka_io.model import TopicPartition
 
 
 class PartitionClaim:
@@ -15,31 +15,28 @@ class PartitionClaim:
     `processed` are the wrapper's start [kafka-0.7: Compression].
 
     Each reset or rewind begins a new epoch. Chunks of older epochs may still be in the queue; they are not delivered.
+
+    Args:
+        topic_partition: the partition.
+        session_id: the session of ZooKeeper in which it is owned.
+        offset: the committed offset; None if the group has none.
+        stream: the number of the stream that reads the partition.
     """
 
     def __init__(
-        self, partition: TopicPartition, session_id: int | None, offset: int | None, *, fetch_bytes: int
+        self, topic_partition: TopicPartition, session_id: int | None, offset: int | None, *, stream: int
     ) -> None:
-        self.topic_partition = partition
+        self.topic_partition = topic_partition
         self.session_id = session_id
-        self.committed = offset
-        self.fetch_bytes = fetch_bytes
+        self.stream = stream
+        self.committed = self.delivered = self.processed = offset
+        self.fetch_bytes: int | None = None  # only if the first message needs more than usual
         self.last_error: str | None = None
-        self._lock = threading.Lock()
-        self._revoked = False
-        self._fetched = self._delivered = self._processed = offset
+        self.revoked = False  # the partition may belong to another consumer now
+        self._fetched = offset
         self._epoch = 0
         self._paused_until_s = 0.0
-
-    @property
-    def topic(self) -> str:
-        """The topic's name."""
-        return self.topic_partition.topic
-
-    @property
-    def partition(self) -> BrokerPartition:
-        """The partition of the topic."""
-        return self.topic_partition.within_topic
+        self._lock = threading.Lock()
 
     def pause(self, seconds: float) -> None:
         """Fetch nothing for this time."""
@@ -47,10 +44,10 @@ class PartitionClaim:
 
     @property
     def is_due(self) -> bool:
-        """Whether the pause is over."""
-        return time.monotonic() >= self._paused_until_s
+        """Whether to fetch from the partition now."""
+        return not self.revoked and time.monotonic() >= self._paused_until_s
 
-    def fetch_position(self) -> tuple[int, int | None]:
+    def fetch_offset(self) -> tuple[int, int | None]:
         """The claim's epoch, and the offset to fetch from; None before the first offset is known."""
         with self._lock:
             return self._epoch, self._fetched
@@ -59,18 +56,18 @@ class PartitionClaim:
         """Continue at `offset`, in a new epoch."""
         with self._lock:
             self._epoch += 1
-            self._fetched = self._delivered = self._processed = offset
+            self._fetched = self.delivered = self.processed = offset
 
     def rewind(self) -> None:
         """Fetch again from the delivered offset, in a new epoch."""
         with self._lock:
             self._epoch += 1
-            self._fetched = self._delivered
+            self._fetched = self.delivered
 
     def advance_fetched(self, epoch: int, offset: int) -> bool:
         """Record that everything before `offset` is fetched; False if the epoch is over or the claim is revoked."""
         with self._lock:
-            if self._revoked or epoch != self._epoch:
+            if self.revoked or epoch != self._epoch:
                 return False
             self._fetched = offset
             return True
@@ -78,32 +75,17 @@ class PartitionClaim:
     def deliver(self, epoch: int, offset: int) -> bool:
         """Record that everything before `offset` is delivered; False if it must not be, as in `advance_fetched`."""
         with self._lock:
-            if self._revoked or epoch != self._epoch:
+            if self.revoked or epoch != self._epoch:
                 return False
-            self._delivered = offset
+            self.delivered = offset
             return True
 
     def mark_processed(self) -> None:
         """Record that everything delivered is processed."""
         with self._lock:
-            self._processed = self._delivered
+            self.processed = self.delivered
 
     def revoke(self) -> None:
-        """Deliver nothing from here on."""
+        """Deliver nothing from here on. The lock makes this wait for a delivery that is being recorded."""
         with self._lock:
-            self._revoked = True
-
-    @property
-    def revoked(self) -> bool:
-        """Whether the partition may belong to another consumer now."""
-        return self._revoked
-
-    @property
-    def delivered(self) -> int | None:
-        """The offset to commit if every delivered message is dealt with."""
-        return self._delivered
-
-    @property
-    def processed(self) -> int | None:
-        """The offset to commit if the last delivered message may not be dealt with."""
-        return self._processed
+            self.revoked = True

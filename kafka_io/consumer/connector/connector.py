@@ -9,10 +9,10 @@ from typing import Any, Self
 
 from kafka_io.closing import Closing
 from kafka_io.consumer.connector.brokers import BrokerDirectory
-from kafka_io.consumer.connector.chunk_queue import ChunkQueue
+from kafka_io.consumer.connector.fetcher import ConnectorFetcher
 from kafka_io.consumer.connector.options import ConnectorOptions
-from kafka_io.consumer.connector.ownership import EVERY_TOPIC
-from kafka_io.consumer.connector.rebalance import RebalanceLoop
+from kafka_io.consumer.connector.ownership import PartitionOwnership
+from kafka_io.consumer.connector.rebalance import EVERY_TOPIC, RebalanceLoop
 from kafka_io.consumer.connector.stream import MessageStream
 from kafka_io.errors import RegistryError
 from kafka_io.registry.members import MAX_STREAMS, ConsumerSubscription, StaticSubscription, blacklist, whitelist
@@ -115,7 +115,7 @@ class ConsumerConnector(Closing):
         """
         if self._loop is None:
             raise RuntimeError("the connector has no streams yet: create them before you commit")
-        self._loop.ownership.commit(lambda claim: claim.delivered)
+        self._loop.ownership.commit_delivered()
 
     def shutdown(self) -> None:
         """End all streams, commit the offsets of returned messages unless auto-commit is off, and leave the group.
@@ -149,22 +149,18 @@ class ConsumerConnector(Closing):
                     "ZooKeeper has neither a broker nor a topic, so the cluster's generation is unknown: start a broker"
                 )
             directory = BrokerDirectory(self._registration, registry_format, self._options.read_settings)
-            queues = {
-                topic: [ChunkQueue(self._options.queued_max_chunks) for _ in range(count)]
+            ownership = PartitionOwnership(self._registration, subscription, registry_format)
+            streams = {
+                topic: [
+                    ConnectorFetcher(directory.open, self._options, ownership.commit_processed) for _ in range(count)
+                ]
                 for topic, count in counts.items()
             }
-            self._loop = RebalanceLoop(
-                self._registration,
-                subscription=subscription,
-                registry_format=registry_format,
-                open_consumer=directory.open,
-                queues=queues,
-                options=self._options,
-            )
+            self._loop = RebalanceLoop(ownership, streams, self._options)
             self._loop.start()
             return {
-                topic: [MessageStream(queue, self._options) for queue in topic_queues]
-                for topic, topic_queues in queues.items()
+                topic: [MessageStream(fetcher.queue, self._options) for fetcher in fetchers]
+                for topic, fetchers in streams.items()
             }
 
 

@@ -29,23 +29,21 @@ _TEMPORARY = (NetworkError, RegistryError, BrokerError, LogShort, PastEnd)
 
 
 class ConnectorFetcher:
-    """Fills a stream's queue from `start` to `stop`.
+    """Fills a stream's queue from `start` to `stop`; `queue.put` waits while the queue is full.
 
     Args:
         open_consumer: called by the fetcher's thread, because a consumer belongs to one thread.
-        queue: receives the chunks; `put` waits while it is full.
+        options: the settings of the connector.
         on_reset: called when a claim continues at another offset than the group had committed.
     """
 
     def __init__(
         self,
         open_consumer: Callable[[], SimpleConsumer],
-        queue: ChunkQueue,
         options: ConnectorOptions,
-        *,
         on_reset: Callable[[PartitionClaim], None],
     ) -> None:
-        self.queue = queue
+        self.queue = ChunkQueue(options.queued_max_chunks)
         self._open_consumer = open_consumer
         self._options = options
         self._on_reset = on_reset
@@ -81,7 +79,7 @@ class ConnectorFetcher:
             while not self._stopping:
                 # Cleared before the claims are read: an `assign` from here on sets it again and ends the wait below.
                 self._wake.clear()
-                due = [claim for claim in self._claims if claim.is_due and not claim.revoked]
+                due = [claim for claim in self._claims if claim.is_due]
                 self._fetch(consumer, due)
                 if not due:
                     self._wake.wait(self._options.fetch_backoff_ms / 1000)
@@ -89,14 +87,12 @@ class ConnectorFetcher:
     def _fetch(self, consumer: SimpleConsumer, due: Sequence[PartitionClaim]) -> None:
         fetches: list[tuple[PartitionClaim, int, FetchPosition]] = []
         for claim in due:
-            epoch, offset = claim.fetch_position()
+            epoch, offset = claim.fetch_offset()
             if offset is None:
                 self._reset(consumer, claim)
             else:
-                position = FetchPosition(
-                    topic=claim.topic, partition=claim.partition, offset=offset, max_bytes=claim.fetch_bytes
-                )
-                fetches.append((claim, epoch, position))
+                max_bytes = claim.fetch_bytes or self._options.fetch_bytes
+                fetches.append((claim, epoch, FetchPosition.of(claim.topic_partition, offset, max_bytes)))
         results = consumer.multifetch(position for _, _, position in fetches)
         for (claim, epoch, _), result in zip(fetches, results, strict=True):
             if isinstance(result, OffsetOutOfRange):
@@ -112,17 +108,15 @@ class ConnectorFetcher:
 
         The new offset is committed at once, as genuine consumers do [kafka-0.7: Consumer registry].
         """
-        reset = self._options.auto_offset_reset
+        reset, partition = self._options.auto_offset_reset, claim.topic_partition
         try:
-            offsets = consumer.get_offsets_before(claim.topic, claim.partition, _RESETS[reset])
+            offsets = consumer.get_offsets_before(partition.topic, partition.within_topic, _RESETS[reset])
             if not offsets:
                 raise Corrupt(f"the broker did not answer with the {reset} offset")
         except KafkaIOError as error:
-            self._handle_error(claim, claim.fetch_position()[0], error)
+            self._handle_error(claim, claim.fetch_offset()[0], error)
             return
-        _LOG.info(
-            "partition %s of topic %r starts at its %s offset %d", claim.partition, claim.topic, reset, offsets[0]
-        )
+        _LOG.info("partition %s starts at its %s offset %d", partition, reset, offsets[0])
         claim.reset(offsets[0])
         # If the log does not hold even that offset, the next fetch resets again: the pause bounds the rate of requests.
         claim.pause(MIN_PAUSE_S)
@@ -131,15 +125,15 @@ class ConnectorFetcher:
     def _handle_result(self, claim: PartitionClaim, epoch: int, result: FetchResult) -> None:
         claim.last_error = None
         if result.next_offset > result.position.offset:
-            claim.fetch_bytes = self._options.fetch_bytes
+            claim.fetch_bytes = None
             if claim.advance_fetched(epoch, result.next_offset):
                 self.queue.put(Chunk(claim, epoch, result))
         elif not result.needed_bytes:
             claim.pause(self._options.fetch_backoff_ms / 1000)
         else:
             try:
-                sizes = self._options.read_settings.sizes
-                claim.fetch_bytes = sizes.next_larger(result.position.max_bytes, result.needed_bytes)
+                sizes, position = self._options.read_settings.sizes, result.position
+                claim.fetch_bytes = sizes.next_larger(position.max_bytes, result.needed_bytes, position.where)
             except WireError as error:
                 self._handle_error(claim, epoch, error)
 

@@ -8,12 +8,9 @@ others, and reads the rest without a break.
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from kafka_io.consumer.connector.claim import PartitionClaim
-from kafka_io.consumer.connector.fetcher import ConnectorFetcher
-from kafka_io.consumer.connector.options import ConnectorOptions
 from kafka_io.errors import KafkaIOError, RegistryUnavailable
 from kafka_io.model import TopicPartition
 from kafka_io.registry.dialect import RegistryFormat
@@ -24,51 +21,30 @@ from kafka_io.registry.rebalance import assign
 
 _LOG = logging.getLogger(__name__)
 
-EVERY_TOPIC = ""
-"""Stands for a topic's name where streams read all topics that a filter allows."""
-
-
-@dataclass(frozen=True, slots=True)
-class _OwnedPartition:
-    claim: PartitionClaim
-    fetcher: ConnectorFetcher
-
-    def stays_with(self, fetcher: ConnectorFetcher | None) -> bool:
-        """Whether this fetcher continues to read it. A revoked claim was not released in time and is taken again."""
-        return fetcher is self.fetcher and not self.claim.revoked
-
 
 class PartitionOwnership:
-    """The claims of one member. Any thread may use it.
-
-    Args:
-        streams: the fetchers of the streams in order, by topic or for EVERY_TOPIC.
-        on_change: called on another thread when the group, its topics or the brokers may have changed.
-    """
+    """The claims of one member. Any thread may use it."""
 
     def __init__(
-        self,
-        registration: ConsumerRegistration,
-        *,
-        subscription: ConsumerSubscription,
-        registry_format: RegistryFormat,
-        streams: Mapping[str, Sequence[ConnectorFetcher]],
-        options: ConnectorOptions,
-        on_change: Callable[[], None],
+        self, registration: ConsumerRegistration, subscription: ConsumerSubscription, registry_format: RegistryFormat
     ) -> None:
         self._registration = registration
         self._subscription = subscription
         self._value = subscription.value(registry_format, timestamp_ms=time.time_ns() // 1_000_000)
-        self._streams = streams
-        self._fetchers = [fetcher for fetchers in streams.values() for fetcher in fetchers]
-        self._options = options
-        self._on_change = on_change
         self._lock = threading.RLock()
         self._session_id: int | None = None
-        self._owned: dict[TopicPartition, _OwnedPartition] = {}
+        self._claims: dict[TopicPartition, PartitionClaim] = {}
 
-    def rebalance(self) -> bool:
+    @property
+    def claims(self) -> tuple[PartitionClaim, ...]:
+        """The partitions that this member owns now."""
+        with self._lock:
+            return tuple(self._claims.values())
+
+    def rebalance(self, on_change: Callable[[], None]) -> bool:
         """Take this member's share of the group's partitions; False while others still own some of it.
+
+        `on_change` is called on another thread when the group, its topics or the brokers may have changed.
 
         Raises:
             RegistryError: ZooKeeper does not answer, or its nodes are not valid. Owned partitions are read on.
@@ -79,94 +55,100 @@ class PartitionOwnership:
                 _LOG.warning("another consumer with the name %r is in the group", self._registration.member)
                 return False
             view = self._registration.group_view(self._subscription, _skip)
-            if self._registration.watch(view.partitions, self._on_change):
+            if self._registration.watch(view.partitions, on_change):
                 # A change between the listing and the new watches would go unnoticed: list once more.
                 view = self._registration.group_view(self._subscription, _skip)
             if self._session_id not in {None, session_id}:
                 _LOG.warning("the session with ZooKeeper was replaced by a new one: the group is joined again")
             self._session_id = session_id
             share = self._share(view)
-            self._release([key for key, owned in self._owned.items() if not owned.stays_with(share.get(key))])
-            complete = self._take(share)
-            for fetcher in self._fetchers:
-                fetcher.assign(owned.claim for owned in self._owned.values() if owned.fetcher is fetcher)
-            return complete
+            # A revoked claim was not released in time: it is released now, and may be taken again.
+            self._release(
+                [
+                    claim
+                    for partition, claim in self._claims.items()
+                    if claim.revoked or share.get(partition) != claim.stream
+                ]
+            )
+            return self._take(share)
 
-    def commit(self, offset_of: Callable[[PartitionClaim], int | None]) -> None:
-        """Commit the offsets of all claims that differ from those in ZooKeeper.
+    def commit_processed(self, claim: PartitionClaim | None = None) -> None:
+        """Commit the processed offset of one claim, unless it is revoked, or of all claims.
+
+        Errors are logged: the offsets are committed later, or their messages are read again.
+        """
+        with self._lock:
+            try:
+                if claim is None or not claim.revoked:
+                    self._commit([claim] if claim else self.claims)
+            except KafkaIOError as error:
+                _LOG.warning("offsets cannot be committed now: %s", error)
+
+    def commit_delivered(self) -> None:
+        """Commit the offsets of all delivered messages, which count as processed from here on.
+
+        Otherwise the next automatic commit would take the offset of the last message back.
 
         Raises:
             RegistryUnavailable: no answer, or the session is lost and the ownership with it.
         """
         with self._lock:
-            self._commit([owned.claim for owned in self._owned.values()], offset_of)
-
-    def commit_claim(self, claim: PartitionClaim) -> None:
-        """Commit the offset of one claim, unless it is revoked.
-
-        Raises:
-            RegistryUnavailable: as in `commit`.
-        """
-        with self._lock:
-            if not claim.revoked:
-                self._commit([claim], lambda claim: claim.processed)
+            for claim in self.claims:
+                claim.mark_processed()
+            self._commit(self.claims)
 
     def revoke_all(self) -> None:
         """Deliver no more messages."""
-        with self._lock:
-            for owned in self._owned.values():
-                owned.claim.revoke()
+        for claim in self.claims:
+            claim.revoke()
 
-    def _share(self, view: ConsumerGroupView) -> dict[TopicPartition, ConnectorFetcher]:
-        """This member's partitions, each with the fetcher of the stream that consumes it."""
+    def _share(self, view: ConsumerGroupView) -> dict[TopicPartition, int]:
+        """This member's partitions, each with the number of the stream that reads it."""
         share = {}
         for topic, partitions in view.partitions.items():
             assigned = assign(partitions, view.threads[topic])
-            for stream, fetcher in enumerate(self._streams.get(topic) or self._streams[EVERY_TOPIC]):
+            for stream in range(self._subscription.streams_of(topic)):
                 for partition in assigned.get(thread_id(self._registration.member, stream), ()):
-                    share[TopicPartition.of(topic, partition)] = fetcher
+                    share[TopicPartition.of(topic, partition)] = stream
         return share
 
-    def _release(self, partitions: Sequence[TopicPartition]) -> None:
+    def _release(self, claims: Sequence[PartitionClaim]) -> None:
         """Release partitions; those of a lost session are only dropped.
 
         The order matters: nothing more is delivered, then the offsets are committed, then the owner nodes are deleted.
         The next owner starts at the committed offsets.
         """
-        claims = [self._owned[partition].claim for partition in partitions]
         for claim in claims:
             claim.revoke()
         current = [claim for claim in claims if claim.session_id == self._session_id]
-        self._commit(current, lambda claim: claim.processed)
+        self._commit(current)
         self._registration.release([claim.topic_partition for claim in current], self._session_id)
-        for partition in partitions:
-            del self._owned[partition]
+        for claim in claims:
+            del self._claims[claim.topic_partition]
 
-    def _take(self, share: Mapping[TopicPartition, ConnectorFetcher]) -> bool:
+    def _take(self, share: Mapping[TopicPartition, int]) -> bool:
         """Take the partitions of the share that are not owned in this session; False if others still own some.
 
         A partition that was owned in a lost session, and that another consumer has now, is revoked.
         """
         missing = {
-            partition: thread_id(self._registration.member, self._stream_of(fetcher))
-            for partition, fetcher in share.items()
-            if partition not in self._owned or self._owned[partition].claim.session_id != self._session_id
+            partition: thread_id(self._registration.member, stream)
+            for partition, stream in share.items()
+            if partition not in self._claims or self._claims[partition].session_id != self._session_id
         }
         taken = self._registration.take(missing, self._session_id)
         offsets = self._registration.offsets({partition.topic for partition in taken})
         for partition in missing:
-            previous = self._owned.pop(partition, None)
-            offset = offsets.get(partition)
-            if previous and partition in taken and previous.claim.committed == offset:
+            previous, offset = self._claims.pop(partition, None), offsets.get(partition)
+            if previous and partition in taken and previous.committed == offset:
                 # The committed offset did not change, so nobody else read the partition: it is read on without a break.
-                previous.claim.session_id = self._session_id
-                self._owned[partition] = previous
+                previous.session_id = self._session_id
+                self._claims[partition] = previous
                 continue
             if previous:
-                previous.claim.revoke()
+                previous.revoke()
             if partition in taken:
-                claim = PartitionClaim(partition, self._session_id, offset, fetch_bytes=self._options.fetch_bytes)
-                self._owned[partition] = _OwnedPartition(claim, share[partition])
+                self._claims[partition] = PartitionClaim(partition, self._session_id, offset, stream=share[partition])
         not_taken = missing.keys() - taken
         if not_taken:
             _LOG.info(
@@ -174,11 +156,9 @@ class PartitionOwnership:
             )
         return not not_taken
 
-    def _stream_of(self, fetcher: ConnectorFetcher) -> int:
-        return next(fetchers.index(fetcher) for fetchers in self._streams.values() if fetcher in fetchers)
-
-    def _commit(self, claims: Sequence[PartitionClaim], offset_of: Callable[[PartitionClaim], int | None]) -> None:
-        offsets = {claim: offset_of(claim) for claim in claims}
+    def _commit(self, claims: Iterable[PartitionClaim]) -> None:
+        """Commit the processed offsets that differ from those in ZooKeeper."""
+        offsets = {claim: claim.processed for claim in claims}
         moved = {claim: offset for claim, offset in offsets.items() if offset is not None and offset != claim.committed}
         lost = any(claim.session_id != self._session_id for claim in moved)
         by_partition = {claim.topic_partition: offset for claim, offset in moved.items()}

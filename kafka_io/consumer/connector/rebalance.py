@@ -6,55 +6,35 @@ Watches only wake the thread. It also checks at intervals, because a watch may f
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 
 from kafka_io.brokers.retry import MIN_PAUSE_S
-from kafka_io.consumer.connector.chunk_queue import ChunkQueue
-from kafka_io.consumer.connector.claim import PartitionClaim
 from kafka_io.consumer.connector.fetcher import ConnectorFetcher
 from kafka_io.consumer.connector.options import ConnectorOptions
 from kafka_io.consumer.connector.ownership import PartitionOwnership
-from kafka_io.consumer.simple import SimpleConsumer
 from kafka_io.errors import KafkaIOError, RegistryError
-from kafka_io.registry.dialect import RegistryFormat
-from kafka_io.registry.members import ConsumerSubscription
-from kafka_io.registry.membership import ConsumerRegistration
 
 _LOG = logging.getLogger(__name__)
 
+EVERY_TOPIC = ""
+"""Stands for a topic's name where streams read all topics that a filter allows."""
+
 
 class RebalanceLoop:
-    """Runs from `start` to `stop`. `queues` are those of the streams, by topic or for EVERY_TOPIC."""
+    """Runs from `start` to `stop`. `streams` are the fetchers of the streams in order, by topic or for EVERY_TOPIC."""
 
     def __init__(
         self,
-        registration: ConsumerRegistration,
-        *,
-        subscription: ConsumerSubscription,
-        registry_format: RegistryFormat,
-        open_consumer: Callable[[], SimpleConsumer],
-        queues: Mapping[str, Sequence[ChunkQueue]],
+        ownership: PartitionOwnership,
+        streams: Mapping[str, Sequence[ConnectorFetcher]],
         options: ConnectorOptions,
     ) -> None:
+        self.ownership = ownership
+        self._streams = streams
+        self._fetchers = [fetcher for fetchers in streams.values() for fetcher in fetchers]
         self._options = options
         self._wake = threading.Event()
         self._stopping = threading.Event()
-        streams = {
-            topic: [
-                ConnectorFetcher(open_consumer, queue, options, on_reset=self._commit_claim) for queue in topic_queues
-            ]
-            for topic, topic_queues in queues.items()
-        }
-        self._fetchers = [fetcher for fetchers in streams.values() for fetcher in fetchers]
-        self.ownership = PartitionOwnership(
-            registration,
-            subscription=subscription,
-            registry_format=registry_format,
-            streams=streams,
-            options=options,
-            on_change=self._wake.set,
-        )
         self._thread = threading.Thread(target=self._run, name="penstock-consumer", daemon=True)
 
     def start(self) -> None:
@@ -64,7 +44,7 @@ class RebalanceLoop:
             RegistryError: ZooKeeper does not answer, or other members did not release their partitions in time.
         """
         attempts = self._options.rebalance_max_retries
-        while not self.ownership.rebalance():
+        while not self._take_share():
             attempts -= 1
             if not attempts:
                 raise RegistryError(
@@ -93,7 +73,7 @@ class RebalanceLoop:
             fetcher.join(max(0.0, deadline_s - time.monotonic()))
         self.ownership.revoke_all()
         if self._options.auto_commit_interval_ms is not None:
-            self.ownership.commit(lambda claim: claim.delivered)
+            self.ownership.commit_delivered()
 
     def _run(self) -> None:
         checked_s = committed_s = time.monotonic()
@@ -104,7 +84,7 @@ class RebalanceLoop:
             if self._stopping.is_set():
                 return
             if time.monotonic() >= commit_at_s:
-                self._commit()
+                self.ownership.commit_processed()
                 committed_s = time.monotonic()
             if self._wake.is_set() or time.monotonic() >= check_at_s:
                 self._wake.clear()
@@ -115,29 +95,25 @@ class RebalanceLoop:
     def _rebalance(self) -> None:
         """Rebalance; while a part of the share is missing, wait and have the loop try again."""
         try:
-            if self.ownership.rebalance():
+            if self._take_share():
                 return
         except KafkaIOError as error:
             _LOG.warning("the group cannot be rebalanced now; owned partitions are read on: %s", error)
         self._wait_for_others()
         self._wake.set()
 
+    def _take_share(self) -> bool:
+        """Take this member's share, and give each stream its part; False while others still own some of the share."""
+        complete = self.ownership.rebalance(self._wake.set)
+        claims = self.ownership.claims
+        for topic, fetchers in self._streams.items():
+            for number, fetcher in enumerate(fetchers):
+                fetcher.assign(
+                    claim
+                    for claim in claims
+                    if claim.stream == number and topic in {claim.topic_partition.topic, EVERY_TOPIC}
+                )
+        return complete
+
     def _wait_for_others(self) -> None:
         self._stopping.wait(self._options.rebalance_backoff_ms / 1000)
-
-    def _commit(self) -> None:
-        with _logged_errors():
-            self.ownership.commit(lambda claim: claim.processed)
-
-    def _commit_claim(self, claim: PartitionClaim) -> None:
-        with _logged_errors():
-            self.ownership.commit_claim(claim)
-
-
-@contextmanager
-def _logged_errors() -> Iterator[None]:
-    """Log errors of a commit: the offsets are committed later, or their messages are read again."""
-    try:
-        yield
-    except KafkaIOError as error:
-        _LOG.warning("offsets cannot be committed now: %s", error)

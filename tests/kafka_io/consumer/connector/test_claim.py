@@ -13,12 +13,12 @@ PLACE = TopicPartition("clicks", 1, broker=0)
 
 def claim(offset: int | None = 10) -> PartitionClaim:
     """A claim that begins at an offset."""
-    return PartitionClaim(PLACE, 7, offset, fetch_bytes=100)
+    return PartitionClaim(PLACE, 7, offset, stream=0)
 
 
 def chunk(of: PartitionClaim) -> Chunk:
     """Something that was fetched."""
-    return Chunk(of, of.fetch_position()[0], TooLarge("x"))
+    return Chunk(of, of.fetch_offset()[0], TooLarge("x"))
 
 
 def test_what_is_delivered_is_processed_when_it_is_marked() -> None:
@@ -40,14 +40,14 @@ def test_a_revoked_claim_delivers_nothing() -> None:
 
 def test_what_was_fetched_in_an_older_epoch_is_not_delivered() -> None:
     one = claim(None)
-    assert one.fetch_position() == (0, None)
+    assert one.fetch_offset() == (0, None)
     one.reset(5)
-    assert one.fetch_position() == (1, 5)
+    assert one.fetch_offset() == (1, 5)
     assert not one.advance_fetched(0, 50)
     assert one.advance_fetched(1, 50)
     assert one.deliver(1, 20)
     one.rewind()
-    assert one.fetch_position() == (2, 20)
+    assert one.fetch_offset() == (2, 20)
     assert not one.deliver(1, 30)
 
 

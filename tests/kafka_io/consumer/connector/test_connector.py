@@ -1,5 +1,6 @@
 """Connectors of 0.7 on live brokers and a real ZooKeeper, one alone and several in a group."""
 
+import time
 from itertools import islice
 from os import SEEK_END
 from typing import Any
@@ -89,6 +90,18 @@ def test_what_was_handed_out_last_is_committed_only_when_the_next_one_is_asked_f
     until(lambda: offsets(nodes).get(str(first.partition)) == first.next_offset)
     connector.commit_offsets()
     assert offsets(nodes)[str(first.partition)] == second.next_offset
+
+
+def test_an_automatic_commit_does_not_take_back_an_explicit_one(
+    cluster: LiveCluster, connect: Connect, nodes: KazooClient
+) -> None:
+    cluster.publish("clicks", numbered(4), codecs=["none"], batch=4)
+    connector = connect(auto_commit_interval_ms=100)
+    [stream] = connector.create_message_streams({"clicks": 1})["clicks"]
+    message = next(stream)
+    connector.commit_offsets()
+    time.sleep(1)  # several automatic commits
+    assert offsets(nodes)[str(message.partition)] == message.next_offset
 
 
 def test_partitions_move_to_who_joins_and_back_when_it_leaves(
