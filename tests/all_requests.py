@@ -25,8 +25,7 @@ from kafka_io.messages.offset_commit import OffsetCommitRequest
 from kafka_io.messages.offset_fetch import OffsetFetchRequest
 from kafka_io.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from kafka_io.messages.produce import ProduceRequest
-from kafka_io.messages.sasl_authenticate import SaslAuthenticateRequest
-from kafka_io.messages.sasl_handshake import SaslHandshakeRequest
+from kafka_io.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 from kafka_io.messages.sync_group import SyncGroupRequest
 from kafka_io.messages.txn_offset_commit import TxnOffsetCommitRequest
 from kafka_io.wire.schema import Request

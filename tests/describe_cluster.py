@@ -1,14 +1,11 @@
 """DescribeCluster: the brokers, or from v1 on the controllers, of the cluster (KIP-700, KIP-919)."""
 
-from typing import ClassVar
-
-from kafka_io.messages.operations import NO_OPERATIONS
-from kafka_io.wire.schema import Api, Request, struct, wire
+from kafka_io.messages.metadata import NO_OPERATIONS
+from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import Bool, Int8, Int16, Int32, String
 
 
-@struct
-class DescribeClusterBroker:
+class DescribeClusterBroker(Struct):
     """A broker or controller."""
 
     broker_id: Int32
@@ -18,8 +15,7 @@ class DescribeClusterBroker:
     is_fenced: Bool = wire(since=2, default=False)  # KIP-1073
 
 
-@struct
-class DescribeClusterResponse:
+class DescribeClusterResponse(Struct):
     """Who is in the cluster."""
 
     throttle_time_ms: Int32 = 0
@@ -32,13 +28,8 @@ class DescribeClusterResponse:
     cluster_authorized_operations: Int32 = NO_OPERATIONS
 
 
-@struct
-class DescribeClusterRequest(Request[DescribeClusterResponse]):
+class DescribeClusterRequest(Request[DescribeClusterResponse], key=60, versions=(0, 2), flexible_from=0):
     """What to tell: endpoint type 1 is the brokers, 2 the controllers."""
-
-    API: ClassVar = Api(
-        key=60, name="DescribeCluster", versions=(0, 2), flexible_from=0, answer=DescribeClusterResponse
-    )
 
     include_cluster_authorized_operations: Bool = False
     endpoint_type: Int8 = wire(since=1, default=1)  # KIP-919: brokers or controllers

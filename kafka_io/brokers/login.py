@@ -4,8 +4,12 @@ from typing import Any
 
 from kafka_io.error_codes import ErrorCode
 from kafka_io.errors import NOWHERE, AuthenticationFailed, BrokerError
-from kafka_io.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
-from kafka_io.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from kafka_io.messages.sasl import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
 from kafka_io.net.connection import Connection
 from kafka_io.net.sasl.choosing import mechanism_of
 from kafka_io.net.sasl.mechanism import authenticate

@@ -4,8 +4,8 @@ Version 0 of both requests stores offsets in ZooKeeper and is never used here. T
 that 0.8.2 and 0.9 support is v1, which must name the partitions.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from kafka_io.brokers.cluster_metadata import ClusterMetadata
 from kafka_io.brokers.coordinators import CoordinatorConnection
@@ -16,7 +16,6 @@ from kafka_io.errors import Corrupt, Unsupported, Where
 from kafka_io.messages.offset_commit import OffsetCommitPartition, OffsetCommitRequest, OffsetCommitTopic
 from kafka_io.messages.offset_fetch import (
     OffsetFetchGroup,
-    OffsetFetchGroupTopic,
     OffsetFetchRequest,
     OffsetFetchResponse,
     OffsetFetchTopic,
@@ -25,7 +24,6 @@ from kafka_io.model import BrokerPartition
 from kafka_io.registry.offsets import CommittedOffsets
 
 PartitionOffsets = Mapping[str, tuple[int, ...]]
-T = TypeVar("T")
 
 _COORDINATED_SINCE = 1
 _ALL_SINCE = 2
@@ -97,15 +95,17 @@ def _fetched(connection: ModernBrokerConnection, group: str, numbers: PartitionO
 def _fetch_request(group: str, numbers: PartitionOffsets | None, version: int) -> OffsetFetchRequest:
     stable = version >= _STABLE_SINCE
     if version < _GROUPS_SINCE:
-        return OffsetFetchRequest(group_id=group, topics=_named(OffsetFetchTopic, numbers), require_stable=stable)
-    requested = OffsetFetchGroup(group_id=group, topics=_named(OffsetFetchGroupTopic, numbers))
+        return OffsetFetchRequest(group_id=group, topics=_topics(numbers), require_stable=stable)
+    requested = OffsetFetchGroup(group_id=group, topics=_topics(numbers))
     return OffsetFetchRequest(groups=(requested,), require_stable=stable)
 
 
-def _named(kind: Callable[..., T], numbers: PartitionOffsets | None) -> tuple[T, ...] | None:
+def _topics(numbers: PartitionOffsets | None) -> tuple[OffsetFetchTopic, ...] | None:
     if numbers is None:
         return None
-    return tuple(kind(name=name, partition_indexes=partitions) for name, partitions in numbers.items() if partitions)
+    return tuple(
+        OffsetFetchTopic(name=name, partition_indexes=partitions) for name, partitions in numbers.items() if partitions
+    )
 
 
 def _partition(answer: Any) -> BrokerPartition:

@@ -1,13 +1,10 @@
 """ApiVersions: what a broker speaks (KIP-35, KIP-511). Asked with a version it does not know, it answers with v0."""
 
-from typing import ClassVar
-
-from kafka_io.wire.schema import Api, Request, struct, wire
+from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import Bool, Int16, Int32, Int64, String
 
 
-@struct
-class ApiVersion:
+class ApiVersion(Struct):
     """The versions of one API that the broker speaks."""
 
     api_key: Int16
@@ -15,8 +12,7 @@ class ApiVersion:
     max_version: Int16
 
 
-@struct
-class SupportedFeature:
+class SupportedFeature(Struct):
     """A feature the broker could switch on (KIP-584)."""
 
     name: String
@@ -24,8 +20,7 @@ class SupportedFeature:
     max_version: Int16
 
 
-@struct
-class FinalizedFeature:
+class FinalizedFeature(Struct):
     """A feature that is switched on in the whole cluster."""
 
     name: String
@@ -33,8 +28,7 @@ class FinalizedFeature:
     min_version_level: Int16
 
 
-@struct
-class ApiVersionsResponse:
+class ApiVersionsResponse(Struct):
     """The broker's APIs."""
 
     error_code: Int16
@@ -46,11 +40,8 @@ class ApiVersionsResponse:
     zk_migration_ready: Bool = wire(since=3, tag=3, default=False, ignorable=True)  # KIP-866: ZooKeeper to KRaft
 
 
-@struct
-class ApiVersionsRequest(Request[ApiVersionsResponse]):
+class ApiVersionsRequest(Request[ApiVersionsResponse], key=18, versions=(0, 4), flexible_from=3):
     """Who asks, by the name and version of its software."""
-
-    API: ClassVar = Api(key=18, name="ApiVersions", versions=(0, 4), flexible_from=3, answer=ApiVersionsResponse)
 
     client_software_name: String = wire(since=3, default="", ignorable=True)  # KIP-511: brokers can count their clients
     client_software_version: String = wire(since=3, default="", ignorable=True)  # KIP-511

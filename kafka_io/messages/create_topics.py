@@ -1,13 +1,10 @@
 """CreateTopics: topics to make, asked from the controller (KIP-4)."""
 
-from typing import ClassVar
-
-from kafka_io.wire.schema import Api, Request, struct, wire
+from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import NULL_UUID, Bool, Int8, Int16, Int32, String, Uuid
 
 
-@struct
-class CreatedTopicConfig:
+class CreatedTopicConfig(Struct):
     """A setting of a topic that was made."""
 
     name: String
@@ -17,8 +14,7 @@ class CreatedTopicConfig:
     is_sensitive: Bool
 
 
-@struct
-class CreatedTopic:
+class CreatedTopic(Struct):
     """Whether one topic was made, and how."""
 
     name: String
@@ -31,32 +27,28 @@ class CreatedTopic:
     configs: tuple[CreatedTopicConfig, ...] | None = wire(since=5, default=None, ignorable=True)  # KIP-525
 
 
-@struct
-class CreateTopicsResponse:
+class CreateTopicsResponse(Struct):
     """What was made."""
 
     throttle_time_ms: Int32 = wire(since=2, default=0, ignorable=True)  # KIP-124: request quotas
     topics: tuple[CreatedTopic, ...]
 
 
-@struct
-class ReplicaAssignment:
+class ReplicaAssignment(Struct):
     """The brokers of one partition, its leader first."""
 
     partition_index: Int32
     broker_ids: tuple[Int32, ...]
 
 
-@struct
-class TopicConfig:
+class TopicConfig(Struct):
     """A setting that differs from the broker's."""
 
     name: String
     value: String | None
 
 
-@struct
-class CreatableTopic:
+class CreatableTopic(Struct):
     """One topic. With `assignments` the two numbers are -1; from v4 on -1 alone is the broker's default."""
 
     name: String
@@ -66,11 +58,8 @@ class CreatableTopic:
     configs: tuple[TopicConfig, ...]
 
 
-@struct
-class CreateTopicsRequest(Request[CreateTopicsResponse]):
+class CreateTopicsRequest(Request[CreateTopicsResponse], key=19, versions=(0, 7), flexible_from=5):
     """Topics to make, or only to check."""
-
-    API: ClassVar = Api(key=19, name="CreateTopics", versions=(0, 7), flexible_from=5, answer=CreateTopicsResponse)
 
     topics: tuple[CreatableTopic, ...]
     timeout_ms: Int32 = 60000

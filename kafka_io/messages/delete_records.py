@@ -1,13 +1,10 @@
 """DeleteRecords: the start of logs moves up (KIP-107). -1 is the high watermark."""
 
-from typing import ClassVar
-
-from kafka_io.wire.schema import Api, Request, struct
+from kafka_io.wire.schema import Request, Struct
 from kafka_io.wire.types import Int16, Int32, Int64, String
 
 
-@struct
-class DeleteRecordsPartitionResponse:
+class DeleteRecordsPartitionResponse(Struct):
     """Where the log of one partition starts now."""
 
     partition_index: Int32
@@ -15,43 +12,36 @@ class DeleteRecordsPartitionResponse:
     error_code: Int16
 
 
-@struct
-class DeleteRecordsTopicResponse:
+class DeleteRecordsTopicResponse(Struct):
     """One topic."""
 
     name: String
     partitions: tuple[DeleteRecordsPartitionResponse, ...]
 
 
-@struct
-class DeleteRecordsResponse:
+class DeleteRecordsResponse(Struct):
     """Where the logs start now."""
 
     throttle_time_ms: Int32 = 0
     topics: tuple[DeleteRecordsTopicResponse, ...]
 
 
-@struct
-class DeleteRecordsPartition:
+class DeleteRecordsPartition(Struct):
     """Where the log of one partition is to start."""
 
     partition_index: Int32
     offset: Int64
 
 
-@struct
-class DeleteRecordsTopic:
+class DeleteRecordsTopic(Struct):
     """One topic."""
 
     name: String
     partitions: tuple[DeleteRecordsPartition, ...]
 
 
-@struct
-class DeleteRecordsRequest(Request[DeleteRecordsResponse]):
+class DeleteRecordsRequest(Request[DeleteRecordsResponse], key=21, versions=(0, 2), flexible_from=2):
     """Logs to shorten, asked from the brokers that lead them."""
-
-    API: ClassVar = Api(key=21, name="DeleteRecords", versions=(0, 2), flexible_from=2, answer=DeleteRecordsResponse)
 
     topics: tuple[DeleteRecordsTopic, ...]
     timeout_ms: Int32

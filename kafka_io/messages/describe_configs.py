@@ -1,13 +1,10 @@
 """DescribeConfigs: settings of topics and brokers (KIP-133)."""
 
-from typing import ClassVar
-
-from kafka_io.wire.schema import Api, Request, struct, wire
+from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import Bool, Int8, Int16, Int32, String
 
 
-@struct
-class ConfigSynonym:
+class ConfigSynonym(Struct):
     """Another place that could set the same, in the order in which they are asked."""
 
     name: String
@@ -15,8 +12,7 @@ class ConfigSynonym:
     source: Int8
 
 
-@struct
-class ConfigEntry:
+class ConfigEntry(Struct):
     """One setting. Where it comes from is told from v1 on; v0 only tells whether it is a default."""
 
     name: String
@@ -30,8 +26,7 @@ class ConfigEntry:
     documentation: String | None = wire(since=3, default=None, ignorable=True)  # KIP-569
 
 
-@struct
-class DescribedConfigs:
+class DescribedConfigs(Struct):
     """The settings of one topic or broker."""
 
     error_code: Int16
@@ -41,16 +36,14 @@ class DescribedConfigs:
     configs: tuple[ConfigEntry, ...]
 
 
-@struct
-class DescribeConfigsResponse:
+class DescribeConfigsResponse(Struct):
     """Settings by topic or broker."""
 
     throttle_time_ms: Int32 = 0
     results: tuple[DescribedConfigs, ...]
 
 
-@struct
-class ConfigResource:
+class ConfigResource(Struct):
     """A topic (type 2) or broker (4), and which settings; None is all."""
 
     resource_type: Int8
@@ -58,13 +51,8 @@ class ConfigResource:
     configuration_keys: tuple[String, ...] | None = None
 
 
-@struct
-class DescribeConfigsRequest(Request[DescribeConfigsResponse]):
+class DescribeConfigsRequest(Request[DescribeConfigsResponse], key=32, versions=(0, 4), flexible_from=4):
     """Whose settings to tell."""
-
-    API: ClassVar = Api(
-        key=32, name="DescribeConfigs", versions=(0, 4), flexible_from=4, answer=DescribeConfigsResponse
-    )
 
     resources: tuple[ConfigResource, ...]
     include_synonyms: Bool = wire(since=1, default=False)  # KIP-226

@@ -1,14 +1,11 @@
 """DescribeGroups: state and members of groups, asked from their coordinator."""
 
-from typing import ClassVar
-
-from kafka_io.messages.operations import NO_OPERATIONS
-from kafka_io.wire.schema import Api, Request, struct, wire
+from kafka_io.messages.metadata import NO_OPERATIONS
+from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import Bool, Int16, Int32, String, WireBytes
 
 
-@struct
-class DescribedGroupMember:
+class DescribedGroupMember(Struct):
     """A member, with what it said of itself and what it is to do."""
 
     member_id: String
@@ -19,8 +16,7 @@ class DescribedGroupMember:
     member_assignment: WireBytes
 
 
-@struct
-class DescribedGroup:
+class DescribedGroup(Struct):
     """One group."""
 
     error_code: Int16
@@ -33,19 +29,15 @@ class DescribedGroup:
     authorized_operations: Int32 = wire(since=3, default=NO_OPERATIONS)  # KIP-430
 
 
-@struct
-class DescribeGroupsResponse:
+class DescribeGroupsResponse(Struct):
     """The groups that were asked for."""
 
     throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)  # KIP-124: request quotas
     groups: tuple[DescribedGroup, ...]
 
 
-@struct
-class DescribeGroupsRequest(Request[DescribeGroupsResponse]):
+class DescribeGroupsRequest(Request[DescribeGroupsResponse], key=15, versions=(0, 6), flexible_from=5):
     """Names of groups."""
-
-    API: ClassVar = Api(key=15, name="DescribeGroups", versions=(0, 6), flexible_from=5, answer=DescribeGroupsResponse)
 
     groups: tuple[String, ...]
     include_authorized_operations: Bool = wire(since=3, default=False)  # KIP-430

@@ -1,13 +1,10 @@
 """EndTxn: a transaction is committed or aborted (KIP-98)."""
 
-from typing import ClassVar
-
-from kafka_io.wire.schema import Api, Request, struct, wire
+from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import Bool, Int16, Int32, Int64, String
 
 
-@struct
-class EndTxnResponse:
+class EndTxnResponse(Struct):
     """Whether it is; from v5 on with the producer's next epoch (KIP-890)."""
 
     throttle_time_ms: Int32 = 0
@@ -16,11 +13,8 @@ class EndTxnResponse:
     producer_epoch: Int16 = wire(since=5, default=-1, ignorable=True)  # KIP-890
 
 
-@struct
-class EndTxnRequest(Request[EndTxnResponse]):
+class EndTxnRequest(Request[EndTxnResponse], key=26, versions=(0, 5), flexible_from=3):
     """The transaction, and how it ends."""
-
-    API: ClassVar = Api(key=26, name="EndTxn", versions=(0, 5), flexible_from=3, answer=EndTxnResponse)
 
     transactional_id: String
     producer_id: Int64

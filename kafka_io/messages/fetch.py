@@ -1,41 +1,35 @@
 """Fetch: records of partitions from an offset on. From v13 on topics go by their ids (KIP-516)."""
 
-from typing import ClassVar
-
 from kafka_io.messages.leaders import LeaderIdAndEpoch, NodeEndpoint
-from kafka_io.wire.schema import Api, Request, struct, wire
+from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import NULL_UUID, Int8, Int16, Int32, Int64, String, Uuid, WireBytes
 
 INT32_MAX = 2**31 - 1
 BY_ID_SINCE = 13
 
 
-@struct
-class EpochEndOffset:
+class EpochEndOffset(Struct):
     """Where the log parts from what the reader has (KIP-595)."""
 
     epoch: Int32 = -1
     end_offset: Int64 = -1
 
 
-@struct
-class SnapshotId:
+class SnapshotId(Struct):
     """A snapshot of the log; only replicas use it."""
 
     end_offset: Int64 = -1
     epoch: Int32 = -1
 
 
-@struct
-class AbortedTransaction:
+class AbortedTransaction(Struct):
     """A transaction whose records from `first_offset` on are not to be returned to readers of committed ones."""
 
     producer_id: Int64
     first_offset: Int64
 
 
-@struct
-class FetchPartitionResponse:
+class FetchPartitionResponse(Struct):
     """The records of one partition. The last entry may be cut, the first may begin before the offset asked for."""
 
     partition_index: Int32
@@ -53,8 +47,7 @@ class FetchPartitionResponse:
     records: WireBytes | None
 
 
-@struct
-class FetchTopicResponse:
+class FetchTopicResponse(Struct):
     """One topic, by name or id."""
 
     topic: String = wire(until=12, default="", ignorable=True)
@@ -62,8 +55,7 @@ class FetchTopicResponse:
     partitions: tuple[FetchPartitionResponse, ...]
 
 
-@struct
-class FetchResponse:
+class FetchResponse(Struct):
     """Records by topic and partition."""
 
     throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)  # KIP-13: quotas
@@ -73,16 +65,14 @@ class FetchResponse:
     node_endpoints: tuple[NodeEndpoint, ...] = wire(since=16, tag=0, default=())  # KIP-951: saves a Metadata request
 
 
-@struct
-class ReplicaState:
+class ReplicaState(Struct):
     """Which replica asks; only replicas say so."""
 
     replica_id: Int32 = -1
     replica_epoch: Int64 = -1
 
 
-@struct
-class FetchPartition:
+class FetchPartition(Struct):
     """From where to read, and at most how many bytes."""
 
     partition: Int32
@@ -95,8 +85,7 @@ class FetchPartition:
     high_watermark: Int64 = wire(since=18, tag=1, default=2**63 - 1, ignorable=True)  # KIP-1166: for followers
 
 
-@struct
-class FetchTopic:
+class FetchTopic(Struct):
     """One topic, by name or id."""
 
     topic: String = wire(until=12, default="", ignorable=True)
@@ -104,8 +93,7 @@ class FetchTopic:
     partitions: tuple[FetchPartition, ...]
 
 
-@struct
-class ForgottenTopic:
+class ForgottenTopic(Struct):
     """Partitions to drop from a fetch session (KIP-227)."""
 
     topic: String = wire(until=12, default="", ignorable=True)
@@ -113,11 +101,8 @@ class ForgottenTopic:
     partitions: tuple[Int32, ...]
 
 
-@struct
-class FetchRequest(Request[FetchResponse]):
+class FetchRequest(Request[FetchResponse], key=1, versions=(0, 18), flexible_from=12):
     """Partitions to read from the broker that leads them."""
-
-    API: ClassVar = Api(key=1, name="Fetch", versions=(0, 18), flexible_from=12, answer=FetchResponse)
 
     cluster_id: String | None = wire(since=12, null_since=12, tag=0, default=None, ignorable=True)  # KIP-595: for KRaft
     replica_id: Int32 = wire(until=14, default=-1)

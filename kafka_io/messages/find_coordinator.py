@@ -1,15 +1,12 @@
 """FindCoordinator: the broker that keeps a group or a transaction. From v4 on it asks for many keys (KIP-699)."""
 
-from typing import ClassVar
-
-from kafka_io.wire.schema import Api, Request, struct, wire
+from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import Int8, Int16, Int32, String
 
 GROUP, TRANSACTION = 0, 1
 
 
-@struct
-class FoundCoordinator:
+class FoundCoordinator(Struct):
     """Who keeps one key, from v4 on."""
 
     key: String
@@ -20,8 +17,7 @@ class FoundCoordinator:
     error_message: String | None = None
 
 
-@struct
-class FindCoordinatorResponse:
+class FindCoordinatorResponse(Struct):
     """One coordinator up to v3, one for each key from v4 on."""
 
     throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)  # KIP-124: request quotas
@@ -33,13 +29,8 @@ class FindCoordinatorResponse:
     coordinators: tuple[FoundCoordinator, ...] = wire(since=4, default=())  # KIP-699: many keys at once
 
 
-@struct
-class FindCoordinatorRequest(Request[FindCoordinatorResponse]):
+class FindCoordinatorRequest(Request[FindCoordinatorResponse], key=10, versions=(0, 6), flexible_from=3):
     """Whose coordinator to look up: `key` up to v3, `coordinator_keys` from v4 on, all of one type."""
-
-    API: ClassVar = Api(
-        key=10, name="FindCoordinator", versions=(0, 6), flexible_from=3, answer=FindCoordinatorResponse
-    )
 
     key: String = wire(until=3, default="")
     key_type: Int8 = wire(since=1, default=GROUP)  # KIP-98: of a group or a transaction

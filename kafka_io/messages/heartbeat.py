@@ -1,24 +1,18 @@
 """Heartbeat: a member of a group is alive; the answer says whether the group is being rebalanced."""
 
-from typing import ClassVar
-
-from kafka_io.wire.schema import Api, Request, struct, wire
+from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import Int16, Int32, String
 
 
-@struct
-class HeartbeatResponse:
+class HeartbeatResponse(Struct):
     """Whether the member still is one."""
 
     throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)  # KIP-124: request quotas
     error_code: Int16
 
 
-@struct
-class HeartbeatRequest(Request[HeartbeatResponse]):
+class HeartbeatRequest(Request[HeartbeatResponse], key=12, versions=(0, 4), flexible_from=4):
     """The member, and the generation it believes in."""
-
-    API: ClassVar = Api(key=12, name="Heartbeat", versions=(0, 4), flexible_from=4, answer=HeartbeatResponse)
 
     group_id: String
     generation_id: Int32

@@ -1,13 +1,10 @@
 """InitProducerId: an id for a producer, with which the broker tells repeated batches (KIP-98)."""
 
-from typing import ClassVar
-
-from kafka_io.wire.schema import Api, Request, struct, wire
+from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import Int16, Int32, Int64, String
 
 
-@struct
-class InitProducerIdResponse:
+class InitProducerIdResponse(Struct):
     """The producer's id and epoch."""
 
     throttle_time_ms: Int32 = 0
@@ -16,11 +13,8 @@ class InitProducerIdResponse:
     producer_epoch: Int16
 
 
-@struct
-class InitProducerIdRequest(Request[InitProducerIdResponse]):
+class InitProducerIdRequest(Request[InitProducerIdResponse], key=22, versions=(0, 5), flexible_from=2):
     """A producer; with a transactional id it takes over from all before it."""
-
-    API: ClassVar = Api(key=22, name="InitProducerId", versions=(0, 5), flexible_from=2, answer=InitProducerIdResponse)
 
     transactional_id: String | None = None
     transaction_timeout_ms: Int32

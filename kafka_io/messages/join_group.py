@@ -1,13 +1,10 @@
 """JoinGroup: become a member of a group's next generation. The answer waits until all members are there."""
 
-from typing import ClassVar
-
-from kafka_io.wire.schema import Api, Request, struct, wire
+from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import Bool, Int16, Int32, String, WireBytes
 
 
-@struct
-class JoinGroupMember:
+class JoinGroupMember(Struct):
     """A member, with what it said of itself; only the leader is told."""
 
     member_id: String
@@ -15,8 +12,7 @@ class JoinGroupMember:
     metadata: WireBytes
 
 
-@struct
-class JoinGroupResponse:
+class JoinGroupResponse(Struct):
     """The generation, and who leads it."""
 
     throttle_time_ms: Int32 = wire(since=2, default=0, ignorable=True)  # KIP-124: request quotas
@@ -30,19 +26,15 @@ class JoinGroupResponse:
     members: tuple[JoinGroupMember, ...]
 
 
-@struct
-class JoinGroupProtocol:
+class JoinGroupProtocol(Struct):
     """A way to share out work that the member knows, with what it says of itself."""
 
     name: String
     metadata: WireBytes
 
 
-@struct
-class JoinGroupRequest(Request[JoinGroupResponse]):
+class JoinGroupRequest(Request[JoinGroupResponse], key=11, versions=(0, 9), flexible_from=6):
     """Who joins. The first time the member id is empty; from v4 on the broker then gives one and asks to join again."""
-
-    API: ClassVar = Api(key=11, name="JoinGroup", versions=(0, 9), flexible_from=6, answer=JoinGroupResponse)
 
     group_id: String
     session_timeout_ms: Int32

@@ -1,13 +1,10 @@
 """LeaveGroup: members go, so the group need not wait for their time to run out. Many at once from v3 on (KIP-345)."""
 
-from typing import ClassVar
-
-from kafka_io.wire.schema import Api, Request, struct, wire
+from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import Int16, Int32, String
 
 
-@struct
-class LeftMember:
+class LeftMember(Struct):
     """Whether one member was let go."""
 
     member_id: String
@@ -15,8 +12,7 @@ class LeftMember:
     error_code: Int16
 
 
-@struct
-class LeaveGroupResponse:
+class LeaveGroupResponse(Struct):
     """Whether they were let go."""
 
     throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)  # KIP-124: request quotas
@@ -24,8 +20,7 @@ class LeaveGroupResponse:
     members: tuple[LeftMember, ...] = wire(since=3, default=())  # KIP-345: many at once
 
 
-@struct
-class LeavingMember:
+class LeavingMember(Struct):
     """One member, by its id or its static name."""
 
     member_id: String
@@ -33,11 +28,8 @@ class LeavingMember:
     reason: String | None = wire(since=5, default=None, ignorable=True)  # KIP-800
 
 
-@struct
-class LeaveGroupRequest(Request[LeaveGroupResponse]):
+class LeaveGroupRequest(Request[LeaveGroupResponse], key=13, versions=(0, 5), flexible_from=4):
     """Who leaves: `member_id` up to v2, `members` from v3 on."""
-
-    API: ClassVar = Api(key=13, name="LeaveGroup", versions=(0, 5), flexible_from=4, answer=LeaveGroupResponse)
 
     group_id: String
     member_id: String = wire(until=2, default="")

@@ -1,8 +1,6 @@
 """ListOffsets: the offset at a time, at the log's start or at its end. v0 answers with many, the rest with one."""
 
-from typing import ClassVar
-
-from kafka_io.wire.schema import Api, Request, struct, wire
+from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import Int8, Int16, Int32, Int64, String
 
 LATEST_TIME = -1
@@ -11,8 +9,7 @@ MAX_TIMESTAMP = -3  # v7 on
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 
 
-@struct
-class ListOffsetsPartitionResponse:
+class ListOffsetsPartitionResponse(Struct):
     """One partition; `offset` is -1 when no record is as late as the time that was asked for."""
 
     partition_index: Int32
@@ -23,24 +20,21 @@ class ListOffsetsPartitionResponse:
     leader_epoch: Int32 = wire(since=4, default=-1)  # KIP-320
 
 
-@struct
-class ListOffsetsTopicResponse:
+class ListOffsetsTopicResponse(Struct):
     """One topic."""
 
     name: String
     partitions: tuple[ListOffsetsPartitionResponse, ...]
 
 
-@struct
-class ListOffsetsResponse:
+class ListOffsetsResponse(Struct):
     """Offsets by topic."""
 
     throttle_time_ms: Int32 = wire(since=2, default=0, ignorable=True)  # KIP-124: request quotas
     topics: tuple[ListOffsetsTopicResponse, ...]
 
 
-@struct
-class ListOffsetsPartition:
+class ListOffsetsPartition(Struct):
     """The time asked for, in milliseconds or one of the names above."""
 
     partition_index: Int32
@@ -49,19 +43,15 @@ class ListOffsetsPartition:
     max_num_offsets: Int32 = wire(until=0, default=1)
 
 
-@struct
-class ListOffsetsTopic:
+class ListOffsetsTopic(Struct):
     """One topic."""
 
     name: String
     partitions: tuple[ListOffsetsPartition, ...]
 
 
-@struct
-class ListOffsetsRequest(Request[ListOffsetsResponse]):
+class ListOffsetsRequest(Request[ListOffsetsResponse], key=2, versions=(0, 10), flexible_from=6):
     """Offsets to look up on the leader of each partition."""
-
-    API: ClassVar = Api(key=2, name="ListOffsets", versions=(0, 10), flexible_from=6, answer=ListOffsetsResponse)
 
     replica_id: Int32 = -1
     isolation_level: Int8 = wire(since=2, default=READ_UNCOMMITTED)  # KIP-98: the last stable offset as the end

@@ -1,14 +1,12 @@
 """Metadata: brokers, topics, and who leads their partitions."""
 
-from typing import ClassVar
-
-from kafka_io.messages.operations import NO_OPERATIONS
-from kafka_io.wire.schema import Api, Request, struct, wire
+from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import NULL_UUID, Bool, Int16, Int32, String, Uuid
 
+NO_OPERATIONS = -(2**31)  # the authorized operations (KIP-430), where a request did not ask for them
 
-@struct
-class MetadataBroker:
+
+class MetadataBroker(Struct):
     """A broker that is alive, at the address of the listener that was asked."""
 
     node_id: Int32
@@ -17,8 +15,7 @@ class MetadataBroker:
     rack: String | None = wire(since=1, null_since=1, default=None, ignorable=True)  # KIP-36
 
 
-@struct
-class MetadataPartition:
+class MetadataPartition(Struct):
     """A partition: `leader_id` is -1 while there is none."""
 
     error_code: Int16
@@ -30,8 +27,7 @@ class MetadataPartition:
     offline_replicas: tuple[Int32, ...] = wire(since=5, default=(), ignorable=True)  # KIP-112
 
 
-@struct
-class MetadataTopic:
+class MetadataTopic(Struct):
     """A topic; its name is null only in an answer to a question by id."""
 
     error_code: Int16
@@ -42,8 +38,7 @@ class MetadataTopic:
     topic_authorized_operations: Int32 = wire(since=8, default=NO_OPERATIONS)  # KIP-430
 
 
-@struct
-class MetadataResponse:
+class MetadataResponse(Struct):
     """What the broker that was asked knows of the cluster; it may be old."""
 
     throttle_time_ms: Int32 = wire(since=3, default=0, ignorable=True)  # KIP-124: request quotas
@@ -55,19 +50,15 @@ class MetadataResponse:
     error_code: Int16 = wire(since=13, default=0, ignorable=True)  # KIP-1102: asks the client to bootstrap again
 
 
-@struct
-class MetadataRequestTopic:
+class MetadataRequestTopic(Struct):
     """A topic by its name, or from v12 on by its id alone."""
 
     topic_id: Uuid = wire(since=10, default=NULL_UUID, ignorable=True)  # KIP-516: tells incarnations apart
     name: String | None = wire(null_since=10)  # KIP-516: null where the id is asked for
 
 
-@struct
-class MetadataRequest(Request[MetadataResponse]):
+class MetadataRequest(Request[MetadataResponse], key=3, versions=(0, 13), flexible_from=9):
     """Topics to tell about; None is all of them, which v0 says with an empty list."""
-
-    API: ClassVar = Api(key=3, name="Metadata", versions=(0, 13), flexible_from=9, answer=MetadataResponse)
 
     topics: tuple[MetadataRequestTopic, ...] | None = wire(null_since=1)  # KIP-4: null for all topics
     # Left out of old versions: there a broker that is set to make topics makes those that are asked for by name.

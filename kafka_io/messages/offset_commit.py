@@ -1,37 +1,31 @@
 """OffsetCommit: the offsets of a group. v0 goes to ZooKeeper, later versions to the group's coordinator."""
 
-from typing import ClassVar
-
-from kafka_io.wire.schema import Api, Request, struct, wire
+from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import Int16, Int32, Int64, String
 
 
-@struct
-class OffsetCommitPartitionResponse:
+class OffsetCommitPartitionResponse(Struct):
     """Whether the offset of one partition was kept."""
 
     partition_index: Int32
     error_code: Int16
 
 
-@struct
-class OffsetCommitTopicResponse:
+class OffsetCommitTopicResponse(Struct):
     """One topic."""
 
     name: String
     partitions: tuple[OffsetCommitPartitionResponse, ...]
 
 
-@struct
-class OffsetCommitResponse:
+class OffsetCommitResponse(Struct):
     """What was kept, by topic."""
 
     throttle_time_ms: Int32 = wire(since=3, default=0, ignorable=True)  # KIP-124: request quotas
     topics: tuple[OffsetCommitTopicResponse, ...]
 
 
-@struct
-class OffsetCommitPartition:
+class OffsetCommitPartition(Struct):
     """The next offset to read, with a text of the committer's own. Only v1 has a time; -1 is the broker's."""
 
     partition_index: Int32
@@ -41,19 +35,15 @@ class OffsetCommitPartition:
     committed_metadata: String | None
 
 
-@struct
-class OffsetCommitTopic:
+class OffsetCommitTopic(Struct):
     """One topic."""
 
     name: String
     partitions: tuple[OffsetCommitPartition, ...]
 
 
-@struct
-class OffsetCommitRequest(Request[OffsetCommitResponse]):
+class OffsetCommitRequest(Request[OffsetCommitResponse], key=8, versions=(0, 9), flexible_from=8):
     """Offsets to keep. Outside of a group's rebalancing the generation is -1 and the member empty."""
-
-    API: ClassVar = Api(key=8, name="OffsetCommit", versions=(0, 9), flexible_from=8, answer=OffsetCommitResponse)
 
     group_id: String
     generation_id_or_member_epoch: Int32 = wire(since=1, default=-1, ignorable=True)  # an epoch in groups of KIP-848

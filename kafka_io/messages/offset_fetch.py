@@ -1,13 +1,10 @@
 """OffsetFetch: the offsets a group has committed. From v8 on it asks for many groups at once (KIP-709)."""
 
-from typing import ClassVar
-
-from kafka_io.wire.schema import Api, Request, struct, wire
+from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import Bool, Int16, Int32, Int64, String
 
 
-@struct
-class OffsetFetchPartitionResponse:
+class OffsetFetchPartitionResponse(Struct):
     """One partition, up to v7; the offset is -1 when none was committed."""
 
     partition_index: Int32
@@ -17,44 +14,22 @@ class OffsetFetchPartitionResponse:
     error_code: Int16
 
 
-@struct
-class OffsetFetchTopicResponse:
+class OffsetFetchTopicResponse(Struct):
     """One topic, up to v7."""
 
     name: String
     partitions: tuple[OffsetFetchPartitionResponse, ...]
 
 
-@struct
-class OffsetFetchGroupPartitionResponse:
-    """One partition, from v8 on; the offset is -1 when none was committed."""
-
-    partition_index: Int32
-    committed_offset: Int64
-    committed_leader_epoch: Int32 = -1
-    metadata: String | None
-    error_code: Int16
-
-
-@struct
-class OffsetFetchGroupTopicResponse:
-    """One topic, from v8 on."""
-
-    name: String
-    partitions: tuple[OffsetFetchGroupPartitionResponse, ...]
-
-
-@struct
-class OffsetFetchGroupResponse:
+class OffsetFetchGroupResponse(Struct):
     """One group, from v8 on."""
 
     group_id: String
-    topics: tuple[OffsetFetchGroupTopicResponse, ...]
+    topics: tuple[OffsetFetchTopicResponse, ...]
     error_code: Int16 = 0
 
 
-@struct
-class OffsetFetchResponse:
+class OffsetFetchResponse(Struct):
     """Committed offsets: `topics` up to v7, `groups` from v8 on."""
 
     throttle_time_ms: Int32 = wire(since=3, default=0, ignorable=True)  # KIP-124: request quotas
@@ -63,37 +38,24 @@ class OffsetFetchResponse:
     groups: tuple[OffsetFetchGroupResponse, ...] = wire(since=8, default=())  # KIP-709: many groups at once
 
 
-@struct
-class OffsetFetchTopic:
+class OffsetFetchTopic(Struct):
     """One topic, up to v7."""
 
     name: String
     partition_indexes: tuple[Int32, ...]
 
 
-@struct
-class OffsetFetchGroupTopic:
-    """One topic, from v8 on."""
-
-    name: String
-    partition_indexes: tuple[Int32, ...]
-
-
-@struct
-class OffsetFetchGroup:
+class OffsetFetchGroup(Struct):
     """One group, from v8 on; None are all topics with an offset. The member is one of the new protocol (KIP-848)."""
 
     group_id: String
     member_id: String | None = wire(since=9, default=None, ignorable=True)  # KIP-848
     member_epoch: Int32 = wire(since=9, default=-1, ignorable=True)  # KIP-848
-    topics: tuple[OffsetFetchGroupTopic, ...] | None
+    topics: tuple[OffsetFetchTopic, ...] | None
 
 
-@struct
-class OffsetFetchRequest(Request[OffsetFetchResponse]):
+class OffsetFetchRequest(Request[OffsetFetchResponse], key=9, versions=(0, 9), flexible_from=6):
     """Whose offsets to look up: `group_id` and `topics` up to v7, where from v2 on None is all; `groups` from v8 on."""
-
-    API: ClassVar = Api(key=9, name="OffsetFetch", versions=(0, 9), flexible_from=6, answer=OffsetFetchResponse)
 
     group_id: String = wire(until=7, default="")
     topics: tuple[OffsetFetchTopic, ...] | None = wire(until=7, null_since=2, default=())  # KIP-88: null for all topics

@@ -1,24 +1,20 @@
 """Produce: records for partitions. With acks 0 there is no answer. From v13 on topics go by their ids (KIP-516)."""
 
-from typing import ClassVar
-
 from kafka_io.messages.leaders import LeaderIdAndEpoch, NodeEndpoint
-from kafka_io.wire.schema import Api, Request, struct, wire
+from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import NULL_UUID, Int16, Int32, Int64, String, Uuid, WireBytes
 
 BY_ID_SINCE = 13
 
 
-@struct
-class RecordError:
+class RecordError(Struct):
     """A record for which its whole batch was refused (KIP-467)."""
 
     batch_index: Int32
     batch_index_error_message: String | None = None
 
 
-@struct
-class ProducePartitionResponse:
+class ProducePartitionResponse(Struct):
     """Where the records went, or why not; `log_append_time_ms` is -1 unless the broker sets the timestamps."""
 
     index: Int32
@@ -31,8 +27,7 @@ class ProducePartitionResponse:
     current_leader: LeaderIdAndEpoch = wire(since=10, tag=0, default=LeaderIdAndEpoch())  # KIP-951
 
 
-@struct
-class ProduceTopicResponse:
+class ProduceTopicResponse(Struct):
     """One topic, by name or id."""
 
     name: String = wire(until=12, default="", ignorable=True)
@@ -40,8 +35,7 @@ class ProduceTopicResponse:
     partition_responses: tuple[ProducePartitionResponse, ...]
 
 
-@struct
-class ProduceResponse:
+class ProduceResponse(Struct):
     """What became of the records, by topic and partition."""
 
     responses: tuple[ProduceTopicResponse, ...]
@@ -49,16 +43,14 @@ class ProduceResponse:
     node_endpoints: tuple[NodeEndpoint, ...] = wire(since=10, tag=0, default=())  # KIP-951: saves a Metadata request
 
 
-@struct
-class ProducePartition:
+class ProducePartition(Struct):
     """Entries of a log: message sets up to v2, one record batch from v3 on."""
 
     index: Int32
     records: WireBytes | None
 
 
-@struct
-class ProduceTopic:
+class ProduceTopic(Struct):
     """One topic, by name or id."""
 
     name: String = wire(until=12, default="", ignorable=True)
@@ -66,11 +58,8 @@ class ProduceTopic:
     partition_data: tuple[ProducePartition, ...]
 
 
-@struct
-class ProduceRequest(Request[ProduceResponse]):
+class ProduceRequest(Request[ProduceResponse], key=0, versions=(0, 13), flexible_from=9):
     """Records for the broker that leads their partitions; `acks` is 0, 1, or -1 for all replicas in sync."""
-
-    API: ClassVar = Api(key=0, name="Produce", versions=(0, 13), flexible_from=9, answer=ProduceResponse)
 
     transactional_id: String | None = wire(since=3, default=None)  # KIP-98
     acks: Int16

@@ -1,13 +1,10 @@
 """SyncGroup: the leader of a group says who does what, and every member is told its part."""
 
-from typing import ClassVar
-
-from kafka_io.wire.schema import Api, Request, struct, wire
+from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import Int16, Int32, String, WireBytes
 
 
-@struct
-class SyncGroupResponse:
+class SyncGroupResponse(Struct):
     """What the member that asked is to do."""
 
     throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)  # KIP-124: request quotas
@@ -17,19 +14,15 @@ class SyncGroupResponse:
     assignment: WireBytes
 
 
-@struct
-class SyncGroupAssignment:
+class SyncGroupAssignment(Struct):
     """What one member is to do."""
 
     member_id: String
     assignment: WireBytes
 
 
-@struct
-class SyncGroupRequest(Request[SyncGroupResponse]):
+class SyncGroupRequest(Request[SyncGroupResponse], key=14, versions=(0, 5), flexible_from=4):
     """A member of this generation; only the leader sends assignments."""
-
-    API: ClassVar = Api(key=14, name="SyncGroup", versions=(0, 5), flexible_from=4, answer=SyncGroupResponse)
 
     group_id: String
     generation_id: Int32

@@ -1,37 +1,18 @@
 """TxnOffsetCommit: offsets of a group that hold once the transaction is committed (KIP-98)."""
 
-from typing import ClassVar
-
-from kafka_io.wire.schema import Api, Request, struct, wire
+from kafka_io.messages.offset_commit import OffsetCommitTopicResponse
+from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import Int16, Int32, Int64, String
 
 
-@struct
-class TxnOffsetCommitPartitionResponse:
-    """Whether the offset of one partition was taken."""
-
-    partition_index: Int32
-    error_code: Int16
-
-
-@struct
-class TxnOffsetCommitTopicResponse:
-    """One topic."""
-
-    name: String
-    partitions: tuple[TxnOffsetCommitPartitionResponse, ...]
-
-
-@struct
-class TxnOffsetCommitResponse:
+class TxnOffsetCommitResponse(Struct):
     """What was taken, by topic."""
 
     throttle_time_ms: Int32 = 0
-    topics: tuple[TxnOffsetCommitTopicResponse, ...]
+    topics: tuple[OffsetCommitTopicResponse, ...]
 
 
-@struct
-class TxnOffsetCommitPartition:
+class TxnOffsetCommitPartition(Struct):
     """The next offset to read, with a text of the committer's own."""
 
     partition_index: Int32
@@ -40,21 +21,15 @@ class TxnOffsetCommitPartition:
     committed_metadata: String | None
 
 
-@struct
-class TxnOffsetCommitTopic:
+class TxnOffsetCommitTopic(Struct):
     """One topic."""
 
     name: String
     partitions: tuple[TxnOffsetCommitPartition, ...]
 
 
-@struct
-class TxnOffsetCommitRequest(Request[TxnOffsetCommitResponse]):
+class TxnOffsetCommitRequest(Request[TxnOffsetCommitResponse], key=28, versions=(0, 5), flexible_from=3):
     """Offsets to keep when the transaction is committed."""
-
-    API: ClassVar = Api(
-        key=28, name="TxnOffsetCommit", versions=(0, 5), flexible_from=3, answer=TxnOffsetCommitResponse
-    )
 
     transactional_id: String
     group_id: String

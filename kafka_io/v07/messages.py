@@ -104,7 +104,7 @@ class OffsetsAnswer07:
         error = reader.int16()
         if error and not reader.left:
             return cls(error)
-        offsets = tuple(reader.int64() for _ in range(reader.count(each=8)))
+        offsets = tuple(reader.int64() for _ in range(reader.bounded(reader.int32(), 8)))
         reader.end()
         return cls(error, offsets)
 
@@ -151,7 +151,7 @@ class MultiFetchRequest07:
     @classmethod
     def decode_body(cls, reader: WireReader) -> Self:
         """The inverse."""
-        count = reader.short_count(each=_LEAST_FETCH_BODY)
+        count = reader.bounded(reader.int16(), _LEAST_FETCH_BODY)
         return cls(tuple(FetchRequest07.decode_body(reader) for _ in range(count)))
 
     def largest_answer(self) -> int:
@@ -224,7 +224,7 @@ class MultiProduceRequest07:
     @classmethod
     def decode_body(cls, reader: WireReader) -> Self:
         """The inverse."""
-        count = reader.short_count(each=_LEAST_PRODUCE_BODY)
+        count = reader.bounded(reader.int16(), _LEAST_PRODUCE_BODY)
         return cls(tuple(ProduceRequest07.decode_body(reader) for _ in range(count)))
 
 

@@ -51,11 +51,6 @@ class ApiVersionRanges:
             )
         return version
 
-    def speaks(self, api: Api[Any], version: int) -> bool:
-        """Whether both sides support this version."""
-        first, last = self.offered.get(api.key, (0, -1))
-        return first <= version <= last and api.versions[0] <= version <= api.versions[1]
-
 
 @dataclass(frozen=True, slots=True)
 class VersionedRequest(Generic[AnswerT]):

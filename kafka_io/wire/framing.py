@@ -35,11 +35,6 @@ class Frames:
         self._have = 0
         self._kept: list[bytearray] = []
 
-    @property
-    def partial(self) -> bool:
-        """Whether a frame has started and is not complete."""
-        return self._body is not None or self._have > 0
-
     def space(self) -> memoryview:
         """The buffer for the next bytes of the stream; never empty."""
         target = memoryview(self._header) if self._body is None else self._body

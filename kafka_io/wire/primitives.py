@@ -1,5 +1,6 @@
 """Reads and writes numbers and strings of Kafka's protocol, big-endian. Only strings are copied."""
 
+from collections.abc import Callable
 from struct import Struct
 from uuid import UUID
 
@@ -11,9 +12,6 @@ _INT8 = Struct(">b")
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")
 _INT64 = Struct(">q")
-_UINT16 = Struct(">H")
-_UINT32 = Struct(">I")
-_FLOAT64 = Struct(">d")
 _UUID_BYTES = 16
 _VARINT_BITS = 32
 
@@ -57,19 +55,6 @@ class WireReader:
         """A signed 64-bit number."""
         return self._take(_INT64)
 
-    def uint16(self) -> int:
-        """An unsigned 16-bit number."""
-        return self._take(_UINT16)
-
-    def uint32(self) -> int:
-        """An unsigned 32-bit number."""
-        return self._take(_UINT32)
-
-    def float64(self) -> float:
-        """A double."""
-        (value,) = _FLOAT64.unpack(self.view(_FLOAT64.size))
-        return float(value)
-
     def uvarint(self) -> int:
         """An unsigned number of up to 32 bits, seven bits per byte, the lowest first (KIP-482).
 
@@ -90,21 +75,15 @@ class WireReader:
         """16 bytes."""
         return UUID(bytes=bytes(self.view(_UUID_BYTES)))
 
-    def count(self, each: int) -> int:
-        """An int32 count of items of at least `each` bytes, checked against the bytes that are left (fault W09)."""
-        return self.bounded(self.int32(), each)
+    def bounded(self, count: int, item_bytes: int) -> int:
+        """Check a count of items against the bytes that are left, and return it (fault W09).
 
-    def short_count(self, each: int) -> int:
-        """An int16 count of items, checked like `count`."""
-        return self.bounded(self.int16(), each)
-
-    def bounded(self, count: int, each: int) -> int:
-        """`count`, if the bytes that are left can contain as many items of `each` bytes.
+        Otherwise a few corrupt bytes could ask for an array of two billion items.
 
         Raises:
-            Corrupt: they cannot.
+            Corrupt: the bytes that are left cannot contain `count` items of at least `item_bytes` each.
         """
-        if count < 0 or count * each > self.left:
+        if count < 0 or count * item_bytes > self.left:
             raise Corrupt(f"a count of {count} with {self.left} bytes left")
         return count
 
@@ -141,44 +120,19 @@ class WireReader:
             raise Corrupt(f"{self.left} bytes left over after the last field")
 
 
-def int8(value: int) -> bytes:
-    """`value` in one byte."""
-    return _INT8.pack(value)
+int8: Callable[[int], bytes] = _INT8.pack
+"""A number in one byte."""
+int16: Callable[[int], bytes] = _INT16.pack
+"""A number in two bytes."""
+int32: Callable[[int], bytes] = _INT32.pack
+"""A number in four bytes."""
+int64: Callable[[int], bytes] = _INT64.pack
+"""A number in eight bytes."""
 
 
 def boolean(value: bool) -> bytes:
     """`value` in one byte."""
     return b"\x01" if value else b"\x00"
-
-
-def int16(value: int) -> bytes:
-    """`value` in two bytes."""
-    return _INT16.pack(value)
-
-
-def int32(value: int) -> bytes:
-    """`value` in four bytes."""
-    return _INT32.pack(value)
-
-
-def int64(value: int) -> bytes:
-    """`value` in eight bytes."""
-    return _INT64.pack(value)
-
-
-def uint16(value: int) -> bytes:
-    """`value` in two bytes."""
-    return _UINT16.pack(value)
-
-
-def uint32(value: int) -> bytes:
-    """`value` in four bytes."""
-    return _UINT32.pack(value)
-
-
-def float64(value: float) -> bytes:
-    """`value` in eight bytes."""
-    return _FLOAT64.pack(value)
 
 
 def uvarint(value: int) -> bytes:

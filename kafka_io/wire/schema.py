@@ -1,12 +1,10 @@
-"""An API's message is one table for all its versions: a frozen dataclass whose fields say since when they are there.
+"""Messages as tables: one class for all versions of a request or a response, whose fields know their versions.
 
-    @struct
-    class FetchRequest(Request[FetchResponse]):
-        API: ClassVar = Api(key=1, name="Fetch", versions=(0, 17), flexible_from=12, answer=FetchResponse)
+    class FetchRequest(Request[FetchResponse], key=1, versions=(0, 17), flexible_from=12):
         max_bytes: Int32 = wire(since=3, default=2**31 - 1)  # KIP-74
 
-A field's type is one of `wire.types`, another struct, or a tuple of these; `X | None` may be null. `encode` and
-`decode` compile a table for a version when that is first asked for.
+The type of a field is one of `wire.types`, another Struct, or a tuple of these; `X | None` may be null. The fields of
+one version are compiled into a table when this version is first written or read.
 """
 
 import dataclasses
@@ -31,7 +29,7 @@ from typing import (
 from kafka_io.errors import Corrupt, Unsupported
 from kafka_io.wire import primitives
 from kafka_io.wire.primitives import Octets, WireReader
-from kafka_io.wire.types import COMPACT, LONG, FieldCodec, Items, Scalar, Varying
+from kafka_io.wire.types import COMPACT, LONG, FieldCodec, Fixed, Items, Varying
 
 T = TypeVar("T")
 AnswerT_co = TypeVar("AnswerT_co", covariant=True)
@@ -39,12 +37,11 @@ AnswerT_co = TypeVar("AnswerT_co", covariant=True)
 NEVER = 2**15  # above every version: for an API with no flexible one
 _NEWEST = NEVER - 1
 _KEY = "wire"
-_NOTHING = primitives.uvarint(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldVersions:
-    """In which versions a field is there, may be null, and is tagged; see `wire`."""
+    """The versions that have a field, its tag, and the versions in which it may be null; see `wire`."""
 
     since: int = 0
     until: int = _NEWEST
@@ -106,12 +103,6 @@ class Api(Generic[AnswerT_co]):
         return _compiled(kind, version, self.is_flexible(version))
 
 
-class Request(Generic[AnswerT_co]):
-    """A request; its API names the type of the answer."""
-
-    API: ClassVar[Api[Any]]
-
-
 def wire(
     *,
     since: int = 0,
@@ -131,54 +122,63 @@ def wire(
         ignorable: whether a value may be dropped in a version without the field. Otherwise `encode` refuses it.
         default: the value in versions without the field, and when no value is given.
     """
-    row = FieldVersions(
-        since=since,
-        until=until,
-        null_since=null_since,
-        tag=tag,
-        ignorable=ignorable,
-    )
+    row = FieldVersions(since=since, until=until, null_since=null_since, tag=tag, ignorable=ignorable)
     if default is MISSING and (since > 0 or until < _NEWEST or tag is not None):
         raise TypeError("a field that some versions do not have needs a default")
     return field(default=default, metadata={_KEY: row})
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(wire, field))
-def struct(cls: type[T]) -> type[T]:
-    """Make a class a message: a frozen dataclass with keyword fields."""
-    return dataclass(frozen=True, kw_only=True, slots=True)(cls)
+class Struct:
+    """A message, or a part of one. Each subclass becomes a frozen dataclass with keyword arguments."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        dataclass(frozen=True, kw_only=True)(cls)
+
+
+class Request(Struct, Generic[AnswerT_co]):
+    """A request, which states its API: a `FetchRequest(Request[FetchResponse], key=1, ...)` makes the API `Fetch`."""
+
+    API: ClassVar[Api[Any]]
+
+    def __init_subclass__(cls, *, key: int, versions: tuple[int, int], flexible_from: int = NEVER) -> None:
+        super().__init_subclass__()
+        [answer] = get_args(cls.__orig_bases__[0])  # type: ignore[attr-defined]  # Python sets it on generic classes
+        name = cls.__name__.removesuffix("Request")
+        cls.API = Api(key=key, name=name, versions=versions, flexible_from=flexible_from, answer=answer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Column:
     name: str
     default: Any
-    row: FieldVersions
     codec: FieldCodec
 
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """One struct in one version: its plain fields in order, tagged fields by tag, and fields it does not have."""
+    """One struct in one version: its plain fields in order, and its tagged fields by tag.
+
+    `absent` has the defaults of the fields that this version lacks and that must not be dropped.
+    """
 
     kind: type
     plain: tuple[_Column, ...]
     tagged: dict[int, _Column]
-    absent: tuple[_Column, ...]
+    absent: dict[str, Any]
     flexible: bool
 
     @property
     def min_bytes(self) -> int:
-        """The fewest bytes a value takes."""
+        """The minimum number of bytes of a value."""
         return sum(column.codec.min_bytes for column in self.plain) + self.flexible
 
     def write(self, value: Any, into: list[Octets]) -> None:
         """Append the bytes of `value`."""
-        for column in self.absent:
-            if not column.row.ignorable and getattr(value, column.name) != column.default:
-                raise Unsupported(
-                    f"{self.kind.__name__}.{column.name} would be lost: this version does not have the field"
-                )
+        for name, default in self.absent.items():
+            if getattr(value, name) != default:
+                raise Unsupported(f"{self.kind.__name__}.{name} would be lost: this version does not have the field")
         for column in self.plain:
             column.codec.write(getattr(value, column.name), into)
         if self.flexible:
@@ -219,18 +219,20 @@ class _Table:
 @cache  # the number of results is limited by the message classes in the source
 def _compiled(kind: type, version: int, flexible: bool) -> _Table:
     hints = get_type_hints(kind, include_extras=True)
-    plain, tagged, absent = [], {}, []
+    plain, tagged, absent = [], {}, {}
     for field_ in dataclasses.fields(kind):
         row = field_.metadata.get(_KEY, FieldVersions())
-        codec = _codec(hints[field_.name], row, version, flexible=flexible)
-        column = _Column(name=field_.name, default=field_.default, row=row, codec=codec)
         if not row.is_in(version):
-            absent.append(column)
-        elif row.tag is not None:
-            tagged[row.tag] = column
-        else:
+            if not row.ignorable:
+                absent[field_.name] = field_.default
+            continue
+        codec = _codec(hints[field_.name], row, version, flexible=flexible)
+        column = _Column(name=field_.name, default=field_.default, codec=codec)
+        if row.tag is None:
             plain.append(column)
-    return _Table(kind, tuple(plain), dict(sorted(tagged.items())), tuple(absent), flexible)
+        else:
+            tagged[row.tag] = column
+    return _Table(kind, tuple(plain), dict(sorted(tagged.items())), absent, flexible)
 
 
 def _codec(hint: Any, row: FieldVersions, version: int, *, flexible: bool) -> FieldCodec:
@@ -239,13 +241,13 @@ def _codec(hint: Any, row: FieldVersions, version: int, *, flexible: bool) -> Fi
     nullable = nullable and version >= row.null_since
     if get_origin(inner) is tuple:
         item = _codec(get_args(inner)[0], FieldVersions(), version, flexible=flexible)
-        return Items(item, COMPACT if flexible else LONG, nullable)
+        return Items(COMPACT if flexible else LONG, nullable, item)
     if get_origin(inner) is Annotated:
         mark = get_args(inner)[1]
-        if isinstance(mark, Scalar):
-            return mark.codec
+        if isinstance(mark, Fixed):
+            return mark
         if isinstance(mark, Varying):
-            return mark.make(COMPACT if flexible else mark.plain, nullable)
+            return mark.codec(COMPACT if flexible else mark.plain, nullable)
     if dataclasses.is_dataclass(inner):
         table = _compiled(cast("type", inner), version, flexible)
         return _Maybe(table) if nullable else table

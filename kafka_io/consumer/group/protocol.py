@@ -15,7 +15,7 @@ from kafka_io.errors import Truncated, WireError
 from kafka_io.model import TopicPartition
 from kafka_io.wire import primitives
 from kafka_io.wire.primitives import WireReader
-from kafka_io.wire.schema import NEVER, Api, struct, wire
+from kafka_io.wire.schema import NEVER, Api, Struct, wire
 from kafka_io.wire.types import Int32, String, WireBytes
 
 TYPE = "consumer"
@@ -36,16 +36,14 @@ class OwnedPartitions:
 NOTHING = OwnedPartitions()
 
 
-@struct
-class TopicPartitionsMessage:
+class TopicPartitionsMessage(Struct):
     """Partitions of one topic."""
 
     topic: String
     partitions: tuple[Int32, ...]
 
 
-@struct
-class SubscriptionMessage:
+class SubscriptionMessage(Struct):
     """The topics that a member subscribes to, and the partitions that it owns."""
 
     topics: tuple[String, ...]
@@ -55,16 +53,14 @@ class SubscriptionMessage:
     rack: String | None = wire(since=3, default=None)
 
 
-@struct
-class AssignmentMessage:
+class AssignmentMessage(Struct):
     """The partitions that a member is to read."""
 
     partitions: tuple[TopicPartitionsMessage, ...]
     user_data: WireBytes | None = None
 
 
-@struct
-class StickyData:
+class StickyData(Struct):
     """The user data of the eager sticky assignor: the last assignment. It has no version field; v0 no generation."""
 
     partitions: tuple[TopicPartitionsMessage, ...]

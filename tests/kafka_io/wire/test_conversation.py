@@ -199,9 +199,3 @@ def test_where_no_version_is_spoken_by_both_it_says_so(offered: tuple[int, int],
 def test_an_api_that_the_broker_does_not_have_is_named() -> None:
     with pytest.raises(Unsupported, match="does not support Heartbeat"):
         ApiVersionRanges({API_VERSIONS_KEY: (0, 4)}).pick(API)
-
-
-def test_a_version_is_spoken_if_both_know_it() -> None:
-    known = ApiVersionRanges({API.key: (2, 9)})
-    assert [version for version in range(-1, 12) if known.speaks(API, version)] == [2, 3, 4]
-    assert not ApiVersionRanges({}).speaks(API, 0)

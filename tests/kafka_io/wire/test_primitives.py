@@ -1,6 +1,5 @@
 """Fields: round trips, and typed errors for what is cut or lies."""
 
-import math
 from uuid import UUID
 
 import pytest
@@ -11,14 +10,11 @@ from kafka_io.errors import Corrupt, Truncated
 from kafka_io.wire.primitives import (
     WireReader,
     boolean,
-    float64,
     int8,
     int16,
     int32,
     int64,
     string,
-    uint16,
-    uint32,
     uuid,
     uvarint,
 )
@@ -31,20 +27,11 @@ def test_what_is_written_is_read(small: int, middle: int, large: int, text: str)
     reader.end()
 
 
-@given(st.integers(-(2**7), 2**7 - 1), st.integers(0, 2**16 - 1), st.integers(0, 2**32 - 1), st.booleans(), st.uuids())
-def test_what_later_protocols_add_is_read_as_written(
-    tiny: int, small: int, middle: int, flag: bool, name: UUID
-) -> None:
-    reader = WireReader(int8(tiny) + uint16(small) + uint32(middle) + boolean(flag) + uuid(name))
-    assert (reader.int8(), reader.uint16(), reader.uint32()) == (tiny, small, middle)
-    assert (reader.boolean(), reader.uuid()) == (flag, name)
+@given(st.integers(-(2**7), 2**7 - 1), st.booleans(), st.uuids())
+def test_the_types_of_0_8_and_later_are_read_as_they_were_written(number: int, flag: bool, topic_id: UUID) -> None:
+    reader = WireReader(int8(number) + boolean(flag) + uuid(topic_id))
+    assert (reader.int8(), reader.boolean(), reader.uuid()) == (number, flag, topic_id)
     reader.end()
-
-
-@given(st.floats())
-def test_a_double_keeps_its_bits(value: float) -> None:
-    read = WireReader(float64(value)).float64()
-    assert read == value or (math.isnan(read) and math.isnan(value))
 
 
 @pytest.mark.parametrize("byte", [b"\x01", b"\x02", b"\xff"])
@@ -100,9 +87,6 @@ def test_a_negative_length_is_refused(length: int) -> None:
         WireReader.int32,
         WireReader.int64,
         WireReader.string,
-        WireReader.uint16,
-        WireReader.uint32,
-        WireReader.float64,
         WireReader.uuid,
     ],
 )
@@ -115,8 +99,8 @@ def test_a_field_that_is_cut_is_truncated(take: object, data: bytes) -> None:
 def test_a_count_never_passes_the_bytes_left() -> None:  # fault W09
     for count in (2**31 - 1, -7, 2):
         with pytest.raises(Corrupt):
-            WireReader(int32(count) + b"12345678").count(each=8)
-    assert WireReader(int32(1) + b"12345678").count(each=8) == 1
+            WireReader(b"12345678").bounded(count, 8)
+    assert WireReader(b"12345678").bounded(1, 8) == 1
 
 
 def test_a_string_must_be_utf8_and_have_a_length() -> None:

@@ -1,27 +1,25 @@
 """Tables: which versions have a field, where null may be, what is tagged, and that no value is lost unseen."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
 from kafka_io.errors import Corrupt, Truncated, Unsupported, WireError
 from kafka_io.wire.primitives import WireReader
-from kafka_io.wire.schema import NEVER, Api, Request, struct, wire
+from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import Int8, Int16, String, WireBytes
 
 FLEXIBLE = 3
 
 
-@struct
-class Leaf:
+class Leaf(Struct):
     """A struct with a field of later versions."""
 
     number: Int8
     added: Int8 = wire(since=1, default=7, ignorable=True)
 
 
-@struct
-class Branch:
+class Branch(Struct):
     """A struct of structs."""
 
     leaf: Leaf
@@ -29,18 +27,14 @@ class Branch:
     leaves: tuple[Leaf, ...] = ()
 
 
-@struct
-class Answer:
+class Answer(Struct):
     """What all these are answered with."""
 
     code: Int16
 
 
-@struct
-class Ask(Request[Answer]):
+class Ask(Request[Answer], key=99, versions=(0, 4), flexible_from=FLEXIBLE):
     """A request with a field of every kind."""
-
-    API: ClassVar = Api(key=99, name="Ask", versions=(0, 4), flexible_from=FLEXIBLE, answer=Answer)
 
     plain: Int8
     gone: Int8 = wire(until=0, default=1)
@@ -51,20 +45,14 @@ class Ask(Request[Answer]):
     first: Leaf = wire(since=3, tag=0, default=Leaf(number=0))
 
 
-@struct
-class Tree(Request[Answer]):
+class Tree(Request[Answer], key=98, versions=(0, 3)):
     """Structs in versions without tags."""
-
-    API: ClassVar = Api(key=98, name="Tree", versions=(0, 3), flexible_from=NEVER, answer=Answer)
 
     branch: Branch
 
 
-@struct
-class Root(Request[Answer]):
+class Root(Request[Answer], key=97, versions=(0, 0), flexible_from=0):
     """Structs in a version with tags."""
-
-    API: ClassVar = Api(key=97, name="Root", versions=(0, 0), flexible_from=0, answer=Answer)
 
     branches: tuple[Branch, ...] = ()
     blob: WireBytes | None = wire(tag=5, default=None)
@@ -219,10 +207,7 @@ def test_a_field_that_some_versions_lack_needs_a_default() -> None:
 
 
 def test_a_type_that_the_wire_does_not_have_is_refused_when_it_is_first_used() -> None:
-    @struct
-    class Odd(Request[Answer]):
-        API: ClassVar = Api(key=96, name="Odd", versions=(0, 0), flexible_from=NEVER, answer=Answer)
-
+    class Odd(Request[Answer], key=96, versions=(0, 0)):
         number: int
 
     with pytest.raises(TypeError, match="not a type of the protocol"):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kafka_io.errors import Corrupt, Truncated, Unsupported, WireError
 from kafka_io.wire import types
 from kafka_io.wire.primitives import WireReader, int16, int32, uvarint
-from kafka_io.wire.types import COMPACT, LONG, NULL_UUID, SHORT, Blob, FieldCodec, Items, Length, Text
+from kafka_io.wire.types import COMPACT, LONG, NULL_UUID, SHORT, Blob, FieldCodec, Fixed, Items, Text
 
 LENGTHS = [SHORT, LONG, COMPACT]
 
@@ -31,7 +31,7 @@ def read(codec: FieldCodec, data: bytes) -> Any:
 
 def scalar(hint: Any) -> FieldCodec:
     """The codec that annotates a type such as Int32."""
-    codec: FieldCodec = get_args(hint)[1].codec
+    codec: FieldCodec = get_args(hint)[1]
     return codec
 
 
@@ -47,9 +47,6 @@ INT32 = scalar(types.Int32)
         (types.Int16, -2, "fffe"),
         (types.Int32, 1, "00000001"),
         (types.Int64, -(2**63), "8000000000000000"),
-        (types.UInt16, 2**16 - 1, "ffff"),
-        (types.UInt32, 2**32 - 1, "ffffffff"),
-        (types.Float64, 1.5, "3ff8000000000000"),
         (types.Uuid, NULL_UUID, "00" * 16),
         (types.Uuid, UUID(int=258), "00" * 14 + "0102"),
     ],
@@ -64,13 +61,13 @@ def test_scalars_have_one_form_in_all_versions(hint: Any, value: Any, data: str)
 @pytest.mark.parametrize("length", LENGTHS)
 @given(text=st.none() | st.text(), data=st.none() | st.binary(), numbers=st.none() | st.lists(st.integers(-9, 9)))
 def test_what_is_written_is_read(
-    length: Length, text: str | None, data: bytes | None, numbers: list[int] | None
+    length: Fixed, text: str | None, data: bytes | None, numbers: list[int] | None
 ) -> None:
     items = None if numbers is None else tuple(numbers)
     cases: list[tuple[FieldCodec, Any]] = [
         (Text(length, nullable=True), text),
         (Blob(length, nullable=True), data),
-        (Items(INT32, length, nullable=True), items),
+        (Items(length, nullable=True, item=INT32), items),
     ]
     for codec, value in cases:
         assert read(codec, written(codec, value)) == value
@@ -80,27 +77,27 @@ def test_what_is_written_is_read(
     ("length", "null", "empty", "one"),
     [(SHORT, "ffff", "0000", "000178"), (LONG, "ffffffff", "00000000", "0000000178"), (COMPACT, "00", "01", "0278")],
 )
-def test_null_and_empty_are_told_apart(length: Length, null: str, empty: str, one: str) -> None:
+def test_null_and_empty_are_told_apart(length: Fixed, null: str, empty: str, one: str) -> None:
     for codec, values in (
         (Text(length, nullable=True), (None, "", "x")),
         (Blob(length, nullable=True), (None, b"", b"x")),
-        (Items(scalar(types.Int8), length, nullable=True), (None, (), (120,))),
+        (Items(length, nullable=True, item=scalar(types.Int8)), (None, (), (120,))),
     ):
         for value, data in zip(values, (null, empty, one), strict=True):
             assert written(codec, value).hex() == data
             assert read(codec, bytes.fromhex(data)) == value
 
 
-CODECS: list[Callable[[Length], FieldCodec]] = [
+CODECS: list[Callable[[Fixed], FieldCodec]] = [
     lambda length: Text(length, nullable=False),
     lambda length: Blob(length, nullable=False),
-    lambda length: Items(INT32, length, nullable=False),
+    lambda length: Items(length, nullable=False, item=INT32),
 ]
 
 
 @pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("codec", CODECS)
-def test_null_is_refused_where_it_may_not_be(length: Length, codec: Callable[[Length], FieldCodec]) -> None:
+def test_null_is_refused_where_it_may_not_be(length: Fixed, codec: Callable[[Fixed], FieldCodec]) -> None:
     with pytest.raises(Unsupported, match="null"):
         written(codec(length), None)
     with pytest.raises(Corrupt, match="length of -1"):
@@ -117,21 +114,21 @@ def test_no_other_negative_length_means_null(length: bytes, nullable: bool) -> N
 
 @pytest.mark.parametrize("count", [3, 2**31 - 1])
 @pytest.mark.parametrize("length", [LONG, COMPACT])
-def test_a_count_is_never_believed_beyond_the_bytes_left(length: Length, count: int) -> None:  # fault W09
+def test_a_count_is_never_believed_beyond_the_bytes_left(length: Fixed, count: int) -> None:  # fault W09
     with pytest.raises(Corrupt, match=str(count)):
-        read(Items(INT32, length, nullable=True), length.encode(count) + bytes(8))
+        read(Items(length, nullable=True, item=INT32), length.encode(count) + bytes(8))
 
 
 def test_an_array_of_arrays_believes_no_count_at_any_depth() -> None:  # fault W09
-    inner = Items(INT32, COMPACT, nullable=False)
-    assert read(Items(inner, COMPACT, nullable=False), b"\x03\x01\x02\x00\x00\x00\x07") == ((), (7,))
+    inner = Items(COMPACT, nullable=False, item=INT32)
+    assert read(Items(COMPACT, nullable=False, item=inner), b"\x03\x01\x02\x00\x00\x00\x07") == ((), (7,))
     with pytest.raises(Corrupt):
-        read(Items(inner, COMPACT, nullable=False), b"\x02" + uvarint(2**32 - 1) + bytes(4))
+        read(Items(COMPACT, nullable=False, item=inner), b"\x02" + uvarint(2**32 - 1) + bytes(4))
 
 
 @pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("size", [5, 2**15 - 1])
-def test_a_length_beyond_the_bytes_left_is_truncated(length: Length, size: int) -> None:  # fault W10
+def test_a_length_beyond_the_bytes_left_is_truncated(length: Fixed, size: int) -> None:  # fault W10
     for codec in (Text(length, nullable=False), Blob(length, nullable=False)):
         with pytest.raises(Truncated):
             read(codec, length.encode(size) + b"four")
@@ -147,7 +144,11 @@ def test_bytes_that_are_read_are_not_copied() -> None:
 @given(data=st.binary(max_size=40))
 def test_any_bytes_give_a_value_or_a_typed_error(data: bytes) -> None:
     for length in LENGTHS:
-        for codec in (Text(length, nullable=True), Blob(length, nullable=False), Items(INT32, length, nullable=True)):
+        for codec in (
+            Text(length, nullable=True),
+            Blob(length, nullable=False),
+            Items(length, nullable=True, item=INT32),
+        ):
             try:
                 value = codec.read(WireReader(data))
             except WireError:

@@ -2,15 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import TypeVar
 
 from kafka_io.error_codes import ErrorCode
 from kafka_io.messages.offset_fetch import (
     OffsetFetchGroup,
-    OffsetFetchGroupPartitionResponse,
     OffsetFetchGroupResponse,
-    OffsetFetchGroupTopic,
-    OffsetFetchGroupTopicResponse,
     OffsetFetchPartitionResponse,
     OffsetFetchRequest,
     OffsetFetchResponse,
@@ -24,8 +20,7 @@ from kafka_io.testing.modern.node import BrokerNode, Caller
 _BATCH_SINCE = 8  # the version with several groups (KIP-709)
 _NO_OFFSET = CommittedOffset(-1)
 _Rows = list[tuple[int, CommittedOffset, ErrorCode]]  # partition, offset, error code
-_PartitionT = TypeVar("_PartitionT", OffsetFetchPartitionResponse, OffsetFetchGroupPartitionResponse)
-_Topics = Iterable[OffsetFetchTopic | OffsetFetchGroupTopic] | None
+_Topics = Iterable[OffsetFetchTopic] | None
 
 
 def offset_fetch(request: OffsetFetchRequest, node: BrokerNode, caller: Caller) -> OffsetFetchResponse:
@@ -35,37 +30,31 @@ def offset_fetch(request: OffsetFetchRequest, node: BrokerNode, caller: Caller) 
         return OffsetFetchResponse(
             groups=tuple(_group_response(group, node, stable=stable) for group in request.groups)
         )
-    rows_by_topic = _rows_by_topic(request.group_id, request.topics, node, stable=stable)
-    return OffsetFetchResponse(
-        topics=tuple(
-            OffsetFetchTopicResponse(name=name, partitions=_partition_responses(OffsetFetchPartitionResponse, rows))
-            for name, rows in rows_by_topic
-        )
-    )
+    return OffsetFetchResponse(topics=_topic_responses(request.group_id, request.topics, node, stable=stable))
 
 
 def _group_response(group: OffsetFetchGroup, node: BrokerNode, *, stable: bool) -> OffsetFetchGroupResponse:
-    rows_by_topic = _rows_by_topic(group.group_id, group.topics, node, stable=stable)
-    topics = tuple(
-        OffsetFetchGroupTopicResponse(
-            name=name, partitions=_partition_responses(OffsetFetchGroupPartitionResponse, rows)
-        )
-        for name, rows in rows_by_topic
-    )
+    topics = _topic_responses(group.group_id, group.topics, node, stable=stable)
     return OffsetFetchGroupResponse(group_id=group.group_id, topics=topics)
 
 
-def _partition_responses(response_type: type[_PartitionT], rows: _Rows) -> tuple[_PartitionT, ...]:
-    """The rows as one of the two response types, which have the same fields."""
+def _topic_responses(
+    group: str, topics: _Topics, node: BrokerNode, *, stable: bool
+) -> tuple[OffsetFetchTopicResponse, ...]:
+    rows_by_topic = _rows_by_topic(group, topics, node, stable=stable)
     return tuple(
-        response_type(
-            partition_index=number,
-            committed_offset=committed.offset,
-            committed_leader_epoch=committed.leader_epoch,
-            metadata=committed.metadata,
-            error_code=code,
-        )
-        for number, committed, code in rows
+        OffsetFetchTopicResponse(name=name, partitions=tuple(_partition_response(*row) for row in rows))
+        for name, rows in rows_by_topic
+    )
+
+
+def _partition_response(number: int, committed: CommittedOffset, code: ErrorCode) -> OffsetFetchPartitionResponse:
+    return OffsetFetchPartitionResponse(
+        partition_index=number,
+        committed_offset=committed.offset,
+        committed_leader_epoch=committed.leader_epoch,
+        metadata=committed.metadata,
+        error_code=code,
     )
 
 

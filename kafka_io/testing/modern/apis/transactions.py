@@ -14,11 +14,10 @@ from kafka_io.messages.add_partitions_to_txn import (
 )
 from kafka_io.messages.end_txn import EndTxnRequest, EndTxnResponse
 from kafka_io.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from kafka_io.messages.offset_commit import OffsetCommitPartitionResponse, OffsetCommitTopicResponse
 from kafka_io.messages.txn_offset_commit import (
-    TxnOffsetCommitPartitionResponse,
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
-    TxnOffsetCommitTopicResponse,
 )
 from kafka_io.model import TopicPartition
 from kafka_io.testing.modern.groups.offsets import CommittedOffset
@@ -97,10 +96,10 @@ def txn_offset_commit(request: TxnOffsetCommitRequest, node: BrokerNode, _caller
     code = _error_code(commit)
     return TxnOffsetCommitResponse(
         topics=tuple(
-            TxnOffsetCommitTopicResponse(
+            OffsetCommitTopicResponse(
                 name=topic.name,
                 partitions=tuple(
-                    TxnOffsetCommitPartitionResponse(partition_index=partition.partition_index, error_code=code)
+                    OffsetCommitPartitionResponse(partition_index=partition.partition_index, error_code=code)
                     for partition in topic.partitions
                 ),
             )

@@ -19,7 +19,6 @@ from kafka_io.messages.offset_commit import (
 )
 from kafka_io.messages.offset_fetch import (
     OffsetFetchGroup,
-    OffsetFetchGroupTopic,
     OffsetFetchRequest,
     OffsetFetchTopic,
 )
@@ -120,14 +119,13 @@ def commit(
 
 
 def committed(client: Client, version: int, *, group: str = "g") -> list[tuple[str, int, int, str | None]]:
+    topics = (OffsetFetchTopic(name="clicks", partition_indexes=(0, 1)),)
     if version >= 8:
-        topics = (OffsetFetchGroupTopic(name="clicks", partition_indexes=(0, 1)),)
         request = OffsetFetchRequest(groups=(OffsetFetchGroup(group_id=group, topics=topics),))
         topics_found = client.ask(request, version).groups[0].topics
         rows = [(topic.name, partition) for topic in topics_found for partition in topic.partitions]
         return [(name, one.partition_index, one.committed_offset, one.metadata) for name, one in rows]
-    old = (OffsetFetchTopic(name="clicks", partition_indexes=(0, 1)),)
-    answer = client.ask(OffsetFetchRequest(group_id=group, topics=old), version)
+    answer = client.ask(OffsetFetchRequest(group_id=group, topics=topics), version)
     return [
         (topic.name, partition.partition_index, partition.committed_offset, partition.metadata)
         for topic in answer.topics

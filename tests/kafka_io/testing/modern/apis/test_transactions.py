@@ -20,7 +20,7 @@ from kafka_io.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from kafka_io.messages.offset_fetch import OffsetFetchGroup, OffsetFetchGroupTopic, OffsetFetchRequest
+from kafka_io.messages.offset_fetch import OffsetFetchGroup, OffsetFetchRequest, OffsetFetchTopic
 from kafka_io.messages.txn_offset_commit import (
     TxnOffsetCommitPartition,
     TxnOffsetCommitRequest,
@@ -183,7 +183,7 @@ def commit_offset(client: Client, producer: Producer, offset: int) -> int:
 
 
 def offset(client: Client, *, require_stable: bool = False) -> tuple[int, int]:
-    topics = (OffsetFetchGroupTopic(name="clicks", partition_indexes=(0,)),)
+    topics = (OffsetFetchTopic(name="clicks", partition_indexes=(0,)),)
     groups = (OffsetFetchGroup(group_id="g", topics=topics),)
     answer = client.ask(OffsetFetchRequest(groups=groups, require_stable=require_stable))
     partition = answer.groups[0].topics[0].partitions[0]
