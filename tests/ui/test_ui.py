@@ -91,7 +91,6 @@ def test_a_runs_page_shows_its_log(stand: Stand, browser: Browser) -> None:
     first = loads_of(stand, "clicks")[-1]
     summary = f"clicks: {first.rows} rows, version {first.commit.version}"
     browser.open(f"/runs/{run.run_id}?logs=clicks", summary)
-    browser.open(f"/runs/{run.run_id}?logs=fetched", "offsets fetched, about")
 
 
 def test_every_check_says_what_it_saw(stand: Stand, browser: Browser) -> None:

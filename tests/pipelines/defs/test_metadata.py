@@ -1,9 +1,10 @@
 """The metadata of loads, observations and proofs."""
 
 import dagster as dg
+import pytest
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.defs.metadata import load_metadata, proof_metadata, status_metadata
+from pipelines.defs.metadata import load_metadata, log_progress, proof_metadata, status_metadata
 from pipelines.loading.outcome import PartitionLoad, SliceLoad, TopicLoad
 from pipelines.loading.verify import PartitionProof, Proof
 from pipelines.status.status import PartitionStatus, RetentionPeriod, RetentionSource, TopicStatus
@@ -158,3 +159,15 @@ def test_proofs_add_up_and_name_their_problems() -> None:
     table = metadata["partitions"]
     assert isinstance(table, dg.TableMetadataValue)
     assert [record.data["topic"] for record in table.records] == ["a", "a", "b"]
+
+
+def test_the_log_has_at_most_one_line_of_progress_per_five_percent(capsys: pytest.CaptureFixture[str]) -> None:
+    log_line = log_progress(dg.build_op_context().log, "clicks")
+    for done in (0, 10, 12, 14, 50, 100):
+        log_line(done, 100)
+    lines = [line.partition("clicks: ")[2] for line in capsys.readouterr().err.splitlines()]
+    assert [line.partition(", about ")[0] for line in lines] == [
+        "10 of 100 offsets fetched",
+        "50 of 100 offsets fetched",
+    ]
+    assert all(line.endswith(" s left") for line in lines)
