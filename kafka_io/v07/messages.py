@@ -1,231 +1,204 @@
 """The five requests of Kafka 0.7 and their answers, both ways.
 
-Layouts: [kafka-0.7: Framing, Requests]. A request is `int32 size | int16 api | body`; there is no version, no
-correlation id, no client id. FETCH, MULTIFETCH and OFFSETS are answered with `int32 size | int16 error | rest`, in the
-order of the requests; PRODUCE and MULTIPRODUCE never are, good or bad.
+Layouts: [kafka-0.7: Framing, Requests]. A request is `int32 size | int16 api | body`; it has no version, no correlation
+id and no client id. FETCH, MULTIFETCH and OFFSETS are answered with `int32 size | int16 error | rest`, in the order of
+the requests. PRODUCE and MULTIPRODUCE have no answer, whether they succeed or fail.
+
+The fields of a class are the layout of its body, in their order.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, Self
+from typing import Annotated, ClassVar, Self
 
+from kafka_io.errors import Corrupt
 from kafka_io.wire.framing import framed
-from kafka_io.wire.primitives import WireReader, int16, int32, int64, string
-
-BytesLike07 = bytes | bytearray | memoryview
+from kafka_io.wire.primitives import Octets, WireReader, int16, int64
+from kafka_io.wire.schema import NEVER, Api
+from kafka_io.wire.types import LONG, SHORT, Fixed, Int16, Int32, Int64, Items, String, WireBytes
 
 LATEST_TIME = -1
 EARLIEST_TIME = -2
 RANDOM_PARTITION = -1
-_NO_ERROR = int16(0)
-_LEAST_FETCH_BODY = 2 + 4 + 8 + 4
-_LEAST_PRODUCE_BODY = 2 + 4 + 4
-_LEAST_FETCH_ANSWER = 4 + 2
+
+_LAYOUT = Api(key=-1, name="Kafka 0.7", versions=(0, 0), flexible_from=NEVER, answer=object)
+_ERROR_BYTES, _SIZE_BYTES, _COUNT_BYTES, _OFFSET_BYTES = 2, 4, 4, 8
+_OFFSETS = Items(LONG, nullable=False, item=Fixed(_OFFSET_BYTES, int64, WireReader.int64))
+
+Rest = Annotated[Octets, Fixed(0, bytes, WireReader.rest)]
+"""All bytes up to the end of the frame."""
 
 
-class Answer07(Protocol):
-    """What a broker sends back for one request."""
+class Body07:
+    """Fields that can be encoded and decoded."""
 
-    def encode(self) -> bytes:
-        """The answer's whole frame."""
-        ...
-
-
-class Request07(Protocol):
-    """What a client sends."""
-
-    API: ClassVar[int]
+    __slots__ = ()
 
     def encode_body(self) -> bytes:
-        """The bytes that follow the api number."""
-        ...
+        """The bytes of the fields.
+
+        Raises:
+            Unsupported: a value does not fit its field.
+        """
+        return b"".join(_LAYOUT.encode(self, 0))
 
     @classmethod
     def decode_body(cls, reader: WireReader) -> Self:
-        """The inverse; bytes past the last field are left alone, as a genuine broker does."""
-        ...
+        """The inverse of `encode_body`. Bytes after the last field are ignored, as a genuine broker does.
+
+        Raises:
+            WireError: the bytes are not these fields.
+        """
+        return _LAYOUT.read(cls, reader, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class FetchAnswer07:
-    """An error code and a message set, which may end in a cut message."""
+class Request07(Body07):
+    """What a client sends."""
 
-    error: int
-    message_set: BytesLike07 = b""
+    __slots__ = ()
+    API: ClassVar[int]
 
     def encode(self) -> bytes:
-        """`size | error | set`."""
-        return framed(int16(self.error), self.message_set)
+        """The whole frame."""
+        return framed(int16(self.API), self.encode_body())
 
-    @classmethod
-    def decode(cls, body: memoryview) -> Self:
-        """`body` is what follows the size."""
-        reader = WireReader(body)
-        return cls(reader.int16(), reader.rest())
+
+class Answer07(Body07):
+    """What a broker sends back for one request."""
+
+    __slots__ = ()
+
+    def encode(self) -> bytes:
+        """The whole frame."""
+        return framed(self.encode_body())
 
 
 @dataclass(frozen=True, slots=True)
-class MultiFetchAnswer07:
-    """A fetch answer per request, in order; the outer error is always 0 [kafka-0.7: Requests]."""
+class FetchAnswer07(Answer07):
+    """An error code and a message set, whose last message can be incomplete."""
+
+    error: Int16
+    message_set: Rest = b""
+
+
+@dataclass(frozen=True, slots=True)
+class MultiFetchAnswer07(Answer07):
+    """A fetch answer for each request, in order. The error code in front of them is always 0 [kafka-0.7: Requests]."""
 
     answers: tuple[FetchAnswer07, ...]
 
-    def encode(self) -> bytes:
-        """`size | 0 | (size_i | error_i | set_i)*`."""
-        return framed(_NO_ERROR, *(answer.encode() for answer in self.answers))
+    def encode_body(self) -> bytes:
+        """`error 0 | (size | error | message set)*`."""
+        return int16(0) + b"".join(answer.encode() for answer in self.answers)
 
     @classmethod
-    def decode(cls, body: memoryview) -> Self:
-        """`body` is what follows the size; nothing names the topics, so position is all there is."""
-        reader = WireReader(body)
+    def decode_body(cls, reader: WireReader) -> Self:
+        """The inverse. Nothing names the topics: an answer belongs to the request at the same position."""
         error = reader.int16()
         if error:
             return cls((FetchAnswer07(error),))
         answers = []
         while reader.left:
-            answers.append(FetchAnswer07.decode(reader.view(reader.int32())))
+            answers.append(FetchAnswer07.decode_body(WireReader(reader.view(reader.int32()))))
         return cls(tuple(answers))
 
 
 @dataclass(frozen=True, slots=True)
-class OffsetsAnswer07:
+class OffsetsAnswer07(Answer07):
     """Offsets at which a fetch may start, descending."""
 
-    error: int
-    offsets: tuple[int, ...] = ()
-
-    def encode(self) -> bytes:
-        """`size | error | int32 n | n x int64`."""
-        return framed(int16(self.error), int32(len(self.offsets)), *map(int64, self.offsets))
+    error: Int16
+    offsets: tuple[Int64, ...] = ()
 
     @classmethod
-    def decode(cls, body: memoryview) -> Self:
-        """`body` is what follows the size."""
-        reader = WireReader(body)
+    def decode_body(cls, reader: WireReader) -> Self:
+        """The inverse of `encode_body`. An answer can end after an error code."""
         error = reader.int16()
-        if error and not reader.left:
-            return cls(error)
-        offsets = tuple(reader.int64() for _ in range(reader.bounded(reader.int32(), 8)))
+        offsets = () if error and not reader.left else _OFFSETS.read(reader)
         reader.end()
         return cls(error, offsets)
 
 
 @dataclass(frozen=True, slots=True)
-class FetchRequest07:
+class FetchRequest07(Request07):
     """Bytes of one partition from `offset` on, at most `max_size` of them, never across the end of a segment."""
 
     API: ClassVar[int] = 1
-    topic: str
-    partition: int
-    offset: int
-    max_size: int
-
-    def encode_body(self) -> bytes:
-        """`str topic | int32 partition | int64 offset | int32 maxSize`."""
-        return string(self.topic) + int32(self.partition) + int64(self.offset) + int32(self.max_size)
-
-    @classmethod
-    def decode_body(cls, reader: WireReader) -> Self:
-        """The inverse."""
-        return cls(reader.string(), reader.int32(), reader.int64(), reader.int32())
+    topic: String
+    partition: Int32
+    offset: Int64
+    max_size: Int32
 
     def largest_answer(self) -> int:
         """The most bytes that can follow the size of its answer."""
-        return 2 + max(0, self.max_size)
+        return _ERROR_BYTES + max(0, self.max_size)
 
     def decode_answer(self, body: memoryview) -> FetchAnswer07:
         """The answer to this request."""
-        return FetchAnswer07.decode(body)
+        return FetchAnswer07.decode_body(WireReader(body))
 
 
 @dataclass(frozen=True, slots=True)
-class MultiFetchRequest07:
+class MultiFetchRequest07(Request07):
     """Several fetches in one request."""
 
     API: ClassVar[int] = 2
-    fetches: tuple[FetchRequest07, ...]
-
-    def encode_body(self) -> bytes:
-        """`int16 count | count x FETCH body`."""
-        return int16(len(self.fetches)) + b"".join(fetch.encode_body() for fetch in self.fetches)
-
-    @classmethod
-    def decode_body(cls, reader: WireReader) -> Self:
-        """The inverse."""
-        count = reader.bounded(reader.int16(), _LEAST_FETCH_BODY)
-        return cls(tuple(FetchRequest07.decode_body(reader) for _ in range(count)))
+    fetches: Annotated[tuple[FetchRequest07, ...], SHORT]
 
     def largest_answer(self) -> int:
         """The most bytes that can follow the size of its answer."""
-        return 2 + sum(4 + fetch.largest_answer() for fetch in self.fetches)
+        return _ERROR_BYTES + sum(_SIZE_BYTES + fetch.largest_answer() for fetch in self.fetches)
 
     def decode_answer(self, body: memoryview) -> MultiFetchAnswer07:
-        """The answer to this request; the conversation checks that it has one part per fetch."""
-        return MultiFetchAnswer07.decode(body)
+        """The answer to this request.
+
+        Raises:
+            Corrupt: the parts do not fit the fetches. They are matched by position alone, so only their number and
+                sizes can be checked (fault W11).
+        """
+        answer = MultiFetchAnswer07.decode_body(WireReader(body))
+        if len(answer.answers) != len(self.fetches):
+            raise Corrupt(f"the broker sent {len(answer.answers)} answers to {len(self.fetches)} fetches")
+        for fetch, part in zip(self.fetches, answer.answers, strict=True):
+            if len(part.message_set) > max(0, fetch.max_size):
+                raise Corrupt(f"the broker sent {len(part.message_set)} bytes for a fetch of at most {fetch.max_size}")
+        return answer
 
 
 @dataclass(frozen=True, slots=True)
-class OffsetsRequest07:
+class OffsetsRequest07(Request07):
     """Offsets before `time` (ms since the epoch, or LATEST_TIME, EARLIEST_TIME), at most `max_offsets`."""
 
     API: ClassVar[int] = 4
-    topic: str
-    partition: int
-    time: int
-    max_offsets: int
-
-    def encode_body(self) -> bytes:
-        """`str topic | int32 partition | int64 time | int32 maxOffsets`."""
-        return string(self.topic) + int32(self.partition) + int64(self.time) + int32(self.max_offsets)
-
-    @classmethod
-    def decode_body(cls, reader: WireReader) -> Self:
-        """The inverse."""
-        return cls(reader.string(), reader.int32(), reader.int64(), reader.int32())
+    topic: String
+    partition: Int32
+    time: Int64
+    max_offsets: Int32
 
     def largest_answer(self) -> int:
         """The most bytes that can follow the size of its answer."""
-        return 2 + 4 + 8 * max(1, self.max_offsets)
+        return _ERROR_BYTES + _COUNT_BYTES + _OFFSET_BYTES * max(1, self.max_offsets)
 
     def decode_answer(self, body: memoryview) -> OffsetsAnswer07:
         """The answer to this request."""
-        return OffsetsAnswer07.decode(body)
+        return OffsetsAnswer07.decode_body(WireReader(body))
 
 
 @dataclass(frozen=True, slots=True)
-class ProduceRequest07:
-    """A message set for one partition; RANDOM_PARTITION lets the broker pick. Never answered."""
+class ProduceRequest07(Request07):
+    """A message set for one partition. RANDOM_PARTITION lets the broker choose. It has no answer."""
 
     API: ClassVar[int] = 0
-    topic: str
-    partition: int
-    message_set: BytesLike07
-
-    def encode_body(self) -> bytes:
-        """`str topic | int32 partition | int32 messageSetSize | set`."""
-        return b"".join((string(self.topic), int32(self.partition), int32(len(self.message_set)), self.message_set))
-
-    @classmethod
-    def decode_body(cls, reader: WireReader) -> Self:
-        """The inverse."""
-        return cls(reader.string(), reader.int32(), reader.view(reader.int32()))
+    topic: String
+    partition: Int32
+    message_set: WireBytes
 
 
 @dataclass(frozen=True, slots=True)
-class MultiProduceRequest07:
-    """Several produces in one request. Never answered."""
+class MultiProduceRequest07(Request07):
+    """Several produces in one request. It has no answer."""
 
     API: ClassVar[int] = 3
-    produces: tuple[ProduceRequest07, ...]
-
-    def encode_body(self) -> bytes:
-        """`int16 count | count x PRODUCE body`."""
-        return int16(len(self.produces)) + b"".join(produce.encode_body() for produce in self.produces)
-
-    @classmethod
-    def decode_body(cls, reader: WireReader) -> Self:
-        """The inverse."""
-        count = reader.bounded(reader.int16(), _LEAST_PRODUCE_BODY)
-        return cls(tuple(ProduceRequest07.decode_body(reader) for _ in range(count)))
+    produces: Annotated[tuple[ProduceRequest07, ...], SHORT]
 
 
 AnsweredRequest07 = FetchRequest07 | MultiFetchRequest07 | OffsetsRequest07
@@ -236,8 +209,4 @@ REQUESTS: dict[int, type[AnyRequest]] = {
     kind.API: kind
     for kind in (ProduceRequest07, FetchRequest07, MultiFetchRequest07, MultiProduceRequest07, OffsetsRequest07)
 }
-
-
-def encode_request(request: AnyRequest) -> bytes:
-    """The request's whole frame."""
-    return framed(int16(request.API), request.encode_body())
+"""The requests by API number."""

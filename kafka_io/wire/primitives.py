@@ -87,10 +87,6 @@ class WireReader:
             raise Corrupt(f"a count of {count} with {self.left} bytes left")
         return count
 
-    def string(self) -> str:
-        """An int16 length and that many bytes of UTF-8."""
-        return self.text(self.int16())
-
     def text(self, length: int) -> str:
         """`length` bytes of UTF-8."""
         if length < 0:
@@ -154,9 +150,3 @@ def uvarint(value: int) -> bytes:
 def uuid(value: UUID) -> bytes:
     """`value` in 16 bytes."""
     return value.bytes
-
-
-def string(value: str) -> bytes:
-    """An int16 length in bytes, then UTF-8."""
-    data = value.encode()
-    return int16(len(data)) + data

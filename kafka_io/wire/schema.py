@@ -3,8 +3,9 @@
     class FetchRequest(Request[FetchResponse], key=1, versions=(0, 17), flexible_from=12):
         max_bytes: Int32 = wire(since=3, default=2**31 - 1)  # KIP-74
 
-The type of a field is one of `wire.types`, another Struct, or a tuple of these; `X | None` may be null. The fields of
-one version are compiled into a table when this version is first written or read.
+The type of a field is one of `wire.types`, another Struct, or a tuple of these; `X | None` may be null. A tuple that is
+annotated with SHORT has an int16 count. The fields of one version are compiled into a table when this version is first
+written or read.
 """
 
 import dataclasses
@@ -239,9 +240,12 @@ def _codec(hint: Any, row: FieldVersions, version: int, *, flexible: bool) -> Fi
     """The codec of a field of type `hint` in this version."""
     inner, nullable = _without_none(hint)
     nullable = nullable and version >= row.null_since
+    length = COMPACT if flexible else LONG
+    if get_origin(inner) is Annotated and get_origin(get_args(inner)[0]) is tuple:
+        inner, length = get_args(inner)
     if get_origin(inner) is tuple:
         item = _codec(get_args(inner)[0], FieldVersions(), version, flexible=flexible)
-        return Items(COMPACT if flexible else LONG, nullable, item)
+        return Items(length, nullable, item)
     if get_origin(inner) is Annotated:
         mark = get_args(inner)[1]
         if isinstance(mark, Fixed):

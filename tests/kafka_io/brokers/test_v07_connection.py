@@ -20,7 +20,6 @@ from kafka_io.v07.messages import (
     OffsetsAnswer07,
     OffsetsRequest07,
     ProduceRequest07,
-    encode_request,
 )
 from tests.fakes.hostile import Act, HostileServer, hear, reset, send, stall
 from tests.kafka_io.conftest import ATTEMPTS, OpenLink
@@ -35,7 +34,7 @@ SHORT = 0.3
 
 def heard(*requests: FetchRequest07 | OffsetsRequest07 | ProduceRequest07) -> list[bytes]:
     """As the server keeps them."""
-    return [encode_request(request)[4:] for request in requests]
+    return [request.encode()[4:] for request in requests]
 
 
 def test_a_connection_is_opened_when_needed_and_kept(open_link: OpenLink) -> None:

@@ -24,7 +24,6 @@ from kafka_io.v07.messages import (
     MultiFetchAnswer07,
     OffsetsAnswer07,
     OffsetsRequest07,
-    encode_request,
 )
 from tests.fakes.hostile import Act, HostileServer, drip, hear, reset, send, stall
 from tests.kafka_io.conftest import ATTEMPTS, OpenLink
@@ -188,7 +187,7 @@ def test_first_answers_that_are_not_one_each_are_nobodys(open_link: OpenLink, pa
 def test_bounds_come_of_one_answer(open_link: OpenLink, offsets: tuple[int, ...], found: Bounds) -> None:
     with HostileServer([hear, send(OffsetsAnswer07(0, offsets).encode()), stall]) as server:
         assert partition(server, open_link).bounds() == found
-        assert server.requests == [encode_request(OffsetsRequest07("clicks", 0, -1, 1_000_000))[4:]]
+        assert server.requests == [OffsetsRequest07("clicks", 0, -1, 1_000_000).encode()[4:]]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from kafka_io.v07.messages import (
     OffsetsAnswer07,
     OffsetsRequest07,
     ProduceRequest07,
-    encode_request,
 )
 from tests.golden_v07 import captured
 from tests.receiving import receive
@@ -35,7 +34,7 @@ def parsed(record: dict[str, Any]) -> AnyRequest:
 
 @pytest.mark.parametrize("record", WELL_FORMED, ids=lambda record: record["id"])
 def test_a_captured_request_is_read_and_written_to_the_same_bytes(record: dict[str, Any]) -> None:
-    assert encode_request(parsed(record)).hex() == record["request_hex"]
+    assert parsed(record).encode().hex() == record["request_hex"]
 
 
 @pytest.mark.parametrize("record", captured("fetch", "purged"), ids=lambda record: record["id"])
@@ -91,5 +90,5 @@ requests = st.one_of(
 
 @given(requests)
 def test_any_request_survives_the_wire(request: AnyRequest) -> None:
-    (found,) = receive(ServerConversation07(), encode_request(request))
+    (found,) = receive(ServerConversation07(), request.encode())
     assert found == request

@@ -16,7 +16,8 @@ from kafka_io.testing.housekeeping import ClockMs
 from kafka_io.testing.segmented_log import SegmentedLog, check_contiguous
 from kafka_io.testing.v07.log.recovery import recover
 from kafka_io.testing.v07.log.segment import FileRegion07, LogSegment07
-from kafka_io.v07.messages import EARLIEST_TIME, LATEST_TIME, BytesLike07
+from kafka_io.v07.messages import EARLIEST_TIME, LATEST_TIME
+from kafka_io.wire.primitives import Octets
 
 _SEGMENT_NAME = re.compile("[0-9]+" + re.escape(LogSegment07.SUFFIX))
 
@@ -59,7 +60,7 @@ class PartitionLog07(SegmentedLog[LogSegment07]):
         log.recovered_bytes = recover(log.segments[-1])
         return log
 
-    def append(self, data: BytesLike07, messages: int) -> None:
+    def append(self, data: Octets, messages: int) -> None:
         """Write `data`, a valid set of `messages` messages, at the end. Readers see it after the next flush."""
         with self._lock:
             now_ms = self._clock()

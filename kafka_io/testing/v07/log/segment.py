@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from kafka_io.testing.segment_file import SegmentFile
-from kafka_io.v07.messages import BytesLike07
+from kafka_io.wire.primitives import Octets
 
 
 class LogSegment07(SegmentFile):
@@ -32,7 +32,7 @@ class LogSegment07(SegmentFile):
         """The offset after the last flushed byte."""
         return self.start + self.flushed
 
-    def append(self, data: BytesLike07, now_ms: int) -> None:
+    def append(self, data: Octets, now_ms: int) -> None:
         """Write `data` at the end: all of it, or nothing if the disk refuses."""
         self._size = self.write(data, now_ms)
 

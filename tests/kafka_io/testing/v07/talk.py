@@ -10,10 +10,8 @@ from typing import Any, Self
 from kafka_io.v07.messages import (
     AnyRequest,
     FetchRequest07,
-    OffsetsAnswer07,
     OffsetsRequest07,
     ProduceRequest07,
-    encode_request,
 )
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "v07"
@@ -48,7 +46,7 @@ class Client:
 
     def send(self, request: AnyRequest | bytes) -> None:
         """Put a request, or any bytes, on the wire."""
-        self.socket.sendall(request if isinstance(request, bytes) else encode_request(request))
+        self.socket.sendall(request if isinstance(request, bytes) else request.encode())
 
     def read(self, count: int) -> bytes:
         """`count` bytes, fewer when the broker closes before."""
@@ -81,9 +79,8 @@ class Client:
 
     def offsets(self, topic: str, time: int, *, max_offsets: int = 100) -> list[int]:
         """What OFFSETS gives for partition 0."""
-        return list(
-            OffsetsAnswer07.decode(memoryview(self.ask(OffsetsRequest07(topic, 0, time, max_offsets)))[4:]).offsets
-        )
+        request = OffsetsRequest07(topic, 0, time, max_offsets)
+        return list(request.decode_answer(memoryview(self.ask(request))[4:]).offsets)
 
     def produce(self, topic: str, *messages: bytes, partition: int = 0) -> None:
         """Publish, and wait until the broker has served it: it answers requests in their order."""

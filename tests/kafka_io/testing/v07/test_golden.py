@@ -14,7 +14,7 @@ import pytest
 
 from kafka_io.testing.v07.config import BrokerConfig07
 from kafka_io.testing.v07.server import BrokerServer07
-from kafka_io.v07.messages import ProduceRequest07, encode_request
+from kafka_io.v07.messages import ProduceRequest07
 from tests.kafka_io.testing.v07.conftest import GENUINE
 from tests.kafka_io.testing.v07.talk import GOLDEN, Client, golden, message
 
@@ -43,9 +43,9 @@ def request_bytes(record: dict[str, Any]) -> bytes:
     if record["request_hex"] is not None:
         return bytes.fromhex(record["request_hex"])
     # Too long to keep: one message of nothing but z. Its first bytes, with the CRC, are there to compare with.
-    overhead = len(encode_request(ProduceRequest07(record["topic"], record["partition"], message(b""))))
+    overhead = len(ProduceRequest07(record["topic"], record["partition"], message(b"")).encode())
     payload = b"z" * (record["request_bytes"] - overhead)
-    frame = encode_request(ProduceRequest07(record["topic"], record["partition"], message(payload)))
+    frame = ProduceRequest07(record["topic"], record["partition"], message(payload)).encode()
     assert frame.startswith(bytes.fromhex(record["request_hex_prefix"]))
     return frame
 

@@ -12,7 +12,7 @@ from kafka_io.errors import TooLarge
 from kafka_io.testing.data_dir import DataDirInUse
 from kafka_io.testing.v07.requests import size_field
 from kafka_io.testing.v07.server import BrokerServer07
-from kafka_io.v07.messages import LATEST_TIME, FetchRequest07, MultiProduceRequest07, ProduceRequest07, encode_request
+from kafka_io.v07.messages import LATEST_TIME, FetchRequest07, MultiProduceRequest07, ProduceRequest07
 from tests.kafka_io.testing.v07.conftest import StartBroker
 from tests.kafka_io.testing.v07.talk import TIMEOUT_S, Client, message, numbered
 
@@ -28,15 +28,13 @@ def test_requests_in_one_write_are_answered_in_their_order(start_broker: StartBr
         for number, message in enumerate(messages)
         for request in (ProduceRequest07("clicks", 0, message), FetchRequest07("clicks", 0, 20 * number, 1000))
     ]
-    client.send(b"".join(map(encode_request, requests)))
+    client.send(b"".join(request.encode() for request in requests))
     assert [client.frame()[6:] for _ in messages] == messages
 
 
 def test_a_request_may_come_byte_by_byte(start_broker: StartBroker, connect: Connect) -> None:
     client, (message,) = connect(start_broker()), numbered(1)
-    for byte in encode_request(ProduceRequest07("clicks", 0, message)) + encode_request(
-        FetchRequest07("clicks", 0, 0, 1000)
-    ):
+    for byte in ProduceRequest07("clicks", 0, message).encode() + FetchRequest07("clicks", 0, 0, 1000).encode():
         client.send(bytes((byte,)))
     assert client.frame()[6:] == message
 
@@ -196,7 +194,7 @@ def test_a_client_that_takes_nothing_is_given_up(start_broker: StartBroker, conn
     client = connect(broker)
     for number in range(8):
         client.produce("clicks", message(bytes((number,)) * 900_000))
-    client.send(encode_request(FetchRequest07("clicks", 0, 0, 10_000_000)) * 20)
+    client.send(FetchRequest07("clicks", 0, 0, 10_000_000).encode() * 20)
     for thread in threading.enumerate():
         if thread.name.endswith("-client"):
             thread.join(TIMEOUT_S)
