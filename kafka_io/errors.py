@@ -24,7 +24,7 @@ class Where:
     partition: str | int | None = None
     offset: int | None = None
 
-    def at(self, offset: int) -> "Where":
+    def at_offset(self, offset: int) -> "Where":
         """The same place at another offset."""
         return replace(self, offset=offset)
 

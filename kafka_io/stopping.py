@@ -1,44 +1,39 @@
-"""Being told to stop: SIGTERM and SIGINT as a value that the main thread waits for."""
+"""SIGTERM and SIGINT as a value that the main thread waits for."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
-# A signal that comes just before the waiting begins does not interrupt it; its handler runs when this is over.
+# A signal that arrives just before the wait begins does not interrupt it; its handler runs when the wait is over.
 _POLL_S = 0.2
 
 
-class Stopping:
-    """Whether the process was told to stop.
+@contextmanager
+def stop_signals() -> Iterator[Callable[[], bool]]:
+    """A function that returns whether a signal to stop arrived; each call waits for one up to 0.2 s.
 
-    Not an event: a handler that interrupts its `wait` at the wrong moment would wait for the lock it interrupted.
+    In the `with` block, SIGTERM and SIGINT do nothing else. Its end restores their handlers. Only the main thread may
+    call this.
     """
+    # A threading.Event would deadlock: its lock is not reentrant, and the handler can interrupt the `wait` that holds
+    # it. `SimpleQueue.put` is reentrant.
+    received: SimpleQueue[int] = SimpleQueue()
 
-    def __init__(self) -> None:
-        self._told: SimpleQueue[int] = SimpleQueue()
+    def handle(number: int, _frame: object) -> None:
+        received.put(number)
 
-    def tell(self, number: int, _frame: object = None) -> None:
-        """Take note of a signal; it may interrupt anything."""
-        self._told.put(number)
-
-    def is_told(self) -> bool:
-        """Whether a signal came; it waits a moment for one."""
+    def stop_requested() -> bool:
         try:
-            self._told.get(timeout=_POLL_S)
+            received.get(timeout=_POLL_S)
         except Empty:
             return False
         return True
 
-
-@contextmanager
-def stopping() -> Iterator[Stopping]:
-    """Takes the place of the handlers of SIGTERM and SIGINT, which come back at the end; from the main thread only."""
-    told = Stopping()
-    before = {number: signal.signal(number, told.tell) for number in _SIGNALS}
+    previous = {number: signal.signal(number, handle) for number in _SIGNALS}
     try:
-        yield told
+        yield stop_requested
     finally:
-        for number, handler in before.items():
+        for number, handler in previous.items():
             signal.signal(number, handler)

@@ -17,7 +17,7 @@ import pyspark
 
 from kafka_io.errors import RegistryUnavailable
 from kafka_io.registry.session import ZooKeeperSession
-from kafka_io.stopping import stopping
+from kafka_io.stopping import stop_signals
 from resources.java import find_java
 from resources.processes import dying_with_parent, end
 
@@ -144,9 +144,9 @@ def run_foreground(
     Raises:
         ZooKeeperNotStarted: the server did not start, or ended by itself.
     """
-    with stopping() as told, ZooKeeperServer(port, data_dir, host) as server:
+    with stop_signals() as stop_requested, ZooKeeperServer(port, data_dir, host) as server:
         say(f"ZooKeeper is ready on {server.connect}")
-        while not told.is_told():
+        while not stop_requested():
             server.check()
 
 

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 from uuid import UUID
 
-from kafka_io.brokers.connection import RetryPolicy
 from kafka_io.brokers.modern_connection import ModernBrokerConnection
 from kafka_io.brokers.negotiation import Connector
-from kafka_io.brokers.retry import retrying
+from kafka_io.brokers.retry import Backoff, retrying
 from kafka_io.closing import Closing
 from kafka_io.error_codes import ErrorCode
 from kafka_io.errors import KafkaIOError, LeaderMoved, NetworkError, Where, error_context
@@ -57,14 +56,14 @@ class ClusterMetadata(Closing):
         self,
         bootstrap: Sequence[Broker],
         connector: Connector,
-        retry_policy: RetryPolicy,
+        backoff: Backoff,
         *,
         where: Where,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.where = where
         self._connector = connector
-        self._retry_policy = retry_policy
+        self._backoff = backoff
         self._sleep = sleep
         self._bootstrap = tuple(bootstrap)
         self._connections: dict[Broker, ModernBrokerConnection] = {}
@@ -114,7 +113,7 @@ class ClusterMetadata(Closing):
 
     def retry(self, act: Callable[[], T]) -> T:
         """What `act` returns; after a retriable error it is called again, as often as the retry policy allows."""
-        return retrying(act, self._retry_policy.backoff, sleep=self._sleep)
+        return retrying(act, self._backoff, sleep=self._sleep)
 
     def on_leader(self, topic: str, partition: int, act: Callable[[Leader], T]) -> T:
         """What `act` returns for the partition's leader; if that moved or is down, the next leader is looked up.
@@ -158,7 +157,7 @@ class ClusterMetadata(Closing):
         broker = self._brokers.get(row.leader_id)
         if broker is None:
             raise LeaderMoved("the partition has no leader", where, ErrorCode.LEADER_NOT_AVAILABLE)
-        return Leader(connection=self.link(broker), epoch=row.leader_epoch, topic_id=topic.topic_id)
+        return Leader(connection=self.connection(broker), epoch=row.leader_epoch, topic_id=topic.topic_id)
 
     def topic(self, name: str) -> MetadataTopic | None:
         """What is known of a topic; None if the cluster does not have it.
@@ -189,7 +188,7 @@ class ClusterMetadata(Closing):
             answer = self._request_metadata(lambda connection: _metadata_request(connection, *unknown))
             self._topics |= {topic.name: topic for topic in answer.topics if topic.name and not topic.error_code}
 
-    def make(self, topic: str) -> None:
+    def auto_create(self, topic: str) -> None:
         """Request a topic as a producer does: the broker creates it, if its settings allow that.
 
         Raises:
@@ -201,7 +200,7 @@ class ClusterMetadata(Closing):
     def nearest(self, topic: str, partition: int) -> ModernBrokerConnection | None:
         """The replica to read the partition from instead of its leader, if the leader named a live one (KIP-392)."""
         broker = self._replica(topic, partition)
-        return self.link(broker) if broker else None
+        return self.connection(broker) if broker else None
 
     def _replica(self, topic: str, partition: int) -> Broker | None:
         return self._brokers.get(self._replicas.get(TopicPartition(topic, partition), LEADER))
@@ -227,7 +226,7 @@ class ClusterMetadata(Closing):
         """
         failure: KafkaIOError | None = None
         for broker in self.known_brokers:
-            connection = self.link(broker)
+            connection = self.connection(broker)
             try:
                 return request(connection)
             except NetworkError as error:
@@ -241,7 +240,7 @@ class ClusterMetadata(Closing):
         self._brokers = {broker.node_id: Broker(broker.node_id, broker.host, broker.port) for broker in answer.brokers}
         return answer
 
-    def link(self, broker: Broker) -> ModernBrokerConnection:
+    def connection(self, broker: Broker) -> ModernBrokerConnection:
         """The one connection to a broker, which is opened when it is first used."""
         if broker not in self._connections:
             self._connections[broker] = self._closing.enter_context(

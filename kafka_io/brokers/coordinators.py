@@ -36,14 +36,14 @@ class CoordinatorConnection:
     def once(self, act: Callable[[ModernBrokerConnection], T]) -> T:
         """The same, and no other attempt: for requests whose answers say whether there may be one."""
         try:
-            link = self.link()
+            link = self.connection()
             with error_context(link.where):
                 return act(link)
         except (NetworkError, CoordinatorMoved):
             self.forget()
             raise
 
-    def link(self) -> ModernBrokerConnection:
+    def connection(self) -> ModernBrokerConnection:
         """The connection to the coordinator as far as is known; asked for if it is not.
 
         Raises:
@@ -53,7 +53,7 @@ class CoordinatorConnection:
         """
         if self._found is None:
             self._found = self._brokers.from_any(self._ask)
-        return self._brokers.link(self._found)
+        return self._brokers.connection(self._found)
 
     def forget(self) -> None:
         """Ask anew next time."""

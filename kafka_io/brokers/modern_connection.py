@@ -4,9 +4,8 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from kafka_io.brokers.connection import BrokerConnection, PendingAnswer, RetryPolicy
+from kafka_io.brokers.connection import BrokerConnection
 from kafka_io.brokers.negotiation import Connector, VersionedConnection
-from kafka_io.brokers.retry import Backoff
 from kafka_io.errors import error_context
 from kafka_io.model import Broker, Generation
 from kafka_io.wire.conversation import ApiVersionRanges, VersionedRequest
@@ -14,21 +13,20 @@ from kafka_io.wire.schema import Request
 
 AnswerT = TypeVar("AnswerT")
 
-_ONCE = Backoff(attempts=1)
-
 
 class ModernBrokerConnection(BrokerConnection[VersionedRequest[Any], Any]):
     """Keeps at most one connection to `broker`. It never retries: first the leader must be looked up again."""
 
     def __init__(self, broker: Broker, connector: Connector, *, sleep: Callable[[float], None] = time.sleep) -> None:
-        super().__init__(broker, RetryPolicy(timeout_s=connector.timeout_s, backoff=_ONCE), sleep=sleep)
+        super().__init__(broker)
         self._connector = connector
+        self._sleep = sleep
         self._versions: ApiVersionRanges | None = None
         self.generation: Generation | None = None
         self._throttled_until = 0.0
 
-    def _connect(self, timeout_s: float) -> VersionedConnection:  # noqa: ARG002 - the connector has the same timeout
-        negotiated = self._connector.dial(self.broker)
+    def _connect(self) -> VersionedConnection:
+        negotiated = self._connector.connect(self.broker)
         self._versions, self.generation = negotiated.versions, negotiated.generation
         return negotiated.connection
 
@@ -54,20 +52,19 @@ class ModernBrokerConnection(BrokerConnection[VersionedRequest[Any], Any]):
             Unsupported: the broker supports no such version.
         """
         self._wait_while_throttled()
-        answer: AnswerT = self.ask(self._versioned(request, max_version))
+        with error_context(self.where):
+            versioned = self.versioned(request, max_version=max_version)
+            answer: AnswerT = self._without_pending().request(versioned)
         self._throttled_until = time.monotonic() + getattr(answer, "throttle_time_ms", 0) / 1000
         return answer
+
+    def versioned(self, request: Request[AnswerT], *, max_version: int | None = None) -> VersionedRequest[AnswerT]:
+        """The request in the newest version that both sides support, not above `max_version`."""
+        with error_context(self.where):
+            return VersionedRequest(request, self.versions.pick(request.API, max_version=max_version))
 
     def _wait_while_throttled(self) -> None:
         """Wait as long as the broker's last answer asks for, at most as long as for an answer (KIP-219)."""
         remaining_s = min(self._throttled_until - time.monotonic(), self._connector.timeout_s)
         if remaining_s > 0:
             self._sleep(remaining_s)
-
-    def request_ahead(self, request: Request[AnswerT], *, max_version: int | None = None) -> PendingAnswer[AnswerT]:
-        """Send `request` now, and take its answer later; see `BrokerConnection.ask_ahead`."""
-        return self.ask_ahead(self._versioned(request, max_version))
-
-    def _versioned(self, request: Request[AnswerT], max_version: int | None) -> VersionedRequest[AnswerT]:
-        with error_context(self.where):
-            return VersionedRequest(request, self.versions.pick(request.API, max_version=max_version))

@@ -1,133 +1,171 @@
-"""Connecting to a broker from 0.8 on, and finding out what it speaks: by asking, never by guessing.
+"""Connects to a broker from 0.8 on: asks which versions it supports, and logs in.
 
 A broker from 0.10 on answers ApiVersions. One of 0.8 closes the connection instead, and one of 0.9 neither answers nor
-closes [kafka-0.8: Versions]; both answer Metadata v0. They do not check versions, so that something was answered proves
-no version: for them the table is fixed.
+closes it [kafka-0.8: Versions]; both answer Metadata v0. They do not check versions, so an answer does not prove that
+they support the version: for them the versions are fixed.
 """
 
-import ssl
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
-from kafka_io.brokers.login import log_in
 from kafka_io.error_codes import ErrorCode
-from kafka_io.errors import NOWHERE, ConnectionLost, DeadlineExceeded, Unsupported
+from kafka_io.errors import NOWHERE, AuthenticationFailed, BrokerError, ConnectionLost, DeadlineExceeded, Unsupported
 from kafka_io.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kafka_io.messages.metadata import MetadataRequest
+from kafka_io.messages.sasl import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
 from kafka_io.model import Broker, Generation
 from kafka_io.net.connection import Connection
-from kafka_io.net.security import Sasl, Security
+from kafka_io.net.sasl.choosing import mechanism_of
+from kafka_io.net.sasl.mechanism import authenticate
+from kafka_io.net.security import PLAINTEXT, Sasl, Security
 from kafka_io.net.tls import tls_context
 from kafka_io.wire.conversation import ApiVersionRanges, ClientConversation, VersionedRequest
 
 CLIENT_ID = "penstock"
 VersionedConnection = Connection[VersionedRequest[Any], Any]
 
-# By API number, what 0.8.2 and 0.9 have in common [kafka-0.8: Versions], and the APIs of groups: 0.8 closes when asked
-# for these.
+# The versions that both 0.8.2 and 0.9 support, by API number [kafka-0.8: Versions], and the APIs of groups: a broker of
+# 0.8 closes the connection when it receives one of these.
 _GROUP_APIS = range(11, 17)
 _OLD_VERSIONS = ApiVersionRanges(
     {0: (0, 0), 1: (0, 0), 2: (0, 0), 3: (0, 0), 8: (0, 1), 9: (0, 1), 10: (0, 0), **dict.fromkeys(_GROUP_APIS, (0, 0))}
 )
-_SILENCE_S = 2.0  # how long a broker may say nothing to ApiVersions until the next question is tried
-_ASK_VERSIONS = VersionedRequest(ApiVersionsRequest(), 0)  # every broker that knows any version knows this one
-_ASK_BROKERS = VersionedRequest(MetadataRequest(topics=()), 0)
+_SILENCE_S = 2.0  # how long to wait for the answer to ApiVersions before Metadata is tried
+_API_VERSIONS = VersionedRequest(ApiVersionsRequest(), 0)  # every broker that has this API supports this version
+_METADATA = VersionedRequest(MetadataRequest(topics=()), 0)
+_FRAMED_LOGIN_SINCE = 1  # version of SaslHandshake; before it, the tokens of a login have no request header (KIP-152)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NegotiatedConnection:
-    """An open connection, and what the broker at its other end speaks."""
+    """An open connection, and the versions that the broker supports on it."""
 
     connection: VersionedConnection
     versions: ApiVersionRanges
     generation: Generation
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Connector:
-    """How brokers of one cluster are connected to.
+    """Opens connections to the brokers of one cluster.
 
     Args:
         timeout_s: for connecting, and for each answer.
-        max_answer_bytes: a larger answer is refused.
-        generation: what the brokers speak, if it is known already; a cluster of 0.9 is found out slowly.
-        tls: what makes a connection private and the broker proven; plain text without.
-        sasl: how we log in; not at all without.
+        max_answer_bytes: a larger answer is an error.
+        generation: the generation of the brokers; None detects it, which takes two seconds per connection in 0.9.
+        security: TLS and SASL.
+
+    Raises:
+        TlsFailed: a file of `security` cannot be used.
+        SecretMissing: the password of the private key does not exist.
     """
 
-    timeout_s: float
-    max_answer_bytes: int
-    generation: Generation | None = None
-    tls: ssl.SSLContext | None = None
-    sasl: Sasl | None = None
+    def __init__(
+        self,
+        *,
+        timeout_s: float,
+        max_answer_bytes: int,
+        generation: Generation | None = None,
+        security: Security = PLAINTEXT,
+    ) -> None:
+        self.timeout_s = timeout_s
+        self._max_answer_bytes = max_answer_bytes
+        self._generation = generation
+        self._tls = tls_context(security.tls) if security.tls else None
+        self._sasl = security.sasl
 
-    @classmethod
-    def of(cls, security: Security, **rest: Any) -> Self:
-        """With the security of the settings.
-
-        Raises:
-            TlsFailed: its files cannot be used.
-            SecretMissing: the password of its key is not where the settings say.
-        """
-        return cls(tls=tls_context(security.tls) if security.tls else None, sasl=security.sasl, **rest)
-
-    def dial(self, broker: Broker) -> NegotiatedConnection:
-        """A connection to `broker`, once it has told what it speaks.
+    def connect(self, broker: Broker) -> NegotiatedConnection:
+        """A connection to `broker` with known versions, logged in if the settings have SASL.
 
         Raises:
-            ConnectFailed: its address leads nowhere.
-            DeadlineExceeded: it does not answer in time.
-            Unsupported: it speaks 0.7, or nothing we know.
-            TlsFailed: it has not proven itself.
-            AuthenticationFailed: it refuses us.
+            ConnectFailed: no connection to the broker's address is possible.
+            DeadlineExceeded: the broker does not answer in time.
+            Unsupported: the broker is of 0.7, or no Kafka broker.
+            TlsFailed: the broker did not prove its identity.
+            AuthenticationFailed: the broker refuses the login.
         """
-        dialled = self._dial(broker)
-        if self.sasl is not None:
+        negotiated = self._negotiated(broker)
+        if self._sasl is not None:
             try:
-                log_in(dialled.connection, dialled.versions, self.sasl)
+                _log_in(negotiated, self._sasl)
             except BaseException:
-                dialled.connection.close()
+                negotiated.connection.close()
                 raise
-        return dialled
+        return negotiated
 
-    def _dial(self, broker: Broker) -> NegotiatedConnection:
-        if self.generation is Generation.V08:
+    def _negotiated(self, broker: Broker) -> NegotiatedConnection:
+        if self._generation is Generation.V08:
             return self._old(broker)
-        connection = self._connect(broker)
         try:
-            versions = _ask_versions(connection, self.timeout_s)
+            return self._modern(self._open(broker))
         except (ConnectionLost, DeadlineExceeded):
-            return self._dial_old(broker)
-        return NegotiatedConnection(connection=connection, versions=versions, generation=Generation.MODERN)
+            return self._old_or_slow(broker)
 
-    def _dial_old(self, broker: Broker) -> NegotiatedConnection:
-        """`broker` did not answer ApiVersions: it is old if it answers Metadata, and again not that."""
-        connection = self._connect(broker)
+    def _old_or_slow(self, broker: Broker) -> NegotiatedConnection:
+        """Negotiate with a broker that did not answer ApiVersions.
+
+        It is of 0.8 or 0.9 if it answers Metadata, and then does not answer a second ApiVersions either. A modern
+        broker that was only slow answers the second one, and must not be treated as an old one.
+        """
+        connection = self._open(broker)
         try:
-            connection.ask(_ASK_BROKERS)
+            connection.request(_METADATA)
         except ConnectionLost as error:
             raise Unsupported(
                 "the broker answers neither ApiVersions nor Metadata: it is no Kafka of 0.8 or later. Clusters of 0.7 "
                 "are found through ZooKeeper"
             ) from error
         try:
-            # It lives. A modern broker that was only slow answers now, and must not pass for an old one.
-            versions = _ask_versions(connection, self.timeout_s)
+            return self._modern(connection)
         except (ConnectionLost, DeadlineExceeded):
             return self._old(broker)
+
+    def _modern(self, connection: VersionedConnection) -> NegotiatedConnection:
+        timeout_s = min(_SILENCE_S, self.timeout_s)
+        answer: ApiVersionsResponse = connection.request(_API_VERSIONS, timeout_s=timeout_s)
+        if answer.error_code:
+            connection.close()
+            ErrorCode.check(answer.error_code, NOWHERE)
+        versions = ApiVersionRanges({api.api_key: (api.min_version, api.max_version) for api in answer.api_keys})
         return NegotiatedConnection(connection=connection, versions=versions, generation=Generation.MODERN)
 
     def _old(self, broker: Broker) -> NegotiatedConnection:
-        return NegotiatedConnection(connection=self._connect(broker), versions=_OLD_VERSIONS, generation=Generation.V08)
+        return NegotiatedConnection(connection=self._open(broker), versions=_OLD_VERSIONS, generation=Generation.V08)
 
-    def _connect(self, broker: Broker) -> VersionedConnection:
-        conversation = ClientConversation(CLIENT_ID, max_answer_bytes=self.max_answer_bytes)
-        return VersionedConnection.open(broker, conversation, timeout_s=self.timeout_s, tls=self.tls)
+    def _open(self, broker: Broker) -> VersionedConnection:
+        conversation = ClientConversation(CLIENT_ID, max_answer_bytes=self._max_answer_bytes)
+        return VersionedConnection.open(broker, conversation, timeout_s=self.timeout_s, tls=self._tls)
 
 
-def _ask_versions(connection: VersionedConnection, timeout_s: float) -> ApiVersionRanges:
-    answer: ApiVersionsResponse = connection.ask(_ASK_VERSIONS, timeout_s=min(_SILENCE_S, timeout_s))
+def _log_in(negotiated: NegotiatedConnection, sasl: Sasl) -> None:
+    """Authenticate with SASL, in the framing that the broker supports (KIP-43, KIP-152).
+
+    Raises:
+        AuthenticationFailed: the broker refuses the login, or does not prove that it knows the secret.
+        SecretMissing: the secret of the settings does not exist.
+        Unsupported: the broker is older than 0.10, which has no SASL that this client supports.
+        NetworkError: the connection broke. A broker before 1.0 refuses a login in this way.
+    """
+    connection, versions = negotiated.connection, negotiated.versions
+    mechanism = mechanism_of(sasl)
+    version = versions.pick(SaslHandshakeRequest.API)
+    handshake = VersionedRequest(SaslHandshakeRequest(mechanism=mechanism.name), version)
+    answer: SaslHandshakeResponse = connection.request(handshake)
     if answer.error_code:
-        connection.close()
+        offered = ", ".join(answer.mechanisms) or "none"
+        raise AuthenticationFailed(f"the broker does not accept {mechanism.name}; it accepts: {offered}")
+
+    def send_token(token: bytes) -> bytes:
+        request = SaslAuthenticateRequest(auth_bytes=token)
+        versioned = VersionedRequest(request, versions.pick(SaslAuthenticateRequest.API))
+        answer: SaslAuthenticateResponse = connection.request(versioned)
+        if answer.error_message:
+            raise BrokerError(answer.error_message, NOWHERE, answer.error_code)
         ErrorCode.check(answer.error_code, NOWHERE)
-    return ApiVersionRanges({one.api_key: (one.min_version, one.max_version) for one in answer.api_keys})
+        return bytes(answer.auth_bytes)
+
+    authenticate(mechanism, send_token if version >= _FRAMED_LOGIN_SINCE else connection.exchange)

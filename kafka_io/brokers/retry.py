@@ -16,7 +16,7 @@ _MAX_DOUBLINGS = 32  # 2.0 ** 1024 would overflow, after a thousand failures
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
-    """At most `attempts` tries, with a pause that doubles from `first_s` to `most_s`, jittered down to its half.
+    """At most `attempts` tries, with a pause that doubles from `first_s` to `max_s`, jittered down to its half.
 
     Raises:
         ValueError: no attempt at all, or pauses below MIN_PAUSE_S, which would flood a broker with requests.
@@ -24,15 +24,15 @@ class Backoff:
 
     attempts: int = 6
     first_s: float = 0.2
-    most_s: float = 5.0
+    max_s: float = 5.0
 
     def __post_init__(self) -> None:
-        if self.attempts < 1 or min(self.first_s, self.most_s) < MIN_PAUSE_S:
+        if self.attempts < 1 or min(self.first_s, self.max_s) < MIN_PAUSE_S:
             raise ValueError(f"a back-off needs at least 1 attempt and pauses of at least {MIN_PAUSE_S} s, not {self}")
 
     def pause_s(self, failures: int) -> float:
         """The seconds to wait after this many failures in a row."""
-        longest = min(self.most_s, self.first_s * 2.0 ** min(failures - 1, _MAX_DOUBLINGS))
+        longest = min(self.max_s, self.first_s * 2.0 ** min(failures - 1, _MAX_DOUBLINGS))
         return max(MIN_PAUSE_S, longest * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, not a secret
 
 

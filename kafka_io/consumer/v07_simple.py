@@ -53,7 +53,7 @@ class PartitionFetcher07(Closing):
             connection = self._connection(positions[0].partition)
             fetches = tuple(_fetch(position) for position in positions)
             with self._dropping(connection, positions[0].partition):
-                response = connection.ask(fetches[0] if len(fetches) == 1 else MultiFetchRequest07(fetches))
+                response = connection.request(fetches[0] if len(fetches) == 1 else MultiFetchRequest07(fetches))
         except KafkaIOError as error:
             return [error.with_context(_where(position)) for position in positions]
         answers = response.answers if isinstance(response, MultiFetchAnswer07) else (response,)
@@ -83,7 +83,7 @@ class PartitionFetcher07(Closing):
         with error_context(Where(topic=topic, partition=str(partition))):
             connection = self._connection(partition)
             with self._dropping(connection, partition):
-                answer = connection.ask(OffsetsRequest07(topic, partition.partition, time_ms, max_offsets))
+                answer = connection.request(OffsetsRequest07(topic, partition.partition, time_ms, max_offsets))
             assert isinstance(answer, OffsetsAnswer07)
             ErrorCode07.check(answer.error, connection.where)
             offsets = answer.offsets

@@ -92,7 +92,7 @@ class Connection(Generic[RequestT_contra, AnswerT_co]):
         with self._closed_on_error():
             return self._answer(Deadline.after(self._timeout_s))
 
-    def ask(self, request: RequestT_contra, *, timeout_s: float | None = None) -> AnswerT_co:
+    def request(self, request: RequestT_contra, *, timeout_s: float | None = None) -> AnswerT_co:
         """Send a request and wait for its answer, both within one deadline. Raises the errors of `answer`."""
         deadline = Deadline.after(timeout_s or self._timeout_s)
         with self._closed_on_error():

@@ -86,7 +86,7 @@ def write(
         topic_data=tuple(_topics(leaders, entries)),
     )
     if not options.acks:
-        connection.tell(VersionedRequest(request, version, answered=False))
+        connection.send(VersionedRequest(request, version, answered=False))
         return offsets | dict.fromkeys(entries, NO_OFFSET)
     answers = _answers(connection.request(request, max_version=version), leaders)
     return offsets | {partition: _first_offset(answers.get(partition)) for partition in entries}
@@ -104,7 +104,7 @@ def partitions_of(metadata: ClusterMetadata, topic: str) -> list[int]:
         metadata.forget(topic)
         listed = metadata.topic(topic)
         if listed is None or not listed.partitions:
-            metadata.make(topic)
+            metadata.auto_create(topic)
             raise LeaderMoved(
                 "the topic does not exist, and the brokers have not created it yet",
                 code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,

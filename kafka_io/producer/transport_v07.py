@@ -86,7 +86,7 @@ class Transport07(Transport):
         try:
             with error_context(Where(topic=requests[0].topic, partition=str(first))):
                 connection = self._connection(broker_id)
-                retrying(lambda: connection.tell(request), self._retry_policy.backoff, sleep=self._sleep)
+                retrying(lambda: connection.send(request), self._retry_policy.backoff, sleep=self._sleep)
                 if self._confirms:
                     confirm(connection, requests[0].topic, first)
         except KafkaIOError as error:

@@ -123,14 +123,15 @@ class ModernPartition:
                 self._read_from(LEADER)
                 raise LogShort(f"the replica in the client's rack cannot be read: {error.reason}") from error
 
-        with error_context(self.where.at(offset)):
+        with error_context(self.where.at_offset(offset)):
             return self.metadata.on_leader(self.planned.topic, self.number, attempt)
 
     def _send_ahead(self, offset: int, size: int) -> Pending[_FetchedBatches] | None:
         try:
             leader = self.metadata.leader(self.planned.topic, self.number)
             connection = self._connection(leader)
-            pending = connection.request_ahead(self._request(leader, offset, size), max_version=_max_version(leader))
+            request = connection.versioned(self._request(leader, offset, size), max_version=_max_version(leader))
+            pending = connection.request_ahead(request)
         except (NetworkError, LeaderMoved):
             return None
 
@@ -216,7 +217,7 @@ class ModernPartition:
         )
 
     def _larger_size(self, fetched: _FetchedBatches, size: int) -> int:
-        where = self.where.at(fetched.requested.start)
+        where = self.where.at_offset(fetched.requested.start)
         needed = first_entry_bytes(fetched.data) or len(fetched.data) + 1
         if len(fetched.data) >= needed:
             raise Corrupt(f"{len(fetched.data)} bytes contain no whole batch", where)

@@ -63,13 +63,13 @@ class Source:
         if self.generation is Generation.V07:
             raise Unsupported("brokers of 0.7 have no metadata of their cluster", where)
         retry_policy = retry_policy or self.read_settings.retry_policy
-        connector = Connector.of(
-            self.security,
+        connector = Connector(
             timeout_s=retry_policy.timeout_s,
             max_answer_bytes=self.read_settings.sizes.max_fetch_bytes + _MAX_BESIDE_RECORDS,
             generation=self.generation,
+            security=self.security,
         )
-        return ClusterMetadata(self.brokers, connector, retry_policy, where=where, sleep=sleep)
+        return ClusterMetadata(self.brokers, connector, retry_policy.backoff, where=where, sleep=sleep)
 
 
 def warm(generation: Generation) -> None:

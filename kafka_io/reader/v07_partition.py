@@ -80,7 +80,7 @@ class Partition07:
         For LATEST_TIME the first of them is the end of the log. Raises what `bounds` does, except TooLarge.
         """
         with error_context(self.where):
-            answer = self.connection.ask(OffsetsRequest07(self.topic, self.id.partition, time_ms, max_count))
+            answer = self.connection.request(OffsetsRequest07(self.topic, self.id.partition, time_ms, max_count))
             assert isinstance(answer, OffsetsAnswer07)
             ErrorCode07.check(answer.error, self.where)
             if any(offset < 0 for offset in answer.offsets):
@@ -109,7 +109,7 @@ class Partition07:
         """
 
         def send_ahead(offset: int, size: int) -> Pending[_FetchedMessages]:
-            pending = self.connection.ask_ahead(self.fetch(offset, min(size, stop - offset)))
+            pending = self.connection.request_ahead(self.fetch(offset, min(size, stop - offset)))
             return lambda: self._fetched(pending.answer(), offset, stop)
 
         def larger_size(fetched: _FetchedMessages, size: int) -> int:
@@ -128,8 +128,9 @@ class Partition07:
             )
 
     def _fetch(self, offset: int, size: int, stop: int) -> _FetchedMessages:
-        with error_context(self.where.at(offset)):
-            fetched = self._fetched(self.connection.ask(self.fetch(offset, size), accepted=_not_empty), offset, stop)
+        with error_context(self.where.at_offset(offset)):
+            answer = self.connection.request(self.fetch(offset, size), accepted=_not_empty)
+            fetched = self._fetched(answer, offset, stop)
         assert fetched is not None
         return fetched
 
@@ -138,7 +139,7 @@ class Partition07:
         if not _says_something(answer):
             return None
         assert isinstance(answer, FetchAnswer07)
-        ErrorCode07.check(answer.error, self.where.at(offset))
+        ErrorCode07.check(answer.error, self.where.at_offset(offset))
         data = memoryview(answer.message_set)[: stop - offset]
         return _FetchedMessages(
             offset=offset,
@@ -152,7 +153,7 @@ class Partition07:
 
     def _larger_size(self, fetched: _FetchedMessages, size: int, stop: int) -> int:
         needed = fetched.first_bytes or fetched.received_bytes + 1
-        where = self.where.at(fetched.offset)
+        where = self.where.at_offset(fetched.offset)
         if fetched.received_bytes < size or fetched.offset + needed > stop:
             raise Corrupt(f"a message of {needed} bytes runs past the end of the log or slice", where)
         return self.sizes.next_larger(size, needed, where)
@@ -174,7 +175,7 @@ def fetch_firsts(
         WireError: the answer does not fit the request (fault W11).
     """
     requests = tuple(partition.fetch(offset, size) for partition, offset, size in fetches)
-    answer = connection.ask(MultiFetchRequest07(requests))
+    answer = connection.request(MultiFetchRequest07(requests))
     assert isinstance(answer, MultiFetchAnswer07)
     return list(answer.answers)
 

@@ -97,7 +97,7 @@ class Decoder:
         gaps, self._gaps = self._gaps, Counter()
         gaps[COMPACTED] = self._next - start - self._columns.rows - gaps.total()
         self._start = self._next
-        with error_context(self._where.at(start)):
+        with error_context(self._where.at_offset(start)):
             return DecodedBatch(self._columns.take_batch(), self._next, +gaps)
 
 

@@ -91,7 +91,7 @@ def _decode_plain(record_set: RecordSet, columns: ColumnBuilder, max_bytes: int)
 def _decode_compressed(record_set: RecordSet, columns: ColumnBuilder, cap: int) -> None:
     """Decode the messages inside the compressed message at the current position."""
     outer = _outer(record_set.view[record_set.position :])
-    with error_context(record_set.where.at(outer.offset)):
+    with error_context(record_set.where.at_offset(outer.offset)):
         content = read_only(outer.open(cap))
         status, _, last = kernels.measure(content, 0)
         if status == status_codes.END:

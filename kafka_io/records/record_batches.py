@@ -98,7 +98,8 @@ def _check(record_set: RecordSet, row: _Row) -> None:
     actual = crc32c(record_set.view[row[START] + BATCH_ATTRIBUTES_AT : row[STOP]])
     if actual != row[CRC]:
         raise Corrupt(
-            f"wrong CRC: the batch says {row[CRC]:08x}, its content has {actual:08x}", record_set.where.at(row[BASE])
+            f"wrong CRC: the batch says {row[CRC]:08x}, its content has {actual:08x}",
+            record_set.where.at_offset(row[BASE]),
         )
 
 
@@ -110,7 +111,7 @@ def _is_skipped(record_set: RecordSet, row: _Row, aborted: AbortedTransactions, 
             try:
                 aborted.end(row[PRODUCER], _first_key(record_set, row, limits))
             except Corrupt as error:
-                raise error.with_context(record_set.where.at(row[BASE])) from error.__cause__
+                raise error.with_context(record_set.where.at_offset(row[BASE])) from error.__cause__
         record_set.skip(row[BASE], row[LAST], CONTROL_GAP)
     elif was_aborted:
         record_set.skip(row[BASE], row[LAST], ABORTED_GAP)
@@ -166,7 +167,7 @@ def _records(record_set: RecordSet, row: _Row, limits: DecodeLimits) -> Octets:
     number = row[ATTRIBUTES] & MODERN_CODEC_MASK
     codec = CODECS.get(number)
     if codec is None:
-        raise Unsupported(f"a record batch compressed with codec {number}", record_set.where.at(row[BASE]))
+        raise Unsupported(f"a record batch compressed with codec {number}", record_set.where.at_offset(row[BASE]))
     records = record_set.view[row[BODY] : row[STOP]]
     # Compaction can remove all records of a batch. Its content is then empty, without even a compressed stream.
     if not number or not (row[COUNT] or records):
@@ -174,7 +175,7 @@ def _records(record_set: RecordSet, row: _Row, limits: DecodeLimits) -> Octets:
     try:
         return codec.decompress(records, limits.max_decompressed_bytes)
     except WireError as error:  # a context manager costs as much as a small batch
-        raise error.with_context(record_set.where.at(row[BASE])) from error.__cause__
+        raise error.with_context(record_set.where.at_offset(row[BASE])) from error.__cause__
 
 
 def _decode_joined(
@@ -202,7 +203,7 @@ def _decode_plain(
     # A row takes up to five times the bytes of its record, so the memory limit also bounds the number of rows.
     max_bytes = (limits.max_decompressed_bytes + len(record_set.view)) // ROW_BYTES
     if counts.max() > max_bytes:
-        raise _too_many(max_bytes).with_context(record_set.where.at(int(batches[counts.argmax(), BASE])))
+        raise _too_many(max_bytes).with_context(record_set.where.at_offset(int(batches[counts.argmax(), BASE])))
     columns.reserve(int(counts.sum()), int(sizes.sum()))
     target, headers = columns.arrays, columns.headers + max_bytes
     status = kernels.decode(data, batches, columns.wanted, requested.start, requested.stop, headers, target)
@@ -210,7 +211,7 @@ def _decode_plain(
         row: _Row = batches[target.filled[FAULT_BATCH]].tolist()
         reason = f"record {target.filled[FAULT_RECORD]} of {row[COUNT]}: {REASONS.get(status)}"
         error: WireError = _too_many(max_bytes) if status == status_codes.FULL else Corrupt(reason)
-        raise error.with_context(record_set.where.at(row[BASE]))
+        raise error.with_context(record_set.where.at_offset(row[BASE]))
 
 
 def _too_many(max_bytes: int) -> TooLarge:

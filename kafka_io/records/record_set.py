@@ -101,7 +101,7 @@ class RecordSet:
         self.position = position
         self.is_cut = status == status_codes.CUT
         if status not in _STOPS and self.next_offset < self.requested.stop:
-            raise self.error(status).with_context(self.where.at(self.next_offset))
+            raise self.error(status).with_context(self.where.at_offset(self.next_offset))
 
     def advance_to(self, last: int) -> None:
         """Record that the entry that ends with offset `last` is decoded."""

@@ -85,7 +85,7 @@ def validate_message_set(
     """
     whole, largest = measure(data, 0, where)
     if len(data) and not whole:
-        raise Corrupt(f"a message set of {len(data)} bytes that holds only a piece of a message", where.at(0))
+        raise Corrupt(f"a message set of {len(data)} bytes that holds only a piece of a message", where.at_offset(0))
     batches = decode_v07(memoryview(data)[:whole], base=0, limits=limits, where=where)
     messages = sum(decoded.batch.num_rows for decoded in batches)
     return MessageSetSummary(whole_bytes=whole, messages=messages, largest_payload=largest)
@@ -107,12 +107,12 @@ def _fill(columns: ColumnBuilder, outer: MessageSetReader07, limits: DecodeLimit
             return gaps
         rows = columns.rows
         if status != status_codes.WRAPPER:
-            raise outer.error(status).with_context(where.at(outer.offset))
+            raise outer.error(status).with_context(where.at_offset(outer.offset))
         offset = outer.offset
         try:
             _unwrap(columns, outer, limits)
         except WireError as error:  # a context manager costs as much as a small message
-            raise error.with_context(where.at(offset)) from error.__cause__
+            raise error.with_context(where.at_offset(offset)) from error.__cause__
         if columns.rows == rows:
             gaps[EMPTY] += 1
 

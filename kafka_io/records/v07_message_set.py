@@ -128,7 +128,7 @@ def measure(data: BytesLike, base: int, where: Where) -> tuple[int, int]:
     messages = MessageSetReader07(data, base=base)
     status, messages.position, largest = v07_kernels.measure(messages.array)
     if status not in (status_codes.END, status_codes.CUT):
-        with error_context(where.at(messages.offset)):
+        with error_context(where.at_offset(messages.offset)):
             raise messages.error(status)
     return messages.position, largest
 

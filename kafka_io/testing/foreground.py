@@ -2,7 +2,7 @@
 
 import sys
 
-from kafka_io.stopping import stopping
+from kafka_io.stopping import stop_signals
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from kafka_io.testing.v07.config import BrokerConfig07
@@ -14,10 +14,10 @@ def run_foreground(config: BrokerConfig07 | ModernBrokerConfig, zookeeper: str |
 
     It prints one line when clients are served. It raises the errors of `EmbeddedBroker.start`.
     """
-    with stopping() as told, _server(config, zookeeper) as server:
+    with stop_signals() as stop_requested, _server(config, zookeeper) as server:
         sys.stdout.write(f"penstock broker {config.broker_id} ready on {config.host}:{server.port}\n")
         sys.stdout.flush()
-        while not told.is_told():
+        while not stop_requested():
             pass
 
 

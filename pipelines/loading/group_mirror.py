@@ -20,7 +20,7 @@ Mirror = Callable[[str, MirroredCursors], Sequence[str]]
 """Copies the cursors of a topic; returns warnings."""
 
 # When a cluster is asked for its first coordinator, it takes a second or two to create the offsets topic.
-_RETRY_POLICY = RetryPolicy(timeout_s=3.0, backoff=Backoff(attempts=4, first_s=0.5, most_s=2.0))
+_RETRY_POLICY = RetryPolicy(timeout_s=3.0, backoff=Backoff(attempts=4, first_s=0.5, max_s=2.0))
 
 
 def cursors_after(covered: Coverage, committed: Iterable[SliceFacts]) -> MirroredCursors:

@@ -151,10 +151,10 @@ def _outside_log(offset: int, bound: Bounds, where: Where) -> LoadError:
         return CursorExpired(
             f"offsets [{offset}, {bound.earliest}) expired before they were loaded; the log begins at "
             f'{bound.earliest}; on_expired = "skip" counts them as a gap and continues there',
-            where.at(offset),
+            where.at_offset(offset),
         )
     return CursorAheadOfLog(
         f"the log ends at {bound.latest}, before the committed offset {offset}: it was truncated or recreated; "
         'on_truncated = "rewind" takes back what the log has lost',
-        where.at(offset),
+        where.at_offset(offset),
     )

@@ -133,7 +133,7 @@ def _check_error(error: KafkaIOError) -> None:
     again = pickle.loads(pickle.dumps(error))
     assert (type(again), str(again), again.where) == (type(error), str(error), error.where)
     assert error.where.offset is not None
-    assert error.where == WHERE.at(error.where.offset)
+    assert error.where == WHERE.at_offset(error.where.offset)
 
 
 def _agree(found: Reading, oracle: Callable[[], list[Any]], kind: str) -> None:

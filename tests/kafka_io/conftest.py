@@ -28,12 +28,15 @@ def open_brokers() -> Iterator[OpenBrokers]:
     with ExitStack() as opened:
 
         def open_(cluster: FakeCluster, *, timeout_s: float = 10.0, attempts: int = ATTEMPTS) -> ClusterMetadata:
-            retry_policy = RetryPolicy(timeout_s=timeout_s, backoff=Backoff(attempts=attempts))
-            dialling = Connector(timeout_s=timeout_s, max_answer_bytes=1_000_000)
-            brokers = ClusterMetadata(
-                cluster.bootstrap, dialling, retry_policy, where=Where(cluster="main"), sleep=lambda _: None
+            connector = Connector(timeout_s=timeout_s, max_answer_bytes=1_000_000)
+            metadata = ClusterMetadata(
+                cluster.bootstrap,
+                connector,
+                Backoff(attempts=attempts),
+                where=Where(cluster="main"),
+                sleep=lambda _: None,
             )
-            return opened.enter_context(brokers)
+            return opened.enter_context(metadata)
 
         yield open_
 

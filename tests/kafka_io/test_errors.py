@@ -60,7 +60,7 @@ def test_a_place_within_another_keeps_all_it_knew_and_learns_the_rest(inner: Whe
 
 @given(where=PLACES, offset=st.integers())
 def test_a_place_at_an_offset_differs_in_nothing_else(where: Where, offset: int) -> None:
-    assert where.at(offset).as_dict() == {**where.as_dict(), "offset": offset}
+    assert where.at_offset(offset).as_dict() == {**where.as_dict(), "offset": offset}
 
 
 @given(where=PLACES)

@@ -128,14 +128,14 @@ def describe_group(cluster: Cluster, group: str) -> GroupDescription:
             state=DEAD if described.error_code == ErrorCode.GROUP_ID_NOT_FOUND else described.group_state,
             protocol_type=described.protocol_type,
             assignor=described.protocol_data,
-            coordinator=coordinator.link().broker,
+            coordinator=coordinator.connection().broker,
             members=members,
             lags=_lags(metadata, coordinator, assigned),
         )
 
 
 def _coordinated_groups(metadata: ClusterMetadata, broker: Broker) -> Iterable[GroupListing]:
-    connection = metadata.link(broker)
+    connection = metadata.connection(broker)
     with error_context(connection.where):
         answer = connection.request(ListGroupsRequest())
         ErrorCode.check(answer.error_code, Where())

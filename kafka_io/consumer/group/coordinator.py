@@ -195,9 +195,9 @@ class Heartbeater(Closing):
 
     def _join(self) -> None:
         topics = self._topics.resolve(self._metadata)
-        coordinator = self._coordinator.link()
+        coordinator = self._coordinator.connection()
         self._check_groups(coordinator)
-        connection = self._join_metadata.link(coordinator.broker)
+        connection = self._join_metadata.connection(coordinator.broker)
         with self._changed:
             request = self._state.join_request(topics)
         join_answer = connection.request(request)

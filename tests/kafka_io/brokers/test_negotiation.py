@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kafka_io.brokers import negotiation as dial
+from kafka_io.brokers import negotiation
 from kafka_io.brokers.negotiation import Connector
 from kafka_io.errors import BrokerError, ConnectFailed, DeadlineExceeded, Unsupported
 from kafka_io.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -17,29 +17,29 @@ from tests.fakes.cluster import CLOSE, EVERYTHING, SILENCE, FakeCluster
 from tests.fakes.hostile import HostileServer, hear, stall
 
 API_VERSIONS, METADATA = ApiVersionsRequest.API.key, MetadataRequest.API.key
-DIALLING = Connector(timeout_s=5.0, max_answer_bytes=10_000)
+CONNECTOR = Connector(timeout_s=5.0, max_answer_bytes=10_000)
 
 
 @pytest.fixture(autouse=True)
 def short_silence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dial, "_SILENCE_S", 0.2)
+    monkeypatch.setattr(negotiation, "_SILENCE_S", 0.2)
 
 
 def test_a_modern_broker_tells_its_versions() -> None:
     with FakeCluster(logs={}, offered={**EVERYTHING, 1: (4, 9)}) as cluster:
-        dialled = DIALLING.dial(cluster.bootstrap[0])
-        assert dialled.generation is Generation.MODERN
-        assert dialled.versions.pick(FetchRequest.API) == 9
-        assert dialled.versions.pick(FetchRequest.API, max_version=8) == 8
+        negotiated = CONNECTOR.connect(cluster.bootstrap[0])
+        assert negotiated.generation is Generation.MODERN
+        assert negotiated.versions.pick(FetchRequest.API) == 9
+        assert negotiated.versions.pick(FetchRequest.API, max_version=8) == 8
         assert [one.version for one in cluster.heard(API_VERSIONS)] == [0]
-        dialled.connection.close()
+        negotiated.connection.close()
 
 
 def test_a_version_that_no_side_shares_is_an_error() -> None:
     with FakeCluster(logs={}, offered={API_VERSIONS: (0, 0), METADATA: (40, 41)}) as cluster:
-        dialled = DIALLING.dial(cluster.bootstrap[0])
-        dialled.connection.close()
-        versions = dialled.versions
+        negotiated = CONNECTOR.connect(cluster.bootstrap[0])
+        negotiated.connection.close()
+        versions = negotiated.versions
         with pytest.raises(Unsupported, match="v40 to v41"):
             versions.pick(MetadataRequest.API)
         with pytest.raises(Unsupported, match="does not support Fetch"):
@@ -51,20 +51,20 @@ def test_a_version_that_no_side_shares_is_an_error() -> None:
 def test_a_broker_that_answers_metadata_but_no_api_versions_is_old(reaction: object) -> None:
     with FakeCluster(logs={}) as cluster:
         cluster.brokers[0].handlers[API_VERSIONS] = lambda _: reaction
-        dialled = DIALLING.dial(cluster.bootstrap[0])
-        assert dialled.generation is Generation.V08
-        assert dialled.versions.pick(FetchRequest.API) == 0
-        assert dialled.connection.ask(VersionedRequest(MetadataRequest(topics=()), 0)).topics
-        dialled.connection.close()
+        negotiated = CONNECTOR.connect(cluster.bootstrap[0])
+        assert negotiated.generation is Generation.V08
+        assert negotiated.versions.pick(FetchRequest.API) == 0
+        assert negotiated.connection.request(VersionedRequest(MetadataRequest(topics=()), 0)).topics
+        negotiated.connection.close()
 
 
 def test_a_generation_that_is_known_is_not_asked_for() -> None:
     with FakeCluster(logs={}) as cluster:
-        dialling = Connector(timeout_s=5.0, max_answer_bytes=10_000, generation=Generation.V08)
-        dialled = dialling.dial(cluster.bootstrap[0])
-        assert dialled.connection.ask(VersionedRequest(MetadataRequest(topics=()), 0)).topics
+        connector = Connector(timeout_s=5.0, max_answer_bytes=10_000, generation=Generation.V08)
+        negotiated = connector.connect(cluster.bootstrap[0])
+        assert negotiated.connection.request(VersionedRequest(MetadataRequest(topics=()), 0)).topics
         assert cluster.heard(API_VERSIONS) == []
-        dialled.connection.close()
+        negotiated.connection.close()
 
 
 def slow_at_first(answer: Callable[[ReceivedRequest], object]) -> Callable[[ReceivedRequest], object]:
@@ -84,31 +84,31 @@ def test_a_modern_broker_that_was_slow_once_does_not_pass_for_an_old_one() -> No
     with FakeCluster(logs={}) as cluster:
         handlers = cluster.brokers[0].handlers
         handlers[API_VERSIONS] = slow_at_first(handlers[API_VERSIONS])
-        dialled = DIALLING.dial(cluster.bootstrap[0])
-        assert dialled.generation is Generation.MODERN
-        dialled.connection.close()
+        negotiated = CONNECTOR.connect(cluster.bootstrap[0])
+        assert negotiated.generation is Generation.MODERN
+        negotiated.connection.close()
 
 
 def test_what_closes_on_every_question_is_no_broker_of_ours() -> None:
     with FakeCluster(logs={}) as cluster:
         cluster.brokers[0].handlers[API_VERSIONS] = cluster.brokers[0].handlers[METADATA] = lambda _: CLOSE
         with pytest.raises(Unsupported, match="found through ZooKeeper"):
-            DIALLING.dial(cluster.bootstrap[0])
+            CONNECTOR.connect(cluster.bootstrap[0])
 
 
 def test_a_broker_of_07_which_is_silent_on_everything_ends_with_the_deadline() -> None:
-    dialling = Connector(timeout_s=0.5, max_answer_bytes=10_000)
+    connector = Connector(timeout_s=0.5, max_answer_bytes=10_000)
     with HostileServer([hear, stall]) as server, pytest.raises(DeadlineExceeded):
-        dialling.dial(server.broker)
+        connector.connect(server.broker)
 
 
 def test_an_address_that_leads_nowhere_is_told_at_once() -> None:
     with pytest.raises(ConnectFailed):
-        DIALLING.dial(Broker(1, "127.0.0.1", 1))
+        CONNECTOR.connect(Broker(1, "127.0.0.1", 1))
 
 
 def test_an_error_in_the_answer_is_raised() -> None:
     with FakeCluster(logs={}) as cluster:
         cluster.brokers[0].handlers[API_VERSIONS] = lambda _: ApiVersionsResponse(error_code=35, api_keys=())
         with pytest.raises(BrokerError, match="35"):
-            DIALLING.dial(cluster.bootstrap[0])
+            CONNECTOR.connect(cluster.bootstrap[0])

@@ -50,7 +50,7 @@ def test_what_another_attempt_cannot_help_is_raised_at_once(error: Exception) ->
 
 
 def test_pauses_double_within_their_bounds_and_jitter_down_to_half() -> None:
-    backoff = Backoff(first_s=0.2, most_s=5.0)
+    backoff = Backoff(first_s=0.2, max_s=5.0)
     for failures, longest in enumerate([0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0], start=1):
         pauses = [backoff.pause_s(failures) for _ in range(200)]
         assert max(MIN_PAUSE_S, longest / 2) <= min(pauses)
@@ -59,15 +59,15 @@ def test_pauses_double_within_their_bounds_and_jitter_down_to_half() -> None:
 
 
 def test_no_error_is_retried_more_than_ten_times_a_second() -> None:  # fault W13
-    backoff = Backoff(attempts=10_000, first_s=0.1, most_s=0.1)
+    backoff = Backoff(attempts=10_000, first_s=0.1, max_s=0.1)
     assert min(backoff.pause_s(failures) for failures in range(1, 10_000)) >= 0.1
 
 
 def test_a_thousand_failures_still_have_a_pause() -> None:  # fault B12
-    assert Backoff(most_s=5.0).pause_s(10**9) <= 5.0
+    assert Backoff(max_s=5.0).pause_s(10**9) <= 5.0
 
 
-@pytest.mark.parametrize("settings", [{"attempts": 0}, {"first_s": 0.01}, {"most_s": 0.0}, {"first_s": -1.0}])
+@pytest.mark.parametrize("settings", [{"attempts": 0}, {"first_s": 0.01}, {"max_s": 0.0}, {"first_s": -1.0}])
 def test_a_back_off_that_would_flood_a_broker_is_refused(settings: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="a back-off needs"):
         Backoff(**settings)  # type: ignore[arg-type] # attempts is a whole number in the table above

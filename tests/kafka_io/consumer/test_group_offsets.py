@@ -59,7 +59,7 @@ def test_every_version_of_the_requests_says_the_same(version: int, tmp_path: Pat
         brokers = cluster.metadata()
         offsets = CoordinatorOffsets(brokers)
         offsets.commit("lake", {"clicks": {P1: 1}})
-        link = CoordinatorConnection(brokers, "lake").link()
+        link = CoordinatorConnection(brokers, "lake").connection()
         spoken = {kind.API.key: (version, version) for kind in (OffsetCommitRequest, OffsetFetchRequest)}
         finding = min(version, FindCoordinatorRequest.API.versions[1])
         link._versions = ApiVersionRanges({**spoken, FindCoordinatorRequest.API.key: (finding, finding), 3: (9, 9)})
@@ -70,7 +70,7 @@ def test_every_version_of_the_requests_says_the_same(version: int, tmp_path: Pat
 def test_brokers_before_0_10_must_be_asked_for_topics_by_name(tmp_path: Path) -> None:
     with modern(tmp_path) as server, found(server) as cluster:
         offsets = CoordinatorOffsets(cluster.metadata())
-        link = CoordinatorConnection(cluster.metadata(), "lake").link()
+        link = CoordinatorConnection(cluster.metadata(), "lake").connection()
         link._versions = ApiVersionRanges({8: (0, 1), 9: (0, 1), 10: (0, 0), 3: (0, 0)})
         with pytest.raises(Unsupported, match="only for named topics"):
             offsets.fetch("lake")

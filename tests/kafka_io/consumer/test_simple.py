@@ -28,7 +28,7 @@ from tests.publishing import publish
 ZERO = BrokerPartition(None, 0)
 VALUES = [b"one", b"two", b"three"]
 READ_SETTINGS = ReadSettings(
-    retry_policy=RetryPolicy(timeout_s=30.0, backoff=Backoff(attempts=3, first_s=0.1, most_s=0.1))
+    retry_policy=RetryPolicy(timeout_s=30.0, backoff=Backoff(attempts=3, first_s=0.1, max_s=0.1))
 )
 PLACES = st.lists(
     st.builds(

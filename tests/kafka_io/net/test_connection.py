@@ -50,7 +50,7 @@ def test_answers_belong_to_requests_in_their_order() -> None:
 
 def test_an_answer_may_come_byte_by_byte() -> None:
     with connection([hear, drip(ANSWER, every_s=0.0)]) as asking:
-        assert asking.ask(FETCH) == FetchAnswer07(0, b"some bytes")
+        assert asking.request(FETCH) == FetchAnswer07(0, b"some bytes")
 
 
 @pytest.mark.parametrize("cut", [0, 3, 4, 6, len(ANSWER) - 1])
@@ -58,7 +58,7 @@ def test_an_answer_may_come_byte_by_byte() -> None:
 def test_an_answer_that_ends_early_is_a_lost_connection(cut: int, end: list[Act]) -> None:  # faults W02, W03
     with connection([hear, send(ANSWER[:cut]), *end]) as asking:
         with pytest.raises(ConnectionLost):
-            asking.ask(FETCH)
+            asking.request(FETCH)
         assert asking.closed
 
 
@@ -66,14 +66,14 @@ def test_an_answer_that_ends_early_is_a_lost_connection(cut: int, end: list[Act]
 def test_an_answer_that_stops_half_way_ends_with_the_deadline(cut: int) -> None:  # fault W04
     with connection([hear, send(ANSWER[:cut]), stall], timeout_s=SHORT) as asking:
         with pytest.raises(DeadlineExceeded):
-            asking.ask(FETCH)
+            asking.request(FETCH)
         assert asking.closed
 
 
 def test_a_byte_now_and_then_does_not_put_the_deadline_off() -> None:  # fault W05
     trickle = drip(ANSWER * 100, every_s=0.05)
     with connection([hear, trickle], timeout_s=SHORT) as asking, pytest.raises(DeadlineExceeded):
-        asking.ask(FETCH)
+        asking.request(FETCH)
 
 
 @pytest.mark.parametrize(
@@ -98,15 +98,15 @@ def test_what_cannot_be_the_answer_is_refused_and_ends_the_connection(
 ) -> None:
     with connection([hear, send(answer), stall]) as asking:
         with pytest.raises(error) as caught:
-            asking.ask(request_)
+            asking.request(request_)
         assert (asking.closed, caught.value.retriable) == (True, False)
 
 
 def test_a_repeated_answer_is_never_taken_for_the_next_one() -> None:  # fault W08
     with connection([hear, send(ANSWER + ANSWER), stall]) as asking:
-        asking.ask(FETCH)
+        asking.request(FETCH)
         with pytest.raises(Corrupt, match="without a request"):
-            asking.ask(FetchRequest07("clicks", 0, 10, 100))
+            asking.request(FetchRequest07("clicks", 0, 10, 100))
         assert asking.closed
 
 
@@ -119,7 +119,7 @@ def test_bytes_before_any_request_end_the_connection() -> None:  # fault W08
 
 def test_a_connection_that_the_broker_closed_meanwhile_is_noticed_before_it_is_used() -> None:
     with connection([hear, send(ANSWER)]) as asking:
-        asking.ask(FETCH)
+        asking.request(FETCH)
         with pytest.raises(ConnectionLost):  # waits for the end of the stream, and leaves it there
             asking._stream.receive_into(memoryview(bytearray(1)), Deadline.after(GENEROUS))
         with pytest.raises(ConnectionLost):
@@ -132,4 +132,4 @@ def test_a_closed_connection_stays_closed() -> None:
         asking.close()
         asking.close()
         with pytest.raises(NetworkError):
-            asking.ask(FETCH)
+            asking.request(FETCH)

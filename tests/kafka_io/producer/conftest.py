@@ -32,7 +32,7 @@ from kafka_io.wire.schema import Request
 
 TOPIC = "clicks"
 WAIT_S = 60.0
-HASTY = RetryPolicy(timeout_s=30.0, backoff=Backoff(attempts=3, first_s=0.1, most_s=0.1))
+HASTY = RetryPolicy(timeout_s=30.0, backoff=Backoff(attempts=3, first_s=0.1, max_s=0.1))
 SETTINGS = ProducerSettings(retry_policy=HASTY)
 
 

@@ -186,7 +186,7 @@ def test_a_log_shorter_than_the_slice_is_an_error_after_the_retry_budget(  # fau
         found.extend(row for decoded in cut.read(0, END + 50) for row in rows([decoded]))
     assert found == expected()
     assert len(pauses) == ATTEMPTS - 1
-    assert caught.value.where == cut.where.at(END)
+    assert caught.value.where == cut.where.at_offset(END)
 
 
 def test_bytes_that_come_a_little_late_are_waited_for(broker: BrokerServer07, open_link: OpenLink) -> None:
@@ -323,7 +323,7 @@ def test_each_of_many_first_fetches_has_its_own_error(link: BrokerConnection07) 
     for (one, at, size), first in zip(asked[1:4], firsts[1:4], strict=True):
         with pytest.raises(BrokerError) as caught:
             rows(one.read(at, at + size, first=first))
-        assert (caught.value.code, caught.value.where) == (first.error, one.where.at(at))
+        assert (caught.value.code, caught.value.where) == (first.error, one.where.at_offset(at))
 
 
 def test_an_empty_first_answer_is_asked_for_again(link: BrokerConnection07) -> None:

@@ -145,7 +145,7 @@ def test_a_marker_whose_key_is_none_is_corrupt() -> None:
     bad = record_batch([Record(offset=1, key=b"x")], attributes=CONTROL | TRANSACTIONAL, producer=(1, 0, -1))
     with pytest.raises(Corrupt, match="marker") as raised:
         read(batch(0) + bad, aborted=((1, 0),), where=WHERE)
-    assert raised.value.where == WHERE.at(1)
+    assert raised.value.where == WHERE.at_offset(1)
 
 
 def test_gaps_do_not_depend_on_where_slices_are_cut() -> None:
@@ -276,7 +276,7 @@ def test_an_honest_batch_above_the_cap_is_read_once_the_named_setting_is_raised(
     data = record_batch([Record(offset=offset, value=bytes(100_000)) for offset in range(20)], codec=4)
     with pytest.raises(TooLarge, match="max_decompressed_bytes") as raised:
         read(data, limits=DecodeLimits(max_decompressed_bytes=MIB), where=WHERE)
-    assert raised.value.where == WHERE.at(0)
+    assert raised.value.where == WHERE.at_offset(0)
     assert len(read_rows(data, limits=DecodeLimits(max_decompressed_bytes=3 * MIB))) == 20
 
 
@@ -330,12 +330,12 @@ def test_a_marker_that_is_no_record_is_corrupt() -> None:
         data = batch(0) + record_batch([record], attributes=marked, producer=(1, 0, -1))
         with pytest.raises(Corrupt, match="marker") as raised:
             read(data, aborted=((1, 0),), where=WHERE)
-        assert raised.value.where == WHERE.at(1)
+        assert raised.value.where == WHERE.at_offset(1)
     broken = bytearray(record_batch([Record(offset=1, key=bytes(4))], attributes=marked, producer=(1, 0, -1)))
     broken[61] = 1
     with pytest.raises(Corrupt, match="record 0 of 1: a length") as raised:
         read(batch(0) + repaired(broken), aborted=((1, 0),), where=WHERE)
-    assert raised.value.where == WHERE.at(1)
+    assert raised.value.where == WHERE.at_offset(1)
 
 
 # fault R20: a transaction may be open since before the fetch, and stay so behind it.

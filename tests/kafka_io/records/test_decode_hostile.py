@@ -39,7 +39,7 @@ def corrupt(data: bytes, match: str, at: int | None = 0) -> None:
     """`data` is refused as corrupt, at that offset."""
     with pytest.raises(Corrupt, match=match) as raised:
         read(data, where=WHERE)
-    assert raised.value.where == (WHERE if at is None else WHERE.at(at))
+    assert raised.value.where == (WHERE if at is None else WHERE.at_offset(at))
 
 
 def unchecked_bytes(data: bytes) -> set[int]:
@@ -272,7 +272,7 @@ def test_another_magic_is_unsupported(magic: int, before: bytes) -> None:
     odd[MAGIC] = magic
     with pytest.raises(Unsupported, match=f"magic {magic}") as raised:
         read(before + odd, where=WHERE)
-    assert raised.value.where == WHERE.at(3 if before else 0)
+    assert raised.value.where == WHERE.at_offset(3 if before else 0)
 
 
 # fault R13
@@ -280,7 +280,7 @@ def test_another_magic_is_unsupported(magic: int, before: bytes) -> None:
 def test_another_codec_is_unsupported(codec: int) -> None:
     with pytest.raises(Unsupported, match=f"codec {codec}") as raised:
         read(batch_around(CONTENT, count=3, last_delta=2, codec=codec), where=WHERE)
-    assert raised.value.where == WHERE.at(0)
+    assert raised.value.where == WHERE.at_offset(0)
 
 
 # fault R13
@@ -347,7 +347,7 @@ def test_a_bomb_stops_at_the_cap(codec: int, magic: int) -> None:
         assert tracemalloc.get_traced_memory()[1] < 20 * MIB
     finally:
         tracemalloc.stop()
-    assert raised.value.where == WHERE.at(0)
+    assert raised.value.where == WHERE.at_offset(0)
 
 
 # faults R15, R05
@@ -398,7 +398,7 @@ def test_errors_survive_the_way_from_an_executor() -> None:
             read(data, limits=DecodeLimits(max_decompressed_bytes=100), where=WHERE)
         again = pickle.loads(pickle.dumps(raised.value))
         assert type(again) is kind
-        assert (str(again), again.where) == (str(raised.value), WHERE.at(0))
+        assert (str(again), again.where) == (str(raised.value), WHERE.at_offset(0))
 
 
 NUMBERS = (-(2**31), -2, -1, 0, 1, 13, 14, 22, 48, 49, 2**30, 2**31 - 1)
@@ -469,7 +469,7 @@ def test_rows_and_headers_that_take_more_than_the_cap_are_too_large() -> None:
     for each in (data, headers):
         with pytest.raises(TooLarge, match="records or headers, the limit that max_decompressed_bytes") as raised:
             read(each, limits=DecodeLimits(max_decompressed_bytes=32 * 1024), where=WHERE)
-        assert raised.value.where == WHERE.at(0)
+        assert raised.value.where == WHERE.at_offset(0)
         assert read(each, limits=DecodeLimits(max_decompressed_bytes=128 * 1024))
 
 
@@ -477,7 +477,7 @@ def test_header_keys_that_are_no_text_are_held_against_the_cap_too() -> None:
     data = record_batch([Record(offset=7, headers=((b"\xff" * 600, None),))])
     with pytest.raises(TooLarge, match="max_decompressed_bytes = 1200") as raised:
         read(data, RequestedOffsets(start=5), limits=DecodeLimits(max_decompressed_bytes=1200), where=WHERE)
-    assert raised.value.where == WHERE.at(5)
+    assert raised.value.where == WHERE.at_offset(5)
     assert len(read_rows(data, limits=DecodeLimits(max_decompressed_bytes=1203))) == 1
 
 

@@ -110,7 +110,7 @@ def test_a_wrong_checksum_names_its_offset(magic: int) -> None:
     bad[-1] ^= 1
     with pytest.raises(Corrupt, match="wrong CRC: the message says") as raised:
         list(decode_v07(good + bad, base=50, where=WHERE))
-    assert raised.value.where == WHERE.at(50 + len(good))
+    assert raised.value.where == WHERE.at_offset(50 + len(good))
 
 
 # fault R01
@@ -122,7 +122,7 @@ def test_a_wrong_checksum_of_or_in_a_wrapper_names_the_wrappers_offset() -> None
     for data, place in ((gzipped(inner), r"at byte 14 of a compressed set"), (outer, r"\[")):
         with pytest.raises(Corrupt, match=f"wrong CRC.* {place}") as raised:
             list(decode_v07(message(b"ok") + data, base=50, where=WHERE))
-        assert raised.value.where == WHERE.at(62)
+        assert raised.value.where == WHERE.at_offset(62)
 
 
 # fault R13
@@ -158,7 +158,7 @@ def test_an_honest_message_above_the_cap_is_read_once_the_named_setting_is_raise
     data = gzipped(message_set([bytes(100_000)] * 20))
     with pytest.raises(TooLarge, match="max_decompressed_bytes") as raised:
         list(decode_v07(data, base=9, limits=DecodeLimits(max_decompressed_bytes=MIB), where=WHERE))
-    assert raised.value.where == WHERE.at(9)
+    assert raised.value.where == WHERE.at_offset(9)
     assert len(decoded_rows(data, limits=DecodeLimits(max_decompressed_bytes=2 * MIB))) == 20
 
 

@@ -160,7 +160,7 @@ def test_errors_survive_the_way_from_an_executor() -> None:
             list(decode_v07(data, base=88, limits=DecodeLimits(max_decompressed_bytes=100), where=where))
         again = pickle.loads(pickle.dumps(raised.value))
         assert type(again) is kind
-        assert (str(again), again.where) == (str(raised.value), where.at(88))
+        assert (str(again), again.where) == (str(raised.value), where.at_offset(88))
         assert "offset=88" in str(again)
 
 

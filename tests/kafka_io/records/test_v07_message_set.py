@@ -56,7 +56,7 @@ def test_a_length_below_any_header_is_corrupt_at_its_offset(length: int, rest: b
     data = PLAIN + length.to_bytes(4, "big", signed=True) + rest
     with pytest.raises(Corrupt, match=f"a message length of {length} ") as raised:
         whole_bytes(data, base=1000, where=WHERE)
-    assert raised.value.where == WHERE.at(1000 + len(PLAIN))
+    assert raised.value.where == WHERE.at_offset(1000 + len(PLAIN))
 
 
 # fault R04
@@ -113,4 +113,4 @@ def test_an_error_names_the_place_in_the_set() -> None:
     bad[-1] ^= 1
     with pytest.raises(Corrupt, match="wrong CRC") as raised:
         validate_message_set(bad, where=WHERE)
-    assert raised.value.where == WHERE.at(26)
+    assert raised.value.where == WHERE.at_offset(26)

@@ -193,9 +193,9 @@ def test_an_embedded_broker_plays_the_generation_it_is_told(
         try:
             assert broker.stdout is not None
             port = int(broker.stdout.readline().rpartition(":")[2])
-            dialled = Connector(timeout_s=20.0, max_answer_bytes=1_000_000).dial(Broker(3, "127.0.0.1", port))
-            dialled.connection.close()
-            assert dialled.generation is spoken
+            negotiated = Connector(timeout_s=20.0, max_answer_bytes=1_000_000).connect(Broker(3, "127.0.0.1", port))
+            negotiated.connection.close()
+            assert negotiated.generation is spoken
         finally:
             broker.send_signal(signal.SIGTERM)
     assert broker.returncode == 0

@@ -212,8 +212,8 @@ def test_empty_compressed_messages_are_counted_as_gaps(
     with live.open() as cluster:
         place = BrokerPartition(0, 0)
         connection = cluster.partition("clicks", place).connection
-        connection.tell(ProduceRequest07("clicks", 0, message_set([], codec=1) * 3 + message_set([b"y"])))
-        connection.ask(OffsetsRequest07("clicks", 0, -1, 1))
+        connection.send(ProduceRequest07("clicks", 0, message_set([], codec=1) * 3 + message_set([b"y"])))
+        connection.request(OffsetsRequest07("clicks", 0, -1, 1))
     found = load("clicks")
     assert (found.error, found.rows) == (None, 2)
     assert [one.gaps for one in found.partitions if one.offsets.partition == BrokerPartition(0, 0)] == [{"empty": 3}]

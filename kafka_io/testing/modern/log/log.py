@@ -123,7 +123,7 @@ class PartitionLog(SegmentedLog[LogSegment]):
         segments, start = self._segments, self._start
         end = segments[-1].end
         if not start <= offset <= end:
-            raise OffsetOutOfRange(f"the log holds [{start}, {end})", self.where.at(offset), 1)
+            raise OffsetOutOfRange(f"the log holds [{start}, {end})", self.where.at_offset(offset), 1)
         if offset == end or (stop is not None and offset >= stop):
             return None
         following = bisect_right(segments, offset, key=lambda segment: segment.start)
@@ -146,7 +146,7 @@ class PartitionLog(SegmentedLog[LogSegment]):
         """
         with self._lock:
             if not 0 <= offset <= self.end:
-                raise OffsetOutOfRange(f"the log ends at {self.end}", self.where.at(offset), 1)
+                raise OffsetOutOfRange(f"the log ends at {self.end}", self.where.at_offset(offset), 1)
             self._move_start(offset)
             self._delete_segments(sum(segment.end <= self._start for segment in self._segments[:-1]))
             return self._start

@@ -44,7 +44,7 @@ def _index_all(segment: LogSegment, where: Where) -> None:
         for _, header in whole_batches(data):
             segment.track(header)
     if segment.size != segment.file_bytes:
-        raise Corrupt(f"{segment.path.name} has no whole batch at byte {segment.size}", where.at(segment.end))
+        raise Corrupt(f"{segment.path.name} has no whole batch at byte {segment.size}", where.at_offset(segment.end))
 
 
 def _index_valid(segment: LogSegment) -> None:

@@ -80,7 +80,7 @@ class PartitionLog07(SegmentedLog[LogSegment07]):
         segments = self._segments
         earliest, latest = segments[0].start, segments[-1].end
         if not earliest <= offset <= latest:
-            raise OffsetOutOfRange(f"the log holds [{earliest}, {latest})", self.where.at(offset), 1)
+            raise OffsetOutOfRange(f"the log holds [{earliest}, {latest})", self.where.at_offset(offset), 1)
         if offset == latest:
             return None
         following = bisect_right(segments, offset, key=lambda segment: segment.start)

@@ -63,7 +63,7 @@ class Ground:
 
     def cluster(self) -> ModernCluster:
         """A client."""
-        retry_policy = RetryPolicy(timeout_s=30.0, backoff=Backoff(attempts=8, first_s=0.1, most_s=1.0))
+        retry_policy = RetryPolicy(timeout_s=30.0, backoff=Backoff(attempts=8, first_s=0.1, max_s=1.0))
         read_settings = ReadSettings(retry_policy=retry_policy)
         bootstrap = parse_bootstrap(self.address)
         pinned = Generation.V08 if self.generation is Generation.V08 else None
