@@ -28,7 +28,7 @@ _NAMES = {
     "consumer.group.admin": "GroupDescription GroupListing GroupMember Lag describe_group list_groups",
     "consumer.group.consumer": "GroupConsumer RebalanceListener",
     "consumer.group.fetcher": "ConsumedBatch",
-    "consumer.group.offset_resolver": "OffsetReset",
+    "consumer.group.offset_reset": "OffsetReset",
     "consumer.group.settings": "GroupSettings",
     "consumer.group_offsets": "GroupOffsets OffsetStorage group_offsets",
     "consumer.membership": "GroupMembership",
@@ -95,7 +95,7 @@ if TYPE_CHECKING:
     from kafka_io.consumer.group.consumer import GroupConsumer as GroupConsumer
     from kafka_io.consumer.group.consumer import RebalanceListener as RebalanceListener
     from kafka_io.consumer.group.fetcher import ConsumedBatch as ConsumedBatch
-    from kafka_io.consumer.group.offset_resolver import OffsetReset as OffsetReset
+    from kafka_io.consumer.group.offset_reset import OffsetReset as OffsetReset
     from kafka_io.consumer.group.settings import GroupSettings as GroupSettings
     from kafka_io.consumer.group_offsets import (
         GroupOffsets as GroupOffsets,

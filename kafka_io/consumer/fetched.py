@@ -129,16 +129,18 @@ class FetchResult:
 
     def __iter__(self) -> Iterator[ConsumedMessage]:
         for decoded in self.batches():
-            yield from self._messages(decoded)
+            yield from consumed_messages(self.position.topic_partition, decoded)
 
-    def _messages(self, decoded: DecodedBatch) -> Iterator[ConsumedMessage]:
-        rows = _rows(decoded.batch)
-        # Reading continues at the next row's offset. Inside a compressed message of 0.7 that is the same offset again.
-        next_offsets = [row["offset"] for row in rows[1:]] + [decoded.next_offset]
-        for row, next_offset in zip(rows, next_offsets, strict=True):
-            yield ConsumedMessage(
-                topic=self.position.topic, partition=self.position.partition, next_offset=next_offset, **row
-            )
+
+def consumed_messages(partition: TopicPartition, decoded: DecodedBatch) -> Iterator[ConsumedMessage]:
+    """One object for each message of a batch.
+
+    Reading continues at the next row's offset. Inside a compressed message of 0.7 that is the same offset again.
+    """
+    rows = _rows(decoded.batch)
+    next_offsets = [row["offset"] for row in rows[1:]] + [decoded.next_offset]
+    for row, next_offset in zip(rows, next_offsets, strict=True):
+        yield ConsumedMessage(topic=partition.topic, partition=partition.within_topic, next_offset=next_offset, **row)
 
 
 def _rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:

@@ -23,7 +23,7 @@ from kafka_io.registry.members import (
     parse_subscription,
     threads_of,
 )
-from kafka_io.registry.offsets import read_offsets, write_offsets
+from kafka_io.registry.offsets import offsets_by_partition, offsets_by_topic, read_offsets, write_offsets
 from kafka_io.registry.paths import BROKER_IDS, INTERNAL_TOPICS, TOPICS, topic_path
 from kafka_io.registry.registration import hold
 from kafka_io.registry.session import ZooKeeperQueries, ZooKeeperSession
@@ -126,24 +126,17 @@ class ConsumerRegistration(Closing):
     def offsets(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
         """The committed offsets of the group for partitions of these topics."""
         names = sorted(set(topics))
-        committed = self._session.in_one_session(lambda queries: read_offsets(queries, self.group, names))
-        return {
-            TopicPartition.of(topic, partition): offset
-            for topic, offsets in committed.items()
-            for partition, offset in offsets.items()
-            if offset is not None
-        }
+        return offsets_by_partition(
+            self._session.in_one_session(lambda queries: read_offsets(queries, self.group, names))
+        )
 
     def commit(self, offsets: Mapping[TopicPartition, int], session_id: int | None) -> bool:
         """Commit offsets. Returns False and commits nothing if the session that owned the partitions has ended."""
-        by_topic: dict[str, dict[BrokerPartition, int]] = {}
-        for partition, offset in offsets.items():
-            by_topic.setdefault(partition.topic, {})[partition.within_topic] = offset
 
         def action(queries: ZooKeeperQueries) -> bool:
             if self._session.id != session_id:
                 return False
-            write_offsets(queries, self.group, by_topic)
+            write_offsets(queries, self.group, offsets_by_topic(offsets))
             return True
 
         return self._session.in_one_session(action) if offsets else True

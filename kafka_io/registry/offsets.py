@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from kafka_io.errors import RegistryError
-from kafka_io.model import BrokerPartition
+from kafka_io.model import BrokerPartition, TopicPartition
 from kafka_io.registry.consumers import (
     format_offset,
     offset_path,
@@ -17,6 +17,24 @@ from kafka_io.registry.session import ZooKeeperQueries
 
 CommittedOffsets = dict[str, dict[BrokerPartition, int | None]]
 """The next offset to read by topic and partition, in bytes of the log in 0.7; None if the group has no offset."""
+
+
+def offsets_by_partition(committed: CommittedOffsets) -> dict[TopicPartition, int]:
+    """The committed offsets of those partitions that have one."""
+    return {
+        TopicPartition.of(topic, partition): offset
+        for topic, offsets in committed.items()
+        for partition, offset in offsets.items()
+        if offset is not None
+    }
+
+
+def offsets_by_topic(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[BrokerPartition, int]]:
+    """The inverse of `offsets_by_partition`."""
+    topics: dict[str, dict[BrokerPartition, int]] = {}
+    for partition, offset in offsets.items():
+        topics.setdefault(partition.topic, {})[partition.within_topic] = offset
+    return topics
 
 
 def read_offsets(queries: ZooKeeperQueries, group: str, topics: Iterable[str] | None) -> CommittedOffsets:

@@ -17,6 +17,7 @@ from kafka_io.messages.describe_groups import DescribedGroup, DescribedGroupMemb
 from kafka_io.messages.list_groups import ListGroupsRequest
 from kafka_io.messages.offset_fetch import OffsetFetchRequest
 from kafka_io.model import Bounds, Broker, TopicPartition
+from kafka_io.registry.offsets import offsets_by_partition
 
 DEAD = "Dead"
 """The state of a group that does not exist; Kafka's own name for it."""
@@ -173,13 +174,7 @@ def _lags(
     """Brokers before 0.10 return offsets only of named topics: there, of the topics that members read."""
     version = coordinator.on(lambda connection: connection.versions.pick(OffsetFetchRequest.API))
     topics = None if version >= _ALL_OFFSETS_SINCE else {partition.topic for partition in assigned}
-    fetched = CoordinatorOffsets(metadata).fetch(coordinator.group, topics)
-    committed = {
-        TopicPartition.of(topic, partition): offset
-        for topic, offsets in fetched.items()
-        for partition, offset in offsets.items()
-        if offset is not None
-    }
+    committed = offsets_by_partition(CoordinatorOffsets(metadata).fetch(coordinator.group, topics))
     bounds = bounds_of(metadata, assigned | committed.keys(), committed=False)
     return {
         partition: Lag(committed=committed.get(partition), end=end.latest if isinstance(end, Bounds) else None)

@@ -6,23 +6,29 @@ assigned and revoked, callbacks run, offsets are committed.
 
 import logging
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from types import TracebackType
 
 from kafka_io.brokers.connection import RetryPolicy
+from kafka_io.brokers.leaders import PartitionAnswers
 from kafka_io.brokers.retry import Backoff
 from kafka_io.closing import Closing
+from kafka_io.cluster.bounds import offsets_at
 from kafka_io.cluster.cluster import Cluster
-from kafka_io.consumer.group.commits import OffsetCommitter, OffsetsToCommit, OnCommit
+from kafka_io.consumer.coordinator_offsets import CoordinatorOffsets
 from kafka_io.consumer.group.coordinator import Heartbeater
-from kafka_io.consumer.group.fetcher import ConsumedBatch, GroupFetcher
+from kafka_io.consumer.group.fetcher import AssignedPartition, ConsumedBatch, GroupFetcher
 from kafka_io.consumer.group.member import PartitionsAssigned, PartitionsLost, RebalanceEvent
-from kafka_io.consumer.group.offset_resolver import OffsetReset, OffsetResolver
+from kafka_io.consumer.group.offset_reset import OffsetReset, reset_offsets
 from kafka_io.consumer.group.settings import GroupSettings
 from kafka_io.consumer.group.topics import TopicSubscription
+from kafka_io.consumer.membership import GroupMembership
 from kafka_io.errors import KafkaIOError, OffsetOutOfRange, Unsupported, Where
 from kafka_io.model import BrokerPartition, Generation, TopicPartition
+from kafka_io.registry.offsets import offsets_by_partition, offsets_by_topic
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +37,9 @@ _TWO_ATTEMPTS = Backoff(attempts=2)  # the next poll tries again
 _MAX_WAIT_S = 0.5
 _ERROR_PAUSE_S = 0.1
 Callback = Callable[[frozenset[TopicPartition]], None]
+OffsetsToCommit = Mapping[TopicPartition, int]
+OnCommit = Callable[[OffsetsToCommit, KafkaIOError | None], None]
+"""Called with the offsets of a finished commit, and its error if it failed."""
 
 
 def _ignore(_partitions: frozenset[TopicPartition]) -> None:
@@ -55,6 +64,15 @@ class RebalanceListener:
     on_assigned: Callback = _ignore
     on_revoked: Callback = _ignore
     on_lost: Callback | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Commit:
+    """A commit that was started, as this member of the group."""
+
+    offsets: OffsetsToCommit
+    member: GroupMembership
+    done: Future[None]
 
 
 class GroupConsumer(Closing):
@@ -109,33 +127,34 @@ class GroupConsumer(Closing):
         committed_only = source.read_settings.committed if committed_only is None else committed_only
         read_settings = replace(source.read_settings, committed=committed_only)
         self._settings = GroupSettings(group=group) if isinstance(group, str) else group
-        self._topics = TopicSubscription.of(topics, pattern)
+        self._topics = TopicSubscription(topics, pattern)
         self._reset = OffsetReset(reset)
+        self._committed_only = committed_only
         self._auto_commit_s = auto_commit_s
         self._listener = listener or RebalanceListener()
         self._metadata = source.connect(
             RetryPolicy(timeout_s=read_settings.retry_policy.timeout_s, backoff=_TWO_ATTEMPTS)
         )
         self._fetcher = GroupFetcher(self._metadata, read_settings)
-        self._offset_resolver = OffsetResolver(self._metadata, committed=committed_only)
-        self._committer = OffsetCommitter(source.connect(), self._settings.group)
+        self._partitions = self._fetcher.partitions
         self._heartbeater = Heartbeater(source, self._settings, self._topics)
-        self._assigned: frozenset[TopicPartition] | None = None  # None until the group is joined for the first time
-        self._without_position: set[TopicPartition] = set()  # assigned, but the start offset is not known yet
-        self._out_of_range: set[TopicPartition] = set()  # those of them whose committed offset is not in the log
-        self._committed_offsets: dict[TopicPartition, int] = {}  # the last commits, so that nothing is committed twice
+        # Commits are made in order on a thread of their own, which has its own connections.
+        self._commit_thread = ThreadPoolExecutor(1, thread_name_prefix=f"penstock-commits-{self._settings.group}")
+        self._commit_metadata = source.connect()
+        self._offsets = CoordinatorOffsets(self._commit_metadata)
+        self._commits: deque[tuple[_Commit, OnCommit]] = deque()  # those that no caller waits for
         self._commit_due_s = time.monotonic() + (auto_commit_s or 0)
         self._closed = False
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:
         """The partitions that are assigned to this member."""
-        return self._assigned or frozenset()
+        return frozenset(self._partitions)
 
     @property
     def paused(self) -> frozenset[TopicPartition]:
         """The paused partitions."""
-        return self._fetcher.paused
+        return frozenset(key for key, partition in self._partitions.items() if partition.paused)
 
     def poll(self, timeout_s: float = 1.0) -> list[ConsumedBatch]:
         """The next records: at most one batch for each partition, none if there are no records in time.
@@ -174,10 +193,9 @@ class GroupConsumer(Closing):
         if failed is None:
             self._heartbeater.wait(wait_s)
             return
-        for partition, error in failed.items():
+        for key, error in failed.items():
             if isinstance(error, OffsetOutOfRange):
-                self._out_of_range.add(partition)
-                self._without_position.add(partition)
+                self._partitions[key].position, self._partitions[key].out_of_range = None, True
             elif not error.retriable:
                 raise error
             else:
@@ -190,16 +208,13 @@ class GroupConsumer(Closing):
         if self._closed:
             raise ValueError("the consumer is closed")
         event = self._heartbeater.polled()
-        if self._assigned is None:
-            self._assigned = frozenset()
-            self._heartbeater.ready((), self._topics)
-        elif event is not None:
+        if event is not None:
             try:
                 self._handle(event)
             except BaseException:
                 self._heartbeater.require_rejoin()  # a callback failed halfway: join again with the next poll
                 raise
-        self._committer.settle()
+        self._settle_commits()
         if self._auto_commit_s is not None and time.monotonic() >= self._commit_due_s:
             self.commit_async(on_done=_log_failure)
         self._find_positions()
@@ -210,7 +225,7 @@ class GroupConsumer(Closing):
         elif isinstance(event, PartitionsLost):
             logger.warning("group %s lost this member: %s", self._settings.group, event.reason)
             lost = self.assignment
-            self._drop(lost)
+            self._partitions.clear()
             (self._listener.on_lost or self._listener.on_revoked)(lost)
             self._heartbeater.ready((), self._topics)
         else:
@@ -220,12 +235,9 @@ class GroupConsumer(Closing):
             self._heartbeater.ready(self.assignment, self._topics)
 
     def _assign(self, partitions: frozenset[TopicPartition]) -> None:
-        before = self.assignment
-        revoked, added = before - partitions, partitions - before
-        if revoked:
-            self._revoke(revoked)
-        self._assigned = partitions
-        self._without_position |= added
+        revoked, added = self.assignment - partitions, partitions - self.assignment
+        self._revoke(revoked)
+        self._partitions.update({partition: AssignedPartition() for partition in added})
         self._listener.on_assigned(added)
         if revoked:
             # The second half of a cooperative rebalance (KIP-429): others wait for the partitions revoked just now.
@@ -234,37 +246,27 @@ class GroupConsumer(Closing):
     def _revoke(self, partitions: frozenset[TopicPartition]) -> None:
         if partitions:
             self._listener.on_revoked(partitions)
-        self._drop(partitions)
-
-    def _drop(self, partitions: frozenset[TopicPartition]) -> None:
-        self._assigned = self.assignment - partitions
-        self._fetcher.drop(partitions)
-        self._without_position -= partitions
-        self._out_of_range -= partitions
-        self._committed_offsets = {
-            partition: offset for partition, offset in self._committed_offsets.items() if partition not in partitions
-        }
+        for partition in partitions:
+            del self._partitions[partition]
 
     def _find_positions(self) -> None:
         """Set the position of newly assigned partitions. After a retriable error the next poll tries again."""
-        if not self._without_position:
-            return
         try:
-            unknown = self._without_position - self._out_of_range
-            committed = self._committer.committed(unknown) if unknown else {}
-            for partition, offset in committed.items():
-                self._seek(partition, offset)
-                self._committed_offsets[partition] = offset
-            self._seek_all(self._offset_resolver.reset(self._without_position, self._reset))
+            unknown = [key for key in self._without_position() if not self._partitions[key].out_of_range]
+            for key, offset in (self.committed(unknown) if unknown else {}).items():
+                self._partitions[key].seek(offset)
+                self._partitions[key].committed = offset
+            self._seek_all(self._reset_offsets(self._without_position(), self._reset))
         except KafkaIOError as error:
             if not error.retriable:
                 raise
             logger.info("group %s: %s", self._settings.group, error)
 
-    def _seek(self, partition: TopicPartition, offset: int) -> None:
-        self._fetcher.seek(partition, offset)
-        self._without_position.discard(partition)
-        self._out_of_range.discard(partition)
+    def _without_position(self) -> list[TopicPartition]:
+        return [key for key, partition in self._partitions.items() if partition.position is None]
+
+    def _reset_offsets(self, partitions: Iterable[TopicPartition], reset: OffsetReset) -> PartitionAnswers[int]:
+        return reset_offsets(self._metadata, partitions, reset, committed=self._committed_only)
 
     def subscribe(self, topics: Iterable[str] | None = None, *, pattern: str | None = None) -> None:
         """Change the subscription; the next poll joins the group again.
@@ -272,16 +274,18 @@ class GroupConsumer(Closing):
         Raises:
             ValueError: neither topics nor a pattern.
         """
-        self._topics = TopicSubscription.of(topics, pattern)
+        self._topics = TopicSubscription(topics, pattern)
         self._heartbeater.require_rejoin()
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """Deliver nothing of these partitions until `resume`; they stay assigned."""
-        self._fetcher.pause(self._checked(partitions))
+        for partition in self._checked(partitions).values():
+            partition.paused = True
 
     def resume(self, partitions: Iterable[TopicPartition]) -> None:
         """Deliver these partitions again, from where they were paused."""
-        self._fetcher.resume(self._checked(partitions))
+        for partition in self._checked(partitions).values():
+            partition.paused = False
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """Continue a partition at `offset`.
@@ -291,8 +295,8 @@ class GroupConsumer(Closing):
         """
         if offset < 0:
             raise ValueError(f"an offset must not be negative: {offset}")
-        [assigned] = self._checked([partition])
-        self._seek(assigned, offset)
+        [assigned] = self._checked([partition]).values()
+        assigned.seek(offset)
 
     def seek_to_beginning(self, partitions: Iterable[TopicPartition]) -> None:
         """Continue partitions at their first record.
@@ -301,30 +305,32 @@ class GroupConsumer(Closing):
             KafkaIOError: a leader did not answer; partitions whose leader answered are moved all the same.
             ValueError: as in `seek`.
         """
-        self._seek_all(self._offset_resolver.reset(self._checked(partitions), OffsetReset.EARLIEST))
+        self._seek_all(self._reset_offsets(self._checked(partitions), OffsetReset.EARLIEST))
 
     def seek_to_end(self, partitions: Iterable[TopicPartition]) -> None:
         """Continue partitions after their last record. Raises what `seek_to_beginning` does."""
-        self._seek_all(self._offset_resolver.reset(self._checked(partitions), OffsetReset.LATEST))
+        self._seek_all(self._reset_offsets(self._checked(partitions), OffsetReset.LATEST))
 
     def seek_to_time(self, partitions: Iterable[TopicPartition], timestamp_ms: int) -> None:
         """Continue at the first record that is not older, or at the end. Raises what `seek_to_beginning` does."""
-        self._seek_all(self._offset_resolver.at_time(self._checked(partitions), timestamp_ms))
+        answers = offsets_at(self._metadata, self._checked(partitions), timestamp_ms, committed=self._committed_only)
+        self._seek_all(answers)
 
-    def _seek_all(self, answers: Mapping[TopicPartition, int | KafkaIOError]) -> None:
-        for partition, offset in answers.items():
+    def _seek_all(self, answers: PartitionAnswers[int]) -> None:
+        for key, offset in answers.items():
             if not isinstance(offset, KafkaIOError):
-                self._seek(partition, offset)
+                self._partitions[key].seek(offset)
         for error in answers.values():
             if isinstance(error, KafkaIOError):
                 raise error
 
-    def _checked(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        partitions = list(partitions)
-        for partition in partitions:
-            if partition not in self.assignment:
-                raise ValueError(f"{partition} is not assigned to this member")
-        return partitions
+    def _checked(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, AssignedPartition]:
+        checked = {}
+        for key in partitions:
+            if key not in self._partitions:
+                raise ValueError(f"{key} is not assigned to this member")
+            checked[key] = self._partitions[key]
+        return checked
 
     def position(self, partition: TopicPartition) -> int | None:
         """The offset after the last delivered record; None while the start is not known.
@@ -332,8 +338,8 @@ class GroupConsumer(Closing):
         Raises:
             ValueError: the partition is not assigned to this member.
         """
-        [assigned] = self._checked([partition])
-        return None if assigned in self._without_position else self._fetcher.positions.get(assigned)
+        [assigned] = self._checked([partition]).values()
+        return assigned.position
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The group's committed offsets of those partitions that have one; the partitions need not be assigned.
@@ -341,7 +347,10 @@ class GroupConsumer(Closing):
         Raises:
             KafkaIOError: the coordinator did not answer, or refused.
         """
-        return self._committer.committed(partitions)
+        wanted = set(partitions)
+        topics = {partition.topic for partition in wanted}
+        fetched = self._commit_thread.submit(self._offsets.fetch, self._settings.group, topics).result()
+        return {key: offset for key, offset in offsets_by_partition(fetched).items() if key in wanted}
 
     def commit(self, offsets: OffsetsToCommit | None = None) -> None:
         """Commit these offsets (None: those after all delivered records), and wait for it.
@@ -350,54 +359,54 @@ class GroupConsumer(Closing):
             BrokerError: the group is rebalancing (27), or continues without this member (22, 25).
             KafkaIOError: the outcome is unknown.
         """
-        offsets, member = self._uncommitted() if offsets is None else offsets, self._heartbeater.member
-        try:
-            if offsets:
-                self._committer.commit(offsets, member)
-        except KafkaIOError as error:
-            self._heartbeater.refused(error, member)
-            raise
-        self._remember_committed(offsets)
+        commit = self._start_commit(offsets)
+        error = self._finish(commit) if commit else None
+        if error is not None:
+            raise error
 
     def commit_async(
         self, offsets: OffsetsToCommit | None = None, *, on_done: OnCommit = lambda _offsets, _error: None
     ) -> None:
         """Start a commit without waiting; a later poll or `close` calls `on_done`."""
         self._commit_due_s = time.monotonic() + (self._auto_commit_s or 0)
-        offsets, member = self._uncommitted() if offsets is None else dict(offsets), self._heartbeater.member
+        if commit := self._start_commit(offsets):
+            self._commits.append((commit, on_done))
 
-        def done(offsets: OffsetsToCommit, error: KafkaIOError | None) -> None:
-            if error is None:
-                self._remember_committed(offsets)
-            else:
-                self._heartbeater.refused(error, member)
-            on_done(offsets, error)
+    def _start_commit(self, offsets: OffsetsToCommit | None) -> _Commit | None:
+        """Commit these offsets, or those after delivered records that are not committed yet; None if there are none."""
+        if offsets is None:
+            offsets = {
+                key: partition.position
+                for key, partition in self._partitions.items()
+                if partition.position is not None and partition.position != partition.committed
+            }
+        if not offsets:
+            return None
+        offsets, member = dict(offsets), self._heartbeater.member
+        group, by_topic = self._settings.group, offsets_by_topic(offsets)
+        done = self._commit_thread.submit(self._offsets.commit, group, by_topic, member=member)
+        return _Commit(offsets=offsets, member=member, done=done)
 
-        if offsets:
-            self._committer.start(offsets, member, done)
+    def _finish(self, commit: _Commit) -> KafkaIOError | None:
+        """Wait for a commit, and remember what it stored; returns its error."""
+        try:
+            commit.done.result()
+        except KafkaIOError as error:
+            self._heartbeater.refused(error, commit.member)
+            return error
+        for key in commit.offsets.keys() & self._partitions.keys():
+            self._partitions[key].committed = commit.offsets[key]
+        return None
 
-    def _uncommitted(self) -> dict[TopicPartition, int]:
-        """The offsets after delivered records that are not committed yet."""
-        positions = self._fetcher.positions
-        return {
-            partition: offset
-            for partition, offset in positions.items()
-            if partition not in self._without_position and self._committed_offsets.get(partition) != offset
-        }
-
-    def _remember_committed(self, offsets: OffsetsToCommit) -> None:
-        self._committed_offsets |= {
-            partition: offset for partition, offset in offsets.items() if partition in self.assignment
-        }
+    def _settle_commits(self) -> None:
+        """Call `on_done` for the asynchronous commits that have finished, in order."""
+        while self._commits and self._commits[0][0].done.done():
+            commit, on_done = self._commits.popleft()
+            on_done(commit.offsets, self._finish(commit))
 
     def _auto_commit(self) -> None:
-        if self._auto_commit_s is None:
-            return
-        offsets = self._uncommitted()
-        try:
-            self.commit(offsets)
-        except KafkaIOError as error:
-            _log_failure(offsets, error)
+        if self._auto_commit_s is not None and (commit := self._start_commit(None)):
+            _log_failure(commit.offsets, self._finish(commit))
 
     def close(self) -> None:
         """Commit unless auto-commit is off, leave the group, end all connections; safe to call again."""
@@ -410,8 +419,10 @@ class GroupConsumer(Closing):
         finally:
             self._closed = True
             self._heartbeater.close()
-            self._committer.close()
+            self._commit_thread.shutdown()
+            self._commit_metadata.close()
             self._metadata.close()
+            self._settle_commits()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -75,7 +75,7 @@ class GroupMemberState:
         self._owned = NOTHING
         self._last_assigned = NOTHING
         self.is_joining = False
-        self.event: RebalanceEvent | None = None
+        self.event: RebalanceEvent | None = RebalanceStarted()  # the consumer prepares for its first join
         self.failure: Exception | None = None
 
     @property

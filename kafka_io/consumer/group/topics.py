@@ -2,13 +2,11 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from kafka_io.brokers.cluster_metadata import ClusterMetadata
 from kafka_io.errors import KafkaIOError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSubscription:
     """Topic names, or a regular expression for whole names; a pattern never matches Kafka's own topics.
 
@@ -16,18 +14,12 @@ class TopicSubscription:
         ValueError: none or both are given, or the pattern is not a regular expression.
     """
 
-    names: frozenset[str] = frozenset()
-    pattern: re.Pattern[str] | None = None
-
-    def __post_init__(self) -> None:
-        if bool(self.names) == (self.pattern is not None):
+    def __init__(self, topics: Iterable[str] | None, pattern: str | None) -> None:
+        self._names = frozenset(topics or ())
+        if bool(self._names) == (pattern is not None):
             raise ValueError("subscribe either to topics or to a pattern")
-
-    @classmethod
-    def of(cls, topics: Iterable[str] | None, pattern: str | None) -> "TopicSubscription":
-        """From a caller's arguments. Raises what the class raises."""
         try:
-            return cls(names=frozenset(topics or ()), pattern=re.compile(pattern) if pattern is not None else None)
+            self._pattern = None if pattern is None else re.compile(pattern)
         except re.error as error:
             raise ValueError(f"{pattern!r} is not a regular expression: {error}") from error
 
@@ -37,12 +29,12 @@ class TopicSubscription:
         Raises:
             NetworkError: no broker can be reached.
         """
-        if self.pattern is None:
-            return self.names
+        if self._pattern is None:
+            return self._names
         return frozenset(
             topic.name
             for topic in metadata.all_topics().topics
-            if topic.name and not topic.is_internal and not topic.error_code and self.pattern.fullmatch(topic.name)
+            if topic.name and not topic.is_internal and not topic.error_code and self._pattern.fullmatch(topic.name)
         )
 
 

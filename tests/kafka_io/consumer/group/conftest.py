@@ -18,7 +18,7 @@ from kafka_io.consumer.group.consumer import GroupConsumer
 from kafka_io.consumer.group.fetcher import ConsumedBatch
 from kafka_io.consumer.group.settings import GroupSettings
 from kafka_io.model import Generation, TopicPartition
-from kafka_io.reader.reader import ReadSettings
+from kafka_io.reader.reader import FetchSizes, ReadSettings
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from tests.kafka_io.testing.modern.talk import Client, batch
@@ -61,10 +61,10 @@ class Ground:
         """Where clients begin."""
         return f"127.0.0.1:{self.port}"
 
-    def cluster(self) -> ModernCluster:
+    def cluster(self, sizes: FetchSizes = FetchSizes()) -> ModernCluster:  # noqa: B008 - it is immutable
         """A client."""
         retry_policy = RetryPolicy(timeout_s=30.0, backoff=Backoff(attempts=8, first_s=0.1, max_s=1.0))
-        read_settings = ReadSettings(retry_policy=retry_policy)
+        read_settings = ReadSettings(sizes=sizes, retry_policy=retry_policy)
         bootstrap = parse_bootstrap(self.address)
         pinned = Generation.V08 if self.generation is Generation.V08 else None
         opened = ModernCluster("main", bootstrap=bootstrap, read_settings=read_settings, generation=pinned)

@@ -10,6 +10,7 @@ from kafka_io.consumer.group.fetcher import ConsumedBatch
 from kafka_io.consumer.group.settings import GroupSettings
 from kafka_io.errors import KafkaIOError, OffsetOutOfRange
 from kafka_io.model import TopicPartition
+from kafka_io.reader.reader import FetchSizes
 from tests.kafka_io.consumer.group.conftest import Ground, all_values, poll_until, shares_are, values
 from tests.kafka_io.testing.modern.talk import START_MS
 
@@ -128,6 +129,13 @@ def test_nothing_of_a_paused_partition_is_handed_out(small: Ground) -> None:
     assert member.paused == {ONE}
     member.resume([ONE])
     assert read_small(member, 5) == [0, 1, 2, 3, 4]
+
+
+def test_partitions_for_which_an_answer_has_no_room_are_fetched_next(small: Ground) -> None:
+    small.create("idle", 1)
+    room_for_one = FetchSizes(fetch_bytes=1000, max_fetch_bytes=1000)
+    with GroupConsumer(small.cluster(room_for_one), "readers", topics=["idle", "small"]) as member:
+        assert read_small(member, 10) == list(range(10))
 
 
 def test_without_an_offset_a_partition_begins_where_the_user_chose(small: Ground) -> None:

@@ -10,7 +10,7 @@ import kafka_io
 from tests.kafka_io.consumer.group.conftest import Ground
 from tests.publishing import publish
 
-MODULES = ("admin", "assignors", "consumer", "fetcher", "offset_resolver", "settings")
+MODULES = ("admin", "assignors", "consumer", "fetcher", "offset_reset", "settings")
 TOLD = {"GroupDescription", "GroupListing", "GroupMember"}  # these examples look at a member that is there
 
 
