@@ -10,7 +10,6 @@ from kafka_io.producer.message import Delivered
 from kafka_io.producer.producer import Producer
 from kafka_io.producer.settings import ProducerSettings
 from kafka_io.reader.reader import ReadSettings
-from resources.security_settings import security_of
 from resources.settings import ClusterSettings, Settings, SettingsError
 
 
@@ -34,7 +33,7 @@ def open_producer(settings: Settings, name: str, *, compression: str = "none") -
             zookeeper=cluster.zookeeper,
             bootstrap=cluster.bootstrap,
             generation=cluster.generation,
-            security=security_of(cluster.security),
+            security=cluster.security,
             settings=ProducerSettings(compression=compression, idempotent=False, retry_policy=retry_policy),
         )
 
@@ -56,7 +55,7 @@ def open_cluster(settings: Settings, name: str) -> Cluster:
             **settings.caps.read_settings, committed=cluster.isolation == "committed", rack=cluster.rack
         ),
         generation=cluster.generation,
-        security=security_of(cluster.security),
+        security=cluster.security,
     )
 
 

@@ -15,12 +15,12 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 from kafka_io.brokers.bootstrap import parse_bootstrap
 from kafka_io.errors import NodeMalformed
 from kafka_io.model import Generation
+from kafka_io.net.security import PLAINTEXT
 from kafka_io.registry.consumers import check_group_name
 from resources.choices import Choices
 from resources.groups import REST, GroupLimits, Patterns, Timing, TopicGroupSettings, check_names, matches
-from resources.secrets import FOLDER
 from resources.section import Section
-from resources.security_settings import SecuritySettings
+from resources.security_settings import FOLDER, SecuritySettings
 
 PATH_VARIABLE = "PENSTOCK_SETTINGS"
 DEFAULT_PATH = "penstock.toml"
@@ -46,6 +46,11 @@ def _group(name: str) -> str:
 
 Size = Annotated[int, Field(gt=0)]
 Start = Literal["earliest", "latest"]
+_PHRASES = {
+    "missing": "is missing",
+    "extra_forbidden": "is not a setting",
+    "unexpected_keyword_argument": "is not a setting",  # in a section that is a dataclass
+}
 _READ_KEYS = {"fetch_bytes", "max_fetch_bytes", "max_decompressed_bytes", "request_timeout_s", "attempts"}
 
 
@@ -73,7 +78,7 @@ class ClusterSettings(Section):
     bootstrap: Annotated[str, AfterValidator(_addresses)] | None = None
     """`host:port[,host:port]` of the bootstrap servers, for Kafka 0.8 and later. `zookeeper` is not needed then."""
 
-    security: SecuritySettings = SecuritySettings()
+    security: SecuritySettings = PLAINTEXT
     """TLS and SASL. By default connections are plain text without authentication."""
 
     generation: Generation | None = None
@@ -358,7 +363,7 @@ def _spark_text(value: object) -> object:
 def _first_problem(error: ValidationError) -> str:
     problem = error.errors(include_url=False, include_input=False)[0]
     key = ".".join(str(part) for part in problem["loc"])
-    reason = str(problem["msg"]).removeprefix("Value error, ")
-    phrases = {"missing": "is missing", "extra_forbidden": "is not a setting"}
-    phrase = phrases.get(problem["type"])
+    # The checks of kafka_io name their section, which is the end of the key here.
+    reason = str(problem["msg"]).removeprefix("Value error, ").removeprefix(f"{key.rpartition('.')[2]}: ")
+    phrase = _PHRASES.get(problem["type"])
     return f"{key} {phrase}" if phrase else f"{key}: {reason}".removeprefix(": ")

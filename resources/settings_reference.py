@@ -81,7 +81,8 @@ def reference() -> str:
 def _page(schema: _Schema, model: _Schema, places: Sequence[str]) -> SectionPage:
     required = model.get("required", ())
     keys = (_key(schema, name, field, required=name in required) for name, field in model["properties"].items())
-    return SectionPage(places=tuple(places), meaning=_line(model["description"]), keys=tuple(keys))
+    meaning = _line(model["description"].partition("\n\nRaises:")[0])
+    return SectionPage(places=tuple(places), meaning=meaning, keys=tuple(keys))
 
 
 def _key(schema: _Schema, name: str, field: _Schema, *, required: bool) -> Key:
@@ -99,7 +100,8 @@ def _section_of(field: _Schema) -> tuple[str, str]:
 
 def _without_null(field: _Schema) -> _Schema:
     """The schema of a field without the alternative `null`."""
-    return next((option for option in field.get("anyOf", ()) if option.get("type") != "null"), field)
+    options = field.get("anyOf", ())
+    return next(({**field, **option} for option in options if option.get("type") != "null"), field)
 
 
 def _kind(schema: _Schema, field: _Schema) -> str:

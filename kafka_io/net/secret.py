@@ -7,7 +7,7 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn, Self
+from typing import Any, NoReturn, Self
 
 from kafka_io.errors import SecretMissing
 
@@ -65,6 +65,17 @@ class SecretReference:
         """The inverse of `str`. Raises the error of the class."""
         kind, _, name = text.partition(":")
         return cls(kind, name)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> dict[str, Any]:
+        """Settings contain a reference as its text. The result is plain data, so pydantic is not needed here."""
+        function = {"type": "no-info", "function": lambda text: cls.parse(text if isinstance(text, str) else "")}
+        return {"type": "function-plain", "function": function, "serialization": {"type": "to-string"}}
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, _schema: Any, _handler: Any) -> dict[str, str]:
+        """The type of a reference in the settings reference."""
+        return {"type": "string", "format": "secret"}
 
     def read(self) -> Secret:
         """Read the secret. Files are read at each call, so another program can renew a token.

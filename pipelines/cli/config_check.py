@@ -6,7 +6,7 @@ A failed test does not stop the others. Secrets are read but never shown.
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from kafka_io.brokers.bootstrap import BOOTSTRAP_ID
 from kafka_io.errors import KafkaIOError
 from kafka_io.model import TopicEntry
 from kafka_io.net.secret import SecretReference
+from kafka_io.net.security import FILE
 from resources.settings import Settings
 from resources.settings_shown import shown
 
@@ -97,10 +98,11 @@ def _secrets(settings: Settings) -> Iterator[tuple[str, Callable[[], str]]]:
     tests: dict[str, Callable[[], str]] = {}
     for cluster in settings.clusters.values():
         for section in (cluster.security.tls, cluster.security.sasl):
-            for key, value in dict(section or {}).items():
+            for field in fields(section) if section else ():
+                value = getattr(section, field.name)
                 if isinstance(value, SecretReference):
                     tests[f"secret {value}"] = partial(_read_secret, value)
-                elif key in {"ca", "certificate", "key"} and value is not None:
+                elif field.metadata == FILE and value is not None:
                     tests[f"file {value}"] = partial(_open_file, value)
     yield from sorted(tests.items())
 

@@ -7,7 +7,6 @@ import pytest
 
 from kafka_io.net.secret import SecretReference
 from kafka_io.net.security import Sasl, Security, Tls
-from resources.security_settings import security_of
 from resources.settings import Settings, SettingsError
 
 CLUSTER = """
@@ -24,7 +23,7 @@ def load(tmp_path: Path, security: str) -> Settings:
 
 
 def read(tmp_path: Path, security: str) -> Security:
-    return security_of(load(tmp_path, security).clusters["prod"].security)
+    return load(tmp_path, security).clusters["prod"].security
 
 
 def test_a_cluster_is_plaintext_unless_told(tmp_path: Path) -> None:
@@ -104,9 +103,10 @@ def test_plain_over_plaintext_is_taken_when_it_is_allowed_by_name(tmp_path: Path
         ('sasl = "canary"', "sasl: "),
         ('tls = "canary"', "tls: "),
         ("tls = { verify = false }", "tls.verify is not a setting"),
-        ("tls = { check_hostname = false }", "clusters.prod.security: tls: `check_hostname` can be off only with"),
+        ("tls = { check_hostname = false }", "clusters.prod.security.tls: `check_hostname` can be off only with"),
         ('tls = { ca = "" }', "tls.ca: "),
         ('tls = { certificate = "me.pem", key_password = "canary" }', "tls.key_password: write a reference instead"),
+        ('sasl = { mechanism = "PLAIN", username = "x" }', "security.sasl: PLAIN takes `username` and `password`"),
         ('tls = { key = "canary" }', "`key` and `key_password` belong to a `certificate`"),
     ],
 )
@@ -121,6 +121,6 @@ def test_the_settings_show_references_only(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("KAFKA_PASSWORD", "canary")
     words = 'tls = true\nsasl = { mechanism = "PLAIN", username = "loader", password = "env:KAFKA_PASSWORD" }'
     settings = load(tmp_path, words)
-    for text in (repr(settings), settings.model_dump_json(), repr(security_of(settings.clusters["prod"].security))):
+    for text in (repr(settings), settings.model_dump_json(), repr(settings.clusters["prod"].security)):
         assert "KAFKA_PASSWORD" in text
         assert "canary" not in text
