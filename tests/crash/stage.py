@@ -1,5 +1,6 @@
-"""The worlds, opened when they are first asked for, and what is found out about each once."""
+"""The worlds: each is opened when a test first needs it, and what is found out about it is kept."""
 
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
@@ -47,9 +48,18 @@ class Stage:
         return all(act.settings.get("myself", "now") in {"now", *selves} for act in story.acts)
 
     def passed(self, world: str, story: Story) -> list[Counter[str]]:
-        """How often each act of the story passes each step there."""
+        """How often each act of the story passes each step in this world."""
         key = world, story.name
         if key not in self._passed:
-            folder = self._folder / world / f"steps of {story.name}"
-            self._passed[key] = passed(self.trial(world, folder / "trial"), story, folder / "steps")
+            trial = self.trial(world, self._folder / world / f"trial of {story.name}")
+            self._passed[key] = passed(trial, story, self._lakes(world, story))
         return self._passed[key]
+
+    def trial_before(self, world: str, story: Story, act: int, home: Path) -> Trial:
+        """A lake as undisturbed acts leave it before the act with this number. `passed` played them, once for all."""
+        self.passed(world, story)
+        shutil.copytree(self._lakes(world, story) / str(act), home / "lake", dirs_exist_ok=True)
+        return self.trial(world, home)
+
+    def _lakes(self, world: str, story: Story) -> Path:
+        return self._folder / world / f"lakes of {story.name}"

@@ -1,8 +1,9 @@
 """What happens to a table in a story: acts one after the other, each disturbed, then run until it is done."""
 
 import os
+import shutil
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -62,15 +63,19 @@ STORIES = (
 )
 
 
-def play(trial: Trial, story: Story, told: Mapping[int, str]) -> list[Ended]:
-    """Play the story; acts whose numbers are `told` an end are begun by a driver that meets it. How these ended."""
-    ended = []
-    for number, act in enumerate(story.acts):
-        act.prepare(Path(trial.table.uri))
-        if number in told:
-            ended.append(_disturbed(trial, story, act, told[number]))
-            trial.check()
-        trial.finish(act)
+def play(trial: Trial, story: Story, act: int, step: str) -> Ended:
+    """Play the story from its act with this number on; the driver of that act ends at `step`. How the driver ended.
+
+    The lake of `trial` is as the earlier acts leave it.
+    """
+    acts = story.acts[act:]
+    acts[0].prepare(Path(trial.table.uri))
+    ended = _disturbed(trial, story, acts[0], step)
+    trial.check()
+    trial.finish(acts[0])
+    for later in acts[1:]:
+        later.prepare(Path(trial.table.uri))
+        trial.finish(later)
     trial.check_whole()
     return ended
 
@@ -90,14 +95,19 @@ def meet(trial: Trial, driver: Driver, rival: Act) -> None:
         driver.go_on()
 
 
-def passed(trial: Trial, story: Story, file: Path) -> list[Counter[str]]:
-    """How often each act of the story passes each step, when nothing ends it."""
+def passed(trial: Trial, story: Story, lakes: Path) -> list[Counter[str]]:
+    """How often each act of the story passes each step, when nothing ends it.
+
+    A copy of the lake before each act is left in `lakes`, in a folder with the act's number.
+    """
     found = []
+    (trial.home / "lake").mkdir(parents=True)
     for number, act in enumerate(story.acts):
-        told = file.with_name(f"{file.name}-{number}")
+        shutil.copytree(trial.home / "lake", lakes / str(number))
+        file = lakes / f"steps-{number}"
         act.prepare(Path(trial.table.uri))
-        _disturbed(trial, story, replace(act, terms=replace(act.terms, tell_steps=told)), "nowhere")
-        found.append(Counter(told.read_text().splitlines()))
+        _disturbed(trial, story, replace(act, terms=replace(act.terms, tell_steps=file)), "nowhere")
+        found.append(Counter(file.read_text().splitlines()))
         trial.finish(act)
     return found
 

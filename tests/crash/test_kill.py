@@ -29,6 +29,6 @@ def test_a_driver_killed_at(step: str, stage: Stage, tmp_path: Path) -> None:  #
     assert found, f"no story passes {step}"
     times = max(len(found), AT_LEAST)
     for number, (world, story, act, nth) in enumerate(islice(cycle(found), times)):
-        trial = stage.trial(world, tmp_path / str(number))
-        [killed] = play(trial, story, {act: f"{step}:{nth}"})
+        trial = stage.trial_before(world, story, act, tmp_path / str(number))
+        killed = play(trial, story, act, f"{step}:{nth}")
         assert killed.code == -9, killed.output
