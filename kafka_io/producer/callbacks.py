@@ -64,15 +64,3 @@ class EventHandler(Protocol):
     def handle(self, messages: Sequence[Message], dispatch: Dispatch) -> Sequence[Outcome]:
         """Return one outcome for each message, in the same order. An exception is the outcome of all of them."""
         ...
-
-
-class SendingHandler:
-    """The default handler: sends each batch unchanged.
-
-    >>> SendingHandler().handle([], lambda messages: [])
-    []
-    """
-
-    def handle(self, messages: Sequence[Message], dispatch: Dispatch) -> Sequence[Outcome]:
-        """Return what `dispatch` returns."""
-        return dispatch(messages)

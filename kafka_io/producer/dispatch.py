@@ -1,24 +1,49 @@
-"""Groups messages into batches per partition, sends them, and returns one outcome for each message."""
+"""Sends messages in batches: groups them by partition, and returns one outcome for each message."""
 
 import threading
-import time
-from collections.abc import Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
+from kafka_io.closing import Closing
 from kafka_io.errors import KafkaIOError
 from kafka_io.model import BrokerPartition, TopicPartition
 from kafka_io.producer.callbacks import Outcome
 from kafka_io.producer.message import Delivered, Message
-from kafka_io.producer.modern_produce import BATCHES_SINCE, TIMES_SINCE
 from kafka_io.producer.partitioner import Partitioner
 from kafka_io.producer.settings import ProducerSettings
-from kafka_io.producer.transport import ProducerBatch, Transport
-from kafka_io.records.build import Record
+from kafka_io.producer.transactions import TransactionManager
 from kafka_io.registry.paths import check_topic_name
+
+BatchOutcome = int | KafkaIOError | None
+"""The offset of a batch's first record, None if the broker does not report it, or why the batch was not confirmed."""
+
+
+class Transport(Closing):
+    """Sends batches to the brokers of one generation. Only one thread at a time uses it."""
+
+    default_partitioner: ClassVar[type[Partitioner]]
+    transactions: TransactionManager | None = None
+
+    @abstractmethod
+    def partitions_for(self, topic: str) -> Sequence[BrokerPartition]:
+        """The topic's partitions, sorted by broker, then partition; at least one.
+
+        Raises:
+            KafkaIOError: the partitions are not known.
+        """
+
+    @abstractmethod
+    def send(self, batches: Mapping[TopicPartition, Sequence[Message]]) -> Mapping[TopicPartition, BatchOutcome]:
+        """Send one batch to each of these partitions. An error is the outcome of only the batches it concerns."""
+
+    def wait_until_registered(self, topic: str, partitions: Iterable[BrokerPartition], *, timeout_s: float) -> None:
+        """Wait until the brokers of these partitions have registered the topic, see Producer: only 0.7 needs it."""
 
 
 @dataclass(slots=True)
-class _PendingBatch:
+class _Batch:
     """Messages for one partition: their indexes in the list to send, and the total size of their keys and values."""
 
     indexes: list[int] = field(default_factory=list)
@@ -28,10 +53,10 @@ class _PendingBatch:
 class Dispatcher:
     """Sends messages, in their order within each partition. Several threads may call it; they send one at a time."""
 
-    def __init__(self, transport: Transport, partitioner: Partitioner, settings: ProducerSettings) -> None:
+    def __init__(self, transport: Transport, settings: ProducerSettings) -> None:
         self.lock = threading.RLock()
-        self._transport = transport
-        self._partitioner = partitioner
+        self.transport = transport
+        self._partitioner = settings.partitioner or transport.default_partitioner()
         self._settings = settings
 
     def send(self, messages: Sequence[Message]) -> list[Outcome]:
@@ -44,17 +69,9 @@ class Dispatcher:
                 batches = {target: pending for target, pending in batches.items() if pending}
             return [outcomes[index] for index in range(len(messages))]
 
-    def partitions_for(self, topic: str) -> Sequence[BrokerPartition]:
-        """The partitions of a topic that messages can be sent to, see Producer."""
-        check_topic_name(topic)
-        with self.lock:
-            return self._transport.partitions_for(topic)
-
-    def _batches(
-        self, messages: Sequence[Message], outcomes: dict[int, Outcome]
-    ) -> dict[TopicPartition, list[_PendingBatch]]:
+    def _batches(self, messages: Sequence[Message], outcomes: dict[int, Outcome]) -> dict[TopicPartition, list[_Batch]]:
         """The batches of each partition. A message without a valid partition gets its outcome here."""
-        batches: dict[TopicPartition, list[_PendingBatch]] = {}
+        batches: dict[TopicPartition, list[_Batch]] = {}
         partitions: dict[str, Sequence[BrokerPartition] | KafkaIOError] = {}
         for index, message in enumerate(messages):
             try:
@@ -63,9 +80,9 @@ class Dispatcher:
                 outcomes[index] = error
                 continue
             size = len(message.key or b"") + len(message.value or b"")
-            pending = batches.setdefault(target, [_PendingBatch()])
+            pending = batches.setdefault(target, [_Batch()])
             if pending[-1].indexes and pending[-1].size + size > self._settings.batch_bytes:
-                pending.append(_PendingBatch())
+                pending.append(_Batch())
             pending[-1].indexes.append(index)
             pending[-1].size += size
         return batches
@@ -76,25 +93,25 @@ class Dispatcher:
         check_topic_name(message.topic)
         if message.topic not in known:  # also for a message with a partition: asking creates a topic that is missing
             try:
-                known[message.topic] = self._transport.partitions_for(message.topic)
+                known[message.topic] = self.transport.partitions_for(message.topic)
             except KafkaIOError as error:
                 known[message.topic] = error
-        partitions, given = known[message.topic], message.partition
+        partitions, chosen = known[message.topic], message.partition
         if isinstance(partitions, KafkaIOError):
             raise partitions
-        if given is not None:
-            return given if isinstance(given, BrokerPartition) else BrokerPartition(None, given)
+        if chosen is not None:
+            return chosen if isinstance(chosen, BrokerPartition) else BrokerPartition(None, chosen)
         index = self._partitioner.choose(message.topic, message.key, len(partitions))
         if not 0 <= index < len(partitions):
             raise IndexError(f"the partitioner chose {index} of {len(partitions)} partitions")
         return partitions[index]
 
-    def _next_round(self, batches: Mapping[TopicPartition, list[_PendingBatch]]) -> dict[TopicPartition, _PendingBatch]:
+    def _next_round(self, batches: Mapping[TopicPartition, list[_Batch]]) -> dict[TopicPartition, _Batch]:
         """Remove and return the first batch of each partition, as many as fit into one request.
 
         Later batches of a partition wait for the outcome of the first, so that retries never change the order.
         """
-        taken: dict[TopicPartition, _PendingBatch] = {}
+        taken: dict[TopicPartition, _Batch] = {}
         size = 0
         for target, pending in batches.items():
             size += pending[0].size
@@ -104,45 +121,16 @@ class Dispatcher:
         return taken
 
     def _send_round(
-        self, messages: Sequence[Message], batches: Mapping[TopicPartition, _PendingBatch], outcomes: dict[int, Outcome]
+        self, messages: Sequence[Message], batches: Mapping[TopicPartition, _Batch], outcomes: dict[int, Outcome]
     ) -> None:
-        answers = self._transport.send(
-            [
-                self._producer_batch(target, [messages[index] for index in batch.indexes])
-                for target, batch in batches.items()
-            ]
+        answers = self.transport.send(
+            {target: [messages[index] for index in batch.indexes] for target, batch in batches.items()}
         )
-        for target, batch, answer in zip(batches, batches.values(), answers, strict=True):
+        for target, batch in batches.items():
+            first = answers[target]
             for position, index in enumerate(batch.indexes):
-                if isinstance(answer, KafkaIOError):
-                    outcomes[index] = answer
+                if isinstance(first, KafkaIOError):
+                    outcomes[index] = first
                 else:
-                    offset = None if answer is None else answer + position
+                    offset = None if first is None else first + position
                     outcomes[index] = Delivered(topic=target.topic, partition=target.within_topic, offset=offset)
-
-    def _producer_batch(self, target: TopicPartition, messages: Sequence[Message]) -> ProducerBatch:
-        now_ms = time.time_ns() // 1_000_000
-        return ProducerBatch(
-            topic=target.topic,
-            partition=target.within_topic,
-            codec=self._settings.codec_of(target.topic),
-            records=tuple(_record(position, message, now_ms) for position, message in enumerate(messages)),
-            since=max(_since(message) for message in messages),
-        )
-
-
-def _record(position: int, message: Message, now_ms: int) -> Record:
-    return Record(
-        offset=position,
-        timestamp=now_ms if message.timestamp_ms is None else message.timestamp_ms,
-        key=message.key,
-        value=message.value,
-        headers=tuple((name.encode(), value) for name, value in message.headers),
-    )
-
-
-def _since(message: Message) -> int:
-    """The first version of Produce that can carry all parts of the message."""
-    if message.headers:
-        return BATCHES_SINCE
-    return 0 if message.timestamp_ms is None else TIMES_SINCE

@@ -12,6 +12,7 @@ _SIGN = 0x80000000
 _MULTIPLIER = 0x5BD1E995
 _SEED = 0x9747B28C
 _WORD_BYTES = 4
+_RUN_MESSAGES = 200
 
 
 class Partitioner(Protocol):
@@ -46,14 +47,13 @@ class StringHashPartitioner:
 class Murmur2Partitioner:
     """Chooses like Java's clients from 0.8.2 on: by murmur2 of the key.
 
-    Without a key, `run` messages in a row go to one partition, so they travel and compress together (KIP-480).
+    Without a key, 200 messages in a row go to one partition, so they travel and compress together (KIP-480).
 
         >>> Murmur2Partitioner().choose("clicks", b"user-1", 4)
         0
     """
 
-    def __init__(self, *, run: int = 200) -> None:
-        self._run = run
+    def __init__(self) -> None:
         # By topic: the choice as a fraction, which stays valid when partitions are added, and the messages left.
         self._runs: dict[str, tuple[float, int]] = {}
 
@@ -63,7 +63,7 @@ class Murmur2Partitioner:
             return (murmur2(key) & ~_SIGN) % count
         fraction, remaining = self._runs.get(topic, (0.0, 0))
         if not remaining:
-            fraction, remaining = random.random(), self._run  # noqa: S311 - it spreads load and keeps no secret
+            fraction, remaining = random.random(), _RUN_MESSAGES  # noqa: S311 - it spreads load and keeps no secret
         self._runs[topic] = fraction, remaining - 1
         return int(fraction * count)
 

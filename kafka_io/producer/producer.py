@@ -13,8 +13,8 @@ from kafka_io.producer.dispatch import Dispatcher
 from kafka_io.producer.message import Headers, Message, Undelivered
 from kafka_io.producer.senders import Sender
 from kafka_io.producer.settings import ProducerSettings
-from kafka_io.producer.transactions import ProducerTransactions
-from kafka_io.producer.transport import NO_TRANSACTIONS, Transport
+from kafka_io.producer.transactions import TransactionManager
+from kafka_io.registry.paths import check_topic_name
 
 SentT = TypeVar("SentT")
 
@@ -39,12 +39,10 @@ class Producer(Closing, Generic[SentT]):
     is kept. With `acks="all"` and brokers from 0.11 on, a batch that was sent twice is stored once.
     """
 
-    def __init__(
-        self, sender: Sender[SentT], dispatcher: Dispatcher, transport: Transport, settings: ProducerSettings
-    ) -> None:
+    def __init__(self, sender: Sender[SentT], dispatcher: Dispatcher, settings: ProducerSettings) -> None:
         self._sender = sender
         self._dispatcher = dispatcher
-        self._transport = transport
+        self._transport = dispatcher.transport
         self._settings = settings
 
     def send(
@@ -88,7 +86,9 @@ class Producer(Closing, Generic[SentT]):
             NodeMalformed: the name is not a valid topic name.
             KafkaIOError: the partitions are not known.
         """
-        return self._dispatcher.partitions_for(topic)
+        check_topic_name(topic)
+        with self._dispatcher.lock:
+            return self._transport.partitions_for(topic)
 
     def wait_until_registered(
         self, topic: str, partitions: Iterable[BrokerPartition], *, timeout_s: float = 10.0
@@ -131,7 +131,7 @@ class Producer(Closing, Generic[SentT]):
             KafkaIOError: the brokers refused.
         """
         with self._dispatcher.lock:
-            self._transport.begin_transactions()
+            self._transactions.initialize()
 
     def begin(self) -> None:
         """Begin a transaction; all messages sent until `commit` or `abort` belong to it.
@@ -141,7 +141,6 @@ class Producer(Closing, Generic[SentT]):
             KafkaIOError: the brokers refused.
         """
         with self._dispatcher.lock:
-            self._transport.begin_transactions()
             self._transactions.begin()
 
     def send_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
@@ -211,7 +210,7 @@ class Producer(Closing, Generic[SentT]):
         )
 
     @property
-    def _transactions(self) -> ProducerTransactions:
+    def _transactions(self) -> TransactionManager:
         if self._transport.transactions is None:
-            raise Unsupported(NO_TRANSACTIONS)
+            raise Unsupported("transactions need a transactional_id in the ProducerSettings, and brokers from 0.11 on")
         return self._transport.transactions

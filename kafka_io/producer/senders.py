@@ -3,14 +3,13 @@
 import contextlib
 import logging
 import threading
-import time
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from kafka_io.producer.bounded_queue import BoundedQueue
 from kafka_io.producer.callbacks import Dispatch, Outcome
 from kafka_io.producer.message import (
     Delivered,
@@ -25,6 +24,7 @@ from kafka_io.producer.settings import Queueing
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
 SentT_co = TypeVar("SentT_co", covariant=True)
 
 
@@ -96,6 +96,81 @@ class SyncSender(Sender[Delivered]):
         if not self._closed:
             self._closed = True
             self._release()
+
+
+class BoundedQueue(Generic[T]):
+    """Holds at most `size` waiting items. One thread takes them; taken items are in flight until it calls `done`."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._waiting: deque[T] = deque()
+        self._in_flight: list[T] = []
+        self._joining = 0  # threads inside `join`: while there is one, `take` does not linger
+        self._closed = False
+        self._changed = threading.Condition()
+
+    @property
+    def closed(self) -> bool:
+        """Whether the queue accepts no more items."""
+        return self._closed
+
+    def put(self, item: T, *, timeout_s: float | None) -> bool:
+        """Add an item, and wait up to `timeout_s` (None: without limit) for room.
+
+        Returns False if there was no room in time, or if the queue is closed.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or len(self._waiting) < self._size, timeout_s)
+            if self._closed or len(self._waiting) >= self._size:
+                return False
+            self._waiting.append(item)
+            self._changed.notify_all()
+            return True
+
+    def take(self, max_items: int, linger_s: float) -> list[T]:
+        """Take the first items, at most `max_items`.
+
+        It waits for one item, then up to `linger_s` for `max_items` of them, unless a thread joins or closes the queue.
+        An empty list means that the queue is closed and empty.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._closed)
+            self._changed.wait_for(lambda: self._joining or self._closed or len(self._waiting) >= max_items, linger_s)
+            batch = [self._waiting.popleft() for _ in range(min(max_items, len(self._waiting)))]
+            # In the same critical section as the popleft: otherwise `join` could see neither waiting nor taken items.
+            self._in_flight = batch
+            self._changed.notify_all()
+            return batch
+
+    def done(self) -> None:
+        """Mark the taken items as delivered."""
+        with self._changed:
+            self._in_flight = []
+            self._changed.notify_all()
+
+    def join(self, timeout_s: float) -> bool:
+        """Wait until nothing waits or is in flight; `take` does not linger meanwhile. Returns False on a timeout."""
+        with self._changed:
+            self._joining += 1
+            self._changed.notify_all()
+            try:
+                return self._changed.wait_for(lambda: not self._waiting and not self._in_flight, timeout_s)
+            finally:
+                self._joining -= 1
+
+    def close(self) -> None:
+        """Accept no more items, and wake every thread that waits for room or for items."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    def drain(self) -> tuple[list[T], list[T]]:
+        """Return the items in flight, and remove and return the waiting ones."""
+        with self._changed:
+            waiting = list(self._waiting)
+            self._waiting.clear()
+            self._changed.notify_all()
+            return self._in_flight, waiting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,8 +251,7 @@ class AsyncSender(Sender["Future[Delivered]"]):
         if self._queue.closed:
             return
         self._queue.close()
-        deadline_s = time.monotonic() + (self._queueing.close_timeout_s if timeout_s is None else timeout_s)
-        self._thread.join(max(0.0, deadline_s - time.monotonic()))
+        self._thread.join(self._queueing.close_timeout_s if timeout_s is None else timeout_s)
         in_flight, waiting = self._queue.drain()
         _call(self._queueing.callbacks.on_close, [pending.message for pending in waiting])
         self._interrupt()
@@ -210,7 +284,9 @@ class AsyncSender(Sender["Future[Delivered]"]):
             _call(callbacks.after_dequeue, message)
         _call(callbacks.before_send, messages)
         try:
-            outcomes = _checked(self._queueing.handler.handle(messages, self._dispatch), len(messages))
+            handler = self._queueing.handler
+            outcomes = handler.handle(messages, self._dispatch) if handler else self._dispatch(messages)
+            _check_outcomes(outcomes, len(messages))
         except Exception as error:  # noqa: BLE001 - whatever a user's handler raises is the outcome of its messages
             outcomes = [error] * len(messages)
         for pending, outcome in zip(batch, outcomes, strict=True):
@@ -228,10 +304,9 @@ class AsyncSender(Sender["Future[Delivered]"]):
                 self._failures.append(DeliveryFailure(message=pending.message, error=outcome))
 
 
-def _checked(outcomes: Sequence[Outcome], count: int) -> Sequence[Outcome]:
+def _check_outcomes(outcomes: Sequence[Outcome], count: int) -> None:
     if len(outcomes) != count or not all(isinstance(outcome, Delivered | Exception) for outcome in outcomes):
         raise TypeError(f"the event handler must return one outcome for each of {count} messages, not {outcomes!r}")
-    return outcomes
 
 
 def _call(callback: Callable[..., None], *args: Any, **kwargs: Any) -> None:

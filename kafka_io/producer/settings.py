@@ -5,10 +5,9 @@ from typing import Literal
 
 from kafka_io.brokers.connection import RetryPolicy
 from kafka_io.compression import CODEC_NUMBERS
-from kafka_io.producer.callbacks import CallbackHandler, EventHandler, SendingHandler
+from kafka_io.producer.callbacks import CallbackHandler, EventHandler
 from kafka_io.producer.encoder import BytesEncoder, Encoder
 from kafka_io.producer.partitioner import Partitioner
-from kafka_io.producer.v07_message_sets import MAX_MESSAGE_BYTES
 
 _ACKS = {0: 0, 1: 1, "all": -1}
 
@@ -34,7 +33,8 @@ class ProducerSettings:
         batch_bytes: maximum size of the keys and values that are sent and compressed together. A single message may be
             larger.
         max_request_bytes: maximum size of the keys and values in one request to a broker. A single batch may be larger.
-        max_message_bytes: in 0.7, a larger message is refused here, because a broker would drop it without an error.
+        max_message_bytes: in 0.7, a larger message is refused here, because a broker would drop it without an error. A
+            compressed batch counts as one message.
         retry_policy: the deadline for each answer, and how retriable errors are retried.
         request_timeout_ms: how long the leader may wait for the replicas.
         idempotent: number the batches, so that a batch that is sent again is stored once; with acks `all`, from 0.11
@@ -55,7 +55,7 @@ class ProducerSettings:
     partitioner: Partitioner | None = None  # partitioner.class
     batch_bytes: int = 500_000
     max_request_bytes: int = 10_000_000  # max.request.size
-    max_message_bytes: int = MAX_MESSAGE_BYTES  # max.message.size
+    max_message_bytes: int = 1_000_000  # max.message.size, the default of a genuine broker
     retry_policy: RetryPolicy = field(default_factory=RetryPolicy)  # retries, retry.backoff.ms
     request_timeout_ms: int = 30_000  # request.timeout.ms
     idempotent: bool = True  # enable.idempotence
@@ -107,7 +107,7 @@ class Queueing:
         enqueue_timeout_ms: how long `block` waits before it raises QueueFull; None is without limit.
         close_timeout_s: how long `flush` and `close` wait by default.
         callbacks: called at each stage of a message.
-        handler: handles the batches that are taken from the queue.
+        handler: handles the batches that are taken from the queue; without it they are sent unchanged.
 
     Raises:
         ValueError: a value is not allowed.
@@ -120,7 +120,7 @@ class Queueing:
     enqueue_timeout_ms: int | None = None
     close_timeout_s: float = 30.0
     callbacks: CallbackHandler = field(default_factory=CallbackHandler)  # callback.handler
-    handler: EventHandler = field(default_factory=SendingHandler)  # event.handler
+    handler: EventHandler | None = None  # event.handler
 
     def __post_init__(self) -> None:
         if min(self.batch_size, self.queue_size) < 1 or self.queue_time_ms < 0:

@@ -6,8 +6,7 @@ See [kafka-0.7: Producers].
 import time
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import replace
 
 from kafka_io.closing import Closing
 from kafka_io.errors import RegistryError, Where
@@ -18,31 +17,11 @@ from kafka_io.v07.messages import RANDOM_PARTITION
 _INCOMPLETE_LISTING_S = 1.0  # how long a listing is used while a broker has not registered the topic
 
 
-class WritablePartitionSource07(Protocol):
-    """Lists the brokers, and the partitions of a topic that can be written to."""
-
-    def partitions_for(self, topic: str) -> Sequence[BrokerPartition]:
-        """The topic's partitions, sorted; at least one."""
-        ...
-
-    def unregistered(self, topic: str) -> AbstractSet[int]:
-        """The ids of the brokers that have not registered the topic, from a new listing."""
-        ...
-
-    def broker(self, broker_id: int) -> Broker | None:
-        """The broker with this id; None if it is not known."""
-        ...
-
-    def close(self) -> None:
-        """Release all resources."""
-        ...
-
-
 class FixedBrokers:
-    """A fixed list of brokers, like `broker.list` of 0.7. Each broker picks a partition for each request."""
+    """A fixed list of brokers with ids from 0 on, like `broker.list` of 0.7. A broker picks a partition per request."""
 
     def __init__(self, brokers: Sequence[Broker]) -> None:
-        self._brokers = {broker.id: broker for broker in brokers}
+        self._brokers = {number: replace(broker, id=number) for number, broker in enumerate(brokers)}
 
     def partitions_for(self, topic: str) -> Sequence[BrokerPartition]:  # noqa: ARG002 - the same for all topics
         """Partition -1 of each broker, which makes the broker pick one."""
@@ -60,26 +39,21 @@ class FixedBrokers:
         """Nothing to release."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WritablePartitions07:
-    """The registered partitions of a topic on running brokers, and the running brokers that have not registered it."""
+def writable_partitions(
+    entry: TopicEntry | None, brokers: AbstractSet[int]
+) -> tuple[tuple[BrokerPartition, ...], AbstractSet[int]]:
+    """The partitions of a topic that messages can be sent to, sorted, and the brokers that have not registered it.
 
-    registered: tuple[BrokerPartition, ...]
-    unregistered: frozenset[int]
+    A broker registers a topic some time after its first message, which must go to partition 0. Partitions of brokers
+    that do not run are left out.
 
-    @classmethod
-    def of(cls, entry: TopicEntry | None, brokers: AbstractSet[int]) -> "WritablePartitions07":
-        """From the registry's entry of a topic (None: not registered at all) and the ids of the running brokers."""
-        partitions = entry.partitions if entry else ()
-        registered = tuple(partition for partition in partitions if partition.holder in brokers)
-        return cls(
-            registered=registered, unregistered=frozenset(brokers - {partition.holder for partition in registered})
-        )
-
-    @property
-    def all(self) -> tuple[BrokerPartition, ...]:
-        """All writable partitions, sorted. A message to partition 0 makes an unregistered broker register the topic."""
-        return tuple(sorted({*self.registered, *(BrokerPartition(broker, 0) for broker in self.unregistered)}))
+    Args:
+        entry: the topic in the registry; None if no broker has registered it.
+        brokers: the ids of the running brokers.
+    """
+    registered = [partition for partition in (entry.partitions if entry else ()) if partition.holder in brokers]
+    unregistered = brokers - {partition.holder for partition in registered}
+    return tuple(sorted({*registered, *(BrokerPartition(broker, 0) for broker in unregistered)})), unregistered
 
 
 class RegisteredBrokers(Closing):
@@ -92,7 +66,7 @@ class RegisteredBrokers(Closing):
         self._registry = registry
         self._max_age_s = max_age_s
         self._brokers: Mapping[int, Broker] = {}
-        self._listings: dict[str, tuple[WritablePartitions07, float]] = {}  # by topic, with the time of expiry
+        self._listings: dict[str, tuple[tuple[BrokerPartition, ...], float]] = {}  # by topic, with the time of expiry
         self._changed = True
         registry.watch(self._on_change)
 
@@ -109,16 +83,17 @@ class RegisteredBrokers(Closing):
             # The flag is cleared before the listing: a change during the listing sets it again.
             self._changed = False
             self._listings.clear()
-        listing, expires_s = self._listings.get(topic, (None, 0.0))
-        if listing is None or time.monotonic() >= expires_s:
-            listing = self._list(topic)
-        return listing.all
+        partitions, expires_s = self._listings.get(topic, ((), 0.0))
+        if not partitions or time.monotonic() >= expires_s:
+            partitions, _ = self._list(topic)
+        return partitions
 
     def unregistered(self, topic: str) -> AbstractSet[int]:
         """The ids of the brokers that have not registered the topic. Raises what `partitions_for` does."""
-        return self._list(topic).unregistered
+        _, unregistered = self._list(topic)
+        return unregistered
 
-    def _list(self, topic: str) -> WritablePartitions07:
+    def _list(self, topic: str) -> tuple[tuple[BrokerPartition, ...], AbstractSet[int]]:
         try:
             self._brokers = {broker.id: broker for broker in self._registry.brokers().found}
             entry = self._registry.topic(topic)
@@ -127,10 +102,10 @@ class RegisteredBrokers(Closing):
             raise
         if not self._brokers:
             raise RegistryError("no broker is registered in ZooKeeper", Where(topic=topic))
-        listing = WritablePartitions07.of(entry, self._brokers.keys())
-        max_age_s = _INCOMPLETE_LISTING_S if listing.unregistered else self._max_age_s
-        self._listings[topic] = listing, time.monotonic() + max_age_s
-        return listing
+        partitions, unregistered = writable_partitions(entry, self._brokers.keys())
+        max_age_s = _INCOMPLETE_LISTING_S if unregistered else self._max_age_s
+        self._listings[topic] = partitions, time.monotonic() + max_age_s
+        return partitions, unregistered
 
     def broker(self, broker_id: int) -> Broker | None:
         """The broker with this id, from the last listing."""

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_io.producer.bounded_queue import BoundedQueue
+from kafka_io.producer.senders import BoundedQueue
 
 FOREVER_S = 60.0
 

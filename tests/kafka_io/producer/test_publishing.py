@@ -18,7 +18,6 @@ from kafka_io.messages.produce import (
     ProduceTopicResponse,
 )
 from kafka_io.producer.dispatch import Dispatcher
-from kafka_io.producer.partitioner import Murmur2Partitioner
 from kafka_io.producer.producer import Producer
 from kafka_io.producer.publishing import publish_values
 from kafka_io.producer.senders import SyncSender
@@ -87,8 +86,8 @@ def publish(brokers: ClusterMetadata, topic: str, values: list[bytes], *, codec:
     """Publish through a producer that does not number its batches."""
     settings = ProducerSettings(compression=codec, idempotent=False)
     transport = ModernTransport(brokers, settings)
-    dispatcher = Dispatcher(transport, Murmur2Partitioner(), settings)
-    producer = Producer(SyncSender(dispatcher.send, transport.close), dispatcher, transport, settings)
+    dispatcher = Dispatcher(transport, settings)
+    producer = Producer(SyncSender(dispatcher.send, transport.close), dispatcher, settings)
     return publish_values((producer,), topic, values, **options)
 
 

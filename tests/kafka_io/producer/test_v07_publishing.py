@@ -18,7 +18,6 @@ from kafka_io.producer.opening import open_producer
 from kafka_io.producer.producer import Producer
 from kafka_io.producer.publishing import publish_values
 from kafka_io.producer.settings import ProducerSettings
-from kafka_io.producer.v07_message_sets import MAX_MESSAGE_BYTES
 from kafka_io.reader.reader import ReadSettings
 from kafka_io.registry.zookeeper import Registry
 from tests.fakes.hostile import HostileServer, hear, stall
@@ -178,7 +177,7 @@ def test_the_largest_message_a_genuine_broker_takes_is_stored(
     chroot: str, opened: OpenProducer, start_broker: StartBroker, stored: Callable[[str], list[Row]]
 ) -> None:
     start_broker(zookeeper=chroot)
-    largest = b"x" * MAX_MESSAGE_BYTES
+    largest = b"x" * ProducerSettings().max_message_bytes
     assert publish_values((opened(),), "clicks", [largest]) == 1
     assert [row[-1] for row in stored("clicks")] == [largest]
     with pytest.raises(TooLarge):
