@@ -1,4 +1,4 @@
-"""What the two embedded brokers share: the parts of a broker start in the order in which they need each other.
+"""What the embedded brokers of all generations share: their parts start in the order in which they need each other.
 
     data directory -> logs -> listening socket -> services -> housekeeping -> registration -> sessions of clients
 
@@ -7,58 +7,32 @@ port. A client that connects in between waits in the backlog and is served when 
 """
 
 import queue
+import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
+from functools import partial
 from types import TracebackType
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from kafka_io.model import Broker
 from kafka_io.registry.zookeeper import Registry
+from kafka_io.stopping import stop_signals
+from kafka_io.testing.config import BrokerConfig
 from kafka_io.testing.data_dir import DataDir
-from kafka_io.testing.housekeeping import BrokerHousekeeping, ClockMs, HousekeepingConfig
-from kafka_io.testing.listener import ListenerConfig, OpenSession, SocketListener
+from kafka_io.testing.housekeeping import BrokerHousekeeping, ClockMs
+from kafka_io.testing.listener import OpenSession, SocketListener
+from kafka_io.testing.partition_logs import PartitionLogs
 from kafka_io.testing.topic_registrar import TopicQueue, TopicRegistrar
+
+ConfigT = TypeVar("ConfigT", bound=BrokerConfig)
+LogsT = TypeVar("LogsT", bound=PartitionLogs[Any, Any])
 
 
 def wall_ms() -> int:
     """The wall time in ms since 1970."""
     return time.time_ns() // 1_000_000
-
-
-class BrokerConfig(ListenerConfig, HousekeepingConfig, Protocol):
-    """The settings that every embedded broker has."""
-
-    @property
-    def data_dir(self) -> Path:
-        """The directory of the logs."""
-        ...
-
-
-class BrokerLogs(Protocol):
-    """The logs of all partitions of a broker."""
-
-    def load(self) -> None:
-        """Open and recover the logs on disk."""
-        ...
-
-    def flush(self) -> None:
-        """Make everything written so far durable."""
-        ...
-
-    def clean(self) -> None:
-        """Delete segments that retention no longer keeps."""
-        ...
-
-    def close(self) -> None:
-        """Flush and close all logs."""
-        ...
-
-
-ConfigT = TypeVar("ConfigT", bound=BrokerConfig)
-LogsT = TypeVar("LogsT", bound=BrokerLogs)
 
 
 class EmbeddedBroker(ABC, Generic[ConfigT, LogsT]):
@@ -69,6 +43,8 @@ class EmbeddedBroker(ABC, Generic[ConfigT, LogsT]):
         zookeeper: `host:port[,host:port][/chroot]` of the registry. Without it clients need the broker's address.
         clock: returns the wall time in ms since 1970, for rolling, retention and offsets by time.
     """
+
+    _logs: LogsT
 
     def __init__(self, config: ConfigT, *, zookeeper: str | None = None, clock: ClockMs = wall_ms) -> None:
         self.config = config
@@ -100,23 +76,22 @@ class EmbeddedBroker(ABC, Generic[ConfigT, LogsT]):
         changed_topics: TopicQueue = queue.SimpleQueue()
         with ExitStack() as parts:
             parts.enter_context(DataDir.open(self.config.data_dir))
-            logs = self._create_logs(changed_topics.put)
-            parts.callback(logs.close)
-            logs.load()
+            self._logs = self._create_logs(changed_topics.put)
+            parts.callback(self._logs.close)
+            self._logs.load()
             listener = SocketListener(self.config)
             parts.callback(listener.stop)
             broker = Broker(self.config.broker_id, self.config.host, listener.port)
-            open_session = self._create_services(parts, logs, broker)
-            housekeeping = BrokerHousekeeping(
-                self.config, flush=lambda: self._flush(logs), clean=logs.clean, clock=self._clock
-            )
+            open_session = self._start_services(parts, broker)
+            housekeeping = BrokerHousekeeping(self.config, flush=self._flush, clean=self._logs.clean, clock=self._clock)
             housekeeping.start()
             parts.callback(housekeeping.stop)
             if self._zookeeper is not None:
                 registry = parts.enter_context(Registry.open(self._zookeeper))
-                registration = self._create_registration(registry, broker, logs, changed_topics)
-                registration.start()
-                parts.callback(registration.stop)
+                self._register_broker(registry, broker)
+                registrar = TopicRegistrar(broker.id, changed_topics, partial(self._register_topic, registry))
+                registrar.start()
+                parts.callback(registrar.stop)
             listener.start(open_session)
             self._listener = listener
             self._parts = parts.pop_all()
@@ -131,18 +106,20 @@ class EmbeddedBroker(ABC, Generic[ConfigT, LogsT]):
         """The logs, not loaded yet; `on_change` is called with each topic that is created or deleted."""
 
     @abstractmethod
-    def _create_services(self, parts: ExitStack, logs: LogsT, broker: Broker) -> OpenSession:
-        """What requests need besides the logs; `parts` closes it before the listener. Returns a session factory."""
+    def _start_services(self, parts: ExitStack, broker: Broker) -> OpenSession:
+        """Start what requests need besides the logs, to be stopped by `parts`. Returns the factory of sessions."""
 
     @abstractmethod
-    def _create_registration(
-        self, registry: Registry, broker: Broker, logs: LogsT, changed_topics: TopicQueue
-    ) -> TopicRegistrar:
-        """The thread that registers the broker and its topics in ZooKeeper."""
+    def _register_broker(self, registry: Registry, broker: Broker) -> None:
+        """Register the broker in ZooKeeper while it runs."""
 
-    def _flush(self, logs: LogsT) -> None:
+    @abstractmethod
+    def _register_topic(self, registry: Registry, topic: str) -> None:
+        """Register the current state of a topic in ZooKeeper."""
+
+    def _flush(self) -> None:
         """What housekeeping does at each flush interval."""
-        logs.flush()
+        self._logs.flush()
 
     def __enter__(self) -> Self:
         self.start()
@@ -152,3 +129,16 @@ class EmbeddedBroker(ABC, Generic[ConfigT, LogsT]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+
+def run_foreground(server: EmbeddedBroker[Any, Any]) -> None:
+    """Run a broker until SIGTERM or SIGINT arrives, then stop it. Call it from the main thread only.
+
+    It prints one line when clients are served. It raises the errors of `EmbeddedBroker.start`.
+    """
+    with stop_signals() as stop_requested, server:
+        config = server.config
+        sys.stdout.write(f"penstock broker {config.broker_id} ready on {config.host}:{server.port}\n")
+        sys.stdout.flush()
+        while not stop_requested():
+            pass

@@ -4,18 +4,50 @@ import contextlib
 import logging
 import socket
 import struct
-from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
 
 from kafka_io.errors import KafkaIOError
 
 logger = logging.getLogger(__name__)
 
+RequestT_co = TypeVar("RequestT_co", covariant=True)
+RequestT = TypeVar("RequestT")
 
-class ClientSession(ABC):
-    """Serves one socket until the client disconnects, violates the protocol, or sends a request that closes it."""
 
-    def __init__(self, client: socket.socket, *, send_timeout_ms: int) -> None:
+class RequestStream(Protocol[RequestT_co]):
+    """Cuts the bytes from a client into requests."""
+
+    def space(self) -> memoryview:
+        """The buffer for the next bytes from the client."""
+        ...
+
+    def filled(self, count: int) -> RequestT_co | None:
+        """Process `count` received bytes in `space()`. Returns the request that they complete, if any."""
+        ...
+
+
+class ClientSession(Generic[RequestT]):
+    """Serves one socket until the client disconnects, violates the protocol, or sends a request that closes it.
+
+    Args:
+        client: the socket. `run` closes it.
+        requests: cuts the received bytes into requests.
+        serve: handles a request, and sends its answer if it has one. An error of it closes the connection.
+        send_timeout_ms: a client that takes no byte for this long is closed.
+    """
+
+    def __init__(
+        self,
+        client: socket.socket,
+        requests: RequestStream[RequestT],
+        serve: Callable[[RequestT], None],
+        *,
+        send_timeout_ms: int,
+    ) -> None:
         self._client = client
+        self._requests = requests
+        self._serve = serve
         self._send_timeout_ms = send_timeout_ms
 
     def run(self) -> None:
@@ -23,8 +55,10 @@ class ClientSession(ABC):
         with self._client:
             try:
                 _prepare(self._client, self._send_timeout_ms)
-                while self._step():
-                    pass
+                while count := self._client.recv_into(self._requests.space()):
+                    request = self._requests.filled(count)
+                    if request is not None:
+                        self._serve(request)
             except (KafkaIOError, OSError) as error:
                 # A broker refuses what it cannot answer by closing the connection [kafka-0.7: Errors].
                 logger.info("connection closed: %s", error)
@@ -33,10 +67,6 @@ class ClientSession(ABC):
         """Make `run` return soon; called from another thread."""
         with contextlib.suppress(OSError):  # `run` has returned already
             self._client.shutdown(socket.SHUT_RDWR)
-
-    @abstractmethod
-    def _step(self) -> bool:
-        """Receive what has arrived and serve the request that it completes. Returns False at the end of the stream."""
 
 
 def _prepare(client: socket.socket, send_timeout_ms: int) -> None:

@@ -3,31 +3,13 @@
 import logging
 import threading
 from collections.abc import Callable
-from typing import Protocol
+
+from kafka_io.testing.config import BrokerConfig
 
 logger = logging.getLogger(__name__)
 
 ClockMs = Callable[[], int]
 """A clock: the wall time in ms since 1970, because it is compared with the modification times of files."""
-
-
-class HousekeepingConfig(Protocol):
-    """The settings of the background thread."""
-
-    @property
-    def broker_id(self) -> int:
-        """The id of the broker, for the name of the thread."""
-        ...
-
-    @property
-    def flush_interval_ms(self) -> int:
-        """The time between two flushes."""
-        ...
-
-    @property
-    def retention_check_ms(self) -> int:
-        """The time between two checks of retention."""
-        ...
 
 
 class BrokerHousekeeping:
@@ -37,7 +19,7 @@ class BrokerHousekeeping:
     """
 
     def __init__(
-        self, config: HousekeepingConfig, *, flush: Callable[[], None], clean: Callable[[], None], clock: ClockMs
+        self, config: BrokerConfig, *, flush: Callable[[], None], clean: Callable[[], None], clock: ClockMs
     ) -> None:
         self._config = config
         self._flush = flush

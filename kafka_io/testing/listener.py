@@ -5,52 +5,28 @@ import logging
 import socket
 import threading
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any
 
 from kafka_io.testing.client_session import ClientSession
+from kafka_io.testing.config import BrokerConfig
 
 logger = logging.getLogger(__name__)
 
 _PAUSE_S = 0.1
 
-
-OpenSession = Callable[[socket.socket], ClientSession]
-
-
-class ListenerConfig(Protocol):
-    """The settings of the listening socket."""
-
-    @property
-    def broker_id(self) -> int:
-        """The id of the broker, for the names of threads."""
-        ...
-
-    @property
-    def host(self) -> str:
-        """The address to listen on."""
-        ...
-
-    @property
-    def port(self) -> int:
-        """The port to listen on; 0 chooses a free one."""
-        ...
-
-    @property
-    def max_connections(self) -> int:
-        """The maximum number of connections. A further one is closed at once."""
-        ...
+OpenSession = Callable[[socket.socket], ClientSession[Any]]
 
 
 class SocketListener:
     """Listens from its creation on, and serves clients from `start` to `stop`."""
 
-    def __init__(self, config: ListenerConfig) -> None:
+    def __init__(self, config: BrokerConfig) -> None:
         family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
         self._max_connections = config.max_connections
         self._socket = socket.create_server((config.host, config.port), family=family)
         self._name = f"broker-{config.broker_id}"
         self._acceptor: threading.Thread | None = None
-        self._sessions: dict[ClientSession, threading.Thread] = {}
+        self._sessions: dict[ClientSession[Any], threading.Thread] = {}
         self._lock = threading.Lock()
         self._stopping = threading.Event()
 
@@ -101,7 +77,7 @@ class SocketListener:
             self._sessions[session] = thread
             thread.start()
 
-    def _serve(self, session: ClientSession) -> None:
+    def _serve(self, session: ClientSession[Any]) -> None:
         try:
             session.run()
         finally:

@@ -1,18 +1,23 @@
-"""The file of a log segment and the retention of segments, for both embedded brokers."""
+"""The file of a log segment, for the logs of all generations.
 
+One thread at a time writes a segment (under the lock of its log); any number of threads read it.
+"""
+
+import mmap
 import os
 import weakref
-from abc import abstractmethod
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import accumulate, takewhile
 from pathlib import Path
 from typing import ClassVar, Self
 
 from kafka_io.compression import BytesLike
+from kafka_io.errors import Truncated, Where
 
 
-class SegmentFile:
+class SegmentFile(ABC):
     """An open segment file, named `<start, 20 digits><suffix>`.
 
     The descriptor stays open as long as any object refers to the segment. So a fetch can continue to read a segment
@@ -25,13 +30,14 @@ class SegmentFile:
         self.path = path
         self.start = start
         self.descriptor = descriptor
+        self.flushed_bytes = 0
         self.first_append_ms: int | None = None
         self.close = weakref.finalize(self, os.close, descriptor)
 
     @classmethod
     def open(cls, path: Path) -> Self:
         """The segment of an existing file, whose name contains its start."""
-        return cls(path, int(path.name.removesuffix(cls.SUFFIX)), descriptor=os.open(path, os.O_RDWR))
+        return cls(path, int(path.stem), descriptor=os.open(path, os.O_RDWR))
 
     @classmethod
     def create(cls, directory: Path, start: int) -> Self:
@@ -54,8 +60,16 @@ class SegmentFile:
         """The offset after the last one that readers see."""
 
     @abstractmethod
-    def flush(self) -> None:
-        """Force what was written to the disk."""
+    def load(self, where: Where) -> None:
+        """Prepare a file that another segment follows. The broker flushed it completely, so it must be whole.
+
+        Raises:
+            Corrupt: the file is damaged; the error contains `where`.
+        """
+
+    @abstractmethod
+    def recover(self) -> int:
+        """Prepare the last file of a log: cut off what a crash left at its end. Returns the number of bytes removed."""
 
     @property
     def file_bytes(self) -> int:
@@ -76,6 +90,34 @@ class SegmentFile:
         """Whether the first append since the file was opened is more than `age_ms` ago."""
         return self.first_append_ms is not None and now_ms - self.first_append_ms > age_ms
 
+    @contextmanager
+    def content(self) -> Iterator[memoryview]:
+        """All bytes of the file, valid inside the `with` block."""
+        if self.file_bytes == 0:  # an empty file cannot be mapped
+            yield memoryview(b"")
+            return
+        with mmap.mmap(self.descriptor, 0, access=mmap.ACCESS_READ) as data, memoryview(data) as view:
+            yield view
+
+    def read(self, position: int, count: int) -> bytes:
+        """`count` bytes from `position` on.
+
+        Raises:
+            Truncated: the file is shorter than it was.
+        """
+        parts = []
+        while count > 0:
+            part = os.pread(self.descriptor, count, position)
+            if not part:
+                raise self.truncated(position, count)
+            parts.append(part)
+            position, count = position + len(part), count - len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def truncated(self, position: int, missing_bytes: int) -> Truncated:
+        """The error for a file that ends at `position`, where more bytes were."""
+        return Truncated(f"{self.path.name} ends at byte {position}, {missing_bytes} bytes are missing")
+
     def write(self, data: BytesLike, now_ms: int) -> int:
         """Write all of `data` at the end, or nothing if the disk refuses. Returns the new size.
 
@@ -94,28 +136,31 @@ class SegmentFile:
             self.first_append_ms = now_ms
         return position
 
+    def flush(self) -> None:
+        """Force what was written to the disk. `flushed_bytes` grows only after the bytes are on disk."""
+        size = self.size
+        if self.flushed_bytes < size:
+            os.fsync(self.descriptor)
+            self.flushed_bytes = size
+
+    def truncate(self, size: int) -> int:
+        """Cut the file to `size` bytes. Returns the number of bytes removed."""
+        removed_bytes = self.file_bytes - size
+        if removed_bytes:
+            os.ftruncate(self.descriptor, size)
+            os.fsync(self.descriptor)
+        self.flushed_bytes = size
+        return removed_bytes
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogRetention:
-    """How long (in ms) and how much (in bytes) of a log is kept; None means no limit. Whole segments are deleted."""
+class FileRegion:
+    """Bytes of a segment. The reference keeps the file readable after its deletion."""
 
-    age_ms: int | None = None
-    size_bytes: int | None = None
+    segment: SegmentFile
+    position: int
+    count: int
 
-    def count_expired(self, segments: Sequence[SegmentFile], now_ms: int) -> int:
-        """The number of segments to delete, counted from the start of the log."""
-        return max(self._count_old(segments, now_ms), self._count_surplus(segments))
-
-    def _count_old(self, segments: Sequence[SegmentFile], now_ms: int) -> int:
-        age_ms = self.age_ms
-        if age_ms is None:
-            return 0
-        return sum(1 for _ in takewhile(lambda segment: now_ms - segment.newest_ms > age_ms, segments))
-
-    def _count_surplus(self, segments: Sequence[SegmentFile]) -> int:
-        """The number of segments that can go while the log keeps at least `size_bytes`."""
-        if self.size_bytes is None:
-            return 0
-        sizes = [segment.size for segment in segments]
-        surplus = sum(sizes) - self.size_bytes
-        return sum(1 for _ in takewhile(lambda deleted: deleted <= surplus, accumulate(sizes)))
+    def read(self) -> bytes:
+        """The bytes."""
+        return self.segment.read(self.position, self.count)

@@ -1,9 +1,9 @@
-"""Registers a broker and its topics in ZooKeeper, on a thread of its own, so that no client waits for ZooKeeper."""
+"""Registers topics in ZooKeeper, on a thread of its own, so that no client of the broker waits for ZooKeeper."""
 
 import logging
 import queue
 import threading
-from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 from kafka_io.errors import RegistryError, RegistryUnavailable
 
@@ -14,21 +14,27 @@ _PAUSE_S = 1.0
 TopicQueue = queue.SimpleQueue[str | None]
 
 
-class TopicRegistrar(ABC):
-    """Registers a broker, and then each topic of the queue `changed`, one after the other."""
+class TopicRegistrar:
+    """Registers each topic of the queue `changed`, one after the other.
 
-    def __init__(self, broker_id: int, changed: TopicQueue) -> None:
+    Args:
+        broker_id: the id of the broker, for the name of the thread.
+        changed: the names of topics whose registration may be out of date.
+        register: registers the current state of a topic; raises RegistryError.
+    """
+
+    def __init__(self, broker_id: int, changed: TopicQueue, register: Callable[[str], None]) -> None:
         self._changed = changed
+        self._register = register
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"broker-{broker_id}-registration")
 
     def start(self) -> None:
-        """Register the broker and the topics in the queue. The thread registers topics that come later.
+        """Register the topics in the queue. The thread registers topics that come later.
 
         Raises:
-            RegistryError: ZooKeeper does not answer, or another broker is registered with this id.
+            RegistryError: ZooKeeper does not answer, or refuses a topic.
         """
-        self._register_broker()
         self._changed.put(None)
         while (topic := self._changed.get()) is not None:
             self._register(topic)
@@ -39,14 +45,6 @@ class TopicRegistrar(ABC):
         self._stopping.set()
         self._changed.put(None)
         self._thread.join()
-
-    @abstractmethod
-    def _register_broker(self) -> None:
-        """Register the broker; raises RegistryError."""
-
-    @abstractmethod
-    def _register(self, topic: str) -> None:
-        """Register the current state of a topic; raises RegistryError."""
 
     def _run(self) -> None:
         while (topic := self._changed.get()) is not None:

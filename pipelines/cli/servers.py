@@ -1,6 +1,7 @@
 """`penstock broker` and `penstock zookeeper`: embedded servers for tests and demos."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -42,19 +43,18 @@ def broker_command(
       penstock broker --broker-id 0 --port 9092 --data-dir b0 --zookeeper 127.0.0.1:2181
       penstock broker --broker-id 0 --port 9092 --data-dir b0 --generation modern
     """
-    from kafka_io.testing.foreground import run_foreground
+    from kafka_io.testing.broker import run_foreground
     from kafka_io.testing.modern.config import ModernBrokerConfig
+    from kafka_io.testing.modern.server import ModernBrokerServer
     from kafka_io.testing.v07.config import BrokerConfig07
+    from kafka_io.testing.v07.server import BrokerServer07
 
-    chosen = Generation(generation)
-    config: BrokerConfig07 | ModernBrokerConfig
-    if chosen is Generation.V07:
-        config = BrokerConfig07(broker_id=broker_id, port=port, data_dir=data_dir, partitions=partitions)
+    settings: dict[str, Any] = {"broker_id": broker_id, "port": port, "data_dir": data_dir, "partitions": partitions}
+    if generation == Generation.V07:
+        run_foreground(BrokerServer07(BrokerConfig07(**settings), zookeeper=zookeeper))
     else:
-        config = ModernBrokerConfig(
-            broker_id=broker_id, port=port, data_dir=data_dir, partitions=partitions, generation=chosen
-        )
-    run_foreground(config, zookeeper)
+        config = ModernBrokerConfig(**settings, generation=Generation(generation))
+        run_foreground(ModernBrokerServer(config, zookeeper=zookeeper))
 
 
 @click.command("zookeeper")

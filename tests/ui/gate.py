@@ -43,7 +43,7 @@ class Gate:
         """In the place of the broker's own handler."""
         by_name = caller.version < BY_ID_SINCE
         requested = {
-            topic.topic if by_name else node.topics.find_id(topic.topic_id).name
+            topic.topic if by_name else node.topics.find(None, topic.topic_id).name
             for topic in request.topics
             if any(part.partition_max_bytes >= _OF_LOADS_BYTES for part in topic.partitions)
         }

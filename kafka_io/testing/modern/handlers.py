@@ -1,7 +1,6 @@
 """The handler of each API, and the APIs and versions that each generation of the broker supports."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from kafka_io.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
@@ -78,50 +77,25 @@ HANDLERS: Mapping[type[Request[Any]], Handler] = {
     OffsetForLeaderEpochRequest: offset_for_leader_epoch,
 }
 
-_MODERN: tuple[type[Request[Any]], ...] = (*HANDLERS, ApiVersionsRequest)
-
-# Later versions are for requests between brokers, or for the transaction protocol of KIP-890.
-_SUPPORTED_VERSIONS: Mapping[type[Request[Any]], tuple[int, int]] = {
-    AddPartitionsToTxnRequest: (0, 3),
-    TxnOffsetCommitRequest: (0, 4),
-    EndTxnRequest: (0, 4),
-}
-
-HandlerVersions = Mapping[type[Request[Any]], tuple[int, int]]
-
-
-@dataclass(frozen=True, slots=True)
-class ApiHandlers:
-    """The requests that a generation of the broker answers, and the first and last version of each."""
-
-    versions: HandlerVersions
-
-    @property
-    def requests(self) -> Mapping[int, type[Request[Any]]]:
-        """The request types by API key."""
-        return {request_type.API.key: request_type for request_type in self.versions}
-
-    @property
-    def versions_by_key(self) -> Mapping[int, tuple[int, int]]:
-        """The first and last version by API key."""
-        return {request_type.API.key: versions for request_type, versions in self.versions.items()}
-
-
-HANDLERS_BY_GENERATION: Mapping[Generation, ApiHandlers] = {
+VERSIONS_BY_GENERATION: Mapping[Generation, Mapping[type[Request[Any]], tuple[int, int]]] = {
     # The APIs of 0.8.2, which 0.9 supports too. A genuine broker stores offsets that are committed with v0 in
     # ZooKeeper; this one stores them itself.
-    Generation.V08: ApiHandlers(
-        {
-            ProduceRequest: (0, 0),
-            FetchRequest: (0, 0),
-            ListOffsetsRequest: (0, 0),
-            MetadataRequest: (0, 0),
-            OffsetCommitRequest: (0, 1),
-            OffsetFetchRequest: (0, 1),
-            FindCoordinatorRequest: (0, 0),
-        }
-    ),
-    Generation.MODERN: ApiHandlers(
-        {request_type: _SUPPORTED_VERSIONS.get(request_type, request_type.API.versions) for request_type in _MODERN}
-    ),
+    Generation.V08: {
+        ProduceRequest: (0, 0),
+        FetchRequest: (0, 0),
+        ListOffsetsRequest: (0, 0),
+        MetadataRequest: (0, 0),
+        OffsetCommitRequest: (0, 1),
+        OffsetFetchRequest: (0, 1),
+        FindCoordinatorRequest: (0, 0),
+    },
+    Generation.MODERN: {
+        **{request_type: request_type.API.versions for request_type in HANDLERS},
+        ApiVersionsRequest: ApiVersionsRequest.API.versions,
+        # Later versions are for requests between brokers, or for the transaction protocol of KIP-890.
+        AddPartitionsToTxnRequest: (0, 3),
+        TxnOffsetCommitRequest: (0, 4),
+        EndTxnRequest: (0, 4),
+    },
 }
+"""The requests that a generation of the broker answers, and the first and last version of each."""

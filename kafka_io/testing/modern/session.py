@@ -1,7 +1,7 @@
-"""The session of one client of a broker from 0.8 on: it reads a request, answers it, and reads the next one."""
+"""The sessions of clients of a broker from 0.8 on: a session reads a request, answers it, and reads the next one."""
 
-import logging
 import socket
+from collections.abc import Mapping
 from struct import Struct
 from typing import Any
 
@@ -9,37 +9,43 @@ from kafka_io.error_codes import ErrorCode
 from kafka_io.errors import Unsupported
 from kafka_io.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from kafka_io.testing.client_session import ClientSession
-from kafka_io.testing.modern.handlers import HANDLERS, ApiHandlers
+from kafka_io.testing.modern.handlers import HANDLERS
 from kafka_io.testing.modern.node import BrokerNode, Caller
 from kafka_io.wire.conversation import ReceivedRequest, received
 from kafka_io.wire.framing import Frames
-
-logger = logging.getLogger(__name__)
+from kafka_io.wire.schema import Request
 
 # int16 API key | int16 version | int32 correlation id
 _HEADER = Struct(">hhi")
 _FIRST_VERSION = 0  # the version of ApiVersions that every client can read (KIP-511)
 
 
-class ModernSession(ClientSession):
-    """Serves one client with the APIs of a generation from 0.8 on."""
+class ModernSessions:
+    """Opens and serves the sessions of all clients, with the APIs of a generation from 0.8 on.
 
-    def __init__(self, client: socket.socket, node: BrokerNode, handlers: ApiHandlers) -> None:
-        super().__init__(client, send_timeout_ms=node.config.send_timeout_ms)
+    Args:
+        node: the parts of the broker.
+        versions: the first and last version of each supported request.
+    """
+
+    def __init__(self, node: BrokerNode, versions: Mapping[type[Request[Any]], tuple[int, int]]) -> None:
         self._node = node
-        self._request_types = handlers.requests
-        self._versions = handlers.versions_by_key
-        self._frames = Frames(smallest=_HEADER.size, largest=lambda: node.config.max_request_bytes)
-        self._host: str = client.getpeername()[0]
+        self._request_types = {request_type.API.key: request_type for request_type in versions}
+        self._versions = {request_type.API.key: range_ for request_type, range_ in versions.items()}
 
-    def _step(self) -> bool:
-        count = self._client.recv_into(self._frames.space())
-        frame = self._frames.filled(count) if count else None
-        if frame is not None and (answer := self._answer(frame)):
-            self._client.sendall(answer)
-        return count > 0
+    def open(self, client: socket.socket) -> ClientSession[memoryview]:
+        """The session of one client."""
+        host: str = client.getpeername()[0]
 
-    def _answer(self, frame: memoryview) -> bytes | None:
+        def serve(frame: memoryview) -> None:
+            if answer := self._answer(frame, host):
+                client.sendall(answer)
+
+        config = self._node.config
+        frames = Frames(smallest=_HEADER.size, largest=lambda: config.max_request_bytes)
+        return ClientSession(client, frames, serve, send_timeout_ms=config.send_timeout_ms)
+
+    def _answer(self, frame: memoryview, host: str) -> bytes | None:
         """The bytes of the answer; None if the client expects no answer.
 
         Raises:
@@ -52,15 +58,12 @@ class ModernSession(ClientSession):
         if not first <= version <= last:
             raise Unsupported(f"the broker does not support version {version} of API {key}")
         received_request = received(frame, self._request_types)
-        answer = self._handle(received_request)
-        return None if answer is None else received_request.answered(answer)
-
-    def _handle(self, received_request: ReceivedRequest) -> Any:
         request = received_request.request
         if isinstance(request, ApiVersionsRequest):
-            return self._api_versions(ErrorCode.NONE)
-        caller = Caller(client_id=received_request.client_id or "", host=self._host, version=received_request.version)
-        return HANDLERS[type(request)](request, self._node, caller)
+            return received_request.answered(self._api_versions(ErrorCode.NONE))
+        caller = Caller(client_id=received_request.client_id or "", host=host, version=version)
+        answer = HANDLERS[type(request)](request, self._node, caller)
+        return None if answer is None else received_request.answered(answer)
 
     def _refuse_version(self, correlation: int) -> bytes:
         """The answer to an ApiVersions request of a version that is too new.

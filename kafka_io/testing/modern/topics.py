@@ -8,24 +8,37 @@ import logging
 import re
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID, uuid4
 
 from kafka_io.error_codes import ErrorCode
-from kafka_io.errors import BrokerError, Corrupt, Where
+from kafka_io.errors import BrokerError, Where
 from kafka_io.testing.housekeeping import ClockMs
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.json_file import JsonFile
-from kafka_io.testing.modern.log.log import LogLimits, PartitionLog
-from kafka_io.testing.segment_file import LogRetention
-from kafka_io.wire.types import uuid_text
+from kafka_io.testing.modern.log.log import PartitionLog
+from kafka_io.testing.partition_logs import PartitionLogs
+from kafka_io.wire.types import NULL_UUID, uuid_text
 
 logger = logging.getLogger(__name__)
 
 _FILE = "topics.json"
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredTopic:
+    id: UUID
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class _TopicsFile:
+    """The content of the file: the id of the cluster, and the topics by name."""
+
+    cluster_id: str
+    topics: dict[str, _StoredTopic]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,29 +56,19 @@ class BrokerTopic:
             BrokerError: the topic does not have this partition (code 3).
         """
         if not 0 <= partition < len(self.logs):
-            raise unknown_topic_or_partition(self.name, partition)
+            raise _unknown_topic_or_partition(Where(topic=self.name, partition=partition))
         return self.logs[partition]
 
 
-class BrokerTopics:
-    """All topics. They are found without a lock, and created and deleted under one.
-
-    Args:
-        config: the settings of the broker.
-        clock: the wall time in ms since 1970.
-        on_change: called with the name of each topic that is loaded, created or deleted.
-    """
+class BrokerTopics(PartitionLogs[PartitionLog, ModernBrokerConfig]):
+    """All topics of one broker from 0.8 on."""
 
     def __init__(self, config: ModernBrokerConfig, *, clock: ClockMs, on_change: Callable[[str], None]) -> None:
-        self._config = config
-        self._clock = clock
-        self._on_change = on_change
-        self._limits = LogLimits(segment_bytes=config.segment_bytes, roll_ms=config.roll_ms)
-        self._retention = LogRetention(age_ms=config.retention_ms, size_bytes=config.retention_bytes)
-        self._file = JsonFile(config.data_dir / _FILE)
+        super().__init__(config, clock=clock, on_change=on_change)
+        self._file = JsonFile(config.data_dir / _FILE, _TopicsFile)
         self._changing = threading.Lock()
         self._topics: dict[str, BrokerTopic] = {}
-        self._by_id: dict[UUID, BrokerTopic] = {}
+        self._topics_by_id: dict[UUID, BrokerTopic] = {}
         self.cluster_id = ""
 
     def load(self) -> None:
@@ -74,14 +77,10 @@ class BrokerTopics:
         Raises:
             Corrupt: the file has the wrong content, or records are missing in the middle of a log.
         """
-        content = self._file.read({"cluster_id": uuid_text(uuid4()), "topics": {}})
-        try:
-            self.cluster_id = str(content["cluster_id"])
-            for name, row in content["topics"].items():
-                topic_id, partitions = UUID(row["id"]), int(row["partitions"])
-                self._add(BrokerTopic(name=name, id=topic_id, logs=self._open_logs(name, partitions)))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise Corrupt(f"{self._file.path} is not a list of topics: {error!r}") from error
+        content = self._file.read(_TopicsFile(uuid_text(uuid4()), {}))
+        self.cluster_id = content.cluster_id
+        for name, stored in content.topics.items():
+            self._add(self._open(name, stored.id, stored.partitions))
         self._save(self._topics)
         for name in self._topics:
             self._on_change(name)
@@ -94,27 +93,21 @@ class BrokerTopics:
         """The topic of this name; None if there is none."""
         return self._topics.get(name)
 
-    def find(self, name: str) -> BrokerTopic:
-        """The topic of this name.
+    def find(self, name: str | None, topic_id: UUID = NULL_UUID) -> BrokerTopic:
+        """The topic of this name, or of this id if the name is None.
 
         Raises:
-            BrokerError: there is none (code 3), or the name is illegal (code 17).
+            BrokerError: no topic has the name (code 3), the name is illegal (code 17), or no topic has the id (100).
         """
+        if name is None:
+            topic = self._topics_by_id.get(topic_id)
+            if topic is None:
+                raise BrokerError(f"no topic has the id {topic_id}", code=ErrorCode.UNKNOWN_TOPIC_ID)
+            return topic
         topic = self._topics.get(name)
         if topic is None:
-            check_topic_name(name)
-            raise unknown_topic_or_partition(name)
-        return topic
-
-    def find_id(self, topic_id: UUID) -> BrokerTopic:
-        """The topic of this id.
-
-        Raises:
-            BrokerError: there is none (code 100).
-        """
-        topic = self._by_id.get(topic_id)
-        if topic is None:
-            raise BrokerError(f"no topic has the id {topic_id}", code=ErrorCode.UNKNOWN_TOPIC_ID)
+            _check_topic_name(name)
+            raise _unknown_topic_or_partition(Where(topic=name))
         return topic
 
     def create(self, name: str, partitions: int, *, only_check: bool = False) -> BrokerTopic | None:
@@ -129,8 +122,8 @@ class BrokerTopics:
             if only_check:
                 return None
             for partition in range(partitions):
-                _move_stray_directory(self._directory(name, partition))
-            topic = BrokerTopic(name=name, id=uuid4(), logs=self._open_logs(name, partitions))
+                _move_stray_directory(self.config.data_dir / f"{name}-{partition}")
+            topic = self._open(name, uuid4(), partitions)
             self._save({**self._topics, name: topic})
             self._add(topic)
         self._on_change(name)
@@ -147,62 +140,38 @@ class BrokerTopics:
             topic = self.find(name)
             # The file changes first. After a crash the directories that are left belong to no topic.
             self._save({known_name: known for known_name, known in self._topics.items() if known_name != name})
-            del self._topics[name], self._by_id[topic.id]
+            del self._topics[name], self._topics_by_id[topic.id]
             for log in topic.logs:
                 log.remove()
         self._on_change(name)
 
-    def flush(self) -> None:
-        """Force everything written so far to the disk."""
-        for log in self._logs():
-            log.flush()
-
-    def clean(self) -> None:
-        """Delete the segments that retention no longer keeps."""
-        for log in self._logs():
-            if deleted := log.clean(self._retention):
-                logger.info("%d segments deleted [%s]", deleted, log.where)
-
-    def close(self) -> None:
-        """Flush and close every log. No request may be in progress."""
-        with ExitStack() as closing:
-            for log in self._logs():
-                closing.callback(log.close)
-
     def _add(self, topic: BrokerTopic) -> None:
-        self._topics[topic.name] = self._by_id[topic.id] = topic
+        self._topics[topic.name] = self._topics_by_id[topic.id] = topic
 
     def _logs(self) -> Iterator[PartitionLog]:
         for topic in tuple(self._topics.values()):
             yield from topic.logs
 
     def _check_new(self, name: str, partitions: int) -> None:
-        check_topic_name(name)
+        _check_topic_name(name)
         if name in self._topics:
-            raise BrokerError(
-                "there is a topic of this name already", Where(topic=name), ErrorCode.TOPIC_ALREADY_EXISTS
-            )
-        free = self._config.max_partitions - sum(len(topic.logs) for topic in self._topics.values())
+            reason = "there is a topic of this name already"
+            raise BrokerError(reason, Where(topic=name), ErrorCode.TOPIC_ALREADY_EXISTS)
+        free = self.config.max_partitions - sum(1 for _ in self._logs())
         if not 0 < partitions <= free:
             reason = f"{partitions} partitions requested; max_partitions of the broker allows 1 to {free} more"
             raise BrokerError(reason, Where(topic=name), ErrorCode.INVALID_PARTITIONS)
 
     def _save(self, topics: dict[str, BrokerTopic]) -> None:
-        rows = {name: {"id": str(topic.id), "partitions": len(topic.logs)} for name, topic in topics.items()}
-        self._file.write({"cluster_id": self.cluster_id, "topics": rows})
+        stored = {name: _StoredTopic(topic.id, len(topic.logs)) for name, topic in topics.items()}
+        self._file.write(_TopicsFile(self.cluster_id, stored))
 
-    def _directory(self, topic: str, partition: int) -> Path:
-        return self._config.data_dir / f"{topic}-{partition}"
-
-    def _open_logs(self, topic: str, partitions: int) -> tuple[PartitionLog, ...]:
-        return tuple(self._open_log(topic, partition) for partition in range(partitions))
-
-    def _open_log(self, topic: str, partition: int) -> PartitionLog:
-        where = Where(broker=str(self._config.broker_id), topic=topic, partition=partition)
-        return PartitionLog.open(self._directory(topic, partition), self._limits, clock=self._clock, where=where)
+    def _open(self, name: str, topic_id: UUID, partitions: int) -> BrokerTopic:
+        logs = (self._open_log(PartitionLog, name, partition, self.config) for partition in range(partitions))
+        return BrokerTopic(name=name, id=topic_id, logs=tuple(logs))
 
 
-def check_topic_name(name: str) -> None:
+def _check_topic_name(name: str) -> None:
     """Check that a topic may have this name.
 
     Raises:
@@ -212,9 +181,7 @@ def check_topic_name(name: str) -> None:
         raise BrokerError("a topic may not have this name", Where(topic=name), ErrorCode.INVALID_TOPIC_EXCEPTION)
 
 
-def unknown_topic_or_partition(topic: str, partition: int | None = None) -> BrokerError:
-    """The error for a topic or partition that does not exist."""
-    where = Where(topic=topic, partition=partition)
+def _unknown_topic_or_partition(where: Where) -> BrokerError:
     return BrokerError("no such topic or partition", where, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 

@@ -6,23 +6,17 @@ written after the marker of its own transaction.
 
 import logging
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from kafka_io.error_codes import ErrorCode
-from kafka_io.errors import BrokerError, Corrupt
+from kafka_io.errors import BrokerError
 from kafka_io.model import TopicPartition
 from kafka_io.testing.housekeeping import ClockMs
 from kafka_io.testing.modern.config import ModernBrokerConfig
-from kafka_io.testing.modern.groups.offsets import (
-    GroupOffsetStore,
-    StoredOffsets,
-    offsets_from_rows,
-    offsets_to_rows,
-)
+from kafka_io.testing.modern.groups.offsets import CommittedOffset, GroupOffsetStore, by_partition
 from kafka_io.testing.modern.json_file import JsonFile
 from kafka_io.testing.modern.topics import BrokerTopics
 
@@ -30,19 +24,27 @@ logger = logging.getLogger(__name__)
 
 _FILE = "transactions.json"
 _IDS_FILE = "producer-ids.json"
+_NEXT_ID_KEY = "next"
 _LAST_EPOCH = 2**15 - 2  # the epoch after it is reserved: markers carry it when the last producer is fenced
+
+
+class ProducerIdAndEpoch(NamedTuple):
+    """What identifies a producer in its requests."""
+
+    producer_id: int
+    epoch: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionalProducer:
-    """A transactional producer, and the content of its open transaction. `began_ms` is None if none is open."""
+    """A transactional producer, and the content of its open transaction, as they are in the file."""
 
     producer_id: int
     epoch: int
     timeout_ms: int
-    began_ms: int | None = None
-    partitions: frozenset[TopicPartition] = frozenset()
-    offsets: Mapping[str, StoredOffsets] = field(default_factory=dict)  # by group
+    began_ms: int | None = None  # None if no transaction is open
+    partitions: frozenset[tuple[str, int]] = frozenset()  # topics and numbers
+    offsets: dict[str, tuple[CommittedOffset, ...]] = field(default_factory=dict)  # by group
 
     @property
     def ended(self) -> "TransactionalProducer":
@@ -50,42 +52,18 @@ class TransactionalProducer:
         return replace(self, began_ms=None, partitions=frozenset(), offsets={})
 
 
-class ProducerIds:
-    """Ids for idempotent producers, counted up in a small file. No id is given twice, not even after a restart."""
-
-    def __init__(self, data_dir: Path) -> None:
-        self._file = JsonFile(data_dir / _IDS_FILE)
-        self._lock = threading.Lock()
-
-    def take(self) -> int:
-        """A new id.
-
-        Raises:
-            OSError: the disk refuses.
-            Corrupt: the file has the wrong content.
-        """
-        with self._lock:
-            producer_id = int(self._file.read({}).get("next", 0))
-            self._file.write({"next": producer_id + 1})
-            return producer_id
-
-
 class TransactionCoordinator:
-    """The transactional producers by their transactional ids. Any thread may call it.
-
-    A pair `producer` consists of the producer id and the epoch that a client sends.
-    """
+    """The transactional producers by their transactional ids. Any thread may call it."""
 
     def __init__(
         self, config: ModernBrokerConfig, topics: BrokerTopics, offsets: GroupOffsetStore, *, clock: ClockMs
     ) -> None:
-        self._max_timeout_ms = config.max_transaction_timeout_ms
-        self._max_producers = config.max_transactional_ids
-        self._file = JsonFile(config.data_dir / _FILE)
+        self._config = config
+        self._file = JsonFile(config.data_dir / _FILE, dict[str, TransactionalProducer])
+        self._ids_file = JsonFile(config.data_dir / _IDS_FILE, dict[str, int])
         self._topics = topics
         self._offsets = offsets
         self._clock = clock
-        self._ids = ProducerIds(config.data_dir)
         self._lock = threading.RLock()
         self._producers: dict[str, TransactionalProducer] = {}
 
@@ -95,12 +73,9 @@ class TransactionCoordinator:
         Raises:
             Corrupt: the file has the wrong content.
         """
-        try:
-            self._producers = {name: _from_json(row) for name, row in self._file.read({}).items()}
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise Corrupt(f"{self._file.path} is not a list of producers: {error!r}") from error
+        self._producers = self._file.read({})
 
-    def begin_producer(self, transactional_id: str | None, timeout_ms: int) -> tuple[int, int]:
+    def begin_producer(self, transactional_id: str | None, timeout_ms: int) -> ProducerIdAndEpoch:
         """A producer id and an epoch. The earlier producer of the same transactional id is fenced.
 
         Without a transactional id the producer is idempotent only. An open transaction of the earlier producer is
@@ -112,23 +87,18 @@ class TransactionCoordinator:
         """
         with self._lock:
             if transactional_id is None:
-                return self._ids.take(), 0
-            if not 0 < timeout_ms <= self._max_timeout_ms:
-                reason = f"a timeout of {timeout_ms} ms is not between 1 and {self._max_timeout_ms}"
-                raise BrokerError(reason, code=ErrorCode.INVALID_TRANSACTION_TIMEOUT)
+                return ProducerIdAndEpoch(self._new_id(), 0)
             producer = self._producers.get(transactional_id)
-            if producer is None and (not transactional_id or len(self._producers) >= self._max_producers):
-                reason = "the transactional id is empty, or the broker has max_transactional_ids already"
-                raise BrokerError(reason, code=ErrorCode.INVALID_REQUEST)
+            self._check_begin(transactional_id, timeout_ms, is_new=producer is None)
             if producer is not None:
                 producer = self._fence(transactional_id, producer)
             if producer is None or producer.epoch > _LAST_EPOCH:
-                producer = TransactionalProducer(producer_id=self._ids.take(), epoch=0, timeout_ms=timeout_ms)
+                producer = TransactionalProducer(producer_id=self._new_id(), epoch=0, timeout_ms=timeout_ms)
             self._save(transactional_id, replace(producer, timeout_ms=timeout_ms))
-            return producer.producer_id, producer.epoch
+            return ProducerIdAndEpoch(producer.producer_id, producer.epoch)
 
     def add_partitions(
-        self, transactional_id: str, producer: tuple[int, int], partitions: Iterable[TopicPartition]
+        self, transactional_id: str, producer: ProducerIdAndEpoch, partitions: Iterable[tuple[str, int]]
     ) -> None:
         """Add partitions to the transaction before records are written to them. It begins if none is open.
 
@@ -136,17 +106,18 @@ class TransactionCoordinator:
             BrokerError: the transactional id belongs to another producer (code 49) or to a newer one (code 47).
         """
         with self._lock:
-            current = self._current(transactional_id, producer)
-            all_partitions = current.partitions | frozenset(partitions)
-            self._save(transactional_id, replace(self._begun(current), partitions=all_partitions))
+            current = self._begun(transactional_id, producer)
+            self._save(transactional_id, replace(current, partitions=current.partitions.union(partitions)))
 
-    def add_group(self, transactional_id: str, producer: tuple[int, int], group: str) -> None:
+    def add_group(self, transactional_id: str, producer: ProducerIdAndEpoch, group: str) -> None:
         """Add a group to the transaction before offsets of it are committed. Same errors as `add_partitions`."""
         with self._lock:
-            current = self._current(transactional_id, producer)
-            self._save(transactional_id, replace(self._begun(current), offsets={group: {}, **current.offsets}))
+            current = self._begun(transactional_id, producer)
+            self._save(transactional_id, replace(current, offsets={group: (), **current.offsets}))
 
-    def add_offsets(self, transactional_id: str, producer: tuple[int, int], group: str, offsets: StoredOffsets) -> None:
+    def add_offsets(
+        self, transactional_id: str, producer: ProducerIdAndEpoch, group: str, offsets: Iterable[CommittedOffset]
+    ) -> None:
         """Add offsets that are committed together with the transaction.
 
         Raises:
@@ -156,27 +127,26 @@ class TransactionCoordinator:
             current = self._current(transactional_id, producer)
             if group not in current.offsets:
                 raise BrokerError("the group is not part of the transaction", code=ErrorCode.INVALID_TXN_STATE)
-            merged = {**current.offsets, group: {**current.offsets[group], **offsets}}
-            self._save(transactional_id, replace(current, offsets=merged))
+            merged = tuple(by_partition([*current.offsets[group], *offsets]).values())
+            self._save(transactional_id, replace(current, offsets={**current.offsets, group: merged}))
 
     @contextmanager
-    def writing(self, producer: tuple[int, int], partition: TopicPartition) -> Iterator[None]:
-        """A context in which a batch of the producer's transaction may be appended to `partition`.
+    def writing(self, producer: ProducerIdAndEpoch, topic: str, partition: int) -> Iterator[None]:
+        """A context in which a batch of the producer's transaction may be appended to the partition.
 
         Raises:
             BrokerError: the transaction does not include the partition (code 48), or the epoch is old (code 47).
         """
         with self._lock:
-            producer_id, epoch = producer
-            known_producers = self._producers.values()
-            current = next((known for known in known_producers if known.producer_id == producer_id), None)
-            if current is not None and epoch != current.epoch:
+            producers = self._producers.values()
+            current = next((known for known in producers if known.producer_id == producer.producer_id), None)
+            if current is not None and producer.epoch != current.epoch:
                 raise BrokerError("a newer producer has this id", code=ErrorCode.INVALID_PRODUCER_EPOCH)
-            if current is None or partition not in current.partitions:
+            if current is None or (topic, partition) not in current.partitions:
                 raise BrokerError("no open transaction includes this partition", code=ErrorCode.INVALID_TXN_STATE)
             yield
 
-    def end(self, transactional_id: str, producer: tuple[int, int], *, commit: bool) -> None:
+    def end(self, transactional_id: str, producer: ProducerIdAndEpoch, *, commit: bool) -> None:
         """Commit or abort the transaction.
 
         Raises:
@@ -191,7 +161,8 @@ class TransactionCoordinator:
     def pending(self, group: str) -> frozenset[TopicPartition]:
         """The partitions whose offsets of this group change when an open transaction is committed."""
         producers = tuple(self._producers.values())
-        return frozenset(partition for producer in producers for partition in producer.offsets.get(group, ()))
+        offsets = (by_partition(producer.offsets.get(group, ())) for producer in producers)
+        return frozenset[TopicPartition]().union(*offsets)
 
     def expire(self) -> None:
         """Abort the transactions that are open longer than their timeout, and fence their producers."""
@@ -201,6 +172,21 @@ class TransactionCoordinator:
                 if producer.began_ms is not None and now_ms - producer.began_ms > producer.timeout_ms:
                     logger.info("the transaction of %r is aborted after %d ms", transactional_id, producer.timeout_ms)
                     self._save(transactional_id, self._fence(transactional_id, producer))
+
+    def _check_begin(self, transactional_id: str, timeout_ms: int, *, is_new: bool) -> None:
+        max_timeout_ms = self._config.max_transaction_timeout_ms
+        if not 0 < timeout_ms <= max_timeout_ms:
+            reason = f"a timeout of {timeout_ms} ms is not between 1 and {max_timeout_ms}"
+            raise BrokerError(reason, code=ErrorCode.INVALID_TRANSACTION_TIMEOUT)
+        if is_new and (not transactional_id or len(self._producers) >= self._config.max_transactional_ids):
+            reason = "the transactional id is empty, or the broker has max_transactional_ids already"
+            raise BrokerError(reason, code=ErrorCode.INVALID_REQUEST)
+
+    def _new_id(self) -> int:
+        """A new producer id, counted up in a small file. No id is given twice, not even after a restart."""
+        producer_id = self._ids_file.read({}).get(_NEXT_ID_KEY, 0)
+        self._ids_file.write({_NEXT_ID_KEY: producer_id + 1})
+        return producer_id
 
     def _fence(self, transactional_id: str, producer: TransactionalProducer) -> TransactionalProducer:
         """The producer with the next epoch and no open transaction.
@@ -217,53 +203,32 @@ class TransactionCoordinator:
         The file changes last. After a crash before that, the transaction is still open in the file: the client ends it
         again, or it expires. A log that has the marker already gets no second one.
         """
-        for partition in sorted(producer.partitions):
-            topic = self._topics.get(partition.topic)
+        for topic_name, partition in sorted(producer.partitions):
+            topic = self._topics.get(topic_name)
             if topic is not None:  # it may have been deleted
-                topic.log(partition.partition).end_transaction(producer.producer_id, producer.epoch, commit=commit)
+                topic.log(partition).end_transaction(producer.producer_id, producer.epoch, commit=commit)
         if commit:
             for group, offsets in producer.offsets.items():
                 self._offsets.commit(group, offsets)
         self._save(transactional_id, producer.ended)
         return producer.ended
 
-    def _current(self, transactional_id: str, producer: tuple[int, int]) -> TransactionalProducer:
+    def _current(self, transactional_id: str, producer: ProducerIdAndEpoch) -> TransactionalProducer:
         """The producer of the transactional id, if it is the one that sends the request."""
         current = self._producers.get(transactional_id)
-        producer_id, epoch = producer
-        if current is None or current.producer_id != producer_id:
+        if current is None or current.producer_id != producer.producer_id:
             reason = "another producer has this transactional id"
             raise BrokerError(reason, code=ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-        if current.epoch != epoch:
+        if current.epoch != producer.epoch:
             raise BrokerError("a newer producer has this transactional id", code=ErrorCode.INVALID_PRODUCER_EPOCH)
         return current
 
-    def _begun(self, producer: TransactionalProducer) -> TransactionalProducer:
-        return producer if producer.began_ms is not None else replace(producer, began_ms=self._clock())
+    def _begun(self, transactional_id: str, producer: ProducerIdAndEpoch) -> TransactionalProducer:
+        """The producer that sends the request, with an open transaction. Same errors as `_current`."""
+        current = self._current(transactional_id, producer)
+        return current if current.began_ms is not None else replace(current, began_ms=self._clock())
 
     def _save(self, transactional_id: str, producer: TransactionalProducer) -> None:
         producers = {**self._producers, transactional_id: producer}
-        self._file.write({known_id: _to_json(known) for known_id, known in producers.items()})
+        self._file.write(producers)
         self._producers = producers
-
-
-def _to_json(producer: TransactionalProducer) -> dict[str, Any]:
-    return {
-        "producer_id": producer.producer_id,
-        "epoch": producer.epoch,
-        "timeout_ms": producer.timeout_ms,
-        "began_ms": producer.began_ms,
-        "partitions": [[partition.topic, partition.partition] for partition in sorted(producer.partitions)],
-        "offsets": {group: offsets_to_rows(offsets) for group, offsets in producer.offsets.items()},
-    }
-
-
-def _from_json(row: Mapping[str, Any]) -> TransactionalProducer:
-    return TransactionalProducer(
-        producer_id=int(row["producer_id"]),
-        epoch=int(row["epoch"]),
-        timeout_ms=int(row["timeout_ms"]),
-        began_ms=None if row["began_ms"] is None else int(row["began_ms"]),
-        partitions=frozenset(TopicPartition(str(topic), int(partition)) for topic, partition in row["partitions"]),
-        offsets={group: offsets_from_rows(rows) for group, rows in row["offsets"].items()},
-    )

@@ -3,8 +3,6 @@
 Messages of formats 0 and 1 are converted to a batch, as a genuine broker does for a log of the newer format.
 """
 
-from dataclasses import dataclass
-
 from kafka_io.compression import CODECS
 from kafka_io.error_codes import ErrorCode
 from kafka_io.errors import BrokerError, TooLarge, WireError
@@ -22,16 +20,8 @@ _BATCHES_SINCE = 3
 _ZSTD_SINCE = 7  # KIP-110
 
 
-@dataclass(frozen=True, slots=True)
-class ValidatedRecords:
-    """A valid batch. The log writes the base offset into its bytes."""
-
-    batch: bytearray | memoryview
-    header: BatchHeader
-
-
-def validate_produced(records: memoryview, version: int, config: ModernBrokerConfig) -> ValidatedRecords:
-    """The records of one partition in a Produce request of this version, as a valid batch.
+def validate_produced(records: memoryview, version: int, config: ModernBrokerConfig) -> bytearray | memoryview:
+    """The records of one partition in a Produce request of this version, as a valid batch with base offset 0.
 
     Raises:
         BrokerError: the records are invalid; the error has the code of the answer.
@@ -51,15 +41,14 @@ def validate_produced(records: memoryview, version: int, config: ModernBrokerCon
         raise BrokerError(error.reason, code=ErrorCode.CORRUPT_MESSAGE) from error
 
 
-def _convert_messages(message_set: memoryview, config: ModernBrokerConfig) -> ValidatedRecords:
+def _convert_messages(message_set: memoryview, config: ModernBrokerConfig) -> bytearray:
     records, codec = read_message_set(message_set, max_decompressed_bytes=config.max_decompressed_bytes)
     if not records:
         raise BrokerError("the message set is empty", code=ErrorCode.INVALID_RECORD)
-    batch = bytearray(record_batch(records, codec=codec))
-    return ValidatedRecords(batch, BatchHeader.parse(batch))
+    return bytearray(record_batch(records, codec=codec))
 
 
-def _validate_batch(batch: memoryview, version: int, config: ModernBrokerConfig) -> ValidatedRecords:
+def _validate_batch(batch: memoryview, version: int, config: ModernBrokerConfig) -> memoryview:
     header = BatchHeader.parse(batch)
     _check_header(header, len(batch), version)
     # The base offset of a producer has no meaning. The decoder counts from the requested offset on, so it must be 0.
@@ -68,7 +57,7 @@ def _validate_batch(batch: memoryview, version: int, config: ModernBrokerConfig)
     decoded = decode(batch, RequestedOffsets(start=0), columns=("offset",), limits=limits)
     if sum(part.batch.num_rows for part in decoded) != header.record_count:
         raise BrokerError("the offsets of the records do not increase", code=ErrorCode.INVALID_RECORD)
-    return ValidatedRecords(batch, header)
+    return batch
 
 
 def _check_header(header: BatchHeader, size: int, version: int) -> None:
@@ -77,18 +66,20 @@ def _check_header(header: BatchHeader, size: int, version: int) -> None:
     Raises:
         BrokerError: it may not.
     """
-    codec, count, offsets = header.codec, header.record_count, header.last_offset_delta + 1
+    codec, count, offsets = header.codec, header.record_count, header.offset_count
     if codec and codec not in CODECS:
         raise BrokerError(f"there is no codec {codec}", code=ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
     if codec == ZSTD and version < _ZSTD_SINCE:
         raise BrokerError("zstd needs Produce v7 (KIP-110)", code=ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
-    if header.size != size:
-        raise BrokerError("each partition needs exactly one batch", code=ErrorCode.INVALID_RECORD)
-    if header.is_control:
-        raise BrokerError("only the broker writes transaction markers", code=ErrorCode.INVALID_RECORD)
-    if count != offsets:
-        raise BrokerError(f"the batch has {count} records for {offsets} offsets", code=ErrorCode.INVALID_RECORD)
-    if header.producer_id != NO_PRODUCER_ID and (header.base_sequence < 0 or header.producer_epoch < 0):
-        raise BrokerError(
-            "the batch has a producer id, but no epoch or no sequence number", code=ErrorCode.INVALID_RECORD
-        )
+    lacks_sequence = header.base_sequence < 0 or header.producer_epoch < 0
+    faults = {
+        "each partition needs exactly one batch": header.size != size,
+        "only the broker writes transaction markers": header.is_control,
+        f"the batch has {count} records for {offsets} offsets": count != offsets,
+        "the batch has a producer id, but no epoch or no sequence number": (
+            header.producer_id != NO_PRODUCER_ID and lacks_sequence
+        ),
+    }
+    for reason, is_fault in faults.items():
+        if is_fault:
+            raise BrokerError(reason, code=ErrorCode.INVALID_RECORD)

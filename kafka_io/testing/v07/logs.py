@@ -8,16 +8,16 @@ import random
 import re
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from kafka_io.error_codes import ErrorCode07
 from kafka_io.errors import BrokerError, NodeMalformed, Where
 from kafka_io.registry.paths import check_topic_name
 from kafka_io.testing.housekeeping import ClockMs
-from kafka_io.testing.segment_file import LogRetention
+from kafka_io.testing.partition_logs import PartitionLogs
 from kafka_io.testing.v07.config import BrokerConfig07
-from kafka_io.testing.v07.log.log import LogLimits07, PartitionLog07
+from kafka_io.testing.v07.log.log import PartitionLog07
 
 logger = logging.getLogger(__name__)
 
@@ -25,21 +25,12 @@ _ILLEGAL_TOPIC = -1  # the protocol has no code of its own for it [kafka-0.7: Er
 _NAME = re.compile("(?P<topic>.+)-(?P<partition>0|[1-9][0-9]*)")
 
 
-class BrokerLogs07:
-    """The logs of one broker. They are found without a lock and created under one.
+class BrokerLogs07(PartitionLogs[PartitionLog07, BrokerConfig07]):
+    """The logs of one 0.7 broker. A topic exists from the first produce to one of its partitions on."""
 
-    Args:
-        config: the settings of the broker.
-        clock: the wall time in ms since 1970.
-        on_new_topic: called with each topic when its first log is created or loaded.
-    """
-
-    def __init__(self, config: BrokerConfig07, *, clock: ClockMs, on_new_topic: Callable[[str], None]) -> None:
-        self.config = config
-        self._clock = clock
-        self._on_new_topic = on_new_topic
-        self._retention = LogRetention(age_ms=config.retention_ms, size_bytes=config.retention_bytes)
-        self._logs: dict[tuple[str, int], PartitionLog07] = {}
+    def __init__(self, config: BrokerConfig07, *, clock: ClockMs, on_change: Callable[[str], None]) -> None:
+        super().__init__(config, clock=clock, on_change=on_change)
+        self._logs_by_partition: dict[tuple[str, int], PartitionLog07] = {}
         self._creating = threading.Lock()
 
     def load(self) -> None:
@@ -64,8 +55,9 @@ class BrokerLogs07:
         """
         _check_topic(topic)
         if not 0 <= partition < self.config.partitions_of(topic):
-            ErrorCode07.check(ErrorCode07.WrongPartition, self._where(topic, partition))
-        return self._logs.get((topic, partition))
+            where = Where(broker=str(self.config.broker_id), topic=topic, partition=partition)
+            ErrorCode07.check(ErrorCode07.WrongPartition, where)
+        return self._logs_by_partition.get((topic, partition))
 
     def find_or_create(self, topic: str, partition: int) -> PartitionLog07:
         """The log of a broker-partition, created if it does not exist. Raises the errors of `find`.
@@ -84,41 +76,18 @@ class BrokerLogs07:
         """A random partition of a topic, for a producer that leaves the choice to the broker."""
         return random.randrange(self.config.partitions_of(topic))  # noqa: S311 - it spreads load and protects nothing
 
-    def flush(self) -> None:
-        """Make everything written so far durable and visible."""
-        for log in tuple(self._logs.values()):
-            log.flush()
-
-    def clean(self) -> None:
-        """Delete the segments that retention no longer keeps."""
-        for (topic, partition), log in tuple(self._logs.items()):
-            if deleted := log.clean(self._retention):
-                logger.info("%d segments deleted [%s]", deleted, self._where(topic, partition))
-
-    def close(self) -> None:
-        """Flush and close every log. No request may be in progress."""
-        with ExitStack() as closing:
-            for log in self._logs.values():
-                closing.callback(log.close)
+    def _logs(self) -> tuple[PartitionLog07, ...]:
+        return tuple(self._logs_by_partition.values())
 
     def _open(self, topic: str, partition: int) -> PartitionLog07:
-        limits = LogLimits07(
-            segment_bytes=self.config.segment_bytes_of(topic),
-            roll_ms=self.config.roll_ms,
-            flush_messages=self.config.flush_messages,
-        )
-        where = self._where(topic, partition)
-        log = PartitionLog07.open(self.config.data_dir / f"{topic}-{partition}", limits, clock=self._clock, where=where)
-        if log.recovered_bytes:
-            logger.warning("recovery removed %d bytes after the last whole message [%s]", log.recovered_bytes, where)
-        is_new_topic = all(known != topic for known, _ in self._logs)
-        self._logs[topic, partition] = log
+        segment_bytes = self.config.topic_segment_bytes.get(topic, self.config.segment_bytes)
+        config = replace(self.config, segment_bytes=segment_bytes)
+        log = self._open_log(PartitionLog07, topic, partition, config)
+        is_new_topic = all(known_topic != topic for known_topic, _ in self._logs_by_partition)
+        self._logs_by_partition[topic, partition] = log
         if is_new_topic:
-            self._on_new_topic(topic)
+            self._on_change(topic)
         return log
-
-    def _where(self, topic: str, partition: int) -> Where:
-        return Where(broker=str(self.config.broker_id), topic=topic, partition=partition)
 
 
 def _check_topic(topic: str) -> None:

@@ -10,9 +10,9 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from kafka_io.errors import BrokerError, TooLarge, Truncated, Where
+from kafka_io.errors import BrokerError, TooLarge, Where
 from kafka_io.records.v07_decoder import validate_message_set
-from kafka_io.testing.v07.log.segment import FileRegion07
+from kafka_io.testing.segment_file import FileRegion
 from kafka_io.testing.v07.logs import BrokerLogs07
 from kafka_io.v07.messages import (
     EARLIEST_TIME,
@@ -30,7 +30,7 @@ from kafka_io.wire.primitives import int16, int32
 
 logger = logging.getLogger(__name__)
 
-Reply = tuple[bytes | FileRegion07, ...]
+Reply = tuple[bytes | FileRegion, ...]
 
 _NO_REPLY: Reply = ()
 _OK = int16(0)
@@ -123,13 +123,13 @@ HANDLERS: dict[type[AnyRequest], Callable[[Any, BrokerLogs07], Reply]] = {
 }
 
 
-def _frame(*parts: bytes | FileRegion07) -> Reply:
+def _frame(*parts: bytes | FileRegion) -> Reply:
     return (size_field(_size_of(parts)), *parts)
 
 
 def _size_of(reply: Reply) -> int:
     """The bytes that a reply announces. The negative size of a region counts as it is [kafka-0.7: Fetch]."""
-    return sum(part.count if isinstance(part, FileRegion07) else len(part) for part in reply)
+    return sum(part.count if isinstance(part, FileRegion) else len(part) for part in reply)
 
 
 def size_field(size: int) -> bytes:
@@ -152,18 +152,17 @@ def send(client: socket.socket, reply: Reply) -> None:
     """
     parts = [part for part in reply if _size_of((part,)) > 0]
     for index, part in enumerate(parts):
-        if isinstance(part, FileRegion07):
+        if isinstance(part, FileRegion):
             _send_region(client, part)
         else:
             # MSG_MORE puts a header and the region after it into one packet, in spite of TCP_NODELAY.
             client.sendall(part, socket.MSG_MORE if index + 1 < len(parts) else 0)
 
 
-def _send_region(client: socket.socket, region: FileRegion07) -> None:
+def _send_region(client: socket.socket, region: FileRegion) -> None:
     position, end = region.position, region.position + region.count
     while position < end:
         sent = os.sendfile(client.fileno(), region.segment.descriptor, position, end - position)
         if sent == 0:
-            missing = end - position
-            raise Truncated(f"{region.segment.path.name} ends at byte {position}, {missing} bytes are missing")
+            raise region.segment.truncated(position, end - position)
         position += sent

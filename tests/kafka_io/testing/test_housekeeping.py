@@ -23,7 +23,7 @@ class Kept:
         config = BrokerConfig07(
             broker_id=0, data_dir=data_dir, flush_interval_ms=5, retention_ms=5_000, retention_check_ms=1_000
         )
-        self.logs = BrokerLogs07(config, clock=lambda: self.now_ms, on_new_topic=lambda _: None)
+        self.logs = BrokerLogs07(config, clock=lambda: self.now_ms, on_change=lambda _: None)
         self.housekeeping = BrokerHousekeeping(
             self.logs.config, flush=self.logs.flush, clean=self.logs.clean, clock=lambda: self.now_ms
         )

@@ -9,7 +9,7 @@ from kafka_io.messages.describe_configs import (
     DescribeConfigsResponse,
     DescribedConfigs,
 )
-from kafka_io.testing.modern.config import ModernBrokerConfig
+from kafka_io.testing.modern.apis.results import attempt
 from kafka_io.testing.modern.node import BrokerNode, Caller
 
 _TOPIC_RESOURCE = 2
@@ -25,31 +25,22 @@ def describe_configs(request: DescribeConfigsRequest, node: BrokerNode, _caller:
 
 
 def _describe(resource: ConfigResource, node: BrokerNode) -> DescribedConfigs:
-    code, reason = _check_resource(resource, node)
-    settings = {} if code else _settings(node.config)
-    names = settings if resource.configuration_keys is None else resource.configuration_keys
+    settings = attempt(lambda: _settings(resource, node), dict[str, str]())
+    names = settings.value if resource.configuration_keys is None else resource.configuration_keys
     return DescribedConfigs(
-        error_code=code,
-        error_message=reason,
+        error_code=settings.code,
+        error_message=settings.reason,
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
-        configs=tuple(_entry(name, settings[name]) for name in names if name in settings),
+        configs=tuple(_entry(name, settings.value[name]) for name in names if name in settings.value),
     )
 
 
-def _check_resource(resource: ConfigResource, node: BrokerNode) -> tuple[int, str | None]:
-    """The error code and its reason if the resource cannot be described, else code 0."""
+def _settings(resource: ConfigResource, node: BrokerNode) -> dict[str, str]:
     if resource.resource_type != _TOPIC_RESOURCE:
-        return ErrorCode.INVALID_REQUEST, "the broker describes topics only"
-    try:
-        node.topics.find(resource.resource_name)
-    except BrokerError as error:
-        return error.code, error.reason
-    return ErrorCode.NONE, None
-
-
-def _settings(config: ModernBrokerConfig) -> dict[str, str]:
-    limits = {"retention.ms": config.retention_ms, "retention.bytes": config.retention_bytes}
+        raise BrokerError("the broker describes topics only", code=ErrorCode.INVALID_REQUEST)
+    node.topics.find(resource.resource_name)  # raises an error if there is no such topic
+    limits = {"retention.ms": node.config.retention_ms, "retention.bytes": node.config.retention_bytes}
     retention = {name: str(_NO_LIMIT if limit is None else limit) for name, limit in limits.items()}
     return {_CLEANUP_POLICY: "delete", **retention}
 

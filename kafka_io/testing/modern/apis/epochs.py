@@ -8,14 +8,16 @@ from kafka_io.errors import BrokerError
 from kafka_io.messages.offset_for_leader_epoch import (
     LeaderEpochPartition,
     LeaderEpochPartitionResponse,
+    LeaderEpochTopic,
     LeaderEpochTopicResponse,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
 )
+from kafka_io.testing.modern.apis.results import attempt, by_topic
 from kafka_io.testing.modern.log.header import LEADER_EPOCH
 from kafka_io.testing.modern.node import BrokerNode, Caller
 
-_UNDEFINED_EPOCH = -1
+_UNDEFINED = (-1, -1)  # the epoch and its end
 
 
 def check_epoch(epoch: int) -> None:
@@ -33,26 +35,21 @@ def offset_for_leader_epoch(
     request: OffsetForLeaderEpochRequest, node: BrokerNode, _caller: Caller
 ) -> OffsetForLeaderEpochResponse:
     """The end of the requested epoch of each partition, which is the end of the log."""
-    return OffsetForLeaderEpochResponse(
-        topics=tuple(
-            LeaderEpochTopicResponse(
-                topic=topic.topic,
-                partitions=tuple(_end_of_epoch(topic.topic, partition, node) for partition in topic.partitions),
-            )
-            for topic in request.topics
+
+    def end_of_epoch(topic: LeaderEpochTopic, partition: LeaderEpochPartition) -> LeaderEpochPartitionResponse:
+        end = attempt(lambda: _end_of_epoch(topic.topic, partition, node), _UNDEFINED)
+        epoch, end_offset = end.value
+        return LeaderEpochPartitionResponse(
+            error_code=end.code, partition=partition.partition, leader_epoch=epoch, end_offset=end_offset
         )
+
+    topics = by_topic(request.topics, end_of_epoch)
+    return OffsetForLeaderEpochResponse(
+        topics=tuple(LeaderEpochTopicResponse(topic=topic.topic, partitions=ends) for topic, ends in topics)
     )
 
 
-def _end_of_epoch(topic: str, request: LeaderEpochPartition, node: BrokerNode) -> LeaderEpochPartitionResponse:
-    number = request.partition
-    try:
-        log = node.topics.find(topic).log(number)
-        check_epoch(request.current_leader_epoch)
-    except BrokerError as error:
-        return LeaderEpochPartitionResponse(error_code=error.code, partition=number)
-    if request.leader_epoch != LEADER_EPOCH:
-        return LeaderEpochPartitionResponse(error_code=ErrorCode.NONE, partition=number, leader_epoch=_UNDEFINED_EPOCH)
-    return LeaderEpochPartitionResponse(
-        error_code=ErrorCode.NONE, partition=number, leader_epoch=LEADER_EPOCH, end_offset=log.end
-    )
+def _end_of_epoch(topic: str, request: LeaderEpochPartition, node: BrokerNode) -> tuple[int, int]:
+    log = node.topics.find(topic).log(request.partition)
+    check_epoch(request.current_leader_epoch)
+    return (LEADER_EPOCH, log.end) if request.leader_epoch == LEADER_EPOCH else _UNDEFINED

@@ -23,10 +23,11 @@ from kafka_io.messages.fetch import (
 )
 from kafka_io.messages.list_offsets import READ_COMMITTED
 from kafka_io.testing.modern.apis.epochs import check_epoch
+from kafka_io.testing.modern.apis.results import attempt
 from kafka_io.testing.modern.down_conversion import convert_to_messages
 from kafka_io.testing.modern.log.log import PartitionLog
-from kafka_io.testing.modern.log.segment import FileRegion
 from kafka_io.testing.modern.node import BrokerNode, Caller
+from kafka_io.testing.segment_file import FileRegion
 
 # Versions of the Fetch request.
 _TIMESTAMPS_SINCE = 2  # messages of format 1
@@ -35,7 +36,7 @@ _BATCHES_SINCE = 4
 _UNKNOWN = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True)
 class _PartitionPlan:
     """What is sent for one partition of a request: a region of its log, nothing, or an error code."""
 
@@ -54,101 +55,102 @@ def fetch(request: FetchRequest, node: BrokerNode, caller: Caller) -> FetchRespo
     """The records of each partition, in the order of the request."""
     if request.session_id:
         return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=())
-    committed = request.isolation_level == READ_COMMITTED
-    plans_by_topic = _wait_for_records(request, node, caller)
+    fetch_plan = _FetchPlan(request, node, caller.version)
+    topics = zip(request.topics, fetch_plan.wait_for_records(), strict=True)
     return FetchResponse(
         responses=tuple(
             FetchTopicResponse(
-                topic=topic.topic,
-                topic_id=topic.topic_id,
-                partitions=tuple(_response(plan, caller.version, committed=committed) for plan in plans),
+                topic=topic.topic, topic_id=topic.topic_id, partitions=tuple(map(fetch_plan.response, plans))
             )
-            for topic, plans in zip(request.topics, plans_by_topic, strict=True)
+            for topic, plans in topics
         )
     )
 
 
-def _wait_for_records(request: FetchRequest, node: BrokerNode, caller: Caller) -> list[list[_PartitionPlan]]:
-    """The plans by topic, when they have `min_bytes`, when a partition has an error, or when the time has passed.
+class _FetchPlan:
+    """Plans and reads what one request gets."""
 
-    The change count is read before the logs. A record that is written in between makes the wait end at once, so no
-    record is missed (see FetchPurgatory).
-    """
-    deadline_s = time.monotonic() + max(0, min(request.max_wait_ms, node.config.max_wait_ms)) / 1000
-    while True:
-        change_count = node.purgatory.change_count
-        plans_by_topic = _plan(request, node, caller)
-        plans = [plan for topic_plans in plans_by_topic for plan in topic_plans]
-        is_enough = sum(plan.size for plan in plans) >= request.min_bytes or any(plan.code for plan in plans)
-        if is_enough or not plans or not node.purgatory.wait_after(change_count, deadline_s):
-            return plans_by_topic
+    def __init__(self, request: FetchRequest, node: BrokerNode, version: int) -> None:
+        self._request = request
+        self._node = node
+        self._version = version
+        self._is_committed = request.isolation_level == READ_COMMITTED
 
+    def wait_for_records(self) -> list[list[_PartitionPlan]]:
+        """The plans by topic, when they have `min_bytes`, when a partition has an error, or when the time has passed.
 
-def _plan(request: FetchRequest, node: BrokerNode, caller: Caller) -> list[list[_PartitionPlan]]:
-    """The plans by topic: they share `max_bytes`, and the first one with records gets at least one whole batch."""
-    left_bytes = max(0, min(request.max_bytes, node.config.max_fetch_bytes))
-    whole = caller.version >= _WHOLE_BATCH_SINCE
-    committed = request.isolation_level == READ_COMMITTED
-    plans_by_topic = []
-    for topic in request.topics:
-        plans = []
-        for partition in topic.partitions:
-            plan = _plan_partition(
-                topic, partition, node, caller, max_bytes=left_bytes, whole=whole, committed=committed
-            )
-            left_bytes = max(0, left_bytes - plan.size)
-            whole = whole and plan.size == 0
-            plans.append(plan)
-        plans_by_topic.append(plans)
-    return plans_by_topic
+        The change count is read before the logs. A record that is written in between makes the wait end at once, so no
+        record is missed (see FetchPurgatory).
+        """
+        purgatory = self._node.purgatory
+        wait_ms = max(0, min(self._request.max_wait_ms, self._node.config.max_wait_ms))
+        deadline_s = time.monotonic() + wait_ms / 1000
+        while True:
+            change_count = purgatory.change_count
+            plans_by_topic = self._plan()
+            plans = [plan for topic_plans in plans_by_topic for plan in topic_plans]
+            is_enough = sum(plan.size for plan in plans) >= self._request.min_bytes or any(plan.code for plan in plans)
+            if is_enough or not plans or not purgatory.wait_after(change_count, deadline_s):
+                return plans_by_topic
 
+    def _plan(self) -> list[list[_PartitionPlan]]:
+        """The plans by topic: they share `max_bytes`, and the first one with records gets at least one whole batch."""
+        left_bytes = max(0, min(self._request.max_bytes, self._node.config.max_fetch_bytes))
+        whole = self._version >= _WHOLE_BATCH_SINCE
+        plans_by_topic = []
+        for topic in self._request.topics:
+            plans = []
+            for partition in topic.partitions:
+                plan = self._plan_partition(topic, partition, left_bytes, whole=whole)
+                left_bytes = max(0, left_bytes - plan.size)
+                whole = whole and plan.size == 0
+                plans.append(plan)
+            plans_by_topic.append(plans)
+        return plans_by_topic
 
-def _plan_partition(
-    topic_request: FetchTopic,
-    request: FetchPartition,
-    node: BrokerNode,
-    caller: Caller,
-    *,
-    max_bytes: int,
-    whole: bool,
-    committed: bool,
-) -> _PartitionPlan:
-    log, last_stable_offset = None, _UNKNOWN
-    # Before v3 the answer is converted to messages, and only a whole batch can be converted.
-    whole = whole or caller.version < _WHOLE_BATCH_SINCE
-    try:
-        if caller.version < BY_ID_SINCE:
-            topic = node.topics.find(topic_request.topic)
-        else:
-            topic = node.topics.find_id(topic_request.topic_id)
-        log = topic.log(request.partition)
-        check_epoch(request.current_leader_epoch)
-        last_stable_offset = log.last_stable_offset
+    def _plan_partition(
+        self, topic: FetchTopic, request: FetchPartition, max_bytes: int, *, whole: bool
+    ) -> _PartitionPlan:
+        plan = _PartitionPlan(request)
+        # Before v3 the answer is converted to messages, and only a whole batch can be converted.
+        whole = whole or self._version < _WHOLE_BATCH_SINCE
         max_bytes = max(0, min(max_bytes, request.partition_max_bytes))
-        stop = last_stable_offset if committed else None
-        region = log.region(request.fetch_offset, max_bytes, whole=whole, stop=stop)
-    except BrokerError as error:
-        return _PartitionPlan(request=request, log=log, last_stable_offset=last_stable_offset, code=error.code)
-    return _PartitionPlan(request=request, log=log, last_stable_offset=last_stable_offset, region=region)
+        try:
+            name = topic.topic if self._version < BY_ID_SINCE else None
+            plan.log = self._node.topics.find(name, topic.topic_id).log(request.partition)
+            check_epoch(request.current_leader_epoch)
+            plan.last_stable_offset = plan.log.last_stable_offset
+            stop = plan.last_stable_offset if self._is_committed else None
+            plan.region = plan.log.region(request.fetch_offset, max_bytes, whole=whole, stop=stop)
+        except BrokerError as error:
+            plan.code = error.code
+        return plan
 
+    def response(self, plan: _PartitionPlan) -> FetchPartitionResponse:
+        """The answer for one partition."""
+        # The end of the log is read after the plan was made, so the records never extend beyond it.
+        start, end = (plan.log.start, plan.log.end) if plan.log else (_UNKNOWN, _UNKNOWN)
+        records = attempt(lambda: self._read_records(plan), b"")
+        return FetchPartitionResponse(
+            partition_index=plan.request.partition,
+            error_code=records.code or plan.code,
+            high_watermark=end,
+            last_stable_offset=plan.last_stable_offset,
+            log_start_offset=start,
+            aborted_transactions=_aborted_transactions(plan) if self._is_committed else None,
+            records=records.value,
+        )
 
-def _response(plan: _PartitionPlan, version: int, *, committed: bool) -> FetchPartitionResponse:
-    code, records = plan.code, b""
-    # The end of the log is read after the plan was made, so the records never extend beyond it.
-    end = plan.log.end if plan.log else _UNKNOWN
-    try:
-        records = _read_records(plan, version)
-    except BrokerError as error:
-        code = error.code
-    return FetchPartitionResponse(
-        partition_index=plan.request.partition,
-        error_code=code,
-        high_watermark=end,
-        last_stable_offset=plan.last_stable_offset,
-        log_start_offset=plan.log.start if plan.log else _UNKNOWN,
-        aborted_transactions=_aborted_transactions(plan) if committed else None,
-        records=records,
-    )
+    def _read_records(self, plan: _PartitionPlan) -> bytes:
+        if plan.region is None:
+            return b""
+        data = plan.region.read()
+        if self._version >= _BATCHES_SINCE:
+            return data
+        magic = 1 if self._version >= _TIMESTAMPS_SINCE else 0
+        messages = convert_to_messages(data, magic=magic, start=plan.request.fetch_offset)
+        max_bytes = max(0, plan.request.partition_max_bytes)
+        return messages if self._version >= _WHOLE_BATCH_SINCE else messages[:max_bytes]
 
 
 def _aborted_transactions(plan: _PartitionPlan) -> tuple[AbortedTransaction, ...]:
@@ -159,14 +161,3 @@ def _aborted_transactions(plan: _PartitionPlan) -> tuple[AbortedTransaction, ...
     return tuple(
         AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset) for aborted in ranges
     )
-
-
-def _read_records(plan: _PartitionPlan, version: int) -> bytes:
-    if plan.region is None:
-        return b""
-    data = plan.region.read()
-    if version >= _BATCHES_SINCE:
-        return data
-    magic = 1 if version >= _TIMESTAMPS_SINCE else 0
-    messages = convert_to_messages(data, magic=magic, start=plan.request.fetch_offset)
-    return messages if version >= _WHOLE_BATCH_SINCE else messages[: max(0, plan.request.partition_max_bytes)]

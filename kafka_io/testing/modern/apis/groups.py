@@ -15,27 +15,25 @@ from kafka_io.messages.find_coordinator import (
     FoundCoordinator,
 )
 from kafka_io.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
-from kafka_io.testing.modern.groups.group import BrokerGroup, GroupState
+from kafka_io.model import Broker
+from kafka_io.testing.modern.groups.group import BrokerGroupMember, GroupState
 from kafka_io.testing.modern.node import BrokerNode, Caller
 
 _DEAD = "Dead"  # the state of a group that does not exist
 _CLASSIC = "classic"  # the other type is that of KIP-848, which this broker does not have
 _BATCH_SINCE = 4  # the version of FindCoordinator with several keys (KIP-699)
-_NO_COORDINATOR = -1
+_NO_BROKER = Broker(-1, "", -1)
 
 
 def find_coordinator(request: FindCoordinatorRequest, node: BrokerNode, caller: Caller) -> FindCoordinatorResponse:
     """This broker, which coordinates all groups and transactions."""
-    broker = node.broker
-    if request.key_type in {GROUP, TRANSACTION}:
-        code, node_id, host, port = ErrorCode.NONE, broker.id, broker.host, broker.port
-    else:
-        code, node_id, host, port = ErrorCode.INVALID_REQUEST, _NO_COORDINATOR, "", _NO_COORDINATOR
+    is_known_type = request.key_type in {GROUP, TRANSACTION}
+    broker, code = (node.broker, ErrorCode.NONE) if is_known_type else (_NO_BROKER, ErrorCode.INVALID_REQUEST)
     if caller.version < _BATCH_SINCE:
-        return FindCoordinatorResponse(error_code=code, node_id=node_id, host=host, port=port)
+        return FindCoordinatorResponse(error_code=code, node_id=broker.id, host=broker.host, port=broker.port)
     return FindCoordinatorResponse(
         coordinators=tuple(
-            FoundCoordinator(key=key, node_id=node_id, host=host, port=port, error_code=code)
+            FoundCoordinator(key=key, node_id=broker.id, host=broker.host, port=broker.port, error_code=code)
             for key in request.coordinator_keys
         )
     )
@@ -73,30 +71,26 @@ def _list_group(name: str, node: BrokerNode) -> ListedGroup:
 
 def _describe_group(name: str, node: BrokerNode) -> DescribedGroup:
     group = node.coordinator.find(name)
-    if group is None:
-        state = GroupState.EMPTY if node.coordinator.offsets.of(name) else _DEAD
-        return DescribedGroup(
-            error_code=ErrorCode.NONE, group_id=name, group_state=state, protocol_type="", protocol_data="", members=()
-        )
+    if group is not None:
+        state, protocol_type, protocol = str(group.state), group.protocol_type, group.protocol
+    else:
+        state, protocol_type, protocol = GroupState.EMPTY if node.coordinator.offsets.of(name) else _DEAD, "", ""
     return DescribedGroup(
         error_code=ErrorCode.NONE,
         group_id=name,
-        group_state=group.state,
-        protocol_type=group.protocol_type,
-        protocol_data=group.protocol,
-        members=_describe_members(group),
+        group_state=state,
+        protocol_type=protocol_type,
+        protocol_data=protocol,
+        members=tuple(_describe_member(member, protocol) for member in (group.members() if group else ())),
     )
 
 
-def _describe_members(group: BrokerGroup) -> tuple[DescribedGroupMember, ...]:
-    return tuple(
-        DescribedGroupMember(
-            member_id=member.attempt.member_id,
-            group_instance_id=member.attempt.instance_id,
-            client_id=member.attempt.client_id,
-            client_host=member.attempt.client_host,
-            member_metadata=member.attempt.metadata(group.protocol),
-            member_assignment=member.assignment,
-        )
-        for member in group.members()
+def _describe_member(member: BrokerGroupMember, protocol: str) -> DescribedGroupMember:
+    return DescribedGroupMember(
+        member_id=member.member_id,
+        group_instance_id=member.request.group_instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        member_metadata=member.metadata(protocol),
+        member_assignment=member.assignment,
     )

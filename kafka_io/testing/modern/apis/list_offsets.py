@@ -4,9 +4,9 @@ See [kafka-0.8: Offsets and times].
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from kafka_io.error_codes import ErrorCode
-from kafka_io.errors import BrokerError
 from kafka_io.messages.list_offsets import (
     EARLIEST_TIME,
     LATEST_TIME,
@@ -16,9 +16,11 @@ from kafka_io.messages.list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
+    ListOffsetsTopic,
     ListOffsetsTopicResponse,
 )
 from kafka_io.testing.modern.apis.epochs import check_epoch
+from kafka_io.testing.modern.apis.results import attempt, by_topic
 from kafka_io.testing.modern.log.header import LEADER_EPOCH
 from kafka_io.testing.modern.log.log import PartitionLog
 from kafka_io.testing.modern.log.times import TimestampOffset, first_record_since, record_with_max_timestamp
@@ -33,17 +35,15 @@ _NO_RECORD = TimestampOffset(-1, _NO_TIME)
 def list_offsets(request: ListOffsetsRequest, node: BrokerNode, caller: Caller) -> ListOffsetsResponse:
     """One offset for each partition; in v0 several."""
     committed = request.isolation_level == READ_COMMITTED
+
+    def list_partition(topic: ListOffsetsTopic, partition: ListOffsetsPartition) -> ListOffsetsPartitionResponse:
+        refused = ListOffsetsPartitionResponse(partition_index=partition.partition_index, error_code=ErrorCode.NONE)
+        result = attempt(lambda: _list_partition(topic.name, partition, node, caller, committed=committed), refused)
+        return replace(result.value, error_code=result.code)
+
+    topics = by_topic(request.topics, list_partition)
     return ListOffsetsResponse(
-        topics=tuple(
-            ListOffsetsTopicResponse(
-                name=topic.name,
-                partitions=tuple(
-                    _list_partition(topic.name, partition, node, caller, committed=committed)
-                    for partition in topic.partitions
-                ),
-            )
-            for topic in request.topics
-        )
+        topics=tuple(ListOffsetsTopicResponse(name=topic.name, partitions=offsets) for topic, offsets in topics)
     )
 
 
@@ -51,11 +51,8 @@ def _list_partition(
     topic: str, request: ListOffsetsPartition, node: BrokerNode, caller: Caller, *, committed: bool
 ) -> ListOffsetsPartitionResponse:
     number = request.partition_index
-    try:
-        log = node.topics.find(topic).log(number)
-        check_epoch(request.current_leader_epoch)
-    except BrokerError as error:
-        return ListOffsetsPartitionResponse(partition_index=number, error_code=error.code)
+    log = node.topics.find(topic).log(number)
+    check_epoch(request.current_leader_epoch)
     if caller.version == 0:
         starts = tuple(_segment_starts(log, request.timestamp, node.clock()))[: max(0, request.max_num_offsets)]
         return ListOffsetsPartitionResponse(partition_index=number, error_code=ErrorCode.NONE, old_style_offsets=starts)

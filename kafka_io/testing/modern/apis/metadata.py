@@ -1,6 +1,6 @@
 """Metadata: the broker and the topics. A request for a topic may create it."""
 
-import logging
+from dataclasses import replace
 
 from kafka_io.error_codes import ErrorCode
 from kafka_io.errors import BrokerError
@@ -12,11 +12,10 @@ from kafka_io.messages.metadata import (
     MetadataResponse,
     MetadataTopic,
 )
+from kafka_io.testing.modern.apis.results import attempt
 from kafka_io.testing.modern.log.header import LEADER_EPOCH
 from kafka_io.testing.modern.node import BrokerNode, Caller
 from kafka_io.testing.modern.topics import BrokerTopic
-
-logger = logging.getLogger(__name__)
 
 
 def metadata(request: MetadataRequest, node: BrokerNode, caller: Caller) -> MetadataResponse:
@@ -37,31 +36,20 @@ def metadata(request: MetadataRequest, node: BrokerNode, caller: Caller) -> Meta
 
 
 def _find_and_describe(request: MetadataRequestTopic, node: BrokerNode, *, auto_create: bool) -> MetadataTopic:
-    try:
-        if request.name is None:
-            topic = node.topics.find_id(request.topic_id)
-        else:
-            topic = _find_or_create(request.name, node, auto_create=auto_create)
-    except BrokerError as error:
-        return MetadataTopic(error_code=error.code, name=request.name, topic_id=request.topic_id, partitions=())
-    return _describe(topic, node.broker.id)
+    unknown = MetadataTopic(error_code=ErrorCode.NONE, name=request.name, topic_id=request.topic_id, partitions=())
+    topic = attempt(lambda: _describe(_find(request, node, auto_create=auto_create), node.broker.id), unknown)
+    return replace(topic.value, error_code=topic.code)
 
 
-def _find_or_create(name: str, node: BrokerNode, *, auto_create: bool) -> BrokerTopic:
-    try:
-        return node.topics.find(name)
-    except BrokerError as error:
-        if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or not auto_create:
-            raise
-    try:
-        node.topics.create(name, node.config.partitions)
-    except BrokerError as error:
-        if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:  # another client has created it in between
-            raise
-    except OSError as error:
-        logger.exception("topic %r cannot be created", name)
-        raise BrokerError("the topic cannot be created on disk", code=ErrorCode.KAFKA_STORAGE_ERROR) from error
-    return node.topics.find(name)
+def _find(request: MetadataRequestTopic, node: BrokerNode, *, auto_create: bool) -> BrokerTopic:
+    name = request.name
+    if auto_create and name is not None and node.topics.get(name) is None:
+        try:
+            node.topics.create(name, node.config.partitions)
+        except BrokerError as error:
+            if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:  # another client has created it in between
+                raise
+    return node.topics.find(name, request.topic_id)
 
 
 def _describe(topic: BrokerTopic, leader: int) -> MetadataTopic:

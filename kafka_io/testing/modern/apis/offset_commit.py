@@ -1,6 +1,6 @@
 """OffsetCommit: the offsets of a group. Its members commit them; any client may if the group has no members."""
 
-import logging
+from dataclasses import replace
 
 from kafka_io.error_codes import ErrorCode
 from kafka_io.errors import BrokerError
@@ -9,66 +9,62 @@ from kafka_io.messages.offset_commit import (
     OffsetCommitPartitionResponse,
     OffsetCommitRequest,
     OffsetCommitResponse,
+    OffsetCommitTopic,
     OffsetCommitTopicResponse,
 )
-from kafka_io.model import TopicPartition
+from kafka_io.messages.txn_offset_commit import TxnOffsetCommitPartition
+from kafka_io.testing.modern.apis.results import attempt, by_topic
 from kafka_io.testing.modern.groups.offsets import CommittedOffset
 from kafka_io.testing.modern.node import BrokerNode, Caller
 
-logger = logging.getLogger(__name__)
+
+def committed_offset(topic: str, request: OffsetCommitPartition | TxnOffsetCommitPartition) -> CommittedOffset:
+    """The offset that a request commits for one partition, as it is stored."""
+    metadata = request.committed_metadata or ""
+    return CommittedOffset(
+        topic, request.partition_index, request.committed_offset, request.committed_leader_epoch, metadata
+    )
 
 
 def offset_commit(request: OffsetCommitRequest, node: BrokerNode, _caller: Caller) -> OffsetCommitResponse:
     """An error code for each offset. The valid offsets are stored even if others are refused."""
-    group_code = _check_group(request, node)
-    codes: dict[TopicPartition, int] = {}
-    valid: dict[TopicPartition, CommittedOffset] = {}
-    for topic in request.topics:
-        for partition in topic.partitions:
-            topic_partition = TopicPartition(topic.name, partition.partition_index)
-            codes[topic_partition] = group_code or _check_offset(topic.name, partition, node)
-            if not codes[topic_partition]:
-                valid[topic_partition] = CommittedOffset(
-                    partition.committed_offset, partition.committed_leader_epoch, partition.committed_metadata or ""
-                )
-    if valid:
-        try:
-            node.coordinator.offsets.commit(request.group_id, valid)
-        except OSError:
-            logger.exception("the offsets of group %r cannot be written", request.group_id)
-            codes.update(dict.fromkeys(valid, ErrorCode.COORDINATOR_NOT_AVAILABLE))
+    group_code = attempt(lambda: _check_group(request, node), None).code
+    valid: list[CommittedOffset] = []
+
+    def check(topic: OffsetCommitTopic, partition: OffsetCommitPartition) -> OffsetCommitPartitionResponse:
+        committed = committed_offset(topic.name, partition)
+        code = group_code or attempt(lambda: _check_offset(committed, node), None).code
+        if not code:
+            valid.append(committed)
+        return OffsetCommitPartitionResponse(partition_index=partition.partition_index, error_code=code)
+
+    checked = list(by_topic(request.topics, check))
+    stored = attempt(
+        lambda: node.coordinator.offsets.commit(request.group_id, valid) if valid else None,
+        None,
+        disk_error=ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    )
     return OffsetCommitResponse(
         topics=tuple(
             OffsetCommitTopicResponse(
                 name=topic.name,
-                partitions=tuple(
-                    OffsetCommitPartitionResponse(
-                        partition_index=partition.partition_index,
-                        error_code=codes[TopicPartition(topic.name, partition.partition_index)],
-                    )
-                    for partition in topic.partitions
-                ),
+                partitions=tuple(replace(row, error_code=row.error_code or stored.code) for row in rows),
             )
-            for topic in request.topics
+            for topic, rows in checked
         )
     )
 
 
-def _check_group(request: OffsetCommitRequest, node: BrokerNode) -> int:
-    """The error code if the client may not commit offsets of the group, else 0."""
-    try:
-        group = node.coordinator.find_or_create(request.group_id)
-        group.check_commit(request.member_id, request.generation_id_or_member_epoch)
-    except BrokerError as error:
-        return error.code
-    return ErrorCode.NONE
+def _check_group(request: OffsetCommitRequest, node: BrokerNode) -> None:
+    """Check that the client may commit offsets of the group."""
+    group = node.coordinator.find_or_create(request.group_id)
+    group.check_commit(request.member_id, request.generation_id_or_member_epoch)
 
 
-def _check_offset(topic: str, partition: OffsetCommitPartition, node: BrokerNode) -> int:
-    """The error code if the offset of this partition may not be committed, else 0."""
-    try:
-        node.topics.find(topic).log(partition.partition_index)
-    except BrokerError as error:
-        return error.code
-    too_long = len((partition.committed_metadata or "").encode()) > node.config.max_metadata_bytes
-    return ErrorCode.OFFSET_METADATA_TOO_LARGE if too_long else ErrorCode.NONE
+def _check_offset(committed: CommittedOffset, node: BrokerNode) -> None:
+    """Check that the partition exists, and that the text is short enough."""
+    node.topics.find(committed.topic).log(committed.partition)
+    size, max_bytes = len(committed.metadata.encode()), node.config.max_metadata_bytes
+    if size > max_bytes:
+        reason = f"{size} bytes of metadata, max_metadata_bytes is {max_bytes}"
+        raise BrokerError(reason, code=ErrorCode.OFFSET_METADATA_TOO_LARGE)

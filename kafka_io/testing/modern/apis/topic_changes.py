@@ -1,6 +1,5 @@
 """CreateTopics and DeleteTopics (KIP-4), and DeleteRecords (KIP-107)."""
 
-import logging
 from dataclasses import replace
 
 from kafka_io.error_codes import ErrorCode
@@ -16,6 +15,7 @@ from kafka_io.messages.delete_records import (
     DeleteRecordsPartitionResponse,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
+    DeleteRecordsTopic,
     DeleteRecordsTopicResponse,
 )
 from kafka_io.messages.delete_topics import (
@@ -24,9 +24,9 @@ from kafka_io.messages.delete_topics import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
 )
+from kafka_io.testing.modern.apis.results import attempt, by_topic
 from kafka_io.testing.modern.node import BrokerNode, Caller
-
-logger = logging.getLogger(__name__)
+from kafka_io.wire.types import NULL_UUID
 
 _BY_ID_SINCE = 6  # DeleteTopics, KIP-516
 _DEFAULT = -1
@@ -52,31 +52,36 @@ def delete_topics(request: DeleteTopicsRequest, node: BrokerNode, caller: Caller
 
 def delete_records(request: DeleteRecordsRequest, node: BrokerNode, _caller: Caller) -> DeleteRecordsResponse:
     """The new start of each log."""
-    return DeleteRecordsResponse(
-        topics=tuple(
-            DeleteRecordsTopicResponse(
-                name=topic.name,
-                partitions=tuple(_delete_records(topic.name, partition, node) for partition in topic.partitions),
-            )
-            for topic in request.topics
+
+    def delete(topic: DeleteRecordsTopic, partition: DeleteRecordsPartition) -> DeleteRecordsPartitionResponse:
+        start = attempt(lambda: _delete_records(topic.name, partition, node), _NO_OFFSET)
+        return DeleteRecordsPartitionResponse(
+            partition_index=partition.partition_index, low_watermark=start.value, error_code=start.code
         )
+
+    topics = by_topic(request.topics, delete)
+    return DeleteRecordsResponse(
+        topics=tuple(DeleteRecordsTopicResponse(name=topic.name, partitions=starts) for topic, starts in topics)
     )
 
 
 def _create_topic(request: CreatableTopic, node: BrokerNode, *, only_check: bool) -> CreatedTopic:
-    name = request.name
-    try:
-        partitions = _count_partitions(request, node)
-        topic = node.topics.create(name, partitions, only_check=only_check)
-    except BrokerError as error:
-        return CreatedTopic(name=name, error_code=error.code, error_message=error.reason)
-    except OSError as error:
-        logger.exception("topic %r cannot be created", name)
-        return CreatedTopic(name=name, error_code=ErrorCode.KAFKA_STORAGE_ERROR, error_message=str(error))
-    response = CreatedTopic(
-        name=name, error_code=ErrorCode.NONE, num_partitions=partitions, replication_factor=1, configs=()
+    refused = CreatedTopic(name=request.name, error_code=ErrorCode.NONE)
+    created = attempt(lambda: _create(request, node, only_check=only_check), refused)
+    return replace(created.value, error_code=created.code, error_message=created.reason)
+
+
+def _create(request: CreatableTopic, node: BrokerNode, *, only_check: bool) -> CreatedTopic:
+    partitions = _count_partitions(request, node)
+    topic = node.topics.create(request.name, partitions, only_check=only_check)
+    return CreatedTopic(
+        name=request.name,
+        topic_id=topic.id if topic else NULL_UUID,
+        error_code=ErrorCode.NONE,
+        num_partitions=partitions,
+        replication_factor=1,
+        configs=(),
     )
-    return response if topic is None else replace(response, topic_id=topic.id)
 
 
 def _count_partitions(request: CreatableTopic, node: BrokerNode) -> int:
@@ -99,29 +104,18 @@ def _count_partitions(request: CreatableTopic, node: BrokerNode) -> int:
 
 
 def _delete_topic(request: DeleteTopic, node: BrokerNode) -> DeletedTopic:
-    name, topic_id = request.name, request.topic_id
-    code, reason = int(ErrorCode.NONE), None
-    try:
-        topic = node.topics.find_id(topic_id) if name is None else node.topics.find(name)
-        name, topic_id = topic.name, topic.id
-        node.topics.delete(name)
-        node.coordinator.offsets.forget_topic(name)
-    except BrokerError as error:
-        code, reason = error.code, error.reason
-    except OSError as error:
-        logger.exception("topic %r cannot be deleted", name)
-        code, reason = ErrorCode.KAFKA_STORAGE_ERROR, str(error)
-    return DeletedTopic(name=name, topic_id=topic_id, error_code=code, error_message=reason)
+    refused = DeletedTopic(name=request.name, topic_id=request.topic_id, error_code=ErrorCode.NONE)
+    deleted = attempt(lambda: _delete(request, node), refused)
+    return replace(deleted.value, error_code=deleted.code, error_message=deleted.reason)
 
 
-def _delete_records(topic: str, request: DeleteRecordsPartition, node: BrokerNode) -> DeleteRecordsPartitionResponse:
-    code, start = int(ErrorCode.NONE), _NO_OFFSET
-    try:
-        log = node.topics.find(topic).log(request.partition_index)
-        start = log.delete_before(log.end if request.offset == _END_OF_LOG else request.offset)
-    except BrokerError as error:
-        code = error.code
-    except OSError:
-        logger.exception("records of topic %r cannot be deleted", topic)
-        code = ErrorCode.KAFKA_STORAGE_ERROR
-    return DeleteRecordsPartitionResponse(partition_index=request.partition_index, low_watermark=start, error_code=code)
+def _delete(request: DeleteTopic, node: BrokerNode) -> DeletedTopic:
+    topic = node.topics.find(request.name, request.topic_id)
+    node.topics.delete(topic.name)
+    node.coordinator.offsets.forget_topic(topic.name)
+    return DeletedTopic(name=topic.name, topic_id=topic.id, error_code=ErrorCode.NONE)
+
+
+def _delete_records(topic: str, request: DeleteRecordsPartition, node: BrokerNode) -> int:
+    log = node.topics.find(topic).log(request.partition_index)
+    return log.delete_before(log.end if request.offset == _END_OF_LOG else request.offset)

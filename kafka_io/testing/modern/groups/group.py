@@ -15,13 +15,14 @@ call first removes members whose session has expired, and a waiting request wake
 import math
 import threading
 import uuid
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from kafka_io.error_codes import ErrorCode
 from kafka_io.errors import BrokerError
-from kafka_io.testing.modern.groups.member import BrokerGroupMember, JoinAttempt, JoinOutcome
+from kafka_io.messages.join_group import JoinGroupMember, JoinGroupRequest, JoinGroupResponse
+from kafka_io.messages.sync_group import SyncGroupResponse
 
 _MIN_WAIT_S = 0.001
 
@@ -33,6 +34,36 @@ class GroupState(StrEnum):
     PREPARING = "PreparingRebalance"
     COMPLETING = "CompletingRebalance"
     STABLE = "Stable"
+
+
+@dataclass(slots=True)
+class BrokerGroupMember:
+    """A member of a group: its last JoinGroup request, which has the member id, and its state.
+
+    `is_waiting` while that request waits for the next generation; `joined` is the answer that it gets.
+    """
+
+    request: JoinGroupRequest
+    client_id: str
+    client_host: str
+    deadline_s: float = 0.0
+    is_waiting: bool = False
+    joined: JoinGroupResponse | None = None
+    assignment: bytes = b""
+
+    @property
+    def member_id(self) -> str:
+        """The id that the broker gave the member."""
+        return self.request.member_id
+
+    def supports(self, protocol: str) -> bool:
+        """Whether the member knows this protocol, a strategy to assign the partitions."""
+        return any(candidate.name == protocol for candidate in self.request.protocols)
+
+    def metadata(self, protocol: str) -> bytes:
+        """What the member sends to the leader for this protocol."""
+        protocols = self.request.protocols
+        return next((bytes(candidate.metadata) for candidate in protocols if candidate.name == protocol), b"")
 
 
 class BrokerGroup:
@@ -57,11 +88,15 @@ class BrokerGroup:
         self.protocol_type = ""
         self.protocol = ""
 
-    def join(self, attempt: JoinAttempt, *, require_member_id: bool) -> JoinOutcome:
+    def join(
+        self, request: JoinGroupRequest, *, client_id: str, client_host: str, require_member_id: bool
+    ) -> JoinGroupResponse:
         """Join the next generation. Returns when it has begun.
 
         Args:
-            attempt: what the member sends; its member id is empty at the first time.
+            request: what the member sends; its member id is empty at the first time.
+            client_id: the name that the client gives itself.
+            client_host: the address of the client.
             require_member_id: a new member receives an id, and must join again with it (KIP-394).
 
         Raises:
@@ -69,9 +104,9 @@ class BrokerGroup:
         """
         with self._changed:
             self._expire()
-            member = self._admit(attempt, require_member_id=require_member_id)
-            if member.outcome is not None and not member.is_waiting:
-                return member.outcome
+            member = self._admit(request, client_id, client_host, require_member_id=require_member_id)
+            if member.joined is not None and not member.is_waiting:
+                return member.joined
             self._complete_if_due()
             while member.is_waiting and not self._closed:
                 self._changed.wait(self._seconds_to_rebalance_deadline())
@@ -80,12 +115,12 @@ class BrokerGroup:
             if self._closed:
                 raise _closed()
             # The lock was free during the wait. The member may have left, or a client with the same static name may
-            # have replaced it; then the outcome is not for this request.
-            if member.outcome is None or self._members.get(member.attempt.member_id) is not member:
-                raise _not_a_member(member.attempt.member_id)
-            return member.outcome
+            # have replaced it; then the answer is not for this request.
+            if member.joined is None or self._members.get(member.member_id) is not member:
+                raise _not_a_member(member.member_id)
+            return member.joined
 
-    def sync(self, member_id: str, generation: int, assignments: Mapping[str, bytes]) -> bytes:
+    def sync(self, member_id: str, generation: int, assignments: Mapping[str, bytes]) -> SyncGroupResponse:
         """The assignment of the member. Returns when the leader has sent all `assignments`.
 
         Raises:
@@ -105,7 +140,12 @@ class BrokerGroup:
                 raise _closed()
             if self.state is not GroupState.STABLE or self._generation != generation:
                 raise _rebalancing()
-            return member.assignment
+            return SyncGroupResponse(
+                error_code=ErrorCode.NONE,
+                protocol_type=self.protocol_type,
+                protocol_name=self.protocol,
+                assignment=member.assignment,
+            )
 
     def heartbeat(self, member_id: str, generation: int) -> None:
         """Keep the session of the member alive. Same errors as `sync`."""
@@ -158,74 +198,76 @@ class BrokerGroup:
             self._closed = True
             self._changed.notify_all()
 
-    def _admit(self, attempt: JoinAttempt, *, require_member_id: bool) -> BrokerGroupMember:
-        """The member that sends `attempt`. If its attempt changes the group, it waits for a new generation.
+    def _admit(
+        self, request: JoinGroupRequest, client_id: str, client_host: str, *, require_member_id: bool
+    ) -> BrokerGroupMember:
+        """The member that sends `request`. If its request changes the group, it waits for a new generation.
 
-        A member that repeats its attempt gets the outcome that it may have missed, without a rebalance. The leader of a
+        A member that repeats its request gets the answer that it may have missed, without a rebalance. The leader of a
         stable group is the exception: it joins again to start a rebalance, for example after new partitions appeared.
         """
-        self._check_protocols(attempt)
-        member_id = self._find_id(attempt)
+        self._check_protocols(request)
+        member_id = self._find_id(request)
         if member_id is None:
-            return self._add(attempt, require_member_id=require_member_id)
-        member = self._members[member_id]
-        has_new_protocols = member.attempt.protocols != attempt.protocols
-        member.attempt = replace(attempt, member_id=member_id)
+            request = self._with_new_id(request, client_id, require_member_id=require_member_id)
+            member = self._members[request.member_id] = BrokerGroupMember(request, client_id, client_host)
+            changes_group = True
+        else:
+            member = self._members[member_id]
+            starts_rebalance = self.state is GroupState.STABLE and member_id == self._leader
+            has_new_protocols = member.request.protocols != request.protocols
+            changes_group = self.state is GroupState.PREPARING or has_new_protocols or starts_rebalance
+            member.request = replace(request, member_id=member_id)
+            member.client_id, member.client_host = client_id, client_host
         self._renew_session(member)
-        starts_rebalance = self.state is GroupState.STABLE and member_id == self._leader
-        if self.state is GroupState.PREPARING or has_new_protocols or starts_rebalance:
-            self._await_generation(member)
+        if changes_group:
+            member.is_waiting, member.joined = True, None
+            self._start_rebalance()
         return member
 
-    def _find_id(self, attempt: JoinAttempt) -> str | None:
-        """The id of the present member that sends `attempt`; None for a new member."""
-        if attempt.instance_id is not None and (static_id := self._id_of_static_member(attempt.instance_id)):
-            if attempt.member_id and attempt.member_id != static_id:
+    def _find_id(self, request: JoinGroupRequest) -> str | None:
+        """The id of the present member that sends `request`; None for a new member."""
+        if request.group_instance_id is not None and (
+            static_id := self._id_of_static_member(request.group_instance_id)
+        ):
+            if request.member_id and request.member_id != static_id:
                 raise BrokerError("another member has this static name", code=ErrorCode.FENCED_INSTANCE_ID)
             return static_id
-        if attempt.member_id in self._members:
-            return attempt.member_id
-        if attempt.member_id and attempt.member_id not in self._reserved_ids:
-            raise _not_a_member(attempt.member_id)
+        if request.member_id in self._members:
+            return request.member_id
+        if request.member_id and request.member_id not in self._reserved_ids:
+            raise _not_a_member(request.member_id)
         return None
 
-    def _add(self, attempt: JoinAttempt, *, require_member_id: bool) -> BrokerGroupMember:
-        if len(self._members) + len(self._reserved_ids.keys() - {attempt.member_id}) >= self._max_members:
+    def _with_new_id(self, request: JoinGroupRequest, client_id: str, *, require_member_id: bool) -> JoinGroupRequest:
+        """The request of a new member with its id: the one that was reserved for it, or a fresh one."""
+        if len(self._members) + len(self._reserved_ids.keys() - {request.member_id}) >= self._max_members:
             reason = f"the group has the maximum of {self._max_members} members"
             raise BrokerError(reason, code=ErrorCode.GROUP_MAX_SIZE_REACHED)
-        member_id = attempt.member_id or f"{attempt.client_id}-{uuid.uuid4()}"
-        if require_member_id and not attempt.member_id and attempt.instance_id is None:
-            self._reserved_ids[member_id] = self._now_s() + attempt.session_timeout_s
+        member_id = request.member_id or f"{client_id}-{uuid.uuid4()}"
+        if require_member_id and not request.member_id and request.group_instance_id is None:
+            self._reserved_ids[member_id] = self._now_s() + request.session_timeout_ms / 1000
             raise BrokerError(member_id, code=ErrorCode.MEMBER_ID_REQUIRED)
         self._reserved_ids.pop(member_id, None)
-        member = BrokerGroupMember(replace(attempt, member_id=member_id), deadline_s=0.0)
-        self._members[member_id] = member
-        self._renew_session(member)
-        self._await_generation(member)
-        return member
+        return replace(request, member_id=member_id)
 
-    def _check_protocols(self, attempt: JoinAttempt) -> None:
-        """Check that all members have a protocol in common with `attempt`.
+    def _check_protocols(self, request: JoinGroupRequest) -> None:
+        """Check that all members have a protocol in common with `request`.
 
         Raises:
             BrokerError: they have none (code 23).
         """
-        others = [other for other in self._attempts() if other.member_id != attempt.member_id]
-        has_common_protocol = any(
-            all(other.supports(protocol.name) and other.protocol_type == attempt.protocol_type for other in others)
-            for protocol in attempt.protocols
+        others = [member for member in self._members.values() if member.member_id != request.member_id]
+        has_common_type = request.protocol_type and all(
+            member.request.protocol_type == request.protocol_type for member in others
         )
-        if not has_common_protocol or not attempt.protocol_type:
+        if not has_common_type or not any(_all_support(others, protocol.name) for protocol in request.protocols):
             reason = "the member has no protocol in common with the group"
             raise BrokerError(reason, code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
 
-    def _await_generation(self, member: BrokerGroupMember) -> None:
-        member.is_waiting, member.outcome = True, None
-        self._start_rebalance()
-
     def _await_assignments(self, member: BrokerGroupMember, generation: int) -> None:
         """Wait until the leader has sent the assignments, the rebalance timeout has passed, or the generation ends."""
-        deadline_s = self._now_s() + member.attempt.rebalance_timeout_s
+        deadline_s = self._now_s() + member.request.rebalance_timeout_ms / 1000
         while self.state is GroupState.COMPLETING and self._generation == generation and not self._closed:
             left_s = deadline_s - self._now_s()
             if left_s <= 0:
@@ -239,8 +281,8 @@ class BrokerGroup:
     def _start_rebalance(self) -> None:
         """Prepare a new generation. The slowest member decides how long the group waits for the others."""
         if self.state is not GroupState.PREPARING:
-            slowest_s = max(attempt.rebalance_timeout_s for attempt in self._attempts())
-            self._rebalance_deadline_s = self._now_s() + slowest_s
+            slowest_ms = max(member.request.rebalance_timeout_ms for member in self._members.values())
+            self._rebalance_deadline_s = self._now_s() + slowest_ms / 1000
             self.state = GroupState.PREPARING
         self._changed.notify_all()
 
@@ -264,28 +306,30 @@ class BrokerGroup:
         self.state = GroupState.COMPLETING
         if self._leader not in self._members:
             self._leader = next(iter(self._members))
-        leader = self._members[self._leader].attempt
-        attempts = self._attempts()
+        members = tuple(self._members.values())
+        leader = self._members[self._leader].request
         self.protocol_type = leader.protocol_type
-        self.protocol = next(
-            protocol.name
-            for protocol in leader.protocols
-            if all(attempt.supports(protocol.name) for attempt in attempts)
+        self.protocol = next(protocol.name for protocol in leader.protocols if _all_support(members, protocol.name))
+        rows = tuple(
+            JoinGroupMember(
+                member_id=member.member_id,
+                group_instance_id=member.request.group_instance_id,
+                metadata=member.metadata(self.protocol),
+            )
+            for member in members
         )
-        for member_id, member in self._members.items():
+        for member in members:
             self._renew_session(member)
             member.is_waiting, member.assignment = False, b""
-            member.outcome = JoinOutcome(
-                generation=self._generation,
+            member.joined = JoinGroupResponse(
+                error_code=ErrorCode.NONE,
+                generation_id=self._generation,
                 protocol_type=self.protocol_type,
-                protocol=self.protocol,
+                protocol_name=self.protocol,
                 leader=self._leader,
-                member_id=member_id,
-                members=attempts if member_id == self._leader else (),
+                member_id=member.member_id,
+                members=rows if member.member_id == self._leader else (),
             )
-
-    def _attempts(self) -> tuple[JoinAttempt, ...]:
-        return tuple(member.attempt for member in self._members.values())
 
     def _become_empty(self) -> None:
         self.state, self._leader, self.protocol = GroupState.EMPTY, "", ""
@@ -305,10 +349,11 @@ class BrokerGroup:
         return member
 
     def _id_of_static_member(self, instance_id: str) -> str | None:
-        return next((attempt.member_id for attempt in self._attempts() if attempt.instance_id == instance_id), None)
+        members = self._members.values()
+        return next((member.member_id for member in members if member.request.group_instance_id == instance_id), None)
 
     def _renew_session(self, member: BrokerGroupMember) -> None:
-        member.deadline_s = self._now_s() + member.attempt.session_timeout_s
+        member.deadline_s = self._now_s() + member.request.session_timeout_ms / 1000
 
     def _expire(self) -> None:
         """Remove the members whose session has expired. A member that waits in JoinGroup is alive."""
@@ -343,6 +388,10 @@ class BrokerGroup:
         """The time until the next session expires."""
         deadlines_s = (member.deadline_s for member in self._members.values() if not member.is_waiting)
         return max(_MIN_WAIT_S, min(deadlines_s, default=math.inf) - self._now_s())
+
+
+def _all_support(members: Iterable[BrokerGroupMember], protocol: str) -> bool:
+    return all(member.supports(protocol) for member in members)
 
 
 def _not_a_member(member_id: str) -> BrokerError:

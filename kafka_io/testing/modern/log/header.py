@@ -1,9 +1,8 @@
 """The header of a record batch, as the log reads it and completes it. The layout is in records/layout.py."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from struct import Struct
-from typing import Self
+from typing import NamedTuple, Self
 
 from kafka_io.compression import BytesLike
 from kafka_io.errors import Corrupt, Truncated, Unsupported
@@ -12,7 +11,6 @@ from kafka_io.records.layout import (
     BATCH_MAGIC,
     CONTROL,
     ENTRY_BYTES,
-    MAGIC_AT,
     MODERN_CODEC_MASK,
     TRANSACTIONAL,
 )
@@ -28,15 +26,17 @@ _INT32 = Struct(">i")
 _LEADER_EPOCH_AT = 12
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchHeader:
-    """The header of a batch. `size` is that of the whole batch, in bytes; timestamps are in ms."""
+class BatchHeader(NamedTuple):
+    """The header of a batch, with its fields in the order of the layout. Timestamps are in ms."""
 
     base_offset: int
-    size: int
+    length: int
+    leader_epoch: int
+    magic: int
     crc: int
     attributes: int
     last_offset_delta: int
+    base_timestamp: int
     max_timestamp: int
     producer_id: int
     producer_epoch: int
@@ -55,47 +55,31 @@ class BatchHeader:
         left_bytes = len(data) - position
         if left_bytes < BATCH_BYTES:
             raise Truncated(f"{left_bytes} bytes, the header of a batch has {BATCH_BYTES}")
-        magic = data[position + MAGIC_AT]
-        if magic != BATCH_MAGIC:
-            raise Unsupported(f"a record batch was expected, but the entry has magic {magic}")
-        (
-            base_offset,
-            length,
-            _,
-            _,
-            crc,
-            attributes,
-            last_delta,
-            _,
-            max_timestamp,
-            producer_id,
-            epoch,
-            sequence,
-            count,
-        ) = _HEADER.unpack_from(data, position)
-        # Compaction can remove records, so there can be fewer records than offsets, but never more.
-        if length < BATCH_BYTES - ENTRY_BYTES or base_offset < 0 or last_delta < 0 or not 0 <= count <= last_delta + 1:
+        header = cls(*_HEADER.unpack_from(data, position))
+        if header.magic != BATCH_MAGIC:
+            raise Unsupported(f"a record batch was expected, but the entry has magic {header.magic}")
+        is_negative = min(header.base_offset, header.last_offset_delta, header.record_count) < 0
+        if header.size < BATCH_BYTES or is_negative or header.record_count > header.offset_count:
             raise Corrupt(
-                f"impossible batch header: length {length}, {count} records, base offset {base_offset}, "
-                f"last offset delta {last_delta}"
+                f"impossible batch header: length {header.length}, {header.record_count} records, "
+                f"base offset {header.base_offset}, last offset delta {header.last_offset_delta}"
             )
-        return cls(
-            base_offset=base_offset,
-            size=ENTRY_BYTES + length,
-            crc=crc,
-            attributes=attributes,
-            last_offset_delta=last_delta,
-            max_timestamp=max_timestamp,
-            producer_id=producer_id,
-            producer_epoch=epoch,
-            base_sequence=sequence,
-            record_count=count,
-        )
+        return header
+
+    @property
+    def size(self) -> int:
+        """The size of the whole batch in bytes."""
+        return ENTRY_BYTES + self.length
+
+    @property
+    def offset_count(self) -> int:
+        """The number of offsets that the batch covers. Compaction can remove records, so there can be fewer records."""
+        return self.last_offset_delta + 1
 
     @property
     def next_offset(self) -> int:
         """The offset after the last one of the batch."""
-        return self.base_offset + self.last_offset_delta + 1
+        return self.base_offset + self.offset_count
 
     @property
     def codec(self) -> int:

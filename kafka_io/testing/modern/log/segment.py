@@ -1,24 +1,21 @@
 """One segment of a log: the file `<offset of its first record, 20 digits>.log` with consecutive record batches.
 
-One thread at a time writes a segment (under the lock of its log); any number of threads read it. Readers see what
-`visible` covers. That value is replaced as a whole after the bytes are written, so its two numbers always belong
-together. A sparse index in memory leads from an offset to its batch; it is built from the headers when the file is
-opened.
+Readers see what `visible` covers. That value is replaced as a whole after the bytes are written, so its two numbers
+always belong together. A sparse index in memory leads from an offset to its batch; it is built from the headers when
+the file is opened. A crash can leave an incomplete batch at the end of the last segment [kafka-0.8: Log recovery].
 """
 
-import mmap
-import os
 from bisect import bisect_right
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 from kafka_io.compression import BytesLike
-from kafka_io.errors import Truncated
-from kafka_io.records.layout import BATCH_BYTES
-from kafka_io.testing.modern.log.header import BatchHeader
+from kafka_io.errors import Corrupt, Where, WireError
+from kafka_io.records.crc32c import crc32c
+from kafka_io.records.layout import BATCH_ATTRIBUTES_AT, BATCH_BYTES
+from kafka_io.testing.modern.log.header import BatchHeader, whole_batches
 from kafka_io.testing.segment_file import SegmentFile
 
 _INDEX_INTERVAL_BYTES = 4096  # index.interval.bytes
@@ -41,7 +38,6 @@ class LogSegment(SegmentFile):
         super().__init__(path, start, descriptor=descriptor)
         self.visible = VisibleEnd(0, start)
         self.max_timestamp = -1
-        self._flushed_bytes = 0
         self._index: list[tuple[int, int]] = []  # base offset and position of some batches
 
     @property
@@ -59,14 +55,24 @@ class LogSegment(SegmentFile):
         """The largest timestamp of the records. Without timestamps (message format 0) it is the time of the file."""
         return self.max_timestamp if self.max_timestamp >= 0 else self.modified_ms
 
-    @contextmanager
-    def content(self) -> Iterator[memoryview]:
-        """All bytes of the file, valid inside the `with` block."""
-        if self.file_bytes == 0:
-            yield memoryview(b"")
-            return
-        with mmap.mmap(self.descriptor, 0, access=mmap.ACCESS_READ) as data, memoryview(data) as view:
-            yield view
+    def load(self, where: Where) -> None:
+        """Index all batches of a file that another segment follows.
+
+        Raises:
+            Corrupt: the file does not end after a whole batch.
+        """
+        with self.content() as data:
+            for _, header in whole_batches(data):
+                self.track(header)
+        if self.size != self.file_bytes:
+            raise Corrupt(f"{self.path.name} has no whole batch at byte {self.size}", where.at_offset(self.end))
+
+    def recover(self) -> int:
+        """Index the valid batches of the last file, and cut off the rest. Returns the number of bytes removed."""
+        with self.content() as data:
+            for header in _valid_batches(data, self.start):
+                self.track(header)
+        return self.truncate(self.size)
 
     def track(self, header: BatchHeader) -> None:
         """Add the next batch in the file to the index and make it visible. All its bytes are in the file."""
@@ -81,21 +87,6 @@ class LogSegment(SegmentFile):
         self.write(batch, now_ms)
         self.track(header)
 
-    def flush(self) -> None:
-        """Force what was written to the disk."""
-        size = self.size
-        if self._flushed_bytes < size:
-            os.fsync(self.descriptor)
-            self._flushed_bytes = size
-
-    def truncate(self) -> int:
-        """Cut the file after the last tracked batch. Returns the number of bytes that were removed."""
-        surplus = self.file_bytes - self.size
-        if surplus:
-            os.ftruncate(self.descriptor, self.size)
-            os.fsync(self.descriptor)
-        return surplus
-
     def headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
         """The position and header of each batch from the one at `position` on."""
         while position < self.size:
@@ -109,30 +100,15 @@ class LogSegment(SegmentFile):
         start = self._index[following - 1][1] if following else 0
         return next((position, header) for position, header in self.headers(start) if header.next_offset > offset)
 
-    def read(self, position: int, count: int) -> bytes:
-        """`count` bytes from `position` on.
 
-        Raises:
-            Truncated: the file is shorter than it was.
-        """
-        parts = []
-        while count > 0:
-            part = os.pread(self.descriptor, count, position)
-            if not part:
-                raise Truncated(f"{self.path.name} ends at byte {position}, {count} bytes are missing")
-            parts.append(part)
-            position, count = position + len(part), count - len(part)
-        return parts[0] if len(parts) == 1 else b"".join(parts)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileRegion:
-    """Bytes of a segment. The reference keeps the file readable after its deletion."""
-
-    segment: LogSegment
-    position: int
-    count: int
-
-    def read(self) -> bytes:
-        """The bytes."""
-        return self.segment.read(self.position, self.count)
+def _valid_batches(data: memoryview, min_offset: int) -> Iterator[BatchHeader]:
+    """The batches before the first one that is incomplete, corrupt, or not in the order of offsets."""
+    try:
+        for position, header in whole_batches(data):
+            with data[position + BATCH_ATTRIBUTES_AT : position + header.size] as checksummed:
+                if header.base_offset < min_offset or crc32c(checksummed) != header.crc:
+                    return
+            min_offset = header.next_offset
+            yield header
+    except WireError:
+        return

@@ -1,15 +1,11 @@
-"""Removes the damage that a crash leaves at the end of a log [kafka-0.7: Recovery].
+"""Finds the damage that a crash leaves at the end of a log [kafka-0.7: Recovery].
 
 There are two kinds of damage: a block that never reached the disk (the last message is incomplete), and a block with
-random content (an impossible length, or a wrong CRC). Both are cut off after the last whole message. Only the last
-segment can be damaged, because a segment is flushed before the next one is created.
+random content (an impossible length, or a wrong CRC). Both are cut off after the last whole message.
 """
 
-import mmap
 from struct import Struct
 from zlib import crc32
-
-from kafka_io.testing.v07.log.segment import LogSegment07
 
 _LENGTH = Struct(">i")
 _CRC = Struct(">I")
@@ -17,19 +13,7 @@ _CRC = Struct(">I")
 _CRC_AT = {0: 1, 1: 2}
 
 
-def recover(segment: LogSegment07) -> int:
-    """Cut off the incomplete or corrupt end of a segment. Returns the number of bytes removed."""
-    if segment.size == 0:
-        return 0
-    with mmap.mmap(segment.descriptor, 0, access=mmap.ACCESS_READ) as data, memoryview(data) as view:
-        valid = _valid_bytes(view)
-    cut = segment.size - valid
-    if cut:
-        segment.truncate(valid)
-    return cut
-
-
-def _valid_bytes(data: memoryview) -> int:
+def count_valid_bytes(data: memoryview) -> int:
     """The position after the last whole message of `data`."""
     position = 0
     while (end := _end_of_message(data, position)) is not None:

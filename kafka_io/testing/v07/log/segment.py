@@ -1,15 +1,15 @@
 """A segment of a 0.7 log: `<offset of its first byte>.kafka`, a file of messages and nothing else.
 
-One thread at a time writes a segment (under the lock of its log); any number of threads read it. Readers see bytes up
-to `flushed`. That number grows only after the bytes it covers are on disk.
+Readers see bytes up to `flushed_bytes`.
 """
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from kafka_io.testing.segment_file import SegmentFile
+from kafka_io.errors import Where
+from kafka_io.testing.segment_file import FileRegion, SegmentFile
+from kafka_io.testing.v07.log.recovery import count_valid_bytes
 from kafka_io.wire.primitives import Octets
 
 
@@ -20,7 +20,7 @@ class LogSegment07(SegmentFile):
 
     def __init__(self, path: Path, start: int, *, descriptor: int) -> None:
         super().__init__(path, start, descriptor=descriptor)
-        self._size = self.flushed = self.file_bytes
+        self._size = self.flushed_bytes = self.file_bytes
 
     @property
     def size(self) -> int:
@@ -30,39 +30,26 @@ class LogSegment07(SegmentFile):
     @property
     def end(self) -> int:
         """The offset after the last flushed byte."""
-        return self.start + self.flushed
+        return self.start + self.flushed_bytes
+
+    def load(self, where: Where) -> None:
+        """A 0.7 log has no index, so there is nothing to prepare."""
+
+    def recover(self) -> int:
+        """Cut off the incomplete or corrupt end of the file. Returns the number of bytes removed."""
+        with self.content() as data:
+            self._size = count_valid_bytes(data)
+        return self.truncate(self._size)
 
     def append(self, data: Octets, now_ms: int) -> None:
         """Write `data` at the end: all of it, or nothing if the disk refuses."""
         self._size = self.write(data, now_ms)
 
-    def flush(self) -> None:
-        """Force what was written to the disk. Only after that do readers see it."""
-        size = self._size
-        if self.flushed < size:
-            os.fsync(self.descriptor)
-            self.flushed = size
-
-    def truncate(self, size: int) -> None:
-        """Cut the file to `size` bytes."""
-        os.ftruncate(self.descriptor, size)
-        os.fsync(self.descriptor)
-        self._size = self.flushed = size
-
     def touch(self) -> None:
         """Set the modification time to now."""
         os.utime(self.descriptor)
 
-    def region(self, offset: int, max_size: int) -> "FileRegion07":
+    def region(self, offset: int, max_size: int) -> FileRegion:
         """At most `max_size` flushed bytes from `offset` on. A negative size stays negative [kafka-0.7: Fetch]."""
         position = offset - self.start
-        return FileRegion07(segment=self, position=position, count=min(max_size, self.flushed - position))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileRegion07:
-    """Bytes of a segment for sendfile. The reference keeps the file readable after its deletion."""
-
-    segment: LogSegment07
-    position: int
-    count: int
+        return FileRegion(segment=self, position=position, count=min(max_size, self.flushed_bytes - position))

@@ -18,7 +18,7 @@ from kafka_io.messages.api_versions import ApiVersionsRequest
 from kafka_io.messages.list_groups import ListGroupsRequest
 from kafka_io.model import Generation, TopicPartition
 from kafka_io.testing.modern import server
-from kafka_io.testing.modern.handlers import HANDLERS, HANDLERS_BY_GENERATION, ApiHandlers
+from kafka_io.testing.modern.handlers import HANDLERS, VERSIONS_BY_GENERATION
 from tests.kafka_io.consumer.group.conftest import (
     PARTITIONS,
     SOON_S,
@@ -274,8 +274,8 @@ def old_ground(bare: Ground, monkeypatch: pytest.MonkeyPatch) -> Ground:
     bare.stop()
     bare.generation = Generation.V08
     groups = {kind: (0, 0) for kind in HANDLERS if 11 <= kind.API.key <= 16}
-    handlers = ApiHandlers({**HANDLERS_BY_GENERATION[Generation.V08].versions, **groups})
-    monkeypatch.setattr(server, "HANDLERS_BY_GENERATION", {Generation.V08: handlers})
+    versions = {**VERSIONS_BY_GENERATION[Generation.V08], **groups}
+    monkeypatch.setattr(server, "VERSIONS_BY_GENERATION", {Generation.V08: versions})
     bare.start()
     return bare
 
@@ -302,5 +302,5 @@ def test_brokers_of_0_8_say_that_they_keep_no_groups(bare: Ground) -> None:
     member = bare.member()
     with pytest.raises(Unsupported, match=r"0\.8"):
         poll_until([member], lambda _: False)
-    assert ApiVersionsRequest not in HANDLERS_BY_GENERATION[Generation.V08].versions
-    assert ListGroupsRequest not in HANDLERS_BY_GENERATION[Generation.V08].versions
+    assert ApiVersionsRequest not in VERSIONS_BY_GENERATION[Generation.V08]
+    assert ListGroupsRequest not in VERSIONS_BY_GENERATION[Generation.V08]

@@ -16,9 +16,10 @@ ROOT = Path(__file__).parents[4]
 PROGRAM = """
 import sys
 from pathlib import Path
-from kafka_io.testing.foreground import run_foreground
+from kafka_io.testing.broker import run_foreground
 from kafka_io.testing.modern.config import ModernBrokerConfig
-run_foreground(ModernBrokerConfig(broker_id=5, data_dir=Path(sys.argv[1])))
+from kafka_io.testing.modern.server import ModernBrokerServer
+run_foreground(ModernBrokerServer(ModernBrokerConfig(broker_id=5, data_dir=Path(sys.argv[1]))))
 """
 
 

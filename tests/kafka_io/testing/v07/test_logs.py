@@ -14,7 +14,7 @@ from tests.kafka_io.testing.v07.talk import message, numbered
 
 def logs_in(data_dir: Path, new_topics: list[str] | None = None) -> BrokerLogs07:
     config = BrokerConfig07(broker_id=7, data_dir=data_dir, partitions=2, topic_partitions={"three": 3})
-    logs = BrokerLogs07(config, clock=wall_ms, on_new_topic=(new_topics if new_topics is not None else []).append)
+    logs = BrokerLogs07(config, clock=wall_ms, on_change=(new_topics if new_topics is not None else []).append)
     logs.load()
     return logs
 

@@ -12,8 +12,8 @@ import pytest
 from kafka_io.errors import RegistryError, RegistryUnavailable
 from kafka_io.model import Broker, BrokerPartition
 from kafka_io.registry.zookeeper import Registry
-from kafka_io.testing.v07.config import BrokerConfig07
-from kafka_io.testing.v07.server import BrokerRegistration07, BrokerServer07
+from kafka_io.testing.topic_registrar import TopicRegistrar
+from kafka_io.testing.v07.server import BrokerServer07
 from tests.kafka_io.testing.v07.conftest import StartBroker
 from tests.kafka_io.testing.v07.talk import TIMEOUT_S, Client, numbered
 
@@ -95,35 +95,26 @@ def test_a_start_that_zookeeper_refuses_leaves_nothing_behind(
     start_broker(data_dir=tmp_path)
 
 
-class FailingRegistry(Registry):
-    """Away at first; then it takes every topic but one."""
-
-    def __init__(self) -> None:
-        self.failures: list[RegistryError] = [RegistryUnavailable("away"), RegistryUnavailable("away")]
-        self.topics_told: list[tuple[str, int, int]] = []
-        self.told = threading.Event()
-
-    def register_broker(self, broker: Broker, creator: str) -> None:
-        """A broker is taken."""
-
-    def register_topic(self, topic: str, broker_id: int, partitions: int) -> None:
-        """A topic is, unless there are failures left."""
-        if topic == "refused":
-            raise RegistryError("no")
-        if self.failures:
-            raise self.failures.pop()
-        self.topics_told.append((topic, broker_id, partitions))
-        self.told.set()
-
-
-def test_a_topic_is_registered_once_zookeeper_is_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_topic_is_registered_when_zookeeper_answers_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A topic that ZooKeeper refuses does not stop the topics after it."""
     monkeypatch.setattr("kafka_io.testing.topic_registrar._PAUSE_S", 0.01)
     topics: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-    registry, config = FailingRegistry(), BrokerConfig07(broker_id=4, data_dir=tmp_path, partitions=6)
-    registration = BrokerRegistration07(registry, Broker(4, "127.0.0.1", 1), config, topics)
-    registration.start()
+    failures: list[RegistryError] = [RegistryUnavailable("away"), RegistryUnavailable("away")]
+    attempts: list[str] = []
+    is_registered = threading.Event()
+
+    def register(topic: str) -> None:
+        attempts.append(topic)
+        if topic == "refused":
+            raise RegistryError("no")
+        if failures:
+            raise failures.pop()
+        is_registered.set()
+
+    registrar = TopicRegistrar(4, topics, register)
+    registrar.start()
     topics.put("refused")
     topics.put("clicks")
-    assert registry.told.wait(TIMEOUT_S)
-    registration.stop()
-    assert registry.topics_told == [("clicks", 4, 6)]
+    assert is_registered.wait(TIMEOUT_S)
+    registrar.stop()
+    assert attempts == ["refused", "clicks", "clicks", "clicks"]

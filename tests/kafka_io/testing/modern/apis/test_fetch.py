@@ -10,7 +10,7 @@ from kafka_io.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kafka_io.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kafka_io.records.layout import MAGIC_AT
 from kafka_io.testing.modern.log.log import PartitionLog
-from kafka_io.testing.modern.log.segment import FileRegion
+from kafka_io.testing.segment_file import FileRegion
 from tests.kafka_io.records.decoding import read_rows
 from tests.kafka_io.testing.modern.conftest import Connect, StartModern
 from tests.kafka_io.testing.modern.talk import (

@@ -10,9 +10,8 @@ import pytest
 
 from kafka_io.error_codes import ErrorCode
 from kafka_io.errors import BrokerError
-from kafka_io.messages.join_group import JoinGroupProtocol
+from kafka_io.messages.join_group import JoinGroupProtocol, JoinGroupRequest, JoinGroupResponse
 from kafka_io.testing.modern.groups.group import BrokerGroup, GroupState
-from kafka_io.testing.modern.groups.member import JoinAttempt, JoinOutcome
 
 SOON_S = 5.0
 
@@ -46,21 +45,21 @@ def start(group: BrokerGroup) -> Iterator[Callable[..., "Future[Any]"]]:
         group.close()  # lets the threads go
 
 
-def joining(member_id: str = "", **more: Any) -> JoinAttempt:
+def join(
+    group: BrokerGroup, member_id: str = "", *, require_member_id: bool = False, **settings: Any
+) -> JoinGroupResponse:
     usual: dict[str, Any] = {
-        "instance_id": None,
-        "client_id": "tests",
-        "client_host": "here",
-        "session_timeout_s": 10.0,
-        "rebalance_timeout_s": 20.0,
+        "session_timeout_ms": 10_000,
+        "rebalance_timeout_ms": 20_000,
         "protocol_type": "consumer",
         "protocols": (JoinGroupProtocol(name="range", metadata=b"m"),),
     }
-    return JoinAttempt(member_id=member_id, **{**usual, **more})
+    request = JoinGroupRequest(group_id="readers", member_id=member_id, **{**usual, **settings})
+    return group.join(request, client_id="tests", client_host="here", require_member_id=require_member_id)
 
 
-def join(group: BrokerGroup, member_id: str = "", **more: Any) -> JoinOutcome:
-    return group.join(joining(member_id, **more), require_member_id=False)
+def assignment(group: BrokerGroup, member_id: str, generation: int, assignments: dict[str, bytes]) -> bytes:
+    return bytes(group.sync(member_id, generation, assignments).assignment)
 
 
 def code_of(act: Callable[[], object]) -> int:
@@ -76,24 +75,24 @@ def until(holds: Callable[[], bool]) -> None:
         time.sleep(0.002)
 
 
-def pair(group: BrokerGroup, start: Callable[..., "Future[Any]"]) -> tuple[JoinOutcome, JoinOutcome]:
+def pair(group: BrokerGroup, start: Callable[..., "Future[Any]"]) -> tuple[JoinGroupResponse, JoinGroupResponse]:
     """Two members of one generation with their assignments; the leader is the first."""
     alone = join(group)
     second = start(join, group)
     until(lambda: group.state is GroupState.PREPARING)
     leader, follower = join(group, alone.member_id), second.result(SOON_S)
-    waiting = start(group.sync, follower.member_id, follower.generation, {})
+    waiting = start(assignment, group, follower.member_id, follower.generation_id, {})
     work = {leader.member_id: b"left", follower.member_id: b"right"}
-    assert group.sync(leader.member_id, leader.generation, work) == b"left"
+    assert assignment(group, leader.member_id, leader.generation_id, work) == b"left"
     assert waiting.result(SOON_S) == b"right"
     return leader, follower
 
 
 def test_the_first_member_leads_a_generation_of_its_own(group: BrokerGroup) -> None:
     joined = join(group)
-    assert (joined.generation, joined.leader, joined.protocol) == (1, joined.member_id, "range")
+    assert (joined.generation_id, joined.leader, joined.protocol_name) == (1, joined.member_id, "range")
     assert [member.member_id for member in joined.members] == [joined.member_id]
-    assert group.sync(joined.member_id, 1, {joined.member_id: b"all"}) == b"all"
+    assert assignment(group, joined.member_id, 1, {joined.member_id: b"all"}) == b"all"
     assert group.state is GroupState.STABLE
 
 
@@ -101,7 +100,7 @@ def test_a_second_member_makes_a_new_generation_of_both(
     group: BrokerGroup, start: Callable[..., "Future[Any]"]
 ) -> None:
     leader, follower = pair(group, start)
-    assert leader.generation == follower.generation == 2
+    assert leader.generation_id == follower.generation_id == 2
     assert leader.leader == follower.leader == leader.member_id
     assert {member.member_id for member in leader.members} == {leader.member_id, follower.member_id}
     assert follower.members == ()
@@ -110,9 +109,9 @@ def test_a_second_member_makes_a_new_generation_of_both(
 def test_a_new_member_must_join_with_the_id_that_it_receives(group: BrokerGroup) -> None:
     # KIP-394
     with pytest.raises(BrokerError) as caught:
-        group.join(joining(), require_member_id=True)
+        join(group, require_member_id=True)
     assert caught.value.code == ErrorCode.MEMBER_ID_REQUIRED
-    joined = group.join(joining(caught.value.reason), require_member_id=True)
+    joined = join(group, caught.value.reason, require_member_id=True)
     assert joined.member_id == caught.value.reason
 
 
@@ -125,7 +124,7 @@ def test_members_learn_of_a_rebalance_from_their_heartbeats(
     assert code_of(lambda: group.heartbeat(leader.member_id, 2)) == ErrorCode.REBALANCE_IN_PROGRESS
     assert code_of(lambda: group.sync(leader.member_id, 2, {})) == ErrorCode.REBALANCE_IN_PROGRESS
     others = [start(join, group, outcome.member_id) for outcome in (leader, follower)]
-    assert {outcome.result(SOON_S).generation for outcome in (third, *others)} == {3}
+    assert {outcome.result(SOON_S).generation_id for outcome in (third, *others)} == {3}
     assert code_of(lambda: group.heartbeat(leader.member_id, 2)) == ErrorCode.ILLEGAL_GENERATION
 
 
@@ -144,7 +143,7 @@ def test_who_does_not_join_again_in_time_is_left_behind(
     assert group_codes[:2] == [ErrorCode.REBALANCE_IN_PROGRESS] * 2
     with group._changed:
         group._changed.notify_all()  # the waiting thread does not notice that the clock was moved
-    assert rejoined.result(SOON_S).generation == 3
+    assert rejoined.result(SOON_S).generation_id == 3
     assert code_of(lambda: group.heartbeat(follower.member_id, 3)) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
@@ -157,7 +156,7 @@ def test_a_silent_member_is_let_go_and_the_rest_rebalances(
     clock.ahead_s += 6
     assert code_of(lambda: group.heartbeat(leader.member_id, 2)) == ErrorCode.REBALANCE_IN_PROGRESS
     assert code_of(lambda: group.heartbeat(follower.member_id, 2)) == ErrorCode.UNKNOWN_MEMBER_ID
-    assert join(group, leader.member_id).generation == 3
+    assert join(group, leader.member_id).generation_id == 3
 
 
 def test_who_waits_for_work_is_not_left_with_a_leader_that_is_gone(
@@ -168,10 +167,10 @@ def test_who_waits_for_work_is_not_left_with_a_leader_that_is_gone(
     until(lambda: group.state is GroupState.PREPARING)
     join(group, alone.member_id)
     follower = second.result(SOON_S)
-    waiting = start(group.sync, follower.member_id, 2, {})
+    waiting = start(assignment, group, follower.member_id, 2, {})
     until(lambda: group._members[follower.member_id].deadline_s > clock() + 100)
     clock.ahead_s += 11
-    assert [member.attempt.member_id for member in group.members()] == [follower.member_id]
+    assert [member.member_id for member in group.members()] == [follower.member_id]
     assert code_of(lambda: waiting.result(SOON_S)) == ErrorCode.REBALANCE_IN_PROGRESS
     assert join(group, follower.member_id).leader == follower.member_id
 
@@ -180,7 +179,7 @@ def test_who_leaves_makes_room_at_once(group: BrokerGroup, start: Callable[..., 
     leader, follower = pair(group, start)
     group.leave(leader.member_id, None)
     joined = join(group, follower.member_id)
-    assert (joined.generation, joined.leader) == (3, follower.member_id)
+    assert (joined.generation_id, joined.leader) == (3, follower.member_id)
     group.leave(follower.member_id, None)
     assert (group.state, group.members()) == (GroupState.EMPTY, ())
     assert code_of(lambda: group.leave(follower.member_id, None)) == ErrorCode.UNKNOWN_MEMBER_ID
@@ -198,7 +197,7 @@ def test_a_member_with_other_metadata_makes_a_new_generation(
     leader, follower = pair(group, start)
     changed = start(join, group, follower.member_id, protocols=(JoinGroupProtocol(name="range", metadata=b"n"),))
     until(lambda: group.state is GroupState.PREPARING)
-    assert join(group, leader.member_id).generation == changed.result(SOON_S).generation == 3
+    assert join(group, leader.member_id).generation_id == changed.result(SOON_S).generation_id == 3
 
 
 def test_a_protocol_that_all_know_is_chosen(group: BrokerGroup, start: Callable[..., "Future[Any]"]) -> None:
@@ -208,17 +207,17 @@ def test_a_protocol_that_all_know_is_chosen(group: BrokerGroup, start: Callable[
     first = join(group, protocols=both("sticky", "range"))
     second = start(join, group, protocols=both("range", "robin"))
     until(lambda: group.state is GroupState.PREPARING)
-    assert join(group, first.member_id, protocols=both("sticky", "range")).protocol == "range"
-    assert second.result(SOON_S).protocol == "range"
+    assert join(group, first.member_id, protocols=both("sticky", "range")).protocol_name == "range"
+    assert second.result(SOON_S).protocol_name == "range"
     for more in ({"protocols": both("sticky")}, {"protocol_type": "connect"}, {"protocols": ()}):
         assert code_of(lambda more=more: join(group, **more)) == ErrorCode.INCONSISTENT_GROUP_PROTOCOL  # type: ignore[misc]  # bound per turn
 
 
 def test_a_static_member_comes_back_under_its_name(group: BrokerGroup, start: Callable[..., "Future[Any]"]) -> None:
     # KIP-345
-    first = join(group, instance_id="a")
-    assert join(group, instance_id="a").member_id == first.member_id
-    assert code_of(lambda: join(group, "other", instance_id="a")) == ErrorCode.FENCED_INSTANCE_ID
+    first = join(group, group_instance_id="a")
+    assert join(group, group_instance_id="a").member_id == first.member_id
+    assert code_of(lambda: join(group, "other", group_instance_id="a")) == ErrorCode.FENCED_INSTANCE_ID
     group.leave("", "a")
     assert group.members() == ()
 
@@ -242,10 +241,10 @@ def test_a_group_takes_so_many_members(group: BrokerGroup, start: Callable[..., 
 
 def test_names_given_out_count_until_their_time_is_up(group: BrokerGroup, clock: Clock) -> None:
     for _ in range(3):
-        assert code_of(lambda: group.join(joining(), require_member_id=True)) == ErrorCode.MEMBER_ID_REQUIRED
-    assert code_of(lambda: group.join(joining(), require_member_id=True)) == ErrorCode.GROUP_MAX_SIZE_REACHED
+        assert code_of(lambda: join(group, require_member_id=True)) == ErrorCode.MEMBER_ID_REQUIRED
+    assert code_of(lambda: join(group, require_member_id=True)) == ErrorCode.GROUP_MAX_SIZE_REACHED
     clock.ahead_s += 11
-    assert code_of(lambda: group.join(joining(), require_member_id=True)) == ErrorCode.MEMBER_ID_REQUIRED
+    assert code_of(lambda: join(group, require_member_id=True)) == ErrorCode.MEMBER_ID_REQUIRED
 
 
 def test_a_closed_group_lets_nobody_wait(group: BrokerGroup, start: Callable[..., "Future[Any]"]) -> None:

@@ -3,20 +3,16 @@
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kafka_io.errors import Where
-from kafka_io.testing.modern.log.header import BatchHeader
-from kafka_io.testing.modern.log.log import LogLimits, PartitionLog
+from kafka_io.testing.modern.config import ModernBrokerConfig
+from kafka_io.testing.modern.log.log import PartitionLog
 from tests.kafka_io.testing.v07.log.conftest import ManualClock
 
 OpenLog = Callable[..., PartitionLog]
-
-
-def append(log: PartitionLog, batch: bytearray) -> int:
-    """Append a batch as the broker does."""
-    return log.append(batch, BatchHeader.parse(batch))
 
 
 def content(log: PartitionLog) -> bytes:
@@ -40,12 +36,12 @@ def directory(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def open_log(directory: Path, clock: ManualClock) -> Iterator[OpenLog]:
-    """Opens the log in `directory`. It is closed after the test."""
+    """Opens the log in `directory` with the given settings. It is closed after the test."""
     with ExitStack() as logs:
 
-        def open_it(*, segment_bytes: int = 1_000_000, roll_ms: int = 10**12) -> PartitionLog:
-            limits = LogLimits(segment_bytes=segment_bytes, roll_ms=roll_ms)
-            log = PartitionLog.open(directory, limits, clock=clock, where=Where(topic="clicks", partition=0))
+        def open_it(**settings: Any) -> PartitionLog:
+            config = ModernBrokerConfig(broker_id=0, data_dir=directory.parent, **{"roll_ms": 10**12, **settings})
+            log = PartitionLog.open(directory, config, clock=clock, where=Where(topic="clicks", partition=0))
             logs.callback(log.close)
             return log
 

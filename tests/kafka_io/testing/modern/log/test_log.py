@@ -6,7 +6,7 @@ import pytest
 
 from kafka_io.errors import OffsetOutOfRange
 from kafka_io.testing.modern.log.header import BatchHeader, whole_batches
-from tests.kafka_io.testing.modern.log.conftest import OpenLog, append, content
+from tests.kafka_io.testing.modern.log.conftest import OpenLog, content
 from tests.kafka_io.testing.modern.talk import batch, expected_values, values
 from tests.kafka_io.testing.v07.log.conftest import ManualClock
 
@@ -15,16 +15,16 @@ SIZE = len(batch(3))
 
 def test_each_batch_is_given_the_offsets_behind_the_one_before(open_log: OpenLog) -> None:
     log = open_log()
-    assert [append(log, batch(count)) for count in (3, 1, 5)] == [0, 3, 4]
+    assert [log.append(batch(count)) for count in (3, 1, 5)] == [0, 3, 4]
     assert (log.start, log.end) == (0, 9)
     assert len(values(content(log))) == 9
 
 
 def test_a_batch_keeps_its_bytes_but_for_offset_and_leader_epoch(open_log: OpenLog) -> None:
     log = open_log()
-    append(log, batch(2))
+    log.append(batch(2))
     sent = bytes(batch(3, codec=1))
-    append(log, bytearray(sent))
+    log.append(bytearray(sent))
     region = log.region(2, 10**6, whole=True)
     assert region is not None
     stored = region.read()
@@ -37,7 +37,7 @@ def test_every_offset_is_found_in_its_batch(open_log: OpenLog, segment_bytes: in
     """Also for batches that have no entry of their own in the index."""
     log = open_log(segment_bytes=segment_bytes)
     for number in range(200):
-        append(log, batch(3, first=3 * number))
+        log.append(batch(3, first=3 * number))
     for offset in range(log.end):
         region = log.region(offset, SIZE, whole=True)
         assert region is not None
@@ -46,7 +46,7 @@ def test_every_offset_is_found_in_its_batch(open_log: OpenLog, segment_bytes: in
 
 def test_the_end_has_nothing_and_beyond_it_is_an_error(open_log: OpenLog) -> None:
     log = open_log()
-    append(log, batch(3))
+    log.append(batch(3))
     assert log.region(3, 100, whole=True) is None
     for offset in (-1, 4):
         with pytest.raises(OffsetOutOfRange):
@@ -55,7 +55,7 @@ def test_the_end_has_nothing_and_beyond_it_is_an_error(open_log: OpenLog) -> Non
 
 def test_the_first_batch_is_given_whole_only_if_asked(open_log: OpenLog) -> None:
     log = open_log()
-    append(log, batch(3))
+    log.append(batch(3))
     counts = [region.count for whole in (True, False) if (region := log.region(1, 10, whole=whole))]
     assert counts == [SIZE, 10]
 
@@ -63,17 +63,17 @@ def test_the_first_batch_is_given_whole_only_if_asked(open_log: OpenLog) -> None
 def test_a_segment_is_full_before_a_batch_that_would_overfill_it(open_log: OpenLog) -> None:
     log = open_log(segment_bytes=2 * SIZE)
     for _ in range(5):
-        append(log, batch(3))
+        log.append(batch(3))
     assert [segment.path.name for segment in log.segments] == [f"{base:020d}.log" for base in (0, 6, 12)]
 
 
 def test_a_segment_gets_old(open_log: OpenLog, clock: ManualClock) -> None:
     log = open_log(roll_ms=1000)
-    append(log, batch(3))
+    log.append(batch(3))
     clock.now_ms += 1000
-    append(log, batch(3))
+    log.append(batch(3))
     clock.now_ms += 1
-    append(log, batch(3))
+    log.append(batch(3))
     assert [segment.start for segment in log.segments] == [0, 6]
 
 
@@ -81,7 +81,7 @@ def test_records_may_be_given_up_from_the_front(open_log: OpenLog) -> None:
     """Also from the middle of a batch on. Segments without remaining records are deleted. A restart keeps the start."""
     log = open_log(segment_bytes=10)
     for number in range(4):
-        append(log, batch(3, first=3 * number))
+        log.append(batch(3, first=3 * number))
     assert log.delete_before(7) == 7
     assert log.delete_before(2) == 7
     assert [segment.start for segment in log.segments] == [6, 9]
@@ -98,14 +98,14 @@ def test_records_may_be_given_up_from_the_front(open_log: OpenLog) -> None:
 def test_all_records_may_be_given_up(open_log: OpenLog) -> None:
     log = open_log(segment_bytes=10)
     for _ in range(2):
-        append(log, batch(3))
+        log.append(batch(3))
     assert log.delete_before(6) == 6
-    assert append(log, batch(1)) == 6
+    assert log.append(batch(1)) == 6
 
 
 def test_a_reader_sees_whole_batches_up_to_the_end_while_they_are_written(open_log: OpenLog) -> None:
     log = open_log(segment_bytes=20 * SIZE)
-    writing = threading.Thread(target=lambda: [append(log, batch(3)) for _ in range(300)])
+    writing = threading.Thread(target=lambda: [log.append(batch(3)) for _ in range(300)])
     writing.start()
     offset = 0
     while offset < 900:
@@ -122,7 +122,7 @@ def test_a_reader_sees_whole_batches_up_to_the_end_while_they_are_written(open_l
 
 def test_who_reads_goes_on_reading_what_is_deleted(open_log: OpenLog) -> None:
     log = open_log()
-    append(log, batch(3))
+    log.append(batch(3))
     region = log.region(0, 10**6, whole=True)
     log.remove()
     assert region is not None

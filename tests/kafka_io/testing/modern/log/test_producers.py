@@ -4,7 +4,7 @@ import pytest
 
 from kafka_io.error_codes import ErrorCode
 from kafka_io.errors import BrokerError
-from tests.kafka_io.testing.modern.log.conftest import OpenLog, append
+from tests.kafka_io.testing.modern.log.conftest import OpenLog
 from tests.kafka_io.testing.modern.talk import batch
 
 LAST_SEQUENCE = 2**31 - 1
@@ -13,19 +13,19 @@ LAST_SEQUENCE = 2**31 - 1
 def test_a_batch_that_comes_again_has_the_offset_it_had(open_log: OpenLog) -> None:
     log = open_log()
     sequences = range(0, 15, 3)
-    offsets = [append(log, batch(3, producer=(7, 0, sequence))) for sequence in sequences]
-    again = [append(log, batch(3, producer=(7, 0, sequence))) for sequence in sequences]
+    offsets = [log.append(batch(3, producer=(7, 0, sequence))) for sequence in sequences]
+    again = [log.append(batch(3, producer=(7, 0, sequence))) for sequence in sequences]
     assert (again, log.end) == (offsets, 15)
 
 
 def test_what_a_producer_sent_is_known_after_a_restart(open_log: OpenLog) -> None:
     log = open_log(segment_bytes=10)
     for sequence in (0, 3):
-        append(log, batch(3, producer=(7, 0, sequence)))
+        log.append(batch(3, producer=(7, 0, sequence)))
     log.close()
     again = open_log()
-    assert append(again, batch(3, producer=(7, 0, 3))) == 3
-    assert append(again, batch(3, producer=(7, 0, 6))) == 6
+    assert again.append(batch(3, producer=(7, 0, 3))) == 3
+    assert again.append(batch(3, producer=(7, 0, 6))) == 6
 
 
 @pytest.mark.parametrize(
@@ -39,18 +39,18 @@ def test_what_a_producer_sent_is_known_after_a_restart(open_log: OpenLog) -> Non
 )
 def test_what_is_out_of_order_is_refused(open_log: OpenLog, producer: tuple[int, int, int], code: ErrorCode) -> None:
     log = open_log()
-    append(log, batch(3, producer=(7, 1, 0)))
+    log.append(batch(3, producer=(7, 1, 0)))
     with pytest.raises(BrokerError) as caught:
-        append(log, batch(3, producer=producer))
+        log.append(batch(3, producer=producer))
     assert (caught.value.code, log.end) == (code, 3)
 
 
 def test_sequence_numbers_begin_anew_at_their_end(open_log: OpenLog) -> None:
     log = open_log()
-    append(log, batch(3, producer=(7, 0, LAST_SEQUENCE - 2)))
-    assert append(log, batch(1, producer=(7, 0, 0))) == 3
+    log.append(batch(3, producer=(7, 0, LAST_SEQUENCE - 2)))
+    assert log.append(batch(1, producer=(7, 0, 0))) == 3
 
 
 def test_producers_do_not_mind_each_other(open_log: OpenLog) -> None:
     log = open_log()
-    assert [append(log, batch(1, producer=(producer_id, 0, 0))) for producer_id in (1, 2, -1, -1)] == [0, 1, 2, 3]
+    assert [log.append(batch(1, producer=(producer_id, 0, 0))) for producer_id in (1, 2, -1, -1)] == [0, 1, 2, 3]

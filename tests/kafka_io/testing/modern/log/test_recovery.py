@@ -8,7 +8,7 @@ import pytest
 from kafka_io.errors import Corrupt
 from kafka_io.testing.modern.log.header import stamp
 from kafka_io.testing.modern.log.log import PartitionLog
-from tests.kafka_io.testing.modern.log.conftest import OpenLog, append, content
+from tests.kafka_io.testing.modern.log.conftest import OpenLog, content
 from tests.kafka_io.testing.modern.talk import batch
 
 
@@ -56,14 +56,14 @@ def test_a_nonsense_block_is_cut_off(open_log: OpenLog, directory: Path, nonsens
 
 def test_an_append_after_recovery_begins_at_the_cut(open_log: OpenLog, directory: Path) -> None:
     log = damaged(open_log, directory, LAST[:-3])
-    assert append(log, batch(3)) == 5
+    assert log.append(batch(3)) == 5
     assert content(log) == WHOLE + LAST
 
 
 def test_a_log_is_the_same_when_it_is_opened_again(open_log: OpenLog) -> None:
     log = open_log(segment_bytes=500)
     for number in range(30):
-        append(log, batch(1 + number % 3))
+        log.append(batch(1 + number % 3))
     stored = content(log)
     bounds = (log.start, log.end, [segment.max_timestamp for segment in log.segments])
     log.close()
@@ -75,7 +75,7 @@ def test_a_log_is_the_same_when_it_is_opened_again(open_log: OpenLog) -> None:
 def test_a_hole_is_no_torn_tail(open_log: OpenLog, directory: Path) -> None:
     log = open_log(segment_bytes=10)
     for _ in range(3):
-        append(log, batch(3))
+        log.append(batch(3))
     log.close()
     (directory / f"{3:020d}.log").unlink()
     with pytest.raises(Corrupt, match="the next segment starts at 6"):
@@ -85,7 +85,7 @@ def test_a_hole_is_no_torn_tail(open_log: OpenLog, directory: Path) -> None:
 def test_only_the_last_segment_may_be_torn(open_log: OpenLog, directory: Path) -> None:
     log = open_log(segment_bytes=10)
     for _ in range(2):
-        append(log, batch(3))
+        log.append(batch(3))
     log.close()
     first = directory / f"{0:020d}.log"
     first.write_bytes(first.read_bytes()[:-1])

@@ -4,30 +4,29 @@ import os
 
 from kafka_io.records.build import Record, record_batch
 from kafka_io.testing.modern.log.log import PartitionLog
-from kafka_io.testing.segment_file import LogRetention
-from tests.kafka_io.testing.modern.log.conftest import OpenLog, append
+from tests.kafka_io.testing.modern.log.conftest import OpenLog
 from tests.kafka_io.testing.v07.log.conftest import ManualClock
 
 HOUR_MS = 3_600_000
 
 
-def hourly(open_log: OpenLog, clock: ManualClock, count: int) -> PartitionLog:
+def hourly(open_log: OpenLog, clock: ManualClock, count: int, **limits: int) -> PartitionLog:
     """A log with one segment for each hour up to now, and one record in each."""
-    log = open_log(segment_bytes=10)
+    log = open_log(segment_bytes=10, **limits)
     for hours in reversed(range(count)):
         record = Record(timestamp=clock.now_ms - hours * HOUR_MS, value=b"x")
-        append(log, bytearray(record_batch([record])))
+        log.append(bytearray(record_batch([record])))
     return log
 
 
 def test_nothing_goes_without_a_limit(open_log: OpenLog, clock: ManualClock) -> None:
     log = hourly(open_log, clock, 3)
-    assert log.clean(LogRetention()) == 0
+    assert log.clean() == 0
 
 
 def test_old_segments_go_and_the_start_moves(open_log: OpenLog, clock: ManualClock) -> None:
-    log = hourly(open_log, clock, 4)
-    assert log.clean(LogRetention(age_ms=2 * HOUR_MS)) == 1
+    log = hourly(open_log, clock, 4, retention_ms=2 * HOUR_MS)
+    assert log.clean() == 1
     assert (log.start, log.end) == (1, 4)
     log.close()
     again = open_log()
@@ -35,27 +34,27 @@ def test_old_segments_go_and_the_start_moves(open_log: OpenLog, clock: ManualClo
 
 
 def test_an_old_log_goes_as_a_whole_and_keeps_its_end(open_log: OpenLog, clock: ManualClock) -> None:
-    log = hourly(open_log, clock, 2)
+    log = hourly(open_log, clock, 2, retention_ms=HOUR_MS)
     clock.now_ms += 5 * HOUR_MS
-    assert log.clean(LogRetention(age_ms=HOUR_MS)) == 2
+    assert log.clean() == 2
     assert (log.start, log.end) == (2, 2)
-    assert log.clean(LogRetention(age_ms=HOUR_MS)) == 0
-    assert append(log, bytearray(record_batch([Record()]))) == 2
+    assert log.clean() == 0
+    assert log.append(bytearray(record_batch([Record()]))) == 2
 
 
 def test_records_without_times_are_as_old_as_their_file(open_log: OpenLog, clock: ManualClock) -> None:
-    log = open_log(segment_bytes=10)
+    log = open_log(segment_bytes=10, retention_ms=2 * HOUR_MS)
     for _ in range(2):
-        append(log, bytearray(record_batch([Record()])))
+        log.append(bytearray(record_batch([Record()])))
     for segment, hours in zip(log.segments, (3, 0), strict=True):
         modified_s = (clock.now_ms - hours * HOUR_MS) / 1000
         os.utime(segment.path, (modified_s, modified_s))
-    assert log.clean(LogRetention(age_ms=2 * HOUR_MS)) == 1
+    assert log.clean() == 1
     assert log.start == 1
 
 
 def test_a_log_keeps_at_least_so_many_bytes(open_log: OpenLog, clock: ManualClock) -> None:
-    log = hourly(open_log, clock, 5)
-    size = log.segments[0].size
-    assert log.clean(LogRetention(size_bytes=2 * size + 1)) == 2
+    size = len(record_batch([Record(timestamp=clock.now_ms, value=b"x")]))
+    log = hourly(open_log, clock, 5, retention_bytes=2 * size + 1)
+    assert log.clean() == 2
     assert log.start == 2

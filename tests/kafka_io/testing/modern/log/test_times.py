@@ -5,7 +5,7 @@ import pytest
 from kafka_io.records.build import Record, record_batch
 from kafka_io.testing.modern.log.log import PartitionLog
 from kafka_io.testing.modern.log.times import TimestampOffset, first_record_since, record_with_max_timestamp
-from tests.kafka_io.testing.modern.log.conftest import OpenLog, append
+from tests.kafka_io.testing.modern.log.conftest import OpenLog
 
 TIMES = [[100, 105, 103], [90, 91], [200, 150, 200]]
 
@@ -16,7 +16,7 @@ def log(open_log: OpenLog, request: pytest.FixtureRequest) -> PartitionLog:
     opened = open_log(segment_bytes=10)
     for times in TIMES:
         records = [Record(offset=index, timestamp=time, value=b"x") for index, time in enumerate(times)]
-        append(opened, bytearray(record_batch(records, codec=request.param)))
+        opened.append(bytearray(record_batch(records, codec=request.param)))
     return opened
 
 

@@ -3,18 +3,20 @@
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kafka_io.errors import Where
-from kafka_io.testing.v07.log.log import LogLimits07, PartitionLog07
+from kafka_io.testing.v07.config import BrokerConfig07
+from kafka_io.testing.v07.log.log import PartitionLog07
 
 OpenLog = Callable[..., PartitionLog07]
 
 
 def bounds(log: PartitionLog07) -> tuple[int, int]:
-    """What a reader sees of a log: its first offset, and its end."""
-    return log.segments[0].start, log.segments[-1].end
+    """The start and the end of a log, as a reader sees them."""
+    return log.start, log.end
 
 
 class ManualClock:
@@ -40,14 +42,13 @@ def directory(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def open_log(directory: Path, clock: ManualClock) -> Iterator[OpenLog]:
-    """Opens the log in `directory`, flushing after every message unless told otherwise; closed after the test."""
+    """Opens the log in `directory` with the given settings. By default it flushes after every message."""
     with ExitStack() as logs:
 
-        def open_it(
-            *, segment_bytes: int = 1_000_000, roll_ms: int = 10**12, flush_messages: int = 1
-        ) -> PartitionLog07:
-            limits = LogLimits07(segment_bytes=segment_bytes, roll_ms=roll_ms, flush_messages=flush_messages)
-            log = PartitionLog07.open(directory, limits, clock=clock, where=Where(topic="clicks", partition=0))
+        def open_it(**settings: Any) -> PartitionLog07:
+            usual: dict[str, Any] = {"roll_ms": 10**12, "flush_messages": 1, "retention_ms": None}
+            config = BrokerConfig07(broker_id=0, data_dir=directory.parent, **{**usual, **settings})
+            log = PartitionLog07.open(directory, config, clock=clock, where=Where(topic="clicks", partition=0))
             logs.callback(log.close)
             return log
 

@@ -6,18 +6,15 @@ from pathlib import Path
 import pytest
 
 from kafka_io.errors import OffsetOutOfRange
-from kafka_io.testing.segment_file import LogRetention
 from kafka_io.testing.v07.log.log import PartitionLog07
 from kafka_io.v07.messages import EARLIEST_TIME, LATEST_TIME
 from tests.kafka_io.testing.v07.log.conftest import ManualClock, OpenLog
 from tests.kafka_io.testing.v07.talk import numbered
 
-FOREVER_MS = 10**12
 
-
-def three_segments(open_log: OpenLog, clock: ManualClock) -> PartitionLog07:
+def three_segments(open_log: OpenLog, clock: ManualClock, **limits: int) -> PartitionLog07:
     """Segments of 20 bytes, last written to 3000, 2000 and 1000 ms ago."""
-    log = open_log(segment_bytes=10)
+    log = open_log(segment_bytes=10, **limits)
     for message in numbered(3):
         log.append(message, 1)
     for number, segment in enumerate(log.segments):
@@ -34,8 +31,8 @@ def starts(directory: Path) -> list[int]:
 def test_segments_go_when_their_last_write_is_too_old(
     open_log: OpenLog, clock: ManualClock, directory: Path, age_ms: int, left: list[int]
 ) -> None:
-    log = three_segments(open_log, clock)
-    log.clean(LogRetention(age_ms=age_ms, size_bytes=None))
+    log = three_segments(open_log, clock, retention_ms=age_ms)
+    log.clean()
     assert starts(directory) == [segment.start for segment in log.segments] == left
 
 
@@ -43,22 +40,22 @@ def test_segments_go_when_their_last_write_is_too_old(
 def test_segments_go_while_the_rest_is_large_enough(
     open_log: OpenLog, clock: ManualClock, directory: Path, size_bytes: int, left: list[int]
 ) -> None:
-    log = three_segments(open_log, clock)
-    log.clean(LogRetention(age_ms=FOREVER_MS, size_bytes=size_bytes))
+    log = three_segments(open_log, clock, retention_bytes=size_bytes)
+    log.clean()
     assert starts(directory) == left
 
 
 def test_a_young_segment_keeps_the_older_ones_behind_it(open_log: OpenLog, clock: ManualClock) -> None:
     """Deletion is from the front: a log never gets a hole."""
-    log = three_segments(open_log, clock)
+    log = three_segments(open_log, clock, retention_ms=1)
     log.segments[0].touch()
-    assert log.clean(LogRetention(age_ms=1, size_bytes=None)) == 0
+    assert log.clean() == 0
 
 
 def test_a_wholly_expired_log_is_empty_at_its_old_end(open_log: OpenLog, clock: ManualClock) -> None:
     """Facts, 4: -1 and -2 both give the old end; a fetch there is empty, below it out of range."""
-    log = three_segments(open_log, clock)
-    assert log.clean(LogRetention(age_ms=1, size_bytes=None)) == 3
+    log = three_segments(open_log, clock, retention_ms=1)
+    assert log.clean() == 3
     assert log.offsets_before(LATEST_TIME, 9) == log.offsets_before(EARLIEST_TIME, 9) == (60,)
     assert log.read(60, 100) is None
     with pytest.raises(OffsetOutOfRange):
@@ -66,24 +63,24 @@ def test_a_wholly_expired_log_is_empty_at_its_old_end(open_log: OpenLog, clock: 
 
 
 def test_an_expired_empty_log_stays_and_is_young_again(open_log: OpenLog, clock: ManualClock, directory: Path) -> None:
-    log = open_log()
+    log = open_log(retention_ms=1)
     os.utime(log.segments[0].path, (1000, 1000))
-    assert log.clean(LogRetention(age_ms=1, size_bytes=None)) == 0
+    assert log.clean() == 0
     assert (starts(directory), log.segments[0].modified_ms > 1_000_000) == ([0], True)
 
 
 def test_a_deleted_segment_can_be_read_by_who_held_it(open_log: OpenLog, clock: ManualClock) -> None:
-    log = three_segments(open_log, clock)
+    log = three_segments(open_log, clock, retention_ms=1)
     region = log.read(0, 100)
     assert region is not None
-    log.clean(LogRetention(age_ms=1, size_bytes=None))
+    log.clean()
     assert os.pread(region.segment.descriptor, region.count, region.position) == numbered(1)[0]
 
 
 def test_a_deleted_segment_is_closed_when_nobody_holds_it(open_log: OpenLog, clock: ManualClock) -> None:
-    log = three_segments(open_log, clock)
+    log = three_segments(open_log, clock, retention_ms=1500)
     descriptors = [segment.descriptor for segment in log.segments[:2]]
-    log.clean(LogRetention(age_ms=1500, size_bytes=None))
+    log.clean()
     for descriptor in descriptors:
         with pytest.raises(OSError, match="Bad file descriptor"):
             os.fstat(descriptor)

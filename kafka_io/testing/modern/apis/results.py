@@ -1,0 +1,61 @@
+"""What the API handlers share: error codes in place of exceptions, and answers with the topics of their request."""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+from kafka_io.error_codes import ErrorCode
+from kafka_io.errors import BrokerError
+
+logger = logging.getLogger(__name__)
+
+ValueT = TypeVar("ValueT")
+ResultT = TypeVar("ResultT")
+
+
+class RequestedTopic(Protocol):
+    """A topic in a request."""
+
+    @property
+    def partitions(self) -> Sequence[Any]:
+        """What the client requests of each partition."""
+        ...
+
+
+TopicT = TypeVar("TopicT", bound=RequestedTopic)
+
+
+class Attempted(NamedTuple, Generic[ValueT]):
+    """The value of a part of an answer, or its error code and the reason."""
+
+    value: ValueT
+    code: int = ErrorCode.NONE
+    reason: str | None = None
+
+
+def attempt(
+    action: Callable[[], ValueT], otherwise: ValueT, *, disk_error: ErrorCode = ErrorCode.KAFKA_STORAGE_ERROR
+) -> Attempted[ValueT]:
+    """Run `action`. If it fails, the value is `otherwise`.
+
+    Args:
+        action: raises BrokerError, or OSError if the disk refuses.
+        otherwise: the value in the answer to a client that receives an error code.
+        disk_error: the error code for an OSError.
+    """
+    try:
+        return Attempted(action())
+    except BrokerError as error:
+        logger.info("a request is refused: %s", error)
+        return Attempted(otherwise, error.code, error.reason)
+    except OSError as error:
+        logger.exception("the disk refuses what a request needs")
+        return Attempted(otherwise, disk_error, str(error))
+
+
+def by_topic(
+    topics: Iterable[TopicT], answer: Callable[[TopicT, Any], ResultT]
+) -> Iterator[tuple[TopicT, tuple[ResultT, ...]]]:
+    """The topics of a request, each with the answers to its `partitions` in their order."""
+    for topic in topics:
+        yield topic, tuple(answer(topic, partition) for partition in topic.partitions)
