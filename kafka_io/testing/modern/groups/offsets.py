@@ -21,10 +21,10 @@ class CommittedOffset(NamedTuple):
     metadata: str = ""
 
 
-CommittedOffsets = Mapping[TopicPartition, CommittedOffset]
+StoredOffsets = Mapping[TopicPartition, CommittedOffset]
 
 
-def by_partition(offsets: Iterable[CommittedOffset]) -> CommittedOffsets:
+def by_partition(offsets: Iterable[CommittedOffset]) -> StoredOffsets:
     """The offsets by partition; the last one of each partition counts."""
     return {TopicPartition(committed.topic, committed.partition): committed for committed in offsets}
 
@@ -35,7 +35,7 @@ class GroupOffsetStore:
     def __init__(self, data_dir: Path) -> None:
         self._file = JsonFile(data_dir / _FILE, dict[str, list[CommittedOffset]])
         self._changing = threading.Lock()
-        self._groups: dict[str, CommittedOffsets] = {}
+        self._groups: dict[str, StoredOffsets] = {}
 
     def load(self) -> None:
         """Read the file.
@@ -49,7 +49,7 @@ class GroupOffsetStore:
         """The names of the groups that have committed offsets."""
         return tuple(self._groups)
 
-    def of(self, group: str) -> CommittedOffsets:
+    def of(self, group: str) -> StoredOffsets:
         """The committed offsets of a group."""
         return self._groups.get(group, {})
 
@@ -72,7 +72,7 @@ class GroupOffsetStore:
                 }
             )
 
-    def _replace(self, groups: dict[str, CommittedOffsets]) -> None:
+    def _replace(self, groups: dict[str, StoredOffsets]) -> None:
         # The file comes first: what readers see is on disk.
         self._file.write({group: list(offsets.values()) for group, offsets in groups.items()})
         self._groups = groups
