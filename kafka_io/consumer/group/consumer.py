@@ -127,7 +127,7 @@ class GroupConsumer(Closing):
         committed_only = source.read_settings.committed if committed_only is None else committed_only
         read_settings = replace(source.read_settings, committed=committed_only)
         self._settings = GroupSettings(group=group) if isinstance(group, str) else group
-        self._topics = TopicSubscription(topics, pattern)
+        subscription = TopicSubscription(topics, pattern)
         self._reset = OffsetReset(reset)
         self._committed_only = committed_only
         self._auto_commit_s = auto_commit_s
@@ -137,7 +137,7 @@ class GroupConsumer(Closing):
         )
         self._fetcher = GroupFetcher(self._metadata, read_settings)
         self._partitions = self._fetcher.partitions
-        self._heartbeater = Heartbeater(source, self._settings, self._topics)
+        self._heartbeater = Heartbeater(source, self._settings, subscription)
         # Commits are made in order on a thread of their own, which has its own connections.
         self._commit_thread = ThreadPoolExecutor(1, thread_name_prefix=f"penstock-commits-{self._settings.group}")
         self._commit_metadata = source.connect()
@@ -227,12 +227,12 @@ class GroupConsumer(Closing):
             lost = self.assignment
             self._partitions.clear()
             (self._listener.on_lost or self._listener.on_revoked)(lost)
-            self._heartbeater.ready((), self._topics)
+            self._heartbeater.ready(())
         else:
             self._auto_commit()
             if not self._settings.cooperative:
                 self._revoke(self.assignment)
-            self._heartbeater.ready(self.assignment, self._topics)
+            self._heartbeater.ready(self.assignment)
 
     def _assign(self, partitions: frozenset[TopicPartition]) -> None:
         revoked, added = self.assignment - partitions, partitions - self.assignment
@@ -241,7 +241,7 @@ class GroupConsumer(Closing):
         self._listener.on_assigned(added)
         if revoked:
             # The second half of a cooperative rebalance (KIP-429): others wait for the partitions revoked just now.
-            self._heartbeater.ready(partitions, self._topics)
+            self._heartbeater.ready(partitions)
 
     def _revoke(self, partitions: frozenset[TopicPartition]) -> None:
         if partitions:
@@ -274,8 +274,7 @@ class GroupConsumer(Closing):
         Raises:
             ValueError: neither topics nor a pattern.
         """
-        self._topics = TopicSubscription(topics, pattern)
-        self._heartbeater.require_rejoin()
+        self._heartbeater.subscribe(TopicSubscription(topics, pattern))
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """Deliver nothing of these partitions until `resume`; they stay assigned."""

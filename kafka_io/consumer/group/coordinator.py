@@ -8,7 +8,8 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import partial
 
 from kafka_io.brokers.connection import RetryPolicy
 from kafka_io.brokers.coordinators import CoordinatorConnection
@@ -20,7 +21,8 @@ from kafka_io.consumer.group.member import GroupMemberState, RebalanceEvent
 from kafka_io.consumer.group.settings import GroupSettings
 from kafka_io.consumer.group.topics import TopicSubscription, partition_counts
 from kafka_io.consumer.membership import GroupMembership
-from kafka_io.errors import ConnectionLost, KafkaIOError, Unsupported
+from kafka_io.error_codes import ErrorCode
+from kafka_io.errors import NOWHERE, ConnectionLost, KafkaIOError, Unsupported
 from kafka_io.messages.leave_group import LeaveGroupRequest
 from kafka_io.messages.list_groups import ListGroupsRequest
 from kafka_io.model import Generation, TopicPartition
@@ -32,15 +34,6 @@ _JOIN_SLACK_S = 5.0  # Java's too: the coordinator itself gives the slowest memb
 _SHORT_WAIT_S = 1.0
 _ONE_ATTEMPT = Backoff(attempts=1)
 _Act = Callable[[], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _WatchedTopics:
-    """The topics of this generation: the member's own, and for the leader those of all members with their sizes."""
-
-    topics: frozenset[str] = frozenset()
-    all_topics: frozenset[str] = frozenset()
-    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 class Heartbeater(Closing):
@@ -63,22 +56,22 @@ class Heartbeater(Closing):
         # A join is answered when all members have joined, so its connection needs a longer deadline.
         join_timeout_s = max(self._timeout_s, settings.max_poll_s + _JOIN_SLACK_S)
         self._join_metadata = source.connect(replace(retry_policy, timeout_s=join_timeout_s))
-        # `close` leaves from the caller's thread, while the connections of the heartbeat thread are in use.
-        self._close_metadata = source.connect(retry_policy)
+        self._connect = partial(source.connect, retry_policy)
         self._coordinator = CoordinatorConnection(self._metadata, settings.group)
         self._state = GroupMemberState(settings)
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._run, name=f"penstock-group-{settings.group}", daemon=True)
         self._closing = False
         self._polled_s = self._heartbeat_due_s = self._refreshed_s = time.monotonic()
-        self._watched = _WatchedTopics()
+        # At the last join: the topics of all members (only the leader knows them), and what `_refresh` compares.
+        self._group_topics: frozenset[str] = frozenset()
+        self._observed: tuple[frozenset[str], Mapping[str, int]] = (frozenset(), {})
         self._failures = 0
 
     @property
     def member(self) -> GroupMembership:
         """The identity that commits carry."""
-        with self._changed:
-            return self._state.member
+        return self._state.member
 
     def polled(self) -> RebalanceEvent | None:
         """Record that the consumer polls; returns the event that it must handle first.
@@ -100,10 +93,16 @@ class Heartbeater(Closing):
     def _has_event(self) -> bool:
         return self._state.event is not None or self._state.failure is not None
 
-    def ready(self, owned: Iterable[TopicPartition], topics: TopicSubscription) -> None:
-        """The consumer has revoked what it must, and still owns `owned`: join the group, to read `topics`."""
+    def subscribe(self, topics: TopicSubscription) -> None:
+        """Read other topics: join the group again."""
         with self._changed:
             self._topics = topics
+            self._state.require_rejoin()
+            self._changed.notify_all()
+
+    def ready(self, owned: Iterable[TopicPartition]) -> None:
+        """The consumer has revoked what it must, and still owns `owned`: join the group."""
+        with self._changed:
             self._state.ready(owned)
             self._changed.notify_all()
         if self._thread.ident is None:
@@ -125,17 +124,18 @@ class Heartbeater(Closing):
         """Leave the group, unless the member is static, which may return. Safe to call again."""
         with self._changed:
             self._closing = True
-            joining, member = self._state.is_joining, self._state.member
+            joining, member = self._state.is_joining, self.member
             self._changed.notify_all()
         if self._thread.is_alive():
             leaves = member.instance is None and bool(member.id)
             if joining and leaves:
                 # The thread waits for the answer to its join, perhaps for minutes. When this member leaves, the
                 # coordinator answers that join at once with an error, and the thread ends.
-                self._leave(CoordinatorConnection(self._close_metadata, self._settings.group))
+                # The connections of that thread are in use, so this needs its own.
+                with self._connect() as metadata:
+                    self._leave(CoordinatorConnection(metadata, self._settings.group))
             # A first join has no member id yet, so it cannot be cancelled: the thread ends when it is answered.
             self._thread.join(self._timeout_s if leaves or not joining else _SHORT_WAIT_S)
-        self._close_metadata.close()
 
     def _run(self) -> None:
         try:
@@ -194,24 +194,21 @@ class Heartbeater(Closing):
             self._failures = 0
 
     def _join(self) -> None:
-        topics = self._topics.resolve(self._metadata)
+        subscription = self._topics
+        topics = subscription.resolve(self._metadata)
         coordinator = self._coordinator.connection()
         self._check_groups(coordinator)
         connection = self._join_metadata.connection(coordinator.broker)
-        with self._changed:
-            request = self._state.join_request(topics)
-        join_answer = connection.request(request)
-        with self._changed:
-            members = self._state.joined(join_answer)
+        # The consumer waits for an event while the member joins: until `synced` only this thread changes the state.
+        members = self._state.joined(connection.request(self._state.join_request(topics)))
         if members is None:
             return
-        assignments = self._assignments(members, topics)
-        with self._changed:
-            sync = self._state.sync_request(assignments)
-        sync_answer = connection.request(sync)
+        answer = connection.request(self._state.sync_request(self._assignments(members, topics)))
         connection.close()  # the next join may be far away
         with self._changed:
-            self._state.synced(sync_answer)
+            self._state.synced(answer)
+            if subscription is not self._topics:  # the consumer changed its subscription during the join
+                self._refreshed_s = float("-inf")
             self._heartbeat_due_s = time.monotonic() + self._settings.heartbeat_s
             self._changed.notify_all()
 
@@ -229,31 +226,23 @@ class Heartbeater(Closing):
 
     def _assignments(self, members: tuple[AssignorMember, ...], topics: frozenset[str]) -> PartitionAssignments:
         """The assignments that the leader sends; empty for other members, which only watch their own topics."""
-        all_topics = frozenset[str]().union(*(member.topics for member in members))
-        counts = partition_counts(self._metadata, all_topics)
-        self._watched = _WatchedTopics(topics=topics, all_topics=all_topics, counts=counts)
-        self._refreshed_s = time.monotonic()
+        self._group_topics = frozenset[str]().union(*(member.topics for member in members))
+        counts = partition_counts(self._metadata, self._group_topics)
+        self._observed, self._refreshed_s = (topics, counts), time.monotonic()
         return self._state.assignor.assign(members, counts)
 
     def _refresh(self) -> None:
         """Rejoin if the topics changed since the join, or for the leader if their numbers of partitions did."""
         self._refreshed_s = time.monotonic()
-        all_topics = self._watched.all_topics
-        current = _WatchedTopics(
-            topics=self._topics.resolve(self._metadata),
-            all_topics=all_topics,
-            counts=partition_counts(self._metadata, all_topics),
-        )
-        if current != self._watched:
+        counts = partition_counts(self._metadata, self._group_topics)
+        if (self._topics.resolve(self._metadata), counts) != self._observed:
             self.require_rejoin()
 
     def _heartbeat(self) -> None:
         self._heartbeat_due_s = time.monotonic() + self._settings.heartbeat_s
-        with self._changed:
-            request = self._state.heartbeat_request()
+        request = self._state.heartbeat_request()
         answer = self._coordinator.once(lambda connection: connection.request(request))
-        with self._changed:
-            self._state.heartbeat_answered(answer)
+        ErrorCode.check(answer.error_code, NOWHERE)
 
     def _leave_idle(self) -> None:
         """Leave because the consumer does not poll, so that others read its partitions."""
@@ -264,9 +253,7 @@ class Heartbeater(Closing):
 
     def _leave(self, coordinator: CoordinatorConnection) -> None:
         """Send the request to leave; not for a static member, or one that never joined."""
-        with self._changed:
-            member = self._state.member
-        if member.instance is not None or not member.id:
+        if self.member.instance is not None or not self.member.id:
             return
         try:
             coordinator.once(self._send_leave)

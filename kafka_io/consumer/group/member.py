@@ -8,7 +8,8 @@ sending heartbeats until the consumer is ready. The group waits for it, up to `m
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from kafka_io.consumer.group.assignors import Assignor, AssignorMember, PartitionAssignments
 from kafka_io.consumer.group.protocol import (
@@ -27,7 +28,7 @@ from kafka_io.consumer.group.settings import GroupSettings
 from kafka_io.consumer.membership import GroupMembership
 from kafka_io.error_codes import ErrorCode
 from kafka_io.errors import NOWHERE, BrokerError, Corrupt, KafkaIOError
-from kafka_io.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kafka_io.messages.heartbeat import HeartbeatRequest
 from kafka_io.messages.join_group import (
     JoinGroupMember,
     JoinGroupProtocol,
@@ -67,38 +68,19 @@ class GroupMemberState:
     """The state of one member. Its caller provides the lock."""
 
     def __init__(self, settings: GroupSettings) -> None:
-        self._settings = settings
-        self._member_id = ""
-        self._generation = NO_GENERATION
-        self._protocol = ""
-        self._topics: frozenset[str] = frozenset()
-        self._owned = NOTHING
-        self._last_assigned = NOTHING
+        self.member = GroupMembership(instance=settings.instance_id)  # replaced as a whole: read it without the lock
+        self.assignor = settings.assignors[0]  # from `joined` on the one that the group has agreed on
         self.is_joining = False
         self.event: RebalanceEvent | None = RebalanceStarted()  # the consumer prepares for its first join
         self.failure: Exception | None = None
-
-    @property
-    def member(self) -> GroupMembership:
-        """The identity for commits; without a generation it is not a member."""
-        return GroupMembership(id=self._member_id, instance=self._settings.instance_id, generation=self._generation)
+        self._settings = settings
+        self._owned = NOTHING
+        self._last_assigned = NOTHING
 
     @property
     def is_alive(self) -> bool:
         """Whether the coordinator expects heartbeats."""
-        return self._generation != NO_GENERATION and not self.is_joining
-
-    @property
-    def assignor(self) -> Assignor:
-        """The assignor that the group has agreed on.
-
-        Raises:
-            Corrupt: this member did not offer it.
-        """
-        for assignor in self._settings.assignors:
-            if assignor.name == self._protocol:
-                return assignor
-        raise Corrupt(f"the group chose the assignor {self._protocol!r}, which this member did not offer")
+        return self.member.generation != NO_GENERATION and not self.is_joining
 
     def ready(self, owned: Iterable[TopicPartition]) -> None:
         """The consumer has revoked what it must, and still owns `owned`: the group may be joined."""
@@ -120,27 +102,26 @@ class GroupMemberState:
 
     def join_request(self, topics: frozenset[str]) -> JoinGroupRequest:
         """The request to join the next generation, and read `topics`."""
-        self._topics = topics
         settings = self._settings
         return JoinGroupRequest(
             group_id=settings.group,
             session_timeout_ms=round(settings.session_timeout_s * 1000),
             rebalance_timeout_ms=round(settings.max_poll_s * 1000),
-            member_id=self._member_id,
+            member_id=self.member.id,
             group_instance_id=settings.instance_id,
             protocol_type=TYPE,
             protocols=tuple(
-                JoinGroupProtocol(name=assignor.name, metadata=self._subscription(assignor))
+                JoinGroupProtocol(name=assignor.name, metadata=self._subscription(assignor, topics))
                 for assignor in settings.assignors
             ),
         )
 
-    def _subscription(self, assignor: Assignor) -> bytes:
+    def _subscription(self, assignor: Assignor, topics: frozenset[str]) -> bytes:
         # Before it joins, an eager member revokes all partitions. It reports the last assignment all the same, so that
         # the sticky assignor can return them to it.
         user_data = assignor.user_data(self._owned if assignor.cooperative else self._last_assigned)
         subscription = SubscriptionMessage(
-            topics=tuple(sorted(self._topics)),
+            topics=tuple(sorted(topics)),
             user_data=user_data,
             owned=grouped(self._owned.partitions),
             generation=self._owned.generation,
@@ -158,23 +139,22 @@ class GroupMemberState:
             WireError: a member's subscription cannot be read.
         """
         if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
-            self._member_id = answer.member_id
+            self.member = replace(self.member, id=answer.member_id)
             return None
         ErrorCode.check(answer.error_code, NOWHERE)
-        self._member_id, self._generation = answer.member_id, answer.generation_id
-        self._protocol = answer.protocol_name or ""
-        assignor = self.assignor
-        return tuple(_assignor_member(member, assignor) for member in answer.members)
+        self.member = replace(self.member, id=answer.member_id, generation=answer.generation_id)
+        offered = {assignor.name: assignor for assignor in self._settings.assignors}
+        if answer.protocol_name not in offered:
+            raise Corrupt(f"the group chose the assignor {answer.protocol_name!r}, which this member did not offer")
+        self.assignor = offered[answer.protocol_name]
+        return tuple(_assignor_member(member, self.assignor) for member in answer.members)
 
     def sync_request(self, assignments: PartitionAssignments) -> SyncGroupRequest:
         """The request for the assignment; the leader sends everyone's assignments with it."""
         return SyncGroupRequest(
-            group_id=self._settings.group,
-            generation_id=self._generation,
-            member_id=self._member_id,
-            group_instance_id=self._settings.instance_id,
+            **self._identity(),
             protocol_type=TYPE,
-            protocol_name=self._protocol,
+            protocol_name=self.assignor.name,
             assignments=tuple(
                 SyncGroupAssignment(member_id=member, assignment=encode_assignment(partitions))
                 for member, partitions in assignments.items()
@@ -185,28 +165,29 @@ class GroupMemberState:
         """Handle the assignment. Raises what `joined` does."""
         ErrorCode.check(answer.error_code, NOWHERE)
         partitions = decode_assignment(answer.assignment)
-        self._last_assigned = OwnedPartitions(partitions=partitions, generation=self._generation)
+        self._last_assigned = OwnedPartitions(partitions=partitions, generation=self.member.generation)
         self.is_joining = False
         self.event = PartitionsAssigned(partitions)
 
     def heartbeat_request(self) -> HeartbeatRequest:
         """The request that tells the coordinator that this member is alive."""
-        return HeartbeatRequest(
-            group_id=self._settings.group,
-            generation_id=self._generation,
-            member_id=self._member_id,
-            group_instance_id=self._settings.instance_id,
-        )
+        return HeartbeatRequest(**self._identity())
 
-    def heartbeat_answered(self, answer: HeartbeatResponse) -> None:
-        """Handle the answer to a heartbeat. Raises what `joined` does."""
-        ErrorCode.check(answer.error_code, NOWHERE)
+    def _identity(self) -> dict[str, Any]:
+        """The fields by which the coordinator knows a member."""
+        member = self.member
+        return {
+            "group_id": self._settings.group,
+            "generation_id": member.generation,
+            "member_id": member.id,
+            "group_instance_id": member.instance,
+        }
 
     def leave_request(self, version: int) -> LeaveGroupRequest:
         """The request to leave the group, in this version of the API."""
         if version < _SEVERAL_LEAVE_SINCE:
-            return LeaveGroupRequest(group_id=self._settings.group, member_id=self._member_id)
-        return LeaveGroupRequest(group_id=self._settings.group, members=(LeavingMember(member_id=self._member_id),))
+            return LeaveGroupRequest(group_id=self._settings.group, member_id=self.member.id)
+        return LeaveGroupRequest(group_id=self._settings.group, members=(LeavingMember(member_id=self.member.id),))
 
     def refused(self, error: KafkaIOError) -> None:
         """Handle an error to one of the requests.
@@ -217,7 +198,7 @@ class GroupMemberState:
         code = error.code if isinstance(error, BrokerError) else None
         if code in (ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID):
             if code == ErrorCode.UNKNOWN_MEMBER_ID:
-                self._member_id = ""
+                self.member = replace(self.member, id="")
             self.lose(str(error))
         elif code == ErrorCode.REBALANCE_IN_PROGRESS:
             self.require_rejoin()
@@ -235,7 +216,7 @@ class GroupMemberState:
 
     def lose(self, reason: str) -> None:
         """The generation continued without this member. A joining member that owns nothing has nothing to lose."""
-        self._generation = NO_GENERATION
+        self.member = replace(self.member, generation=NO_GENERATION)
         if not self.is_joining or self._owned.partitions:
             self.is_joining = False
             self.event = PartitionsLost(reason)
@@ -244,12 +225,12 @@ class GroupMemberState:
     def left(self, reason: str) -> None:
         """The member left by itself. The coordinator remembers the id of a static member until its session ends."""
         if self._settings.instance_id is None:
-            self._member_id = ""
+            self.member = replace(self.member, id="")
         self.lose(reason)
 
     def fail(self, error: Exception) -> None:
         """End the membership for good; `poll` raises the error."""
-        self._generation = NO_GENERATION
+        self.member = replace(self.member, generation=NO_GENERATION)
         self.is_joining = False
         self.failure = error
 

@@ -235,6 +235,14 @@ def test_a_topic_that_is_not_there_yet_is_read_once_it_is(ground: Ground) -> Non
     poll_until([member], shares_are(2))
 
 
+def test_a_subscription_that_changes_during_a_join_is_followed(ground: Ground) -> None:
+    ground.create("later", 2)
+    member = ground.member(topics=["clicks"])
+    member.poll(0.0)  # the join begins
+    member.subscribe(["later"])
+    poll_until([member], shares_are(2))
+
+
 def test_groups_are_listed_and_described_with_their_lag(ground: Ground) -> None:
     sent = ground.publish(8)
     member = ground.member(instance_id="static", auto_commit_s=None)
