@@ -1,44 +1,25 @@
 """`penstock clean`."""
 
-from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 
 import click
 
 from pipelines.cli import console
-from pipelines.cli.options import (
-    GlobalOptions,
-    all_option,
-    cluster_option,
-    clusters_for,
-    json_option,
-    lake_of,
-    print_json,
-    topics_argument,
-)
+from pipelines.cli.options import CommandResult, GlobalOptions, Selection, prints_result, selects_topics
 
 
 @click.command("clean")
-@topics_argument
-@all_option
-@cluster_option
+@selects_topics
 @click.option(
     "--delete", is_flag=True, help="Delete and merge files. Without it, only show which files would be deleted."
 )
 @click.option(
     "--keep-days", type=click.FloatRange(0, min_open=True), help="Overrides housekeeping.keep_days of the settings."
 )
-@json_option
+@prints_result
 @click.pass_obj
-def clean_command(
-    options: GlobalOptions,
-    topics: Sequence[str],
-    every: bool,
-    cluster: str | None,
-    delete: bool,
-    keep_days: float | None,
-    as_json: bool,
-) -> None:
+def clean_command(options: GlobalOptions, selection: Selection, delete: bool, keep_days: float | None) -> CommandResult:
     """Delete files that no table needs, and merge small files.
 
     The command deletes files that no commit names (left by killed runs) and files that were removed from a table, if
@@ -52,19 +33,13 @@ def clean_command(
       penstock clean clicks --delete
       penstock clean clicks --delete --keep-days 30
     """
-    from pipelines.loading.table import LakeTable
     from pipelines.maintenance.clean import clean
 
     settings = options.settings()
-    lake = lake_of(settings)
     keep = timedelta(days=keep_days or settings.housekeeping.keep_days)
-    results = []
-    for name in clusters_for(settings, topics, every, cluster):
-        for topic in topics or [topic for topic in lake.topics(name) if settings.rules(name).allows(topic)]:
-            table = LakeTable.of(lake, name, topic)
+    records = []
+    for cluster in selection.clusters(settings):
+        for table in selection.tables(settings, cluster):
             cleaned = clean(table, keep=keep, target_bytes=settings.housekeeping.file_bytes, dry_run=not delete)
-            results.append((name, topic, cleaned))
-    if as_json:
-        print_json([{"cluster": name, "topic": topic, **cleaned.as_dict()} for name, topic, cleaned in results])
-    else:
-        console.cleanings([(topic, cleaned) for _, topic, cleaned in results], deleted=delete)
+            records.append({"cluster": cluster, "topic": table.where.topic, **cleaned.as_dict()})
+    return CommandResult(records=records, show=partial(console.cleanings, deleted=delete))

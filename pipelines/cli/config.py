@@ -6,7 +6,7 @@ import click
 
 from pipelines.cli import console
 from pipelines.cli.options import FAILED, GlobalOptions, json_option, print_json
-from resources.settings import SettingsError
+from resources.settings import Settings, SettingsError
 
 
 @click.group("config")
@@ -37,18 +37,18 @@ def check_command(ctx: click.Context, offline: bool, as_json: bool) -> None:
       penstock config check --offline
       penstock config check --json
     """
-    from pipelines.cli.config_check import CheckResult, check_environment, check_file
+    from pipelines.cli import config_check
 
-    def check() -> Iterator[CheckResult]:
+    def check() -> Iterator[config_check.CheckResult]:
         try:
             settings = ctx.obj.settings()
         except SettingsError as error:
-            yield CheckResult(subject="settings", ok=False, message=str(error))
+            yield {"what": "settings", "ok": False, "told": str(error)}
             return
-        yield CheckResult(subject="settings", ok=True, message=str(ctx.obj.settings_path))
-        yield from check_file(settings)
+        yield {"what": "settings", "ok": True, "told": str(Settings.path(ctx.obj.settings_file))}
+        yield from config_check.check_file(settings)
         if not offline:
-            yield from check_environment(settings)
+            yield from config_check.check_environment(settings)
 
     results = []
     for result in check():
@@ -56,8 +56,8 @@ def check_command(ctx: click.Context, offline: bool, as_json: bool) -> None:
         if not as_json:
             console.check_result(result)
     if as_json:
-        print_json([result.as_dict() for result in results])
-    ctx.exit(0 if all(result.ok for result in results) else FAILED)
+        print_json(results)
+    ctx.exit(0 if all(result["ok"] for result in results) else FAILED)
 
 
 @config_group.command("show")

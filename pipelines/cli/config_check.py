@@ -6,7 +6,7 @@ A failed test does not stop the others. Secrets are read but never shown.
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,36 +24,33 @@ if TYPE_CHECKING:
 
 _REQUEST_TIMEOUT_S = 10.0
 
+CheckResult = Mapping[str, Any]
+"""A line of `penstock config check --json`: what was tested, whether it is ok, and a sentence about it."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckResult:
-    """The result of one test: what was tested, whether it passed, and a sentence about it."""
 
-    subject: str
-    ok: bool
-    message: str
+def _passed(subject: str, message: str) -> CheckResult:
+    return {"what": subject, "ok": True, "told": message}
 
-    def as_dict(self) -> dict[str, Any]:
-        """The fields that `penstock config check --json` prints."""
-        return {"what": self.subject, "ok": self.ok, "told": self.message}
+
+def _failed(subject: str, error: Exception) -> CheckResult:
+    return {"what": subject, "ok": False, "told": f"{type(error).__name__}: {error}"}
 
 
 def _check(subject: str, test: Callable[[], str]) -> CheckResult:
     """The result of `test`, which returns a message or raises the reason why it fails."""
     try:
-        return CheckResult(subject=subject, ok=True, message=test())
+        return _passed(subject, test())
     except Exception as error:  # noqa: BLE001 - any error is the reason why the test fails
-        return CheckResult(subject=subject, ok=False, message=f"{type(error).__name__}: {error}")
+        return _failed(subject, error)
 
 
 def check_file(settings: Settings) -> Iterator[CheckResult]:
     """What the settings mean: the groups, the Dagster definitions, Spark. Nothing outside the file is used."""
     for cluster in sorted(settings.clusters):
         for group in settings.groups_of(cluster):
-            message = f"loaded at {settings.timing_of(group).cron}"
-            yield CheckResult(subject=f"group {cluster}/{group}", ok=True, message=message)
+            yield _passed(f"group {cluster}/{group}", f"loaded at {settings.timing_of(group).cron}")
     yield _check("dagster", lambda: _definitions(settings))
-    yield CheckResult(subject="spark", ok=True, message=_spark(shown(settings)["spark"]))
+    yield _passed("spark", _spark(shown(settings)["spark"]))
 
 
 def check_environment(settings: Settings) -> Iterator[CheckResult]:
@@ -149,12 +146,12 @@ def _check_cluster(settings: Settings, name: str) -> Iterator[CheckResult]:
             facts = [*_ask_brokers(cluster, topics), f"topics allowed: {len(topics)} of {len(listing.found)}"]
             facts += [f"unreadable topics: {len(listing.skipped)}"] if listing.skipped else []
     except Exception as error:  # noqa: BLE001 - as in `_check`
-        yield CheckResult(subject=subject, ok=False, message=f"{type(error).__name__}: {error}")
+        yield _failed(subject, error)
         return
-    yield CheckResult(subject=subject, ok=True, message=", ".join([*facts, _security(settings, name)]))
+    yield _passed(subject, ", ".join([*facts, _security(settings, name)]))
     groups = [settings.group_of(name, topic.name) for topic in topics]
     for group in settings.groups_of(name):
-        yield CheckResult(subject=f"topics {name}/{group}", ok=True, message=f"topics: {groups.count(group)}")
+        yield _passed(f"topics {name}/{group}", f"topics: {groups.count(group)}")
 
 
 def _ask_brokers(cluster: "Cluster", topics: list[TopicEntry]) -> list[str]:

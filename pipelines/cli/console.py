@@ -1,9 +1,12 @@
-"""The output for people: tables on stdout, progress and errors on stderr, colours on terminals only."""
+"""The output for people: tables on stdout, progress and errors on stderr, colours on terminals only.
+
+A table shows the same records that `--json` prints.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -18,30 +21,25 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.table import Table
+from rich.text import Text
 
 from kafka_io.cluster.retention import FOREVER
+from kafka_io.model import BrokerPartition
 from pipelines.status.status import RetentionSource, TopicState
 
 if TYPE_CHECKING:
     from kafka_io.registry.listing import SkippedNode
-    from pipelines.cli.config_check import CheckResult
-    from pipelines.cursors.export import ExportedCursor
-    from pipelines.cursors.import_offsets import OffsetsImport
-    from pipelines.loading.outcome import TopicLoad
-    from pipelines.loading.verify import Proof
-    from pipelines.maintenance.clean import CleanResult
-    from pipelines.maintenance.compare import Comparison
-    from pipelines.maintenance.deep_verify import DeepProof
     from pipelines.maintenance.history import HistoryEntry
-    from pipelines.maintenance.replay_result import TopicReplay
-    from pipelines.maintenance.rewind import Rewind
-    from pipelines.status.status import PartitionStatus, TopicStatus
+
+Record = Mapping[str, Any]
+"""The fields of a result that `--json` prints. The tables show some of them."""
+Records = Sequence[Record]
 
 _out = Console()
 _err = Console(stderr=True)
 _UNKNOWN = "?"
 _TIME_UNITS = (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1))
-_COMPARED = (">EQUAL", ">DIFFERING", ">ONLY IN TABLE", ">ONLY ON BROKER", ">COPIES")
+_COMPARED = ">equal >differing >only_in_table >only_on_broker >copies"
 _STATES = {  # the style of each state, in the order of the totals
     TopicState.LOSING: "bold red",
     TopicState.ERROR: "red",
@@ -92,243 +90,230 @@ def _safe(text: str) -> str:
     return escape(printable(text))
 
 
-def _table(*columns: str) -> Table:
-    """An empty table. Columns are aligned left; those whose name begins with `>` hold numbers and are aligned right."""
+def _print_table(columns: str, records: Iterable[Record], *, unknown: str = _UNKNOWN) -> None:
+    """Print a table at its full width. By default rich would cut names to fit 80 columns, in pipes too.
+
+    Args:
+        columns: names of fields, separated by spaces; `>` before a name aligns its column right. The heading is the
+            name in capitals, or what follows a colon.
+        records: one for each line.
+        unknown: what is shown for None.
+    """
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        table.add_column(column.removeprefix(">"), justify="right" if column.startswith(">") else "left", no_wrap=True)
-    return table
-
-
-def _print(table: Table) -> None:
-    """Print a table at its full width. By default rich would cut names to fit 80 columns, in pipes too."""
+    names = []
+    for column in columns.split():
+        name, _, heading = column.removeprefix(">").partition(":")
+        names.append(name)
+        title = (heading or name).upper().replace("_", " ")
+        table.add_column(title, justify="right" if column.startswith(">") else "left", no_wrap=True)
+    for record in records:
+        table.add_row(*(_cell(record[name], unknown) for name in names), style=record.get("style"))
     wide = Console(width=10_000)
     Console(width=Measurement.get(wide, wide.options, table).maximum).print(table)
 
 
-def _number(value: int | None) -> str:
-    return _UNKNOWN if value is None else f"{value:,}"
+def _cell(value: object, unknown: str) -> str | Text:
+    """A value as text: numbers with separators, the length of a list, gaps with their causes."""
+    match value:
+        case Text():
+            return value
+        case int():
+            text = f"{value:,}"
+        case float():
+            text = f"{value:.1f}"
+        case list() | tuple():
+            text = str(len(value))
+        case dict():
+            text = ", ".join(f"{cause} {count:,}" for cause, count in value.items()) or "-"
+        case _:
+            text = unknown if value is None else _safe(str(value))
+    return text
 
 
-def topics(statuses: Sequence["TopicStatus"]) -> None:
+def _sentence(text: str, highlighted: str = "") -> None:
+    """Print a sentence on stdout, after a highlighted word if one is given."""
+    _out.print(
+        f"[green]{highlighted}[/] {_safe(text)}" if highlighted else _safe(text), soft_wrap=True, highlight=False
+    )
+
+
+def _named(partition: Record) -> Record:
+    """The record of a partition, with its name in place of its number."""
+    return {**partition, "partition": BrokerPartition(partition["broker"], partition["partition"])}
+
+
+def _partitions(results: Records, field: str = "partitions") -> list[Record]:
+    """The partitions of all results, each with its topic."""
+    return [{**_named(part), "topic": result["topic"]} for result in results for part in result[field]]
+
+
+def topics(statuses: Records) -> None:
     """Print a line per topic; warnings and errors on stderr."""
-    table = _table("CLUSTER", "TOPIC", ">PARTITIONS", ">EARLIEST..LATEST", ">CURSOR", ">LAG", "TABLE")
-    for status in statuses:
-        partitions = status.partitions
-        held = sum((partition.latest or 0) - (partition.earliest or 0) for partition in partitions)
-        cursors = [partition.cursor for partition in partitions if partition.cursor is not None]
-        table.add_row(
-            status.cluster,
-            _safe(status.topic),
-            str(len(partitions)),
-            f"{held:,} {_unit(partitions)}",
-            f"{sum(cursors):,}" if cursors else "-",
-            _number(status.lag),
-            status.table,
-        )
     if statuses:
-        _print(table)
+        columns = "cluster topic >partitions >size:EARLIEST..LATEST >cursor >lag table"
+        _print_table(columns, [{**status, **_size_and_cursor(status)} for status in statuses])
     else:
         _out.print("no topics")
     _problems(statuses)
 
 
-def _unit(partitions: Sequence["PartitionStatus"]) -> str:
+def _size_and_cursor(status: Record) -> Record:
+    partitions = status["partitions"]
+    size = sum((partition["latest"] or 0) - (partition["earliest"] or 0) for partition in partitions)
+    cursors = [partition["cursor"] for partition in partitions if partition["cursor"] is not None]
+    return {"size": f"{size:,} {_unit(status)}", "cursor": sum(cursors) if cursors else "-"}
+
+
+def _unit(status: Record) -> str:
     """What offsets count: bytes in 0.7, where partitions belong to brokers; records in later versions."""
-    return "bytes" if any(partition.id.broker is not None for partition in partitions) else "records"
+    return "bytes" if any(partition["broker"] is not None for partition in status["partitions"]) else "records"
 
 
-def _problems(results: "Sequence[TopicStatus | TopicLoad]") -> None:
+def _problems(results: Records) -> None:
     for result in results:
-        for sentence in result.warnings:
-            warning(f"{result.topic}: {sentence}")
-        if result.error:
-            error(f"{result.topic}: {result.error}")
+        for sentence in result["warnings"]:
+            warning(f"{result['topic']}: {sentence}")
+        if result["error"]:
+            error(f"{result['topic']}: {result['error']}")
 
 
-def statuses(statuses: Sequence["TopicStatus"], now_ms: int) -> None:
+def statuses(statuses: Records, *, now_ms: int) -> None:
     """Print a line per topic and a line of totals; warnings and errors on stderr."""
-    table = _table("CLUSTER", "TOPIC", "STATE", ">LAG", ">LATE", ">LEFT", ">LAST LOAD", ">VERSION")
-    for status in statuses:
-        state, loaded_ms = status.state(now_ms), status.loaded_at_ms
-        lag, late, left = ("-",) * 3 if state is TopicState.GONE else _lag_late_left(status, now_ms)
-        table.add_row(
-            status.cluster,
-            _safe(status.topic),
-            f"[{_STATES[state]}]{state}[/]",
-            lag,
-            late,
-            left,
-            "-" if loaded_ms is None else duration((now_ms - loaded_ms) / 1000),
-            "-" if status.version is None else str(status.version),
-        )
-    _print(table)
-    _out.print(_totals(statuses, now_ms), highlight=False)
+    columns = "cluster topic state >lag >late >left >loaded:LAST_LOAD >version"
+    _print_table(columns, [{**status, **_status_cells(status, now_ms)} for status in statuses])
+    _sentence(_totals(statuses))
     _problems(statuses)
 
 
-def _lag_late_left(status: "TopicStatus", now_ms: int) -> tuple[str, str, str]:
+def _status_cells(status: Record, now_ms: int) -> Record:
+    state, loaded_ms, version = status["state"], status["loaded_at_ms"], status["version"]
+    lag, late, left = ("-",) * 3 if state == TopicState.GONE else _lag_late_left(status)
+    return {
+        "state": Text(state, _STATES[state]),
+        "lag": lag,
+        "late": late,
+        "left": left,
+        "loaded": "-" if loaded_ms is None else duration((now_ms - loaded_ms) / 1000),
+        "version": "-" if version is None else str(version),
+    }
+
+
+def _lag_late_left(status: Record) -> tuple[object, str, str]:
     """The columns LAG, LATE and LEFT."""
-    if status.lag == 0:
+    lag, late_s, left_s, kept = (status[name] for name in ("lag", "late_s", "left_s", "kept"))
+    if lag == 0:
         return "0", "-", "-"
-    unit = " bytes" if status.lag and _unit(status.partitions) == "bytes" else ""
-    late_s, left_s = status.late_s(now_ms), status.left_s(now_ms)
     late = _UNKNOWN if late_s is None else duration(late_s)
     if left_s is not None:
-        left = f"{'~' if status.kept.by is RetentionSource.ESTIMATE else ''}{duration(left_s)}"
+        left = f"{'~' if kept['by'] == RetentionSource.ESTIMATE else ''}{duration(left_s)}"
     else:
-        left = "never" if status.kept.ms == FOREVER else _UNKNOWN
-    return f"{_number(status.lag)}{unit}", late, left
+        left = "never" if kept["ms"] == FOREVER else _UNKNOWN
+    return f"{lag:,} bytes" if lag and _unit(status) == "bytes" else lag, late, left
 
 
-def _totals(statuses: Sequence["TopicStatus"], now_ms: int) -> str:
-    states = Counter(status.state(now_ms) for status in statuses)
+def _totals(statuses: Records) -> str:
+    states = Counter(status["state"] for status in statuses)
     lags: Counter[str] = Counter()
     for status in statuses:
-        lags[_unit(status.partitions)] += status.lag or 0
+        lags[_unit(status)] += status["lag"] or 0
     parts = [f"{len(statuses)} topic{'' if len(statuses) == 1 else 's'}"]
     parts += [f"{states[state]} {state}" for state in _STATES if states[state]]
     parts += [f"lag {lag:,} {unit}" for unit, lag in sorted(lags.items()) if lag]
     return ", ".join(parts)
 
 
-def loads(results: Sequence["TopicLoad"]) -> None:
+def loads(results: Records) -> None:
     """Print a line per topic; warnings and errors on stderr."""
-    table = _table("TOPIC", ">VERSION", ">ROWS", ">BYTES", ">FILES", ">SECONDS", "TABLE")
-    for load in results:
-        numbers = map(_number, (load.version, load.rows, load.bytes, load.files))
-        table.add_row(_safe(load.topic), *numbers, f"{load.seconds:.1f}", load.table)
-    _print(table)
+    _print_table("topic >version >rows >bytes >files >seconds table", results)
     _problems(results)
 
 
-def _gaps(gaps: Mapping[str, int]) -> str:
-    return ", ".join(f"{cause} {count:,}" for cause, count in gaps.items()) or "-"
+def proofs(proofs: Records) -> None:
+    """Print a line per partition, then for each table that it is proven, or its problems on stderr.
 
-
-def proofs(proofs: Sequence["Proof"]) -> None:
-    """Print a line per partition, then for each table that it is proven, or its problems on stderr."""
-    table = _table("TOPIC", "PARTITION", ">START", ">END", ">ROWS", ">MISSING", ">DUPLICATES", "GAPS")
+    Deep proofs have a second line per partition: how its rows compare with the broker's records.
+    """
+    deep = [proof for proof in proofs if "compared" in proof]
+    if deep:
+        _print_table(f"topic partition >start:FROM >end:TO {_COMPARED} >not_compared", _partitions(deep, "compared"))
+    _print_table("topic partition >start >end >rows >missing >duplicates gaps", _partitions(proofs))
     for proof in proofs:
-        for part in proof.partitions:
-            offsets = part.offsets
-            numbers = map(_number, (offsets.start, offsets.stop, part.rows, part.missing, part.duplicates))
-            table.add_row(_safe(proof.topic), str(offsets.partition), *numbers, _gaps(part.gaps))
-    _print(table)
-    for proof in proofs:
-        for problem in proof.problems:
-            error(f"{proof.topic}: {problem}")
-        if proof.proven:
-            rows = sum(partition.rows for partition in proof.partitions)
-            _out.print(f"[green]proven[/] {_safe(proof.topic)}: {rows:,} rows, each exactly once", highlight=False)
+        for problem in proof["problems"]:
+            error(f"{proof['topic']}: {problem}")
+        if proof["proven"]:
+            rows = sum(partition["rows"] for partition in proof["partitions"])
+            _sentence(f"{proof['topic']}: {rows:,} rows, each exactly once", "proven")
 
 
-def comparisons(proofs: Sequence["DeepProof"]) -> None:
-    """Print a line per partition that was compared with its broker."""
-    table = _table("TOPIC", "PARTITION", ">FROM", ">TO", *_COMPARED, ">NOT COMPARED")
-    for proof in proofs:
-        for part in proof.compared:
-            ends = map(_number, (part.offsets.start, part.offsets.stop))
-            numbers = (*ends, *_counts(part.comparison), _number(part.not_compared))
-            table.add_row(_safe(proof.topic), str(part.offsets.partition), *numbers)
-    if proofs:
-        _print(table)
-
-
-def replays(results: Sequence["TopicReplay"]) -> None:
+def replays(results: Records) -> None:
     """Print a line per interval that was fetched again, then what changed."""
-    table = _table("TOPIC", "PARTITION", ">FROM", ">TO", ">ROWS", *_COMPARED, "GAPS")
+    _print_table(f"topic partition >start:FROM >end:TO >rows {_COMPARED} gaps", _partitions(results))
     for replay in results:
-        for part in replay.partitions:
-            numbers = map(_number, (part.offsets.start, part.offsets.stop, part.rows))
-            compared = _counts(part.comparison)
-            table.add_row(_safe(replay.topic), str(part.offsets.partition), *numbers, *compared, _gaps(part.gaps))
-    _print(table)
-    for replay in results:
-        if replay.error:
-            error(f"{replay.topic}: {replay.error}")
-        elif replay.changed:
-            _replayed("replaced", replay, f"{replay.rows:,} rows, version {replay.version}")
-        elif replay.partitions:
-            _replayed("unchanged", replay, f"{replay.rows:,} rows are equal to the brokers' records")
+        topic, rows = replay["topic"], f"{replay['rows']:,} rows"
+        if replay["error"]:
+            error(f"{topic}: {replay['error']}")
+        elif replay["changed"]:
+            _sentence(f"{topic}: {rows}, version {replay['version']}", "replaced")
+        elif replay["partitions"]:
+            _sentence(f"{topic}: {rows} are equal to the brokers' records", "unchanged")
         else:
-            _replayed("unchanged", replay, "the table has no rows in this interval")
-
-
-def _replayed(outcome: str, replay: "TopicReplay", sentence: str) -> None:
-    _out.print(f"[green]{outcome}[/] {_safe(replay.topic)}: {sentence}", highlight=False)
-
-
-def _counts(comparison: "Comparison") -> tuple[str, ...]:
-    return (_number(comparison.equal), *(_number(kind.count) for kind in comparison.unlike.values()))
+            _sentence(f"{topic}: the table has no rows in this interval", "unchanged")
 
 
 def history(entries: Sequence["HistoryEntry"]) -> None:
     """Print a line per commit, the newest first."""
-    table = _table("VERSION", "TIME (UTC)", "WHAT", "RUN", ">ROWS", ">BYTES", ">FILES", ">RANGES", "GAPS", "NOTES")
-    for past in entries:
-        numbers = map(_number, (past.rows, past.bytes, past.files, len(past.ranges))) if past.entry else [""] * 4
-        table.add_row(
-            str(past.commit.version),
-            f"{past.commit.time:%Y-%m-%d %H:%M:%S}",
-            _safe(past.what),
-            _safe(past.entry.run[:_RUN_ID_LENGTH]) if past.entry else "",
-            *numbers,
-            _gaps(past.gaps),
-            _safe("; ".join(past.notes)),
-            style="dim" if past.undone_by is not None else None,
-        )
-    _print(table)
+    columns = "version time:TIME_(UTC) what run >rows >bytes >files >ranges gaps notes"
+    _print_table(columns, map(_commit_cells, entries))
 
 
-def rewound(plan: "Rewind", version: int) -> None:
+def _commit_cells(past: "HistoryEntry") -> Record:
+    fields = past.as_dict()
+    return {
+        **{name: fields.get(name, "") for name in ("rows", "bytes", "files", "ranges")},
+        "version": str(past.commit.version),
+        "time": f"{past.commit.time:%Y-%m-%d %H:%M:%S}",
+        "what": past.what,
+        "run": fields.get("run", "")[:_RUN_ID_LENGTH],
+        "gaps": past.gaps,
+        "notes": "; ".join(past.notes),
+        "style": "dim" if past.undone_by is not None else None,
+    }
+
+
+def rewound(rewinds: Records, *, sentence: str) -> None:
     """Print the cursors of each partition before and after, then a sentence about the new version."""
-    table = _table("PARTITION", ">CURSOR WAS", ">IS NOW")
-    for id_, before, after in plan.cursors:
-        table.add_row(str(id_), *("-" if cursor is None else _number(cursor) for cursor in (before, after)))
-    _print(table)
-    _out.print(
-        f"version {version}: {_safe(plan.change.restored.topic.name)} went back {plan}", soft_wrap=True, highlight=False
-    )
+    cursors = [_named(cursor) for rewind in rewinds for cursor in rewind["cursors"]]
+    _print_table("partition >before:CURSOR_WAS >after:IS_NOW", cursors, unknown="-")
+    _sentence(sentence)
 
 
-def cursors(cursors: Sequence["ExportedCursor"]) -> None:
+def cursors(cursors: Records) -> None:
     """Print a line per partition."""
-    table = _table("CLUSTER", "TOPIC", "PARTITION", ">OFFSET")
-    for cursor in cursors:
-        table.add_row(cursor.cluster, _safe(cursor.topic), str(cursor.id), _number(cursor.offset))
-    _print(table)
+    _print_table("cluster topic partition >offset", map(_named, cursors))
 
 
-def imports(plans: Sequence["OffsetsImport"]) -> None:
+def imports(plans: Records) -> None:
     """Print a line per partition: the offset of the source beside the broker's log."""
-    table = _table("TOPIC", "PARTITION", ">ADOPTED", ">BEGINS AT", ">LOG BEGINS", ">LOG ENDS", ">TO LOAD")
-    for plan in plans:
-        for start in plan.partitions:
-            adopted = "-" if start.adopted is None else _number(start.adopted)
-            numbers = map(_number, (start.start, start.earliest, start.latest, start.left))
-            table.add_row(_safe(plan.topic), str(start.id), adopted, *numbers)
-    _print(table)
+    columns = "topic partition >adopted >start:BEGINS_AT >earliest:LOG_BEGINS >latest:LOG_ENDS >left:TO_LOAD"
+    _print_table(columns, _partitions(plans), unknown="-")
 
 
-def cleanings(results: Sequence[tuple[str, "CleanResult"]], *, deleted: bool) -> None:
+def cleanings(results: Records, *, deleted: bool) -> None:
     """Print a line per topic."""
-    table = _table("TOPIC", ">COLLECTED" if deleted else ">TO COLLECT", ">BYTES", ">MERGED", ">INTO", "TABLE")
-    for topic, result in results:
-        numbers = map(_number, (len(result.collected), result.bytes, result.merged, result.larger))
-        table.add_row(_safe(topic), *numbers, result.table)
-    _print(table)
-    for topic, result in results:
-        if result.busy:
+    collected = "collected" if deleted else "collected:TO_COLLECT"
+    _print_table(f"topic >{collected} >bytes >merged >larger:INTO table", results)
+    for result in results:
+        if result["busy"]:
+            topic = result["topic"]
             warning(f"{topic}: small files were not merged because another writer committed first; run clean again")
-    if not deleted and any(result.collected for _, result in results):
+    if not deleted and any(result["collected"] for result in results):
         _out.print("nothing was changed; give --delete to delete these files")
 
 
-def check_result(result: "CheckResult") -> None:
+def check_result(result: Record) -> None:
     """Print a line for a test of `penstock config check`."""
-    mark = "[green]ok    [/]" if result.ok else "[bold red]failed[/]"
-    _out.print(f"{mark} {_safe(f'{result.subject}: {result.message}')}", soft_wrap=True, highlight=False)
+    mark = "[green]ok    [/]" if result["ok"] else "[bold red]failed[/]"
+    _out.print(f"{mark} {_safe(result['what'])}: {_safe(result['told'])}", soft_wrap=True, highlight=False)
 
 
 @contextmanager

@@ -1,22 +1,13 @@
 """`penstock load`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar, get_args
 
 import click
 
 from pipelines.cli import console
-from pipelines.cli.options import (
-    FAILED,
-    all_option,
-    cluster_option,
-    clusters_for,
-    json_option,
-    opened,
-    print_json,
-    topics_argument,
-)
+from pipelines.cli.options import CommandResult, GlobalOptions, Selection, prints_result, selects_topics
 from resources.choices import Choices
 from resources.settings import Settings
 
@@ -35,25 +26,15 @@ def _choices(command: _Command) -> _Command:
 
 
 @click.command("load")
-@topics_argument
-@all_option
-@cluster_option
+@selects_topics
 @click.option("--from", "since", metavar="POINT", help="Also load older records, back to this point.")
 @click.option("--to", "until", metavar="POINT", help="Load nothing from this point on. The next load continues there.")
 @_choices
-@json_option
-@click.pass_context
+@prints_result
+@click.pass_obj
 def load_command(
-    ctx: click.Context,
-    /,
-    topics: Sequence[str],
-    every: bool,
-    cluster: str | None,
-    since: str | None,
-    until: str | None,
-    as_json: bool,
-    **overrides: str | None,
-) -> None:
+    options: GlobalOptions, /, selection: Selection, since: str | None, until: str | None, **overrides: str | None
+) -> CommandResult:
     """Load the new records of topics into their tables.
 
     A load continues at the table's cursor and ends at the newest record. With --from it also loads older records that
@@ -73,16 +54,17 @@ def load_command(
     """
     from pipelines.loading.load import Loader
     from pipelines.loading.window import LoadWindow
+    from resources.kafka import open_cluster
     from resources.spark import open_session
 
     try:
         window = LoadWindow.parse(since, until, now=datetime.now(UTC))
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    settings = ctx.obj.settings()
+    settings = options.settings()
     loads = []
-    for name in clusters_for(settings, topics, every, cluster):
-        with opened(settings, name) as (connected, _), console.progress() as on_progress:
+    for name in selection.clusters(settings):
+        with open_cluster(settings, name) as connected, console.progress() as on_progress:
             loader = Loader.of(
                 settings,
                 connected,
@@ -91,15 +73,13 @@ def load_command(
                 choices=settings.choices_of(name).with_overrides(overrides),
                 on_progress=on_progress,
             )
-            loads += [(name, loader.load(topic)) for topic in topics or _allowed(settings, connected)]
-    if as_json:
-        print_json([{"cluster": name, **load.as_dict()} for name, load in loads])
-    else:
-        console.loads([load for _, load in loads])
-    for _, load in loads:
-        if load.error and ctx.obj.debug and load.trace:
-            click.echo(load.trace, err=True)
-    ctx.exit(FAILED if any(load.error for _, load in loads) else 0)
+            loads += [(name, loader.load(topic)) for topic in selection.topics or _allowed(settings, connected)]
+    return CommandResult(
+        records=[{"cluster": name, **load.as_dict()} for name, load in loads],
+        show=console.loads,
+        failed=any(load.error for _, load in loads),
+        traces=[load.trace for _, load in loads],
+    )
 
 
 def _allowed(settings: Settings, cluster: "Cluster") -> list[str]:

@@ -7,15 +7,14 @@ import click
 
 from pipelines.cli import console
 from pipelines.cli.options import (
+    CommandResult,
     GlobalOptions,
-    all_option,
+    Selection,
     cluster_option,
-    clusters_for,
     json_option,
-    lake_of,
     only_cluster,
-    opened,
-    print_json,
+    prints_result,
+    selects_topics,
     topics_argument,
 )
 from resources.choices import Choices
@@ -39,8 +38,7 @@ def offsets_group() -> None:
 
 
 @offsets_group.command("export")
-@topics_argument
-@all_option
+@selects_topics
 @click.option("--write", is_flag=True, help="Commit the cursors as the offsets of a consumer group.")
 @click.option("--group", metavar="NAME", help="The group for --write. By default mirror_group of the settings.")
 @click.option(
@@ -49,18 +47,15 @@ def offsets_group() -> None:
     help="Where the group's offsets are stored. By default where tools of the cluster's generation look for them.",
 )
 @click.option("--csv", "as_csv", is_flag=True, help="Print lines of topic,partition,offset for Kafka's own tools.")
-@cluster_option
 @json_option
 @click.pass_obj
 def export_command(
     options: GlobalOptions,
-    topics: Sequence[str],
-    every: bool,
+    selection: Selection,
     write: bool,
     group: str | None,
     storage: str | None,
     as_csv: bool,
-    cluster: str | None,
     as_json: bool,
 ) -> None:
     """Show the cursors of tables, or commit them to a group.
@@ -84,25 +79,24 @@ def export_command(
         raise click.UsageError("--group and --storage need --write")
     settings = options.settings()
     cursors = []
-    for name in clusters_for(settings, topics, every, cluster):
-        of_cluster = _cursors(settings, name, topics)
+    for name in selection.clusters(settings):
+        of_cluster = _cursors(settings, name, selection.topics)
         if write:
             _write(settings, name, group, storage, of_cluster)
         cursors += of_cluster
-    if as_json:
-        print_json([cursor.as_dict() for cursor in cursors])
-    elif as_csv:
+    if as_csv:
         click.echo(to_csv(cursors), nl=False)
     else:
-        console.cursors(cursors)
+        CommandResult(records=[cursor.as_dict() for cursor in cursors], show=console.cursors).print(as_json=as_json)
 
 
 def _cursors(settings: Settings, cluster: str, topics: Sequence[str]) -> "list[ExportedCursor]":
     from pipelines.cursors.export import cursors_of
     from pipelines.loading.table import LakeTable
+    from resources.lake import Lake
 
-    lake = lake_of(settings)
-    names = topics or sorted(lake.topics(cluster))
+    lake = Lake.of(settings)
+    names = topics or lake.topics(cluster)
     return [cursor for topic in names for cursor in cursors_of(LakeTable.of(lake, cluster, topic), cluster, topic)]
 
 
@@ -111,11 +105,12 @@ def _write(
 ) -> None:
     from kafka_io.consumer.group_offsets import OffsetStorage
     from pipelines.cursors.export import write_cursors
+    from resources.kafka import open_cluster
 
     name = group or settings.clusters[cluster].mirror_group
     if name is None:
         raise click.UsageError(f"give the group with --group, or set clusters.{cluster}.mirror_group")
-    with opened(settings, cluster) as (connected, _):
+    with open_cluster(settings, cluster) as connected:
         write_cursors(connected, name, cursors, OffsetStorage(storage) if storage else None)
 
 
@@ -132,7 +127,7 @@ def _write(
 @click.option("--on-expired", type=click.Choice(get_args(_ON_EXPIRED.annotation)), help=_ON_EXPIRED.description)
 @click.option("--dry-run", is_flag=True, help="Only show where the tables would begin.")
 @cluster_option
-@json_option
+@prints_result
 @click.pass_obj
 def import_command(
     options: GlobalOptions,
@@ -142,8 +137,7 @@ def import_command(
     on_expired: str | None,
     dry_run: bool,
     cluster: str | None,
-    as_json: bool,
-) -> None:
+) -> CommandResult:
     """Start new tables at the offsets of another loader.
 
     The tables must not have been loaded yet. Stop the other loader first: the first load starts exactly at its offsets.
@@ -167,6 +161,8 @@ def import_command(
     from pipelines.cursors.import_offsets import import_offsets, parse_source, plan_import
     from pipelines.loading.load import Loader
     from pipelines.loading.table import LakeTable
+    from resources.kafka import open_cluster
+    from resources.lake import Lake
     from resources.spark import open_session
 
     try:
@@ -178,7 +174,8 @@ def import_command(
     settings = options.settings()
     name = only_cluster(settings, cluster)
     choices = settings.choices_of(name).with_overrides({"on_expired": on_expired})
-    with opened(settings, name) as (connected, lake):
+    lake = Lake.of(settings)
+    with open_cluster(settings, name) as connected:
         loader = Loader.of(settings, connected, lambda: open_session(settings.spark), choices=choices)
         tables = [LakeTable.of(lake, name, topic) for topic in topics]
         plans = [
@@ -186,7 +183,5 @@ def import_command(
             for topic, table in zip(topics, tables, strict=True)
         ]
         versions = [None if dry_run else import_offsets(table, plan) for table, plan in zip(tables, plans, strict=True)]
-    if as_json:
-        print_json([{**plan.as_dict(), "version": version} for plan, version in zip(plans, versions, strict=True)])
-    else:
-        console.imports(plans)
+    records = [{**plan.as_dict(), "version": version} for plan, version in zip(plans, versions, strict=True)]
+    return CommandResult(records=records, show=console.imports)

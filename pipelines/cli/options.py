@@ -1,10 +1,10 @@
-"""What the commands share: options, the choice of clusters, confirmation, JSON output."""
+"""What the commands share: options, the choice of topics and clusters, confirmation, and the output of results."""
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +14,7 @@ from pipelines.cli.completion import complete_clusters, complete_topics
 from resources.settings import Settings
 
 if TYPE_CHECKING:
-    from kafka_io.cluster.cluster import Cluster
-    from resources.lake import Lake
+    from pipelines.loading.table import LakeTable
 
 FAILED = 1
 WRONG_USE = 2
@@ -25,7 +24,6 @@ cluster_option = click.option(
     "--cluster", metavar="NAME", help="A cluster of the settings.", shell_complete=complete_clusters
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-all_option = click.option("--all", "every", is_flag=True, help="Use all topics that the settings allow.")
 partition_option = click.option(
     "--partition", "partitions", multiple=True, metavar="N", help="Only this partition (in Kafka 0.7: BROKER-N)."
 )
@@ -44,7 +42,6 @@ data_dir_option = click.option(
 )
 topic_argument = click.argument("topic", shell_complete=complete_topics)
 topics_argument = click.argument("topics", nargs=-1, metavar="TOPIC...", shell_complete=complete_topics)
-yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +58,6 @@ class GlobalOptions:
             SettingsError: the file is missing or wrong.
         """
         return Settings.load(self.settings_file)
-
-    @property
-    def settings_path(self) -> Path:
-        """The path of the settings file, whether it exists or not."""
-        return Settings.path(self.settings_file)
 
 
 def clusters_of(settings: Settings, chosen: str | None) -> list[str]:
@@ -86,27 +78,80 @@ def only_cluster(settings: Settings, chosen: str | None) -> str:
     return names[0]
 
 
-def clusters_for(settings: Settings, topics: Sequence[str], every: bool, cluster: str | None) -> list[str]:
-    """The clusters of a command that takes TOPIC... or `--all`: one cluster for named topics, all for `--all`."""
-    if bool(topics) == every:
-        raise click.UsageError("give topics, or --all" if not topics else "give topics or --all, not both")
-    return clusters_of(settings, cluster) if every else [only_cluster(settings, cluster)]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """What a command works on: the named topics of one cluster, or with `--all` the topics of all clusters."""
+
+    topics: Sequence[str]
+    every: bool
+    cluster: str | None
+
+    def clusters(self, settings: Settings) -> list[str]:
+        """The names of the clusters."""
+        if bool(self.topics) == self.every:
+            raise click.UsageError("give topics, or --all" if not self.topics else "give topics or --all, not both")
+        return clusters_of(settings, self.cluster) if self.every else [only_cluster(settings, self.cluster)]
+
+    def tables(self, settings: Settings, cluster: str) -> "list[LakeTable]":
+        """The tables of the named topics, or of all topics of the cluster that the settings allow."""
+        from pipelines.loading.table import LakeTable
+        from resources.lake import Lake
+
+        lake, rules = Lake.of(settings), settings.rules(cluster)
+        topics = self.topics or [topic for topic in lake.topics(cluster) if rules.allows(topic)]
+        return [LakeTable.of(lake, cluster, topic) for topic in topics]
 
 
-def lake_of(settings: Settings) -> "Lake":
-    """The lake of the settings."""
-    from resources.lake import Lake
+def selects_topics(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add TOPIC..., `--all` and `--cluster` to a command, which gets them as `selection`."""
 
-    return Lake.of(settings)
+    @topics_argument
+    @click.option("--all", "every", is_flag=True, help="Use all topics that the settings allow.")
+    @cluster_option
+    @wraps(command)
+    def run(*arguments: Any, topics: Sequence[str], every: bool, cluster: str | None, **options: Any) -> Any:
+        return command(*arguments, selection=Selection(topics=topics, every=every, cluster=cluster), **options)
+
+    return run
 
 
-@contextmanager
-def opened(settings: Settings, name: str) -> Iterator[tuple["Cluster", "Lake"]]:
-    """A cluster of the settings, open for the length of a `with` block, and the lake."""
-    from resources.kafka import open_cluster
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandResult:
+    """What a command did.
 
-    with open_cluster(settings, name) as cluster:
-        yield cluster, lake_of(settings)
+    Args:
+        records: what `--json` prints.
+        show: prints the records for people.
+        failed: whether the exit code is 1.
+        traces: stack traces of errors, which `--debug` prints.
+    """
+
+    records: Sequence[Mapping[str, Any]]
+    show: Callable[[Sequence[Mapping[str, Any]]], None]
+    failed: bool = False
+    traces: Sequence[str | None] = ()
+
+    def print(self, *, as_json: bool) -> None:
+        """Print the result, and end the command if it failed."""
+        if as_json:
+            print_json(self.records)
+        else:
+            self.show(self.records)
+        if click.get_current_context().obj.debug:
+            click.echo("".join(f"{trace}\n" for trace in self.traces if trace), err=True, nl=False)
+        if self.failed:
+            raise click.exceptions.Exit(FAILED)
+
+
+def prints_result(command: Callable[..., CommandResult]) -> Callable[..., None]:
+    """Add `--json` to a command, and print its result."""
+
+    @json_option
+    @wraps(command)
+    def run(*arguments: Any, as_json: bool, **options: Any) -> None:
+        command(*arguments, **options).print(as_json=as_json)
+
+    return run
 
 
 def confirm(question: str, *, yes: bool) -> None:

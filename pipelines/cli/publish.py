@@ -7,11 +7,11 @@ import click
 
 from kafka_io.errors import Where, error_context
 from pipelines.cli.options import (
+    CommandResult,
     GlobalOptions,
     cluster_option,
-    json_option,
     only_cluster,
-    print_json,
+    prints_result,
     topic_argument,
 )
 
@@ -25,11 +25,11 @@ _LINES_PER_BATCH = 500
 @cluster_option
 @click.option("--codec", type=click.Choice(_CODECS), default="none", show_default=True, help="How to compress.")
 @click.option("--batch", type=click.IntRange(1), default=_LINES_PER_BATCH, show_default=True, help="Lines per request.")
-@json_option
+@prints_result
 @click.pass_obj
 def publish_command(
-    options: GlobalOptions, topic: str, file: IO[bytes], cluster: str | None, codec: str, batch: int, as_json: bool
-) -> None:
+    options: GlobalOptions, topic: str, file: IO[bytes], cluster: str | None, codec: str, batch: int
+) -> CommandResult:
     """Publish the lines of FILE (- for stdin) as messages of TOPIC. Old brokers do not know every codec.
 
     \b
@@ -44,10 +44,10 @@ def publish_command(
     name = only_cluster(settings, cluster)
     with error_context(Where(cluster=name)), open_producer(settings, name, compression=codec) as producer:
         count = publish_values((producer,), topic, _lines(file), batch_size=batch)
-    if as_json:
-        print_json([{"cluster": name, "topic": topic, "messages": count}])
-    else:
-        click.echo(f"{count} messages published to {topic}")
+    return CommandResult(
+        records=[{"cluster": name, "topic": topic, "messages": count}],
+        show=lambda _: click.echo(f"{count} messages published to {topic}"),
+    )
 
 
 def _lines(file: IO[bytes]) -> Iterator[bytes]:

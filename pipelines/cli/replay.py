@@ -8,13 +8,12 @@ import click
 
 from pipelines.cli import console
 from pipelines.cli.options import (
-    FAILED,
+    CommandResult,
+    GlobalOptions,
     cluster_option,
-    json_option,
     only_cluster,
-    opened,
     partition_option,
-    print_json,
+    prints_result,
     topic_argument,
 )
 
@@ -35,18 +34,17 @@ if TYPE_CHECKING:
     help="What to do with rows whose records log compaction removed: fail, or drop them from the table.",
 )
 @cluster_option
-@json_option
-@click.pass_context
+@prints_result
+@click.pass_obj
 def replay_command(
-    ctx: click.Context,
+    options: GlobalOptions,
     topic: str,
     since: str,
     until: str,
     partitions: Sequence[str],
     on_compacted: "OnCompacted",
     cluster: str | None,
-    as_json: bool,
-) -> None:
+) -> CommandResult:
     """Fetch an interval of TOPIC again and replace its rows.
 
     A POINT is an offset of one partition, a time (ISO 8601, UTC if it has no zone), a duration before now (-15m, -2h,
@@ -65,21 +63,22 @@ def replay_command(
     from pipelines.loading.table import LakeTable
     from pipelines.maintenance.replay import replay
     from pipelines.maintenance.replay_request import ReplayRequest
+    from resources.kafka import open_cluster
+    from resources.lake import Lake
     from resources.spark import open_session
 
     try:
         request = ReplayRequest.parse(topic, since, until, partitions, on_compacted=on_compacted, now=datetime.now(UTC))
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    settings = ctx.obj.settings()
+    settings = options.settings()
     name = only_cluster(settings, cluster)
-    with opened(settings, name) as (connected, lake), console.progress() as on_progress:
+    with open_cluster(settings, name) as connected, console.progress() as on_progress:
         loader = Loader.of(settings, connected, lambda: open_session(settings.spark), on_progress=on_progress)
-        result = replay(loader, LakeTable.of(lake, name, topic), request)
-    if as_json:
-        print_json([{"cluster": name, **result.as_dict()}])
-    else:
-        console.replays([result])
-    if result.trace and ctx.obj.debug:
-        click.echo(result.trace, err=True)
-    ctx.exit(FAILED if result.error else 0)
+        result = replay(loader, LakeTable.of(Lake.of(settings), name, topic), request)
+    return CommandResult(
+        records=[{"cluster": name, **result.as_dict()}],
+        show=console.replays,
+        failed=bool(result.error),
+        traces=[result.trace],
+    )

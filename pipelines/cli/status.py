@@ -1,6 +1,7 @@
 """`penstock status` and `penstock topics`."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -8,14 +9,12 @@ import click
 from pipelines.cli import console
 from pipelines.cli.completion import complete_topics
 from pipelines.cli.options import (
-    FAILED,
+    CommandResult,
     GlobalOptions,
     cluster_option,
     clusters_of,
-    json_option,
     only_cluster,
-    opened,
-    print_json,
+    prints_result,
 )
 from resources.settings import Settings
 
@@ -26,9 +25,9 @@ if TYPE_CHECKING:
 @click.command("status")
 @click.argument("topics", nargs=-1, metavar="[TOPIC]...", shell_complete=complete_topics)
 @cluster_option
-@json_option
-@click.pass_context
-def status_command(ctx: click.Context, topics: Sequence[str], cluster: str | None, as_json: bool) -> None:
+@prints_result
+@click.pass_obj
+def status_command(options: GlobalOptions, topics: Sequence[str], cluster: str | None) -> CommandResult:
     """Show lag, lateness and time until data is lost.
 
     The most urgent topic comes first. LATE is the age of the oldest record that is not loaded. LEFT is the time until
@@ -46,24 +45,22 @@ def status_command(ctx: click.Context, topics: Sequence[str], cluster: str | Non
     """
     from pipelines.status.status import TopicState, now_ms
 
-    settings = ctx.obj.settings()
-    now = now_ms()
+    settings, now = options.settings(), now_ms()
     names = [only_cluster(settings, cluster)] if topics else clusters_of(settings, cluster)
     statuses = [status for name in names for status in _statuses(settings, name, topics, now_ms=now)]
     statuses.sort(key=lambda status: status.urgency(now))
-    if as_json:
-        print_json([status.as_dict(now) for status in statuses])
-    else:
-        console.statuses(statuses, now)
-    failed = {TopicState.ERROR, TopicState.LOSING}
-    ctx.exit(FAILED if any(status.state(now) in failed for status in statuses) else 0)
+    return CommandResult(
+        records=[status.as_dict(now) for status in statuses],
+        show=partial(console.statuses, now_ms=now),
+        failed=any(status.state(now) in {TopicState.ERROR, TopicState.LOSING} for status in statuses),
+    )
 
 
 @click.command("topics")
 @cluster_option
-@json_option
+@prints_result
 @click.pass_obj
-def topics_command(options: GlobalOptions, cluster: str | None, as_json: bool) -> None:
+def topics_command(options: GlobalOptions, cluster: str | None) -> CommandResult:
     """Show what brokers hold, what tables hold, and the lag.
 
     \b
@@ -75,22 +72,21 @@ def topics_command(options: GlobalOptions, cluster: str | None, as_json: bool) -
 
     settings, now = options.settings(), now_ms()
     statuses = [status for name in clusters_of(settings, cluster) for status in _statuses(settings, name, now_ms=now)]
-    existing = [status for status in statuses if status.incarnation is not None]
-    if as_json:
-        print_json([status.as_dict(now) for status in existing])
-    else:
-        console.topics(existing)
+    records = [status.as_dict(now) for status in statuses if status.incarnation is not None]
+    return CommandResult(records=records, show=console.topics)
 
 
 def _statuses(settings: Settings, name: str, topics: Sequence[str] = (), *, now_ms: int) -> "list[TopicStatus]":
     """The status of the given topics of a cluster. Without topics: of all topics that the settings allow, by name."""
     from pipelines.status.collect import statuses_of, watched
+    from resources.kafka import open_cluster
+    from resources.lake import Lake
 
-    with opened(settings, name) as (cluster, lake):
+    with open_cluster(settings, name) as cluster:
         if topics:
             entries = {topic: cluster.topic(topic) for topic in topics}
         else:
             listing = cluster.topics()
             console.skipped_topics(listing.skipped)
-            entries = watched(listing.found, lake.topics(name), settings.rules(name))
+            entries = watched(listing.found, Lake.of(settings).topics(name), settings.rules(name))
         return statuses_of(cluster, settings, entries, now_ms=now_ms)

@@ -61,11 +61,11 @@ def first_rows(chunks: Iterable[list[TailRow]], max_rows: int | None) -> Iterato
     """The first `max_rows` rows; all rows without a maximum."""
     left = max_rows
     for chunk in chunks:
-        if left is not None and len(chunk) >= left:
-            yield chunk[:left]
-            return
-        yield chunk
-        left = left if left is None else left - len(chunk)
+        yield chunk[:left]
+        if left is not None:
+            left -= len(chunk)
+            if left <= 0:
+                return
 
 
 def as_json(row: TailRow) -> str:

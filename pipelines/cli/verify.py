@@ -1,22 +1,12 @@
 """`penstock verify`."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pipelines.cli import console
-from pipelines.cli.options import (
-    FAILED,
-    all_option,
-    cluster_option,
-    clusters_for,
-    json_option,
-    lake_of,
-    opened,
-    print_json,
-    topics_argument,
-)
+from pipelines.cli.options import CommandResult, GlobalOptions, Selection, prints_result, selects_topics
 from resources.settings import Settings
 
 if TYPE_CHECKING:
@@ -25,15 +15,11 @@ if TYPE_CHECKING:
 
 
 @click.command("verify")
-@topics_argument
-@all_option
-@cluster_option
+@selects_topics
 @click.option("--deep", is_flag=True, help="Also compare each row with the record that the brokers still hold.")
-@json_option
-@click.pass_context
-def verify_command(
-    ctx: click.Context, topics: Sequence[str], every: bool, cluster: str | None, deep: bool, as_json: bool
-) -> None:
+@prints_result
+@click.pass_obj
+def verify_command(options: GlobalOptions, selection: Selection, deep: bool) -> CommandResult:
     """Prove that every committed offset is in its table exactly once.
 
     The command reads only the tables. With --deep it also reads the brokers again, as far back as they still hold the
@@ -45,29 +31,22 @@ def verify_command(
       penstock verify clicks --deep
       penstock verify clicks views --json
     """
-    from pipelines.loading.table import LakeTable
-    from pipelines.loading.verify import Proof, verify
-    from pipelines.maintenance.deep_verify import DeepProof
+    from pipelines.loading.verify import verify
 
-    settings = ctx.obj.settings()
-    lake = lake_of(settings)
-    proofs: list[tuple[str, Proof]] = []
-    for name in clusters_for(settings, topics, every, cluster):
-        known = topics or [topic for topic in lake.topics(name) if settings.rules(name).allows(topic)]
-        tables = [LakeTable.of(lake, name, topic) for topic in known]
-        proven = _deep_proofs(settings, name, tables) if deep else map(verify, tables)
-        proofs += [(name, proof) for proof in proven]
-    if as_json:
-        print_json([{"cluster": name, **proof.as_dict()} for name, proof in proofs])
-    else:
-        console.comparisons([proof for _, proof in proofs if isinstance(proof, DeepProof)])
-        console.proofs([proof for _, proof in proofs])
-    ctx.exit(0 if all(proof.proven for _, proof in proofs) else FAILED)
+    settings = options.settings()
+    records: list[dict[str, Any]] = []
+    for name in selection.clusters(settings):
+        tables = selection.tables(settings, name)
+        proofs = _deep_proofs(settings, name, tables) if deep else map(verify, tables)
+        records += [{"cluster": name, **proof.as_dict()} for proof in proofs]
+    failed = not all(proof["proven"] for proof in records)
+    return CommandResult(records=records, show=console.proofs, failed=failed)
 
 
 def _deep_proofs(settings: Settings, cluster: str, tables: Sequence["LakeTable"]) -> "Iterator[DeepProof]":
     from pipelines.maintenance.deep_verify import deep_verify
+    from resources.kafka import open_cluster
 
-    with opened(settings, cluster) as (connected, _), console.progress() as on_progress:
+    with open_cluster(settings, cluster) as connected, console.progress() as on_progress:
         for table in tables:
             yield deep_verify(table, connected, on_progress=on_progress(str(table.where.topic)))

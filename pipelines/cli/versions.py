@@ -2,22 +2,26 @@
 
 import uuid
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import click
 
 from pipelines.cli import console
 from pipelines.cli.options import (
+    CommandResult,
     GlobalOptions,
     cluster_option,
     confirm,
-    json_option,
-    lake_of,
     only_cluster,
-    print_json,
+    prints_result,
     topic_argument,
-    yes_option,
 )
+from resources.settings import Settings
+
+if TYPE_CHECKING:
+    from pipelines.loading.table import LakeTable
 
 _DEFAULT_LIMIT = 20
 
@@ -28,9 +32,9 @@ _DEFAULT_LIMIT = 20
     "--limit", type=click.IntRange(1), default=_DEFAULT_LIMIT, show_default=True, help="Maximum number of commits."
 )
 @cluster_option
-@json_option
+@prints_result
 @click.pass_obj
-def history_command(options: GlobalOptions, topic: str, limit: int, cluster: str | None, as_json: bool) -> None:
+def history_command(options: GlobalOptions, topic: str, limit: int, cluster: str | None) -> CommandResult:
     """Show the commits of the table of TOPIC, newest first.
 
     Each line is a commit: a load, a replay, a rewind, or a change by another program.
@@ -40,16 +44,10 @@ def history_command(options: GlobalOptions, topic: str, limit: int, cluster: str
       penstock history clicks
       penstock history clicks --limit 1 --json
     """
-    from pipelines.loading.table import LakeTable
     from pipelines.maintenance.history import history
 
-    settings = options.settings()
-    table = LakeTable.of(lake_of(settings), only_cluster(settings, cluster), topic)
-    entries = list(islice(history(table), limit))
-    if as_json:
-        print_json([entry.as_dict() for entry in entries])
-    else:
-        console.history(entries)
+    entries = list(islice(history(_table(options.settings(), cluster, topic)), limit))
+    return CommandResult(records=[entry.as_dict() for entry in entries], show=lambda _: console.history(entries))
 
 
 @click.command("rewind")
@@ -61,19 +59,13 @@ def history_command(options: GlobalOptions, topic: str, limit: int, cluster: str
     metavar="TIME",
     help="Go back to the newest version at or before this time: 2026-01-31T12:00Z, or -2h.",
 )
-@yes_option
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @cluster_option
-@json_option
+@prints_result
 @click.pass_obj
 def rewind_command(
-    options: GlobalOptions,
-    topic: str,
-    version: int | None,
-    time: str | None,
-    yes: bool,
-    cluster: str | None,
-    as_json: bool,
-) -> None:
+    options: GlobalOptions, topic: str, version: int | None, time: str | None, yes: bool, cluster: str | None
+) -> CommandResult:
     """Restore an old version of the table of TOPIC.
 
     Rows and cursors go back together; the next load continues at the restored cursors. The command shows what changes
@@ -84,21 +76,24 @@ def rewind_command(
       penstock rewind clicks --version 2
       penstock rewind clicks --to -2h --yes
     """
-    from pipelines.loading.table import LakeTable
     from pipelines.maintenance.rewind import plan_rewind, rewind
 
     if (version is None) == (time is None):
         raise click.UsageError("give the version to go back to: --version N or --to TIME")
     target = version if version is not None else _parse_time(str(time))
-    settings = options.settings()
-    table = LakeTable.of(lake_of(settings), only_cluster(settings, cluster), topic)
-    plan = plan_rewind(table, target, run=uuid.uuid4().hex)
+    plan = plan_rewind(_table(options.settings(), cluster, topic), target, run=uuid.uuid4().hex)
     confirm(f"Take the table of {console.printable(topic)} back {plan}?", yes=yes)
     new_version = rewind(plan)
-    if as_json:
-        print_json([{**plan.as_dict(), "version": new_version}])
-    else:
-        console.rewound(plan, new_version)
+    sentence = f"version {new_version}: {topic} went back {plan}"
+    records = [{**plan.as_dict(), "version": new_version}]
+    return CommandResult(records=records, show=partial(console.rewound, sentence=sentence))
+
+
+def _table(settings: Settings, cluster: str | None, topic: str) -> "LakeTable":
+    from pipelines.loading.table import LakeTable
+    from resources.lake import Lake
+
+    return LakeTable.of(Lake.of(settings), only_cluster(settings, cluster), topic)
 
 
 def _parse_time(text: str) -> datetime:

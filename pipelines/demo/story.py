@@ -97,7 +97,7 @@ def run_story(state: DemoState, instance: dg.DagsterInstance) -> bool:
         _run(instance, defs, group, run_tags(known_keys(instance, group)))
     with _chapter("penstock verify: is every committed offset in the table exactly once?"):
         proofs = [verify(LakeTable.of(lake, CLUSTER, topic)) for topic in TOPICS]
-        console.proofs(proofs)
+        console.proofs([proof.as_dict() for proof in proofs])
     with _chapter("DuckDB queries the tables"):
         _query(lake)
     published = {topic: len(data[topic]) + _MORE[topic] for topic in TOPICS}
