@@ -10,47 +10,36 @@ import dagster as dg
 _TIMEOUT_S = 60
 
 
-def alert_sensors(command: Sequence[str], jobs: Sequence[dg.JobDefinition | Any]) -> Iterator[dg.SensorDefinition]:
+def alert_sensors(command: Sequence[str], jobs: Sequence[Any]) -> list[dg.SensorDefinition]:
     """The sensors that watch `jobs`. Without a command there are no sensors."""
-    if command:
-        yield _failed_runs(command, jobs)
-        yield _failed_checks(command, jobs)
+    if not command:
+        return []
+    watched: dict[str, Any] = {"monitored_jobs": list(jobs), "default_status": dg.DefaultSensorStatus.RUNNING}
 
-
-def _failed_runs(command: Sequence[str], jobs: Sequence[Any]) -> dg.SensorDefinition:
     @dg.run_failure_sensor(
         name="alert_failed_runs",
-        monitored_jobs=list(jobs),
-        default_status=dg.DefaultSensorStatus.RUNNING,
         description="Runs the command of the setting alerts.command for each run that fails.",
+        **watched,
     )
     def failed_runs(context: dg.RunFailureSensorContext) -> None:
-        run = context.dagster_run
         failures = [event.step_failure_data.user_failure_data for event in context.get_step_failure_events()]
         reasons = [failure.description for failure in failures if failure]
-        alert = {"event": "run failed", "run": run.run_id, "job": run.job_name, "tags": dict(run.tags)}
+        run = context.dagster_run
+        alert = {**_alert("run failed", run), "tags": dict(run.tags)}
         _run_command(command, {**alert, "reason": (reasons or [context.failure_event.message])[0]})
 
-    return failed_runs
-
-
-def _failed_checks(command: Sequence[str], jobs: Sequence[Any]) -> dg.SensorDefinition:
     @dg.run_status_sensor(
         run_status=dg.DagsterRunStatus.SUCCESS,
         name="alert_failed_checks",
-        monitored_jobs=list(jobs),
-        default_status=dg.DefaultSensorStatus.RUNNING,
         description="Runs the command of the setting alerts.command for each check that no longer passes.",
+        **watched,
     )
     def failed_checks(context: dg.RunStatusSensorContext) -> None:
-        run = context.dagster_run
-        for evaluation in _evaluations(context.instance, run.run_id):
+        for evaluation in _evaluations(context.instance, context.dagster_run.run_id):
             if evaluation.passed or _failed_before(context.instance, evaluation):
                 continue
             alert = {
-                "event": "check failed",
-                "run": run.run_id,
-                "job": run.job_name,
+                **_alert("check failed", context.dagster_run),
                 "check": evaluation.check_name,
                 "asset": evaluation.asset_key.to_user_string(),
                 "severity": evaluation.severity.value,
@@ -58,7 +47,11 @@ def _failed_checks(command: Sequence[str], jobs: Sequence[Any]) -> dg.SensorDefi
             }
             _run_command(command, alert)
 
-    return failed_checks
+    return [failed_runs, failed_checks]
+
+
+def _alert(event: str, run: dg.DagsterRun) -> dict[str, Any]:
+    return {"event": event, "run": run.run_id, "job": run.job_name}
 
 
 def _evaluations(instance: dg.DagsterInstance, run_id: str) -> Iterator[dg.AssetCheckEvaluation]:

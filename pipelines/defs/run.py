@@ -1,173 +1,217 @@
-"""One run of a group: its topics, the order in which they load, their results, and how the run ends."""
+"""One run of a group: its config, the order in which its topics load, their results, and how the run ends."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, Literal
 
 import dagster as dg
+from pydantic import Field
 from pyspark.sql import SparkSession
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import LocatedError
 from pipelines.defs.group_status import group_status
-from pipelines.defs.metadata import log_progress
+from pipelines.defs.metadata import Metadata, load_metadata, log_progress
 from pipelines.defs.partitions import key_of, topic_of
 from pipelines.defs.topic_group import TopicGroup
 from pipelines.loading.load import Loader
 from pipelines.loading.outcome import TopicLoad
 from pipelines.loading.window import LoadWindow
 from pipelines.status.status import TopicStatus, now_ms
+from resources.choices import Choices
 from resources.penstock import PenstockResource
-from resources.settings import Retries, Settings
+from resources.settings import Retries
 from resources.spark import ui_of
 
-Connect = Callable[[], Cluster]
-"""Returns the run's cluster. The first call opens it; the run closes it at its end."""
+SINCE_TAG, UNTIL_TAG = "penstock/since", "penstock/until"
+_FROM_SETTINGS = "settings"
+"""The value of a choice in the run config that keeps the choice of the settings."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadRequest:
-    """What one run loads, if that is not simply everything new.
+def _choice_field(name: str) -> Any:
+    """A field of the run config that can replace a setting of Choices."""
+    meaning = Choices.model_fields[name].description
+    return Field(default=_FROM_SETTINGS, description=f"{_FROM_SETTINGS}: keep the value of the settings. {meaning}")
+
+
+class LoadConfig(dg.Config):
+    """What this run loads, and how. By default it continues at each table's cursor, up to the newest records."""
+
+    # No default is None: the launchpad would not show its field.
+    since: str = Field(
+        default="",
+        description="Also load older records that the brokers still hold from before a table's first offsets, back to "
+        "this point: earliest, a time (2026-01-31T12:00Z), or a duration before now (-2h, -7d). A new table starts "
+        f"there. The run tag {SINCE_TAG} has the same meaning.",
+    )
+    until: str = Field(
+        default="",
+        description="Load nothing from this point on; the next run continues there. The run tag "
+        f"{UNTIL_TAG} has the same meaning.",
+    )
+    on_expired: Literal["settings", "fail", "skip"] = _choice_field("on_expired")
+    on_truncated: Literal["settings", "fail", "rewind"] = _choice_field("on_truncated")
+    on_recreated: Literal["settings", "fail", "restart"] = _choice_field("on_recreated")
+    on_vanished: Literal["settings", "fail", "wait"] = _choice_field("on_vanished")
+
+    def window(self, tags: Mapping[str, str]) -> LoadWindow:
+        """The part of the logs that the run loads. Where the config says nothing, the run's tags decide."""
+        since, until = self.since or tags.get(SINCE_TAG), self.until or tags.get(UNTIL_TAG)
+        return LoadWindow.parse(since, until, now=datetime.now(UTC))
+
+    def choices(self) -> dict[str, str]:
+        """The choices that replace those of the settings, by name."""
+        return {name: value for name in Choices.model_fields if (value := getattr(self, name)) != _FROM_SETTINGS}
+
+
+@dataclass(kw_only=True)
+class GroupRun:
+    """A run over topics of a group, and what it has done so far, by partition key.
 
     Args:
-        since: load also older records from this position on, as the user wrote it.
-        until: load nothing from this position on, as the user wrote it.
-        choices: replace the choices of the settings, by name.
+        context: the context of the asset's step.
+        penstock: opens the cluster and starts Spark.
+        group: the group.
+        stack: closes the cluster at the end of the run.
+        loads: the results.
+        late_s: how long the oldest record without a row had waited when the run began, in seconds; None if unknown.
+        after: the status of the topics after their loads, if it is known.
     """
 
-    since: str | None
-    until: str | None
-    choices: Mapping[str, str | None]
+    context: dg.AssetExecutionContext
+    penstock: PenstockResource
+    group: TopicGroup
+    stack: ExitStack
+    loads: dict[str, TopicLoad] = field(default_factory=dict)
+    late_s: dict[str, float | None] = field(default_factory=dict)
+    after: dict[str, TopicStatus] = field(default_factory=dict)
 
+    @cached_property
+    def cluster(self) -> Cluster:
+        """The group's cluster. One connection serves the whole run: the status before, the loads, the status after."""
+        return self.stack.enter_context(self.penstock.cluster(self.group.cluster))
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadedTopic:
-    """What a run did with one topic.
+    @property
+    def errors(self) -> dict[str, str]:
+        """The errors of the topics that could not be loaded completely."""
+        return {key: load.error for key, load in self.loads.items() if load.error}
 
-    `late_s` is how long the oldest record without a row had waited when the run began, in seconds; None if unknown.
-    """
+    def load(self, config: LoadConfig) -> None:
+        """Load the run's topics. Those come first whose records are lost first.
 
-    load: TopicLoad
-    late_s: float | None = None
-
-
-def load_topics(
-    context: dg.AssetExecutionContext,
-    request: LoadRequest,
-    penstock: PenstockResource,
-    group: TopicGroup,
-    connect: Connect,
-) -> Iterator[tuple[str, LoadedTopic]]:
-    """Load the run's topics, those first that lose records first. Yields each partition key with its result.
-
-    An error that concerns the whole group, such as a cluster that does not answer, becomes the result of each topic.
-    """
-    topics: dict[str, str] = {}
-    for key in context.partition_keys:
+        An error that concerns the whole group, such as a cluster that does not answer, is the result of each topic.
+        """
+        topics: dict[str, str] = {}
+        for key in self.context.partition_keys:
+            try:
+                topics[topic_of(key)] = key
+            except ValueError as error:
+                self._add(key, _failed(key, error))
         try:
-            topics[topic_of(key)] = key
-        except ValueError as error:
-            yield key, _failed(key, error)
-    try:
-        settings, cluster = penstock.settings(), connect()
-        statuses = {status.topic: status for status in group_status(settings, cluster, group, topics)}
-        began_ms = now_ms()
-        loader = _loader(context, request, penstock, cluster)
-    except (LocatedError, ValueError) as error:
-        yield from ((key, _failed(key, error)) for key in topics.values())
-        return
-    for topic in dict.fromkeys((*statuses, *topics)):
-        status = statuses.get(topic)
-        reason = _reason_to_skip(settings, group, topic, status)
-        load = _skipped(loader, topic, reason) if reason else loader.load(topic)
-        yield topics[topic], LoadedTopic(load=load, late_s=status.late_s(began_ms) if status else None)
+            statuses = self._statuses(topics)
+            began_ms = now_ms()
+            loader = self._loader(config)
+        except (LocatedError, ValueError) as error:
+            for key in topics.values():
+                self._add(key, _failed(key, error))
+            return
+        for topic in dict.fromkeys((*statuses, *topics)):
+            status = statuses.get(topic)
+            reason = self._reason_to_skip(topic, status)
+            self.late_s[topics[topic]] = status.late_s(began_ms) if status else None
+            self._add(topics[topic], _skipped(loader, topic, reason) if reason else loader.load(topic))
 
+    def _statuses(self, topics: Collection[str]) -> dict[str, TopicStatus]:
+        statuses = group_status(self.penstock.settings(), self.cluster, self.group, topics)
+        return {status.topic: status for status in statuses}
 
-def _loader(
-    context: dg.AssetExecutionContext, request: LoadRequest, penstock: PenstockResource, cluster: Cluster
-) -> Loader:
-    settings = penstock.settings()
-    return Loader.of(
-        settings,
-        cluster,
-        lambda: _session(context, penstock),
-        choices=settings.choices_of(cluster.name).with_overrides(request.choices),
-        window=LoadWindow.parse(request.since, request.until, now=datetime.now(UTC)),
-        run_id=context.run.run_id,
-        on_progress=lambda topic: log_progress(context.log, key_of(topic)),
-    )
+    def _loader(self, config: LoadConfig) -> Loader:
+        settings = self.penstock.settings()
+        return Loader.of(
+            settings,
+            self.cluster,
+            self._session,
+            choices=settings.choices_of(self.group.cluster).with_overrides(config.choices()),
+            window=config.window(self.context.run.tags),
+            run_id=self.context.run.run_id,
+            on_progress=lambda topic: log_progress(self.context.log, key_of(topic)),
+        )
 
+    def _session(self) -> SparkSession:
+        """Start Spark when the first topic needs it, and show the address of its UI.
 
-def _session(context: dg.AssetExecutionContext, penstock: PenstockResource) -> SparkSession:
-    """Start Spark when the first topic needs it, and show the address of its UI.
+        The UI ends with the run (decision D13).
+        """
+        session = self.penstock.session()
+        page = ui_of(session)
+        if page:
+            self.context.log.info("Spark's UI, while this run lasts: %s", page)
+            self.context.add_output_metadata({"spark_ui": dg.MetadataValue.url(page)})
+        return session
 
-    The UI ends with the run (decision D13).
-    """
-    session = penstock.session()
-    page = ui_of(session)
-    if page:
-        context.log.info("Spark's UI, while this run lasts: %s", page)
-        context.add_output_metadata({"spark_ui": dg.MetadataValue.url(page)})
-    return session
+    def _reason_to_skip(self, topic: str, status: TopicStatus | None) -> str | None:
+        """Why this run must not load a topic that is a partition of its group; None if it may. Its table stays."""
+        if status is not None:
+            return "the cluster no longer has the topic" if status.incarnation is None else None
+        settings, cluster = self.penstock.settings(), self.group.cluster
+        if not settings.rules(cluster).allows(topic):
+            return "the settings no longer allow the topic"
+        current_group = settings.group_of(cluster, topic)
+        return None if current_group == self.group.name else f"the topic belongs to the group {current_group} now"
 
+    def _add(self, key: str, load: TopicLoad) -> None:
+        """Remember the result of one topic and write it into the run's log."""
+        self.loads[key] = load
+        self.context.log.info("%s: %d rows, version %s, %.1f s", key, load.rows, load.version, load.seconds)
+        for warning in load.warnings:
+            self.context.log.warning("%s: %s", key, warning)
+        if load.error:
+            self.context.log.error("%s: %s", key, load.error)
 
-def _reason_to_skip(settings: Settings, group: TopicGroup, topic: str, status: TopicStatus | None) -> str | None:
-    """Why this run must not load a topic that is a partition of its group; None if it may. The table stays as it is."""
-    if status is not None:
-        return "the cluster no longer has the topic" if status.incarnation is None else None
-    if not settings.rules(group.cluster).allows(topic):
-        return "the settings no longer allow the topic"
-    current_group = settings.group_of(group.cluster, topic)
-    return None if current_group == group.name else f"the topic belongs to the group {current_group} now"
+    def ask_statuses_after(self) -> None:
+        """Ask for the status of the loaded topics. If it cannot be determined, the run's log says why."""
+        try:
+            statuses = self._statuses({load.topic for load in self.loads.values()})
+        except (LocatedError, ValueError) as error:
+            self.context.log.warning("the status of the topics after this run is unknown: %s", error)
+            return
+        self.after = {key_of(topic): status for topic, status in statuses.items()}
+
+    def metadata(self, key: str) -> Metadata:
+        """The metadata of the result of one topic."""
+        return load_metadata(self.loads[key], late_before_s=self.late_s.get(key), after=self.after.get(key))
+
+    def events(self) -> Iterator[dg.AssetMaterialization | dg.AssetObservation]:
+        """The events of a step that fails: a materialization per loaded topic, an observation per failed one.
+
+        The step yields them and does not log them: Dagster drops logged events when the step raises.
+        """
+        for key in self.loads:
+            event = dg.AssetObservation if key in self.errors else dg.AssetMaterialization
+            yield event(asset_key=self.context.asset_key, partition=key, metadata=self.metadata(key))
+
+    def failure(self, retries: Retries) -> Exception:
+        """The exception that ends a run in which a topic failed.
+
+        It asks Dagster for a retry if an error is temporary and attempts are left; otherwise it fails the run for good.
+        """
+        errors = [f"{key}: {error}" for key, error in self.errors.items()]
+        summary = f"{len(errors)} of {len(self.loads)} topics were not loaded completely: {errors[0]}"
+        retry_number = self.context.retry_number
+        if any(load.retriable for load in self.loads.values()) and retry_number < retries.most:
+            wait_s = retries.wait_s * 2**retry_number
+            self.context.log.warning("%s; the next attempt starts in %.0f s", summary, wait_s)
+            return dg.RetryRequested(max_retries=retries.most, seconds_to_wait=wait_s)
+        return dg.Failure(summary, metadata={"errors": dg.MetadataValue.json(errors)}, allow_retries=False)
 
 
 def _skipped(loader: Loader, topic: str, reason: str) -> TopicLoad:
     return TopicLoad(topic=topic, table=loader.tables(topic).uri, warnings=(f"not loaded: {reason}",))
 
 
-def statuses_after(
-    context: dg.AssetExecutionContext,
-    penstock: PenstockResource,
-    group: TopicGroup,
-    loaded: Mapping[str, LoadedTopic],
-    connect: Connect,
-) -> dict[str, TopicStatus]:
-    """The status of the run's topics after their loads, by partition key.
-
-    A topic whose status cannot be determined is missing, and the run's log says why.
-    """
-    topics = {result.load.topic for result in loaded.values()}
-    try:
-        statuses = group_status(penstock.settings(), connect(), group, topics)
-    except (LocatedError, ValueError) as error:
-        context.log.warning("the status of the topics after this run is unknown: %s", error)
-        return {}
-    return {key_of(status.topic): status for status in statuses}
-
-
-def failure(context: dg.AssetExecutionContext, loaded: Mapping[str, LoadedTopic], retries: Retries) -> Exception:
-    """The exception that ends a run in which a topic failed.
-
-    It asks Dagster for a retry if an error is temporary and attempts are left; otherwise it fails the run for good.
-    """
-    errors = [f"{key}: {result.load.error}" for key, result in loaded.items() if result.load.error]
-    summary = f"{len(errors)} of {len(loaded)} topics were not loaded completely: {errors[0]}"
-    if any(result.load.retriable for result in loaded.values()) and context.retry_number < retries.most:
-        wait_s = retries.wait_s * 2**context.retry_number
-        context.log.warning("%s; the next attempt starts in %.0f s", summary, wait_s)
-        return dg.RetryRequested(max_retries=retries.most, seconds_to_wait=wait_s)
-    return dg.Failure(summary, metadata={"errors": dg.MetadataValue.json(errors)}, allow_retries=False)
-
-
-def log_result(context: dg.AssetExecutionContext, key: str, load: TopicLoad) -> None:
-    """Write the result of one topic into the run's log."""
-    context.log.info("%s: %d rows, version %s, %.1f s", key, load.rows, load.version, load.seconds)
-    for warning in load.warnings:
-        context.log.warning("%s: %s", key, warning)
-    if load.error:
-        context.log.error("%s: %s", key, load.error)
-
-
-def _failed(key: str, error: Exception) -> LoadedTopic:
-    passing = isinstance(error, LocatedError) and error.retriable
-    return LoadedTopic(load=TopicLoad(topic=key, table="", error=f"{type(error).__name__}: {error}", retriable=passing))
+def _failed(key: str, error: Exception) -> TopicLoad:
+    is_temporary = isinstance(error, LocatedError) and error.retriable
+    return TopicLoad(topic=key, table="", error=f"{type(error).__name__}: {error}", retriable=is_temporary)

@@ -1,20 +1,18 @@
 """The sensor of a cluster: it adds each new topic as a partition of its group, and requests a run that loads it."""
 
 import hashlib
-import json
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Self
 
 import dagster as dg
+import msgspec
 
 from kafka_io.model import TopicEntry
 from pipelines.defs.partitions import key_of, known_keys, run_tags
 from pipelines.defs.topic_group import TopicGroup, cluster_named, pool_of
 from resources.penstock import PenstockResource
-from resources.settings import Settings
 
 _MAX_WAIT_S = 10.0
 """How long a tick without news waits for a change in ZooKeeper. All clusters share it, as their ticks run in turn."""
@@ -37,16 +35,14 @@ class PendingTopics:
     def parse(cls, cursor: str | None) -> Self:
         """The inverse of `text`. An unreadable cursor is an empty one: this tick finds the new topics again."""
         try:
-            fields = json.loads(cursor or "{}")
-            topics = {str(name): str(incarnation) for name, incarnation in fields["topics"].items()}
-            return cls(at=str(fields["at"]), topics=topics)
-        except (ValueError, KeyError, TypeError, AttributeError):
+            return msgspec.json.decode(cursor or "{}", type=cls)
+        except msgspec.DecodeError:
             return cls()
 
     @property
     def text(self) -> str:
         """The JSON that Dagster stores as the cursor."""
-        return json.dumps({"at": self.at, "topics": dict(self.topics)})
+        return msgspec.json.encode(self).decode()
 
 
 def new_topics_sensor(cluster: str, jobs: Mapping[TopicGroup, Any]) -> dg.SensorDefinition:
@@ -72,31 +68,27 @@ def new_topics_sensor(cluster: str, jobs: Mapping[TopicGroup, Any]) -> dg.Sensor
     def new_topics(context: dg.SensorEvaluationContext, penstock: PenstockResource) -> dg.SensorResult:
         settings = penstock.settings()
         known = {group.name: set(known_keys(context.instance, group)) for group in jobs}
+
+        def is_new(topic: TopicEntry) -> bool:
+            return key_of(topic.name) not in known.get(settings.group_of(cluster, topic.name), ())
+
         pending = PendingTopics.parse(context.cursor)
-        topics = _loadable_topics(penstock, cluster, known, wait=not pending.topics)
-        new = [
-            topic for topic in topics if _is_new(topic, settings, cluster, known) and topic.name not in pending.topics
-        ]
+        topics = _loadable_topics(penstock, cluster, is_new, wait=not pending.topics)
+        new = [topic for topic in topics if is_new(topic) and topic.name not in pending.topics]
         next_pending = {topic.name: topic.incarnation for topic in new[: settings.new_topics_per_tick]}
+        cursor = PendingTopics(at=datetime.now(UTC).isoformat(), topics=next_pending).text
         confirmed = [topic for topic in topics if topic.name in pending.topics]
-        by_group = _by_group(confirmed, jobs, settings, cluster)
-        if confirmed:
-            _create_pool(context.instance, pool_of(cluster))
-        result = dg.SensorResult(
-            dynamic_partitions_requests=[
-                group.partitions.build_add_request([key_of(topic.name) for topic in members])
-                for group, members in by_group
-            ],
-            run_requests=[
-                request
-                for group, members in by_group
-                for request in _run_requests(group, members, pending, settings.topics_per_run)
-            ],
-            cursor=PendingTopics(at=datetime.now(UTC).isoformat(), topics=next_pending).text,
-        )
-        if confirmed:
-            return result
-        return result._replace(skip_reason=dg.SkipReason(_skip_reason(topics, new, next_pending)))
+        if not confirmed:
+            return dg.SensorResult(skip_reason=_skip_reason(topics, new, next_pending), cursor=cursor)
+        _create_pool(context.instance, pool_of(cluster))
+        additions: list[dg.AddDynamicPartitionsRequest] = []
+        run_requests: list[dg.RunRequest] = []
+        for group in jobs:
+            members = [topic for topic in confirmed if settings.group_of(cluster, topic.name) == group.name]
+            if members:
+                additions.append(group.partitions.build_add_request([key_of(topic.name) for topic in members]))
+                run_requests += _run_requests(group, members, pending, settings.topics_per_run)
+        return dg.SensorResult(run_requests=run_requests, dynamic_partitions_requests=additions, cursor=cursor)
 
     return new_topics
 
@@ -112,10 +104,9 @@ def _create_pool(instance: dg.DagsterInstance, pool: str) -> None:
 
 
 def _loadable_topics(
-    penstock: PenstockResource, cluster: str, known: Mapping[str, set[str]], *, wait: bool
+    penstock: PenstockResource, cluster: str, is_new: Callable[[TopicEntry], bool], *, wait: bool
 ) -> list[TopicEntry]:
     """The topics that can be loaded. With `wait`, if no topic is new, it waits briefly for a change and lists again."""
-    settings = penstock.settings()
 
     def list_topics() -> list[TopicEntry]:
         # A topic without partitions has no broker that is up, or no partition state yet: nothing to load (fault Z07).
@@ -126,26 +117,9 @@ def _loadable_topics(
     # The watch is set before the first listing, so a change between listing and waiting is not missed.
     with penstock.topic_changes(cluster) as wait_for_change:
         topics = list_topics()
-        has_new = any(_is_new(topic, settings, cluster, known) for topic in topics)
-        if not has_new and wait_for_change(_MAX_WAIT_S / len(settings.clusters)):
+        if not any(map(is_new, topics)) and wait_for_change(_MAX_WAIT_S / len(penstock.settings().clusters)):
             topics = list_topics()
     return topics
-
-
-def _is_new(topic: TopicEntry, settings: Settings, cluster: str, known: Mapping[str, set[str]]) -> bool:
-    return key_of(topic.name) not in known.get(settings.group_of(cluster, topic.name), ())
-
-
-def _by_group(
-    topics: Sequence[TopicEntry], groups: Iterable[TopicGroup], settings: Settings, cluster: str
-) -> list[tuple[TopicGroup, list[TopicEntry]]]:
-    groups_by_name = {group.name: group for group in groups}
-    members = defaultdict(list)
-    for topic in topics:
-        name = settings.group_of(cluster, topic.name)
-        if name in groups_by_name:  # the settings may name a group that Dagster has not loaded yet
-            members[groups_by_name[name]].append(topic)
-    return list(members.items())
 
 
 def _run_requests(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipelines.defs.assets import LoadConfig
+from pipelines.defs.run import LoadConfig
 from pipelines.defs.build import build_definitions
 from pipelines.defs.replay_job import ReplayConfig
 from resources.settings import Settings

@@ -100,4 +100,4 @@ def test_a_command_that_fails_fails_the_tick_of_its_sensor(
 
 
 def test_without_a_command_there_are_no_sensors() -> None:
-    assert list(alert_sensors((), [])) == []
+    assert alert_sensors((), []) == []

@@ -1,13 +1,20 @@
 """The metadata of loads, observations and proofs."""
 
+from collections.abc import Mapping
+
 import dagster as dg
 import pytest
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.defs.metadata import load_metadata, log_progress, proof_metadata, status_metadata
+from pipelines.defs.metadata import Metadata, load_metadata, log_progress, proof_metadata, status_metadata
 from pipelines.loading.outcome import PartitionLoad, SliceLoad, TopicLoad
 from pipelines.loading.verify import PartitionProof, Proof
 from pipelines.status.status import PartitionStatus, RetentionPeriod, RetentionSource, TopicStatus
+
+
+def stored(metadata: Metadata) -> Mapping[str, dg.MetadataValue]:
+    """The metadata as Dagster stores it."""
+    return dg.AssetMaterialization("any", metadata=metadata).metadata
 
 
 def part(number: int) -> PartitionLoad:
@@ -59,7 +66,7 @@ def test_numbers_are_numbers_and_partitions_a_table() -> None:
         warnings=("broker 1 is away",),
         slowest=SliceLoad(offsets=OffsetRange(BrokerPartition(0, 1), 10, 30), rows=2, seconds=0.25),
     )
-    metadata = load_metadata(load, late_before_s=7.25, after=behind())
+    metadata = stored(load_metadata(load, late_before_s=7.25, after=behind()))
     numbers = {name: value.value for name, value in metadata.items() if isinstance(value, dg.IntMetadataValue)}
     assert numbers == {
         "rows": 4,
@@ -97,7 +104,7 @@ def test_numbers_are_numbers_and_partitions_a_table() -> None:
 
 
 def test_the_table_of_partitions_comes_first_and_is_bounded() -> None:
-    metadata = load_metadata(TopicLoad(topic="a", table="t", partitions=tuple(map(part, range(2000)))))
+    metadata = stored(load_metadata(TopicLoad(topic="a", table="t", partitions=tuple(map(part, range(2000))))))
     assert next(iter(metadata)) == "partitions"
     table = metadata["partitions"]
     assert isinstance(table, dg.TableMetadataValue)
@@ -106,13 +113,13 @@ def test_the_table_of_partitions_comes_first_and_is_bounded() -> None:
 
 
 def test_a_load_that_failed_before_its_table_has_only_the_error() -> None:
-    metadata = load_metadata(TopicLoad(topic="a", table="", error="RegistryError: gone"))
+    metadata = stored(load_metadata(TopicLoad(topic="a", table="", error="RegistryError: gone")))
     assert metadata["error"].value == "RegistryError: gone"
     assert not {"table", "table_version", "warnings", "lag_seconds", "lag_seconds_before"} & metadata.keys()
 
 
 def test_an_observation_has_a_line_per_topic_and_totals_to_plot() -> None:
-    metadata = status_metadata([behind("a"), behind("b")], NOW, {"b": "late"})
+    metadata = stored(status_metadata([behind("a"), behind("b")], NOW, {"b": "late"}))
     numbers = {name: value.value for name, value in metadata.items() if not isinstance(value, dg.TableMetadataValue)}
     assert numbers == {
         "count": 2,
@@ -134,8 +141,8 @@ def test_an_observation_has_a_line_per_topic_and_totals_to_plot() -> None:
     }
 
 
-def test_of_no_topic_there_is_nothing_to_lose() -> None:
-    metadata = status_metadata([], NOW, {})
+def test_without_topics_nothing_can_be_lost() -> None:
+    metadata = stored(status_metadata([], NOW, {}))
     assert "hours_until_first_loss" not in metadata
     assert metadata["most_late_seconds"].value == 0.0
 
@@ -144,12 +151,11 @@ def test_proofs_add_up_and_name_their_problems() -> None:
     partition = PartitionProof(
         offsets=OffsetRange(BrokerPartition(0, 1), 0, 9), incarnation="7", rows=3, gaps={}, missing=2, duplicates=1
     )
-    metadata = proof_metadata(
-        [
-            Proof(topic="a", table="t", partitions=(partition, partition), problems=("a file is missing",)),
-            Proof(topic="b", table="t", partitions=(partition,)),
-        ]
-    )
+    proofs = [
+        Proof(topic="a", table="t", partitions=(partition, partition), problems=("a file is missing",)),
+        Proof(topic="b", table="t", partitions=(partition,)),
+    ]
+    metadata = stored(proof_metadata(proofs))
     assert {name: metadata[name].value for name in ("rows", "missing", "duplicates")} == {
         "rows": 9,
         "missing": 6,

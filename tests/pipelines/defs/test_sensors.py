@@ -126,6 +126,14 @@ def test_a_partition_that_is_removed_to_be_loaded_again_gets_another_run(
     assert before.run_key != after.run_key
 
 
+def test_a_cursor_that_an_older_version_stored_is_continued(instance: dg.DagsterInstance) -> None:
+    cursor = '{"at": "2026-01-31T12:00:00+00:00", "topics": {"clicks": "1"}}'  # as json.dumps writes it
+    tick_result = tick(instance, FixedTopics(clusters={"main": ["clicks"]}), cursor)
+    assert added(tick_result) == ["clicks"]
+    (request,) = tick_result.run_requests
+    assert "2026-01-31T12:00:00+00:00" in request.run_key
+
+
 @pytest.mark.parametrize("cursor", ["", "17", "{", '{"at": "now", "topics": ["clicks"]}', '"clicks"'])
 def test_a_cursor_that_is_none_is_an_empty_one(instance: dg.DagsterInstance, cursor: str) -> None:
     tick_result = tick(instance, FixedTopics(clusters={"main": ["clicks"]}), cursor)
