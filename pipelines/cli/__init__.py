@@ -1,1 +1,1 @@
-"""Commands of `penstock`, one file each; cli.py puts them into its group."""
+"""Commands of `penstock`, one file each; main.py puts them into its group."""

@@ -56,8 +56,8 @@ def check_file(settings: Settings) -> Iterator[CheckResult]:
 def check_environment(settings: Settings) -> Iterator[CheckResult]:
     """Test Java, secrets, files, the lake and the clusters. Each request is sent once, with a short timeout."""
     yield _check("java", _java)
-    for subject, test in _secrets(settings):
-        yield _check(subject, test)
+    for subject, read in _secrets(settings):
+        yield _check(subject, partial(_can_be_read, read))
     yield _check("lake", lambda: _lake(settings))
     impatient = settings.with_short_timeout(attempts=1, timeout_s=_REQUEST_TIMEOUT_S)
     for name in sorted(settings.clusters):
@@ -90,28 +90,24 @@ def _java() -> str:
     return str(find_java())
 
 
-def _secrets(settings: Settings) -> Iterator[tuple[str, Callable[[], str]]]:
-    """The secrets and files that the settings name, each once, with a function that tests it."""
-    tests: dict[str, Callable[[], str]] = {}
+def _secrets(settings: Settings) -> Iterator[tuple[str, Callable[[], object]]]:
+    """The secrets and files that the settings name, each once, with a function that reads it."""
+    readers: dict[str, Callable[[], object]] = {}
     for cluster in settings.clusters.values():
         for section in (cluster.security.tls, cluster.security.sasl):
             for field in fields(section) if section else ():
                 value = getattr(section, field.name)
                 if isinstance(value, SecretReference):
-                    tests[f"secret {value}"] = partial(_read_secret, value)
+                    readers[f"secret {value}"] = value.read
                 elif field.metadata == FILE and value is not None:
-                    tests[f"file {value}"] = partial(_open_file, value)
-    yield from sorted(tests.items())
+                    readers[f"file {value}"] = Path(value).read_bytes
+    yield from sorted(readers.items())
 
 
-def _read_secret(reference: SecretReference) -> str:
-    reference.read()
+def _can_be_read(read: Callable[[], object]) -> str:
+    """Read a secret or a file. The message does not contain what was read."""
+    read()
     return "can be read"
-
-
-def _open_file(path: str) -> str:
-    with Path(path).open("rb"):
-        return "can be read"
 
 
 def _lake(settings: Settings) -> str:
@@ -176,8 +172,6 @@ def _ask_brokers(cluster: "Cluster", topics: list[TopicEntry]) -> list[str]:
 
 def _security(settings: Settings, name: str) -> str:
     security = settings.clusters[name].security
-    parts = [
-        *(["TLS"] if security.tls is not None else []),
-        *([f"SASL {security.sasl.mechanism}"] if security.sasl is not None else []),
-    ]
-    return " and ".join(parts) or "plain text"
+    tls = ["TLS"] if security.tls is not None else []
+    sasl = [f"SASL {security.sasl.mechanism}"] if security.sasl is not None else []
+    return " and ".join(tls + sasl) or "plain text"

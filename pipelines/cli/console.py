@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from kafka_io.registry.listing import SkippedNode
     from pipelines.maintenance.history import HistoryEntry
 
-Record = Mapping[str, Any]
+PrintedResult = Mapping[str, Any]
 """The fields of a result that `--json` prints. The tables show some of them."""
-Records = Sequence[Record]
+PrintedResults = Sequence[PrintedResult]
 
 _out = Console()
 _err = Console(stderr=True)
@@ -90,7 +90,7 @@ def _safe(text: str) -> str:
     return escape(printable(text))
 
 
-def _print_table(columns: str, records: Iterable[Record], *, unknown: str = _UNKNOWN) -> None:
+def print_table(columns: str, records: Iterable[PrintedResult], *, unknown: str = _UNKNOWN) -> None:
     """Print a table at its full width. By default rich would cut names to fit 80 columns, in pipes too.
 
     Args:
@@ -137,39 +137,39 @@ def _sentence(text: str, highlighted: str = "") -> None:
     )
 
 
-def _named(partition: Record) -> Record:
+def _named(partition: PrintedResult) -> PrintedResult:
     """The record of a partition, with its name in place of its number."""
     return {**partition, "partition": BrokerPartition(partition["broker"], partition["partition"])}
 
 
-def _partitions(results: Records, field: str = "partitions") -> list[Record]:
+def _partitions(results: PrintedResults, field: str = "partitions") -> list[PrintedResult]:
     """The partitions of all results, each with its topic."""
     return [{**_named(part), "topic": result["topic"]} for result in results for part in result[field]]
 
 
-def topics(statuses: Records) -> None:
+def topics(statuses: PrintedResults) -> None:
     """Print a line per topic; warnings and errors on stderr."""
     if statuses:
         columns = "cluster topic >partitions >size:EARLIEST..LATEST >cursor >lag table"
-        _print_table(columns, [{**status, **_size_and_cursor(status)} for status in statuses])
+        print_table(columns, [{**status, **_size_and_cursor(status)} for status in statuses])
     else:
         _out.print("no topics")
     _problems(statuses)
 
 
-def _size_and_cursor(status: Record) -> Record:
+def _size_and_cursor(status: PrintedResult) -> PrintedResult:
     partitions = status["partitions"]
     size = sum((partition["latest"] or 0) - (partition["earliest"] or 0) for partition in partitions)
     cursors = [partition["cursor"] for partition in partitions if partition["cursor"] is not None]
     return {"size": f"{size:,} {_unit(status)}", "cursor": sum(cursors) if cursors else "-"}
 
 
-def _unit(status: Record) -> str:
+def _unit(status: PrintedResult) -> str:
     """What offsets count: bytes in 0.7, where partitions belong to brokers; records in later versions."""
     return "bytes" if any(partition["broker"] is not None for partition in status["partitions"]) else "records"
 
 
-def _problems(results: Records) -> None:
+def _problems(results: PrintedResults) -> None:
     for result in results:
         for sentence in result["warnings"]:
             warning(f"{result['topic']}: {sentence}")
@@ -177,15 +177,15 @@ def _problems(results: Records) -> None:
             error(f"{result['topic']}: {result['error']}")
 
 
-def statuses(statuses: Records, *, now_ms: int) -> None:
+def statuses(statuses: PrintedResults, *, now_ms: int) -> None:
     """Print a line per topic and a line of totals; warnings and errors on stderr."""
     columns = "cluster topic state >lag >late >left >loaded:LAST_LOAD >version"
-    _print_table(columns, [{**status, **_status_cells(status, now_ms)} for status in statuses])
+    print_table(columns, [{**status, **_status_cells(status, now_ms)} for status in statuses])
     _sentence(_totals(statuses))
     _problems(statuses)
 
 
-def _status_cells(status: Record, now_ms: int) -> Record:
+def _status_cells(status: PrintedResult, now_ms: int) -> PrintedResult:
     state, loaded_ms, version = status["state"], status["loaded_at_ms"], status["version"]
     lag, late, left = ("-",) * 3 if state == TopicState.GONE else _lag_late_left(status)
     return {
@@ -198,7 +198,7 @@ def _status_cells(status: Record, now_ms: int) -> Record:
     }
 
 
-def _lag_late_left(status: Record) -> tuple[object, str, str]:
+def _lag_late_left(status: PrintedResult) -> tuple[object, str, str]:
     """The columns LAG, LATE and LEFT."""
     lag, late_s, left_s, kept = (status[name] for name in ("lag", "late_s", "left_s", "kept"))
     if lag == 0:
@@ -211,7 +211,7 @@ def _lag_late_left(status: Record) -> tuple[object, str, str]:
     return f"{lag:,} bytes" if lag and _unit(status) == "bytes" else lag, late, left
 
 
-def _totals(statuses: Records) -> str:
+def _totals(statuses: PrintedResults) -> str:
     states = Counter(status["state"] for status in statuses)
     lags: Counter[str] = Counter()
     for status in statuses:
@@ -222,21 +222,21 @@ def _totals(statuses: Records) -> str:
     return ", ".join(parts)
 
 
-def loads(results: Records) -> None:
+def loads(results: PrintedResults) -> None:
     """Print a line per topic; warnings and errors on stderr."""
-    _print_table("topic >version >rows >bytes >files >seconds table", results)
+    print_table("topic >version >rows >bytes >files >seconds table", results)
     _problems(results)
 
 
-def proofs(proofs: Records) -> None:
+def proofs(proofs: PrintedResults) -> None:
     """Print a line per partition, then for each table that it is proven, or its problems on stderr.
 
     Deep proofs have a second line per partition: how its rows compare with the broker's records.
     """
     deep = [proof for proof in proofs if "compared" in proof]
     if deep:
-        _print_table(f"topic partition >start:FROM >end:TO {_COMPARED} >not_compared", _partitions(deep, "compared"))
-    _print_table("topic partition >start >end >rows >missing >duplicates gaps", _partitions(proofs))
+        print_table(f"topic partition >start:FROM >end:TO {_COMPARED} >not_compared", _partitions(deep, "compared"))
+    print_table("topic partition >start >end >rows >missing >duplicates gaps", _partitions(proofs))
     for proof in proofs:
         for problem in proof["problems"]:
             error(f"{proof['topic']}: {problem}")
@@ -245,9 +245,9 @@ def proofs(proofs: Records) -> None:
             _sentence(f"{proof['topic']}: {rows:,} rows, each exactly once", "proven")
 
 
-def replays(results: Records) -> None:
+def replays(results: PrintedResults) -> None:
     """Print a line per interval that was fetched again, then what changed."""
-    _print_table(f"topic partition >start:FROM >end:TO >rows {_COMPARED} gaps", _partitions(results))
+    print_table(f"topic partition >start:FROM >end:TO >rows {_COMPARED} gaps", _partitions(results))
     for replay in results:
         topic, rows = replay["topic"], f"{replay['rows']:,} rows"
         if replay["error"]:
@@ -263,10 +263,10 @@ def replays(results: Records) -> None:
 def history(entries: Sequence["HistoryEntry"]) -> None:
     """Print a line per commit, the newest first."""
     columns = "version time:TIME_(UTC) what run >rows >bytes >files >ranges gaps notes"
-    _print_table(columns, map(_commit_cells, entries))
+    print_table(columns, map(_commit_cells, entries))
 
 
-def _commit_cells(past: "HistoryEntry") -> Record:
+def _commit_cells(past: "HistoryEntry") -> PrintedResult:
     fields = past.as_dict()
     return {
         **{name: fields.get(name, "") for name in ("rows", "bytes", "files", "ranges")},
@@ -280,28 +280,28 @@ def _commit_cells(past: "HistoryEntry") -> Record:
     }
 
 
-def rewound(rewinds: Records, *, sentence: str) -> None:
+def rewound(rewinds: PrintedResults, *, sentence: str) -> None:
     """Print the cursors of each partition before and after, then a sentence about the new version."""
     cursors = [_named(cursor) for rewind in rewinds for cursor in rewind["cursors"]]
-    _print_table("partition >before:CURSOR_WAS >after:IS_NOW", cursors, unknown="-")
+    print_table("partition >before:CURSOR_WAS >after:IS_NOW", cursors, unknown="-")
     _sentence(sentence)
 
 
-def cursors(cursors: Records) -> None:
+def cursors(cursors: PrintedResults) -> None:
     """Print a line per partition."""
-    _print_table("cluster topic partition >offset", map(_named, cursors))
+    print_table("cluster topic partition >offset", map(_named, cursors))
 
 
-def imports(plans: Records) -> None:
+def imports(plans: PrintedResults) -> None:
     """Print a line per partition: the offset of the source beside the broker's log."""
     columns = "topic partition >adopted >start:BEGINS_AT >earliest:LOG_BEGINS >latest:LOG_ENDS >left:TO_LOAD"
-    _print_table(columns, _partitions(plans), unknown="-")
+    print_table(columns, _partitions(plans), unknown="-")
 
 
-def cleanings(results: Records, *, deleted: bool) -> None:
+def cleanings(results: PrintedResults, *, deleted: bool) -> None:
     """Print a line per topic."""
     collected = "collected" if deleted else "collected:TO_COLLECT"
-    _print_table(f"topic >{collected} >bytes >merged >larger:INTO table", results)
+    print_table(f"topic >{collected} >bytes >merged >larger:INTO table", results)
     for result in results:
         if result["busy"]:
             topic = result["topic"]
@@ -310,7 +310,7 @@ def cleanings(results: Records, *, deleted: bool) -> None:
         _out.print("nothing was changed; give --delete to delete these files")
 
 
-def check_result(result: Record) -> None:
+def check_result(result: PrintedResult) -> None:
     """Print a line for a test of `penstock config check`."""
     mark = "[green]ok    [/]" if result["ok"] else "[bold red]failed[/]"
     _out.print(f"{mark} {_safe(result['what'])}: {_safe(result['told'])}", soft_wrap=True, highlight=False)
@@ -322,16 +322,9 @@ def progress() -> Iterator[Callable[[str], Callable[[int, int], None]]]:
 
     Yields a function that adds the bar of a topic and returns its update function, which takes done and total.
     """
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left:"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=_err, transient=True, disable=not _err.is_terminal) as bars:
+    amounts = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), MofNCompleteColumn())
+    times = (TimeElapsedColumn(), TextColumn("left:"), TimeRemainingColumn())
+    with Progress(*amounts, *times, console=_err, transient=True, disable=not _err.is_terminal) as bars:
 
         def begin(topic: str) -> Callable[[int, int], None]:
             bar = bars.add_task(_safe(topic), total=None)

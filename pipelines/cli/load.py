@@ -2,27 +2,31 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TypeVar, get_args
+from functools import reduce
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pipelines.cli import console
-from pipelines.cli.options import CommandResult, GlobalOptions, Selection, prints_result, selects_topics
+from pipelines.cli.options import (
+    CommandResult,
+    GlobalOptions,
+    Selection,
+    choice_option,
+    prints_result,
+    selects_topics,
+    usage_errors,
+)
 from resources.choices import Choices
 from resources.settings import Settings
 
 if TYPE_CHECKING:
     from kafka_io.cluster.cluster import Cluster
 
-_Command = TypeVar("_Command", bound=Callable[..., object])
 
-
-def _choices(command: _Command) -> _Command:
+def _choices(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add an option for each of Choices. It overrides the settings file."""
-    for name, field in reversed(Choices.model_fields.items()):
-        option = click.Choice(get_args(field.annotation))
-        command = click.option(f"--{name.replace('_', '-')}", name, type=option, help=field.description)(command)
-    return command
+    return reduce(lambda decorated, name: choice_option(name)(decorated), reversed(Choices.model_fields), command)
 
 
 @click.command("load")
@@ -57,10 +61,8 @@ def load_command(
     from resources.kafka import open_cluster
     from resources.spark import open_session
 
-    try:
+    with usage_errors():
         window = LoadWindow.parse(since, until, now=datetime.now(UTC))
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
     settings = options.settings()
     loads = []
     for name in selection.clusters(settings):
@@ -74,12 +76,9 @@ def load_command(
                 on_progress=on_progress,
             )
             loads += [(name, loader.load(topic)) for topic in selection.topics or _allowed(settings, connected)]
-    return CommandResult(
-        records=[{"cluster": name, **load.as_dict()} for name, load in loads],
-        show=console.loads,
-        failed=any(load.error for _, load in loads),
-        traces=[load.trace for _, load in loads],
-    )
+    records = [{"cluster": name, **load.as_dict()} for name, load in loads]
+    failed, traces = any(load.error for _, load in loads), [load.trace for _, load in loads]
+    return CommandResult(records=records, show=console.loads, failed=failed, traces=traces)
 
 
 def _allowed(settings: Settings, cluster: "Cluster") -> list[str]:

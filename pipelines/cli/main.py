@@ -65,7 +65,7 @@ class _Group(click.Group):
 @click.group(
     cls=_Group,
     commands=COMMANDS,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True},
 )
 @click.option(
     "--settings",

@@ -1,7 +1,7 @@
 """`penstock offsets`: export cursors to other tools, and start tables at the offsets of another loader."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -10,20 +10,19 @@ from pipelines.cli.options import (
     CommandResult,
     GlobalOptions,
     Selection,
+    choice_option,
     cluster_option,
     json_option,
     only_cluster,
     prints_result,
     selects_topics,
     topics_argument,
+    usage_errors,
 )
-from resources.choices import Choices
 from resources.settings import Settings
 
 if TYPE_CHECKING:
     from pipelines.cursors.export import ExportedCursor
-
-_ON_EXPIRED = Choices.model_fields["on_expired"]
 
 
 @click.group("offsets")
@@ -71,16 +70,19 @@ def export_command(
       penstock offsets export --all --csv
       penstock offsets export clicks --write --group lag-watch
     """
-    from pipelines.cursors.export import to_csv
+    from pipelines.cursors.export import cursors_of, to_csv
+    from pipelines.loading.table import LakeTable
+    from resources.lake import Lake
 
     if as_csv and as_json:
         raise click.UsageError("give --csv or --json, not both")
     if not write and (group or storage):
         raise click.UsageError("--group and --storage need --write")
     settings = options.settings()
-    cursors = []
+    lake, cursors = Lake.of(settings), []
     for name in selection.clusters(settings):
-        of_cluster = _cursors(settings, name, selection.topics)
+        topics = selection.topics or lake.topics(name)
+        of_cluster = [cursor for topic in topics for cursor in cursors_of(LakeTable.of(lake, name, topic), name, topic)]
         if write:
             _write(settings, name, group, storage, of_cluster)
         cursors += of_cluster
@@ -88,16 +90,6 @@ def export_command(
         click.echo(to_csv(cursors), nl=False)
     else:
         CommandResult(records=[cursor.as_dict() for cursor in cursors], show=console.cursors).print(as_json=as_json)
-
-
-def _cursors(settings: Settings, cluster: str, topics: Sequence[str]) -> "list[ExportedCursor]":
-    from pipelines.cursors.export import cursors_of
-    from pipelines.loading.table import LakeTable
-    from resources.lake import Lake
-
-    lake = Lake.of(settings)
-    names = topics or lake.topics(cluster)
-    return [cursor for topic in names for cursor in cursors_of(LakeTable.of(lake, cluster, topic), cluster, topic)]
 
 
 def _write(
@@ -121,10 +113,9 @@ def _write(
     "--missing",
     type=click.Choice(["fail", "earliest"]),
     default="fail",
-    show_default=True,
     help="What to do with partitions that have records but no offset in SOURCE: fail, or load them completely.",
 )
-@click.option("--on-expired", type=click.Choice(get_args(_ON_EXPIRED.annotation)), help=_ON_EXPIRED.description)
+@choice_option("on_expired")
 @click.option("--dry-run", is_flag=True, help="Only show where the tables would begin.")
 @cluster_option
 @prints_result
@@ -165,10 +156,8 @@ def import_command(
     from resources.lake import Lake
     from resources.spark import open_session
 
-    try:
+    with usage_errors():
         read_offsets = parse_source(source)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
     if not topics:
         raise click.UsageError("give topics")
     settings = options.settings()
@@ -177,11 +166,11 @@ def import_command(
     lake = Lake.of(settings)
     with open_cluster(settings, name) as connected:
         loader = Loader.of(settings, connected, lambda: open_session(settings.spark), choices=choices)
-        tables = [LakeTable.of(lake, name, topic) for topic in topics]
-        plans = [
-            plan_import(loader, table, topic, read_offsets(connected, topic), source=source, missing=missing)
-            for topic, table in zip(topics, tables, strict=True)
-        ]
-        versions = [None if dry_run else import_offsets(table, plan) for table, plan in zip(tables, plans, strict=True)]
-    records = [{**plan.as_dict(), "version": version} for plan, version in zip(plans, versions, strict=True)]
+        tables = {topic: LakeTable.of(lake, name, topic) for topic in topics}
+        plans = {
+            topic: plan_import(loader, table, topic, read_offsets(connected, topic), source=source, missing=missing)
+            for topic, table in tables.items()
+        }
+        versions = {topic: None if dry_run else import_offsets(table, plans[topic]) for topic, table in tables.items()}
+    records = [{**plan.as_dict(), "version": versions[topic]} for topic, plan in plans.items()]
     return CommandResult(records=records, show=console.imports)

@@ -2,15 +2,17 @@
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
 from pipelines.cli.completion import complete_clusters, complete_topics
+from resources.choices import Choices
 from resources.settings import Settings
 
 if TYPE_CHECKING:
@@ -152,6 +154,23 @@ def prints_result(command: Callable[..., CommandResult]) -> Callable[..., None]:
         command(*arguments, **options).print(as_json=as_json)
 
     return run
+
+
+def choice_option(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The option of a setting of Choices. It overrides the settings file."""
+    field = Choices.model_fields[name]
+    return click.option(
+        f"--{name.replace('_', '-')}", type=click.Choice(get_args(field.annotation)), help=field.description
+    )
+
+
+@contextmanager
+def usage_errors() -> Iterator[None]:
+    """Report a ValueError inside a `with` block as wrong use of the command."""
+    try:
+        yield
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
 
 
 def confirm(question: str, *, yes: bool) -> None:

@@ -1,6 +1,5 @@
 """The command `penstock publish`: sends the lines of a file as messages."""
 
-from collections.abc import Iterator
 from typing import IO
 
 import click
@@ -23,8 +22,8 @@ _LINES_PER_BATCH = 500
 @topic_argument
 @click.argument("file", type=click.File("rb"))
 @cluster_option
-@click.option("--codec", type=click.Choice(_CODECS), default="none", show_default=True, help="How to compress.")
-@click.option("--batch", type=click.IntRange(1), default=_LINES_PER_BATCH, show_default=True, help="Lines per request.")
+@click.option("--codec", type=click.Choice(_CODECS), default="none", help="How to compress.")
+@click.option("--batch", type=click.IntRange(1), default=_LINES_PER_BATCH, help="Lines per request.")
 @prints_result
 @click.pass_obj
 def publish_command(
@@ -42,14 +41,10 @@ def publish_command(
 
     settings = options.settings()
     name = only_cluster(settings, cluster)
+    lines = (line.removesuffix(b"\n").removesuffix(b"\r") for line in file)
     with error_context(Where(cluster=name)), open_producer(settings, name, compression=codec) as producer:
-        count = publish_values((producer,), topic, _lines(file), batch_size=batch)
+        count = publish_values((producer,), topic, lines, batch_size=batch)
     return CommandResult(
         records=[{"cluster": name, "topic": topic, "messages": count}],
         show=lambda _: click.echo(f"{count} messages published to {topic}"),
     )
-
-
-def _lines(file: IO[bytes]) -> Iterator[bytes]:
-    for line in file:
-        yield line.removesuffix(b"\n").removesuffix(b"\r")

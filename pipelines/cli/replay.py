@@ -15,6 +15,7 @@ from pipelines.cli.options import (
     partition_option,
     prints_result,
     topic_argument,
+    usage_errors,
 )
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     "--on-compacted",
     type=click.Choice(["fail", "drop"]),
     default="fail",
-    show_default=True,
     help="What to do with rows whose records log compaction removed: fail, or drop them from the table.",
 )
 @cluster_option
@@ -67,18 +67,12 @@ def replay_command(
     from resources.lake import Lake
     from resources.spark import open_session
 
-    try:
+    with usage_errors():
         request = ReplayRequest.parse(topic, since, until, partitions, on_compacted=on_compacted, now=datetime.now(UTC))
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
     settings = options.settings()
     name = only_cluster(settings, cluster)
     with open_cluster(settings, name) as connected, console.progress() as on_progress:
         loader = Loader.of(settings, connected, lambda: open_session(settings.spark), on_progress=on_progress)
         result = replay(loader, LakeTable.of(Lake.of(settings), name, topic), request)
-    return CommandResult(
-        records=[{"cluster": name, **result.as_dict()}],
-        show=console.replays,
-        failed=bool(result.error),
-        traces=[result.trace],
-    )
+    records = [{"cluster": name, **result.as_dict()}]
+    return CommandResult(records=records, show=console.replays, failed=bool(result.error), traces=[result.trace])

@@ -18,14 +18,11 @@ from pipelines.cli.options import data_dir_option, port_option
     metavar="HOST:PORT[/CHROOT]",
     help="The ZooKeeper where the broker registers. Without it, the broker does not register.",
 )
-@click.option(
-    "--partitions", type=click.IntRange(1), default=1, show_default=True, help="Number of partitions of a new topic."
-)
+@click.option("--partitions", type=click.IntRange(1), default=1, help="Number of partitions of a new topic.")
 @click.option(
     "--generation",
     type=click.Choice([generation.value for generation in Generation]),
     default=Generation.V07.value,
-    show_default=True,
     help="The protocol generation that the broker speaks.",
 )
 def broker_command(

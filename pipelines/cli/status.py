@@ -49,11 +49,9 @@ def status_command(options: GlobalOptions, topics: Sequence[str], cluster: str |
     names = [only_cluster(settings, cluster)] if topics else clusters_of(settings, cluster)
     statuses = [status for name in names for status in _statuses(settings, name, topics, now_ms=now)]
     statuses.sort(key=lambda status: status.urgency(now))
-    return CommandResult(
-        records=[status.as_dict(now) for status in statuses],
-        show=partial(console.statuses, now_ms=now),
-        failed=any(status.state(now) in {TopicState.ERROR, TopicState.LOSING} for status in statuses),
-    )
+    records = [status.as_dict(now) for status in statuses]
+    failed = any(status.state(now) in {TopicState.ERROR, TopicState.LOSING} for status in statuses)
+    return CommandResult(records=records, show=partial(console.statuses, now_ms=now), failed=failed)
 
 
 @click.command("topics")

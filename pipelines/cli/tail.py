@@ -13,12 +13,13 @@ from pipelines.cli.options import (
     only_cluster,
     partition_option,
     topic_argument,
+    usage_errors,
 )
 
 
 @click.command("tail")
 @topic_argument
-@click.option("--from", "since", metavar="POINT", default="latest", show_default=True, help="Where to begin.")
+@click.option("--from", "since", metavar="POINT", default="latest", help="Where to begin.")
 @click.option("--until", metavar="POINT", help="Where to end. Without it, the command waits for new records.")
 @partition_option
 @click.option("--max", "max_records", type=click.IntRange(1), metavar="N", help="End after this many records.")
@@ -58,10 +59,8 @@ def tail_command(
     from pipelines.tail.follow import open_tail
     from pipelines.tail.query import TailQuery
 
-    try:
+    with usage_errors():
         query = TailQuery.parse(topic, since, until, partitions, now=datetime.now(UTC))
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
     settings = options.settings()
     render = lines.as_json if as_json else lines.as_line
     try:

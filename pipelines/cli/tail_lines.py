@@ -45,16 +45,12 @@ def rows_of(batches: Iterable[tuple[BrokerPartition, pa.RecordBatch]]) -> Iterat
 
 def _fields(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-    if "timestamp" in columns:
-        columns["timestamp"] = columns["timestamp"].cast(
-            pa.int64()
-        )  # some times are outside the range of Python's datetime
+    if "timestamp" in columns:  # some times are outside the range of Python's datetime
+        columns["timestamp"] = columns["timestamp"].cast(pa.int64())
     defaults: Mapping[str, Any] = {"timestamp": _NO_TIME, "headers": []}
     names = ("offset", "inner", "timestamp", "key", "value", "headers")
-    return zip(
-        *(columns[name].to_pylist() if name in columns else [defaults.get(name)] * batch.num_rows for name in names),
-        strict=True,
-    )
+    missing = {name: [defaults.get(name)] * batch.num_rows for name in names if name not in columns}
+    return zip(*(missing[name] if name in missing else columns[name].to_pylist() for name in names), strict=True)
 
 
 def first_rows(chunks: Iterable[list[TailRow]], max_rows: int | None) -> Iterator[list[TailRow]]:
@@ -74,13 +70,13 @@ def as_json(row: TailRow) -> str:
     A time is in ISO 8601, null for none, or in milliseconds if ISO 8601 cannot express it. Records of 0.7 have two more
     fields: `broker` and `inner`.
     """
-    partition, offset = {"partition": row.partition.partition}, {"offset": row.offset}
-    if row.inner is not None:
-        partition, offset = {"broker": row.partition.holder, **partition}, {**offset, "inner": row.inner}
+    is_v07 = row.inner is not None
     return _JSON.encode(
         {
-            **partition,
-            **offset,
+            **({"broker": row.partition.holder} if is_v07 else {}),
+            "partition": row.partition.partition,
+            "offset": row.offset,
+            **({"inner": row.inner} if is_v07 else {}),
             "timestamp": _time(row.timestamp_ms),
             "key": _json_bytes(row.key),
             "value": _json_bytes(row.value),

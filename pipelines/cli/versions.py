@@ -1,6 +1,7 @@
 """`penstock history` and `penstock rewind`: the versions of a table."""
 
 import uuid
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
@@ -28,9 +29,7 @@ _DEFAULT_LIMIT = 20
 
 @click.command("history")
 @topic_argument
-@click.option(
-    "--limit", type=click.IntRange(1), default=_DEFAULT_LIMIT, show_default=True, help="Maximum number of commits."
-)
+@click.option("--limit", type=click.IntRange(1), default=_DEFAULT_LIMIT, help="Maximum number of commits.")
 @cluster_option
 @prints_result
 @click.pass_obj
@@ -99,10 +98,8 @@ def _table(settings: Settings, cluster: str | None, topic: str) -> "LakeTable":
 def _parse_time(text: str) -> datetime:
     from pipelines.loading.positions import TimePosition, parse_position
 
-    try:
+    with suppress(ValueError):
         position = parse_position(text, now=datetime.now(UTC))
-    except ValueError:
-        position = None
-    if not isinstance(position, TimePosition):
-        raise click.UsageError(f"{text!r} is not a time; give a time such as 2026-01-31T12:00Z or -2h")
-    return datetime.fromtimestamp(position.ms / 1000, UTC)
+        if isinstance(position, TimePosition):
+            return datetime.fromtimestamp(position.ms / 1000, UTC)
+    raise click.UsageError(f"{text!r} is not a time; give a time such as 2026-01-31T12:00Z or -2h")

@@ -7,10 +7,11 @@ import dagster as dg
 
 from pipelines.defs.checks import report_coverage
 from pipelines.defs.group_status import ask_group_status
-from pipelines.defs.metadata import observation_metadata
+from pipelines.defs.metadata import status_metadata
 from pipelines.defs.run import GroupRun, LoadConfig
 from pipelines.defs.run_liveness import tag_worker
-from pipelines.defs.topic_group import TopicGroup
+from pipelines.defs.topic_group import TopicGroup, pool_of
+from pipelines.status.status import now_ms
 from resources.penstock import PenstockResource
 from resources.settings import Retries
 
@@ -22,9 +23,9 @@ def topics_asset(group: TopicGroup) -> dg.AssetsDefinition:
 
     def topics(context: dg.AssetExecutionContext, penstock: PenstockResource) -> dg.ObserveResult:
         tag_worker(context)
-        return dg.ObserveResult(
-            asset_key=group.topics, metadata=observation_metadata(ask_group_status(penstock, group))
-        )
+        statuses = ask_group_status(penstock, group)
+        problems = {status.topic: status.error for status in statuses if status.error}
+        return dg.ObserveResult(asset_key=group.topics, metadata=status_metadata(statuses, now_ms(), problems))
 
     # The "multi" form with a single asset: Dagster 1.13 warns about its own code in the plain form.
     declare = dg.multi_observable_source_asset(
@@ -52,7 +53,7 @@ def table_asset(group: TopicGroup, retries: Retries) -> dg.AssetsDefinition:
         backfill_policy=dg.BackfillPolicy.single_run(),
         kinds={"kafka", "delta"},
         group_name=group.in_dagster,
-        pool=group.pool,
+        pool=pool_of(group.cluster),
         description="One Delta table per Kafka topic, continued from its committed offsets. Each topic is committed "
         "separately: a topic that fails does not affect the others, but the run ends as failed.",
     )

@@ -11,7 +11,7 @@ from pipelines.defs.checks import COVERAGE_CHECK, coverage_check, keeping_up_che
 from pipelines.defs.replay_job import replay_job
 from pipelines.defs.run import SINCE_TAG
 from pipelines.defs.run_liveness import lost_runs_sensor
-from pipelines.defs.schedules import load_schedule, regular_schedules
+from pipelines.defs.schedules import group_schedules
 from pipelines.defs.sensors import new_topics_sensor
 from pipelines.defs.topic_group import TopicGroup, groups
 from resources.penstock import PenstockResource
@@ -24,10 +24,24 @@ def build_definitions(settings: Settings, penstock: PenstockResource | None = No
     Raises:
         dagster.DagsterInvalidDefinitionError: a cron expression of the settings is invalid.
     """
-    with warnings.catch_warnings():
-        # Dagster calls single runs over many partitions and observable sources beta.
-        warnings.simplefilter("ignore", dg.BetaWarning)
-        return _definitions(settings, penstock or PenstockResource())
+    # Dagster calls single runs over many partitions and observable sources beta.
+    with warnings.catch_warnings(action="ignore", category=dg.BetaWarning):
+        jobs_of = {group: _group_jobs(group) for group in groups(settings)}
+        clusters = {cluster: [group for group in jobs_of if group.cluster == cluster] for cluster in settings.clusters}
+        jobs = [job for group in jobs_of for job in jobs_of[group].values()]
+        jobs += [replay_job(cluster, members) for cluster, members in clusters.items()]
+        loads = {cluster: {group: jobs_of[group]["load"] for group in members} for cluster, members in clusters.items()}
+        sensors = [new_topics_sensor(cluster, jobs_by_group) for cluster, jobs_by_group in loads.items()]
+        return dg.Definitions(
+            assets=[*map(topics_asset, jobs_of), *(table_asset(group, settings.retries) for group in jobs_of)],
+            asset_checks=[check for group in jobs_of for check in (coverage_check(group), keeping_up_checks(group))],
+            jobs=jobs,
+            sensors=[*sensors, lost_runs_sensor(), *alert_sensors(settings.alerts.command, jobs)],
+            schedules=[schedule for group in jobs_of for schedule in group_schedules(group, settings)],
+            resources={"penstock": penstock or PenstockResource()},
+            # Runs execute in their own process: one JVM per run, and terminating the run cancels its Spark jobs.
+            executor=dg.in_process_executor,
+        )
 
 
 def _group_jobs(group: TopicGroup) -> dict[str, Any]:
@@ -54,29 +68,3 @@ def _group_jobs(group: TopicGroup) -> dict[str, Any]:
         action: dg.define_asset_job(group.named(action), selection=selection, tags=tags, description=description)
         for action, (selection, tags, description) in jobs.items()
     }
-
-
-def _definitions(settings: Settings, penstock: PenstockResource) -> dg.Definitions:
-    jobs_of = {group: _group_jobs(group) for group in groups(settings)}
-    clusters = {cluster: [group for group in jobs_of if group.cluster == cluster] for cluster in settings.clusters}
-    jobs = [job for group in jobs_of for job in jobs_of[group].values()]
-    jobs += [replay_job(cluster, members) for cluster, members in clusters.items()]
-    return dg.Definitions(
-        assets=[asset for group in jobs_of for asset in (topics_asset(group), table_asset(group, settings.retries))],
-        asset_checks=[check for group in jobs_of for check in (coverage_check(group), keeping_up_checks(group))],
-        jobs=jobs,
-        sensors=[
-            *(
-                new_topics_sensor(cluster, {group: jobs_of[group]["load"] for group in members})
-                for cluster, members in clusters.items()
-            ),
-            lost_runs_sensor(),
-            *alert_sensors(settings.alerts.command, jobs),
-        ],
-        schedules=[
-            schedule for group in jobs_of for schedule in (load_schedule(group), *regular_schedules(group, settings))
-        ],
-        resources={"penstock": penstock},
-        # Runs execute in their own process: one JVM per run, and terminating the run cancels its Spark jobs.
-        executor=dg.in_process_executor,
-    )

@@ -49,11 +49,6 @@ def load_metadata(load: TopicLoad, *, late_before_s: float | None = None, after:
     )
 
 
-def observation_metadata(statuses: Sequence[TopicStatus]) -> Metadata:
-    """The metadata of an observation of a group: totals to plot, and a line per topic."""
-    return status_metadata(statuses, now_ms(), {status.topic: status.error for status in statuses if status.error})
-
-
 def status_metadata(statuses: Sequence[TopicStatus], now: int, problems: Mapping[str, str]) -> Metadata:
     """The status of topics at a time (ms since 1970), with the problems of some of them by topic."""
     late = [seconds for status in statuses if (seconds := status.late_s(now)) is not None]

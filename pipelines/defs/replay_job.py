@@ -35,6 +35,10 @@ class ReplayConfig(dg.Config):
     on_compacted: OnCompacted = "fail"
     """What to do with rows whose records were compacted away since: fail or drop."""
 
+    def request(self) -> ReplayRequest:
+        """The interval, with times relative to now."""
+        return ReplayRequest.parse(**self.model_dump(), now=datetime.now(UTC))
+
 
 def replay_job(cluster: str, groups: Sequence[TopicGroup]) -> dg.JobDefinition:
     """The replay job of a cluster with these groups."""
@@ -46,7 +50,7 @@ def replay_job(cluster: str, groups: Sequence[TopicGroup]) -> dg.JobDefinition:
         """Fetch an interval of one topic again. It writes one commit, or none if the rows are the same."""
         tag_worker(context)
         try:
-            result = _replay(context, config, penstock, cluster)
+            result = _replay(context, config.request(), penstock, cluster)
             group_name = penstock.settings().group_of(cluster, config.topic)
             (group,) = (group for group in groups if group.name == group_name)
         except (LocatedError, ValueError) as error:
@@ -65,22 +69,14 @@ def replay_job(cluster: str, groups: Sequence[TopicGroup]) -> dg.JobDefinition:
 
 
 def _replay(
-    context: dg.OpExecutionContext, config: ReplayConfig, penstock: PenstockResource, cluster_name: str
+    context: dg.OpExecutionContext, request: ReplayRequest, penstock: PenstockResource, cluster_name: str
 ) -> TopicReplay:
-    request = ReplayRequest.parse(
-        config.topic,
-        config.since,
-        config.until,
-        config.partitions,
-        on_compacted=config.on_compacted,
-        now=datetime.now(UTC),
-    )
     with penstock.cluster(cluster_name) as cluster:
         loader = Loader.of(
             penstock.settings(),
             cluster,
             penstock.session,
             run_id=context.run_id,
-            on_progress=lambda _: log_progress(context.log, config.topic),
+            on_progress=lambda topic: log_progress(context.log, topic),
         )
-        return replay(loader, LakeTable.of(penstock.lake(), cluster_name, config.topic), request)
+        return replay(loader, LakeTable.of(penstock.lake(), cluster_name, request.topic), request)

@@ -189,8 +189,8 @@ class GroupRun:
 
         The step yields them and does not log them: Dagster drops logged events when the step raises.
         """
-        for key in self.loads:
-            event = dg.AssetObservation if key in self.errors else dg.AssetMaterialization
+        for key, load in self.loads.items():
+            event = dg.AssetObservation if load.error else dg.AssetMaterialization
             yield event(asset_key=self.context.asset_key, partition=key, metadata=self.metadata(key))
 
     def failure(self, retries: Retries) -> Exception:

@@ -22,7 +22,7 @@ _UNFINISHED = [
 ]
 
 
-def load_schedule(group: TopicGroup) -> dg.ScheduleDefinition:
+def _load_schedule(group: TopicGroup) -> dg.ScheduleDefinition:
     """The schedule that requests runs for the topics with something new; the most urgent ones get priority."""
 
     @dg.schedule(
@@ -87,9 +87,11 @@ def _request(run_keys: list[str], waiting: dict[str, TopicStatus], tick_time: st
     return dg.RunRequest(run_key=f"{tick_time}: {run_keys[0]} to {run_keys[-1]}", tags=tags)
 
 
-def regular_schedules(group: TopicGroup, settings: Settings) -> list[dg.ScheduleDefinition]:
-    """The schedules that request the same run at each tick."""
-    return [
+def group_schedules(group: TopicGroup, settings: Settings) -> list[dg.ScheduleDefinition]:
+    """The schedules of a group. Those that observe and verify request the same run at each tick."""
+    watch = "Observes every topic: lag, freshness, and the time until records are lost."
+    actions = (("watch", settings.watch_cron, watch), ("verify", settings.verify_cron, "Verifies every table."))
+    regular = [
         dg.ScheduleDefinition(
             name=group.named(action),
             job_name=group.named(action),
@@ -97,12 +99,6 @@ def regular_schedules(group: TopicGroup, settings: Settings) -> list[dg.Schedule
             default_status=dg.DefaultScheduleStatus.RUNNING,
             description=description,
         )
-        for action, cron, description in (
-            (
-                "watch",
-                settings.watch_cron,
-                "Observes every topic: lag, freshness, and the time until records are lost.",
-            ),
-            ("verify", settings.verify_cron, "Verifies every table."),
-        )
+        for action, cron, description in actions
     ]
+    return [_load_schedule(group), *regular]

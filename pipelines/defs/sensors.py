@@ -33,16 +33,11 @@ class PendingTopics:
 
     @classmethod
     def parse(cls, cursor: str | None) -> Self:
-        """The inverse of `text`. An unreadable cursor is an empty one: this tick finds the new topics again."""
+        """Read a cursor, which is JSON. An unreadable cursor is an empty one: this tick finds the new topics again."""
         try:
             return msgspec.json.decode(cursor or "{}", type=cls)
         except msgspec.DecodeError:
             return cls()
-
-    @property
-    def text(self) -> str:
-        """The JSON that Dagster stores as the cursor."""
-        return msgspec.json.encode(self).decode()
 
 
 def new_topics_sensor(cluster: str, jobs: Mapping[TopicGroup, Any]) -> dg.SensorDefinition:
@@ -76,7 +71,7 @@ def new_topics_sensor(cluster: str, jobs: Mapping[TopicGroup, Any]) -> dg.Sensor
         topics = _loadable_topics(penstock, cluster, is_new, wait=not pending.topics)
         new = [topic for topic in topics if is_new(topic) and topic.name not in pending.topics]
         next_pending = {topic.name: topic.incarnation for topic in new[: settings.new_topics_per_tick]}
-        cursor = PendingTopics(at=datetime.now(UTC).isoformat(), topics=next_pending).text
+        cursor = msgspec.json.encode(PendingTopics(at=datetime.now(UTC).isoformat(), topics=next_pending)).decode()
         confirmed = [topic for topic in topics if topic.name in pending.topics]
         if not confirmed:
             return dg.SensorResult(skip_reason=_skip_reason(topics, new, next_pending), cursor=cursor)

@@ -46,11 +46,6 @@ class TopicGroup:
         return dg.DynamicPartitionsDefinition(name=self.partitions_name)
 
     @property
-    def pool(self) -> str:
-        """The pool that limits how many runs read from the cluster at once."""
-        return pool_of(self.cluster)
-
-    @property
     def in_dagster(self) -> str:
         """Dagster's group name, which all assets of one cluster share."""
         return _without_dashes(self.cluster)
@@ -74,7 +69,7 @@ def cluster_named(action: str, cluster: str) -> str:
 
 
 def pool_of(cluster: str) -> str:
-    """The pool of the ops that read from a cluster."""
+    """The pool that limits how many runs read from the cluster at once."""
     return f"kafka_{_without_dashes(cluster)}"
 
 

@@ -2,20 +2,17 @@
 
 import os
 import signal
-import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
 import click
 import dagster as dg
 
-from pipelines.demo.servers import servers
+from pipelines.demo.servers import running, servers
 from pipelines.demo.state import DemoState, free_port
 from pipelines.demo.story import run_story
-from resources.processes import dying_with_parent, end
 from resources.settings import PATH_VARIABLE
 from resources.spark import close_session
 
@@ -44,10 +41,8 @@ def main(
         raise click.UsageError(f"there is no demo in {home}; run `make demo` first")
     os.environ[PATH_VARIABLE] = str(state.settings)
     os.environ["DAGSTER_HOME"] = str(state.dagster_home)
-    proven = True
     with servers(state.home, state.zookeeper_port) if state.has_servers else nullcontext():
-        if not resume:
-            proven = _story(state)
+        proven = resume or _story(state)
         if ui or resume:
             _serve(state, ui_port)
     sys.exit(0 if proven else 1)
@@ -76,8 +71,8 @@ def _serve(state: DemoState, ui_port: int | None) -> None:
         ["dagster._daemon", "run", "-w", str(_WORKSPACE)],
         ["dagster_webserver", "-h", "127.0.0.1", "-p", str(port), "-w", str(_WORKSPACE)],
     )
-    with ExitStack() as running:
-        processes = [running.enter_context(_process(command, state)) for command in commands]
+    with ExitStack() as stack:
+        processes = [stack.enter_context(running(command, state.logs / f"{command[0]}.log")) for command in commands]
         publish = f".venv/bin/penstock --settings {state.settings} publish"
         click.echo(f"\nThe Dagster UI: http://127.0.0.1:{port} (loopback only; it has no login)")
         click.echo("The sensor for new topics runs. Publish to a new topic; its table appears within half a minute:")
@@ -89,23 +84,6 @@ def _serve(state: DemoState, ui_port: int | None) -> None:
             raise click.ClickException(f"the Dagster daemon or webserver ended; see {state.logs}")
         except KeyboardInterrupt:
             click.echo("\nEnding ...")
-
-
-@contextmanager
-def _process(command: list[str], state: DemoState) -> Iterator[subprocess.Popen[bytes]]:
-    with (state.logs / f"{command[0]}.log").open("ab") as log:
-        process = subprocess.Popen(  # noqa: S603 - Dagster's own commands
-            [sys.executable, "-m", *command],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            process_group=0,  # Ctrl-C must not reach the process; `end` ends it
-            preexec_fn=dying_with_parent(),  # noqa: PLW1509 - it makes two system calls, which were looked up before the fork
-        )
-    try:
-        yield process
-    finally:
-        end(process)
 
 
 main()

@@ -5,7 +5,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO
 
 from resources.processes import dying_with_parent, end
 
@@ -20,39 +19,47 @@ def servers(home: Path, zookeeper_port: int) -> Iterator[None]:
     Raises:
         RuntimeError: a server did not start. The message names its log.
     """
-    with ExitStack() as running:
-        running.enter_context(
-            _server("zookeeper", ["--port", str(zookeeper_port), "--data-dir", str(home / "zookeeper")], home)
+    with ExitStack() as stack:
+        data_dir = str(home / "zookeeper")
+        stack.enter_context(
+            _server(home, "zookeeper", "zookeeper", "--port", str(zookeeper_port), "--data-dir", data_dir)
         )
         for number in range(BROKERS):
             name = f"broker-{number}"
-            address = ["--port", "0", "--data-dir", str(home / name), "--zookeeper", f"127.0.0.1:{zookeeper_port}"]
+            address = ["--port", "0", "--zookeeper", f"127.0.0.1:{zookeeper_port}", "--data-dir", str(home / name)]
             options = ["--broker-id", str(number), "--partitions", str(PARTITIONS), *address]
-            running.enter_context(_server("broker", options, home, log=name))
+            stack.enter_context(_server(home, name, "broker", *options))
         yield
 
 
 @contextmanager
-def _server(command: str, options: Sequence[str], home: Path, log: str | None = None) -> Iterator[None]:
-    log_file = home / "logs" / f"{log or command}.log"
-    log_file.parent.mkdir(parents=True, exist_ok=True)
-    with log_file.open("ab") as errors:
-        process = subprocess.Popen(  # noqa: S603 - our own command
-            [sys.executable, "-m", "pipelines", command, *options],
+def running(command: Sequence[str], log: Path, *, stdout: int | None = None) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a Python module with arguments for the length of a `with` block.
+
+    Its output is appended to `log`, except that `stdout` can be a pipe.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as output:
+        process = subprocess.Popen(  # noqa: S603 - our own commands, and Dagster's
+            [sys.executable, "-m", *command],
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=errors,
+            stdout=output if stdout is None else stdout,
+            stderr=output,
+            process_group=0,  # Ctrl-C must not reach the process; `end` ends it
             preexec_fn=dying_with_parent(),  # noqa: PLW1509 - it makes two system calls, which were looked up before the fork
         )
     try:
-        assert process.stdout is not None
-        _wait_until_ready(process.stdout, command, log_file)
-        yield
+        yield process
     finally:
         end(process)
 
 
-def _wait_until_ready(output: IO[bytes], command: str, log_file: Path) -> None:
-    """Wait for the line that a server prints when it is ready. A server that fails closes its output instead."""
-    if not output.readline():
-        raise RuntimeError(f"the {command} did not start; see {log_file}")
+@contextmanager
+def _server(home: Path, name: str, *command: str) -> Iterator[None]:
+    """A server. A line on its standard output says that it is ready; a server that fails closes the output instead."""
+    log = home / "logs" / f"{name}.log"
+    with running(["pipelines", *command], log, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        if not process.stdout.readline():
+            raise RuntimeError(f"the {command[0]} did not start; see {log}")
+        yield

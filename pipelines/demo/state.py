@@ -28,35 +28,7 @@ slice_records = 50_000
 [spark]
 master = "local[2,4]"
 """
-_DAGSTER = """\
-telemetry:
-  enabled: false
-nux:
-  enabled: false
-run_coordinator:
-  module: dagster.core.run_coordinator
-  class: QueuedRunCoordinator
-  config:
-    # A code server that died is replaced within a minute. A run that is due then waits instead of failing.
-    max_user_code_failure_retries: 4
-    user_code_failure_retry_delay: 20
-concurrency:
-  runs:
-    # A large run starts a JVM: one at a time on a small machine.
-    max_concurrent_runs: 1
-  pools:
-    # How many runs read from one cluster at the same time. Further runs wait in the queue, without a process.
-    default_limit: 2
-    granularity: run
-run_monitoring:
-  # Dagster fails runs whose process never starts. The sensor lost_runs fails runs whose process was killed later.
-  enabled: true
-  start_timeout_seconds: 180
-sensors:
-  # Each cluster has a sensor that waits for changes in ZooKeeper for a short time.
-  use_threads: true
-  num_workers: 4
-"""
+_DAGSTER = Path(__file__).with_name("dagster.yaml")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,11 +55,7 @@ class DemoState:
     @property
     def has_servers(self) -> bool:
         """Whether the demo runs its own Kafka cluster."""
-        return self._zookeeper.exists()
-
-    @property
-    def _zookeeper(self) -> Path:
-        return self.home / "zookeeper"
+        return (self.home / "zookeeper").exists()
 
     @property
     def zookeeper_port(self) -> int:
@@ -105,15 +73,14 @@ class DemoState:
             shutil.rmtree(self.home)
         self.dagster_home.mkdir(parents=True)
         self.logs.mkdir()
-        (self.dagster_home / "dagster.yaml").write_text(_DAGSTER)
-        values = {"file": json.dumps(str(self.settings)), "cluster": CLUSTER}
-        if zookeeper or bootstrap:
-            address = f'zookeeper = "{zookeeper}"' if zookeeper else f'bootstrap = "{bootstrap}"'
-            text = _SETTINGS.format(**values, address=address, allow=json.dumps(_DEMO_TOPICS))
-        else:
-            self._zookeeper.mkdir()
-            text = _SETTINGS.format(**values, address=f'zookeeper = "127.0.0.1:{free_port()}"', allow='".*"')
-        self.settings.write_text(text)
+        shutil.copy(_DAGSTER, self.dagster_home)
+        allow: str | list[str] = _DEMO_TOPICS
+        if not (zookeeper or bootstrap):
+            (self.home / "zookeeper").mkdir()
+            zookeeper, allow = f"127.0.0.1:{free_port()}", ".*"
+        address = f'zookeeper = "{zookeeper}"' if zookeeper else f'bootstrap = "{bootstrap}"'
+        file = json.dumps(str(self.settings))
+        self.settings.write_text(_SETTINGS.format(file=file, cluster=CLUSTER, address=address, allow=json.dumps(allow)))
 
 
 def free_port(*, preferred: int = 0) -> int:

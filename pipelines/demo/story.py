@@ -12,7 +12,6 @@ import duckdb
 import pandas as pd
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from kafka_io.producer.publishing import publish_values
 from pipelines.cli import console
@@ -113,14 +112,7 @@ def _publish(settings: Settings, data: Mapping[str, Sequence[bytes]]) -> None:
         producers = [opened.enter_context(open_producer(settings, CLUSTER, compression=codec)) for codec in CODECS]
         bars = opened.enter_context(Progress(*columns, console=_out))
         for topic, rows in data.items():
-            bar = bars.add_task(topic, total=len(rows))
-            publish_values(
-                producers,
-                topic,
-                rows,
-                batch_size=_BATCH,
-                on_sent=lambda count, bar=bar: bars.advance(bar, count),  # type: ignore[misc]
-            )
+            publish_values(producers, topic, bars.track(rows, description=topic), batch_size=_BATCH)
 
 
 def _discover(instance: dg.DagsterInstance, defs: dg.Definitions) -> Mapping[str, Any]:
@@ -150,14 +142,13 @@ def _run(instance: dg.DagsterInstance, defs: dg.Definitions, group: TopicGroup, 
     quiet = {"loggers": {"console": {"config": {"log_level": "ERROR"}}}}
     with _out.status("  loading ..."):
         result = job.execute_in_process(instance=instance, tags=dict(tags), run_config=quiet)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("PARTITION", "ROWS", "BYTES", "FILES", "ROWS/S"):
-        table.add_column(name, justify="left" if name == "PARTITION" else "right")
-    for event in result.get_asset_materialization_events():
-        done = event.materialization
-        numbers = [done.metadata[name].value for name in ("rows", "bytes", "files", "rows_per_second")]
-        table.add_row(str(done.partition), *(f"{number:,.0f}" for number in numbers))
-    _out.print(table)
+    done = [event.materialization for event in result.get_asset_materialization_events()]
+    names = ("rows", "bytes", "files", "rows_per_second")
+    records = [
+        {"partition": load.partition, **{name: round(load.metadata[name].value) for name in names}}  # type: ignore[arg-type] # they are numbers
+        for load in done
+    ]
+    console.print_table("partition >rows >bytes >files >rows_per_second:ROWS/S", records)
 
 
 def _query(lake: Lake) -> None:
@@ -174,9 +165,5 @@ def _query(lake: Lake) -> None:
         ):
             _out.print(f"  [italic]{question}[/]")
             answer = database.execute(query)
-            table_shown = Table(box=None, header_style="bold")
-            for column in answer.description or []:
-                table_shown.add_column(str(column[0]))
-            for row in answer.fetchall():
-                table_shown.add_row(*map(str, row))
-            _out.print(table_shown)
+            names = [str(column[0]) for column in answer.description or []]
+            console.print_table(" ".join(names), [dict(zip(names, row, strict=True)) for row in answer.fetchall()])

@@ -2,9 +2,9 @@
 
 import pytest
 
-from pipelines.defs.run import LoadConfig
 from pipelines.defs.build import build_definitions
 from pipelines.defs.replay_job import ReplayConfig
+from pipelines.defs.run import LoadConfig
 from resources.settings import Settings
 from tests.docs.pages import ROOT, code
 

@@ -7,9 +7,12 @@ import dagster as dg
 import pytest
 
 from pipelines.defs.partitions import RANGE_END, RANGE_START
+from pipelines.defs.topic_group import pool_of
 from resources.penstock import PenstockResource
 from tests.live import LiveCluster, numbered
 from tests.pipelines.defs.declared import GROUP, FixedTopics, accept, added, know, tick
+
+POOL = pool_of(GROUP.cluster)
 
 
 def ticks(instance: dg.DagsterInstance, penstock: PenstockResource, count: int = 2) -> list[Any]:
@@ -182,7 +185,7 @@ def test_the_pool_is_there_before_a_run_is_asked_for_and_a_limit_of_the_users_st
     overrides = {"telemetry": {"enabled": False}, "concurrency": {"pools": {"default_limit": 2}}}
     with dg.DagsterInstance.local_temp(str(tmp_path), overrides=overrides) as instance:
         ticks(instance, FixedTopics(clusters={"main": ["clicks"]}))
-        assert pools() == {GROUP.pool: 2}
-        instance.event_log_storage.set_concurrency_slots(GROUP.pool, 7)
+        assert pools() == {POOL: 2}
+        instance.event_log_storage.set_concurrency_slots(POOL, 7)
         ticks(instance, FixedTopics(clusters={"main": ["clicks", "views"]}))
-        assert pools() == {GROUP.pool: 7}
+        assert pools() == {POOL: 7}
