@@ -12,16 +12,16 @@ from kafka_io.brokers.coordinators import CoordinatorConnection
 from kafka_io.brokers.modern_connection import ModernBrokerConnection
 from kafka_io.consumer.membership import NOBODY, GroupMembership
 from kafka_io.error_codes import ErrorCode
-from kafka_io.errors import Corrupt, Unsupported, Where
+from kafka_io.errors import NOWHERE, Corrupt, Unsupported, Where
 from kafka_io.messages.offset_commit import OffsetCommitPartition, OffsetCommitRequest, OffsetCommitTopic
 from kafka_io.messages.offset_fetch import (
     OffsetFetchGroup,
     OffsetFetchRequest,
-    OffsetFetchResponse,
     OffsetFetchTopic,
 )
 from kafka_io.model import BrokerPartition
 from kafka_io.registry.offsets import CommittedOffsets
+from kafka_io.wire.schema import Api
 
 PartitionOffsets = Mapping[str, tuple[int, ...]]
 
@@ -45,11 +45,16 @@ class CoordinatorOffsets:
         Raises:
             KafkaIOError: see GroupOffsets.
         """
-        numbers = None if topics is None else {name: self._partitions(name) for name in sorted(set(topics))}
-        offsets: CommittedOffsets = {name: {} for name in numbers or ()}
-        if numbers is None or any(numbers.values()):
-            offsets |= self._coordinator(group).on(lambda connection: _fetched(connection, group, numbers))
-        return offsets
+        if topics is None:
+            return self._fetch(group, None)
+        numbers = {name: self._partitions(name) for name in sorted(set(topics))}
+        requested = tuple(
+            OffsetFetchTopic(name=name, partition_indexes=indexes) for name, indexes in numbers.items() if indexes
+        )
+        return {name: {} for name in numbers} | (self._fetch(group, requested) if requested else {})
+
+    def _fetch(self, group: str, topics: tuple[OffsetFetchTopic, ...] | None) -> CommittedOffsets:
+        return self._coordinator(group).on(lambda connection: _fetched(connection, group, topics))
 
     def commit(
         self, group: str, offsets: Mapping[str, Mapping[BrokerPartition, int]], *, member: GroupMembership = NOBODY
@@ -61,7 +66,8 @@ class CoordinatorOffsets:
             member_id=member.id,
             group_instance_id=member.instance,
             topics=tuple(
-                OffsetCommitTopic(name=topic, partitions=_commit_partitions(parts)) for topic, parts in offsets.items()
+                OffsetCommitTopic(name=topic, partitions=_commit_partitions(topic_offsets))
+                for topic, topic_offsets in offsets.items()
             ),
         )
         self._coordinator(group).on(lambda connection: _commit(connection, request))
@@ -75,41 +81,30 @@ class CoordinatorOffsets:
         return tuple(sorted(partition.partition_index for partition in listed.partitions)) if listed else ()
 
 
-def _fetched(connection: ModernBrokerConnection, group: str, numbers: PartitionOffsets | None) -> CommittedOffsets:
-    version = _coordinated(connection, connection.versions.pick(OffsetFetchRequest.API))
-    if numbers is None and version < _ALL_SINCE:
+def _fetched(
+    connection: ModernBrokerConnection, group: str, topics: tuple[OffsetFetchTopic, ...] | None
+) -> CommittedOffsets:
+    version = _coordinated(connection, OffsetFetchRequest.API)
+    if topics is None and version < _ALL_SINCE:
         raise Unsupported("brokers before 0.10 return a group's offsets only for named topics: name the topics")
-    answer: OffsetFetchResponse = connection.request(_fetch_request(group, numbers, version))
-    fetched: Any = answer
-    if version >= _GROUPS_SINCE:
-        fetched = next((answered for answered in answer.groups if answered.group_id == group), None)
-        if fetched is None:
-            raise Corrupt("the answer lacks the requested group")
-    ErrorCode.check(fetched.error_code, Where())
-    return {
-        topic.name: {_partition(partition): _offset(topic.name, partition) for partition in topic.partitions}
-        for topic in fetched.topics
-    }
-
-
-def _fetch_request(group: str, numbers: PartitionOffsets | None, version: int) -> OffsetFetchRequest:
     stable = version >= _STABLE_SINCE
     if version < _GROUPS_SINCE:
-        return OffsetFetchRequest(group_id=group, topics=_topics(numbers), require_stable=stable)
-    requested = OffsetFetchGroup(group_id=group, topics=_topics(numbers))
-    return OffsetFetchRequest(groups=(requested,), require_stable=stable)
-
-
-def _topics(numbers: PartitionOffsets | None) -> tuple[OffsetFetchTopic, ...] | None:
-    if numbers is None:
-        return None
-    return tuple(
-        OffsetFetchTopic(name=name, partition_indexes=partitions) for name, partitions in numbers.items() if partitions
-    )
-
-
-def _partition(answer: Any) -> BrokerPartition:
-    return BrokerPartition(None, answer.partition_index)
+        request = OffsetFetchRequest(group_id=group, topics=topics, require_stable=stable)
+    else:
+        request = OffsetFetchRequest(groups=(OffsetFetchGroup(group_id=group, topics=topics),), require_stable=stable)
+    answer: Any = connection.request(request)
+    if version >= _GROUPS_SINCE:
+        answer = next((answered for answered in answer.groups if answered.group_id == group), None)
+        if answer is None:
+            raise Corrupt("the answer lacks the requested group")
+    ErrorCode.check(answer.error_code, NOWHERE)
+    return {
+        topic.name: {
+            BrokerPartition(None, partition.partition_index): _offset(topic.name, partition)
+            for partition in topic.partitions
+        }
+        for topic in answer.topics
+    }
 
 
 def _offset(topic: str, answer: Any) -> int | None:
@@ -130,7 +125,7 @@ def _commit_partitions(offsets: Mapping[BrokerPartition, int]) -> tuple[OffsetCo
 
 
 def _commit(connection: ModernBrokerConnection, request: OffsetCommitRequest) -> None:
-    _coordinated(connection, connection.versions.pick(OffsetCommitRequest.API))
+    _coordinated(connection, OffsetCommitRequest.API)
     answer = connection.request(request)
     codes = {
         (topic.name, partition.partition_index): partition.error_code
@@ -145,7 +140,9 @@ def _commit(connection: ModernBrokerConnection, request: OffsetCommitRequest) ->
             ErrorCode.check(codes[topic.name, partition.partition_index], where)
 
 
-def _coordinated(connection: ModernBrokerConnection, version: int) -> int:
+def _coordinated(connection: ModernBrokerConnection, api: Api[Any]) -> int:
+    """The version of the API in which the coordinator stores the offsets."""
+    version = connection.versions.pick(api)
     if version < _COORDINATED_SINCE:
         raise Unsupported(
             "brokers before 0.8.2 store no offsets: their groups keep them in ZooKeeper", connection.where

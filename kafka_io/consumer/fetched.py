@@ -102,7 +102,8 @@ class FetchResult:
         position: the fetch that this answers.
         next_offset: the offset from which to continue; `position.offset` if the answer has no whole message.
         needed_bytes: 0, or the minimum `max_bytes` if the first message is larger than `position.max_bytes`.
-        decode: decodes the messages into batches.
+        batches: decodes the messages into Arrow batches, one at a time. It raises WireError if the bytes are no
+            messages, or if they decompress to more than the limits allow.
 
     Example:
         >>> with SimpleConsumer.open(address, generation=Generation.V07) as consumer:
@@ -117,15 +118,7 @@ class FetchResult:
     position: FetchPosition
     next_offset: int
     needed_bytes: int
-    decode: Callable[[], Iterator[DecodedBatch]]
-
-    def batches(self) -> Iterator[DecodedBatch]:
-        """The messages as Arrow batches, decoded one at a time.
-
-        Raises:
-            WireError: the bytes are no messages, or they decompress to more than the limits allow.
-        """
-        return self.decode()
+    batches: Callable[[], Iterator[DecodedBatch]]
 
     def __iter__(self) -> Iterator[ConsumedMessage]:
         for decoded in self.batches():

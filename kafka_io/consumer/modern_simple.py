@@ -1,6 +1,6 @@
 """Fetches of many partitions from 0.8 on: each leader gets one request for all partitions that it leads."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 
@@ -11,7 +11,7 @@ from kafka_io.closing import Closing
 from kafka_io.cluster.bounds import list_offsets
 from kafka_io.consumer.fetched import FetchPosition, FetchResult, split_into_requests
 from kafka_io.error_codes import ErrorCode
-from kafka_io.errors import NOWHERE, BrokerBusy, Corrupt, KafkaIOError, LogShort, NetworkError, Where, error_context
+from kafka_io.errors import NOWHERE, BrokerBusy, Corrupt, KafkaIOError, LogShort, NetworkError, error_context
 from kafka_io.messages.fetch import BY_ID_SINCE, FetchPartition, FetchPartitionResponse, FetchRequest, FetchTopic
 from kafka_io.messages.list_offsets import (
     LATEST_TIME,
@@ -23,11 +23,9 @@ from kafka_io.messages.list_offsets import (
 from kafka_io.model import BrokerPartition, TopicPartition
 from kafka_io.reader.modern_partition import aborted_ranges
 from kafka_io.reader.reader import ReadSettings
-from kafka_io.records.decoded_batch import DecodedBatch, DecodeLimits
 from kafka_io.records.decoder import decode
 from kafka_io.records.header_scan import first_entry_bytes, scan_headers
 from kafka_io.records.record_set import RequestedOffsets
-from kafka_io.records.transactions import AbortedRange
 from kafka_io.wire.types import NULL_UUID
 
 _NO_OFFSET = -1
@@ -59,7 +57,7 @@ class ModernPartitionFetcher(Closing):
         """A result or an error for each position, in order."""
         results: list[FetchResult | KafkaIOError] = []
         for request in split_into_requests(positions, max_bytes=self._read_settings.sizes.max_fetch_bytes):
-            by_partition = {TopicPartition.of(position.topic, position.partition): position for position in request}
+            by_partition = {position.topic_partition: position for position in request}
             try:
                 answers = ask_leaders(self._metadata, by_partition, partial(self._fetch, by_partition))
             except KafkaIOError as error:
@@ -119,7 +117,7 @@ class ModernPartitionFetcher(Closing):
     def _result(
         self, position: FetchPosition, answer: FetchPartitionResponse | KafkaIOError
     ) -> FetchResult | KafkaIOError:
-        where = Where(topic=position.topic, partition=position.partition.partition, offset=position.offset)
+        where = position.where
         if isinstance(answer, KafkaIOError):
             return answer.with_context(where)
         if answer.high_watermark < position.offset:  # a newly elected leader may not know the high watermark yet
@@ -135,7 +133,9 @@ class ModernPartitionFetcher(Closing):
             position=position,
             next_offset=next_offset,
             needed_bytes=max(first_entry_bytes(data) or 0, len(data) + 1) if has_no_whole_batch else 0,
-            decode=partial(_decoded, data, requested, aborted_ranges(answer), self._read_settings.limits, where),
+            batches=partial(
+                decode, data, requested, aborted=aborted_ranges(answer), limits=self._read_settings.limits, where=where
+            ),
         )
 
     def offsets_before(self, topic: str, partition: BrokerPartition, time_ms: int, max_offsets: int) -> tuple[int, ...]:
@@ -184,13 +184,3 @@ def _offsets(answer: ListOffsetsPartitionResponse | None) -> tuple[int, ...]:
         raise Corrupt("the answer lacks the requested partition")
     ErrorCode.check(answer.error_code, NOWHERE)
     return answer.old_style_offsets or (() if answer.offset == _NO_OFFSET else (answer.offset,))
-
-
-def _decoded(
-    data: memoryview,
-    requested: RequestedOffsets,
-    aborted: Sequence[AbortedRange],
-    limits: DecodeLimits,
-    where: Where,
-) -> Iterator[DecodedBatch]:
-    return decode(data, requested, aborted=aborted, limits=limits, where=where)

@@ -1,7 +1,7 @@
 """The simple consumer of every generation [kafka-0.7: Rebalancing]. It keeps no offsets: its user does."""
 
 from collections.abc import Iterable
-from typing import ClassVar, Protocol, Self
+from typing import ClassVar, Self
 
 from kafka_io.brokers.bootstrap import parse_bootstrap
 from kafka_io.closing import Closing
@@ -19,22 +19,6 @@ _FETCH_BYTES = 1024 * 1024
 _MAX_WAIT_MS = 100
 
 
-class PartitionFetcher(Protocol):
-    """Fetches from the brokers of one generation."""
-
-    def multifetch(self, positions: list[FetchPosition]) -> list[FetchResult | KafkaIOError]:
-        """A result or an error for each position, in order."""
-        ...
-
-    def offsets_before(self, topic: str, partition: BrokerPartition, time_ms: int, max_offsets: int) -> tuple[int, ...]:
-        """See SimpleConsumer.get_offsets_before."""
-        ...
-
-    def close(self) -> None:
-        """End all connections; safe to call again."""
-        ...
-
-
 class SimpleConsumer(Closing):
     """Fetches pieces of partitions from given offsets. A context manager; one thread uses it.
 
@@ -50,7 +34,7 @@ class SimpleConsumer(Closing):
     EARLIEST_TIME: ClassVar[int] = EARLIEST_TIME
     LATEST_TIME: ClassVar[int] = LATEST_TIME
 
-    def __init__(self, fetcher: PartitionFetcher) -> None:
+    def __init__(self, fetcher: ModernPartitionFetcher | PartitionFetcher07) -> None:
         self._fetcher = fetcher
 
     @classmethod

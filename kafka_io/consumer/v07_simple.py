@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 
 from kafka_io.brokers.v07_connection import BrokerConnection07
@@ -16,6 +15,8 @@ from kafka_io.records.decoded_batch import DecodedBatch, DecodeLimits
 from kafka_io.records.v07_decoder import decode_v07
 from kafka_io.records.v07_message_set import first_length, whole_bytes
 from kafka_io.v07.messages import (
+    AnyAnswer,
+    AnyRequest,
     FetchAnswer07,
     FetchRequest07,
     MultiFetchAnswer07,
@@ -49,22 +50,19 @@ class PartitionFetcher07(Closing):
             yield from self._request(request)
 
     def _request(self, positions: Sequence[FetchPosition]) -> Sequence[FetchResult | KafkaIOError]:
+        fetches = tuple(_fetch(position) for position in positions)
         try:
-            connection = self._connection(positions[0].partition)
-            fetches = tuple(_fetch(position) for position in positions)
-            with self._dropping(connection, positions[0].partition):
-                response = connection.request(fetches[0] if len(fetches) == 1 else MultiFetchRequest07(fetches))
+            response, broker = self._ask(
+                positions[0].partition, fetches[0] if len(fetches) == 1 else MultiFetchRequest07(fetches)
+            )
         except KafkaIOError as error:
-            return [error.with_context(_where(position)) for position in positions]
+            return [error.with_context(position.where) for position in positions]
         answers = response.answers if isinstance(response, MultiFetchAnswer07) else (response,)
-        return [
-            self._result(position, answer, connection.where)
-            for position, answer in zip(positions, answers, strict=True)
-        ]
+        return [self._result(position, answer, broker) for position, answer in zip(positions, answers, strict=True)]
 
     def _result(self, position: FetchPosition, answer: object, broker: Where) -> FetchResult | KafkaIOError:
         assert isinstance(answer, FetchAnswer07)
-        where = _where(position).within(broker)
+        where = position.where.within(broker)
         try:
             ErrorCode07.check(answer.error, where)
             data = memoryview(answer.message_set)
@@ -75,37 +73,34 @@ class PartitionFetcher07(Closing):
             position=position,
             next_offset=position.offset + size,
             needed_bytes=0 if size or not data else max(first_length(data) or 0, len(data) + 1),
-            decode=partial(_decoded, data[:size], position.offset, self._read_settings.limits, where),
+            batches=partial(_decoded, data[:size], position.offset, self._read_settings.limits, where),
         )
 
     def offsets_before(self, topic: str, partition: BrokerPartition, time_ms: int, max_offsets: int) -> tuple[int, ...]:
         """See SimpleConsumer.get_offsets_before."""
         with error_context(Where(topic=topic, partition=str(partition))):
-            connection = self._connection(partition)
-            with self._dropping(connection, partition):
-                answer = connection.request(OffsetsRequest07(topic, partition.partition, time_ms, max_offsets))
+            request = OffsetsRequest07(topic, partition.partition, time_ms, max_offsets)
+            answer, broker = self._ask(partition, request)
             assert isinstance(answer, OffsetsAnswer07)
-            ErrorCode07.check(answer.error, connection.where)
+            ErrorCode07.check(answer.error, broker)
             offsets = answer.offsets
             if list(offsets) != sorted(offsets, reverse=True) or any(offset < 0 for offset in offsets):
                 raise Corrupt(f"the broker listed impossible offsets: {list(offsets[:5])}")
             return offsets
 
-    def _connection(self, partition: BrokerPartition) -> BrokerConnection07:
+    def _ask(self, partition: BrokerPartition, request: AnyRequest) -> tuple[AnyAnswer, Where]:
+        """The answer of the partition's broker, and which broker it is.
+
+        After a network error the connection is dropped, so that the broker is looked up again.
+        """
         connection = self._connections.get(partition.broker)
         if connection is None:
             connection = BrokerConnection07(self._find(partition), self._read_settings.retry_policy)
             self._connections[partition.broker] = connection
-        return connection
-
-    @contextmanager
-    def _dropping(self, connection: BrokerConnection07, partition: BrokerPartition) -> Iterator[None]:
-        """Drop the connection after a network error, so that the broker is looked up again."""
         try:
-            yield
+            return connection.request(request), connection.where
         except NetworkError:
-            connection.close()
-            self._connections.pop(partition.broker, None)
+            self._connections.pop(partition.broker).close()
             raise
 
     def close(self) -> None:
@@ -117,10 +112,6 @@ class PartitionFetcher07(Closing):
 
 def _fetch(position: FetchPosition) -> FetchRequest07:
     return FetchRequest07(position.topic, position.partition.partition, position.offset, position.max_bytes)
-
-
-def _where(position: FetchPosition) -> Where:
-    return Where(topic=position.topic, partition=str(position.partition), offset=position.offset)
 
 
 def _decoded(data: memoryview, base: int, limits: DecodeLimits, where: Where) -> Iterator[DecodedBatch]:

@@ -15,7 +15,8 @@ from kafka_io.consumer.connector.ownership import PartitionOwnership
 from kafka_io.consumer.connector.rebalance import EVERY_TOPIC, RebalanceLoop
 from kafka_io.consumer.connector.stream import MessageStream
 from kafka_io.errors import RegistryError
-from kafka_io.registry.members import MAX_STREAMS, ConsumerSubscription, StaticSubscription, blacklist, whitelist
+from kafka_io.registry import members
+from kafka_io.registry.members import MAX_STREAMS, ConsumerSubscription, StaticSubscription
 from kafka_io.registry.membership import ConsumerRegistration
 from kafka_io.registry.paths import check_topic_name
 
@@ -103,7 +104,12 @@ class ConsumerConnector(Closing):
             RegistryError, RuntimeError: as in `create_message_streams`.
         """
         _check_count(streams)
-        return self._create(_filter(whitelist, blacklist, streams), {EVERY_TOPIC: streams})[EVERY_TOPIC]
+        if (whitelist is None) == (blacklist is None):
+            raise ValueError("give either a whitelist or a blacklist")
+        subscription = (
+            members.blacklist(blacklist or "", streams) if whitelist is None else members.whitelist(whitelist, streams)
+        )
+        return self._create(subscription, {EVERY_TOPIC: streams})[EVERY_TOPIC]
 
     def commit_offsets(self) -> None:
         """Commit the offsets of all messages that the streams have returned so far.
@@ -162,12 +168,6 @@ class ConsumerConnector(Closing):
                 topic: [MessageStream(fetcher.queue, self._options) for fetcher in fetchers]
                 for topic, fetchers in streams.items()
             }
-
-
-def _filter(allowed: str | None, denied: str | None, streams: int) -> ConsumerSubscription:
-    if (allowed is None) == (denied is None):
-        raise ValueError("give either a whitelist or a blacklist")
-    return whitelist(allowed, streams) if allowed is not None else blacklist(denied or "", streams)
 
 
 def _check_count(streams: int) -> None:

@@ -1,6 +1,6 @@
 """The settings of a consumer connector; names and defaults follow those of Kafka 0.7 and 0.8."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from kafka_io.brokers.connection import RetryPolicy
@@ -53,7 +53,6 @@ class ConnectorOptions:
     session_timeout_ms: int = 6_000
     zookeeper_timeout_ms: int = 15_000
     shutdown_timeout_ms: int = 10_000
-    read_settings: ReadSettings = field(init=False)
 
     def __post_init__(self) -> None:
         if self.auto_offset_reset not in {"smallest", "largest"}:
@@ -63,9 +62,10 @@ class ConnectorOptions:
             raise ValueError(f"intervals and back-offs must be at least {_MIN_PAUSE_MS} ms")
         if min(self.rebalance_max_retries, self.queued_max_chunks) < 1:
             raise ValueError("rebalance_max_retries and queued_max_chunks must be at least 1")
-        object.__setattr__(self, "read_settings", self._read_settings())
+        assert self.read_settings  # raises the ValueError for sizes that are not allowed
 
-    def _read_settings(self) -> ReadSettings:
+    @property
+    def read_settings(self) -> ReadSettings:
         """A failed fetch is retried once, as its connection may be stale; after that the fetcher itself retries."""
         return ReadSettings(
             sizes=FetchSizes(fetch_bytes=self.fetch_bytes, max_fetch_bytes=self.max_fetch_bytes),

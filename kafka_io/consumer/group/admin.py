@@ -12,16 +12,14 @@ from kafka_io.cluster.cluster import Cluster
 from kafka_io.consumer.coordinator_offsets import CoordinatorOffsets
 from kafka_io.consumer.group.protocol import TYPE, decode_assignment, decode_subscription
 from kafka_io.error_codes import ErrorCode
-from kafka_io.errors import Corrupt, Where, error_context
+from kafka_io.errors import Corrupt, Unsupported, Where, error_context
 from kafka_io.messages.describe_groups import DescribedGroup, DescribedGroupMember, DescribeGroupsRequest
 from kafka_io.messages.list_groups import ListGroupsRequest
-from kafka_io.messages.offset_fetch import OffsetFetchRequest
 from kafka_io.model import Bounds, Broker, TopicPartition
 from kafka_io.registry.offsets import offsets_by_partition
 
 DEAD = "Dead"
 """The state of a group that does not exist; Kafka's own name for it."""
-_ALL_OFFSETS_SINCE = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +129,7 @@ def describe_group(cluster: Cluster, group: str) -> GroupDescription:
             assignor=described.protocol_data,
             coordinator=coordinator.connection().broker,
             members=members,
-            lags=_lags(metadata, coordinator, assigned),
+            lags=_lags(metadata, group, assigned),
         )
 
 
@@ -168,13 +166,12 @@ def _member(member: DescribedGroupMember) -> GroupMember:
     )
 
 
-def _lags(
-    metadata: ClusterMetadata, coordinator: CoordinatorConnection, assigned: frozenset[TopicPartition]
-) -> dict[TopicPartition, Lag]:
-    """Brokers before 0.10 return offsets only of named topics: there, of the topics that members read."""
-    version = coordinator.on(lambda connection: connection.versions.pick(OffsetFetchRequest.API))
-    topics = None if version >= _ALL_OFFSETS_SINCE else {partition.topic for partition in assigned}
-    committed = offsets_by_partition(CoordinatorOffsets(metadata).fetch(coordinator.group, topics))
+def _lags(metadata: ClusterMetadata, group: str, assigned: frozenset[TopicPartition]) -> dict[TopicPartition, Lag]:
+    offsets = CoordinatorOffsets(metadata)
+    try:
+        committed = offsets_by_partition(offsets.fetch(group))
+    except Unsupported:  # brokers before 0.10 return offsets only of named topics
+        committed = offsets_by_partition(offsets.fetch(group, {partition.topic for partition in assigned}))
     bounds = bounds_of(metadata, assigned | committed.keys(), committed=False)
     return {
         partition: Lag(committed=committed.get(partition), end=end.latest if isinstance(end, Bounds) else None)

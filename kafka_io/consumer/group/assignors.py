@@ -4,8 +4,8 @@ The leader of a group may be any client. So an assignor reads and writes the sam
 orders members as they do: static members first, by name, then the others by id.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import cycle
 
 from kafka_io.consumer.group.protocol import (
@@ -24,6 +24,8 @@ Partitions = Mapping[str, int]
 """The number of partitions of each topic. Unknown topics are left out."""
 PartitionAssignments = dict[str, frozenset[TopicPartition]]
 """The partitions of each member, by member id."""
+MemberShares = Mapping[str, Collection[TopicPartition]]
+"""The same, as an assignor computes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,14 +41,6 @@ class AssignorMember:
     def order(self) -> tuple[bool, str, str]:
         """Static members come first, so that members that come and go do not change their assignment."""
         return self.instance_id is None, self.instance_id or self.id, self.id
-
-
-def _no_data(_owned: OwnedPartitions) -> bytes:
-    return b""
-
-
-def _no_claims(_subscription: SubscriptionMessage) -> OwnedPartitions:
-    return NOTHING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,17 +62,18 @@ class Assignor:
     """
 
     name: str
-    share: Callable[[Sequence[AssignorMember], Partitions], PartitionAssignments]
+    share: Callable[[Sequence[AssignorMember], Partitions], MemberShares]
     cooperative: bool = False
-    user_data: Callable[[OwnedPartitions], bytes] = _no_data
-    owned: Callable[[SubscriptionMessage], OwnedPartitions] = _no_claims
+    user_data: Callable[[OwnedPartitions], bytes] = field(default=lambda _owned: b"")
+    owned: Callable[[SubscriptionMessage], OwnedPartitions] = field(default=lambda _subscription: NOTHING)
 
     def assign(self, members: Iterable[AssignorMember], partitions: Partitions) -> PartitionAssignments:
         """The assignment, whatever the order of the members."""
-        return self.share(sorted(members, key=lambda member: member.order), partitions)
+        shares = self.share(sorted(members, key=lambda member: member.order), partitions)
+        return {member: frozenset(share) for member, share in shares.items()}
 
 
-def share_ranges(members: Sequence[AssignorMember], partitions: Partitions) -> PartitionAssignments:
+def share_ranges(members: Sequence[AssignorMember], partitions: Partitions) -> MemberShares:
     """A range of each topic for each of its subscribers; the first members get one partition more if needed."""
     shares: dict[str, set[TopicPartition]] = {member.id: set() for member in members}
     for topic, count in partitions.items():
@@ -88,10 +83,10 @@ def share_ranges(members: Sequence[AssignorMember], partitions: Partitions) -> P
             stop = start + count // len(readers) + (rank < count % len(readers))
             shares[reader].update(TopicPartition(topic, number) for number in range(start, stop))
             start = stop
-    return _frozen(shares)
+    return shares
 
 
-def share_round_robin(members: Sequence[AssignorMember], partitions: Partitions) -> PartitionAssignments:
+def share_round_robin(members: Sequence[AssignorMember], partitions: Partitions) -> MemberShares:
     """All partitions in turn; a member that does not subscribe to the topic is skipped."""
     shares: dict[str, set[TopicPartition]] = {member.id: set() for member in members}
     turns = cycle(members)
@@ -102,10 +97,10 @@ def share_round_robin(members: Sequence[AssignorMember], partitions: Partitions)
         for number in range(count):
             reader = next(member for member in turns if topic in member.topics)
             shares[reader.id].add(TopicPartition(topic, number))
-    return _frozen(shares)
+    return shares
 
 
-def share_sticky(members: Sequence[AssignorMember], partitions: Partitions) -> PartitionAssignments:
+def share_sticky(members: Sequence[AssignorMember], partitions: Partitions) -> MemberShares:
     """As even as possible; within that, as many partitions as possible stay with their owner (KIP-54, `sticky`)."""
     topics = {topic: [member.id for member in members if topic in member.topics] for topic in partitions}
     wanted = {topic: partitions[topic] for topic, readers in topics.items() if readers}
@@ -115,7 +110,7 @@ def share_sticky(members: Sequence[AssignorMember], partitions: Partitions) -> P
     )
 
 
-def share_cooperatively(members: Sequence[AssignorMember], partitions: Partitions) -> PartitionAssignments:
+def share_cooperatively(members: Sequence[AssignorMember], partitions: Partitions) -> MemberShares:
     """Like `share_sticky`, but a partition that another member still owns is assigned to nobody yet (KIP-429).
 
     Its owner revokes the partition when it receives its assignment, and joins again. That second rebalance assigns it.
@@ -126,11 +121,11 @@ def share_cooperatively(members: Sequence[AssignorMember], partitions: Partition
             claims.setdefault(partition, set()).add(member.id)
     owners = _owners(members, partitions)
     return {
-        reader: frozenset(
+        reader: [
             partition
             for partition in share
             if owners.get(partition) == reader or claims.get(partition, {reader}) == {reader}
-        )
+        ]
         for reader, share in share_sticky(members, partitions).items()
     }
 
@@ -149,10 +144,6 @@ def _owners(members: Sequence[AssignorMember], partitions: Partitions) -> dict[T
         if len(latest) == 1:
             owners[partition] = latest[0]
     return owners
-
-
-def _frozen(shares: Mapping[str, set[TopicPartition]]) -> PartitionAssignments:
-    return {member: frozenset(share) for member, share in shares.items()}
 
 
 RANGE = Assignor(name="range", share=share_ranges)

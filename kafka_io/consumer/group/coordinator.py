@@ -88,10 +88,7 @@ class Heartbeater(Closing):
     def wait(self, timeout_s: float) -> None:
         """Wait for an event or a failure."""
         with self._changed:
-            self._changed.wait_for(self._has_event, max(0.0, timeout_s))
-
-    def _has_event(self) -> bool:
-        return self._state.event is not None or self._state.failure is not None
+            self._changed.wait_for(lambda: self._state.event or self._state.failure, max(0.0, timeout_s))
 
     def subscribe(self, topics: TopicSubscription) -> None:
         """Read other topics: join the group again."""
@@ -256,10 +253,10 @@ class Heartbeater(Closing):
         if self.member.instance is not None or not self.member.id:
             return
         try:
-            coordinator.once(self._send_leave)
+            coordinator.once(
+                lambda connection: connection.request(
+                    self._state.leave_request(connection.versions.pick(LeaveGroupRequest.API))
+                )
+            )
         except KafkaIOError as error:
             logger.info("group %s: the request to leave failed: %s", self._settings.group, error)
-
-    def _send_leave(self, connection: ModernBrokerConnection) -> None:
-        version = connection.versions.pick(LeaveGroupRequest.API)
-        connection.request(self._state.leave_request(version))

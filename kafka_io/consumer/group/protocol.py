@@ -21,6 +21,7 @@ from kafka_io.wire.types import Int32, String, WireBytes
 TYPE = "consumer"
 """The protocol type of groups whose members read topics."""
 NO_GENERATION = -1
+_NEWEST = 3
 
 T = TypeVar("T")
 
@@ -71,11 +72,9 @@ def _format(kind: type[T], newest: int) -> Api[T]:
     return Api(key=-1, name=kind.__name__, versions=(0, newest), flexible_from=NEVER, answer=kind)
 
 
-_SUBSCRIPTION, _ASSIGNMENT, _STICKY = (
-    _format(SubscriptionMessage, 3),
-    _format(AssignmentMessage, 3),
-    _format(StickyData, 1),
-)
+_SUBSCRIPTION = _format(SubscriptionMessage, _NEWEST)
+_ASSIGNMENT = _format(AssignmentMessage, _NEWEST)
+_STICKY = _format(StickyData, 1)
 
 
 def grouped(partitions: Iterable[TopicPartition]) -> tuple[TopicPartitionsMessage, ...]:
@@ -93,7 +92,7 @@ def ungrouped(topics: Iterable[TopicPartitionsMessage]) -> frozenset[TopicPartit
 
 def encode_subscription(subscription: SubscriptionMessage) -> bytes:
     """The bytes that a member joins with, in the newest version."""
-    return _encode(_SUBSCRIPTION, subscription)
+    return b"".join([primitives.int16(_NEWEST), *_SUBSCRIPTION.encode(subscription, _NEWEST)])
 
 
 def decode_subscription(data: primitives.Octets) -> SubscriptionMessage:
@@ -149,14 +148,9 @@ def decode_owned(subscription: SubscriptionMessage) -> OwnedPartitions:
     return OwnedPartitions(partitions=ungrouped(subscription.owned), generation=generation)
 
 
-def _encode(form: Api[T], message: T) -> bytes:
-    newest = form.versions[1]
-    return b"".join([primitives.int16(newest), *form.encode(message, newest)])
-
-
 def _decode(form: Api[T], data: primitives.Octets) -> T:
     reader = WireReader(memoryview(data))
     version = reader.int16()
     if version < 0:
         raise Truncated(f"a {form.name} of version {version}")
-    return form.read(form.answer, reader, min(version, form.versions[1]))
+    return form.read(form.answer, reader, min(version, _NEWEST))
