@@ -1,11 +1,11 @@
-"""AddOffsetsToTxn: a transaction is about to commit offsets of a group (KIP-98)."""
+"""AddOffsetsToTxn: announces that a transaction will commit the offsets of a group (KIP-98)."""
 
 from kafka_io.wire.schema import Request, Struct
 from kafka_io.wire.types import Int16, Int32, Int64, String
 
 
 class AddOffsetsToTxnResponse(Struct):
-    """Whether the group was added."""
+    """The error code if the group was not added."""
 
     throttle_time_ms: Int32 = 0
     error_code: Int16

@@ -1,32 +1,35 @@
-"""AddPartitionsToTxn: partitions a transaction is about to write (KIP-98). From v4 on only brokers ask (KIP-890)."""
+"""AddPartitionsToTxn: announces the partitions that a transaction will write to (KIP-98).
+
+From v4 on only brokers send this request (KIP-890).
+"""
 
 from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import Bool, Int16, Int32, Int64, String
 
 
 class TxnPartitionResult(Struct):
-    """Whether one partition was added."""
+    """The error code if one partition was not added."""
 
     partition_index: Int32
     partition_error_code: Int16
 
 
 class TxnTopicResult(Struct):
-    """One topic."""
+    """The results for the partitions of one topic."""
 
     name: String
     results_by_partition: tuple[TxnPartitionResult, ...]
 
 
 class TxnResult(Struct):
-    """One transaction, from v4 on."""
+    """The results for one transaction, from v4 on."""
 
     transactional_id: String
     topic_results: tuple[TxnTopicResult, ...]
 
 
 class AddPartitionsToTxnResponse(Struct):
-    """What was added: by topic up to v3, by transaction from v4 on."""
+    """The results, by topic up to v3, and by transaction from v4 on."""
 
     throttle_time_ms: Int32 = 0
     error_code: Int16 = wire(since=4, default=0, ignorable=True)  # KIP-890
@@ -42,7 +45,7 @@ class TxnTopic(Struct):
 
 
 class Txn(Struct):
-    """One transaction, from v4 on."""
+    """A transaction and its new partitions, from v4 on."""
 
     transactional_id: String
     producer_id: Int64
@@ -52,7 +55,7 @@ class Txn(Struct):
 
 
 class AddPartitionsToTxnRequest(Request[AddPartitionsToTxnResponse], key=24, versions=(0, 5), flexible_from=3):
-    """What to add: to one transaction up to v3, to `transactions` from v4 on."""
+    """The partitions of one transaction up to v3, and of several `transactions` from v4 on."""
 
     transactions: tuple[Txn, ...] = wire(since=4, default=())  # KIP-890: many transactions at once
     v3_and_below_transactional_id: String = wire(until=3, default="")

@@ -1,11 +1,14 @@
-"""ApiVersions: what a broker speaks (KIP-35, KIP-511). Asked with a version it does not know, it answers with v0."""
+"""ApiVersions: asks for the versions that the broker supports (KIP-35, KIP-511).
+
+A broker that does not support the version of the request answers in v0.
+"""
 
 from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import Bool, Int16, Int32, Int64, String
 
 
 class ApiVersion(Struct):
-    """The versions of one API that the broker speaks."""
+    """The versions of one API that the broker supports."""
 
     api_key: Int16
     min_version: Int16
@@ -13,7 +16,7 @@ class ApiVersion(Struct):
 
 
 class SupportedFeature(Struct):
-    """A feature the broker could switch on (KIP-584)."""
+    """A feature that the broker can enable (KIP-584)."""
 
     name: String
     min_version: Int16
@@ -21,7 +24,7 @@ class SupportedFeature(Struct):
 
 
 class FinalizedFeature(Struct):
-    """A feature that is switched on in the whole cluster."""
+    """A feature that is enabled in the whole cluster."""
 
     name: String
     max_version_level: Int16
@@ -29,7 +32,7 @@ class FinalizedFeature(Struct):
 
 
 class ApiVersionsResponse(Struct):
-    """The broker's APIs."""
+    """The APIs and the features of the broker."""
 
     error_code: Int16
     api_keys: tuple[ApiVersion, ...]
@@ -41,7 +44,7 @@ class ApiVersionsResponse(Struct):
 
 
 class ApiVersionsRequest(Request[ApiVersionsResponse], key=18, versions=(0, 4), flexible_from=3):
-    """Who asks, by the name and version of its software."""
+    """The name and the version of the client's software."""
 
     client_software_name: String = wire(since=3, default="", ignorable=True)  # KIP-511: brokers can count their clients
     client_software_version: String = wire(since=3, default="", ignorable=True)  # KIP-511

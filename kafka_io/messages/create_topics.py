@@ -1,11 +1,11 @@
-"""CreateTopics: topics to make, asked from the controller (KIP-4)."""
+"""CreateTopics: asks the controller to create topics (KIP-4)."""
 
 from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import NULL_UUID, Bool, Int8, Int16, Int32, String, Uuid
 
 
 class CreatedTopicConfig(Struct):
-    """A setting of a topic that was made."""
+    """A setting of a created topic."""
 
     name: String
     value: String | None
@@ -15,41 +15,47 @@ class CreatedTopicConfig(Struct):
 
 
 class CreatedTopic(Struct):
-    """Whether one topic was made, and how."""
+    """The error code if one topic was not created; otherwise its partitions and settings."""
 
     name: String
-    topic_id: Uuid = wire(since=7, default=NULL_UUID, ignorable=True)  # KIP-516: tells incarnations apart
+    topic_id: Uuid = wire(since=7, default=NULL_UUID, ignorable=True)  # KIP-516: distinguishes incarnations
     error_code: Int16
     error_message: String | None = wire(since=1, default=None, ignorable=True)  # KIP-108: a policy says why it refuses
-    topic_config_error_code: Int16 = wire(since=5, tag=0, default=0, ignorable=True)  # KIP-525: what was created
+    topic_config_error_code: Int16 = wire(
+        since=5, tag=0, default=0, ignorable=True
+    )  # KIP-525: the settings of the created topic
     num_partitions: Int32 = wire(since=5, default=-1, ignorable=True)  # KIP-525
     replication_factor: Int16 = wire(since=5, default=-1, ignorable=True)  # KIP-525
     configs: tuple[CreatedTopicConfig, ...] | None = wire(since=5, default=None, ignorable=True)  # KIP-525
 
 
 class CreateTopicsResponse(Struct):
-    """What was made."""
+    """One result for each topic of the request."""
 
     throttle_time_ms: Int32 = wire(since=2, default=0, ignorable=True)  # KIP-124: request quotas
     topics: tuple[CreatedTopic, ...]
 
 
 class ReplicaAssignment(Struct):
-    """The brokers of one partition, its leader first."""
+    """The brokers that hold one partition. The first one is its preferred leader."""
 
     partition_index: Int32
     broker_ids: tuple[Int32, ...]
 
 
 class TopicConfig(Struct):
-    """A setting that differs from the broker's."""
+    """A setting that differs from the broker's default."""
 
     name: String
     value: String | None
 
 
 class CreatableTopic(Struct):
-    """One topic. With `assignments` the two numbers are -1; from v4 on -1 alone is the broker's default."""
+    """A topic to create.
+
+    With `assignments`, `num_partitions` and `replication_factor` are -1. Without them, -1 stands for the broker's
+    default from v4 on.
+    """
 
     name: String
     num_partitions: Int32
@@ -59,7 +65,7 @@ class CreatableTopic(Struct):
 
 
 class CreateTopicsRequest(Request[CreateTopicsResponse], key=19, versions=(0, 7), flexible_from=5):
-    """Topics to make, or only to check."""
+    """The topics to create, or only to check."""
 
     topics: tuple[CreatableTopic, ...]
     timeout_ms: Int32 = 60000

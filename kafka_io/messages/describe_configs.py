@@ -1,11 +1,11 @@
-"""DescribeConfigs: settings of topics and brokers (KIP-133)."""
+"""DescribeConfigs: asks for the settings of topics and brokers (KIP-133)."""
 
 from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import Bool, Int8, Int16, Int32, String
 
 
 class ConfigSynonym(Struct):
-    """Another place that could set the same, in the order in which they are asked."""
+    """Another place where the same setting can be set. The broker uses the first one that has a value."""
 
     name: String
     value: String | None
@@ -13,13 +13,13 @@ class ConfigSynonym(Struct):
 
 
 class ConfigEntry(Struct):
-    """One setting. Where it comes from is told from v1 on; v0 only tells whether it is a default."""
+    """One setting. From v1 on `config_source` says where it is set; v0 only says whether it is a default."""
 
     name: String
     value: String | None
     read_only: Bool
     is_default: Bool = wire(until=0, default=False)
-    config_source: Int8 = wire(since=1, default=-1, ignorable=True)  # KIP-226: where the value comes from
+    config_source: Int8 = wire(since=1, default=-1, ignorable=True)  # KIP-226: the place where the value is set
     is_sensitive: Bool
     synonyms: tuple[ConfigSynonym, ...] = wire(since=1, default=(), ignorable=True)  # KIP-226
     config_type: Int8 = wire(since=3, default=0, ignorable=True)  # KIP-569
@@ -37,14 +37,14 @@ class DescribedConfigs(Struct):
 
 
 class DescribeConfigsResponse(Struct):
-    """Settings by topic or broker."""
+    """The settings of each topic or broker in the request."""
 
     throttle_time_ms: Int32 = 0
     results: tuple[DescribedConfigs, ...]
 
 
 class ConfigResource(Struct):
-    """A topic (type 2) or broker (4), and which settings; None is all."""
+    """A topic (type 2) or a broker (type 4), and the names of its settings; None requests all settings."""
 
     resource_type: Int8
     resource_name: String
@@ -52,7 +52,7 @@ class ConfigResource(Struct):
 
 
 class DescribeConfigsRequest(Request[DescribeConfigsResponse], key=32, versions=(0, 4), flexible_from=4):
-    """Whose settings to tell."""
+    """The topics and brokers whose settings are requested."""
 
     resources: tuple[ConfigResource, ...]
     include_synonyms: Bool = wire(since=1, default=False)  # KIP-226

@@ -1,4 +1,4 @@
-"""DescribeGroups: state and members of groups, asked from their coordinator."""
+"""DescribeGroups: asks a coordinator for the state and the members of its groups."""
 
 from kafka_io.messages.metadata import NO_OPERATIONS
 from kafka_io.wire.schema import Request, Struct, wire
@@ -6,7 +6,7 @@ from kafka_io.wire.types import Bool, Int16, Int32, String, WireBytes
 
 
 class DescribedGroupMember(Struct):
-    """A member, with what it said of itself and what it is to do."""
+    """A member: its own metadata, and its assignment from the leader of the group."""
 
     member_id: String
     group_instance_id: String | None = wire(since=4, default=None, ignorable=True)  # KIP-345: static members
@@ -17,7 +17,7 @@ class DescribedGroupMember(Struct):
 
 
 class DescribedGroup(Struct):
-    """One group."""
+    """The state and the members of one group."""
 
     error_code: Int16
     error_message: String | None = wire(since=6, default=None)  # KIP-1043
@@ -30,14 +30,14 @@ class DescribedGroup(Struct):
 
 
 class DescribeGroupsResponse(Struct):
-    """The groups that were asked for."""
+    """One entry for each group of the request."""
 
     throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)  # KIP-124: request quotas
     groups: tuple[DescribedGroup, ...]
 
 
 class DescribeGroupsRequest(Request[DescribeGroupsResponse], key=15, versions=(0, 6), flexible_from=5):
-    """Names of groups."""
+    """The names of the groups."""
 
     groups: tuple[String, ...]
     include_authorized_operations: Bool = wire(since=3, default=False)  # KIP-430

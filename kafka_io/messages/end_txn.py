@@ -1,11 +1,11 @@
-"""EndTxn: a transaction is committed or aborted (KIP-98)."""
+"""EndTxn: commits or aborts a transaction (KIP-98)."""
 
 from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import Bool, Int16, Int32, Int64, String
 
 
 class EndTxnResponse(Struct):
-    """Whether it is; from v5 on with the producer's next epoch (KIP-890)."""
+    """The error code if the transaction did not end; from v5 on also the producer's next epoch (KIP-890)."""
 
     throttle_time_ms: Int32 = 0
     error_code: Int16
@@ -14,7 +14,7 @@ class EndTxnResponse(Struct):
 
 
 class EndTxnRequest(Request[EndTxnResponse], key=26, versions=(0, 5), flexible_from=3):
-    """The transaction, and how it ends."""
+    """The transaction, and whether it is `committed` or aborted."""
 
     transactional_id: String
     producer_id: Int64

@@ -1,4 +1,4 @@
-"""Fetch: records of partitions from an offset on. From v13 on topics go by their ids (KIP-516)."""
+"""Fetch: asks leaders for the records of partitions, from an offset on. From v13 on topics have ids (KIP-516)."""
 
 from kafka_io.messages.leaders import LeaderIdAndEpoch, NodeEndpoint
 from kafka_io.wire.schema import Request, Struct, wire
@@ -9,7 +9,7 @@ BY_ID_SINCE = 13
 
 
 class EpochEndOffset(Struct):
-    """Where the log parts from what the reader has (KIP-595)."""
+    """The end of an epoch from which on the log diverges from what the reader has read (KIP-595)."""
 
     epoch: Int32 = -1
     end_offset: Int64 = -1
@@ -23,21 +23,24 @@ class SnapshotId(Struct):
 
 
 class AbortedTransaction(Struct):
-    """A transaction whose records from `first_offset` on are not to be returned to readers of committed ones."""
+    """An aborted transaction. A reader of committed records drops the producer's records from `first_offset` on."""
 
     producer_id: Int64
     first_offset: Int64
 
 
 class FetchPartitionResponse(Struct):
-    """The records of one partition. The last entry may be cut, the first may begin before the offset asked for."""
+    """The records of one partition.
+
+    The last batch may be incomplete, and the first one may begin before the requested offset.
+    """
 
     partition_index: Int32
     error_code: Int16
     high_watermark: Int64
-    last_stable_offset: Int64 = wire(since=4, default=-1, ignorable=True)  # KIP-98: the end for a committed reader
+    last_stable_offset: Int64 = wire(since=4, default=-1, ignorable=True)  # KIP-98: the end for READ_COMMITTED
     log_start_offset: Int64 = wire(since=5, default=-1, ignorable=True)  # KIP-107: DeleteRecords moves it
-    diverging_epoch: EpochEndOffset = wire(since=12, tag=0, default=EpochEndOffset())  # KIP-595: where the logs part
+    diverging_epoch: EpochEndOffset = wire(since=12, tag=0, default=EpochEndOffset())  # KIP-595: where the logs diverge
     current_leader: LeaderIdAndEpoch = wire(since=12, tag=1, default=LeaderIdAndEpoch())  # KIP-595
     snapshot_id: SnapshotId = wire(since=12, tag=2, default=SnapshotId())  # KIP-630: for KRaft
     aborted_transactions: tuple[AbortedTransaction, ...] | None = wire(  # KIP-98
@@ -48,15 +51,15 @@ class FetchPartitionResponse(Struct):
 
 
 class FetchTopicResponse(Struct):
-    """One topic, by name or id."""
+    """The partitions of one topic, which is given by name or id."""
 
     topic: String = wire(until=12, default="", ignorable=True)
-    topic_id: Uuid = wire(since=BY_ID_SINCE, default=NULL_UUID, ignorable=True)  # KIP-516: tells incarnations apart
+    topic_id: Uuid = wire(since=BY_ID_SINCE, default=NULL_UUID, ignorable=True)  # KIP-516: distinguishes incarnations
     partitions: tuple[FetchPartitionResponse, ...]
 
 
 class FetchResponse(Struct):
-    """Records by topic and partition."""
+    """The records, by topic and partition."""
 
     throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)  # KIP-13: quotas
     error_code: Int16 = wire(since=7, default=0, ignorable=True)  # KIP-227: fetch sessions
@@ -66,14 +69,14 @@ class FetchResponse(Struct):
 
 
 class ReplicaState(Struct):
-    """Which replica asks; only replicas say so."""
+    """The replica that sends the request; a client leaves the defaults."""
 
     replica_id: Int32 = -1
     replica_epoch: Int64 = -1
 
 
 class FetchPartition(Struct):
-    """From where to read, and at most how many bytes."""
+    """The offset to read one partition from, and the maximum number of bytes."""
 
     partition: Int32
     current_leader_epoch: Int32 = wire(since=9, default=-1, ignorable=True)  # KIP-320: fences stale leaders
@@ -86,23 +89,23 @@ class FetchPartition(Struct):
 
 
 class FetchTopic(Struct):
-    """One topic, by name or id."""
+    """The partitions of one topic, which is given by name or id."""
 
     topic: String = wire(until=12, default="", ignorable=True)
-    topic_id: Uuid = wire(since=BY_ID_SINCE, default=NULL_UUID, ignorable=True)  # KIP-516: tells incarnations apart
+    topic_id: Uuid = wire(since=BY_ID_SINCE, default=NULL_UUID, ignorable=True)  # KIP-516: distinguishes incarnations
     partitions: tuple[FetchPartition, ...]
 
 
 class ForgottenTopic(Struct):
-    """Partitions to drop from a fetch session (KIP-227)."""
+    """Partitions that leave a fetch session (KIP-227)."""
 
     topic: String = wire(until=12, default="", ignorable=True)
-    topic_id: Uuid = wire(since=BY_ID_SINCE, default=NULL_UUID, ignorable=True)  # KIP-516: tells incarnations apart
+    topic_id: Uuid = wire(since=BY_ID_SINCE, default=NULL_UUID, ignorable=True)  # KIP-516: distinguishes incarnations
     partitions: tuple[Int32, ...]
 
 
 class FetchRequest(Request[FetchResponse], key=1, versions=(0, 18), flexible_from=12):
-    """Partitions to read from the broker that leads them."""
+    """The partitions to read. The broker must be the leader of all of them, or a replica."""
 
     cluster_id: String | None = wire(since=12, null_since=12, tag=0, default=None, ignorable=True)  # KIP-595: for KRaft
     replica_id: Int32 = wire(until=14, default=-1)
@@ -115,4 +118,4 @@ class FetchRequest(Request[FetchResponse], key=1, versions=(0, 18), flexible_fro
     session_epoch: Int32 = wire(since=7, default=-1, ignorable=True)  # KIP-227
     topics: tuple[FetchTopic, ...]
     forgotten_topics_data: tuple[ForgottenTopic, ...] = wire(since=7, default=())  # KIP-227
-    rack_id: String = wire(since=11, default="", ignorable=True)  # KIP-392: where the reader is
+    rack_id: String = wire(since=11, default="", ignorable=True)  # KIP-392: the reader's rack

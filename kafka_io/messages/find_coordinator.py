@@ -1,4 +1,7 @@
-"""FindCoordinator: the broker that keeps a group or a transaction. From v4 on it asks for many keys (KIP-699)."""
+"""FindCoordinator: asks for the broker that coordinates a group or a transactional id.
+
+From v4 on one request asks for several keys (KIP-699).
+"""
 
 from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import Int8, Int16, Int32, String
@@ -7,7 +10,7 @@ GROUP, TRANSACTION = 0, 1
 
 
 class FoundCoordinator(Struct):
-    """Who keeps one key, from v4 on."""
+    """The coordinator of one key, from v4 on."""
 
     key: String
     node_id: Int32
@@ -18,7 +21,7 @@ class FoundCoordinator(Struct):
 
 
 class FindCoordinatorResponse(Struct):
-    """One coordinator up to v3, one for each key from v4 on."""
+    """One coordinator up to v3, and one for each key from v4 on."""
 
     throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)  # KIP-124: request quotas
     error_code: Int16 = wire(until=3, default=0)
@@ -30,8 +33,8 @@ class FindCoordinatorResponse(Struct):
 
 
 class FindCoordinatorRequest(Request[FindCoordinatorResponse], key=10, versions=(0, 6), flexible_from=3):
-    """Whose coordinator to look up: `key` up to v3, `coordinator_keys` from v4 on, all of one type."""
+    """The groups or transactional ids: one `key` up to v3, `coordinator_keys` of the same type from v4 on."""
 
     key: String = wire(until=3, default="")
-    key_type: Int8 = wire(since=1, default=GROUP)  # KIP-98: of a group or a transaction
+    key_type: Int8 = wire(since=1, default=GROUP)  # KIP-98: a group or a transactional id
     coordinator_keys: tuple[String, ...] = wire(since=4, default=())  # KIP-699

@@ -1,4 +1,4 @@
-"""InitProducerId: an id for a producer, with which the broker tells repeated batches (KIP-98)."""
+"""InitProducerId: asks for a producer id and epoch, by which brokers recognise repeated batches (KIP-98)."""
 
 from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import Int16, Int32, Int64, String
@@ -14,7 +14,7 @@ class InitProducerIdResponse(Struct):
 
 
 class InitProducerIdRequest(Request[InitProducerIdResponse], key=22, versions=(0, 5), flexible_from=2):
-    """A producer; with a transactional id it takes over from all before it."""
+    """A producer. With a transactional id, all earlier producers with this id are fenced off."""
 
     transactional_id: String | None = None
     transaction_timeout_ms: Int32

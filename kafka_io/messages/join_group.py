@@ -1,11 +1,11 @@
-"""JoinGroup: become a member of a group's next generation. The answer waits until all members are there."""
+"""JoinGroup: joins the next generation of a group. The answer waits until all members have joined."""
 
 from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import Bool, Int16, Int32, String, WireBytes
 
 
 class JoinGroupMember(Struct):
-    """A member, with what it said of itself; only the leader is told."""
+    """A member and its metadata; only the leader of the group receives the members."""
 
     member_id: String
     group_instance_id: String | None = wire(since=5, default=None, ignorable=True)  # KIP-345: static members
@@ -13,7 +13,7 @@ class JoinGroupMember(Struct):
 
 
 class JoinGroupResponse(Struct):
-    """The generation, and who leads it."""
+    """The generation, and the leader of the group."""
 
     throttle_time_ms: Int32 = wire(since=2, default=0, ignorable=True)  # KIP-124: request quotas
     error_code: Int16
@@ -27,18 +27,21 @@ class JoinGroupResponse(Struct):
 
 
 class JoinGroupProtocol(Struct):
-    """A way to share out work that the member knows, with what it says of itself."""
+    """An assignor that the member supports, and the member's metadata for it."""
 
     name: String
     metadata: WireBytes
 
 
 class JoinGroupRequest(Request[JoinGroupResponse], key=11, versions=(0, 9), flexible_from=6):
-    """Who joins. The first time the member id is empty; from v4 on the broker then gives one and asks to join again."""
+    """The member that joins.
+
+    A new member has an empty id. From v4 on the broker then answers with an id, and the member joins again with it.
+    """
 
     group_id: String
     session_timeout_ms: Int32
-    rebalance_timeout_ms: Int32 = wire(since=1, default=-1, ignorable=True)  # KIP-62: apart from the session timeout
+    rebalance_timeout_ms: Int32 = wire(since=1, default=-1, ignorable=True)  # KIP-62: separate from the session timeout
     member_id: String
     group_instance_id: String | None = wire(since=5, default=None)  # KIP-345: static members
     protocol_type: String

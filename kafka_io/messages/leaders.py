@@ -1,18 +1,18 @@
-"""Who leads a partition now, as Produce and Fetch tell when another broker was asked (KIP-951)."""
+"""The new leader of a partition, in answers of Produce and Fetch from a broker that is not the leader (KIP-951)."""
 
 from kafka_io.wire.schema import Struct
 from kafka_io.wire.types import Int32, String
 
 
 class LeaderIdAndEpoch(Struct):
-    """Who leads the partition now, when it is not who was asked."""
+    """The current leader of a partition, if it is another broker."""
 
     leader_id: Int32 = -1
     leader_epoch: Int32 = -1
 
 
 class NodeEndpoint(Struct):
-    """Where a leader named in the answer is."""
+    """The address of a leader that the answer names."""
 
     node_id: Int32
     host: String

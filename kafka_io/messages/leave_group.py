@@ -1,11 +1,14 @@
-"""LeaveGroup: members go, so the group need not wait for their time to run out. Many at once from v3 on (KIP-345)."""
+"""LeaveGroup: removes members from a group before their session times out.
+
+From v3 on one request removes several members (KIP-345).
+"""
 
 from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import Int16, Int32, String
 
 
 class LeftMember(Struct):
-    """Whether one member was let go."""
+    """The error code if one member was not removed."""
 
     member_id: String
     group_instance_id: String | None = None
@@ -13,7 +16,7 @@ class LeftMember(Struct):
 
 
 class LeaveGroupResponse(Struct):
-    """Whether they were let go."""
+    """The error code if the request failed; from v3 on one result for each member."""
 
     throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)  # KIP-124: request quotas
     error_code: Int16
@@ -21,7 +24,7 @@ class LeaveGroupResponse(Struct):
 
 
 class LeavingMember(Struct):
-    """One member, by its id or its static name."""
+    """A member that leaves, by its member id or its static id."""
 
     member_id: String
     group_instance_id: String | None = None
@@ -29,7 +32,7 @@ class LeavingMember(Struct):
 
 
 class LeaveGroupRequest(Request[LeaveGroupResponse], key=13, versions=(0, 5), flexible_from=4):
-    """Who leaves: `member_id` up to v2, `members` from v3 on."""
+    """The members that leave: `member_id` up to v2, `members` from v3 on."""
 
     group_id: String
     member_id: String = wire(until=2, default="")

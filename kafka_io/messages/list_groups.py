@@ -1,11 +1,11 @@
-"""ListGroups: all groups that a broker coordinates. The cluster's groups are those of all its brokers."""
+"""ListGroups: asks for the groups that a broker coordinates. Each broker of the cluster lists its own groups."""
 
 from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import Int16, Int32, String
 
 
 class ListedGroup(Struct):
-    """One group."""
+    """A group."""
 
     group_id: String
     protocol_type: String
@@ -22,7 +22,7 @@ class ListGroupsResponse(Struct):
 
 
 class ListGroupsRequest(Request[ListGroupsResponse], key=16, versions=(0, 5), flexible_from=3):
-    """Which states and types of groups to list; empty is all."""
+    """The states and types of the groups to list; empty filters match all groups."""
 
     states_filter: tuple[String, ...] = wire(since=4, default=())  # KIP-518
     types_filter: tuple[String, ...] = wire(since=5, default=())  # KIP-848

@@ -1,41 +1,44 @@
-"""ListOffsets: the offset at a time, at the log's start or at its end. v0 answers with many, the rest with one."""
+"""ListOffsets: asks leaders for the offset at a time, at the start of a log, or at its end.
+
+The answer in v0 has several offsets for a partition, later versions have one.
+"""
 
 from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import Int8, Int16, Int32, Int64, String
 
 LATEST_TIME = -1
 EARLIEST_TIME = -2
-MAX_TIMESTAMP = -3  # v7 on
+MAX_TIMESTAMP = -3  # from v7 on
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 
 
 class ListOffsetsPartitionResponse(Struct):
-    """One partition; `offset` is -1 when no record is as late as the time that was asked for."""
+    """The offset in one partition; `offset` is -1 if no record is as late as the requested time."""
 
     partition_index: Int32
     error_code: Int16
     old_style_offsets: tuple[Int64, ...] = wire(until=0, default=())
-    timestamp: Int64 = wire(since=1, default=-1)  # KIP-79: the first record at a time
+    timestamp: Int64 = wire(since=1, default=-1)  # KIP-79: the first record at or after a time
     offset: Int64 = wire(since=1, default=-1)  # KIP-79
     leader_epoch: Int32 = wire(since=4, default=-1)  # KIP-320
 
 
 class ListOffsetsTopicResponse(Struct):
-    """One topic."""
+    """The partitions of one topic."""
 
     name: String
     partitions: tuple[ListOffsetsPartitionResponse, ...]
 
 
 class ListOffsetsResponse(Struct):
-    """Offsets by topic."""
+    """The offsets, by topic."""
 
     throttle_time_ms: Int32 = wire(since=2, default=0, ignorable=True)  # KIP-124: request quotas
     topics: tuple[ListOffsetsTopicResponse, ...]
 
 
 class ListOffsetsPartition(Struct):
-    """The time asked for, in milliseconds or one of the names above."""
+    """The requested time, in milliseconds or as one of the constants above."""
 
     partition_index: Int32
     current_leader_epoch: Int32 = wire(since=4, default=-1, ignorable=True)  # KIP-320: fences stale leaders
@@ -44,14 +47,14 @@ class ListOffsetsPartition(Struct):
 
 
 class ListOffsetsTopic(Struct):
-    """One topic."""
+    """The partitions of one topic."""
 
     name: String
     partitions: tuple[ListOffsetsPartition, ...]
 
 
 class ListOffsetsRequest(Request[ListOffsetsResponse], key=2, versions=(0, 10), flexible_from=6):
-    """Offsets to look up on the leader of each partition."""
+    """The partitions. The broker must be the leader of all of them."""
 
     replica_id: Int32 = -1
     isolation_level: Int8 = wire(since=2, default=READ_UNCOMMITTED)  # KIP-98: the last stable offset as the end

@@ -1,13 +1,13 @@
-"""Metadata: brokers, topics, and who leads their partitions."""
+"""Metadata: asks for the brokers, the topics, and the leaders of their partitions."""
 
 from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import NULL_UUID, Bool, Int16, Int32, String, Uuid
 
-NO_OPERATIONS = -(2**31)  # the authorized operations (KIP-430), where a request did not ask for them
+NO_OPERATIONS = -(2**31)  # authorized operations (KIP-430) that the request did not ask for
 
 
 class MetadataBroker(Struct):
-    """A broker that is alive, at the address of the listener that was asked."""
+    """A live broker, with the address of the listener that received the request."""
 
     node_id: Int32
     host: String
@@ -16,30 +16,30 @@ class MetadataBroker(Struct):
 
 
 class MetadataPartition(Struct):
-    """A partition: `leader_id` is -1 while there is none."""
+    """A partition; `leader_id` is -1 while it has no leader."""
 
     error_code: Int16
     partition_index: Int32
     leader_id: Int32
-    leader_epoch: Int32 = wire(since=7, default=-1, ignorable=True)  # KIP-320: older metadata is recognised
+    leader_epoch: Int32 = wire(since=7, default=-1, ignorable=True)  # KIP-320: recognises older metadata
     replica_nodes: tuple[Int32, ...]
     isr_nodes: tuple[Int32, ...]
     offline_replicas: tuple[Int32, ...] = wire(since=5, default=(), ignorable=True)  # KIP-112
 
 
 class MetadataTopic(Struct):
-    """A topic; its name is null only in an answer to a question by id."""
+    """A topic; its name is null only if the request named an id."""
 
     error_code: Int16
-    name: String | None = wire(null_since=12)  # KIP-516: null where only the id is known
-    topic_id: Uuid = wire(since=10, default=NULL_UUID, ignorable=True)  # KIP-516: tells incarnations apart
+    name: String | None = wire(null_since=12)  # KIP-516: null if only the id is known
+    topic_id: Uuid = wire(since=10, default=NULL_UUID, ignorable=True)  # KIP-516: distinguishes incarnations
     is_internal: Bool = wire(since=1, default=False, ignorable=True)  # KIP-4
     partitions: tuple[MetadataPartition, ...]
     topic_authorized_operations: Int32 = wire(since=8, default=NO_OPERATIONS)  # KIP-430
 
 
 class MetadataResponse(Struct):
-    """What the broker that was asked knows of the cluster; it may be old."""
+    """What the broker knows of the cluster. It may be out of date."""
 
     throttle_time_ms: Int32 = wire(since=3, default=0, ignorable=True)  # KIP-124: request quotas
     brokers: tuple[MetadataBroker, ...]
@@ -53,15 +53,15 @@ class MetadataResponse(Struct):
 class MetadataRequestTopic(Struct):
     """A topic by its name, or from v12 on by its id alone."""
 
-    topic_id: Uuid = wire(since=10, default=NULL_UUID, ignorable=True)  # KIP-516: tells incarnations apart
-    name: String | None = wire(null_since=10)  # KIP-516: null where the id is asked for
+    topic_id: Uuid = wire(since=10, default=NULL_UUID, ignorable=True)  # KIP-516: distinguishes incarnations
+    name: String | None = wire(null_since=10)  # KIP-516: null if the request has an id
 
 
 class MetadataRequest(Request[MetadataResponse], key=3, versions=(0, 13), flexible_from=9):
-    """Topics to tell about; None is all of them, which v0 says with an empty list."""
+    """The requested topics. None requests all topics; in v0 an empty tuple does."""
 
     topics: tuple[MetadataRequestTopic, ...] | None = wire(null_since=1)  # KIP-4: null for all topics
-    # Left out of old versions: there a broker that is set to make topics makes those that are asked for by name.
+    # Dropped before v4: there, a broker that creates topics automatically creates each topic that a request names.
     allow_auto_topic_creation: Bool = wire(since=4, default=True, ignorable=True)
     include_cluster_authorized_operations: Bool = wire(since=8, until=10, default=False)  # KIP-430
     include_topic_authorized_operations: Bool = wire(since=8, default=False)  # KIP-430

@@ -1,32 +1,35 @@
-"""OffsetCommit: the offsets of a group. v0 goes to ZooKeeper, later versions to the group's coordinator."""
+"""OffsetCommit: commits offsets of a group. v0 stores them in ZooKeeper, later versions at the coordinator."""
 
 from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import Int16, Int32, Int64, String
 
 
 class OffsetCommitPartitionResponse(Struct):
-    """Whether the offset of one partition was kept."""
+    """The error code if the offset of one partition was not stored."""
 
     partition_index: Int32
     error_code: Int16
 
 
 class OffsetCommitTopicResponse(Struct):
-    """One topic."""
+    """The partitions of one topic."""
 
     name: String
     partitions: tuple[OffsetCommitPartitionResponse, ...]
 
 
 class OffsetCommitResponse(Struct):
-    """What was kept, by topic."""
+    """The results, by topic."""
 
     throttle_time_ms: Int32 = wire(since=3, default=0, ignorable=True)  # KIP-124: request quotas
     topics: tuple[OffsetCommitTopicResponse, ...]
 
 
 class OffsetCommitPartition(Struct):
-    """The next offset to read, with a text of the committer's own. Only v1 has a time; -1 is the broker's."""
+    """The next offset to read, and a text of the client's own.
+
+    Only v1 has a commit time; with -1 the broker sets it.
+    """
 
     partition_index: Int32
     committed_offset: Int64
@@ -36,17 +39,17 @@ class OffsetCommitPartition(Struct):
 
 
 class OffsetCommitTopic(Struct):
-    """One topic."""
+    """The partitions of one topic."""
 
     name: String
     partitions: tuple[OffsetCommitPartition, ...]
 
 
 class OffsetCommitRequest(Request[OffsetCommitResponse], key=8, versions=(0, 9), flexible_from=8):
-    """Offsets to keep. Outside of a group's rebalancing the generation is -1 and the member empty."""
+    """The offsets to store. Without group membership the generation is -1 and the member id is empty."""
 
     group_id: String
-    generation_id_or_member_epoch: Int32 = wire(since=1, default=-1, ignorable=True)  # an epoch in groups of KIP-848
+    generation_id_or_member_epoch: Int32 = wire(since=1, default=-1, ignorable=True)  # KIP-848: an epoch in its groups
     member_id: String = wire(since=1, default="", ignorable=True)
     group_instance_id: String | None = wire(since=7, default=None)  # KIP-345: static members
     retention_time_ms: Int64 = wire(since=2, until=4, default=-1, ignorable=True)  # KIP-211 removed it

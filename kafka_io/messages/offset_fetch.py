@@ -1,11 +1,11 @@
-"""OffsetFetch: the offsets a group has committed. From v8 on it asks for many groups at once (KIP-709)."""
+"""OffsetFetch: asks for the committed offsets of a group, from v8 on of several groups (KIP-709)."""
 
 from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import Bool, Int16, Int32, Int64, String
 
 
 class OffsetFetchPartitionResponse(Struct):
-    """One partition, up to v7; the offset is -1 when none was committed."""
+    """The committed offset of one partition; -1 if there is none."""
 
     partition_index: Int32
     committed_offset: Int64
@@ -15,14 +15,14 @@ class OffsetFetchPartitionResponse(Struct):
 
 
 class OffsetFetchTopicResponse(Struct):
-    """One topic, up to v7."""
+    """The partitions of one topic."""
 
     name: String
     partitions: tuple[OffsetFetchPartitionResponse, ...]
 
 
 class OffsetFetchGroupResponse(Struct):
-    """One group, from v8 on."""
+    """The topics of one group, from v8 on."""
 
     group_id: String
     topics: tuple[OffsetFetchTopicResponse, ...]
@@ -30,7 +30,7 @@ class OffsetFetchGroupResponse(Struct):
 
 
 class OffsetFetchResponse(Struct):
-    """Committed offsets: `topics` up to v7, `groups` from v8 on."""
+    """The committed offsets: `topics` up to v7, `groups` from v8 on."""
 
     throttle_time_ms: Int32 = wire(since=3, default=0, ignorable=True)  # KIP-124: request quotas
     topics: tuple[OffsetFetchTopicResponse, ...] = wire(until=7, default=())
@@ -39,14 +39,17 @@ class OffsetFetchResponse(Struct):
 
 
 class OffsetFetchTopic(Struct):
-    """One topic, up to v7."""
+    """The partitions of one topic."""
 
     name: String
     partition_indexes: tuple[Int32, ...]
 
 
 class OffsetFetchGroup(Struct):
-    """One group, from v8 on; None are all topics with an offset. The member is one of the new protocol (KIP-848)."""
+    """A group and its topics, from v8 on. None requests all topics that have an offset.
+
+    `member_id` and `member_epoch` belong to groups of the new protocol (KIP-848).
+    """
 
     group_id: String
     member_id: String | None = wire(since=9, default=None, ignorable=True)  # KIP-848
@@ -55,7 +58,10 @@ class OffsetFetchGroup(Struct):
 
 
 class OffsetFetchRequest(Request[OffsetFetchResponse], key=9, versions=(0, 9), flexible_from=6):
-    """Whose offsets to look up: `group_id` and `topics` up to v7, where from v2 on None is all; `groups` from v8 on."""
+    """The groups and their partitions: `group_id` and `topics` up to v7, `groups` from v8 on.
+
+    From v2 on, None as the topics requests all topics that have an offset.
+    """
 
     group_id: String = wire(until=7, default="")
     topics: tuple[OffsetFetchTopic, ...] | None = wire(until=7, null_since=2, default=())  # KIP-88: null for all topics

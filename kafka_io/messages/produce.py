@@ -1,4 +1,7 @@
-"""Produce: records for partitions. With acks 0 there is no answer. From v13 on topics go by their ids (KIP-516)."""
+"""Produce: sends records to the leaders of partitions. With acks 0 there is no answer.
+
+From v13 on topics have ids instead of names (KIP-516).
+"""
 
 from kafka_io.messages.leaders import LeaderIdAndEpoch, NodeEndpoint
 from kafka_io.wire.schema import Request, Struct, wire
@@ -8,14 +11,17 @@ BY_ID_SINCE = 13
 
 
 class RecordError(Struct):
-    """A record for which its whole batch was refused (KIP-467)."""
+    """A record because of which the broker refused the whole batch (KIP-467)."""
 
     batch_index: Int32
     batch_index_error_message: String | None = None
 
 
 class ProducePartitionResponse(Struct):
-    """Where the records went, or why not; `log_append_time_ms` is -1 unless the broker sets the timestamps."""
+    """The offset of the first record, or an error code.
+
+    `log_append_time_ms` is -1 unless the broker sets the timestamps.
+    """
 
     index: Int32
     error_code: Int16
@@ -28,15 +34,15 @@ class ProducePartitionResponse(Struct):
 
 
 class ProduceTopicResponse(Struct):
-    """One topic, by name or id."""
+    """The partitions of one topic, which is given by name or id."""
 
     name: String = wire(until=12, default="", ignorable=True)
-    topic_id: Uuid = wire(since=BY_ID_SINCE, default=NULL_UUID, ignorable=True)  # KIP-516: tells incarnations apart
+    topic_id: Uuid = wire(since=BY_ID_SINCE, default=NULL_UUID, ignorable=True)  # KIP-516: distinguishes incarnations
     partition_responses: tuple[ProducePartitionResponse, ...]
 
 
 class ProduceResponse(Struct):
-    """What became of the records, by topic and partition."""
+    """The results, by topic and partition."""
 
     responses: tuple[ProduceTopicResponse, ...]
     throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)  # KIP-13: quotas
@@ -44,22 +50,22 @@ class ProduceResponse(Struct):
 
 
 class ProducePartition(Struct):
-    """Entries of a log: message sets up to v2, one record batch from v3 on."""
+    """The records for one partition: a message set up to v2, one record batch from v3 on."""
 
     index: Int32
     records: WireBytes | None
 
 
 class ProduceTopic(Struct):
-    """One topic, by name or id."""
+    """The partitions of one topic, which is given by name or id."""
 
     name: String = wire(until=12, default="", ignorable=True)
-    topic_id: Uuid = wire(since=BY_ID_SINCE, default=NULL_UUID, ignorable=True)  # KIP-516: tells incarnations apart
+    topic_id: Uuid = wire(since=BY_ID_SINCE, default=NULL_UUID, ignorable=True)  # KIP-516: distinguishes incarnations
     partition_data: tuple[ProducePartition, ...]
 
 
 class ProduceRequest(Request[ProduceResponse], key=0, versions=(0, 13), flexible_from=9):
-    """Records for the broker that leads their partitions; `acks` is 0, 1, or -1 for all replicas in sync."""
+    """Records for partitions that the broker leads; `acks` is 0, 1, or -1 for all replicas in sync."""
 
     transactional_id: String | None = wire(since=3, default=None)  # KIP-98
     acks: Int16

@@ -8,20 +8,20 @@ from kafka_io.wire.types import Int16, Int64, String, WireBytes
 
 
 class SaslHandshakeResponse(Struct):
-    """The mechanisms that the broker has."""
+    """The mechanisms that the broker supports."""
 
     error_code: Int16
     mechanisms: tuple[String, ...]
 
 
 class SaslHandshakeRequest(Request[SaslHandshakeResponse], key=17, versions=(0, 1)):
-    """The mechanism to log in with."""
+    """The mechanism of the login."""
 
     mechanism: String
 
 
 class SaslAuthenticateResponse(Struct):
-    """The broker's bytes of the mechanism; `session_lifetime_ms` is 0 where the login does not end."""
+    """The broker's bytes of the mechanism; `session_lifetime_ms` is 0 if the login does not expire."""
 
     error_code: Int16
     error_message: String | None

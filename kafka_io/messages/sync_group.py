@@ -1,11 +1,11 @@
-"""SyncGroup: the leader of a group says who does what, and every member is told its part."""
+"""SyncGroup: the leader of a group sends the assignments, and every member receives its own."""
 
 from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import Int16, Int32, String, WireBytes
 
 
 class SyncGroupResponse(Struct):
-    """What the member that asked is to do."""
+    """The assignment of the member."""
 
     throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)  # KIP-124: request quotas
     error_code: Int16
@@ -15,14 +15,14 @@ class SyncGroupResponse(Struct):
 
 
 class SyncGroupAssignment(Struct):
-    """What one member is to do."""
+    """The assignment of one member."""
 
     member_id: String
     assignment: WireBytes
 
 
 class SyncGroupRequest(Request[SyncGroupResponse], key=14, versions=(0, 5), flexible_from=4):
-    """A member of this generation; only the leader sends assignments."""
+    """A member of this generation. Only the leader sends assignments."""
 
     group_id: String
     generation_id: Int32

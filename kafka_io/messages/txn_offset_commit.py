@@ -1,4 +1,4 @@
-"""TxnOffsetCommit: offsets of a group that hold once the transaction is committed (KIP-98)."""
+"""TxnOffsetCommit: adds offsets of a group to a transaction; they count once it is committed (KIP-98)."""
 
 from kafka_io.messages.offset_commit import OffsetCommitTopicResponse
 from kafka_io.wire.schema import Request, Struct, wire
@@ -6,14 +6,14 @@ from kafka_io.wire.types import Int16, Int32, Int64, String
 
 
 class TxnOffsetCommitResponse(Struct):
-    """What was taken, by topic."""
+    """The results, by topic."""
 
     throttle_time_ms: Int32 = 0
     topics: tuple[OffsetCommitTopicResponse, ...]
 
 
 class TxnOffsetCommitPartition(Struct):
-    """The next offset to read, with a text of the committer's own."""
+    """The next offset to read, and a text of the client's own."""
 
     partition_index: Int32
     committed_offset: Int64
@@ -22,14 +22,14 @@ class TxnOffsetCommitPartition(Struct):
 
 
 class TxnOffsetCommitTopic(Struct):
-    """One topic."""
+    """The partitions of one topic."""
 
     name: String
     partitions: tuple[TxnOffsetCommitPartition, ...]
 
 
 class TxnOffsetCommitRequest(Request[TxnOffsetCommitResponse], key=28, versions=(0, 5), flexible_from=3):
-    """Offsets to keep when the transaction is committed."""
+    """The offsets that the group commits together with the transaction."""
 
     transactional_id: String
     group_id: String

@@ -43,11 +43,11 @@ class ApiVersionRanges:
         first, last = api.versions
         if api.key not in self.offered:
             raise Unsupported(f"the broker does not support {api.name}")
-        theirs_first, theirs_last = self.offered[api.key]
-        version = min(last, theirs_last, last if max_version is None else max_version)
-        if version < max(first, theirs_first):
+        offered_first, offered_last = self.offered[api.key]
+        version = min(last, offered_last, last if max_version is None else max_version)
+        if version < max(first, offered_first):
             raise Unsupported(
-                f"{api.name}: the broker supports v{theirs_first} to v{theirs_last}, this client v{first} to v{last}"
+                f"{api.name}: the broker supports v{offered_first} to v{offered_last}, this client v{first} to v{last}"
             )
         return version
 

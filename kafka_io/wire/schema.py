@@ -240,18 +240,14 @@ def _codec(hint: Any, row: FieldVersions, version: int, *, flexible: bool) -> Fi
     """The codec of a field of type `hint` in this version."""
     inner, nullable = _without_none(hint)
     nullable = nullable and version >= row.null_since
-    length = COMPACT if flexible else LONG
-    if get_origin(inner) is Annotated and get_origin(get_args(inner)[0]) is tuple:
-        inner, length = get_args(inner)
+    inner, mark = get_args(inner) if get_origin(inner) is Annotated else (inner, None)
     if get_origin(inner) is tuple:
         item = _codec(get_args(inner)[0], FieldVersions(), version, flexible=flexible)
-        return Items(length, nullable, item)
-    if get_origin(inner) is Annotated:
-        mark = get_args(inner)[1]
-        if isinstance(mark, Fixed):
-            return mark
-        if isinstance(mark, Varying):
-            return mark.codec(COMPACT if flexible else mark.plain, nullable)
+        return Items(mark or (COMPACT if flexible else LONG), nullable, item)
+    if isinstance(mark, Fixed):
+        return mark
+    if isinstance(mark, Varying):
+        return mark.codec(COMPACT if flexible else mark.plain, nullable)
     if dataclasses.is_dataclass(inner):
         table = _compiled(cast("type", inner), version, flexible)
         return _Maybe(table) if nullable else table

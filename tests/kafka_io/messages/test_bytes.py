@@ -1,4 +1,4 @@
-"""Kafka's own clients are the judge: the same bytes for the same message, in every version of every API."""
+"""Messages have the bytes that Kafka's own clients write, in every version of every API."""
 
 from collections.abc import Callable, Iterable
 from functools import cache
@@ -12,7 +12,7 @@ from tests.all_requests import REQUESTS
 from tests.golden_messages import KINDS, SIDES, Golden, goldens
 from tests.receiving import receive
 
-# A test checks all examples of an API: one test for each example would take longer to collect than to run.
+# Each test checks all examples of an API: a test per example would take longer to collect than to run.
 every_api = pytest.mark.parametrize("api", KINDS)
 FLEXIBLE = [name for name, kind in KINDS.items() if kind.API.is_flexible(kind.API.versions[1])]
 
@@ -24,13 +24,13 @@ def examples(api: str) -> list[Golden]:
 
 
 def full(api: str) -> list[Golden]:
-    """The full messages of all versions; of versions with the same bytes, one."""
+    """The full messages of all versions, without versions that have the same bytes as another one."""
     messages = [golden for golden in examples(api) if golden.name == "full"]
     return list({(golden.side, golden.body): golden for golden in messages}.values())
 
 
 def response_to(request: Golden) -> Golden:
-    """The response of the same version that is as full."""
+    """The response with the same version and the same kind of example."""
     wanted = ("response", request.version, request.name)
     (response,) = (
         golden for golden in examples(request.api.name) if (golden.side, golden.version, golden.name) == wanted
@@ -39,26 +39,26 @@ def response_to(request: Golden) -> Golden:
 
 
 def check_each(goldens: Iterable[Golden], check: Callable[[Golden], None]) -> None:
-    """Run `check` on each example; a failure names the API, the side and the version of all that fail."""
+    """Run `check` on each example. A failure names the API, the side and the version of all failed examples."""
     failures, checked = [], 0
     for golden in goldens:
         checked += 1
         try:
             check(golden)
-        except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - reported together, for all versions
+        except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - all versions are reported together
             failures.append(f"{golden}: {type(error).__name__}: {error}")
     assert checked, "no example"
     assert not failures, f"{len(failures)} of {checked} examples fail:\n" + "\n".join(failures)
 
 
-def test_there_is_an_example_of_every_version_of_every_api() -> None:
-    found = {
+def test_every_version_of_every_api_has_an_example() -> None:
+    examples_of_full = {
         (golden.api.key, golden.side, golden.version)
         for api in KINDS
         for golden in examples(api)
         if golden.name == "full"
     }
-    assert found == {
+    assert examples_of_full == {
         (number, side, version)
         for number, kind in REQUESTS.items()
         for side in SIDES
@@ -67,7 +67,7 @@ def test_there_is_an_example_of_every_version_of_every_api() -> None:
 
 
 @every_api
-def test_we_write_what_kafka_writes(api: str) -> None:
+def test_this_client_writes_the_bytes_that_kafka_writes(api: str) -> None:
     def check(golden: Golden) -> None:
         assert b"".join(golden.api.encode(golden.message, golden.version)) == golden.body
 
@@ -75,12 +75,12 @@ def test_we_write_what_kafka_writes(api: str) -> None:
 
 
 @every_api
-def test_we_read_what_kafka_wrote(api: str) -> None:
+def test_this_client_reads_the_bytes_that_kafka_wrote(api: str) -> None:
     check_each(examples(api), reads_as_its_message)
 
 
 @pytest.mark.parametrize("api", FLEXIBLE)
-def test_tags_that_nobody_knows_are_passed_over_in_every_struct(api: str) -> None:
+def test_unknown_tags_are_skipped_in_every_struct(api: str) -> None:
     check_each(goldens(api, "unknown_tags"), reads_as_its_message)
 
 
@@ -89,21 +89,25 @@ def reads_as_its_message(golden: Golden) -> None:
 
 
 @every_api
-def test_requests_and_answers_have_the_headers_that_kafka_writes(api: str) -> None:
+def test_requests_and_answers_have_the_headers_of_kafka(api: str) -> None:
     def check(request: Golden) -> None:
         response = response_to(request)
         client = ClientConversation("golden")
         assert client.send(VersionedRequest(request.message, request.version)) == request.frame
-        taken = received(memoryview(request.frame)[4:], REQUESTS)
-        assert (taken.request, taken.version, taken.client_id) == (request.message, request.version, "golden")
-        assert taken.answered(response.message) == response.frame
+        received_request = received(memoryview(request.frame)[4:], REQUESTS)
+        assert (received_request.request, received_request.version, received_request.client_id) == (
+            request.message,
+            request.version,
+            "golden",
+        )
+        assert received_request.answered(response.message) == response.frame
         assert list(receive(client, response.frame)) == [response.message]
 
     check_each((golden for golden in examples(api) if golden.side == "request"), check)
 
 
 @every_api
-def test_a_message_that_is_cut_anywhere_is_refused(api: str) -> None:  # fault W03
+def test_a_truncated_message_is_refused(api: str) -> None:  # fault W03
     def check(golden: Golden) -> None:
         for size in range(len(golden.body)):
             with pytest.raises(WireError):
@@ -113,7 +117,7 @@ def test_a_message_that_is_cut_anywhere_is_refused(api: str) -> None:  # fault W
 
 
 @every_api
-def test_a_bit_that_flips_gives_a_message_that_can_be_written_or_a_typed_error(api: str) -> None:  # faults W09, W10
+def test_a_flipped_bit_gives_a_valid_message_or_a_wire_error(api: str) -> None:  # faults W09, W10
     def check(golden: Golden) -> None:
         for place in range(len(golden.body)):
             for bit in (7, place % 7):

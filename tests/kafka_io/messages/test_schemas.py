@@ -1,4 +1,4 @@
-"""Each table has the fields, field by field and version by version, that the schemas of Kafka's own clients have."""
+"""Each message has the fields of the schemas of Kafka's own clients, in every version."""
 
 from typing import Any, get_origin
 
@@ -10,12 +10,12 @@ from tests.all_requests import REQUESTS
 from tests.golden_messages import KINDS, SIDES, Column, columns, kind_of, load, text, without_none
 
 SCHEMAS = load("schemas")
-# Before v4 a broker cannot be told not to make a topic that is asked for; it must be possible to ask all the same.
-OURS = {("Metadata", "request"): ["allow_auto_topic_creation"]}
+# Before v4 a request cannot forbid that the broker creates the topic, but it must still be possible to send it.
+ADDED_BY_THIS_CLIENT = {("Metadata", "request"): ["allow_auto_topic_creation"]}
 BOTH = [(api, side) for api in KINDS for side in SIDES]
 
 
-def test_every_api_of_the_schemas_has_a_table_and_each_table_is_found_by_its_number() -> None:
+def test_every_api_of_the_schemas_has_a_class_with_its_number() -> None:
     assert SCHEMAS.keys() == KINDS.keys()
     assert {number: kind.API.name for number, kind in REQUESTS.items()} == {
         facts["key"]: name for name, facts in SCHEMAS.items()
@@ -23,25 +23,25 @@ def test_every_api_of_the_schemas_has_a_table_and_each_table_is_found_by_its_num
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_all_versions_are_there_from_0_to_the_newest(name: str) -> None:
+def test_every_api_has_all_versions_from_0_to_the_newest(name: str) -> None:
     api, facts = KINDS[name].API, SCHEMAS[name]
     assert list(api.versions) == facts["versions"]
     assert api.flexible_from == (NEVER if facts["flexible_from"] is None else facts["flexible_from"])
 
 
 @pytest.mark.parametrize(("name", "side"), BOTH)
-def test_each_version_has_its_fields_with_type_order_null_and_tag(name: str, side: str) -> None:
+def test_each_version_has_the_fields_types_order_nulls_and_tags_of_the_schema(name: str, side: str) -> None:
     first, last = KINDS[name].API.versions
-    ours = {version: text(kind_of(name, side), version) for version in range(first, last + 1)}
-    theirs: dict[int, str] = {}
+    of_this_client = {version: text(kind_of(name, side), version) for version in range(first, last + 1)}
+    of_kafka: dict[int, str] = {}
     for versions, fields in SCHEMAS[name][side]["fields"].items():
         since, until = map(int, versions.split("-"))
-        theirs |= dict.fromkeys(range(since, until + 1), fields)
-    assert ours == theirs
+        of_kafka |= dict.fromkeys(range(since, until + 1), fields)
+    assert of_this_client == of_kafka
 
 
-def sometimes(name: str, side: str) -> list[Column]:
-    """The fields that some versions lack, or leave out where they have their default: there a default has a meaning."""
+def optional_columns(name: str, side: str) -> list[Column]:
+    """The fields that some versions lack, and tagged fields, which are left out if they have their default."""
     return [
         column
         for column in columns(kind_of(name, side))
@@ -51,29 +51,29 @@ def sometimes(name: str, side: str) -> list[Column]:
 
 
 @pytest.mark.parametrize(("name", "side"), BOTH)
-def test_a_value_is_left_out_of_old_versions_only_where_kafka_leaves_it_out(name: str, side: str) -> None:
-    theirs = {*SCHEMAS[name][side]["ignorable"], *OURS.get((name, side), ())}
-    for column in sometimes(name, side):
-        assert (column.path, column.row.ignorable) == (column.path, column.path in theirs)
+def test_a_value_is_dropped_in_old_versions_only_if_kafka_drops_it(name: str, side: str) -> None:
+    of_kafka = {*SCHEMAS[name][side]["ignorable"], *ADDED_BY_THIS_CLIENT.get((name, side), ())}
+    for column in optional_columns(name, side):
+        assert (column.path, column.row.ignorable) == (column.path, column.path in of_kafka)
 
 
 @pytest.mark.parametrize(("name", "side"), BOTH)
-def test_what_a_version_lacks_has_the_default_that_kafka_gives_it(name: str, side: str) -> None:
-    for column in sometimes(name, side):
-        theirs = SCHEMAS[name][side]["defaults"].get(column.path)
-        assert (column.path, column.default) == (column.path, expected(column, theirs))
+def test_a_field_that_a_version_lacks_has_the_default_of_the_schema(name: str, side: str) -> None:
+    for column in optional_columns(name, side):
+        of_kafka = SCHEMAS[name][side]["defaults"].get(column.path)
+        assert (column.path, column.default) == (column.path, expected(column, of_kafka))
 
 
-def expected(column: Column, theirs: str | None) -> Any:
+def expected(column: Column, of_kafka: str | None) -> Any:
     inner, nullable = without_none(column.hint)
-    if theirs == "null" or (nullable and column.default is None):  # ours may say "not told" where theirs is empty
+    if of_kafka == "null" or (nullable and column.default is None):  # None may stand for Kafka's empty string
         return None
     if get_origin(inner) is tuple:
         return ()
     if isinstance(inner, type):
         return inner()
     if inner in (String, WireBytes):
-        return theirs or ("" if inner == String else b"")
+        return of_kafka or ("" if inner == String else b"")
     if inner == Uuid:
         return NULL_UUID
-    return {"true": 1, "false": 0, None: 0}.get(theirs) if theirs in ("true", "false", None) else int(theirs, 0)
+    return {"true": 1, "false": 0, None: 0}.get(of_kafka) if of_kafka in ("true", "false", None) else int(of_kafka, 0)

@@ -1,4 +1,4 @@
-"""A cluster of each generation in this process, and what a producer's tests do to it."""
+"""A cluster of each generation in this process, and fixtures that disturb it."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -32,56 +32,56 @@ from kafka_io.wire.schema import Request
 
 TOPIC = "clicks"
 WAIT_S = 60.0
-HASTY = RetryPolicy(timeout_s=30.0, backoff=Backoff(attempts=3, first_s=0.1, max_s=0.1))
-SETTINGS = ProducerSettings(retry_policy=HASTY)
+SHORT_RETRIES = RetryPolicy(timeout_s=30.0, backoff=Backoff(attempts=3, first_s=0.1, max_s=0.1))
+SETTINGS = ProducerSettings(retry_policy=SHORT_RETRIES)
 
 
 @dataclass(slots=True)
 class World:
-    """A cluster; `at` is how it is found."""
+    """A cluster of one broker; `address` has the arguments by which clients find it."""
 
     generation: Generation
-    at: dict[str, Any]
+    address: dict[str, Any]
     start: Callable[[], BrokerServer07 | ModernBrokerServer]
     server: BrokerServer07 | ModernBrokerServer
 
     def stop(self) -> None:
-        """End the broker."""
+        """Stop the broker."""
         self.server.stop()
 
     def restart(self) -> None:
-        """Start it again, at the same port and with the same data."""
+        """Start the broker again, at the same port and with the same data."""
         self.server = self.start()
 
     def rows(self, topic: str = TOPIC, *, committed: bool = True) -> list[dict[str, Any]]:
-        """All that is stored, by partition and offset."""
-        found: list[dict[str, Any]] = []
-        with open_cluster("main", read_settings=ReadSettings(committed=committed), **self.at) as cluster:
+        """All stored records, sorted by partition and offset."""
+        stored: list[dict[str, Any]] = []
+        with open_cluster("main", read_settings=ReadSettings(committed=committed), **self.address) as cluster:
             entry = _registered(cluster, topic)
-            for place, bounds in cluster.bounds(topic, entry.partitions).items():
+            for partition, bounds in cluster.bounds(topic, entry.partitions).items():
                 assert isinstance(bounds, Bounds)
-                reader = cluster.source(place).open()
-                span = PlannedRange(
+                reader = cluster.source(partition).open()
+                planned = PlannedRange(
                     topic=topic,
-                    offsets=OffsetRange(place, bounds.earliest, bounds.latest),
+                    offsets=OffsetRange(partition, bounds.earliest, bounds.latest),
                     incarnation=entry.incarnation,
                 )
-                found += [
-                    {"partition": place, **row}
-                    for batches in reader.read([span])
+                stored += [
+                    {"partition": partition, **row}
+                    for batches in reader.read([planned])
                     for decoded in batches
                     for row in decoded.batch.to_pylist()
                 ]
                 reader.close()
-        return found
+        return stored
 
     def values(self, topic: str = TOPIC, *, committed: bool = True) -> list[bytes]:
-        """The values alone."""
+        """The values of all stored records."""
         return [row["value"] for row in self.rows(topic, committed=committed)]
 
 
 def _registered(cluster: Cluster, topic: str) -> TopicEntry:
-    """In 0.7 a broker has a message before it has registered the topic."""
+    """The topic in the registry. In 0.7 a broker registers a topic some time after its first message."""
     deadline_s = time.monotonic() + WAIT_S
     while (entry := cluster.topic(topic)) is None or not entry.partitions:
         assert time.monotonic() < deadline_s, f"{topic} is not registered"
@@ -94,7 +94,7 @@ OpenWorld = Callable[..., World]
 
 @pytest.fixture
 def open_world(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[OpenWorld]:
-    """Opens a cluster of one broker, of any generation; it ends with the test."""
+    """Opens a cluster of one broker, of any generation, and stops it after the test."""
     with ExitStack() as running:
 
         def open_(generation: Generation, *, partitions: int = 2) -> World:
@@ -117,8 +117,10 @@ def open_world(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[OpenW
 
             server = start()
             port = server.port
-            at = {"bootstrap": f"127.0.0.1:{port}"} if generation is not Generation.V07 else {"zookeeper": zookeeper}
-            return World(generation=generation, at=at, start=start, server=server)
+            address = (
+                {"bootstrap": f"127.0.0.1:{port}"} if generation is not Generation.V07 else {"zookeeper": zookeeper}
+            )
+            return World(generation=generation, address=address, start=start, server=server)
 
         yield open_
 
@@ -140,15 +142,15 @@ def modern(open_world: OpenWorld) -> World:
 
 @pytest.fixture
 def lose_answers(monkeypatch: pytest.MonkeyPatch) -> list[type[Request[Any]]]:
-    """Requests of these types are done, and their answers lost with the connection: one for each entry."""
+    """Types of requests whose answers get lost with the connection, one answer for each entry."""
     losing: list[type[Request[Any]]] = []
-    ask = ModernBrokerConnection.request
+    original = ModernBrokerConnection.request
 
-    def request(link: ModernBrokerConnection, asked: Request[Any], *, max_version: int | None = None) -> Any:
-        answer = ask(link, asked, max_version=max_version)
-        if type(asked) in losing:
-            losing.remove(type(asked))
-            link.close()
+    def request(connection: ModernBrokerConnection, sent: Request[Any], *, max_version: int | None = None) -> Any:
+        answer = original(connection, sent, max_version=max_version)
+        if type(sent) in losing:
+            losing.remove(type(sent))
+            connection.close()
             raise ConnectionLost("the answer was lost")
         return answer
 
@@ -158,13 +160,13 @@ def lose_answers(monkeypatch: pytest.MonkeyPatch) -> list[type[Request[Any]]]:
 
 @pytest.fixture
 def produce_codes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Codes that the next Produce requests are answered with, in place of being sent; below 0 the answer is empty."""
+    """Error codes that answer the next Produce requests, which are not sent; for -1 the answer is empty."""
     codes: list[int] = []
-    ask = ModernBrokerConnection.request
+    original = ModernBrokerConnection.request
 
-    def request(link: ModernBrokerConnection, asked: Request[Any], *, max_version: int | None = None) -> Any:
-        if not isinstance(asked, ProduceRequest) or not codes:
-            return ask(link, asked, max_version=max_version)
+    def request(connection: ModernBrokerConnection, sent: Request[Any], *, max_version: int | None = None) -> Any:
+        if not isinstance(sent, ProduceRequest) or not codes:
+            return original(connection, sent, max_version=max_version)
         code = codes.pop(0)
         if code < 0:
             return ProduceResponse(responses=())
@@ -173,11 +175,11 @@ def produce_codes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
                 ProduceTopicResponse(
                     topic_id=topic.topic_id,
                     partition_responses=tuple(
-                        ProducePartitionResponse(index=one.index, error_code=code, base_offset=-1)
-                        for one in topic.partition_data
+                        ProducePartitionResponse(index=partition.index, error_code=code, base_offset=-1)
+                        for partition in topic.partition_data
                     ),
                 )
-                for topic in asked.topic_data
+                for topic in sent.topic_data
             )
         )
 
@@ -186,5 +188,5 @@ def produce_codes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def numbered(count: int, first: int = 0) -> list[bytes]:
-    """Values that tell which they are."""
+    """Values that contain their number."""
     return [b"%d" % number for number in range(first, first + count)]

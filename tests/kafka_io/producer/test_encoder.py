@@ -1,4 +1,4 @@
-"""Encoders make bytes of what they are for, and refuse anything else."""
+"""Encoders turn values of their type into bytes, and refuse other types."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from kafka_io.producer.encoder import BytesEncoder, Encoder, TextEncoder
 @pytest.mark.parametrize(
     ("encoder", "data", "expected"),
     [
-        (BytesEncoder(), b"as it is", b"as it is"),
+        (BytesEncoder(), b"bytes", b"bytes"),
         (BytesEncoder(), bytearray(b"array"), b"array"),
         (BytesEncoder(), memoryview(b"view"), b"view"),
         (BytesEncoder(), None, None),
@@ -18,11 +18,11 @@ from kafka_io.producer.encoder import BytesEncoder, Encoder, TextEncoder
         (TextEncoder(), None, None),
     ],
 )
-def test_what_they_are_for_becomes_bytes(encoder: Encoder, data: Any, expected: bytes | None) -> None:
+def test_an_encoder_turns_its_type_into_bytes(encoder: Encoder, data: Any, expected: bytes | None) -> None:
     assert encoder.encode(data) == expected
 
 
 @pytest.mark.parametrize(("encoder", "data"), [(BytesEncoder(), "text"), (BytesEncoder(), 7), (TextEncoder(), b"x")])
-def test_anything_else_is_refused(encoder: Encoder, data: Any) -> None:
+def test_an_encoder_refuses_other_types(encoder: Encoder, data: Any) -> None:
     with pytest.raises(TypeError):
         encoder.encode(data)

@@ -1,4 +1,4 @@
-"""The examples in the docstrings do what they show."""
+"""The examples in the docstrings of the producer."""
 
 import doctest
 from dataclasses import replace
@@ -24,9 +24,9 @@ MODULES = (callbacks, encoder, message, opening, partitioner, producer, settings
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__.rpartition(".")[2])
-def test_the_examples_are_true(module: ModuleType, modern: World) -> None:
+def test_the_examples_in_docstrings_are_true(module: ModuleType, modern: World) -> None:
     given = {
-        "bootstrap": modern.at["bootstrap"],
+        "bootstrap": modern.address["bootstrap"],
         "open_producer": open_producer,
         "Queueing": Queueing,
         "read": modern.values,

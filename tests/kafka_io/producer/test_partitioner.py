@@ -1,9 +1,9 @@
-"""A key goes where other clients put it, and whatever the key, to a partition that there is."""
+"""A key gets the same partition as in other clients, and every key gets an existing partition."""
 
 import string
 
 import pytest
-from aiokafka.partitioner import murmur2 as their_murmur2
+from aiokafka.partitioner import murmur2 as aiokafka_murmur2
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,13 +28,13 @@ ALL: list[Partitioner] = [Murmur2Partitioner(), StringHashPartitioner()]
         (b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8", -58897971),
     ],
 )
-def test_murmur2_is_that_of_javas_client(key: bytes, expected: int) -> None:
+def test_murmur2_equals_the_hash_of_javas_client(key: bytes, expected: int) -> None:
     assert murmur2(key) == expected % 2**32
 
 
 @given(st.binary())
-def test_murmur2_is_that_of_aiokafka(key: bytes) -> None:
-    assert murmur2(key) == their_murmur2(key) % 2**32
+def test_murmur2_equals_the_hash_of_aiokafka(key: bytes) -> None:
+    assert murmur2(key) == aiokafka_murmur2(key) % 2**32
 
 
 @pytest.mark.parametrize(
@@ -47,18 +47,18 @@ def test_a_text_hashes_as_in_java(text: str, expected: int) -> None:
 
 @pytest.mark.parametrize("partitioner", ALL)
 @given(key=st.none() | st.binary() | st.text(string.printable).map(str.encode), count=st.integers(1, 1000))
-def test_whatever_the_key_the_partition_is_there(partitioner: Partitioner, key: bytes | None, count: int) -> None:
+def test_every_key_gets_an_existing_partition(partitioner: Partitioner, key: bytes | None, count: int) -> None:
     assert 0 <= partitioner.choose("clicks", key, count) < count
 
 
 @pytest.mark.parametrize("partitioner", ALL)
 @given(key=st.binary(), count=st.integers(1, 1000))
-def test_a_key_stays_where_it_is(partitioner: Partitioner, key: bytes, count: int) -> None:
+def test_a_key_gets_the_same_partition_in_every_topic(partitioner: Partitioner, key: bytes, count: int) -> None:
     assert partitioner.choose("clicks", key, count) == partitioner.choose("views", key, count)
 
 
 @pytest.mark.parametrize("partitioner", ALL)
-def test_without_keys_all_partitions_are_used(partitioner: Partitioner) -> None:
+def test_messages_without_a_key_use_all_partitions(partitioner: Partitioner) -> None:
     assert {partitioner.choose("clicks", None, 3) for _ in range(200_000)} == {0, 1, 2}
 
 

@@ -1,4 +1,4 @@
-"""Each message that is given to a sender has one end: delivered, or back with the reason."""
+"""Each message that a sender gets is delivered, or reported as failed with the reason."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -25,11 +25,14 @@ def message(number: int) -> Message:
 
 
 def delivered(messages: Sequence[Message]) -> list[Outcome]:
-    return [Delivered(topic=one.topic, partition=BrokerPartition(None, 0), offset=int(one.value)) for one in messages]
+    return [
+        Delivered(topic=message.topic, partition=BrokerPartition(None, 0), offset=int(message.value))
+        for message in messages
+    ]
 
 
 class Gate:
-    """Delivers once it is opened; an odd number fails if `odd` is set."""
+    """Delivers messages once it is opened; messages with odd numbers fail if `odd` is set."""
 
     def __init__(self, *, odd: Exception | None = None) -> None:
         self.opened = threading.Event()
@@ -39,19 +42,19 @@ class Gate:
         self._odd = odd
 
     def send(self, messages: Sequence[Message]) -> list[Outcome]:
-        """Wait for the gate, and deliver."""
+        """Wait until the gate is open, and deliver the messages."""
         self.entered.set()
         self.opened.wait(WAIT_S)
         self.batches.append(len(messages))
         return [
-            self._odd if self._odd and int(one.value) % 2 else outcome
-            for one, outcome in zip(messages, delivered(messages), strict=True)
+            self._odd if self._odd and int(message.value) % 2 else outcome
+            for message, outcome in zip(messages, delivered(messages), strict=True)
         ]
 
 
 @pytest.fixture
 def open_sender() -> Iterator[OpenSender]:
-    """Opens senders; what their tests leave is let go."""
+    """Opens senders, and closes them after the test."""
     with ExitStack() as opened:
 
         def open_(gate: Gate, **settings: object) -> AsyncSender:
@@ -66,11 +69,14 @@ def open_sender() -> Iterator[OpenSender]:
 
 
 def ends(futures: Sequence["Future[Delivered]"]) -> list[str | int | None]:
-    """Offsets, or the names of the errors."""
-    return [type(one.exception(WAIT_S)).__name__ if one.exception(WAIT_S) else one.result().offset for one in futures]
+    """The offset of each message, or the name of its error."""
+    return [
+        type(future.exception(WAIT_S)).__name__ if future.exception(WAIT_S) else future.result().offset
+        for future in futures
+    ]
 
 
-def test_a_future_ends_with_where_its_message_went(open_sender: OpenSender) -> None:
+def test_a_future_returns_where_its_message_was_stored(open_sender: OpenSender) -> None:
     gate = Gate()
     gate.opened.set()
     sender = open_sender(gate, batch_size=4)
@@ -82,19 +88,19 @@ def test_a_future_ends_with_where_its_message_went(open_sender: OpenSender) -> N
     assert gate.released.is_set()
 
 
-def test_what_failed_ends_its_future_and_comes_back_once(open_sender: OpenSender) -> None:
+def test_a_failed_message_ends_its_future_and_is_reported_once(open_sender: OpenSender) -> None:
     gate = Gate(odd=ConnectionLost("gone"))
     gate.opened.set()
     sender = open_sender(gate)
     futures = sender.send_many([message(number) for number in range(4)])
     with pytest.raises(Undelivered, match="2 messages were not confirmed; the first error: gone") as raised:
         sender.flush(WAIT_S)
-    assert [one.message.value for one in raised.value.failures] == [b"1", b"3"]
+    assert [failure.message.value for failure in raised.value.failures] == [b"1", b"3"]
     assert ends(futures) == [0, "ConnectionLost", 2, "ConnectionLost"]
     sender.close(WAIT_S)
 
 
-def test_failures_nobody_asks_for_stop_who_sends(open_sender: OpenSender) -> None:
+def test_as_many_unreported_failures_as_the_queue_holds_stop_the_sender(open_sender: OpenSender) -> None:
     gate = Gate(odd=ConnectionLost("gone"))
     gate.opened.set()
     sender = open_sender(gate, queue_size=2)
@@ -106,7 +112,7 @@ def test_failures_nobody_asks_for_stop_who_sends(open_sender: OpenSender) -> Non
 
 
 def full(sender: AsyncSender, gate: Gate) -> "list[Future[Delivered]]":
-    """One message under way and two in the queue."""
+    """One message in flight and two in the queue."""
     first = sender.send(message(0))
     assert gate.entered.wait(WAIT_S)
     return [first, sender.send(message(1)), sender.send(message(2))]
@@ -123,7 +129,7 @@ def test_a_full_queue_raises(open_sender: OpenSender) -> None:
     assert ends(futures) == [0, 1, 2]
 
 
-def test_a_full_queue_drops_and_tells(open_sender: OpenSender) -> None:
+def test_a_full_queue_drops_the_message_and_reports_it(open_sender: OpenSender) -> None:
     gate = Gate()
     sender = open_sender(gate, queue_size=2, batch_size=1, when_full="drop")
     futures = [*full(sender, gate), sender.send(message(3))]
@@ -131,10 +137,10 @@ def test_a_full_queue_drops_and_tells(open_sender: OpenSender) -> None:
     with pytest.raises(Undelivered) as raised:
         sender.close(WAIT_S)
     assert ends(futures) == [0, 1, 2, "QueueFull"]
-    assert [one.message.value for one in raised.value.failures] == [b"3"]
+    assert [failure.message.value for failure in raised.value.failures] == [b"3"]
 
 
-def test_a_full_queue_blocks_as_long_as_it_may(open_sender: OpenSender) -> None:
+def test_a_full_queue_blocks_for_the_enqueue_timeout(open_sender: OpenSender) -> None:
     gate = Gate()
     sender = open_sender(gate, queue_size=2, batch_size=1, enqueue_timeout_ms=1)
     futures = full(sender, gate)
@@ -145,21 +151,21 @@ def test_a_full_queue_blocks_as_long_as_it_may(open_sender: OpenSender) -> None:
     assert ends(futures) == [0, 1, 2]
 
 
-def test_closing_in_mid_batch_brings_back_what_was_not_sent(open_sender: OpenSender) -> None:
+def test_closing_in_the_middle_of_a_batch_returns_the_unsent_messages(open_sender: OpenSender) -> None:
     gate = Gate()
     sender = open_sender(gate, queue_size=2, batch_size=1)
     futures = full(sender, gate)
     with pytest.raises(Undelivered) as raised:
         sender.close(0.0)
     assert ends(futures) == ["ProducerClosed"] * 3
-    reasons = [str(one.error) for one in raised.value.failures]
+    reasons = [str(failure.error) for failure in raised.value.failures]
     assert ["may be stored" in reason for reason in reasons] == [True, False, False]
     with pytest.raises(ProducerClosed):
         sender.send(message(3))
     sender.close(0.0)
 
 
-def test_a_flush_that_takes_too_long_says_so(open_sender: OpenSender) -> None:
+def test_a_flush_that_takes_too_long_is_an_error(open_sender: OpenSender) -> None:
     gate = Gate()
     sender = open_sender(gate)
     future = sender.send(message(0))
@@ -170,46 +176,46 @@ def test_a_flush_that_takes_too_long_says_so(open_sender: OpenSender) -> None:
     assert ends([future]) == [0]
 
 
-class Watching(CallbackHandler):
-    """Notes what it is told, and fails at all but the first."""
+class RecordingCallbacks(CallbackHandler):
+    """Records its calls, and fails in each of them except the first."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.calls: list[str] = []
 
     def before_enqueue(self, message: Message) -> Message:
-        """Another message."""
-        self.told.append("before enqueue")
+        """Return another message."""
+        self.calls.append("before enqueue")
         return Message(topic=message.topic, value=b"7")
 
     def after_enqueue(self, message: Message, *, added: bool) -> None:
-        """Note it."""
-        self._tell(f"after enqueue {message.value!r} {added}")
+        """Record the call, and fail."""
+        self._record(f"after enqueue {message.value!r} {added}")
 
     def after_dequeue(self, message: Message) -> None:
-        """Note it."""
-        self._tell(f"after dequeue {message.value!r}")
+        """Record the call, and fail."""
+        self._record(f"after dequeue {message.value!r}")
 
     def before_send(self, messages: Sequence[Message]) -> None:
-        """Note it."""
-        self._tell(f"before send {len(messages)}")
+        """Record the call, and fail."""
+        self._record(f"before send {len(messages)}")
 
     def on_close(self, rest: Sequence[Message]) -> None:
-        """Note it."""
-        self._tell(f"on close {len(rest)}")
+        """Record the call, and fail."""
+        self._record(f"on close {len(rest)}")
 
-    def _tell(self, what: str) -> None:
-        self.told.append(what)
-        raise RuntimeError(what)
+    def _record(self, call: str) -> None:
+        self.calls.append(call)
+        raise RuntimeError(call)
 
 
-def test_callbacks_are_told_of_each_stage_and_their_errors_change_nothing(open_sender: OpenSender) -> None:
-    gate, watching = Gate(), Watching()
+def test_callbacks_are_called_at_each_stage_and_their_errors_change_nothing(open_sender: OpenSender) -> None:
+    gate, callbacks = Gate(), RecordingCallbacks()
     gate.opened.set()
-    sender = open_sender(gate, callbacks=watching)
+    sender = open_sender(gate, callbacks=callbacks)
     future = sender.send(message(1))
     sender.close(WAIT_S)
     assert ends([future]) == [7]
-    assert sorted(watching.told) == sorted(
+    assert sorted(callbacks.calls) == sorted(
         [
             "before enqueue",
             "after enqueue b'7' True",
@@ -221,20 +227,20 @@ def test_callbacks_are_told_of_each_stage_and_their_errors_change_nothing(open_s
 
 
 class Failing:
-    """Handles by raising, or by saying too little."""
+    """Raises an error, or returns too few outcomes."""
 
     def __init__(self, error: Exception | None) -> None:
         self._error = error
 
     def handle(self, messages: Sequence[Message], dispatch: Dispatch) -> Sequence[Outcome]:  # noqa: ARG002 - it uses neither
-        """Nothing."""
+        """Return no outcome."""
         if self._error:
             raise self._error
         return []
 
 
 @pytest.mark.parametrize(("error", "end"), [(ValueError("no"), "ValueError"), (None, "TypeError")])
-def test_what_a_handler_does_not_answer_for_comes_back(
+def test_messages_without_an_outcome_from_the_handler_fail(
     open_sender: OpenSender, error: Exception | None, end: str
 ) -> None:
     sender = open_sender(Gate(), handler=Failing(error))
@@ -244,7 +250,7 @@ def test_what_a_handler_does_not_answer_for_comes_back(
         sender.close(WAIT_S)
 
 
-def test_a_future_on_its_way_cannot_be_cancelled(open_sender: OpenSender) -> None:
+def test_a_queued_message_cannot_be_cancelled(open_sender: OpenSender) -> None:
     gate = Gate()
     sender = open_sender(gate)
     future = sender.send(message(1))
@@ -253,7 +259,7 @@ def test_a_future_on_its_way_cannot_be_cancelled(open_sender: OpenSender) -> Non
     sender.close(WAIT_S)
 
 
-def test_at_once_is_an_answer_or_an_error() -> None:
+def test_a_synchronous_sender_returns_the_result_or_raises_the_error() -> None:
     released: list[bool] = []
     gate = Gate(odd=ConnectionLost("gone"))
     gate.opened.set()
@@ -263,7 +269,7 @@ def test_at_once_is_an_answer_or_an_error() -> None:
         sender.send(message(1))
     with pytest.raises(Undelivered) as raised:
         sender.send_many([message(1), message(2), message(3)])
-    assert [one.message.value for one in raised.value.failures] == [b"1", b"3"]
+    assert [failure.message.value for failure in raised.value.failures] == [b"1", b"3"]
     assert [one.offset for one in sender.send_many([message(4), message(6)])] == [4, 6]
     sender.flush(None)
     sender.close(None)
@@ -280,14 +286,16 @@ def test_at_once_is_an_answer_or_an_error() -> None:
     count=st.integers(0, 30),
     odd=st.booleans(),
 )
-def test_every_message_has_one_end(when_full: str, queue_size: int, batch_size: int, count: int, odd: bool) -> None:
+def test_every_message_is_delivered_failed_or_refused(
+    when_full: str, queue_size: int, batch_size: int, count: int, odd: bool
+) -> None:
     gate = Gate(odd=ConnectionLost("gone") if odd else None)
     gate.opened.set()
-    queueing = Queueing(queue_time_ms=0, batch_size=batch_size, queue_size=queue_size, when_full=when_full)  # type: ignore[arg-type]  # one of the three
+    queueing = Queueing(queue_time_ms=0, batch_size=batch_size, queue_size=queue_size, when_full=when_full)  # type: ignore[arg-type]  # one of the allowed values
     sender = AsyncSender(gate.send, queueing, release=gate.released.set, interrupt=gate.opened.set)
     futures: dict[int, Future[Delivered]] = {}
     refused: set[int] = set()
-    back: list[bytes] = []
+    reported: list[bytes] = []
     for number in range(count):
         while number not in futures and number not in refused:
             try:
@@ -295,13 +303,13 @@ def test_every_message_has_one_end(when_full: str, queue_size: int, batch_size: 
             except QueueFull:
                 refused.add(number)
             except Undelivered as error:
-                back += [one.message.value for one in error.failures]
+                reported += [failure.message.value for failure in error.failures]
     try:
         sender.close(WAIT_S)
     except Undelivered as error:
-        back += [one.message.value for one in error.failures]
+        reported += [failure.message.value for failure in error.failures]
     failed = {number for number, future in futures.items() if future.exception(WAIT_S)}
-    assert sorted(back) == sorted(b"%d" % number for number in failed)
+    assert sorted(reported) == sorted(b"%d" % number for number in failed)
     assert futures.keys() | refused == set(range(count))
     assert not refused or when_full == "raise"
     assert sum(gate.batches) == len(futures) - sum(

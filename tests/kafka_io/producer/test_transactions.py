@@ -18,16 +18,16 @@ from kafka_io.producer.opening import open_producer
 from kafka_io.producer.settings import Queueing
 from kafka_io.producer.transactions import TransactionError
 from kafka_io.wire.schema import Request
-from tests.kafka_io.producer.conftest import HASTY, SETTINGS, TOPIC, WAIT_S, World, numbered
+from tests.kafka_io.producer.conftest import SETTINGS, SHORT_RETRIES, TOPIC, WAIT_S, World, numbered
 
 TRANSACTIONAL = replace(SETTINGS, transactional_id="loader")
 Losing = list[type[Request[object]]]
 
 
 @pytest.mark.parametrize("queue", [None, Queueing(queue_time_ms=5)])
-def test_only_what_was_committed_is_seen_as_committed(modern: World, queue: Queueing | None) -> None:
+def test_only_records_of_committed_transactions_are_read_as_committed(modern: World, queue: Queueing | None) -> None:
     # fault R22
-    with open_producer(**modern.at, settings=TRANSACTIONAL, queue=queue) as producer:
+    with open_producer(**modern.address, settings=TRANSACTIONAL, queue=queue) as producer:
         producer.init_transactions()
         for value, ends in [(b"one", producer.commit), (b"two", producer.abort), (b"three", producer.commit)]:
             producer.begin()
@@ -37,8 +37,8 @@ def test_only_what_was_committed_is_seen_as_committed(modern: World, queue: Queu
     assert modern.values(committed=False) == [b"one", b"two", b"three"] * 2
 
 
-def test_an_error_in_the_block_aborts(modern: World) -> None:
-    with open_producer(**modern.at, settings=TRANSACTIONAL) as producer:
+def test_an_error_in_the_block_aborts_the_transaction(modern: World) -> None:
+    with open_producer(**modern.address, settings=TRANSACTIONAL) as producer:
 
         def act() -> None:
             with producer.transaction():
@@ -53,16 +53,16 @@ def test_an_error_in_the_block_aborts(modern: World) -> None:
 
 
 def committed(world: World, group: str) -> int:
-    consumer = confluent_kafka.Consumer({"bootstrap.servers": world.at["bootstrap"], "group.id": group})
+    consumer = confluent_kafka.Consumer({"bootstrap.servers": world.address["bootstrap"], "group.id": group})
     try:
-        [found] = consumer.committed([confluent_kafka.TopicPartition(TOPIC, 0)], WAIT_S)
+        [committed_offset] = consumer.committed([confluent_kafka.TopicPartition(TOPIC, 0)], WAIT_S)
     finally:
         consumer.close()
-    return int(found.offset)
+    return int(committed_offset.offset)
 
 
-def test_offsets_hold_with_the_records(modern: World) -> None:
-    with open_producer(**modern.at, settings=TRANSACTIONAL) as producer:
+def test_offsets_are_committed_together_with_the_records(modern: World) -> None:
+    with open_producer(**modern.address, settings=TRANSACTIONAL) as producer:
         with producer.transaction():
             producer.send(TOPIC, b"one", partition=0)
             producer.send_offsets("readers", {TopicPartition(TOPIC, 0): 1})
@@ -72,8 +72,8 @@ def test_offsets_hold_with_the_records(modern: World) -> None:
     assert committed(modern, "readers") == 1
 
 
-def test_answers_that_are_lost_change_nothing(modern: World, lose_answers: Losing) -> None:
-    with open_producer(**modern.at, settings=TRANSACTIONAL) as producer, producer.transaction():
+def test_lost_answers_change_nothing(modern: World, lose_answers: Losing) -> None:
+    with open_producer(**modern.address, settings=TRANSACTIONAL) as producer, producer.transaction():
         lose_answers += [ProduceRequest, AddPartitionsToTxnRequest, TxnOffsetCommitRequest]
         for value in numbered(3):
             producer.send(TOPIC, value, partition=0)
@@ -90,9 +90,9 @@ def confirm(sent: "Delivered | Future[Delivered]") -> Delivered:
 def test_after_a_failure_a_transaction_can_only_be_aborted(
     modern: World, lose_answers: Losing, queue: Queueing | None
 ) -> None:
-    with open_producer(**modern.at, settings=TRANSACTIONAL, queue=queue) as producer:
+    with open_producer(**modern.address, settings=TRANSACTIONAL, queue=queue) as producer:
         producer.begin()
-        lose_answers += [ProduceRequest] * HASTY.backoff.attempts
+        lose_answers += [ProduceRequest] * SHORT_RETRIES.backoff.attempts
         for value in numbered(2):
             with pytest.raises(KafkaIOError):
                 confirm(producer.send(TOPIC, value, partition=0))
@@ -104,13 +104,13 @@ def test_after_a_failure_a_transaction_can_only_be_aborted(
     assert modern.values() == [b"again"]
 
 
-def test_what_is_swallowed_in_the_block_still_aborts(modern: World, lose_answers: Losing) -> None:
-    with open_producer(**modern.at, settings=TRANSACTIONAL) as producer:
+def test_an_error_that_the_block_handles_still_aborts_the_transaction(modern: World, lose_answers: Losing) -> None:
+    with open_producer(**modern.address, settings=TRANSACTIONAL) as producer:
 
         def act() -> None:
             with producer.transaction():
                 producer.send(TOPIC, b"one", partition=0)
-                lose_answers.extend([ProduceRequest] * HASTY.backoff.attempts)
+                lose_answers.extend([ProduceRequest] * SHORT_RETRIES.backoff.attempts)
                 with pytest.raises(KafkaIOError):
                     producer.send(TOPIC, b"two", partition=0)
 
@@ -121,10 +121,10 @@ def test_what_is_swallowed_in_the_block_still_aborts(modern: World, lose_answers
     assert modern.values() == [b"again"]
 
 
-def test_offsets_that_failed_are_aborted_with_all_the_rest(modern: World, lose_answers: Losing) -> None:
-    with open_producer(**modern.at, settings=TRANSACTIONAL) as producer:
+def test_after_failed_offsets_the_transaction_is_aborted(modern: World, lose_answers: Losing) -> None:
+    with open_producer(**modern.address, settings=TRANSACTIONAL) as producer:
         producer.begin()
-        lose_answers += [AddOffsetsToTxnRequest] * HASTY.backoff.attempts
+        lose_answers += [AddOffsetsToTxnRequest] * SHORT_RETRIES.backoff.attempts
         with pytest.raises(KafkaIOError, match="the answer was lost"):
             producer.send_offsets("readers", {TopicPartition(TOPIC, 0): 7})
         producer.abort()
@@ -134,20 +134,20 @@ def test_offsets_that_failed_are_aborted_with_all_the_rest(modern: World, lose_a
     assert committed(modern, "readers") < 0
 
 
-def test_what_failed_in_an_aborted_transaction_is_not_told_again(modern: World, lose_answers: Losing) -> None:
-    with open_producer(**modern.at, settings=TRANSACTIONAL, queue=Queueing(queue_time_ms=0)) as producer:
+def test_failed_messages_of_an_aborted_transaction_are_not_reported_again(modern: World, lose_answers: Losing) -> None:
+    with open_producer(**modern.address, settings=TRANSACTIONAL, queue=Queueing(queue_time_ms=0)) as producer:
         producer.begin()
-        lose_answers += [ProduceRequest] * HASTY.backoff.attempts
+        lose_answers += [ProduceRequest] * SHORT_RETRIES.backoff.attempts
         future = producer.send(TOPIC, b"one", partition=0)
         assert isinstance(future.exception(WAIT_S), KafkaIOError)
         producer.abort()
     assert modern.values() == []
 
 
-def test_who_takes_the_name_shuts_out_who_had_it(modern: World) -> None:
+def test_a_new_producer_with_the_same_transactional_id_fences_off_the_old_one(modern: World) -> None:
     with (
-        open_producer(**modern.at, settings=TRANSACTIONAL) as old,
-        open_producer(**modern.at, settings=TRANSACTIONAL) as new,
+        open_producer(**modern.address, settings=TRANSACTIONAL) as old,
+        open_producer(**modern.address, settings=TRANSACTIONAL) as new,
     ):
         old.begin()
         old.send(TOPIC, b"old", partition=0)
@@ -164,8 +164,8 @@ def test_who_takes_the_name_shuts_out_who_had_it(modern: World) -> None:
     assert modern.values() == [b"new"]
 
 
-def test_without_a_transaction_nothing_is_sent(modern: World) -> None:
-    with open_producer(**modern.at, settings=TRANSACTIONAL) as producer:
+def test_a_transactional_producer_sends_nothing_without_a_transaction(modern: World) -> None:
+    with open_producer(**modern.address, settings=TRANSACTIONAL) as producer:
         with pytest.raises(TransactionError, match="no transaction"):
             producer.send(TOPIC, b"one")
         for act in (producer.commit, producer.abort):
@@ -177,15 +177,15 @@ def test_without_a_transaction_nothing_is_sent(modern: World) -> None:
         producer.commit()
 
 
-def test_without_a_name_there_are_no_transactions(world: World) -> None:
-    with open_producer(**world.at, settings=SETTINGS) as producer:
+def test_without_a_transactional_id_there_are_no_transactions(world: World) -> None:
+    with open_producer(**world.address, settings=SETTINGS) as producer:
         for act in (producer.init_transactions, producer.begin, producer.commit):
             with pytest.raises(Unsupported, match="transactional_id"):
                 act()
 
 
-def test_what_comes_back_survives_pickling() -> None:
+def test_undelivered_messages_survive_pickling() -> None:
     failure = DeliveryFailure(message=Message(topic=TOPIC, value=b"one"), error=KafkaIOError("no"))
-    back = pickle.loads(pickle.dumps(Undelivered("1 message", NOWHERE, [failure])))
-    assert [one.message for one in back.failures] == [failure.message]
-    assert str(back.with_context(Where(topic=TOPIC))) == "1 message [topic=clicks]"
+    restored = pickle.loads(pickle.dumps(Undelivered("1 message", NOWHERE, [failure])))
+    assert [failure.message for failure in restored.failures] == [failure.message]
+    assert str(restored.with_context(Where(topic=TOPIC))) == "1 message [topic=clicks]"

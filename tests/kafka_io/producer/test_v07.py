@@ -1,4 +1,4 @@
-"""Producing to 0.7: which brokers and partitions are sent to, in which requests, and what is known of it."""
+"""Producing to 0.7: the brokers, the partitions and the requests of a message, and its confirmation."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -25,9 +25,10 @@ NO_OFFSETS = bytes.fromhex("00000006 0000 00000000")
 
 
 def heard(server: HostileServer) -> list[AnyRequest]:
-    """The requests of all connections."""
+    """The requests that the server received over all connections."""
     return [
-        REQUESTS[int.from_bytes(one[:2], "big")].decode_body(WireReader(memoryview(one)[2:])) for one in server.requests
+        REQUESTS[int.from_bytes(frame[:2], "big")].decode_body(WireReader(memoryview(frame)[2:]))
+        for frame in server.requests
     ]
 
 
@@ -38,7 +39,7 @@ def fixed(*servers: HostileServer) -> dict[str, object]:
     }
 
 
-def test_a_fixed_list_lets_the_broker_choose_and_is_asked_for_an_offset() -> None:
+def test_with_a_fixed_list_the_broker_chooses_the_partition_and_an_offset_request_confirms_it() -> None:
     with HostileServer([hear, hear, send(NO_OFFSETS), stall]) as server:
         with open_producer(**fixed(server), settings=SETTINGS) as producer:  # type: ignore[call-overload]  # an address
             assert producer.send(TOPIC, b"one").partition == BrokerPartition(0, -1)
@@ -48,35 +49,35 @@ def test_a_fixed_list_lets_the_broker_choose_and_is_asked_for_an_offset() -> Non
     assert offsets == OffsetsRequest07(TOPIC, 0, -1, 1)
 
 
-def test_several_topics_of_one_broker_go_in_one_request() -> None:
+def test_several_topics_of_one_broker_are_sent_in_one_request() -> None:
     with HostileServer([hear, hear, send(NO_OFFSETS), stall]) as server:
         with open_producer(**fixed(server), settings=SETTINGS) as producer:  # type: ignore[call-overload]  # an address
             producer.send_many([Message(topic=topic, value=b"x") for topic in ("one", "two", "one")])
         multi, _ = heard(server)
     assert isinstance(multi, MultiProduceRequest07)
-    assert [(one.topic, len(one.message_set)) for one in multi.produces] == [("one", 22), ("two", 11)]
+    assert [(produce.topic, len(produce.message_set)) for produce in multi.produces] == [("one", 22), ("two", 11)]
 
 
-def test_nothing_is_asked_where_nothing_is_to_be_confirmed() -> None:
+def test_with_acks_0_no_offset_is_requested() -> None:
     with HostileServer([hear, hear, stall]) as server:
         with open_producer(**fixed(server), settings=UNCONFIRMED) as producer:  # type: ignore[call-overload]  # an address
             producer.send(TOPIC, b"one")
             producer.send(TOPIC, b"two")
-        found = heard(server)
-    assert all(isinstance(one, ProduceRequest07) for one in found)
+        requests = heard(server)
+    assert all(isinstance(request, ProduceRequest07) for request in requests)
 
 
-def test_a_refusal_is_told_and_what_was_handed_over_is_not_sent_again() -> None:
+def test_a_refused_request_is_an_error_and_is_not_sent_again() -> None:
     with HostileServer([hear], [hear, hear, send(NO_OFFSETS), stall]) as server:
         with open_producer(**fixed(server), settings=SETTINGS) as producer:  # type: ignore[call-overload]  # an address
             with pytest.raises(NetworkError):
                 producer.send(TOPIC, b"refused")
             producer.send(TOPIC, b"taken")
-        sets = [bytes(one.message_set) for one in heard(server) if isinstance(one, ProduceRequest07)]
-    assert [one[-5:] for one in sets] == [b"fused", b"taken"]
+        sets = [bytes(request.message_set) for request in heard(server) if isinstance(request, ProduceRequest07)]
+    assert [message_set[-5:] for message_set in sets] == [b"fused", b"taken"]
 
 
-def test_what_a_broker_would_drop_without_a_word_is_refused() -> None:
+def test_a_message_that_a_broker_would_drop_is_refused() -> None:
     settings = replace(SETTINGS, batch_bytes=50, max_message_bytes=50)
     with (
         HostileServer([hear, hear, send(NO_OFFSETS), stall]) as server,
@@ -84,7 +85,8 @@ def test_what_a_broker_would_drop_without_a_word_is_refused() -> None:
     ):
         with pytest.raises(Undelivered) as raised:
             producer.send_many([Message(topic=TOPIC, value=b"x" * size) for size in (50, 51)])
-        assert [(len(one.message.value), type(one.error)) for one in raised.value.failures] == [(51, TooLarge)]
+        [failure] = raised.value.failures
+        assert (len(failure.message.value), type(failure.error)) == (51, TooLarge)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +97,7 @@ def test_what_a_broker_would_drop_without_a_word_is_refused() -> None:
         (Message(topic=TOPIC, value=b"x", headers=(("a", b"1"),)), "cannot have headers"),
     ],
 )
-def test_what_0_7_has_no_place_for_is_refused(message: Message, match: str) -> None:
+def test_a_message_that_0_7_cannot_store_is_refused(message: Message, match: str) -> None:
     with (
         HostileServer([stall]) as server,
         open_producer(**fixed(server), settings=SETTINGS) as producer,  # type: ignore[call-overload]  # an address
@@ -105,16 +107,16 @@ def test_what_0_7_has_no_place_for_is_refused(message: Message, match: str) -> N
 
 
 @pytest.mark.parametrize(
-    "more", [{"security": Security(tls=Tls())}, {"settings": replace(SETTINGS, transactional_id="t")}]
+    "options", [{"security": Security(tls=Tls())}, {"settings": replace(SETTINGS, transactional_id="t")}]
 )
-def test_what_0_7_has_not_is_refused_at_once(more: dict[str, object]) -> None:
+def test_tls_and_transactions_are_refused_for_0_7(options: dict[str, object]) -> None:
     with HostileServer([stall]) as server, pytest.raises(Unsupported, match="neither TLS"):
-        open_producer(**fixed(server), **more)  # type: ignore[call-overload]  # an address
+        open_producer(**fixed(server), **options)  # type: ignore[call-overload]  # an address
 
 
 @pytest.fixture
 def three_brokers(chroot: str, tmp_path: Path) -> Iterator[list[BrokerServer07]]:
-    """Brokers 0 to 2 with two partitions each; the last is not started."""
+    """Brokers 0 to 2 with two partitions each; the last one is not started."""
     servers = [
         BrokerServer07(
             BrokerConfig07(broker_id=number, data_dir=tmp_path / f"{number}", partitions=2, flush_messages=1),
@@ -133,16 +135,19 @@ def three_brokers(chroot: str, tmp_path: Path) -> Iterator[list[BrokerServer07]]
 @pytest.mark.usefixtures("three_brokers")
 def test_a_new_topic_goes_to_partition_0_of_each_broker_and_then_to_all(chroot: str) -> None:
     with open_producer(zookeeper=chroot, settings=SETTINGS) as producer:
-        first = {one.partition for one in producer.send_many([Message(topic=TOPIC, value=b"x") for _ in range(100)])}
+        first = {
+            delivered.partition
+            for delivered in producer.send_many([Message(topic=TOPIC, value=b"x") for _ in range(100)])
+        }
         assert first == {BrokerPartition(0, 0), BrokerPartition(1, 0)}
-        every = {BrokerPartition(broker, number) for broker in (0, 1) for number in (0, 1)}
-        seen: set[BrokerPartition] = set()
-        while seen != every:
-            seen |= {one.partition for one in producer.send_many([Message(topic=TOPIC, value=b"x")] * 20)}
+        all_partitions = {BrokerPartition(broker, number) for broker in (0, 1) for number in (0, 1)}
+        used: set[BrokerPartition] = set()
+        while used != all_partitions:
+            used |= {delivered.partition for delivered in producer.send_many([Message(topic=TOPIC, value=b"x")] * 20)}
 
 
 @pytest.mark.zookeeper
-def test_brokers_that_come_and_go_change_the_list(chroot: str, three_brokers: list[BrokerServer07]) -> None:
+def test_the_list_follows_brokers_that_start_and_stop(chroot: str, three_brokers: list[BrokerServer07]) -> None:
     with Registry.open(chroot) as registry:
         brokers = RegisteredBrokers(registry, max_age_s=3600)
         with open_producer(zookeeper=chroot, settings=SETTINGS) as producer:
@@ -153,16 +158,16 @@ def test_brokers_that_come_and_go_change_the_list(chroot: str, three_brokers: li
         while BrokerPartition(2, 0) not in brokers.partitions_for(TOPIC):
             pass
         three_brokers[0].stop()
-        while any(one.broker == 0 for one in brokers.partitions_for(TOPIC)):
+        while any(partition.broker == 0 for partition in brokers.partitions_for(TOPIC)):
             pass
         assert brokers.broker(0) is None
         assert isinstance(brokers.broker(1), Broker)
 
 
 @pytest.mark.zookeeper
-def test_without_brokers_every_message_comes_back(open_world: OpenWorld) -> None:
+def test_without_a_broker_every_message_fails(open_world: OpenWorld) -> None:
     world: World = open_world(Generation.V07)
-    with open_producer(**world.at, generation=Generation.V07, settings=SETTINGS) as producer:
+    with open_producer(**world.address, generation=Generation.V07, settings=SETTINGS) as producer:
         world.stop()
         with pytest.raises(RegistryError, match="no broker is registered"):
             producer.send(TOPIC, b"one")

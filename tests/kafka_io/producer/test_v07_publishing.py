@@ -1,4 +1,4 @@
-"""Publishing to real brokers in a real ZooKeeper, and to one that takes nothing."""
+"""Publishing to the embedded brokers of 0.7 with a real ZooKeeper, and to a server that refuses everything."""
 
 import time
 from collections import Counter
@@ -25,8 +25,8 @@ from tests.kafka_io.conftest import StartBroker
 
 pytestmark = pytest.mark.zookeeper
 
-HASTY = RetryPolicy(timeout_s=10.0, backoff=Backoff(attempts=1))
-READ_SETTINGS = ReadSettings(retry_policy=HASTY)
+ONE_ATTEMPT = RetryPolicy(timeout_s=10.0, backoff=Backoff(attempts=1))
+READ_SETTINGS = ReadSettings(retry_policy=ONE_ATTEMPT)
 FIRST, SECOND = BrokerPartition(0, 0), BrokerPartition(1, 0)
 ALL = [FIRST, BrokerPartition(0, 1), SECOND, BrokerPartition(1, 1)]
 
@@ -59,9 +59,11 @@ def stored(chroot: str) -> Callable[[str], list[Row]]:
             bounds = cluster.bounds(topic, entry.partitions)
             return [
                 (partition, *row)
-                for partition, held in bounds.items()
-                if isinstance(held, Bounds)
-                for decoded in cluster.partition(topic, partition).read(held.earliest, held.latest)
+                for partition, bounds_of_partition in bounds.items()
+                if isinstance(bounds_of_partition, Bounds)
+                for decoded in cluster.partition(topic, partition).read(
+                    bounds_of_partition.earliest, bounds_of_partition.latest
+                )
                 for row in zip(*(decoded.batch[name].to_pylist() for name in ("offset", "inner", "value")), strict=True)
             ]
 
@@ -69,7 +71,7 @@ def stored(chroot: str) -> Callable[[str], list[Row]]:
 
 
 def numbered(count: int) -> list[bytes]:
-    """Payloads that tell which they are."""
+    """Payloads that contain their number."""
     return [b"message %d" % number for number in range(count)]
 
 
@@ -82,8 +84,10 @@ def opened(chroot: str) -> Iterator[OpenProducer]:
     with ExitStack() as closing:
 
         def open_(**settings: Any) -> Producer[Delivered]:
-            chosen = ProducerSettings(retry_policy=HASTY, **settings)
-            return closing.enter_context(open_producer(zookeeper=chroot, generation=Generation.V07, settings=chosen))
+            producer_settings = ProducerSettings(retry_policy=ONE_ATTEMPT, **settings)
+            return closing.enter_context(
+                open_producer(zookeeper=chroot, generation=Generation.V07, settings=producer_settings)
+            )
 
         yield open_
 
@@ -97,7 +101,8 @@ def test_a_new_topic_is_spread_over_all_partitions_once_it_is_registered(
     rows = stored("clicks")
     assert sorted(row[-1] for row in rows) == sorted(numbered(103))
     assert sent == [*[5] * 20, 3]
-    # One batch each to the partitions 0, which make the brokers register the topic; then 19 by turns over all four.
+    # First one batch to partition 0 of each broker, so that the brokers register the topic; then 19 batches to all four
+    # partitions in turn.
     assert Counter(row[0] for row in rows) == {ALL[0]: 30, ALL[1]: 25, ALL[2]: 28, ALL[3]: 20}
 
 
@@ -108,15 +113,15 @@ def test_a_registered_topic_is_spread_from_the_first_batch_on(
     publish_values((opened(),), "clicks", numbered(3), batch_size=1)
     producer = opened()
     assert producer.partitions_for("clicks") == tuple(ALL)
-    publish_values((producer,), "clicks", [b"by turns"] * 5, batch_size=1)
-    assert Counter(row[0] for row in stored("clicks") if row[-1] == b"by turns") == {
+    publish_values((producer,), "clicks", [b"in turn"] * 5, batch_size=1)
+    assert Counter(row[0] for row in stored("clicks") if row[-1] == b"in turn") == {
         ALL[0]: 2,
         **dict.fromkeys(ALL[1:], 1),
     }
 
 
 @pytest.mark.usefixtures("two_brokers")
-def test_codecs_take_turns_and_rows_inside_one_message_are_told_apart(
+def test_codecs_alternate_and_records_inside_one_message_have_different_indexes(
     opened: OpenProducer, stored: Callable[[str], list[Row]]
 ) -> None:
     producers = [opened(compression=codec) for codec in ("gzip", "none", "snappy")]
@@ -124,7 +129,7 @@ def test_codecs_take_turns_and_rows_inside_one_message_are_told_apart(
     rows = stored("clicks")
     assert sorted(row[-1] for row in rows) == sorted(numbered(60))
     assert len({row[:3] for row in rows}) == 60
-    # 5 batches each of gzip and snappy, whose messages number 0 to 3; the 20 plain ones are all number 0.
+    # Of gzip and snappy 5 batches each, whose records have the indexes 0 to 3; the 20 plain messages have index 0.
     assert Counter(row[2] for row in rows) == {0: 30, 1: 10, 2: 10, 3: 10}
 
 
@@ -138,7 +143,7 @@ def test_a_published_message_can_be_read_at_once(opened: OpenProducer, stored: C
 
 
 @pytest.mark.usefixtures("two_brokers")
-def test_a_broker_without_a_message_is_not_waited_for(opened: OpenProducer) -> None:
+def test_publishing_does_not_wait_for_a_broker_without_a_message(opened: OpenProducer) -> None:
     producer = opened()
     assert publish_values((producer,), "clicks", [b"one"]) == 1
     assert producer.partitions_for("clicks") == tuple(ALL[:3])  # broker 1 still has partition 0 alone
@@ -152,7 +157,7 @@ def test_publishing_nothing_creates_no_topic(opened: OpenProducer, registry: Reg
 
 @pytest.mark.usefixtures("two_brokers")
 @pytest.mark.parametrize("codec", ["none", "gzip"])
-def test_a_message_the_broker_would_drop_in_silence_is_refused_before_it_is_sent(
+def test_a_message_that_the_broker_would_drop_is_refused_before_it_is_sent(
     opened: OpenProducer, stored: Callable[[str], list[Row]], codec: str
 ) -> None:
     producer = opened(compression=codec, max_message_bytes=100, batch_bytes=100)
@@ -173,7 +178,7 @@ def test_a_codec_that_came_after_0_7_is_refused(opened: OpenProducer, registry: 
     assert registry.topic("clicks") is None
 
 
-def test_the_largest_message_a_genuine_broker_takes_is_stored(
+def test_the_largest_message_of_a_genuine_broker_is_stored(
     chroot: str, opened: OpenProducer, start_broker: StartBroker, stored: Callable[[str], list[Row]]
 ) -> None:
     start_broker(zookeeper=chroot)
@@ -184,8 +189,8 @@ def test_the_largest_message_a_genuine_broker_takes_is_stored(
         publish_values((opened(),), "clicks", [largest + b"x"])
 
 
-def test_a_message_set_that_the_broker_refuses_is_noticed(opened: OpenProducer, registry: Registry) -> None:
-    """The broker closes the connection, which is all it ever says [kafka-0.7: Errors]."""
+def test_a_message_set_that_the_broker_refuses_is_an_error(opened: OpenProducer, registry: Registry) -> None:
+    """The broker only closes the connection [kafka-0.7: Errors]."""
     with HostileServer([hear]) as server:
         register(registry, server)
         with pytest.raises(ConnectionLost) as caught:
@@ -193,7 +198,7 @@ def test_a_message_set_that_the_broker_refuses_is_noticed(opened: OpenProducer, 
         assert caught.value.where == Where(broker=f"7@127.0.0.1:{server.port}", topic="clicks", partition="7-0")
 
 
-def test_a_real_broker_that_refuses_a_set_is_noticed(
+def test_a_message_set_that_a_real_broker_refuses_is_an_error(
     chroot: str, opened: OpenProducer, start_broker: StartBroker
 ) -> None:
     broker = start_broker(zookeeper=chroot, partitions=1, max_request_bytes=100)
@@ -223,7 +228,7 @@ def test_without_brokers_nothing_can_be_published(chroot: str, opened: OpenProdu
 
 
 @pytest.mark.parametrize("topic", ["", "..", "a/b", "x" * 256])
-def test_a_topic_that_no_broker_takes_is_refused(opened: OpenProducer, topic: str) -> None:  # fault Z11
+def test_an_invalid_topic_name_is_refused(opened: OpenProducer, topic: str) -> None:  # fault Z11
     with pytest.raises(NodeMalformed):
         publish_values((opened(),), topic, [b"x"])
 

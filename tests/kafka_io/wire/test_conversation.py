@@ -1,4 +1,4 @@
-"""Both ends of a connection: whole, byte by byte, with a tail; what was not asked for ends the conversation."""
+"""Both ends of a connection: complete and partial answers; an answer without its request ends the conversation."""
 
 import pytest
 
@@ -17,49 +17,49 @@ from kafka_io.wire.primitives import int16, int32
 from tests.all_requests import REQUESTS
 from tests.receiving import receive
 
-ASK = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
-PLAIN, FLEXIBLE = VersionedRequest(ASK, 0), VersionedRequest(ASK, 4)
+HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
+PLAIN, FLEXIBLE = VersionedRequest(HEARTBEAT, 0), VersionedRequest(HEARTBEAT, 4)
 CODES = (0, 27, 25)
 ANSWERS = [HeartbeatResponse(error_code=code) for code in CODES]
 
 
-def asking(*asked: VersionedRequest[HeartbeatResponse], max_answer_bytes: int = 100) -> ClientConversation:
-    """A client that has sent all of these."""
+def client_after(*requests: VersionedRequest[HeartbeatResponse], max_answer_bytes: int = 100) -> ClientConversation:
+    """A client that has sent all these requests."""
     client = ClientConversation("c", max_answer_bytes=max_answer_bytes)
-    for each in asked:
-        client.send(each)
+    for versioned in requests:
+        client.send(versioned)
     return client
 
 
 def frames() -> bytes:
-    """What a broker answers to three plain heartbeats."""
+    """The answers of a broker to three plain heartbeats."""
     return b"".join(framed(int32(number), int16(code)) for number, code in enumerate(CODES))
 
 
-def test_requests_are_numbered_and_name_their_api_version_and_client() -> None:
+def test_a_request_has_its_api_version_correlation_id_and_client_id() -> None:
     client = ClientConversation("me")
     sent = [client.send(PLAIN), client.send(FLEXIBLE)]
     body = "000167" + "00000001" + "00016d"
     compact = "0267" + "00000001" + "026d" + "00" + "00"  # the instance is null, and there are no tags
-    assert [bytes(each).hex()[8:] for each in sent] == [
+    assert [bytes(frame).hex()[8:] for frame in sent] == [
         "000c" + "0000" + "00000000" + "00026d65" + body,
         "000c" + "0004" + "00000001" + "00026d65" + "00" + compact,
     ]
     assert client.waiting == 2
 
 
-def test_answers_come_out_however_the_stream_is_cut() -> None:
+def test_answers_are_complete_however_the_stream_is_cut() -> None:
     stream = frames()
-    assert list(receive(asking(PLAIN, PLAIN, PLAIN), stream)) == ANSWERS
-    client = asking(PLAIN, PLAIN, PLAIN)
-    assert [answer for at in range(len(stream)) for answer in receive(client, stream[at : at + 1])] == ANSWERS
+    assert list(receive(client_after(PLAIN, PLAIN, PLAIN), stream)) == ANSWERS
+    client = client_after(PLAIN, PLAIN, PLAIN)
+    assert [answer for start in range(len(stream)) for answer in receive(client, stream[start : start + 1])] == ANSWERS
     for cut in range(len(stream)):
-        client = asking(PLAIN, PLAIN, PLAIN)
+        client = client_after(PLAIN, PLAIN, PLAIN)
         assert [*receive(client, stream[:cut]), *receive(client, stream[cut:])] == ANSWERS
 
 
-def test_a_tail_waits_for_its_rest() -> None:
-    client = asking(PLAIN, PLAIN)
+def test_an_incomplete_answer_waits_for_its_rest() -> None:
+    client = client_after(PLAIN, PLAIN)
     whole, rest = framed(int32(0), int16(0)), framed(int32(1), int16(27))
     assert list(receive(client, whole + rest[:5])) == ANSWERS[:1]
     assert client.waiting == 1
@@ -67,8 +67,8 @@ def test_a_tail_waits_for_its_rest() -> None:
     assert client.waiting == 0
 
 
-def test_bytes_are_written_where_they_stay() -> None:
-    client = asking(PLAIN)
+def test_bytes_are_received_directly_into_their_frame() -> None:
+    client = client_after(PLAIN)
     stream = framed(int32(0), int16(27))
     for part in (stream[:4], stream[4:7]):
         client.space()[: len(part)] = part
@@ -80,22 +80,22 @@ def test_bytes_are_written_where_they_stay() -> None:
 @pytest.mark.parametrize("correlation", [1, -1, 2**31 - 1])
 def test_an_answer_to_another_request_ends_the_conversation(correlation: int) -> None:  # fault W08
     with pytest.raises(Corrupt, match=rf"correlation id {correlation}, expected 0 \(Heartbeat\)"):
-        list(receive(asking(PLAIN, PLAIN), framed(int32(correlation), int16(0))))
+        list(receive(client_after(PLAIN, PLAIN), framed(int32(correlation), int16(0))))
 
 
 def test_an_answer_that_comes_twice_ends_the_conversation() -> None:  # fault W08
     answer = framed(int32(0), int16(0))
     with pytest.raises(Corrupt, match="correlation id 0, expected 1"):
-        list(receive(asking(PLAIN, PLAIN), answer * 2))
+        list(receive(client_after(PLAIN, PLAIN), answer * 2))
 
 
-@pytest.mark.parametrize("asked", [[], [PLAIN]])
-def test_bytes_that_nobody_asked_for_are_refused(asked: list[VersionedRequest[HeartbeatResponse]]) -> None:  # fault W08
+@pytest.mark.parametrize("requests", [[], [PLAIN]])
+def test_bytes_without_a_request_are_refused(requests: list[VersionedRequest[HeartbeatResponse]]) -> None:  # fault W08
     with pytest.raises(Corrupt, match="without a request"):
-        list(receive(asking(*asked), framed(int32(0), int16(0)) * 2))
+        list(receive(client_after(*requests), framed(int32(0), int16(0)) * 2))
 
 
-def test_correlation_ids_begin_again_before_they_pass_an_int32() -> None:
+def test_correlation_ids_start_again_at_0_after_the_largest_int32() -> None:
     client = ClientConversation("c")
     client._next_id = 2**31 - 1
     client.send(PLAIN)
@@ -105,30 +105,30 @@ def test_correlation_ids_begin_again_before_they_pass_an_int32() -> None:
 
 
 @pytest.mark.parametrize("size", [101, 2**31 - 1])
-def test_an_answer_that_is_too_large_is_refused_before_memory_is_given(size: int) -> None:  # fault W06
+def test_an_answer_that_is_too_large_is_refused_before_memory_is_allocated(size: int) -> None:  # fault W06
     with pytest.raises(TooLarge, match=str(size)):
-        list(receive(asking(PLAIN), size.to_bytes(4, "big")))
+        list(receive(client_after(PLAIN), size.to_bytes(4, "big")))
 
 
 @pytest.mark.parametrize("size", [-5, 0, 3])
-def test_an_answer_has_room_for_its_number(size: int) -> None:  # fault W07
+def test_an_answer_that_is_too_small_for_a_correlation_id_is_refused(size: int) -> None:  # fault W07
     with pytest.raises(Corrupt):
-        list(receive(asking(PLAIN), size.to_bytes(4, "big", signed=True)))
+        list(receive(client_after(PLAIN), size.to_bytes(4, "big", signed=True)))
 
 
 @pytest.mark.parametrize("tags", ["00", "0105026162", "02" + "0000" + "0701ff"])
-def test_tags_in_the_header_of_an_answer_are_passed_over(tags: str) -> None:
+def test_tags_in_the_header_of_an_answer_are_skipped(tags: str) -> None:
     body = bytes.fromhex(tags) + int32(0) + int16(27) + b"\x00"
-    assert list(receive(asking(FLEXIBLE), framed(int32(0), body))) == [HeartbeatResponse(error_code=27)]
+    assert list(receive(client_after(FLEXIBLE), framed(int32(0), body))) == [HeartbeatResponse(error_code=27)]
 
 
 @pytest.mark.parametrize("tags", ["", "01", "0105", "010502", "ffffffff0f"])
-def test_a_header_that_is_cut_is_refused(tags: str) -> None:
+def test_a_truncated_header_is_refused(tags: str) -> None:
     with pytest.raises(WireError):
-        list(receive(asking(FLEXIBLE), framed(int32(0), bytes.fromhex(tags))))
+        list(receive(client_after(FLEXIBLE), framed(int32(0), bytes.fromhex(tags))))
 
 
-def test_a_version_that_cannot_say_it_is_not_sent_and_not_waited_for() -> None:
+def test_a_request_that_its_version_cannot_express_is_neither_sent_nor_waited_for() -> None:
     client = ClientConversation("c")
     with pytest.raises(Unsupported, match="group_instance_id would be lost"):
         client.send(
@@ -148,32 +148,37 @@ def test_the_answer_to_api_versions_has_no_tags_in_its_header() -> None:
     assert list(receive(client, sent)) == [answer]
 
 
-def test_a_server_answers_in_the_version_and_number_it_was_asked_in() -> None:
-    for asked in (PLAIN, FLEXIBLE):
-        client = asking(asked)
-        request = client.send(asked)
-        taken = received(memoryview(request)[4:], REQUESTS)
-        assert (taken.request, taken.correlation, taken.client_id, taken.version) == (ASK, 1, "c", asked.version)
-        first = received(memoryview(ClientConversation("c").send(asked))[4:], REQUESTS)
-        stream = first.answered(ANSWERS[1]) + taken.answered(ANSWERS[2])
+def test_a_server_answers_with_the_version_and_the_correlation_id_of_the_request() -> None:
+    for versioned in (PLAIN, FLEXIBLE):
+        client = client_after(versioned)
+        request = client.send(versioned)
+        received_request = received(memoryview(request)[4:], REQUESTS)
+        assert (
+            received_request.request,
+            received_request.correlation,
+            received_request.client_id,
+            received_request.version,
+        ) == (HEARTBEAT, 1, "c", versioned.version)
+        first = received(memoryview(ClientConversation("c").send(versioned))[4:], REQUESTS)
+        stream = first.answered(ANSWERS[1]) + received_request.answered(ANSWERS[2])
         assert list(receive(client, stream)) == ANSWERS[1:]
 
 
-def test_a_client_may_have_no_name() -> None:
+def test_the_client_id_may_be_null() -> None:
     frame = int16(12) + int16(0) + int32(5) + int16(-1) + bytes.fromhex("0001670000000100016d")
-    taken = received(memoryview(frame), REQUESTS)
-    assert (taken.client_id, taken.correlation, taken.request) == (None, 5, ASK)
+    received_request = received(memoryview(frame), REQUESTS)
+    assert (received_request.client_id, received_request.correlation, received_request.request) == (None, 5, HEARTBEAT)
 
 
 @pytest.mark.parametrize(("key", "version"), [(999, 0), (-1, 0), (12, 99), (12, -1)])
-def test_a_server_refuses_what_it_does_not_speak(key: int, version: int) -> None:
+def test_a_server_refuses_unsupported_apis_and_versions(key: int, version: int) -> None:
     with pytest.raises(Unsupported):
         received(memoryview(int16(key) + int16(version) + int32(0) + int16(-1) + b"\x00"), REQUESTS)
 
 
-def test_a_request_that_is_cut_anywhere_is_refused() -> None:
-    for asked in (PLAIN, FLEXIBLE):
-        frame = memoryview(ClientConversation("c").send(asked))[4:]
+def test_a_truncated_request_is_refused() -> None:
+    for versioned in (PLAIN, FLEXIBLE):
+        frame = memoryview(ClientConversation("c").send(versioned))[4:]
         for size in range(len(frame)):
             with pytest.raises((Truncated, Corrupt)):
                 received(frame[:size], REQUESTS)
@@ -183,19 +188,21 @@ API = HeartbeatRequest.API
 
 
 @pytest.mark.parametrize(
-    ("offered", "most", "version"),
+    ("offered", "max_version", "version"),
     [((0, 4), None, 4), ((0, 2), None, 2), ((3, 9), None, 4), ((0, 4), 1, 1), ((4, 4), 9, 4)],
 )
-def test_the_newest_version_that_both_speak_is_picked(offered: tuple[int, int], most: int | None, version: int) -> None:
-    assert ApiVersionRanges({API.key: offered}).pick(API, max_version=most) == version
+def test_the_newest_common_version_is_picked(offered: tuple[int, int], max_version: int | None, version: int) -> None:
+    assert ApiVersionRanges({API.key: offered}).pick(API, max_version=max_version) == version
 
 
-@pytest.mark.parametrize(("offered", "most"), [((5, 9), None), ((2, 4), 1)])
-def test_where_no_version_is_spoken_by_both_it_says_so(offered: tuple[int, int], most: int | None) -> None:
+@pytest.mark.parametrize(("offered", "max_version"), [((5, 9), None), ((2, 4), 1)])
+def test_without_a_common_version_the_error_names_both_ranges(
+    offered: tuple[int, int], max_version: int | None
+) -> None:
     with pytest.raises(Unsupported, match=f"v{offered[0]} to v{offered[1]}, this client v0 to v4"):
-        ApiVersionRanges({API.key: offered}).pick(API, max_version=most)
+        ApiVersionRanges({API.key: offered}).pick(API, max_version=max_version)
 
 
-def test_an_api_that_the_broker_does_not_have_is_named() -> None:
+def test_an_api_that_the_broker_does_not_support_is_an_error() -> None:
     with pytest.raises(Unsupported, match="does not support Heartbeat"):
         ApiVersionRanges({API_VERSIONS_KEY: (0, 4)}).pick(API)

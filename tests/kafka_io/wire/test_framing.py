@@ -1,4 +1,4 @@
-"""Frames: whole, byte by byte, several at once; sizes are checked before memory is given."""
+"""Frames: complete, byte by byte, and several at once; sizes are checked before memory is allocated."""
 
 import numpy as np
 import pytest
@@ -12,48 +12,48 @@ def frames(smallest: int = 0, largest: int = 100) -> Frames:
     return Frames(smallest=smallest, largest=lambda: largest)
 
 
-def bodies(cutter: Frames, *chunks: bytes) -> list[bytes]:
-    return [bytes(body) for chunk in chunks for body in receive(cutter, chunk)]
+def bodies(frames_: Frames, *chunks: bytes) -> list[bytes]:
+    return [bytes(body) for chunk in chunks for body in receive(frames_, chunk)]
 
 
-def test_frames_come_out_however_the_stream_is_cut() -> None:
+def test_frames_are_complete_however_the_stream_is_cut() -> None:
     stream = framed(b"one") + framed(b"") + framed(b"three")
     expected = [b"one", b"", b"three"]
     assert bodies(frames(), stream) == expected
-    assert bodies(frames(), *(stream[at : at + 1] for at in range(len(stream)))) == expected
+    assert bodies(frames(), *(stream[start : start + 1] for start in range(len(stream)))) == expected
     for cut in range(len(stream)):
         assert bodies(frames(), stream[:cut], stream[cut:]) == expected
 
 
-def test_a_tail_waits() -> None:
-    cutter = frames()
-    assert bodies(cutter, framed(b"one") + b"\x00\x00") == [b"one"]
-    assert bodies(cutter, b"\x00\x01x") == [b"x"]
+def test_an_incomplete_frame_waits_for_its_rest() -> None:
+    frames_ = frames()
+    assert bodies(frames_, framed(b"one") + b"\x00\x00") == [b"one"]
+    assert bodies(frames_, b"\x00\x01x") == [b"x"]
 
 
-def test_bytes_are_written_where_they_stay() -> None:
-    cutter = frames()
+def test_bytes_are_received_directly_into_their_frame() -> None:
+    frames_ = frames()
     for part in (framed(b"abcd")[:4], b"ab", b"cd"):
-        space = cutter.space()
+        space = frames_.space()
         space[: len(part)] = part
-        body = cutter.filled(len(part))
+        body = frames_.filled(len(part))
     assert body is not None
     assert bytes(body) == b"abcd"
 
 
 @pytest.mark.parametrize("size", [-5, -1, 0, 1])
-def test_a_size_below_the_least_is_refused(size: int) -> None:  # fault W07
+def test_a_size_below_the_minimum_is_refused(size: int) -> None:  # fault W07
     with pytest.raises(Corrupt):
         bodies(frames(smallest=2), size.to_bytes(4, "big", signed=True))
 
 
-def test_a_size_above_the_largest_is_refused_before_memory_is_given() -> None:  # fault W06
+def test_a_size_above_the_maximum_is_refused_before_memory_is_allocated() -> None:  # fault W06
     with pytest.raises(TooLarge, match="2147483647"):
         bodies(frames(), (2**31 - 1).to_bytes(4, "big"))
 
 
 def frame_of(frames: Frames, size: int, fill: bytes) -> memoryview:
-    """A frame of that size, as it comes from a socket."""
+    """A frame of this size, received in two parts like from a socket."""
     frames.space()[:4] = size.to_bytes(4, "big")
     assert frames.filled(4) is None
     frames.space()[:] = fill * size
@@ -62,17 +62,17 @@ def frame_of(frames: Frames, size: int, fill: bytes) -> memoryview:
     return body
 
 
-def test_memory_of_a_large_frame_serves_again_when_nobody_reads_it() -> None:
+def test_the_memory_of_a_large_frame_is_used_again_when_nothing_refers_to_it() -> None:
     frames = Frames(smallest=0, largest=lambda: 10_000_000)
     first = frame_of(frames, 3_000_000, b"a")
-    where = id(first.obj)
+    memory = id(first.obj)
     first.release()
     second = frame_of(frames, 2_500_000, b"b")
-    assert id(second.obj) == where
+    assert id(second.obj) == memory
     assert second == b"b" * 2_500_000
 
 
-def test_memory_that_is_still_read_is_never_written_to() -> None:
+def test_memory_that_something_refers_to_is_never_overwritten() -> None:
     frames = Frames(smallest=0, largest=lambda: 10_000_000)
     parts = [frame_of(frames, 1_000_000, b"%d" % number)[7:900_000] for number in range(8)]
     array = np.frombuffer(parts.pop(), np.uint8)

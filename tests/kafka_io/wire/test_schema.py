@@ -1,4 +1,4 @@
-"""Tables: which versions have a field, where null may be, what is tagged, and that no value is lost unseen."""
+"""The fields of each version, their nulls and tags, and that no value is lost without an error."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ class Branch(Struct):
 
 
 class Answer(Struct):
-    """What all these are answered with."""
+    """The answer to all these requests."""
 
     code: Int16
 
@@ -76,13 +76,13 @@ def read(kind: type[Any], data: str, version: int) -> Any:
         (4, "05 01 01 00"),
     ],
 )
-def test_a_version_has_the_fields_since_and_until_it(version: int, data: str) -> None:
+def test_a_version_has_the_fields_that_since_and_until_include(version: int, data: str) -> None:
     message = Ask(plain=5)
     assert written(message, version) == data.replace(" ", "")
     assert read(Ask, data, version) == message
 
 
-def test_what_a_version_lacks_is_read_as_its_default() -> None:
+def test_a_field_that_the_version_lacks_is_read_as_its_default() -> None:
     assert read(Ask, "0509", 0) == Ask(plain=5, gone=9, soft=2, text="", names=(), second="", first=Leaf(number=0))
 
 
@@ -108,13 +108,13 @@ def test_null_is_refused_before_the_version_that_allows_it() -> None:
     assert read(Ask, "0502ffff00000000", 2) == Ask(plain=5, text=None)
 
 
-def test_an_array_of_strings_is_compact_to_its_items() -> None:
+def test_a_compact_array_has_compact_strings() -> None:
     message = Ask(plain=5, names=("a", "bc"))
     assert written(message, 2) == "0502" + "0000" + "00000002" + "000161" + "00026263"
     assert written(message, 3) == "05" + "01" + "03" + "0261" + "036263" + "00"
 
 
-def test_tagged_fields_go_by_their_tags_and_stay_away_with_their_default() -> None:
+def test_tagged_fields_are_sorted_by_tag_and_defaults_are_left_out() -> None:
     message = Ask(plain=5, first=Leaf(number=1), second="x")
     data = "050101" + "02" + "00" + "03" + "010700" + "01" + "02" + "0278"
     assert written(message, 3) == data
@@ -124,11 +124,11 @@ def test_tagged_fields_go_by_their_tags_and_stay_away_with_their_default() -> No
 @pytest.mark.parametrize(
     "tags",
     [
-        "02" + "01020278" + "090100",  # one of ours, one nobody knows
-        "03" + "01020278" + "0900" + "ffffffff0f0100",  # nothing in it; the highest tag there is
+        "02" + "01020278" + "090100",  # a known one and an unknown one
+        "03" + "01020278" + "0900" + "ffffffff0f0100",  # an empty one, and the highest possible tag
     ],
 )
-def test_tags_that_nobody_knows_are_passed_over(tags: str) -> None:
+def test_unknown_tags_are_skipped(tags: str) -> None:
     assert read(Ask, "050101" + tags, 3) == Ask(plain=5, second="x")
 
 
@@ -144,7 +144,7 @@ def test_tags_that_nobody_knows_are_passed_over(tags: str) -> None:
         ("01" + "ffffffff7f" + "00", Corrupt),  # no number of 32 bits
     ],
 )
-def test_tags_that_cannot_be_are_refused(tags: str, error: type[WireError]) -> None:  # faults W09, W10
+def test_invalid_tags_are_refused(tags: str, error: type[WireError]) -> None:  # faults W09, W10
     with pytest.raises(error):
         read(Ask, "050101" + tags, 3)
 
@@ -158,24 +158,24 @@ def test_tags_that_cannot_be_are_refused(tags: str, error: type[WireError]) -> N
         (Branch(leaf=Leaf(number=1), maybe=Leaf(number=2)), 2, "0107 01 0207 00000000"),
     ],
 )
-def test_structs_nest_in_the_version_of_the_message(branch: Branch, version: int, data: str) -> None:
+def test_nested_structs_have_the_version_of_the_message(branch: Branch, version: int, data: str) -> None:
     assert written(Tree(branch=branch), version) == data.replace(" ", "")
     assert read(Tree, data, version) == Tree(branch=branch)
 
 
-def test_a_struct_that_may_not_be_null_yet_would_be_lost() -> None:
+def test_a_struct_that_the_version_lacks_would_be_lost() -> None:
     with pytest.raises(Unsupported, match=r"Branch\.maybe would be lost"):
         written(Tree(branch=Branch(leaf=Leaf(number=1), maybe=Leaf(number=2))), 1)
 
 
-def test_every_struct_of_a_flexible_message_has_tags_of_its_own() -> None:
+def test_every_struct_of_a_flexible_message_has_its_own_tags() -> None:
     message = Root(branches=(Branch(leaf=Leaf(number=1), leaves=(Leaf(number=2),)),), blob=b"z")
     assert written(message, 0) == "02" + "0100" + "02" + "0200" + "00" + "01" + "05" + "02" + "027a"
     assert read(Root, written(message, 0), 0) == message
 
 
 @pytest.mark.parametrize("version", [-1, 5])
-def test_versions_that_are_none_of_ours_are_refused(version: int) -> None:
+def test_unsupported_versions_are_refused(version: int) -> None:
     with pytest.raises(Unsupported, match=r"Ask v-?\d is not supported, only v0 to v4"):
         written(Ask(plain=5), version)
     with pytest.raises(Unsupported):
@@ -197,7 +197,7 @@ def test_a_value_that_does_not_fit_its_field_is_refused(message: Ask) -> None:
         written(message, 1)
 
 
-def test_a_field_that_some_versions_lack_needs_a_default() -> None:
+def test_a_field_that_some_versions_lack_must_have_a_default() -> None:
     with pytest.raises(TypeError, match="default"):
         wire(since=1)
     with pytest.raises(TypeError, match="default"):
@@ -206,7 +206,7 @@ def test_a_field_that_some_versions_lack_needs_a_default() -> None:
         wire(tag=0)
 
 
-def test_a_type_that_the_wire_does_not_have_is_refused_when_it_is_first_used() -> None:
+def test_a_type_that_the_protocol_does_not_have_is_refused_on_first_use() -> None:
     class Odd(Request[Answer], key=96, versions=(0, 0)):
         number: int
 

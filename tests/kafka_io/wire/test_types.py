@@ -1,4 +1,4 @@
-"""Types of fields: plain and compact, null only where it may be, counts bounded by the bytes that are there."""
+"""Types of fields: plain and compact lengths, null only in nullable fields, counts checked against the bytes left."""
 
 from collections.abc import Callable
 from typing import Any, get_args
@@ -51,7 +51,7 @@ INT32 = scalar(types.Int32)
         (types.Uuid, UUID(int=258), "00" * 14 + "0102"),
     ],
 )
-def test_scalars_have_one_form_in_all_versions(hint: Any, value: Any, data: str) -> None:
+def test_fixed_types_are_the_same_in_all_versions(hint: Any, value: Any, data: str) -> None:
     codec = scalar(hint)
     assert written(codec, value) == bytes.fromhex(data)
     assert read(codec, bytes.fromhex(data)) == value
@@ -60,7 +60,7 @@ def test_scalars_have_one_form_in_all_versions(hint: Any, value: Any, data: str)
 
 @pytest.mark.parametrize("length", LENGTHS)
 @given(text=st.none() | st.text(), data=st.none() | st.binary(), numbers=st.none() | st.lists(st.integers(-9, 9)))
-def test_what_is_written_is_read(
+def test_values_are_read_as_written(
     length: Fixed, text: str | None, data: bytes | None, numbers: list[int] | None
 ) -> None:
     items = None if numbers is None else tuple(numbers)
@@ -74,16 +74,16 @@ def test_what_is_written_is_read(
 
 
 @pytest.mark.parametrize(
-    ("length", "null", "empty", "one"),
+    ("length", "null", "empty", "single"),
     [(SHORT, "ffff", "0000", "000178"), (LONG, "ffffffff", "00000000", "0000000178"), (COMPACT, "00", "01", "0278")],
 )
-def test_null_and_empty_are_told_apart(length: Fixed, null: str, empty: str, one: str) -> None:
+def test_null_and_empty_values_differ(length: Fixed, null: str, empty: str, single: str) -> None:
     for codec, values in (
         (Text(length, nullable=True), (None, "", "x")),
         (Blob(length, nullable=True), (None, b"", b"x")),
         (Items(length, nullable=True, item=scalar(types.Int8)), (None, (), (120,))),
     ):
-        for value, data in zip(values, (null, empty, one), strict=True):
+        for value, data in zip(values, (null, empty, single), strict=True):
             assert written(codec, value).hex() == data
             assert read(codec, bytes.fromhex(data)) == value
 
@@ -97,7 +97,7 @@ CODECS: list[Callable[[Fixed], FieldCodec]] = [
 
 @pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("codec", CODECS)
-def test_null_is_refused_where_it_may_not_be(length: Fixed, codec: Callable[[Fixed], FieldCodec]) -> None:
+def test_null_is_refused_if_the_field_is_not_nullable(length: Fixed, codec: Callable[[Fixed], FieldCodec]) -> None:
     with pytest.raises(Unsupported, match="null"):
         written(codec(length), None)
     with pytest.raises(Corrupt, match="length of -1"):
@@ -114,12 +114,12 @@ def test_no_other_negative_length_means_null(length: bytes, nullable: bool) -> N
 
 @pytest.mark.parametrize("count", [3, 2**31 - 1])
 @pytest.mark.parametrize("length", [LONG, COMPACT])
-def test_a_count_is_never_believed_beyond_the_bytes_left(length: Fixed, count: int) -> None:  # fault W09
+def test_a_count_above_the_bytes_that_are_left_is_refused(length: Fixed, count: int) -> None:  # fault W09
     with pytest.raises(Corrupt, match=str(count)):
         read(Items(length, nullable=True, item=INT32), length.encode(count) + bytes(8))
 
 
-def test_an_array_of_arrays_believes_no_count_at_any_depth() -> None:  # fault W09
+def test_a_count_is_checked_at_every_depth() -> None:  # fault W09
     inner = Items(COMPACT, nullable=False, item=INT32)
     assert read(Items(COMPACT, nullable=False, item=inner), b"\x03\x01\x02\x00\x00\x00\x07") == ((), (7,))
     with pytest.raises(Corrupt):
@@ -128,7 +128,7 @@ def test_an_array_of_arrays_believes_no_count_at_any_depth() -> None:  # fault W
 
 @pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("size", [5, 2**15 - 1])
-def test_a_length_beyond_the_bytes_left_is_truncated(length: Fixed, size: int) -> None:  # fault W10
+def test_a_length_above_the_bytes_that_are_left_is_truncated(length: Fixed, size: int) -> None:  # fault W10
     for codec in (Text(length, nullable=False), Blob(length, nullable=False)):
         with pytest.raises(Truncated):
             read(codec, length.encode(size) + b"four")
@@ -142,7 +142,7 @@ def test_bytes_that_are_read_are_not_copied() -> None:
 
 
 @given(data=st.binary(max_size=40))
-def test_any_bytes_give_a_value_or_a_typed_error(data: bytes) -> None:
+def test_any_bytes_give_a_value_or_a_wire_error(data: bytes) -> None:
     for length in LENGTHS:
         for codec in (
             Text(length, nullable=True),
