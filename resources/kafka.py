@@ -9,8 +9,9 @@ from kafka_io.producer import opening as producer_opening
 from kafka_io.producer.message import Delivered
 from kafka_io.producer.producer import Producer
 from kafka_io.producer.settings import ProducerSettings
-from kafka_io.reader.reader import ReadSettings
-from resources.settings import ClusterSettings, Settings, SettingsError
+from kafka_io.reader.reader import FetchSizes, ReadSettings
+from kafka_io.records.decoded_batch import DecodeLimits
+from resources.settings import Caps, ClusterSettings, Settings, SettingsError
 
 
 def open_producer(settings: Settings, name: str, *, compression: str = "none") -> Producer[Delivered]:
@@ -26,15 +27,15 @@ def open_producer(settings: Settings, name: str, *, compression: str = "none") -
         Unsupported: the settings ask for TLS or SASL, but the cluster is of 0.7.
     """
     cluster = _cluster_settings(settings, name)
-    caps = settings.caps
-    retry_policy = RetryPolicy(timeout_s=caps.request_timeout_s, backoff=Backoff(attempts=caps.attempts))
     with error_context(Where(cluster=name)):
         return producer_opening.open_producer(
             zookeeper=cluster.zookeeper,
             bootstrap=cluster.bootstrap,
             generation=cluster.generation,
             security=cluster.security,
-            settings=ProducerSettings(compression=compression, idempotent=False, retry_policy=retry_policy),
+            settings=ProducerSettings(
+                compression=compression, idempotent=False, retry_policy=_retry_policy(settings.caps)
+            ),
         )
 
 
@@ -46,17 +47,25 @@ def open_cluster(settings: Settings, name: str) -> Cluster:
         RegistryUnavailable: ZooKeeper does not answer.
         RegistryError: ZooKeeper has no Kafka registry.
     """
-    cluster = _cluster_settings(settings, name)
+    cluster, caps = _cluster_settings(settings, name), settings.caps
     return cluster_opening.open_cluster(
         name,
         zookeeper=cluster.zookeeper,
         bootstrap=cluster.bootstrap,
-        read_settings=ReadSettings.of(
-            **settings.caps.read_settings, committed=cluster.isolation == "committed", rack=cluster.rack
+        read_settings=ReadSettings(
+            sizes=FetchSizes(fetch_bytes=caps.fetch_bytes, max_fetch_bytes=caps.max_fetch_bytes),
+            limits=DecodeLimits(max_decompressed_bytes=caps.max_decompressed_bytes),
+            retry_policy=_retry_policy(caps),
+            committed=cluster.isolation == "committed",
+            rack=cluster.rack,
         ),
         generation=cluster.generation,
         security=cluster.security,
     )
+
+
+def _retry_policy(caps: Caps) -> RetryPolicy:
+    return RetryPolicy(timeout_s=caps.request_timeout_s, backoff=Backoff(attempts=caps.attempts))
 
 
 def _cluster_settings(settings: Settings, name: str) -> ClusterSettings:

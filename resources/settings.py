@@ -51,7 +51,6 @@ _PHRASES = {
     "extra_forbidden": "is not a setting",
     "unexpected_keyword_argument": "is not a setting",  # in a section that is a dataclass
 }
-_READ_KEYS = {"fetch_bytes", "max_fetch_bytes", "max_decompressed_bytes", "request_timeout_s", "attempts"}
 
 
 class TopicRules(Section):
@@ -155,11 +154,6 @@ class Caps(Section):
 
     attempts: Size = 6
     """How often a request is sent, with growing waits between attempts, before the partition fails."""
-
-    @property
-    def read_settings(self) -> dict[str, Any]:
-        """The limits that apply to a reader, as arguments of `kafka_io.reader.reader.ReadSettings.of`."""
-        return self.model_dump(include=_READ_KEYS)
 
 
 class HousekeepingSettings(Section):

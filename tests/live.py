@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kafka_io.cluster.v07_cluster import Cluster07
+from kafka_io.reader.reader import ReadSettings
+from kafka_io.registry.zookeeper import Registry
 from kafka_io.testing.v07.config import BrokerConfig07
 from kafka_io.testing.v07.server import BrokerServer07
 from tests.publishing import publish
@@ -53,7 +55,7 @@ master = "local[2,2]"
 
     def open(self) -> Cluster07:
         """A client of the cluster."""
-        return Cluster07.open("main", zookeeper=self.zookeeper)
+        return Cluster07("main", Registry.open(self.zookeeper), read_settings=ReadSettings())
 
     def publish(self, topic: str, messages: Sequence[bytes], *, codecs: Sequence[str] = CODECS, batch: int = 7) -> None:
         """Publish `messages`; the brokers flush each request, so they can be read at once."""

@@ -1,12 +1,13 @@
-"""The offsets that leaders hold of partitions: a few ListOffsets requests for each leader, however many it leads."""
+"""The offsets that leaders have of partitions: a few ListOffsets requests for each leader, however many it leads."""
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 from kafka_io.brokers.cluster_metadata import ClusterMetadata
 from kafka_io.brokers.leaders import PartitionAnswers, PartitionLeaders, ask_leaders, by_topic
 from kafka_io.brokers.modern_connection import ModernBrokerConnection
 from kafka_io.error_codes import ErrorCode
-from kafka_io.errors import Corrupt, KafkaIOError, Where
+from kafka_io.errors import NOWHERE, Corrupt, KafkaIOError
 from kafka_io.messages.list_offsets import (
     EARLIEST_TIME,
     LATEST_TIME,
@@ -22,55 +23,61 @@ from kafka_io.model import Bounds, TopicPartition
 _EXACT_TIMES_SINCE = 1  # v0 knows only when a segment was last written to
 _ISOLATION_SINCE = 2
 _NO_OFFSET = -1
-ListedOffsets = Mapping[TopicPartition, ListOffsetsPartitionResponse]
 
 
 def bounds_of(
-    brokers: ClusterMetadata, places: Iterable[TopicPartition], *, committed: bool
+    metadata: ClusterMetadata, partitions: Iterable[TopicPartition], *, committed: bool
 ) -> PartitionAnswers[Bounds]:
     """The earliest and latest offset of each partition, or the error of its leader.
 
     With `committed`, the latest is the last stable offset: no transaction before it is open.
     """
-    return ask_leaders(brokers, places, lambda link, led: _ask_bounds(link, led, _isolation(link, committed=committed)))
+    return ask_leaders(metadata, partitions, partial(_ask_bounds, committed=committed))
 
 
 def offsets_at(
-    brokers: ClusterMetadata, places: Iterable[TopicPartition], timestamp_ms: int, *, committed: bool
+    metadata: ClusterMetadata, partitions: Iterable[TopicPartition], timestamp_ms: int, *, committed: bool
 ) -> PartitionAnswers[int]:
-    """The offset of each partition's first record that is not older than `timestamp_ms`; the latest if none is.
+    """The offset of each partition's first record that is not older than `timestamp_ms`; else the latest.
 
     Brokers before 0.10 answer with the start of a segment that was last written to before that time: older records may
     follow it, but no newer record comes before it. The result is never above the latest offset of `bounds_of`.
     """
 
-    def ask(link: ModernBrokerConnection, led: PartitionLeaders) -> PartitionAnswers[int]:
-        isolation = _isolation(link, committed=committed)
+    def ask(connection: ModernBrokerConnection, leaders: PartitionLeaders) -> PartitionAnswers[int]:
         # The latest is requested first, so that a record written between the two requests is above it.
-        bounds = _ask_bounds(link, led, isolation)
+        bounds = _ask_bounds(connection, leaders, committed=committed)
         # In a request, -1 and -2 mean the latest and the earliest; no record with a timestamp is older than 0.
-        told = list_offsets(link, led, dict.fromkeys(led, max(timestamp_ms, 0)), isolation=isolation)
-        return {place: _at(told.get(place), bounds[place], exact=_is_exact(link)) for place in led}
+        times = dict.fromkeys(leaders, max(timestamp_ms, 0))
+        offsets = list_offsets(connection, leaders, times, committed=committed)
+        is_exact = connection.versions.pick(ListOffsetsRequest.API) >= _EXACT_TIMES_SINCE
+        return {
+            partition: _offset_at(offsets[partition], bounds[partition], is_exact=is_exact) for partition in leaders
+        }
 
-    return ask_leaders(brokers, places, ask)
+    return ask_leaders(metadata, partitions, ask)
 
 
 def list_offsets(
-    link: ModernBrokerConnection,
-    led: PartitionLeaders,
+    connection: ModernBrokerConnection,
+    leaders: PartitionLeaders,
     times: Mapping[TopicPartition, int],
-    *,
-    isolation: int = READ_UNCOMMITTED,
     max_offsets: int = 1,
-) -> ListedOffsets:
-    """A leader's answers for a time of each of its partitions; in v0 up to `max_offsets` of them."""
+    *,
+    committed: bool = False,
+) -> PartitionAnswers[tuple[int, ...]]:
+    """A leader's offsets for a time of each of its partitions, or the error of the partition.
+
+    From v1 on this is one offset, or none if all records are older. In v0 it is up to `max_offsets` starts of segments,
+    descending. With `committed`, the latest is the last stable offset if the version knows it.
+    """
     topics = tuple(
         ListOffsetsTopic(
             name=topic,
             partitions=tuple(
                 ListOffsetsPartition(
                     partition_index=number,
-                    current_leader_epoch=led[TopicPartition(topic, number)].epoch,
+                    current_leader_epoch=leaders[TopicPartition(topic, number)].epoch,
                     timestamp=times[TopicPartition(topic, number)],
                     max_num_offsets=max_offsets,
                 )
@@ -79,66 +86,61 @@ def list_offsets(
         )
         for topic, numbers in by_topic(times).items()
     )
-    answer = link.request(ListOffsetsRequest(isolation_level=isolation, topics=topics))
-    return {TopicPartition(each.name, one.partition_index): one for each in answer.topics for one in each.partitions}
+    knows_isolation = connection.versions.pick(ListOffsetsRequest.API) >= _ISOLATION_SINCE
+    isolation = READ_COMMITTED if committed and knows_isolation else READ_UNCOMMITTED
+    response = connection.request(ListOffsetsRequest(isolation_level=isolation, topics=topics))
+    answers = {
+        TopicPartition(topic.name, answer.partition_index): answer
+        for topic in response.topics
+        for answer in topic.partitions
+    }
+    return {partition: _offsets(answers.get(partition)) for partition in times}
 
 
-def _ask_bounds(link: ModernBrokerConnection, led: PartitionLeaders, isolation: int) -> PartitionAnswers[Bounds]:
+def _offsets(answer: ListOffsetsPartitionResponse | None) -> tuple[int, ...] | KafkaIOError:
+    if answer is None:
+        return Corrupt("the answer lacks one of the requested partitions")
+    if error := ErrorCode.error_of(answer.error_code, NOWHERE):
+        return error
+    offsets = answer.old_style_offsets or (() if answer.offset == _NO_OFFSET else (answer.offset,))
+    if any(offset < 0 for offset in offsets):
+        return Corrupt(f"the broker answered with offsets that are not valid: {offsets[:5]}")
+    return offsets
+
+
+def _ask_bounds(
+    connection: ModernBrokerConnection, leaders: PartitionLeaders, *, committed: bool
+) -> PartitionAnswers[Bounds]:
     """Request the earliest first: retention may raise it meanwhile, but the latest never falls below it."""
-    earliest = list_offsets(link, led, dict.fromkeys(led, EARLIEST_TIME), isolation=isolation)
-    latest = list_offsets(link, led, dict.fromkeys(led, LATEST_TIME), isolation=isolation)
-    return {place: _bounds(earliest.get(place), latest.get(place), leader.epoch) for place, leader in led.items()}
-
-
-def _isolation(link: ModernBrokerConnection, *, committed: bool) -> int:
-    return READ_COMMITTED if committed and _version(link) >= _ISOLATION_SINCE else READ_UNCOMMITTED
-
-
-def _is_exact(link: ModernBrokerConnection) -> bool:
-    return _version(link) >= _EXACT_TIMES_SINCE
-
-
-def _version(link: ModernBrokerConnection) -> int:
-    return link.versions.pick(ListOffsetsRequest.API)
+    ask = partial(list_offsets, connection, leaders, committed=committed)
+    earliest = ask(dict.fromkeys(leaders, EARLIEST_TIME))
+    latest = ask(dict.fromkeys(leaders, LATEST_TIME))
+    return {
+        partition: _bounds(earliest[partition], latest[partition], leader.epoch)
+        for partition, leader in leaders.items()
+    }
 
 
 def _bounds(
-    earliest: ListOffsetsPartitionResponse | None, latest: ListOffsetsPartitionResponse | None, epoch: int
+    earliest: tuple[int, ...] | KafkaIOError, latest: tuple[int, ...] | KafkaIOError, epoch: int
 ) -> Bounds | KafkaIOError:
-    try:
-        return Bounds(earliest=_end(earliest), latest=_end(latest), epoch=epoch)
-    except KafkaIOError as error:
-        return error
+    if isinstance(earliest, KafkaIOError):
+        return earliest
+    if isinstance(latest, KafkaIOError):
+        return latest
+    if not earliest or not latest:
+        return Corrupt("the broker answered without an offset for an end of the log")
+    return Bounds(earliest=earliest[0], latest=latest[0], epoch=epoch)
 
 
-def _end(answer: ListOffsetsPartitionResponse | None) -> int:
-    offset = _offset(answer)
-    if offset is None:
-        raise Corrupt("the broker answered without an offset for an end of the log")
-    return offset
-
-
-def _at(
-    answer: ListOffsetsPartitionResponse | None, bounds: Bounds | KafkaIOError, *, exact: bool
+def _offset_at(
+    offsets: tuple[int, ...] | KafkaIOError, bounds: Bounds | KafkaIOError, *, is_exact: bool
 ) -> int | KafkaIOError:
     """The offset for a time. If the answer has none, all records are older, provided that times are exact."""
     if isinstance(bounds, KafkaIOError):
         return bounds
-    try:
-        offset = _offset(answer)
-    except KafkaIOError as error:
-        return error
-    if offset is None:
-        return bounds.latest if exact else bounds.earliest
-    return min(offset, bounds.latest)
-
-
-def _offset(answer: ListOffsetsPartitionResponse | None) -> int | None:
-    """The offset in an answer; None if it says that there is none."""
-    if answer is None:
-        raise Corrupt("the answer lacks one of the requested partitions")
-    ErrorCode.check(answer.error_code, Where())
-    offset = answer.old_style_offsets[0] if answer.old_style_offsets else answer.offset
-    if offset < _NO_OFFSET:
-        raise Corrupt(f"the broker answered with offset {offset}, which is not valid")
-    return None if offset == _NO_OFFSET else offset
+    if isinstance(offsets, KafkaIOError):
+        return offsets
+    if not offsets:
+        return bounds.latest if is_exact else bounds.earliest
+    return min(offsets[0], bounds.latest)

@@ -34,6 +34,11 @@ class Cluster(Closing):
     """The cluster's ZooKeeper; None if the cluster was opened without one."""
 
     @property
+    def where(self) -> Where:
+        """The cluster as the context of errors."""
+        return Where(cluster=self.name)
+
+    @property
     @abstractmethod
     def generation(self) -> Generation:
         """The protocol that the brokers speak; the oldest one if they differ.
@@ -54,15 +59,21 @@ class Cluster(Closing):
     def topic(self, name: str) -> TopicEntry | None:
         """One topic as it is now; None if it does not exist."""
 
-    @abstractmethod
     def bounds(self, topic: str, partitions: Iterable[BrokerPartition]) -> dict[BrokerPartition, Bounds | KafkaIOError]:
-        """The offsets that the brokers hold of each partition; a failure hides only the partitions that it concerns."""
+        """The offsets that the brokers hold of each partition; a failure hides only the partitions that it concerns.
 
+        Before the latest offset no transaction is open, unless the read settings include uncommitted records.
+
+        Raises:
+            RegistryError: ZooKeeper cannot be read.
+        """
+        return self.bounds_of({topic: partitions})[topic]
+
+    @abstractmethod
     def bounds_of(
         self, topics: Mapping[str, Iterable[BrokerPartition]]
     ) -> dict[str, dict[BrokerPartition, Bounds | KafkaIOError]]:
         """The same as `bounds`, for many topics at once: from 0.8 on with a few requests to each broker."""
-        return {topic: self.bounds(topic, partitions) for topic, partitions in topics.items()}
 
     @abstractmethod
     def times_at(
@@ -91,7 +102,7 @@ class Cluster(Closing):
     def truncations(self, topic: str, read: Mapping[BrokerPartition, tuple[int, int]]) -> dict[BrokerPartition, int]:
         """The partitions whose logs were truncated below what was read, each with the first offset that differs.
 
-        A log can be truncated and written again without ever ending earlier; only brokers from 2.1 on can tell
+        A log can be truncated and written again without ever ending earlier. Only brokers from 2.1 on report this
         (KIP-320).
 
         Args:
@@ -124,7 +135,7 @@ class Cluster(Closing):
             RegistryError: no broker is registered.
         """
         del retry_policy
-        raise Unsupported("brokers of 0.7 know neither each other nor consumer groups", Where(cluster=self.name))
+        raise Unsupported("brokers of 0.7 know neither each other nor consumer groups", self.where)
 
     def brokers_by_id(self) -> Mapping[int, Broker]:
         """The registered brokers of a cluster whose partitions have brokers.
@@ -133,4 +144,4 @@ class Cluster(Closing):
             Unsupported: the cluster is of 0.8 or later.
             RegistryError: ZooKeeper cannot be read.
         """
-        raise Unsupported("from 0.8 on a partition's number does not name a broker", Where(cluster=self.name))
+        raise Unsupported("from 0.8 on a partition's number does not name a broker", self.where)

@@ -9,12 +9,21 @@ from kafka_io.brokers.connection import RetryPolicy
 from kafka_io.brokers.leaders import PartitionAnswers
 from kafka_io.cluster.bounds import bounds_of, offsets_at
 from kafka_io.cluster.cluster import Cluster
-from kafka_io.cluster.modern_retention import retention_of
 from kafka_io.cluster.record_times import record_times
-from kafka_io.cluster.retention import Retention
+from kafka_io.cluster.retention import SETTINGS, Retention
 from kafka_io.cluster.truncation import find_truncations
 from kafka_io.error_codes import ErrorCode
-from kafka_io.errors import BrokerError, KafkaIOError, RegistryError, Unsupported, Where, error_context
+from kafka_io.errors import (
+    NOWHERE,
+    BrokerError,
+    Corrupt,
+    KafkaIOError,
+    RegistryError,
+    Unsupported,
+    Where,
+    error_context,
+)
+from kafka_io.messages.describe_configs import ConfigResource, DescribeConfigsRequest, DescribedConfigs
 from kafka_io.messages.metadata import MetadataTopic
 from kafka_io.model import Bounds, Broker, BrokerPartition, Generation, TopicEntry, TopicPartition
 from kafka_io.net.security import PLAINTEXT, Security
@@ -25,8 +34,10 @@ from kafka_io.registry.zookeeper import Registry
 
 T = TypeVar("T")
 
-UNKNOWN_LIFE = "unknown"
-"""The incarnation of a topic of a cluster that has neither topic ids nor a ZooKeeper: a new life goes unnoticed."""
+_TOPIC = 2  # type of a resource in DescribeConfigs
+
+UNKNOWN_INCARNATION = "unknown"
+"""The incarnation of all topics in a cluster without topic ids and without ZooKeeper, where it cannot be known."""
 
 
 class ModernCluster(Cluster):
@@ -48,12 +59,7 @@ class ModernCluster(Cluster):
         self._read_settings = read_settings
         self._pinned_generation = generation
         self._security = security
-        self._connected: dict[RetryPolicy, ClusterMetadata] = {}
-
-    @property
-    def where(self) -> Where:
-        """The cluster as the context of errors."""
-        return Where(cluster=self.name)
+        self._metadata: dict[RetryPolicy, ClusterMetadata] = {}
 
     def cluster_id(self) -> str | None:
         """The cluster's own id; None before 0.10.1.
@@ -69,7 +75,7 @@ class ModernCluster(Cluster):
             return metadata.retry(lambda: metadata.cluster_id)
 
     def topics(self) -> Listing[TopicEntry]:
-        """All topics but Kafka's own, listed afresh, and those that were passed over with the reason.
+        """All topics but Kafka's own, listed again at each call, and what was skipped with the reason.
 
         Raises:
             RegistryError: ZooKeeper cannot be read.
@@ -79,64 +85,51 @@ class ModernCluster(Cluster):
             with error_context(self.where):
                 return self.registry.topics()
         skipped: list[SkippedNode] = []
-        found = [
+        entries = [
             entry
             for topic in self.metadata().all_topics().topics
             if not topic.is_internal and (entry := _entry(topic, skipped))
         ]
-        return Listing(found=tuple(sorted(found, key=lambda entry: entry.name)), skipped=tuple(skipped))
+        return Listing(found=tuple(sorted(entries, key=lambda entry: entry.name)), skipped=tuple(skipped))
 
     def topic(self, name: str) -> TopicEntry | None:
-        """One topic as it is now; None if there is no such."""
-        with error_context(Where(cluster=self.name, topic=name)):
+        """One topic as it is now; None if it does not exist."""
+        with error_context(self._topic_where(name)):
             if self.registry is not None:
                 return self.registry.topic(name)
             metadata = self.metadata()
             metadata.forget(name)
-            found = metadata.retry(lambda: metadata.topic(name))
-            return _entry(found, []) if found else None
-
-    def bounds(self, topic: str, partitions: Iterable[BrokerPartition]) -> dict[BrokerPartition, Bounds | KafkaIOError]:
-        """What the brokers hold of each partition; an error hides only what it concerns.
-
-        Before `latest` no transaction is open, unless what is not committed is read as well.
-        """
-        return self.bounds_of({topic: partitions})[topic]
+            topic = metadata.retry(lambda: metadata.topic(name))
+            return _entry(topic, []) if topic else None
 
     def bounds_of(
         self, topics: Mapping[str, Iterable[BrokerPartition]]
     ) -> dict[str, dict[BrokerPartition, Bounds | KafkaIOError]]:
-        """What `bounds` tells, of many topics at once: with two questions to each broker."""
+        """See Cluster."""
         with error_context(self.where):
-            found = bounds_of(self.metadata(), _places(topics), committed=self._read_settings.committed)
-        return self._answers(topics, found)
+            answers = bounds_of(self.metadata(), _addresses(topics), committed=self._read_settings.committed)
+        return self._by_topic(topics, answers)
 
     def offsets_at(
         self, topic: str, partitions: Iterable[BrokerPartition], timestamp_ms: int
     ) -> dict[BrokerPartition, int | KafkaIOError]:
-        """The first offset of each partition whose record is not older than that time; the latest if none is.
-
-        Brokers before 0.10 tell the start of a segment that was last written to before that time, or the earliest
-        offset: older records may follow, but none is skipped. It is never above the latest that `bounds` gives.
-        """
-        asked = {topic: partitions}
-        with error_context(self._place(topic)):
-            found = offsets_at(self.metadata(), _places(asked), timestamp_ms, committed=self._read_settings.committed)
-        return self._answers(asked, found)[topic]
+        """See Cluster."""
+        committed = self._read_settings.committed
+        with error_context(self._topic_where(topic)):
+            answers = offsets_at(self.metadata(), _addresses({topic: partitions}), timestamp_ms, committed=committed)
+        return self._by_topic([topic], answers)[topic]
 
     def times_at(
-        self, at: Mapping[str, Mapping[BrokerPartition, int]]
+        self, offsets: Mapping[str, Mapping[BrokerPartition, int]]
     ) -> dict[str, dict[BrokerPartition, int | KafkaIOError | None]]:
-        """See Cluster: by small fetches from 0.10 on, and by segments before."""
-        asked = {
-            TopicPartition.of(topic, id_): offset for topic, offsets in at.items() for id_, offset in offsets.items()
-        }
+        """See Cluster."""
+        requested = {partition: offsets[partition.topic][partition.within_topic] for partition in _addresses(offsets)}
         with error_context(self.where):
-            found = record_times(self.metadata(), asked, self._read_settings, now_ms=time.time_ns() // 1_000_000)
-        return self._answers(at, found)
+            answers = record_times(self.metadata(), requested, self._read_settings, now_ms=time.time_ns() // 1_000_000)
+        return self._by_topic(offsets, answers)
 
     def retention(self, topics: Iterable[str]) -> dict[str, Retention | KafkaIOError]:
-        """See Cluster: as the brokers tell, or else ZooKeeper.
+        """See Cluster: as the brokers report it, else ZooKeeper.
 
         Raises:
             RegistryError: ZooKeeper cannot be read.
@@ -145,39 +138,38 @@ class ModernCluster(Cluster):
         names = sorted(set(topics))
         with error_context(self.where):
             try:
-                found = retention_of(self.metadata(), names)
+                retentions = described_retention(self.metadata(), names)
             except Unsupported:  # before 0.11
-                found = self._registered_retention(names)
-        return {topic: self._placed(topic, kept) for topic, kept in found.items()}
+                retentions = self._registered_retention(names)
+        return {topic: self._located(topic, retention) for topic, retention in retentions.items()}
 
     def _registered_retention(self, topics: Sequence[str]) -> dict[str, Retention | KafkaIOError]:
         if self.registry is None:
             return dict.fromkeys(topics, Retention())
-        settings = self.registry.topic_settings(topics)
         return {
-            topic: found if isinstance(found, KafkaIOError) else Retention.of(found)
-            for topic, found in settings.items()
+            topic: settings if isinstance(settings, KafkaIOError) else Retention.of(settings)
+            for topic, settings in self.registry.topic_settings(topics).items()
         }
 
-    def _place(self, topic: str) -> Where:
+    def truncations(self, topic: str, read: Mapping[BrokerPartition, tuple[int, int]]) -> dict[BrokerPartition, int]:
+        """See Cluster."""
+        with error_context(self._topic_where(topic)):
+            return find_truncations(self.metadata(), topic, read)
+
+    def _topic_where(self, topic: str) -> Where:
         return Where(cluster=self.name, topic=topic)
 
-    def _answers(
-        self, topics: Mapping[str, Iterable[BrokerPartition]], found: PartitionAnswers[T]
+    def _by_topic(
+        self, topics: Iterable[str], answers: PartitionAnswers[T]
     ) -> dict[str, dict[BrokerPartition, T | KafkaIOError]]:
-        answers: dict[str, dict[BrokerPartition, T | KafkaIOError]] = {topic: {} for topic in topics}
-        for partition, answer in found.items():
-            answers[partition.topic][partition.within_topic] = self._placed(partition.topic, answer)
-        return answers
+        by_topic: dict[str, dict[BrokerPartition, T | KafkaIOError]] = {topic: {} for topic in topics}
+        for partition, answer in answers.items():
+            by_topic[partition.topic][partition.within_topic] = self._located(partition.topic, answer)
+        return by_topic
 
-    def _placed(self, topic: str, answer: T | KafkaIOError) -> T | KafkaIOError:
-        return answer.with_context(self._place(topic)) if isinstance(answer, KafkaIOError) else answer
-
-    def truncations(self, topic: str, read: Mapping[BrokerPartition, tuple[int, int]]) -> dict[BrokerPartition, int]:
-        """Of partitions read up to (offset, in a leader's epoch): from where on the log is another, where it is."""
-        with error_context(Where(cluster=self.name, topic=topic)):
-            found = find_truncations(self.metadata(), topic, {one.partition: at for one, at in read.items()})
-        return {BrokerPartition(None, number): end for number, end in found.items()}
+    def _located(self, topic: str, answer: T | KafkaIOError) -> T | KafkaIOError:
+        """The answer; an error also names the cluster and the topic."""
+        return answer.with_context(self._topic_where(topic)) if isinstance(answer, KafkaIOError) else answer
 
     def source(self, partition: BrokerPartition) -> Source:
         """The brokers, each of which knows the partition's leader."""
@@ -186,7 +178,7 @@ class ModernCluster(Cluster):
         return self._source(metadata.known_brokers, self._pinned_generation or metadata.generation)
 
     def _source(self, brokers: tuple[Broker, ...], generation: Generation | None) -> Source:
-        # For MODERN, a connection still asks the broker which versions it supports. So it serves for "unknown", too.
+        # MODERN serves for "unknown", too: a connection then asks the broker which versions it supports.
         return Source(
             cluster=self.name,
             generation=generation or Generation.MODERN,
@@ -197,11 +189,7 @@ class ModernCluster(Cluster):
 
     @property
     def generation(self) -> Generation:
-        """The protocol that the brokers speak: the oldest one, as far as it is known.
-
-        Raises:
-            NetworkError: no broker can be reached.
-        """
+        """See Cluster."""
         metadata = self.metadata()
         if self._pinned_generation is None and metadata.generation is None:
             with error_context(self.where):
@@ -216,36 +204,30 @@ class ModernCluster(Cluster):
             TlsFailed: the files of the security settings cannot be used.
         """
         retry_policy = retry_policy or self._read_settings.retry_policy
-        if retry_policy not in self._connected:
-            source = self._source(self._addresses(), self._pinned_generation)
-            self._connected[retry_policy] = source.connect(retry_policy)
-        return self._connected[retry_policy]
+        if retry_policy not in self._metadata:
+            source = self._source(self._bootstrap or self._registered_brokers(), self._pinned_generation)
+            self._metadata[retry_policy] = source.connect(retry_policy)
+        return self._metadata[retry_policy]
 
-    def _addresses(self) -> tuple[Broker, ...]:
-        """The given brokers, else the registered ones.
-
-        Raises:
-            RegistryError: no broker is registered.
-        """
-        if self._bootstrap or self.registry is None:
-            return self._bootstrap
+    def _registered_brokers(self) -> tuple[Broker, ...]:
+        assert self.registry is not None, "a cluster has bootstrap brokers or a ZooKeeper"
         with error_context(self.where):
-            listed = self.registry.brokers(self._security.protocol)
-            if not listed.found:
-                left_out = "".join(f"; {one.path}: {one.reason}" for one in listed.skipped)
-                raise RegistryError(f"no broker that can be used is registered in ZooKeeper{left_out}")
-        return listed.found
+            listing = self.registry.brokers(self._security.protocol)
+            if not listing.found:
+                skipped = "".join(f"; {node.path}: {node.reason}" for node in listing.skipped)
+                raise RegistryError(f"no usable broker is registered in ZooKeeper{skipped}")
+        return listing.found
 
     def close(self) -> None:
         """Close all connections; safe to call again."""
-        for metadata in self._connected.values():
+        for metadata in self._metadata.values():
             metadata.close()
         if self.registry is not None:
             self.registry.close()
 
 
-def _places(topics: Mapping[str, Iterable[BrokerPartition]]) -> list[TopicPartition]:
-    return [TopicPartition.of(topic, id_) for topic, partitions in topics.items() for id_ in partitions]
+def _addresses(topics: Mapping[str, Iterable[BrokerPartition]]) -> list[TopicPartition]:
+    return [TopicPartition.of(topic, partition) for topic, partitions in topics.items() for partition in partitions]
 
 
 def _entry(topic: MetadataTopic, skipped: list[SkippedNode]) -> TopicEntry | None:
@@ -255,9 +237,33 @@ def _entry(topic: MetadataTopic, skipped: list[SkippedNode]) -> TopicEntry | Non
     except BrokerError as error:
         skipped.append(SkippedNode(path=name, reason=str(error)))
         return None
-    numbers = sorted(one.partition_index for one in topic.partitions)
+    numbers = sorted(partition.partition_index for partition in topic.partitions)
     return TopicEntry(
         name=name,
-        incarnation=topic_id_text(topic.topic_id) or UNKNOWN_LIFE,
+        incarnation=topic_id_text(topic.topic_id) or UNKNOWN_INCARNATION,
         partitions=tuple(BrokerPartition(None, number) for number in numbers),
     )
+
+
+def described_retention(metadata: ClusterMetadata, topics: Sequence[str]) -> dict[str, Retention | KafkaIOError]:
+    """How long each topic's records are kept, or the brokers' error; one DescribeConfigs for all topics (KIP-133).
+
+    Raises:
+        NetworkError: no broker can be reached.
+        Unsupported: the brokers are older than 0.11.
+    """
+    request = DescribeConfigsRequest(
+        resources=tuple(
+            ConfigResource(resource_type=_TOPIC, resource_name=topic, configuration_keys=SETTINGS) for topic in topics
+        )
+    )
+    answer = metadata.retry(lambda: metadata.from_any(lambda connection: connection.request(request)))
+    described = {result.resource_name: result for result in answer.results if result.resource_type == _TOPIC}
+    return {topic: _retention(described.get(topic)) for topic in topics}
+
+
+def _retention(described: DescribedConfigs | None) -> Retention | KafkaIOError:
+    if described is None:
+        return Corrupt("the answer lacks one of the requested topics")
+    error = ErrorCode.error_of(described.error_code, NOWHERE)
+    return error or Retention.of({config.name: config.value for config in described.configs})

@@ -1,5 +1,7 @@
 """Opens a cluster, after finding out its generation."""
 
+from contextlib import ExitStack
+
 from kafka_io.brokers.bootstrap import parse_bootstrap
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.cluster.modern_cluster import ModernCluster
@@ -32,25 +34,19 @@ def open_cluster(
         ValueError: no address is given, or one is not valid.
     """
     read_settings = read_settings or ReadSettings()
+    if zookeeper is None and not bootstrap:
+        raise ValueError("the cluster has no address: give the address of ZooKeeper, or of bootstrap brokers")
     brokers = parse_bootstrap(bootstrap) if bootstrap else ()
-    if zookeeper is None:
-        if not brokers:
-            raise ValueError("give the address of ZooKeeper or of bootstrap brokers: the cluster has neither")
-        return ModernCluster(
-            name, bootstrap=brokers, read_settings=read_settings, generation=generation, security=security
-        )
-    with error_context(Where(cluster=name)):
-        registry = Registry.open(zookeeper)
-        try:
-            v07 = registry.is_v07(generation)
-        except BaseException:
-            registry.close()
-            raise
-    if v07 and security != PLAINTEXT:
-        registry.close()
-        raise Unsupported("0.7 has neither TLS nor SASL: leave them out of the cluster's settings", Where(cluster=name))
-    if v07:
-        return Cluster07(name, registry, read_settings=read_settings)
+    registry = None
+    with ExitStack() as closing, error_context(Where(cluster=name)):
+        if zookeeper is not None:
+            registry = closing.enter_context(Registry.open(zookeeper))
+            if registry.is_v07(generation):
+                if security != PLAINTEXT:
+                    raise Unsupported("0.7 has neither TLS nor SASL: remove `security` from the cluster's settings")
+                closing.pop_all()
+                return Cluster07(name, registry, read_settings=read_settings)
+        closing.pop_all()
     return ModernCluster(
         name,
         registry=registry,

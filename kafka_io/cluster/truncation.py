@@ -1,7 +1,8 @@
 """Detects that a log was truncated below what was read of it (KIP-320).
 
-After an unclean leader election a log may have been truncated and written again, up to where it was or beyond. Then the
-leader epoch of the last record that was read ends before that record. Brokers from 2.1 on know the end of each epoch.
+After an unclean leader election a log may have been truncated and written again, even to a greater length than before.
+Then the leader epoch of the last record that was read ends before that record. Brokers from 2.1 on know the end of each
+epoch.
 """
 
 from collections.abc import Mapping
@@ -15,11 +16,14 @@ from kafka_io.messages.offset_for_leader_epoch import (
     LeaderEpochTopic,
     OffsetForLeaderEpochRequest,
 )
+from kafka_io.model import BrokerPartition
 
 _UNKNOWN = -1
 
 
-def find_truncations(metadata: ClusterMetadata, topic: str, read: Mapping[int, tuple[int, int]]) -> dict[int, int]:
+def find_truncations(
+    metadata: ClusterMetadata, topic: str, read: Mapping[BrokerPartition, tuple[int, int]]
+) -> dict[BrokerPartition, int]:
     """The partitions whose logs were truncated below what was read, each with the first offset that differs.
 
     `read` has the next offset to read and the leader epoch of the last record for each partition. A partition counts as
@@ -31,7 +35,7 @@ def find_truncations(metadata: ClusterMetadata, topic: str, read: Mapping[int, t
     """
     truncations = {}
     for partition, (offset, epoch) in sorted(read.items()):
-        end = _end_of(metadata, topic, partition, epoch)
+        end = _end_of(metadata, topic, partition.partition, epoch)
         if end is not None and end < offset:
             truncations[partition] = end
     return truncations
@@ -39,8 +43,8 @@ def find_truncations(metadata: ClusterMetadata, topic: str, read: Mapping[int, t
 
 def _end_of(metadata: ClusterMetadata, topic: str, partition: int, epoch: int) -> int | None:
     def ask(leader: Leader) -> LeaderEpochPartitionResponse:
-        asked = LeaderEpochPartition(partition=partition, current_leader_epoch=leader.epoch, leader_epoch=epoch)
-        request = OffsetForLeaderEpochRequest(topics=(LeaderEpochTopic(topic=topic, partitions=(asked,)),))
+        epoch_request = LeaderEpochPartition(partition=partition, current_leader_epoch=leader.epoch, leader_epoch=epoch)
+        request = OffsetForLeaderEpochRequest(topics=(LeaderEpochTopic(topic=topic, partitions=(epoch_request,)),))
         answers = [row for part in leader.connection.request(request).topics for row in part.partitions]
         if [row.partition for row in answers] != [partition]:
             raise Corrupt("the answer lacks the requested partition, or has others")

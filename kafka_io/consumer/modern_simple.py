@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import groupby
 
 from kafka_io.brokers.cluster_metadata import ClusterMetadata
 from kafka_io.brokers.leaders import PartitionAnswers, PartitionLeaders, ask_leaders
@@ -12,24 +11,17 @@ from kafka_io.cluster.bounds import list_offsets
 from kafka_io.consumer.fetched import FetchPosition, FetchResult, split_into_requests
 from kafka_io.error_codes import ErrorCode
 from kafka_io.errors import NOWHERE, BrokerBusy, Corrupt, KafkaIOError, LogShort, NetworkError, error_context
-from kafka_io.messages.fetch import BY_ID_SINCE, FetchPartition, FetchPartitionResponse, FetchRequest, FetchTopic
+from kafka_io.messages.fetch import FetchPartitionResponse
 from kafka_io.messages.list_offsets import (
     LATEST_TIME,
-    READ_COMMITTED,
-    READ_UNCOMMITTED,
-    ListOffsetsPartitionResponse,
     ListOffsetsRequest,
 )
 from kafka_io.model import BrokerPartition, TopicPartition
-from kafka_io.reader.modern_partition import aborted_ranges
+from kafka_io.reader.modern_fetch import aborted_ranges, fetch
 from kafka_io.reader.reader import ReadSettings
 from kafka_io.records.decoder import decode
 from kafka_io.records.header_scan import first_entry_bytes, scan_headers
 from kafka_io.records.record_set import RequestedOffsets
-from kafka_io.wire.types import NULL_UUID
-
-_NO_OFFSET = -1
-_ISOLATION_SINCE = 2
 
 
 class ModernPartitionFetcher(Closing):
@@ -73,46 +65,19 @@ class ModernPartitionFetcher(Closing):
         connection: ModernBrokerConnection,
         leaders: PartitionLeaders,
     ) -> PartitionAnswers[FetchPartitionResponse]:
-        # From v13 on a request names topics only by id, but a cluster that speaks v13 may not have assigned ids yet.
-        lacks_id = any(leader.topic_id == NULL_UUID for leader in leaders.values())
-        response = connection.request(
-            self._request(positions, leaders), max_version=BY_ID_SINCE - 1 if lacks_id else None
-        )
-        ErrorCode.check(response.error_code, NOWHERE)
-        names = {leader.topic_id: partition.topic for partition, leader in leaders.items()}
+        requested = {partition: (positions[partition].offset, positions[partition].max_bytes) for partition in leaders}
+        committed = self._read_settings.committed
+        responses = fetch(connection, leaders, requested, committed=committed, max_wait_ms=self._max_wait_ms)
+        if not responses.keys() <= leaders.keys():
+            raise Corrupt("the answer has a partition that was not requested")
         answers: PartitionAnswers[FetchPartitionResponse] = {
             # A broker leaves partitions out when the client's quota is used up (KIP-219).
             partition: BrokerBusy("the broker answered without this partition")
             for partition in leaders
         }
-        for topic in response.responses:
-            for answer in topic.partitions:
-                partition = TopicPartition(topic.topic or names.get(topic.topic_id, ""), answer.partition_index)
-                answers[partition] = ErrorCode.error_of(answer.error_code, NOWHERE) or answer
-        if len(answers) > len(leaders):
-            raise Corrupt("the answer has a partition that was not requested")
+        for partition, response in responses.items():
+            answers[partition] = ErrorCode.error_of(response.error_code, NOWHERE) or response
         return answers
-
-    def _request(self, positions: Mapping[TopicPartition, FetchPosition], leaders: PartitionLeaders) -> FetchRequest:
-        topics = []
-        for topic, group in groupby(sorted(leaders), key=lambda partition: partition.topic):
-            partitions = list(group)
-            fetches = tuple(
-                FetchPartition(
-                    partition=partition.partition,
-                    current_leader_epoch=leaders[partition].epoch,
-                    fetch_offset=positions[partition].offset,
-                    partition_max_bytes=positions[partition].max_bytes,
-                )
-                for partition in partitions
-            )
-            topics.append(FetchTopic(topic=topic, topic_id=leaders[partitions[0]].topic_id, partitions=fetches))
-        return FetchRequest(
-            max_wait_ms=self._max_wait_ms,
-            max_bytes=sum(positions[partition].max_bytes for partition in leaders),
-            isolation_level=READ_COMMITTED if self._read_settings.committed else READ_UNCOMMITTED,
-            topics=tuple(topics),
-        )
 
     def _result(
         self, position: FetchPosition, answer: FetchPartitionResponse | KafkaIOError
@@ -145,42 +110,21 @@ class ModernPartitionFetcher(Closing):
         def list_before(
             connection: ModernBrokerConnection, leaders: PartitionLeaders
         ) -> PartitionAnswers[tuple[int, ...]]:
-            offsets = self._list_offsets(connection, leaders, key, time_ms, max_offsets)
-            if not offsets and connection.versions.pick(ListOffsetsRequest.API):
+            ask = partial(list_offsets, connection, leaders, committed=self._read_settings.committed)
+            answers = ask({key: time_ms}, max_offsets)
+            if not answers[key] and connection.versions.pick(ListOffsetsRequest.API):
                 # From v1 on no offset means that all records are older than the time: the answer is the end.
-                offsets = self._list_offsets(connection, leaders, key, LATEST_TIME, max_offsets)
-            return {key: offsets}
+                answers = ask({key: LATEST_TIME}, max_offsets)
+            return answers
 
         with error_context(self._metadata.where):
             answer = ask_leaders(self._metadata, [key], list_before)[key]
         if isinstance(answer, KafkaIOError):
             raise answer
-        return answer
-
-    def _list_offsets(
-        self,
-        connection: ModernBrokerConnection,
-        leaders: PartitionLeaders,
-        partition: TopicPartition,
-        time_ms: int,
-        max_offsets: int,
-    ) -> tuple[int, ...]:
-        committed = (
-            self._read_settings.committed and connection.versions.pick(ListOffsetsRequest.API) >= _ISOLATION_SINCE
-        )
-        isolation = READ_COMMITTED if committed else READ_UNCOMMITTED
-        answers = list_offsets(connection, leaders, {partition: time_ms}, isolation=isolation, max_offsets=max_offsets)
-        return _offsets(answers.get(partition))[:max_offsets]
+        return answer[:max_offsets]
 
     def close(self) -> None:
         """End all connections; safe to call again."""
         if self._connected is not None:
             self._connected.close()
             self._connected = None
-
-
-def _offsets(answer: ListOffsetsPartitionResponse | None) -> tuple[int, ...]:
-    if answer is None:
-        raise Corrupt("the answer lacks the requested partition")
-    ErrorCode.check(answer.error_code, NOWHERE)
-    return answer.old_style_offsets or (() if answer.offset == _NO_OFFSET else (answer.offset,))

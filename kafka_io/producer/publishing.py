@@ -1,9 +1,8 @@
 """Publishing plain values: batches without keys that go to the partitions of a topic in turn."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import cycle
+from itertools import cycle, islice
 
-from kafka_io.cluster.batched import batched
 from kafka_io.errors import Where, error_context
 from kafka_io.model import BrokerPartition
 from kafka_io.producer.message import Delivered, Message, Undelivered
@@ -37,7 +36,7 @@ def publish_values(
     count = 0
     received: set[BrokerPartition] = set()
     with error_context(Where(topic=topic)):
-        turns = zip(batched(values, batch_size), cycle(producers), _partition_turns(producers[0], topic), strict=False)
+        turns = zip(_batches(values, batch_size), cycle(producers), _partition_turns(producers[0], topic), strict=False)
         for batch, producer, partition in turns:
             _send(producer, [Message(topic=topic, value=value, partition=partition) for value in batch])
             received.add(partition)
@@ -45,6 +44,13 @@ def publish_values(
             on_sent(len(batch))
         producers[0].wait_until_registered(topic, received)
     return count
+
+
+def _batches(values: Iterable[bytes], size: int) -> Iterator[list[bytes]]:
+    """Lists of `size` values each, in order; the last may be shorter."""
+    remaining = iter(values)
+    while batch := list(islice(remaining, size)):
+        yield batch
 
 
 def _partition_turns(producer: Producer[Delivered], topic: str) -> Iterator[BrokerPartition]:

@@ -1,36 +1,41 @@
 """The loop that reads a range of one partition: the broker prepares the next answer while this process decodes one."""
 
 from collections.abc import Callable, Iterator
-from typing import Protocol, TypeVar
+from dataclasses import dataclass
 
+from kafka_io.errors import Where
+from kafka_io.reader.reader import FetchSizes
 from kafka_io.records.decoded_batch import DecodedBatch
 
 
-class Fetched(Protocol):
-    """What one fetch brought."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchedChunk:
+    """The whole batches or messages of one answer.
 
-    @property
-    def next_offset(self) -> int:
-        """The offset after the last whole batch or message; the offset of the fetch if there is no whole one."""
-        ...
+    Args:
+        next_offset: the offset after the last one; the offset of the fetch if the answer contains none.
+        needed_bytes: the size of the first one, so a fetch must ask for at least as much. It is exact if the answer
+            contains its length.
+        batches: decodes the records while it is iterated.
+    """
+
+    next_offset: int
+    needed_bytes: int
+    batches: Iterator[DecodedBatch]
 
 
-F = TypeVar("F", bound=Fetched)
-
-Pending = Callable[[], F | None]
+Pending = Callable[[], FetchedChunk | None]
 """Waits for the answer to a fetch that was sent ahead; None if it is of no use and must be fetched again."""
 
 
 def read_pipelined(
     start: int,
     stop: int,
-    size: int,
+    sizes: FetchSizes,
     *,
-    fetch: Callable[[int, int], F],
-    send_ahead: Callable[[int, int], Pending[F] | None],
-    decode: Callable[[F], Iterator[DecodedBatch]],
-    larger_size: Callable[[F, int], int],
-    first: F | None = None,
+    fetch: Callable[[int, int], FetchedChunk],
+    send_ahead: Callable[[int, int], Pending | None],
+    first: FetchedChunk | None = None,
 ) -> Iterator[DecodedBatch]:
     """Everything in `[start, stop)` as Arrow batches.
 
@@ -41,20 +46,21 @@ def read_pipelined(
     Args:
         start: the first offset.
         stop: the offset after the last one.
-        size: bytes of the first fetch.
+        sizes: the bytes of the first fetch, and of the largest one.
         fetch: fetches at (offset, size), with retries.
         send_ahead: sends a fetch at (offset, size) without waiting; None if it could not be sent.
-        decode: the batches of an answer.
-        larger_size: the size to fetch next, after an answer to a fetch of some size without a whole batch or message.
-        first: an answer to the first fetch, if there is one already.
+        first: the answer to the first fetch, if there is one already.
+
+    Raises:
+        TooLarge: a message or batch is larger than the largest fetch.
     """
-    offset, fetched = start, first
+    offset, size, chunk = start, sizes.fetch_bytes, first
     while offset < stop:
-        fetched = fetched or fetch(offset, size)
-        if fetched.next_offset == offset:
-            size, fetched = larger_size(fetched, size), None
+        chunk = chunk or fetch(offset, size)
+        if chunk.next_offset == offset:
+            size, chunk = sizes.next_larger(size, chunk.needed_bytes, Where(offset=offset)), None
             continue
-        pending = send_ahead(fetched.next_offset, size) if fetched.next_offset < stop else None
-        yield from decode(fetched)
-        offset = fetched.next_offset
-        fetched = pending() if pending else None
+        pending = send_ahead(chunk.next_offset, size) if chunk.next_offset < stop else None
+        yield from chunk.batches
+        offset = chunk.next_offset
+        chunk = pending() if pending else None

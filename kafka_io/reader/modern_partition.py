@@ -1,17 +1,15 @@
-"""Reads a range of one partition from 0.8 on.
+"""Reads planned ranges of partitions from 0.8 on.
 
 Exactly the offsets `[start, stop)` are read. A fetch returns whole batches, so records before and after the range are
 cut off. If the leader moves, the read follows it and continues at the offset that it had reached. If the leader names a
 replica in the client's rack, the partition is read from there (KIP-392).
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from uuid import UUID
 
 from kafka_io.brokers.cluster_metadata import LEADER, ClusterMetadata, Leader, topic_id_text
-from kafka_io.brokers.modern_connection import ModernBrokerConnection
-from kafka_io.compression import BytesLike
+from kafka_io.closing import Closing
 from kafka_io.error_codes import ErrorCode
 from kafka_io.errors import (
     NOWHERE,
@@ -25,66 +23,34 @@ from kafka_io.errors import (
     Where,
     error_context,
 )
-from kafka_io.messages.fetch import (
-    BY_ID_SINCE,
-    FetchPartition,
-    FetchPartitionResponse,
-    FetchRequest,
-    FetchResponse,
-    FetchTopic,
-)
-from kafka_io.messages.list_offsets import READ_COMMITTED, READ_UNCOMMITTED
-from kafka_io.reader.fetch_loop import Pending, read_pipelined
+from kafka_io.messages.fetch import FetchPartitionResponse, FetchRequest, FetchResponse
+from kafka_io.model import Broker, TopicPartition
+from kafka_io.reader.fetch_loop import FetchedChunk, Pending, read_pipelined
+from kafka_io.reader.modern_fetch import aborted_ranges, fetch_request, max_fetch_version
 from kafka_io.reader.reader import PlannedRange, ReadSettings
 from kafka_io.records.decoded_batch import DecodedBatch
 from kafka_io.records.decoder import Decoder
 from kafka_io.records.header_scan import first_entry_bytes, scan_headers
 from kafka_io.records.record_set import RequestedOffsets
 from kafka_io.records.schema import COLUMNS
-from kafka_io.records.transactions import AbortedRange
-from kafka_io.wire.types import NULL_UUID
 
 _TOPIC_ID_LETTERS = 22
 _MAX_WAIT_MS = 500
 
 
-def aborted_ranges(answer: FetchPartitionResponse) -> tuple[AbortedRange, ...]:
-    """The transactions that a read-committed fetch leaves out (KIP-98); none before v4 of Fetch."""
-    return tuple(
-        (transaction.producer_id, transaction.first_offset) for transaction in answer.aborted_transactions or ()
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _FetchedBatches:
-    """The bytes of one answer; `next_offset` is the one after its last whole batch."""
-
-    data: BytesLike
-    requested: RequestedOffsets
-    next_offset: int
-    aborted: tuple[AbortedRange, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ModernPartition:
     """The partition of a planned range, on whichever broker leads it."""
 
-    metadata: ClusterMetadata
-    planned: PlannedRange
-    read_settings: ReadSettings
+    def __init__(self, metadata: ClusterMetadata, planned: PlannedRange, read_settings: ReadSettings) -> None:
+        self._metadata = metadata
+        self._planned = planned
+        self._read_settings = read_settings
+        self._topic, self._number = planned.topic, planned.offsets.partition.partition
+        self._where = Where(topic=self._topic, partition=self._number).within(metadata.where)
+        self._decoder = Decoder(COLUMNS, limits=read_settings.limits, where=self._where)
 
-    @property
-    def number(self) -> int:
-        """The partition's number."""
-        return self.planned.offsets.partition.partition
-
-    @property
-    def where(self) -> Where:
-        """The partition as the context of errors."""
-        return Where(topic=self.planned.topic, partition=self.number).within(self.metadata.where)
-
-    def read(self, columns: Sequence[str] = COLUMNS) -> Iterator[DecodedBatch]:
-        """All records of the range as Arrow batches of `columns`; the last batch's `next_offset` is the range's end.
+    def read(self) -> Iterator[DecodedBatch]:
+        """All records of the range as Arrow batches; the last batch's `next_offset` is the range's end.
 
         Raises:
             OffsetOutOfRange: the broker no longer holds the whole range.
@@ -94,48 +60,44 @@ class ModernPartition:
             LogShort: the log ends before the range does.
             NetworkError: no leader could be reached, also after all retries.
         """
-        offsets = self.planned.offsets
-        decoder = Decoder(columns, limits=self.read_settings.limits, where=self.where)
-        with error_context(self.where):
+        offsets = self._planned.offsets
+        with error_context(self._where):
             yield from read_pipelined(
                 offsets.start,
                 offsets.stop,
-                self.read_settings.sizes.fetch_bytes,
+                self._read_settings.sizes,
                 fetch=self._fetch,
                 send_ahead=self._send_ahead,
-                decode=lambda fetched: decoder.feed(fetched.data, fetched.requested, aborted=fetched.aborted),
-                larger_size=self._larger_size,
             )
-            yield from decoder.flush()
+            yield from self._decoder.flush()
 
-    def _fetch(self, offset: int, size: int) -> _FetchedBatches:
+    def _fetch(self, offset: int, size: int) -> FetchedChunk:
         """The answer of the partition's leader, which may be another broker at each attempt."""
 
-        def attempt(leader: Leader) -> _FetchedBatches:
-            replica = self.metadata.nearest(self.planned.topic, self.number)
+        def attempt(leader: Leader) -> FetchedChunk:
+            replica = self._metadata.nearest(self._topic, self._number)
             try:
-                request = self._request(leader, offset, size)
-                connection = replica or leader.connection
-                return self._fetched(connection.request(request, max_version=_max_version(leader)), offset)
+                request, connection = self._request(leader, offset, size), replica or leader.connection
+                return self._fetched(connection.request(request, max_version=max_fetch_version([leader])), offset)
             except KafkaIOError as error:
                 if replica is None:
                     raise
                 self._read_from(LEADER)
                 raise LogShort(f"the replica in the client's rack cannot be read: {error.reason}") from error
 
-        with error_context(self.where.at_offset(offset)):
-            return self.metadata.on_leader(self.planned.topic, self.number, attempt)
+        with error_context(self._where.at_offset(offset)):
+            return self._metadata.on_leader(self._topic, self._number, attempt)
 
-    def _send_ahead(self, offset: int, size: int) -> Pending[_FetchedBatches] | None:
+    def _send_ahead(self, offset: int, size: int) -> Pending | None:
         try:
-            leader = self.metadata.leader(self.planned.topic, self.number)
-            connection = self._connection(leader)
-            request = connection.versioned(self._request(leader, offset, size), max_version=_max_version(leader))
+            leader = self._metadata.leader(self._topic, self._number)
+            connection = self._metadata.nearest(self._topic, self._number) or leader.connection
+            request = connection.versioned(self._request(leader, offset, size), max_version=max_fetch_version([leader]))
             pending = connection.request_ahead(request)
         except (NetworkError, LeaderMoved):
             return None
 
-        def answer() -> _FetchedBatches | None:
+        def answer() -> FetchedChunk | None:
             response = pending.answer()
             try:
                 return None if response is None else self._fetched(response, offset)
@@ -144,32 +106,23 @@ class ModernPartition:
 
         return answer
 
-    def _connection(self, leader: Leader) -> ModernBrokerConnection:
-        return self.metadata.nearest(self.planned.topic, self.number) or leader.connection
-
     def _request(self, leader: Leader, offset: int, size: int) -> FetchRequest:
         self._check_incarnation(leader.topic_id)
-        partition = FetchPartition(
-            partition=self.number,
-            current_leader_epoch=leader.epoch,
-            fetch_offset=offset,
-            partition_max_bytes=size,
-        )
-        topic = FetchTopic(topic=self.planned.topic, topic_id=leader.topic_id, partitions=(partition,))
-        return FetchRequest(
+        partition = TopicPartition(self._topic, self._number)
+        return fetch_request(
+            {partition: leader},
+            {partition: (offset, size)},
+            committed=self._read_settings.committed,
             max_wait_ms=_MAX_WAIT_MS,
-            max_bytes=size,
-            isolation_level=READ_COMMITTED if self.read_settings.committed else READ_UNCOMMITTED,
-            topics=(topic,),
             # Without a rack the leader does not send the client to a replica again that has just failed.
-            rack_id="" if self.metadata.leader_only(self.planned.topic, self.number) else self.read_settings.rack,
+            rack="" if self._metadata.leader_only(self._topic, self._number) else self._read_settings.rack,
         )
 
     def _read_from(self, broker_id: int) -> None:
-        self.metadata.read_near(self.planned.topic, self.number, broker_id)
+        self._metadata.read_near(self._topic, self._number, broker_id)
 
     def _check_incarnation(self, topic_id: UUID) -> None:
-        planned, current = self.planned.incarnation, topic_id_text(topic_id)
+        planned, current = self._planned.incarnation, topic_id_text(topic_id)
         if len(planned) == _TOPIC_ID_LETTERS and current is not None and current != planned:
             raise TopicReplaced(
                 f"the range was planned for the topic with id {planned}, but the topic's id is {current} now: "
@@ -187,7 +140,7 @@ class ModernPartition:
         ErrorCode.check(answer.error_code, NOWHERE)
         for topic in answer.responses:
             for partition in topic.partitions:
-                if partition.partition_index != self.number:
+                if partition.partition_index != self._number:
                     raise Corrupt(f"the broker answered for partition {partition.partition_index}, which is another")
                 ErrorCode.check(partition.error_code, NOWHERE)
                 if partition.preferred_read_replica >= 0 and not partition.records:
@@ -196,7 +149,7 @@ class ModernPartition:
                 return partition
         raise LogShort(f"the broker answered without records, and asks to wait {answer.throttle_time_ms} ms")
 
-    def _fetched(self, answer: FetchResponse, offset: int) -> _FetchedBatches:
+    def _fetched(self, answer: FetchResponse, offset: int) -> FetchedChunk:
         """The batches in an answer to a fetch at `offset`. Raises what `_only_partition` and `scan_headers` raise.
 
         The records existed when the range was planned. If the log seems to end before them, a leader that was just
@@ -208,22 +161,35 @@ class ModernPartition:
             raise LogShort(f"the broker's log ends at {end}, before offset {offset}")
         if not partition.records:
             raise LogShort(f"the broker has no records from offset {offset} on; its log ends at {end}")
-        requested = RequestedOffsets(start=offset, stop=self.planned.offsets.stop, high_watermark=end)
-        return _FetchedBatches(
-            data=partition.records,
-            requested=requested,
-            next_offset=scan_headers(partition.records, requested).next_offset,
-            aborted=aborted_ranges(partition),
+        data = partition.records
+        requested = RequestedOffsets(start=offset, stop=self._planned.offsets.stop, high_watermark=end)
+        next_offset = scan_headers(data, requested).next_offset
+        needed_bytes = first_entry_bytes(data) or len(data) + 1
+        if next_offset == offset and len(data) >= needed_bytes:
+            raise Corrupt(f"{len(data)} bytes contain no whole batch")
+        return FetchedChunk(
+            next_offset=next_offset,
+            needed_bytes=needed_bytes,
+            batches=self._decoder.feed(data, requested, aborted=aborted_ranges(partition)),
         )
 
-    def _larger_size(self, fetched: _FetchedBatches, size: int) -> int:
-        where = self.where.at_offset(fetched.requested.start)
-        needed = first_entry_bytes(fetched.data) or len(fetched.data) + 1
-        if len(fetched.data) >= needed:
-            raise Corrupt(f"{len(fetched.data)} bytes contain no whole batch", where)
-        return self.read_settings.sizes.next_larger(size, needed, where)
 
+class ModernReader(Closing):
+    """Reads from the leaders that `metadata` knows; it closes the connections of `metadata`."""
 
-def _max_version(leader: Leader) -> int | None:
-    """The newest usable version: from v13 on Fetch names a topic by id alone, and the topic may have no id yet."""
-    return BY_ID_SINCE - 1 if leader.topic_id == NULL_UUID else None
+    def __init__(self, metadata: ClusterMetadata, read_settings: ReadSettings) -> None:
+        self._metadata = metadata
+        self._read_settings = read_settings
+
+    def read(self, planned_ranges: Iterable[PlannedRange]) -> Iterator[Iterator[DecodedBatch]]:
+        """The batches of each planned range, in order."""
+        for planned in planned_ranges:
+            yield ModernPartition(self._metadata, planned, self._read_settings).read()
+
+    def serving(self, planned: PlannedRange) -> Broker | None:
+        """The broker that the range is read from; None before it is read."""
+        return self._metadata.serving(planned.topic, planned.offsets.partition.partition)
+
+    def close(self) -> None:
+        """Close all connections; safe to call again."""
+        self._metadata.close()

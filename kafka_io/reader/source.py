@@ -10,7 +10,7 @@ from kafka_io.brokers.negotiation import Connector
 from kafka_io.errors import Unsupported, Where
 from kafka_io.model import Broker, Generation
 from kafka_io.net.security import PLAINTEXT, Security
-from kafka_io.reader.modern_reader import ModernReader
+from kafka_io.reader.modern_partition import ModernReader
 from kafka_io.reader.reader import Reader, ReadSettings
 from kafka_io.reader.v07_reader import Reader07
 from kafka_io.records import decoder, v07_decoder

@@ -5,15 +5,16 @@ end of a segment [kafka-0.7: Fetch].
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 
 from kafka_io.brokers.v07_connection import BrokerConnection07
 from kafka_io.error_codes import ErrorCode07
 from kafka_io.errors import Corrupt, LogShort, TooLarge, Where, error_context
 from kafka_io.model import Bounds, BrokerPartition
-from kafka_io.reader.fetch_loop import Pending, read_pipelined
-from kafka_io.reader.reader import FetchSizes
-from kafka_io.records.decoded_batch import DecodedBatch, DecodeLimits
+from kafka_io.reader.fetch_loop import FetchedChunk, Pending, read_pipelined
+from kafka_io.reader.reader import ReadSettings
+from kafka_io.records.decoded_batch import DecodedBatch
 from kafka_io.records.v07_decoder import decode_v07
 from kafka_io.records.v07_message_set import first_length, whole_bytes
 from kafka_io.v07.messages import (
@@ -31,30 +32,14 @@ MAX_SEGMENTS = 1_000_000  # a genuine broker keeps the file of every segment ope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _FetchedMessages:
-    """The whole messages of one answer; `first_bytes` is the length of its first message, None if even that is cut."""
-
-    offset: int
-    messages: memoryview
-    received_bytes: int
-    first_bytes: int | None
-
-    @property
-    def next_offset(self) -> int:
-        """The offset after the last whole message."""
-        return self.offset + len(self.messages)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Partition07:
     """One partition of `topic` on the broker at the other end of `connection`."""
 
     connection: BrokerConnection07
     topic: str
     id: BrokerPartition
-    cluster: str | None = None
-    sizes: FetchSizes = field(default_factory=FetchSizes)
-    limits: DecodeLimits = field(default_factory=DecodeLimits)
+    cluster: str | None
+    read_settings: ReadSettings
 
     @property
     def where(self) -> Where:
@@ -107,56 +92,47 @@ class Partition07:
             LogShort: the log ends before `stop`.
             NetworkError: the broker could not be reached, also after all retries.
         """
-
-        def send_ahead(offset: int, size: int) -> Pending[_FetchedMessages]:
-            pending = self.connection.request_ahead(self.fetch(offset, min(size, stop - offset)))
-            return lambda: self._fetched(pending.answer(), offset, stop)
-
-        def larger_size(fetched: _FetchedMessages, size: int) -> int:
-            return self._larger_size(fetched, min(size, stop - fetched.offset), stop)
-
+        sizes = self.read_settings.sizes
         with error_context(self.where):
             yield from read_pipelined(
                 start,
                 stop,
-                self.sizes.fetch_bytes,
-                fetch=lambda offset, size: self._fetch(offset, min(size, stop - offset), stop),
-                send_ahead=send_ahead,
-                decode=self._decode,
-                larger_size=larger_size,
-                first=self._fetched(first, start, stop),
+                sizes,
+                fetch=partial(self._fetch, stop),
+                send_ahead=partial(self._send_ahead, stop),
+                first=self._chunk(stop, start, min(sizes.fetch_bytes, stop - start), first),
             )
 
-    def _fetch(self, offset: int, size: int, stop: int) -> _FetchedMessages:
+    def _fetch(self, stop: int, offset: int, size: int) -> FetchedChunk:
+        size = min(size, stop - offset)
         with error_context(self.where.at_offset(offset)):
             answer = self.connection.request(self.fetch(offset, size), accepted=_not_empty)
-            fetched = self._fetched(answer, offset, stop)
-        assert fetched is not None
-        return fetched
+            chunk = self._chunk(stop, offset, size, answer)
+        assert chunk is not None
+        return chunk
 
-    def _fetched(self, answer: AnyAnswer | None, offset: int, stop: int) -> _FetchedMessages | None:
-        """The messages before `stop` in an answer; None for no answer or an empty one, which says nothing."""
-        if not _says_something(answer):
+    def _send_ahead(self, stop: int, offset: int, size: int) -> Pending:
+        size = min(size, stop - offset)
+        pending = self.connection.request_ahead(self.fetch(offset, size))
+        return lambda: self._chunk(stop, offset, size, pending.answer())
+
+    def _chunk(self, stop: int, offset: int, size: int, answer: AnyAnswer | None) -> FetchedChunk | None:
+        """The messages before `stop` in the answer to a fetch; None for no answer or an empty one."""
+        if not _has_content(answer):
             return None
         assert isinstance(answer, FetchAnswer07)
-        ErrorCode07.check(answer.error, self.where.at_offset(offset))
+        where = self.where.at_offset(offset)
+        ErrorCode07.check(answer.error, where)
         data = memoryview(answer.message_set)[: stop - offset]
-        return _FetchedMessages(
-            offset=offset,
-            messages=data[: whole_bytes(data, base=offset, where=self.where)],
-            received_bytes=len(data),
-            first_bytes=first_length(data),
+        whole = whole_bytes(data, base=offset, where=self.where)
+        needed_bytes = first_length(data) or len(data) + 1
+        if not whole and (len(data) < size or offset + needed_bytes > stop):
+            raise Corrupt(f"a message of {needed_bytes} bytes runs past the end of the log or slice", where)
+        return FetchedChunk(
+            next_offset=offset + whole,
+            needed_bytes=needed_bytes,
+            batches=decode_v07(data[:whole], base=offset, limits=self.read_settings.limits, where=self.where),
         )
-
-    def _decode(self, fetched: _FetchedMessages) -> Iterator[DecodedBatch]:
-        return decode_v07(fetched.messages, base=fetched.offset, limits=self.limits, where=self.where)
-
-    def _larger_size(self, fetched: _FetchedMessages, size: int, stop: int) -> int:
-        needed = fetched.first_bytes or fetched.received_bytes + 1
-        where = self.where.at_offset(fetched.offset)
-        if fetched.received_bytes < size or fetched.offset + needed > stop:
-            raise Corrupt(f"a message of {needed} bytes runs past the end of the log or slice", where)
-        return self.sizes.next_larger(size, needed, where)
 
 
 def fetch_firsts(
@@ -191,7 +167,7 @@ def _bounds(offsets: tuple[int, ...]) -> Bounds:
     return Bounds(earliest=earliest, latest=latest, segment_starts=starts)
 
 
-def _says_something(answer: AnyAnswer | None) -> bool:
+def _has_content(answer: AnyAnswer | None) -> bool:
     """Whether an answer to a fetch has bytes or an error."""
     assert answer is None or isinstance(answer, FetchAnswer07)
     return answer is not None and bool(answer.error or len(answer.message_set))
@@ -203,5 +179,5 @@ def _not_empty(answer: AnyAnswer) -> None:
     The bytes were there when the slice was planned. Their absence may pass, because a broker shows messages only once
     they are flushed; or the log was truncated.
     """
-    if not _says_something(answer):
+    if not _has_content(answer):
         raise LogShort("the broker's log ends before the planned range does: it was truncated")

@@ -50,8 +50,7 @@ class Reader07(Closing):
             topic=planned.topic,
             id=planned.offsets.partition,
             cluster=self._cluster,
-            sizes=self._read_settings.sizes,
-            limits=self._read_settings.limits,
+            read_settings=self._read_settings,
         )
 
     def close(self) -> None:

@@ -199,6 +199,12 @@ class SimCluster(Cluster):
         self.answered.append({id_: told for id_, told in found.items() if isinstance(told, Bounds)})
         return found
 
+    def bounds_of(
+        self, topics: Mapping[str, Iterable[BrokerPartition]]
+    ) -> dict[str, dict[BrokerPartition, Bounds | KafkaIOError]]:
+        """See Cluster."""
+        return {topic: self.bounds(topic, partitions) for topic, partitions in topics.items()}
+
     def _told(self, log: SimLog) -> Bounds:
         truth = log.bounds()
         if not self.scheduler.harmed(0.3):

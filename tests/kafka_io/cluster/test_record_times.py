@@ -20,7 +20,7 @@ from kafka_io.messages.list_offsets import (
     ListOffsetsTopicResponse,
 )
 from kafka_io.model import TopicPartition
-from kafka_io.reader.reader import ReadSettings
+from kafka_io.reader.reader import FetchSizes, ReadSettings
 from kafka_io.records.build import Record, log_messages, record_batch
 from kafka_io.records.layout import CONTROL, TRANSACTIONAL
 from kafka_io.wire.conversation import ReceivedRequest
@@ -157,9 +157,7 @@ def test_a_batch_that_is_cut_is_asked_for_with_more_room(open_brokers: OpenBroke
 
 
 def test_a_batch_that_no_room_is_enough_for_is_given_up(open_brokers: OpenBrokers) -> None:
-    read_settings = ReadSettings.of(
-        fetch_bytes=20_000, max_fetch_bytes=20_000, max_decompressed_bytes=10**6, request_timeout_s=5, attempts=1
-    )
+    read_settings = ReadSettings(sizes=FetchSizes(fetch_bytes=20_000, max_fetch_bytes=20_000))
     entries = [(0, record_batch([record(0, value=b"x" * 100_000)]))]
     with FakeCluster(logs={0: Log(entries=entries, end=1)}) as cluster:
         sizes = cut_short(cluster)

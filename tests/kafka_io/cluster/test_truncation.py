@@ -10,9 +10,11 @@ from kafka_io.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
 )
+from kafka_io.model import BrokerPartition
 from tests.fakes.cluster import EVERYTHING, FakeCluster, Handler, Log
 from tests.kafka_io.conftest import OpenBrokers
 
+PARTITION = BrokerPartition(None, 0)
 EPOCHS = OffsetForLeaderEpochRequest.API.key
 OFFERED = {**EVERYTHING, EPOCHS: OffsetForLeaderEpochRequest.API.versions}
 
@@ -30,19 +32,20 @@ def cluster() -> FakeCluster:
 
 
 # faults B03, B04; -1: the leader knows nothing of that epoch
-@pytest.mark.parametrize(("end", "parted"), [(50, {}), (51, {}), (49, {0: 49}), (0, {0: 0}), (-1, {})])
+@pytest.mark.parametrize(("end", "truncated_at"), [(50, None), (51, None), (49, 49), (0, 0), (-1, None)])
 def test_a_log_parts_where_its_epoch_ends_before_what_was_read(
-    cluster: FakeCluster, end: int, parted: dict[int, int], open_brokers: OpenBrokers
+    cluster: FakeCluster, end: int, truncated_at: int | None, open_brokers: OpenBrokers
 ) -> None:
     with cluster:
         cluster.brokers[0].handlers[EPOCHS] = answering(end)
-        assert find_truncations(open_brokers(cluster), "clicks", {0: (50, 3)}) == parted
+        expected = {} if truncated_at is None else {PARTITION: truncated_at}
+        assert find_truncations(open_brokers(cluster), "clicks", {PARTITION: (50, 3)}) == expected
 
 
 def test_who_may_not_ask_is_told_nothing(cluster: FakeCluster, open_brokers: OpenBrokers) -> None:
     with cluster:
         cluster.brokers[0].handlers[EPOCHS] = answering(-1, error=29)
-        assert find_truncations(open_brokers(cluster), "clicks", {0: (50, 3)}) == {}
+        assert find_truncations(open_brokers(cluster), "clicks", {PARTITION: (50, 3)}) == {}
 
 
 def test_errors_and_answers_for_others_are_raised(cluster: FakeCluster, open_brokers: OpenBrokers) -> None:
@@ -50,7 +53,7 @@ def test_errors_and_answers_for_others_are_raised(cluster: FakeCluster, open_bro
         brokers = open_brokers(cluster)
         cluster.brokers[0].handlers[EPOCHS] = answering(1, error=-1)
         with pytest.raises(BrokerError):
-            find_truncations(brokers, "clicks", {0: (50, 3)})
+            find_truncations(brokers, "clicks", {PARTITION: (50, 3)})
         cluster.brokers[0].handlers[EPOCHS] = answering(1, partition=1)
         with pytest.raises(Corrupt, match="lacks the requested partition"):
-            find_truncations(brokers, "clicks", {0: (50, 3)})
+            find_truncations(brokers, "clicks", {PARTITION: (50, 3)})

@@ -12,6 +12,7 @@ from kafka_io.errors import ConnectFailed, ConnectionLost, NodeMalformed, Regist
 from kafka_io.model import Bounds, Broker, BrokerPartition
 from kafka_io.reader.reader import ReadSettings
 from kafka_io.reader.v07_partition import Partition07
+from kafka_io.registry.zookeeper import Registry
 from kafka_io.testing.v07.server import BrokerServer07
 from tests.kafka_io.conftest import StartBroker
 from tests.kafka_io.reader.test_v07_partition import rows
@@ -34,7 +35,7 @@ def brokers(chroot: str, start_broker: StartBroker) -> list[BrokerServer07]:
 
 
 def test_topics_and_brokers_are_those_of_the_registry(chroot: str, brokers: list[BrokerServer07]) -> None:
-    with Cluster07.open("main", zookeeper=chroot, read_settings=READ_SETTINGS) as cluster:
+    with Cluster07("main", Registry.open(chroot), read_settings=READ_SETTINGS) as cluster:
         (topic,) = cluster.topics().found
         assert (topic.name, topic.partitions) == ("clicks", PARTITIONS)
         assert cluster.topic("clicks") == topic
@@ -45,7 +46,7 @@ def test_topics_and_brokers_are_those_of_the_registry(chroot: str, brokers: list
 
 
 def test_all_that_was_published_is_read_once(chroot: str, brokers: list[BrokerServer07]) -> None:
-    with Cluster07.open("main", zookeeper=chroot, read_settings=READ_SETTINGS) as cluster:
+    with Cluster07("main", Registry.open(chroot), read_settings=READ_SETTINGS) as cluster:
         found = cluster.bounds("clicks", PARTITIONS)
         values = [
             value
@@ -68,7 +69,7 @@ def test_a_broker_that_is_down_hides_only_its_own_partitions_and_is_asked_once( 
         return ask(partition)
 
     monkeypatch.setattr(Partition07, "bounds", noted)
-    with Cluster07.open("main", zookeeper=chroot, read_settings=READ_SETTINGS) as cluster:
+    with Cluster07("main", Registry.open(chroot), read_settings=READ_SETTINGS) as cluster:
         dead = cluster.brokers_by_id()[0]
         brokers[0].stop()
         found = cluster.bounds("clicks", PARTITIONS)
@@ -86,7 +87,7 @@ def test_a_partition_that_its_broker_refuses_does_not_hide_the_others(  # fault 
     chroot: str, brokers: list[BrokerServer07]
 ) -> None:
     refused = BrokerPartition(0, 7)
-    with Cluster07.open("main", zookeeper=chroot, read_settings=READ_SETTINGS) as cluster:
+    with Cluster07("main", Registry.open(chroot), read_settings=READ_SETTINGS) as cluster:
         found = cluster.bounds("clicks", [refused, *PARTITIONS])
     assert isinstance(found.pop(refused), ConnectionLost)
     assert [type(bounds) for bounds in found.values()] == [Bounds] * len(PARTITIONS)
@@ -94,7 +95,7 @@ def test_a_partition_that_its_broker_refuses_does_not_hide_the_others(  # fault 
 
 def test_a_broker_that_is_not_registered_is_an_error(chroot: str, brokers: list[BrokerServer07]) -> None:
     stranger = BrokerPartition(9, 0)
-    with Cluster07.open("main", zookeeper=chroot, read_settings=READ_SETTINGS) as cluster:
+    with Cluster07("main", Registry.open(chroot), read_settings=READ_SETTINGS) as cluster:
         with pytest.raises(RegistryError, match="not registered") as caught:
             cluster.partition("clicks", stranger)
         found = cluster.bounds("clicks", [stranger, PARTITIONS[0]])
@@ -103,7 +104,7 @@ def test_a_broker_that_is_not_registered_is_an_error(chroot: str, brokers: list[
 
 
 def test_links_are_shared_and_end_with_the_cluster(chroot: str, brokers: list[BrokerServer07]) -> None:
-    with Cluster07.open("main", zookeeper=chroot, read_settings=READ_SETTINGS) as cluster:
+    with Cluster07("main", Registry.open(chroot), read_settings=READ_SETTINGS) as cluster:
         one, other = (cluster.partition("clicks", partition) for partition in PARTITIONS[:2])
         assert one.connection is other.connection
         assert isinstance(one.bounds(), Bounds)
@@ -113,7 +114,7 @@ def test_links_are_shared_and_end_with_the_cluster(chroot: str, brokers: list[Br
 
 
 def test_errors_of_the_registry_name_the_cluster(chroot: str) -> None:
-    with Cluster07.open("main", zookeeper=chroot, read_settings=READ_SETTINGS) as cluster:
+    with Cluster07("main", Registry.open(chroot), read_settings=READ_SETTINGS) as cluster:
         with pytest.raises(RegistryError) as caught:  # fault Z06: an empty chroot is no Kafka's
             cluster.bounds("clicks", PARTITIONS)
         assert caught.value.where.cluster == "main"
@@ -134,7 +135,7 @@ def test_many_topics_are_told_of_at_once_and_a_broker_that_is_down_is_tried_once
         return ask(partition)
 
     monkeypatch.setattr(Partition07, "bounds", noted)
-    with Cluster07.open("main", zookeeper=chroot, read_settings=READ_SETTINGS) as cluster:
+    with Cluster07("main", Registry.open(chroot), read_settings=READ_SETTINGS) as cluster:
         cluster.brokers_by_id()
         brokers[0].stop()
         found = cluster.bounds_of({"clicks": PARTITIONS, "views": PARTITIONS})
@@ -149,7 +150,7 @@ def test_many_topics_are_told_of_at_once_and_a_broker_that_is_down_is_tried_once
 def test_times_are_those_of_segments_and_how_long_they_are_kept_is_not_known(
     chroot: str, brokers: list[BrokerServer07]
 ) -> None:
-    with Cluster07.open("main", zookeeper=chroot, read_settings=READ_SETTINGS) as cluster:
+    with Cluster07("main", Registry.open(chroot), read_settings=READ_SETTINGS) as cluster:
         ends = cluster.bounds("clicks", PARTITIONS)
         at = {part: told.latest for part, told in ends.items() if isinstance(told, Bounds)}
         assert cluster.times_at({"clicks": at}) == {"clicks": dict.fromkeys(PARTITIONS)}

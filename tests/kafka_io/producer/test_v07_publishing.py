@@ -53,7 +53,7 @@ def stored(chroot: str) -> Callable[[str], list[Row]]:
     """All rows of a topic, in the order of partitions and offsets."""
 
     def read(topic: str) -> list[Row]:
-        with Cluster07.open("main", zookeeper=chroot, read_settings=READ_SETTINGS) as cluster:
+        with Cluster07("main", Registry.open(chroot), read_settings=READ_SETTINGS) as cluster:
             entry = cluster.topic(topic)
             assert entry is not None
             bounds = cluster.bounds(topic, entry.partitions)

@@ -67,7 +67,7 @@ def partition(
 
 def offsets(read: ModernPartition) -> list[int]:
     """What was read; each value must be that of its offset."""
-    rows = [row for decoded in read.read(["offset", "value"]) for row in decoded.batch.to_pylist()]
+    rows = [row for decoded in read.read() for row in decoded.batch.to_pylist()]
     assert [row["value"] for row in rows] == [b"%d" % row["offset"] for row in rows]
     return [row["offset"] for row in rows]
 
@@ -195,7 +195,7 @@ def test_a_leader_that_moves_is_followed_without_gap_or_repeat(after: int, open_
 
 def test_a_leader_that_dies_is_followed(open_brokers: OpenBrokers) -> None:
     with FakeCluster(logs={0: log()}) as cluster:
-        batches = partition(cluster, open_brokers).read(["offset"])
+        batches = partition(cluster, open_brokers).read()
         seen = next(batches).batch.column("offset").to_pylist()
         cluster.logs[0].leader = 1
         cluster.brokers[0].close()
@@ -261,7 +261,7 @@ def test_a_topic_made_anew_is_never_read_for_the_one_that_was_planned(open_broke
     planned = topic_id_text(LIFE)
     assert planned is not None
     with FakeCluster(logs={0: log()}, topic_id=LIFE) as cluster:
-        read = partition(cluster, open_brokers, incarnation=planned).read(["offset"])
+        read = partition(cluster, open_brokers, incarnation=planned).read()
         assert next(read).batch.num_rows > 0
         cluster.topic_id = OTHER_LIFE
         cluster.brokers[0].drop_connections()
@@ -280,7 +280,7 @@ def test_aborted_records_and_markers_are_gaps_by_cause(open_brokers: OpenBrokers
     ]
     aborted = (AbortedTransaction(producer_id=9, first_offset=0),)
     with FakeCluster(logs={0: Log(entries=entries, end=4, aborted=aborted)}) as cluster:
-        found = list(partition(cluster, open_brokers, (0, 4)).read(["offset"]))
+        found = list(partition(cluster, open_brokers, (0, 4)).read())
         assert [decoded.batch.column("offset").to_pylist() for decoded in found] == [[3]]
         assert dict(found[0].gaps) == {"aborted": 2, "control": 1}
 

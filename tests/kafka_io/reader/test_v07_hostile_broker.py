@@ -16,7 +16,7 @@ from kafka_io.errors import (
     WireError,
 )
 from kafka_io.model import Bounds, BrokerPartition
-from kafka_io.reader.reader import FetchSizes
+from kafka_io.reader.reader import FetchSizes, ReadSettings
 from kafka_io.reader.v07_partition import Partition07, fetch_firsts
 from kafka_io.v07.messages import (
     FetchAnswer07,
@@ -37,8 +37,10 @@ SHORT = 0.3
 def partition(server: HostileServer, open_link: OpenLink, *, size: int = 100, timeout_s: float = 20.0) -> Partition07:
     """A partition of 10 messages, read 5 at a time."""
     link = open_link(server.broker, timeout_s=timeout_s)
-    sizes = FetchSizes(fetch_bytes=size, max_fetch_bytes=200)
-    return Partition07(connection=link, topic="clicks", id=BrokerPartition(7, 0), cluster="main", sizes=sizes)
+    read_settings = ReadSettings(sizes=FetchSizes(fetch_bytes=size, max_fetch_bytes=200))
+    return Partition07(
+        connection=link, topic="clicks", id=BrokerPartition(7, 0), cluster="main", read_settings=read_settings
+    )
 
 
 def answers(*parts: FetchAnswer07 | bytes) -> list[Act]:

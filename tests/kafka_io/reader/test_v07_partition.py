@@ -19,7 +19,7 @@ from kafka_io.errors import (
 )
 from kafka_io.model import Bounds, BrokerPartition
 from kafka_io.reader import v07_partition as module
-from kafka_io.reader.reader import FetchSizes
+from kafka_io.reader.reader import FetchSizes, ReadSettings
 from kafka_io.reader.v07_partition import Partition07, fetch_firsts
 from kafka_io.records.decoded_batch import DecodedBatch
 from kafka_io.testing.v07.server import BrokerServer07
@@ -54,8 +54,10 @@ def partition(
     link: BrokerConnection07, number: int = 0, *, topic: str = "clicks", most: int = 1000, size: int = 100
 ) -> Partition07:
     """A partition of broker 0 that is read `size` bytes at a time."""
-    sizes = FetchSizes(fetch_bytes=size, max_fetch_bytes=most)
-    return Partition07(connection=link, topic=topic, id=BrokerPartition(0, number), cluster="main", sizes=sizes)
+    read_settings = ReadSettings(sizes=FetchSizes(fetch_bytes=size, max_fetch_bytes=most))
+    return Partition07(
+        connection=link, topic=topic, id=BrokerPartition(0, number), cluster="main", read_settings=read_settings
+    )
 
 
 @pytest.fixture

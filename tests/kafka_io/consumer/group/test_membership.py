@@ -17,6 +17,7 @@ from kafka_io.errors import BrokerError, Unsupported
 from kafka_io.messages.api_versions import ApiVersionsRequest
 from kafka_io.messages.list_groups import ListGroupsRequest
 from kafka_io.model import Generation, TopicPartition
+from kafka_io.reader.reader import ReadSettings
 from kafka_io.testing.modern import server
 from kafka_io.testing.modern.handlers import HANDLERS, VERSIONS_BY_GENERATION
 from tests.kafka_io.consumer.group.conftest import (
@@ -266,7 +267,7 @@ def test_groups_are_listed_and_described_with_their_lag(ground: Ground) -> None:
 
 
 def test_clusters_of_0_7_have_no_groups() -> None:
-    old = Cluster07("old", cast("Any", None))
+    old = Cluster07("old", cast("Any", None), read_settings=ReadSettings())
     for act in (
         lambda: GroupConsumer(old, "g", topics=["t"]),
         lambda: list_groups(old),
