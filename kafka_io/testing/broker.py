@@ -13,14 +13,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
-from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 from kafka_io.model import Broker
 from kafka_io.registry.zookeeper import Registry
 from kafka_io.stopping import stop_signals
 from kafka_io.testing.config import BrokerConfig
-from kafka_io.testing.data_dir import DataDir
+from kafka_io.testing.data_dir import locked_data_dir
 from kafka_io.testing.housekeeping import BrokerHousekeeping, ClockMs
 from kafka_io.testing.listener import OpenSession, SocketListener
 from kafka_io.testing.partition_logs import PartitionLogs
@@ -75,7 +74,7 @@ class EmbeddedBroker(ABC, Generic[ConfigT, LogsT]):
         """
         changed_topics: TopicQueue = queue.SimpleQueue()
         with ExitStack() as parts:
-            parts.enter_context(DataDir.open(self.config.data_dir))
+            parts.enter_context(locked_data_dir(self.config.data_dir))
             self._logs = self._create_logs(changed_topics.put)
             parts.callback(self._logs.close)
             self._logs.load()
@@ -125,9 +124,7 @@ class EmbeddedBroker(ABC, Generic[ConfigT, LogsT]):
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.stop()
 
 

@@ -2,10 +2,10 @@
 
 import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
 
-from kafka_io.closing import Closing
 from kafka_io.errors import KafkaIOError
 
 _LOCK = ".lock"
@@ -15,35 +15,22 @@ class DataDirInUse(KafkaIOError):
     """Another running broker uses this directory."""
 
 
-class DataDir(Closing):
-    """A data directory. It is created if it does not exist, and locked from `open` to `close`.
+@contextmanager
+def locked_data_dir(path: Path) -> Iterator[None]:
+    """Lock a data directory, which is created if it does not exist, for the length of a `with` block.
 
     The kernel holds the lock for the open file, so the lock ends with the process, however the process ends.
+
+    Raises:
+        DataDirInUse: another broker uses it.
     """
-
-    def __init__(self, path: Path, lock: int) -> None:
-        self.path = path
-        self._lock = lock
-
-    @classmethod
-    def open(cls, path: Path) -> Self:
-        """Lock the directory.
-
-        Raises:
-            DataDirInUse: another broker uses it.
-        """
-        path.mkdir(parents=True, exist_ok=True)
-        lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+    path.mkdir(parents=True, exist_ok=True)
+    with (path / _LOCK).open("ab") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            os.close(lock)
             raise DataDirInUse(f"another running broker uses the data directory {path}") from error
-        return cls(path, lock)
-
-    def close(self) -> None:
-        """Unlock the directory."""
-        os.close(self._lock)
+        yield
 
 
 def sync_names(*directories: Path) -> None:

@@ -17,20 +17,33 @@ from kafka_io.compression import BytesLike
 from kafka_io.errors import Truncated, Where
 
 
+@dataclass(frozen=True, slots=True)
+class VisibleEnd:
+    """The end of what readers see of a segment: the size in bytes, and the offset after the last record."""
+
+    size: int
+    offset: int
+
+
 class SegmentFile(ABC):
     """An open segment file, named `<start, 20 digits><suffix>`.
+
+    `size` is the number of bytes written, of which the first `flushed_bytes` are on disk. Readers see what `visible`
+    covers. That value is replaced as a whole, so its two numbers always belong together.
 
     The descriptor stays open as long as any object refers to the segment. So a fetch can continue to read a segment
     whose file retention has already unlinked; the last reference closes the descriptor.
     """
 
     SUFFIX: ClassVar[str]
+    visible: VisibleEnd
 
     def __init__(self, path: Path, start: int, *, descriptor: int) -> None:
         self.path = path
         self.start = start
         self.descriptor = descriptor
-        self.flushed_bytes = 0
+        self.size = os.fstat(descriptor).st_size
+        self.flushed_bytes = 0  # a process that was killed may have left bytes that are not on disk
         self.first_append_ms: int | None = None
         self.close = weakref.finalize(self, os.close, descriptor)
 
@@ -50,14 +63,9 @@ class SegmentFile(ABC):
         return cls(path, start, descriptor=os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o644))
 
     @property
-    @abstractmethod
-    def size(self) -> int:
-        """The size in bytes of what is written."""
-
-    @property
-    @abstractmethod
     def end(self) -> int:
         """The offset after the last one that readers see."""
+        return self.visible.offset
 
     @abstractmethod
     def load(self, where: Where) -> None:
@@ -70,11 +78,6 @@ class SegmentFile(ABC):
     @abstractmethod
     def recover(self) -> int:
         """Prepare the last file of a log: cut off what a crash left at its end. Returns the number of bytes removed."""
-
-    @property
-    def file_bytes(self) -> int:
-        """The size of the file. While the log is being opened, it can be larger than `size`."""
-        return os.fstat(self.descriptor).st_size
 
     @property
     def modified_ms(self) -> int:
@@ -93,7 +96,7 @@ class SegmentFile(ABC):
     @contextmanager
     def content(self) -> Iterator[memoryview]:
         """All bytes of the file, valid inside the `with` block."""
-        if self.file_bytes == 0:  # an empty file cannot be mapped
+        if self.size == 0:  # an empty file cannot be mapped
             yield memoryview(b"")
             return
         with mmap.mmap(self.descriptor, 0, access=mmap.ACCESS_READ) as data, memoryview(data) as view:
@@ -118,8 +121,8 @@ class SegmentFile(ABC):
         """The error for a file that ends at `position`, where more bytes were."""
         return Truncated(f"{self.path.name} ends at byte {position}, {missing_bytes} bytes are missing")
 
-    def write(self, data: BytesLike, now_ms: int) -> int:
-        """Write all of `data` at the end, or nothing if the disk refuses. Returns the new size.
+    def write(self, data: BytesLike, now_ms: int) -> None:
+        """Write all of `data` at the end, or nothing if the disk refuses.
 
         Raises:
             OSError: the disk refuses. A part that was written already is cut off again.
@@ -134,10 +137,10 @@ class SegmentFile(ABC):
             raise
         if position > self.size and self.first_append_ms is None:
             self.first_append_ms = now_ms
-        return position
+        self.size = position
 
     def flush(self) -> None:
-        """Force what was written to the disk. `flushed_bytes` grows only after the bytes are on disk."""
+        """Force what was written to the disk."""
         size = self.size
         if self.flushed_bytes < size:
             os.fsync(self.descriptor)
@@ -145,11 +148,10 @@ class SegmentFile(ABC):
 
     def truncate(self, size: int) -> int:
         """Cut the file to `size` bytes. Returns the number of bytes removed."""
-        removed_bytes = self.file_bytes - size
+        removed_bytes, self.size = self.size - size, size
         if removed_bytes:
             os.ftruncate(self.descriptor, size)
             os.fsync(self.descriptor)
-        self.flushed_bytes = size
         return removed_bytes
 
 

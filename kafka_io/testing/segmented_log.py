@@ -8,7 +8,6 @@ import logging
 import math
 import re
 import threading
-from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate, pairwise, takewhile
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from kafka_io.errors import Corrupt, OffsetOutOfRange, Where
+from kafka_io.messages.list_offsets import EARLIEST_TIME, LATEST_TIME
 from kafka_io.testing.config import BrokerConfig
 from kafka_io.testing.data_dir import sync_names
 from kafka_io.testing.housekeeping import ClockMs
@@ -29,7 +29,7 @@ ConfigT = TypeVar("ConfigT", bound=BrokerConfig)
 _SEGMENT_START = re.compile("[0-9]+")
 
 
-class SegmentedLog(ABC, Generic[SegmentT, ConfigT]):
+class SegmentedLog(Generic[SegmentT, ConfigT]):
     """Consecutive segments: records are appended to the last one, and the first ones are deleted."""
 
     SEGMENT_TYPE: ClassVar[type[Any]]
@@ -56,9 +56,8 @@ class SegmentedLog(ABC, Generic[SegmentT, ConfigT]):
         """
         directory.mkdir(exist_ok=True)
         segment_type = cls.SEGMENT_TYPE
-        paths = [path for path in directory.iterdir() if path.suffix == segment_type.SUFFIX]
-        names_with_start = [path for path in paths if _SEGMENT_START.fullmatch(path.stem)]
-        segments: list[SegmentT] = sorted(map(segment_type.open, names_with_start), key=lambda segment: segment.start)
+        paths = (path for path in directory.glob(f"*{segment_type.SUFFIX}") if _SEGMENT_START.fullmatch(path.stem))
+        segments: list[SegmentT] = sorted(map(segment_type.open, paths), key=lambda segment: segment.start)
         if not segments:
             segments = [segment_type.create(directory, 0)]
             sync_names(directory, directory.parent)
@@ -67,7 +66,9 @@ class SegmentedLog(ABC, Generic[SegmentT, ConfigT]):
         _check_contiguous(segments, where)
         if removed_bytes := segments[-1].recover():
             logger.warning("recovery removed %d bytes after the last whole message [%s]", removed_bytes, where)
-        return cls(directory, segments, config, clock=clock, where=where)
+        log = cls(directory, segments, config, clock=clock, where=where)
+        log._restore()
+        return log
 
     @property
     def segments(self) -> tuple[SegmentT, ...]:
@@ -84,9 +85,27 @@ class SegmentedLog(ABC, Generic[SegmentT, ConfigT]):
         """The offset after the last record that readers see."""
         return self._segments[-1].end
 
-    @abstractmethod
     def flush(self) -> None:
-        """Make everything written so far durable."""
+        """Make everything written so far durable. It takes no lock, so appends continue meanwhile."""
+        self._flush()
+
+    def offsets_before(self, time_ms: int, max_offsets: int) -> tuple[int, ...]:
+        """At most `max_offsets` starts of segments that were last written to at `time_ms` or before, descending.
+
+        LATEST_TIME gives the end of the log first, EARLIEST_TIME gives the start of the log alone. The end of the log
+        counts as a start that is written to now, unless the last segment is empty [kafka-0.7: OFFSETS].
+
+        Raises:
+            Corrupt: `max_offsets` is negative.
+        """
+        if max_offsets < 0:
+            raise Corrupt(f"the request asks for {max_offsets} offsets", self.where)
+        segments, log_start = self._segments, self.start
+        starts = [(max(segment.start, log_start), segment.modified_ms) for segment in segments]
+        if (end := segments[-1].end) > segments[-1].start:
+            starts.append((end, self._clock()))
+        count = _count_until(starts, time_ms)
+        return tuple(start for start, _ in reversed(starts[:count]))[:max_offsets]
 
     def clean(self) -> int:
         """Delete the segments that retention no longer keeps. Returns their number.
@@ -111,6 +130,9 @@ class SegmentedLog(ABC, Generic[SegmentT, ConfigT]):
         self.flush()
         for segment in self._segments:
             segment.close()
+
+    def _restore(self) -> None:
+        """Restore what the log knows of its records, when it is opened."""
 
     def _keep_empty(self, segment: SegmentT) -> None:
         """The empty last segment has expired and stays."""
@@ -178,3 +200,13 @@ def _check_contiguous(segments: Sequence[SegmentFile], where: Where) -> None:
         if segment.end != following.start:
             reason = f"{segment.path.name} ends at {segment.end}, the next segment starts at {following.start}"
             raise Corrupt(reason, where)
+
+
+def _count_until(starts: Sequence[tuple[int, int]], time_ms: int) -> int:
+    """How many of the pairs (start, time of the last write), from the first on, OFFSETS may answer for `time_ms`."""
+    if time_ms == LATEST_TIME:
+        return len(starts)
+    if time_ms == EARLIEST_TIME:
+        return 1
+    newer = (index for index, (_, modified_ms) in enumerate(reversed(starts)) if modified_ms <= time_ms)
+    return len(starts) - next(newer, len(starts))

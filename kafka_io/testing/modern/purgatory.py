@@ -5,7 +5,7 @@ import time
 
 
 class FetchPurgatory:
-    """Counts the changes of all logs. A waiting fetch sleeps until the count grows.
+    """Counts the changes of all logs in `change_count`. A waiting fetch sleeps until the count grows.
 
     A fetch reads `change_count` first, then looks at the logs, and then waits for a higher count. A record that is
     written between the look and the wait has increased the count already, so that wait ends at once. One counter serves
@@ -14,18 +14,13 @@ class FetchPurgatory:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._change_count = 0
+        self.change_count = 0
         self._closed = False
-
-    @property
-    def change_count(self) -> int:
-        """The number of changes. Read it before the logs."""
-        return self._change_count
 
     def notify(self) -> None:
         """Wake the waiting fetches: something became readable."""
         with self._changed:
-            self._change_count += 1
+            self.change_count += 1
             self._changed.notify_all()
 
     def wait_after(self, count: int, deadline_s: float) -> bool:
@@ -37,7 +32,7 @@ class FetchPurgatory:
         """
         with self._changed:
             timeout_s = max(0.0, deadline_s - time.monotonic())
-            was_woken = self._changed.wait_for(lambda: self._closed or self._change_count > count, timeout_s)
+            was_woken = self._changed.wait_for(lambda: self._closed or self.change_count > count, timeout_s)
             return was_woken and not self._closed
 
     def close(self) -> None:

@@ -37,9 +37,7 @@ class ModernBrokerServer(EmbeddedBroker[ModernBrokerConfig, BrokerTopics]):
 
     def _start_services(self, parts: ExitStack, broker: Broker) -> OpenSession:
         coordinator = GroupCoordinator(self.config)
-        coordinator.offsets.load()
         self._transactions = TransactionCoordinator(self.config, self._logs, coordinator.offsets, clock=self._clock)
-        self._transactions.load()
         node = BrokerNode(
             config=self.config,
             broker=broker,

@@ -54,7 +54,16 @@ class ModernSessions:
         key, version, correlation = _HEADER.unpack_from(frame)
         first, last = self._versions.get(key, (0, -1))
         if key == ApiVersionsRequest.API.key and version > last >= first:
-            return self._refuse_version(correlation)
+            # The client cannot know the versions of the broker yet. So it gets them in the first version, together with
+            # an error code, and asks again (KIP-511). For all other APIs the connection is closed.
+            in_first_version = ReceivedRequest(
+                api=ApiVersionsRequest.API,
+                version=_FIRST_VERSION,
+                correlation=correlation,
+                client_id=None,
+                request=ApiVersionsRequest(),
+            )
+            return in_first_version.answered(self._api_versions(ErrorCode.UNSUPPORTED_VERSION))
         if not first <= version <= last:
             raise Unsupported(f"the broker does not support version {version} of API {key}")
         received_request = received(frame, self._request_types)
@@ -64,18 +73,6 @@ class ModernSessions:
         caller = Caller(client_id=received_request.client_id or "", host=host, version=version)
         answer = HANDLERS[type(request)](request, self._node, caller)
         return None if answer is None else received_request.answered(answer)
-
-    def _refuse_version(self, correlation: int) -> bytes:
-        """The answer to an ApiVersions request of a version that is too new.
-
-        The client cannot know the versions of the broker yet. So it gets them in the first version, together with an
-        error code, and asks again (KIP-511). For all other APIs the connection is closed.
-        """
-        request = ApiVersionsRequest()
-        received_request = ReceivedRequest(
-            api=request.API, version=_FIRST_VERSION, correlation=correlation, client_id=None, request=request
-        )
-        return received_request.answered(self._api_versions(ErrorCode.UNSUPPORTED_VERSION))
 
     def _api_versions(self, code: ErrorCode) -> ApiVersionsResponse:
         """The versions of each API that this broker supports (KIP-35)."""

@@ -46,14 +46,13 @@ class TransactionalProducer:
     partitions: frozenset[tuple[str, int]] = frozenset()  # topics and numbers
     offsets: dict[str, tuple[CommittedOffset, ...]] = field(default_factory=dict)  # by group
 
-    @property
-    def ended(self) -> "TransactionalProducer":
-        """The same producer without an open transaction."""
-        return replace(self, began_ms=None, partitions=frozenset(), offsets={})
-
 
 class TransactionCoordinator:
-    """The transactional producers by their transactional ids. Any thread may call it."""
+    """The transactional producers by their transactional ids. Any thread may call it.
+
+    Raises:
+        Corrupt: the file has the wrong content.
+    """
 
     def __init__(
         self, config: ModernBrokerConfig, topics: BrokerTopics, offsets: GroupOffsetStore, *, clock: ClockMs
@@ -65,14 +64,6 @@ class TransactionCoordinator:
         self._offsets = offsets
         self._clock = clock
         self._lock = threading.RLock()
-        self._producers: dict[str, TransactionalProducer] = {}
-
-    def load(self) -> None:
-        """Read the file.
-
-        Raises:
-            Corrupt: the file has the wrong content.
-        """
         self._producers = self._file.read({})
 
     def begin_producer(self, transactional_id: str | None, timeout_ms: int) -> ProducerIdAndEpoch:
@@ -210,8 +201,9 @@ class TransactionCoordinator:
         if commit:
             for group, offsets in producer.offsets.items():
                 self._offsets.commit(group, offsets)
-        self._save(transactional_id, producer.ended)
-        return producer.ended
+        ended = replace(producer, began_ms=None, partitions=frozenset(), offsets={})
+        self._save(transactional_id, ended)
+        return ended
 
     def _current(self, transactional_id: str, producer: ProducerIdAndEpoch) -> TransactionalProducer:
         """The producer of the transactional id, if it is the one that sends the request."""

@@ -66,11 +66,10 @@ class BrokerLogs07(PartitionLogs[PartitionLog07, BrokerConfig07]):
             OSError: the disk refuses, or the name is too long for the file system.
         """
         log = self.find(topic, partition)
-        if log is not None:
-            return log
-        with self._creating:
-            log = self.find(topic, partition)
-            return log if log is not None else self._open(topic, partition)
+        if log is None:
+            with self._creating:  # another thread may create it first
+                log = self.find(topic, partition) or self._open(topic, partition)
+        return log
 
     def any_partition(self, topic: str) -> int:
         """A random partition of a topic, for a producer that leaves the choice to the broker."""

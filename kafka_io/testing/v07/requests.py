@@ -32,19 +32,8 @@ logger = logging.getLogger(__name__)
 
 Reply = tuple[bytes | FileRegion, ...]
 
-_NO_REPLY: Reply = ()
 _OK = int16(0)
 _INT32_MAX = 2**31 - 1
-
-
-def answer(request: AnyRequest, logs: BrokerLogs07) -> Reply:
-    """The reply to a request; empty for the two kinds of produce, which are never answered.
-
-    Raises:
-        BrokerError: the topic name is illegal, or there is no such partition.
-        WireError: the request contains something invalid.
-    """
-    return HANDLERS[type(request)](request, logs)
 
 
 def _fetch(request: FetchRequest07, logs: BrokerLogs07) -> Reply:
@@ -57,14 +46,14 @@ def _fetch(request: FetchRequest07, logs: BrokerLogs07) -> Reply:
         log = logs.find(request.topic, request.partition)
         region = None if log is None else log.read(request.offset, request.max_size)
     except BrokerError as error:
-        return _frame(int16(error.code))
-    return _frame(_OK, region) if region else _frame(_OK)
+        return frame(int16(error.code))
+    return frame(_OK, region) if region else frame(_OK)
 
 
 def _multifetch(request: MultiFetchRequest07, logs: BrokerLogs07) -> Reply:
     """MULTIFETCH: `size | 0 | (size | error | message set)*`. Only the parts can have errors, the whole has code 0."""
     parts = (part for fetch in request.fetches for part in _fetch(fetch, logs))
-    return _frame(_OK, *parts)
+    return frame(_OK, *parts)
 
 
 def _offsets(request: OffsetsRequest07, logs: BrokerLogs07) -> Reply:
@@ -104,14 +93,14 @@ def _produce(request: ProduceRequest07, logs: BrokerLogs07) -> Reply:
         logger.warning("a message of %d bytes was dropped, max_message_bytes is %d [%s]", size, max_bytes, where)
     else:
         log.append(request.message_set[: checked.whole_bytes], checked.messages)
-    return _NO_REPLY
+    return ()
 
 
 def _multiproduce(request: MultiProduceRequest07, logs: BrokerLogs07) -> Reply:
     """MULTIPRODUCE: append set after set. The sets before an invalid one stay; the invalid one and the rest do not."""
     for produce in request.produces:
         _produce(produce, logs)
-    return _NO_REPLY
+    return ()
 
 
 HANDLERS: dict[type[AnyRequest], Callable[[Any, BrokerLogs07], Reply]] = {
@@ -121,26 +110,29 @@ HANDLERS: dict[type[AnyRequest], Callable[[Any, BrokerLogs07], Reply]] = {
     MultiProduceRequest07: _multiproduce,
     OffsetsRequest07: _offsets,
 }
+"""The handler of each request. The reply is empty for the two kinds of produce, which are never answered.
+
+Raises:
+    BrokerError: the topic name is illegal, or there is no such partition.
+    WireError: the request contains something invalid.
+"""
 
 
-def _frame(*parts: bytes | FileRegion) -> Reply:
-    return (size_field(_size_of(parts)), *parts)
+def frame(*parts: bytes | FileRegion) -> Reply:
+    """The parts, preceded by their size as an int32.
+
+    Raises:
+        TooLarge: the answer is larger than an int32 can say; a MULTIFETCH can ask for that much.
+    """
+    size = _size_of(parts)
+    if size > _INT32_MAX:
+        raise TooLarge(f"an answer of {size} bytes does not fit into a frame of {_INT32_MAX}; request less at once")
+    return (int32(size), *parts)
 
 
 def _size_of(reply: Reply) -> int:
     """The bytes that a reply announces. The negative size of a region counts as it is [kafka-0.7: Fetch]."""
     return sum(part.count if isinstance(part, FileRegion) else len(part) for part in reply)
-
-
-def size_field(size: int) -> bytes:
-    """The size in front of an answer, as an int32.
-
-    Raises:
-        TooLarge: the answer is larger than an int32 can say; a MULTIFETCH can ask for that much.
-    """
-    if size > _INT32_MAX:
-        raise TooLarge(f"an answer of {size} bytes does not fit into a frame of {_INT32_MAX}; request less at once")
-    return int32(size)
 
 
 def send(client: socket.socket, reply: Reply) -> None:

@@ -11,7 +11,7 @@ from kafka_io.testing.client_session import ClientSession
 from kafka_io.testing.listener import OpenSession
 from kafka_io.testing.v07.config import BrokerConfig07
 from kafka_io.testing.v07.logs import BrokerLogs07
-from kafka_io.testing.v07.requests import answer, send
+from kafka_io.testing.v07.requests import HANDLERS, send
 from kafka_io.v07.conversation import ServerConversation07
 from kafka_io.v07.messages import AnyRequest
 
@@ -34,7 +34,7 @@ class BrokerServer07(EmbeddedBroker[BrokerConfig07, BrokerLogs07]):
         return ClientSession(
             client,
             ServerConversation07(self.config.max_request_bytes),
-            lambda request: send(client, answer(request, self._logs)),
+            lambda request: send(client, HANDLERS[type(request)](request, self._logs)),
             send_timeout_ms=self.config.send_timeout_ms,
         )
 

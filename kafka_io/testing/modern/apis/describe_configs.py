@@ -32,7 +32,18 @@ def _describe(resource: ConfigResource, node: BrokerNode) -> DescribedConfigs:
         error_message=settings.reason,
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
-        configs=tuple(_entry(name, settings.value[name]) for name in names if name in settings.value),
+        configs=tuple(
+            ConfigEntry(
+                name=name,
+                value=settings.value[name],
+                read_only=False,
+                is_sensitive=False,
+                config_source=_STATIC_BROKER_CONFIG,
+                config_type=_LIST if name == _CLEANUP_POLICY else _LONG,
+            )
+            for name in names
+            if name in settings.value
+        ),
     )
 
 
@@ -43,14 +54,3 @@ def _settings(resource: ConfigResource, node: BrokerNode) -> dict[str, str]:
     limits = {"retention.ms": node.config.retention_ms, "retention.bytes": node.config.retention_bytes}
     retention = {name: str(_NO_LIMIT if limit is None else limit) for name, limit in limits.items()}
     return {_CLEANUP_POLICY: "delete", **retention}
-
-
-def _entry(name: str, value: str) -> ConfigEntry:
-    return ConfigEntry(
-        name=name,
-        value=value,
-        read_only=False,
-        is_sensitive=False,
-        config_source=_STATIC_BROKER_CONFIG,
-        config_type=_LIST if name == _CLEANUP_POLICY else _LONG,
-    )

@@ -157,7 +157,4 @@ def _aborted_transactions(plan: _PartitionPlan) -> tuple[AbortedTransaction, ...
     """The aborted transactions whose records a reader of committed records must skip."""
     if plan.log is None or plan.region is None:
         return ()
-    ranges = plan.log.aborted_transactions(plan.request.fetch_offset, plan.last_stable_offset)
-    return tuple(
-        AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset) for aborted in ranges
-    )
+    return plan.log.aborted_transactions(plan.request.fetch_offset, plan.last_stable_offset)

@@ -16,7 +16,7 @@ from kafka_io.messages.find_coordinator import (
 )
 from kafka_io.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from kafka_io.model import Broker
-from kafka_io.testing.modern.groups.group import BrokerGroupMember, GroupState
+from kafka_io.testing.modern.groups.group import BrokerGroupMember
 from kafka_io.testing.modern.node import BrokerNode, Caller
 
 _DEAD = "Dead"  # the state of a group that does not exist
@@ -61,27 +61,19 @@ def describe_groups(request: DescribeGroupsRequest, node: BrokerNode, _caller: C
 
 def _list_group(name: str, node: BrokerNode) -> ListedGroup:
     group = node.coordinator.find(name)
-    return ListedGroup(
-        group_id=name,
-        protocol_type=group.protocol_type if group else "",
-        group_state=group.state if group else GroupState.EMPTY,
-        group_type=_CLASSIC,
-    )
+    return ListedGroup(group_id=name, protocol_type=group.protocol_type, group_state=group.state, group_type=_CLASSIC)
 
 
 def _describe_group(name: str, node: BrokerNode) -> DescribedGroup:
     group = node.coordinator.find(name)
-    if group is not None:
-        state, protocol_type, protocol = str(group.state), group.protocol_type, group.protocol
-    else:
-        state, protocol_type, protocol = GroupState.EMPTY if node.coordinator.offsets.of(name) else _DEAD, "", ""
+    protocol = group.protocol
     return DescribedGroup(
         error_code=ErrorCode.NONE,
         group_id=name,
-        group_state=state,
-        protocol_type=protocol_type,
+        group_state=group.state if name in node.coordinator.names() else _DEAD,
+        protocol_type=group.protocol_type,
         protocol_data=protocol,
-        members=tuple(_describe_member(member, protocol) for member in (group.members() if group else ())),
+        members=tuple(_describe_member(member, protocol) for member in group.members()),
     )
 
 
@@ -91,6 +83,6 @@ def _describe_member(member: BrokerGroupMember, protocol: str) -> DescribedGroup
         group_instance_id=member.request.group_instance_id,
         client_id=member.client_id,
         client_host=member.client_host,
-        member_metadata=member.metadata(protocol),
+        member_metadata=member.protocols.get(protocol, b""),
         member_assignment=member.assignment,
     )

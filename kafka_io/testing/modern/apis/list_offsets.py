@@ -3,7 +3,6 @@
 See [kafka-0.8: Offsets and times].
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from kafka_io.error_codes import ErrorCode
@@ -54,7 +53,7 @@ def _list_partition(
     log = node.topics.find(topic).log(number)
     check_epoch(request.current_leader_epoch)
     if caller.version == 0:
-        starts = tuple(_segment_starts(log, request.timestamp, node.clock()))[: max(0, request.max_num_offsets)]
+        starts = log.offsets_before(request.timestamp, max(0, request.max_num_offsets))
         return ListOffsetsPartitionResponse(partition_index=number, error_code=ErrorCode.NONE, old_style_offsets=starts)
     record = _find_offset(log, request.timestamp, log.last_stable_offset if committed else log.end)
     return ListOffsetsPartitionResponse(
@@ -68,26 +67,12 @@ def _list_partition(
 
 def _find_offset(log: PartitionLog, time_ms: int, end: int) -> TimestampOffset:
     """The offset for a time or for one of the special times; only records before `end` count."""
-    if time_ms == LATEST_TIME:
-        return TimestampOffset(end, _NO_TIME)
-    if time_ms in {EARLIEST_TIME, _EARLIEST_LOCAL_TIME}:
-        return TimestampOffset(log.start, _NO_TIME)
+    bounds = {LATEST_TIME: end, EARLIEST_TIME: log.start, _EARLIEST_LOCAL_TIME: log.start}
+    if time_ms in bounds:
+        return TimestampOffset(bounds[time_ms], _NO_TIME)
     record = None
     if time_ms == MAX_TIMESTAMP:
         record = record_with_max_timestamp(log)
     elif time_ms >= 0:
         record = first_record_since(log, time_ms)
     return record if record and record.offset < end else _NO_RECORD
-
-
-def _segment_starts(log: PartitionLog, time_ms: int, now_ms: int) -> Iterator[int]:
-    """The end of the log and the starts of segments that were last written to at `time_ms` or before, descending."""
-    if time_ms == EARLIEST_TIME:
-        yield log.start
-        return
-    segments = log.segments
-    if segments[-1].size and (time_ms == LATEST_TIME or time_ms >= now_ms):
-        yield log.end
-    for segment in reversed(segments):
-        if time_ms == LATEST_TIME or segment.modified_ms <= time_ms:
-            yield max(segment.start, log.start)

@@ -8,8 +8,7 @@ from kafka_io.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kafka_io.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kafka_io.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, LeavingMember, LeftMember
 from kafka_io.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from kafka_io.testing.modern.apis.results import attempt
-from kafka_io.testing.modern.groups.group import BrokerGroup
+from kafka_io.testing.modern.apis.results import error_code
 from kafka_io.testing.modern.node import BrokerNode, Caller
 
 _REQUIRED_ID_SINCE = 4  # JoinGroup, KIP-394
@@ -41,7 +40,7 @@ def sync_group(request: SyncGroupRequest, node: BrokerNode, _caller: Caller) -> 
     """The assignment of the member."""
     assignments = {assigned.member_id: bytes(assigned.assignment) for assigned in request.assignments}
     try:
-        group = _joined_group(request.group_id, node)
+        group = node.coordinator.find(request.group_id)
         return group.sync(request.member_id, request.generation_id, assignments)
     except BrokerError as error:
         return SyncGroupResponse(error_code=error.code, assignment=b"")
@@ -49,10 +48,8 @@ def sync_group(request: SyncGroupRequest, node: BrokerNode, _caller: Caller) -> 
 
 def heartbeat(request: HeartbeatRequest, node: BrokerNode, _caller: Caller) -> HeartbeatResponse:
     """An error code if the client is no longer a member, or its generation is no longer the present one."""
-    kept_alive = attempt(
-        lambda: _joined_group(request.group_id, node).heartbeat(request.member_id, request.generation_id), None
-    )
-    return HeartbeatResponse(error_code=kept_alive.code)
+    group = node.coordinator.find(request.group_id)
+    return HeartbeatResponse(error_code=error_code(lambda: group.heartbeat(request.member_id, request.generation_id)))
 
 
 def leave_group(request: LeaveGroupRequest, node: BrokerNode, caller: Caller) -> LeaveGroupResponse:
@@ -66,20 +63,8 @@ def leave_group(request: LeaveGroupRequest, node: BrokerNode, caller: Caller) ->
 
 def _leave(member: LeavingMember, group: str, node: BrokerNode) -> LeftMember:
     static_name = member.group_instance_id
-    left = attempt(lambda: _joined_group(group, node).leave(member.member_id, static_name), None)
-    return LeftMember(member_id=member.member_id, group_instance_id=static_name, error_code=left.code)
-
-
-def _joined_group(name: str, node: BrokerNode) -> BrokerGroup:
-    """A group that members have joined.
-
-    Raises:
-        BrokerError: no client has ever joined it, so the sender is not a member (code 25).
-    """
-    group = node.coordinator.find(name)
-    if group is None:
-        raise BrokerError(f"no member has joined the group {name!r}", code=ErrorCode.UNKNOWN_MEMBER_ID)
-    return group
+    code = error_code(lambda: node.coordinator.find(group).leave(member.member_id, static_name))
+    return LeftMember(member_id=member.member_id, group_instance_id=static_name, error_code=code)
 
 
 def _check_timeout(request: JoinGroupRequest, node: BrokerNode) -> None:

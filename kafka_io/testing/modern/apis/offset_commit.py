@@ -13,7 +13,7 @@ from kafka_io.messages.offset_commit import (
     OffsetCommitTopicResponse,
 )
 from kafka_io.messages.txn_offset_commit import TxnOffsetCommitPartition
-from kafka_io.testing.modern.apis.results import attempt, by_topic
+from kafka_io.testing.modern.apis.results import by_topic, error_code
 from kafka_io.testing.modern.groups.offsets import CommittedOffset
 from kafka_io.testing.modern.node import BrokerNode, Caller
 
@@ -28,27 +28,26 @@ def committed_offset(topic: str, request: OffsetCommitPartition | TxnOffsetCommi
 
 def offset_commit(request: OffsetCommitRequest, node: BrokerNode, _caller: Caller) -> OffsetCommitResponse:
     """An error code for each offset. The valid offsets are stored even if others are refused."""
-    group_code = attempt(lambda: _check_group(request, node), None).code
+    group_code = error_code(lambda: _check_group(request, node))
     valid: list[CommittedOffset] = []
 
     def check(topic: OffsetCommitTopic, partition: OffsetCommitPartition) -> OffsetCommitPartitionResponse:
         committed = committed_offset(topic.name, partition)
-        code = group_code or attempt(lambda: _check_offset(committed, node), None).code
+        code = group_code or error_code(lambda: _check_offset(committed, node))
         if not code:
             valid.append(committed)
         return OffsetCommitPartitionResponse(partition_index=partition.partition_index, error_code=code)
 
     checked = list(by_topic(request.topics, check))
-    stored = attempt(
+    stored_code = error_code(
         lambda: node.coordinator.offsets.commit(request.group_id, valid) if valid else None,
-        None,
         disk_error=ErrorCode.COORDINATOR_NOT_AVAILABLE,
     )
     return OffsetCommitResponse(
         topics=tuple(
             OffsetCommitTopicResponse(
                 name=topic.name,
-                partitions=tuple(replace(row, error_code=row.error_code or stored.code) for row in rows),
+                partitions=tuple(replace(row, error_code=row.error_code or stored_code) for row in rows),
             )
             for topic, rows in checked
         )

@@ -29,13 +29,23 @@ def produce(request: ProduceRequest, node: BrokerNode, caller: Caller) -> Produc
     Raises:
         BrokerError: records were refused and acks is 0. The session closes the connection, the only possible sign.
     """
+
+    def store(topic: ProduceTopic, partition: ProducePartition) -> ProducePartitionResponse:
+        stored = attempt(lambda: _store(topic, partition, request.acks, node, caller), _NOT_STORED)
+        base_offset, log_start = stored.value
+        return ProducePartitionResponse(
+            index=partition.index,
+            error_code=stored.code,
+            base_offset=base_offset,
+            log_start_offset=log_start,
+            error_message=stored.reason,
+        )
+
     topics = tuple(
         ProduceTopicResponse(
             name=topic.name,
             topic_id=topic.topic_id,
-            partition_responses=tuple(
-                _produce_partition(topic, partition, request.acks, node, caller) for partition in topic.partition_data
-            ),
+            partition_responses=tuple(store(topic, partition) for partition in topic.partition_data),
         )
         for topic in request.topic_data
     )
@@ -46,20 +56,6 @@ def produce(request: ProduceRequest, node: BrokerNode, caller: Caller) -> Produc
         for partition in topic.partition_responses:
             ErrorCode.check(partition.error_code, NOWHERE)
     return None
-
-
-def _produce_partition(
-    topic: ProduceTopic, request: ProducePartition, acks: int, node: BrokerNode, caller: Caller
-) -> ProducePartitionResponse:
-    stored = attempt(lambda: _store(topic, request, acks, node, caller), _NOT_STORED)
-    base_offset, log_start = stored.value
-    return ProducePartitionResponse(
-        index=request.index,
-        error_code=stored.code,
-        base_offset=base_offset,
-        log_start_offset=log_start,
-        error_message=stored.reason,
-    )
 
 
 def _store(

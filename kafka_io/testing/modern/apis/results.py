@@ -53,6 +53,11 @@ def attempt(
         return Attempted(otherwise, disk_error, str(error))
 
 
+def error_code(action: Callable[[], object], *, disk_error: ErrorCode = ErrorCode.KAFKA_STORAGE_ERROR) -> int:
+    """Run `action`, whose result does not matter. Returns its error code; see `attempt`."""
+    return attempt(action, None, disk_error=disk_error).code
+
+
 def by_topic(
     topics: Iterable[TopicT], answer: Callable[[TopicT, Any], ResultT]
 ) -> Iterator[tuple[TopicT, tuple[ResultT, ...]]]:

@@ -19,7 +19,7 @@ from kafka_io.messages.txn_offset_commit import (
     TxnOffsetCommitTopic,
 )
 from kafka_io.testing.modern.apis.offset_commit import committed_offset
-from kafka_io.testing.modern.apis.results import attempt, by_topic
+from kafka_io.testing.modern.apis.results import attempt, by_topic, error_code
 from kafka_io.testing.modern.node import BrokerNode, Caller
 from kafka_io.testing.modern.transactions import ProducerIdAndEpoch
 
@@ -45,7 +45,7 @@ def add_partitions_to_txn(
     request: AddPartitionsToTxnRequest, node: BrokerNode, _caller: Caller
 ) -> AddPartitionsToTxnResponse:
     """One error code for all partitions: all of them are added, or none."""
-    code = attempt(lambda: _add_partitions(request, node), None, disk_error=_DISK_ERROR).code
+    code = error_code(lambda: _add_partitions(request, node), disk_error=_DISK_ERROR)
 
     def result(_topic: TxnTopic, partition: int) -> TxnPartitionResult:
         return TxnPartitionResult(partition_index=partition, partition_error_code=code)
@@ -60,17 +60,16 @@ def add_partitions_to_txn(
 
 def add_offsets_to_txn(request: AddOffsetsToTxnRequest, node: BrokerNode, _caller: Caller) -> AddOffsetsToTxnResponse:
     """An error code if the group cannot be added to the transaction."""
-    added = attempt(
+    code = error_code(
         lambda: node.transactions.add_group(request.transactional_id, _producer_of(request), request.group_id),
-        None,
         disk_error=_DISK_ERROR,
     )
-    return AddOffsetsToTxnResponse(error_code=added.code)
+    return AddOffsetsToTxnResponse(error_code=code)
 
 
 def txn_offset_commit(request: TxnOffsetCommitRequest, node: BrokerNode, _caller: Caller) -> TxnOffsetCommitResponse:
     """One error code for all offsets: all of them are added to the transaction, or none."""
-    code = attempt(lambda: _add_offsets(request, node), None, disk_error=_DISK_ERROR).code
+    code = error_code(lambda: _add_offsets(request, node), disk_error=_DISK_ERROR)
 
     def result(_: TxnOffsetCommitTopic, partition: TxnOffsetCommitPartition) -> OffsetCommitPartitionResponse:
         return OffsetCommitPartitionResponse(partition_index=partition.partition_index, error_code=code)
@@ -83,13 +82,12 @@ def txn_offset_commit(request: TxnOffsetCommitRequest, node: BrokerNode, _caller
 
 def end_txn(request: EndTxnRequest, node: BrokerNode, _caller: Caller) -> EndTxnResponse:
     """An error code if the transaction cannot be ended. Without one, its markers are in the logs."""
-    ended = attempt(
+    code = error_code(
         lambda: node.transactions.end(request.transactional_id, _producer_of(request), commit=request.committed),
-        None,
         disk_error=_DISK_ERROR,
     )
     node.purgatory.notify()
-    return EndTxnResponse(error_code=ended.code)
+    return EndTxnResponse(error_code=code)
 
 
 def _producer_of(request: AddOffsetsToTxnRequest | TxnOffsetCommitRequest | EndTxnRequest) -> ProducerIdAndEpoch:

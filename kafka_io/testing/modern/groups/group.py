@@ -14,6 +14,7 @@ call first removes members whose session has expired, and a waiting request wake
 
 import math
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -56,14 +57,10 @@ class BrokerGroupMember:
         """The id that the broker gave the member."""
         return self.request.member_id
 
-    def supports(self, protocol: str) -> bool:
-        """Whether the member knows this protocol, a strategy to assign the partitions."""
-        return any(candidate.name == protocol for candidate in self.request.protocols)
-
-    def metadata(self, protocol: str) -> bytes:
-        """What the member sends to the leader for this protocol."""
-        protocols = self.request.protocols
-        return next((bytes(candidate.metadata) for candidate in protocols if candidate.name == protocol), b"")
+    @property
+    def protocols(self) -> dict[str, bytes]:
+        """The protocols (strategies to assign partitions) that the member knows, with its message to the leader."""
+        return {protocol.name: bytes(protocol.metadata) for protocol in self.request.protocols}
 
 
 class BrokerGroup:
@@ -74,7 +71,7 @@ class BrokerGroup:
         now_s: a clock that never goes back, in seconds.
     """
 
-    def __init__(self, *, max_members: int, now_s: Callable[[], float]) -> None:
+    def __init__(self, *, max_members: int, now_s: Callable[[], float] = time.monotonic) -> None:
         self._changed = threading.Condition()
         self._max_members = max_members
         self._now_s = now_s
@@ -130,6 +127,8 @@ class BrokerGroup:
         with self._changed:
             self._expire()
             member = self._current(member_id, generation)
+            if self.state is GroupState.PREPARING:
+                raise _rebalancing()
             if self.state is GroupState.COMPLETING and member_id == self._leader:
                 for assigned_id, assigned_member in self._members.items():
                     assigned_member.assignment = assignments.get(assigned_id, b"")
@@ -151,7 +150,7 @@ class BrokerGroup:
         """Keep the session of the member alive. Same errors as `sync`."""
         with self._changed:
             self._expire()
-            self._renew_session(self._current(member_id, generation, in_rebalance=True))
+            self._renew_session(self._current(member_id, generation))
             if self.state is GroupState.PREPARING:
                 raise _rebalancing()
 
@@ -182,7 +181,7 @@ class BrokerGroup:
             self._expire()
             if generation < 0 and not self._members:
                 return
-            self._renew_session(self._current(member_id, generation, in_rebalance=True))
+            self._renew_session(self._current(member_id, generation))
             if self.state is GroupState.COMPLETING:
                 raise _rebalancing()
 
@@ -314,7 +313,7 @@ class BrokerGroup:
             JoinGroupMember(
                 member_id=member.member_id,
                 group_instance_id=member.request.group_instance_id,
-                metadata=member.metadata(self.protocol),
+                metadata=member.protocols[self.protocol],
             )
             for member in members
         )
@@ -334,8 +333,8 @@ class BrokerGroup:
     def _become_empty(self) -> None:
         self.state, self._leader, self.protocol = GroupState.EMPTY, "", ""
 
-    def _current(self, member_id: str, generation: int, *, in_rebalance: bool = False) -> BrokerGroupMember:
-        """The member of this id and generation; `in_rebalance` allows it while a new generation is prepared."""
+    def _current(self, member_id: str, generation: int) -> BrokerGroupMember:
+        """The member of this id and generation."""
         if self._closed:
             raise _closed()
         member = self._members.get(member_id)
@@ -344,8 +343,6 @@ class BrokerGroup:
         if generation != self._generation:
             reason = f"the request is for generation {generation}, the group is in generation {self._generation}"
             raise BrokerError(reason, code=ErrorCode.ILLEGAL_GENERATION)
-        if self.state is GroupState.PREPARING and not in_rebalance:
-            raise _rebalancing()
         return member
 
     def _id_of_static_member(self, instance_id: str) -> str | None:
@@ -391,7 +388,7 @@ class BrokerGroup:
 
 
 def _all_support(members: Iterable[BrokerGroupMember], protocol: str) -> bool:
-    return all(member.supports(protocol) for member in members)
+    return all(protocol in member.protocols for member in members)
 
 
 def _not_a_member(member_id: str) -> BrokerError:

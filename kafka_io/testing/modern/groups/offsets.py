@@ -30,28 +30,22 @@ def by_partition(offsets: Iterable[CommittedOffset]) -> StoredOffsets:
 
 
 class GroupOffsetStore:
-    """The committed offsets by group and partition."""
+    """The committed offsets: `groups` has those of each group by partition, and is replaced as a whole.
+
+    Raises:
+        Corrupt: the file has the wrong content.
+    """
 
     def __init__(self, data_dir: Path) -> None:
         self._file = JsonFile(data_dir / _FILE, dict[str, list[CommittedOffset]])
         self._changing = threading.Lock()
-        self._groups: dict[str, StoredOffsets] = {}
-
-    def load(self) -> None:
-        """Read the file.
-
-        Raises:
-            Corrupt: the file has the wrong content.
-        """
-        self._groups = {group: by_partition(offsets) for group, offsets in self._file.read({}).items()}
-
-    def groups(self) -> tuple[str, ...]:
-        """The names of the groups that have committed offsets."""
-        return tuple(self._groups)
+        self.groups: Mapping[str, StoredOffsets] = {
+            group: by_partition(offsets) for group, offsets in self._file.read({}).items()
+        }
 
     def of(self, group: str) -> StoredOffsets:
         """The committed offsets of a group."""
-        return self._groups.get(group, {})
+        return self.groups.get(group, {})
 
     def commit(self, group: str, offsets: Iterable[CommittedOffset]) -> None:
         """Store `offsets`; they are on disk when this returns.
@@ -60,7 +54,7 @@ class GroupOffsetStore:
             OSError: the disk refuses; nothing is stored.
         """
         with self._changing:
-            self._replace({**self._groups, group: {**self.of(group), **by_partition(offsets)}})
+            self._replace({**self.groups, group: {**self.of(group), **by_partition(offsets)}})
 
     def forget_topic(self, topic: str) -> None:
         """Remove the offsets of a deleted topic, because a new topic of this name has other records."""
@@ -68,11 +62,11 @@ class GroupOffsetStore:
             self._replace(
                 {
                     group: by_partition(offset for offset in offsets.values() if offset.topic != topic)
-                    for group, offsets in self._groups.items()
+                    for group, offsets in self.groups.items()
                 }
             )
 
     def _replace(self, groups: dict[str, StoredOffsets]) -> None:
         # The file comes first: what readers see is on disk.
         self._file.write({group: list(offsets.values()) for group, offsets in groups.items()})
-        self._groups = groups
+        self.groups = groups

@@ -5,18 +5,16 @@ written. Records are on disk after the next flush, as in a genuine cluster of on
 """
 
 import shutil
-from collections.abc import Sequence
-from pathlib import Path
 from typing import ClassVar
 
-from kafka_io.errors import OffsetOutOfRange, Where
-from kafka_io.testing.housekeeping import ClockMs
+from kafka_io.errors import OffsetOutOfRange
+from kafka_io.messages.fetch import AbortedTransaction
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.json_file import JsonFile
 from kafka_io.testing.modern.log.header import BatchHeader, stamp
 from kafka_io.testing.modern.log.producers import ProducerStates
 from kafka_io.testing.modern.log.segment import LogSegment
-from kafka_io.testing.modern.log.transactions import AbortedTransactionRange, LogTransactions, marker
+from kafka_io.testing.modern.log.transactions import LogTransactions, marker
 from kafka_io.testing.segment_file import FileRegion
 from kafka_io.testing.segmented_log import SegmentedLog
 
@@ -28,25 +26,6 @@ class PartitionLog(SegmentedLog[LogSegment, ModernBrokerConfig]):
     """The log of one partition of a broker from 0.8 on."""
 
     SEGMENT_TYPE: ClassVar[type[LogSegment]] = LogSegment
-
-    def __init__(
-        self,
-        directory: Path,
-        segments: Sequence[LogSegment],
-        config: ModernBrokerConfig,
-        *,
-        clock: ClockMs,
-        where: Where,
-    ) -> None:
-        super().__init__(directory, segments, config, clock=clock, where=where)
-        self._start_file = JsonFile(directory / _START_FILE, dict[str, int])
-        self._start: int = max(segments[0].start, self._start_file.read({}).get(_START_KEY, 0))
-        self._producers = ProducerStates()
-        self._transactions = LogTransactions()
-        for segment in segments:
-            for position, header in segment.headers():
-                self._producers.track(header)
-                self._transactions.track(header, segment.read(position, header.size) if header.is_control else b"")
 
     @property
     def start(self) -> int:
@@ -100,7 +79,7 @@ class PartitionLog(SegmentedLog[LogSegment, ModernBrokerConfig]):
         end_position = visible.size if stop is None or stop >= visible.offset else segment.find(stop)[0]
         return FileRegion(segment=segment, position=position, count=max(0, min(max_bytes, end_position - position)))
 
-    def aborted_transactions(self, start: int, stop: int) -> Sequence[AbortedTransactionRange]:
+    def aborted_transactions(self, start: int, stop: int) -> tuple[AbortedTransaction, ...]:
         """The aborted transactions that touch the offsets `[start, stop)`."""
         return self._transactions.aborted(start, stop)
 
@@ -117,10 +96,6 @@ class PartitionLog(SegmentedLog[LogSegment, ModernBrokerConfig]):
             self._delete_segments(sum(segment.end <= self._start for segment in self._segments[:-1]))
             return self._start
 
-    def flush(self) -> None:
-        """Force everything written so far to the disk. It takes no lock, so appends continue meanwhile."""
-        self._flush()
-
     def remove(self) -> None:
         """Delete the log from the disk. Readers that have its segments can still read them.
 
@@ -128,6 +103,16 @@ class PartitionLog(SegmentedLog[LogSegment, ModernBrokerConfig]):
         """
         with self._lock:
             shutil.rmtree(self._directory)
+
+    def _restore(self) -> None:
+        self._start_file = JsonFile(self._directory / _START_FILE, dict[str, int])
+        self._start: int = max(self._segments[0].start, self._start_file.read({}).get(_START_KEY, 0))
+        self._producers = ProducerStates()
+        self._transactions = LogTransactions()
+        for segment in self._segments:
+            for position, header in segment.headers():
+                self._producers.track(header)
+                self._transactions.track(header, segment.read(position, header.size) if header.is_control else b"")
 
     def _append(self, batch: bytearray | memoryview) -> int:
         stamp(batch, self.end)

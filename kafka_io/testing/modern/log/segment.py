@@ -1,13 +1,12 @@
 """One segment of a log: the file `<offset of its first record, 20 digits>.log` with consecutive record batches.
 
-Readers see what `visible` covers. That value is replaced as a whole after the bytes are written, so its two numbers
-always belong together. A sparse index in memory leads from an offset to its batch; it is built from the headers when
-the file is opened. A crash can leave an incomplete batch at the end of the last segment [kafka-0.8: Log recovery].
+Readers see a batch as soon as it is written. A sparse index in memory leads from an offset to its batch; it is built
+from the headers when the file is opened. A crash can leave an incomplete batch at the end of the last segment
+[kafka-0.8: Log recovery].
 """
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -16,17 +15,9 @@ from kafka_io.errors import Corrupt, Where, WireError
 from kafka_io.records.crc32c import crc32c
 from kafka_io.records.layout import BATCH_ATTRIBUTES_AT, BATCH_BYTES
 from kafka_io.testing.modern.log.header import BatchHeader, whole_batches
-from kafka_io.testing.segment_file import SegmentFile
+from kafka_io.testing.segment_file import SegmentFile, VisibleEnd
 
 _INDEX_INTERVAL_BYTES = 4096  # index.interval.bytes
-
-
-@dataclass(frozen=True, slots=True)
-class VisibleEnd:
-    """The end of what readers see of a segment: the size in bytes, and the offset after the last record."""
-
-    size: int
-    offset: int
 
 
 class LogSegment(SegmentFile):
@@ -39,16 +30,6 @@ class LogSegment(SegmentFile):
         self.visible = VisibleEnd(0, start)
         self.max_timestamp = -1
         self._index: list[tuple[int, int]] = []  # base offset and position of some batches
-
-    @property
-    def size(self) -> int:
-        """The size in bytes of the batches that readers see."""
-        return self.visible.size
-
-    @property
-    def end(self) -> int:
-        """The offset after the last record that readers see."""
-        return self.visible.offset
 
     @property
     def newest_ms(self) -> int:
@@ -64,23 +45,24 @@ class LogSegment(SegmentFile):
         with self.content() as data:
             for _, header in whole_batches(data):
                 self.track(header)
-        if self.size != self.file_bytes:
-            raise Corrupt(f"{self.path.name} has no whole batch at byte {self.size}", where.at_offset(self.end))
+        if self.visible.size != self.size:
+            raise Corrupt(f"{self.path.name} has no whole batch at byte {self.visible.size}", where.at_offset(self.end))
 
     def recover(self) -> int:
         """Index the valid batches of the last file, and cut off the rest. Returns the number of bytes removed."""
         with self.content() as data:
             for header in _valid_batches(data, self.start):
                 self.track(header)
-        return self.truncate(self.size)
+        return self.truncate(self.visible.size)
 
     def track(self, header: BatchHeader) -> None:
         """Add the next batch in the file to the index and make it visible. All its bytes are in the file."""
-        if not self._index or self.size - self._index[-1][1] >= _INDEX_INTERVAL_BYTES:
-            self._index.append((header.base_offset, self.size))
+        position = self.visible.size
+        if not self._index or position - self._index[-1][1] >= _INDEX_INTERVAL_BYTES:
+            self._index.append((header.base_offset, position))
         self.max_timestamp = max(self.max_timestamp, header.max_timestamp)
         # The last step, because from here on readers, who take no lock, look for the batch in the index.
-        self.visible = VisibleEnd(self.size + header.size, header.next_offset)
+        self.visible = VisibleEnd(position + header.size, header.next_offset)
 
     def append(self, batch: BytesLike, header: BatchHeader, now_ms: int) -> None:
         """Write a batch at the end: all of it, or nothing if the disk refuses."""
@@ -89,7 +71,7 @@ class LogSegment(SegmentFile):
 
     def headers(self, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
         """The position and header of each batch from the one at `position` on."""
-        while position < self.size:
+        while position < self.visible.size:
             header = BatchHeader.parse(self.read(position, BATCH_BYTES))
             yield position, header
             position += header.size

@@ -4,11 +4,10 @@ The state is restored from the batches when the log is opened: a flag marks the 
 them.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from struct import Struct
 
 from kafka_io.compression import BytesLike
+from kafka_io.messages.fetch import AbortedTransaction
 from kafka_io.records.build import Record, record_batch
 from kafka_io.records.layout import BATCH_BYTES, CONTROL, TRANSACTIONAL
 from kafka_io.testing.modern.log.header import BatchHeader
@@ -20,15 +19,6 @@ _MARKER_VALUE = Struct(">hi")  # version | epoch of the coordinator
 # the length of the key: varints of one byte each.
 _MARKER_KEY_AT = BATCH_BYTES + 5
 _NO_SEQUENCE = -1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AbortedTransactionRange:
-    """An aborted transaction, from its first record to its marker. Readers of committed records leave it out."""
-
-    producer_id: int
-    first_offset: int
-    last_offset: int
 
 
 def marker(producer_id: int, epoch: int, time_ms: int, *, commit: bool) -> bytearray:
@@ -44,7 +34,7 @@ class LogTransactions:
 
     def __init__(self) -> None:
         self._first_offsets: dict[int, int] = {}  # of the open transactions, by producer id
-        self._aborted: tuple[AbortedTransactionRange, ...] = ()
+        self._aborted: tuple[tuple[AbortedTransaction, int], ...] = ()  # each with the offset of its marker
 
     def track(self, header: BatchHeader, batch: BytesLike) -> None:
         """Take the next batch into account. If it is a marker, `batch` must contain all its bytes."""
@@ -52,10 +42,8 @@ class LogTransactions:
             _, marker_type = _MARKER_KEY.unpack_from(batch, _MARKER_KEY_AT)
             first_offset = self._first_offsets.pop(header.producer_id, None)
             if marker_type == _ABORT and first_offset is not None:
-                aborted = AbortedTransactionRange(
-                    producer_id=header.producer_id, first_offset=first_offset, last_offset=header.base_offset
-                )
-                self._aborted = (*self._aborted, aborted)
+                aborted = AbortedTransaction(producer_id=header.producer_id, first_offset=first_offset)
+                self._aborted = (*self._aborted, (aborted, header.base_offset))
         elif header.is_transactional:
             self._first_offsets.setdefault(header.producer_id, header.base_offset)
 
@@ -68,10 +56,10 @@ class LogTransactions:
         # The tuple is one step for the interpreter; other threads may change the dict during a longer iteration.
         return min(tuple(self._first_offsets.values()), default=log_end)
 
-    def aborted(self, start: int, stop: int) -> Sequence[AbortedTransactionRange]:
-        """The aborted ranges that touch the offsets `[start, stop)`, ordered by their ends."""
-        return [aborted for aborted in self._aborted if aborted.first_offset < stop and aborted.last_offset >= start]
+    def aborted(self, start: int, stop: int) -> tuple[AbortedTransaction, ...]:
+        """The aborted transactions that touch the offsets `[start, stop)`, ordered by their ends."""
+        return tuple(aborted for aborted, end in self._aborted if aborted.first_offset < stop and end >= start)
 
     def forget_before(self, start: int) -> None:
-        """Forget the aborted ranges before `start`, the new start of the log."""
-        self._aborted = tuple(aborted for aborted in self._aborted if aborted.last_offset >= start)
+        """Forget the aborted transactions before `start`, the new start of the log."""
+        self._aborted = tuple((aborted, end) for aborted, end in self._aborted if end >= start)

@@ -10,7 +10,8 @@ import pytest
 
 from kafka_io.errors import TooLarge
 from kafka_io.testing.data_dir import DataDirInUse
-from kafka_io.testing.v07.requests import size_field
+from kafka_io.testing.segment_file import FileRegion
+from kafka_io.testing.v07.requests import frame
 from kafka_io.testing.v07.server import BrokerServer07
 from kafka_io.v07.messages import LATEST_TIME, FetchRequest07, MultiProduceRequest07, ProduceRequest07
 from tests.kafka_io.testing.v07.conftest import StartBroker
@@ -90,10 +91,12 @@ def test_a_segment_file_cut_behind_the_brokers_back_closes_the_reader(
     assert client.state() == "closed"
 
 
-def test_an_answer_no_frame_can_hold_is_not_begun() -> None:
-    """MULTIFETCH may ask for it, part by part (fault W07)."""
+def test_an_answer_that_is_too_large_for_a_frame_is_refused(start_broker: StartBroker) -> None:
+    """A MULTIFETCH can ask for that much, part by part (fault W07)."""
+    log = start_broker()._logs.find_or_create("clicks", 0)
+    region = FileRegion(segment=log.segments[0], position=0, count=2**30)
     with pytest.raises(TooLarge):
-        size_field(2**31)
+        frame(region, region)
 
 
 def test_a_header_with_a_negative_size_goes_out_whole(start_broker: StartBroker, connect: Connect) -> None:

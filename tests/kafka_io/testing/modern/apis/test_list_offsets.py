@@ -1,5 +1,8 @@
 """Both ends of a log and offsets by time, as each version asks for them."""
 
+import os
+from pathlib import Path
+
 import pytest
 
 from kafka_io.error_codes import ErrorCode
@@ -28,6 +31,12 @@ def shorten(client: Client, offset: int) -> tuple[int, int]:
     )
     response = answer.topics[0].partitions[0]
     return response.error_code, response.low_watermark
+
+
+def segment_starts(client: Client, time_ms: int, *, max_offsets: int = 9) -> tuple[int, ...]:
+    partition = ListOffsetsPartition(partition_index=0, timestamp=time_ms, max_num_offsets=max_offsets)
+    request = ListOffsetsRequest(topics=(ListOffsetsTopic(name="clicks", partitions=(partition,)),))
+    return client.ask(request, 0).topics[0].partitions[0].old_style_offsets
 
 
 @pytest.mark.parametrize("version", [1, 4, 7, 10])
@@ -63,19 +72,28 @@ def test_v0_answers_with_starts_of_segments(start_modern: StartModern, connect: 
     client = connect(start_modern(segment_bytes=10))
     client.create("clicks")
 
-    def ask(time_ms: int, max_offsets: int) -> tuple[int, ...]:
-        partition = ListOffsetsPartition(partition_index=0, timestamp=time_ms, max_num_offsets=max_offsets)
-        request = ListOffsetsRequest(topics=(ListOffsetsTopic(name="clicks", partitions=(partition,)),))
-        return client.ask(request, 0).topics[0].partitions[0].old_style_offsets
-
-    assert ask(LATEST_TIME, 9) == (0,)
+    assert segment_starts(client, LATEST_TIME) == (0,)
     for _ in range(3):
         client.produce("clicks", batch(3))
-    assert ask(LATEST_TIME, 9) == (9, 6, 3, 0)
-    assert ask(LATEST_TIME, 2) == (9, 6)
-    assert ask(EARLIEST_TIME, 9) == (0,)
-    assert ask(0, 9) == ()
-    assert ask(2**62, 9) == (9, 6, 3, 0)
+    assert segment_starts(client, LATEST_TIME) == (9, 6, 3, 0)
+    assert segment_starts(client, LATEST_TIME, max_offsets=2) == (9, 6)
+    assert segment_starts(client, EARLIEST_TIME) == (0,)
+    assert segment_starts(client, 0) == ()
+    assert segment_starts(client, 2**62) == (9, 6, 3, 0)
+
+
+def test_v0_answers_with_all_segments_up_to_the_newest_one_of_the_time(
+    start_modern: StartModern, connect: Connect, tmp_path: Path
+) -> None:
+    """A genuine broker looks from the newest segment on, and the times of files need not be in order."""
+    client = connect(start_modern(segment_bytes=10))
+    client.create("clicks")
+    for _ in range(3):
+        client.produce("clicks", batch(3))
+    for start, modified_s in ((0, 3000), (3, 1000), (6, 2000)):
+        os.utime(tmp_path / "data" / "clicks-0" / f"{start:020d}.log", (modified_s, modified_s))
+    assert segment_starts(client, 1_500_000) == (3, 0)
+    assert segment_starts(client, 999_000) == ()
 
 
 @pytest.mark.parametrize(("epoch", "expected"), [(0, (0, 0, 3)), (1, (0, -1, -1))])

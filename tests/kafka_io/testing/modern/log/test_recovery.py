@@ -1,6 +1,7 @@
 """Recovery cuts off what a crash leaves at the end of a log, and nothing before it."""
 
 # faults R01, R02, R04, R12
+import os
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,18 @@ def test_an_append_after_recovery_begins_at_the_cut(open_log: OpenLog, directory
     log = damaged(open_log, directory, LAST[:-3])
     assert log.append(batch(3)) == 5
     assert content(log) == WHOLE + LAST
+
+
+def test_bytes_of_a_killed_broker_are_flushed_after_the_next_start(
+    open_log: OpenLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A killed process leaves its bytes in the memory of the system. They are not on disk before the next fsync."""
+    open_log().append(batch(3))
+    log = open_log()
+    synced_descriptors: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced_descriptors.append)
+    log.flush()
+    assert synced_descriptors == [log.segments[-1].descriptor]
 
 
 def test_a_log_is_the_same_when_it_is_opened_again(open_log: OpenLog) -> None:

@@ -1,6 +1,7 @@
 """What a crash may leave at the end of a log is cut off, and nothing before it."""
 
 # faults R01, R02, R04, R12
+import os
 from pathlib import Path
 
 import pytest
@@ -65,3 +66,14 @@ def test_an_append_after_recovery_begins_at_the_cut(open_log: OpenLog, directory
     log = damaged(open_log, directory, LAST[:-3])
     log.append(LAST, 1)
     assert log.segments[0].path.read_bytes() == WHOLE + LAST
+
+
+def test_bytes_of_a_killed_broker_are_flushed_after_the_next_start(
+    open_log: OpenLog, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A killed process leaves its bytes in the memory of the system. They are not on disk before the next fsync."""
+    log = damaged(open_log, directory, LAST)
+    synced_descriptors: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced_descriptors.append)
+    log.flush()
+    assert synced_descriptors == [log.segments[-1].descriptor]
