@@ -63,7 +63,7 @@ class LocatedError(Exception):
 
     def with_context(self, where: Where) -> Self:
         """The same error with the unknown parts of its place taken from `where`."""
-        return type(self)(self.reason, self.where.within(where))
+        return type(self)(self.reason, self.where.within(where), *self.args[2:])
 
     def __str__(self) -> str:
         place = str(self.where)
@@ -155,10 +155,6 @@ class BrokerError(KafkaIOError):
         super().__init__(reason, where)
         self.args = (reason, where, code)
         self.code = code
-
-    def with_context(self, where: Where) -> Self:
-        """The same error with the unknown parts of its place taken from `where`."""
-        return type(self)(self.reason, self.where.within(where), self.code)
 
 
 class OffsetOutOfRange(BrokerError):

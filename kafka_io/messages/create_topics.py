@@ -21,9 +21,7 @@ class CreatedTopic(Struct):
     topic_id: Uuid = wire(since=7, default=NULL_UUID, ignorable=True)  # KIP-516: distinguishes incarnations
     error_code: Int16
     error_message: String | None = wire(since=1, default=None, ignorable=True)  # KIP-108: a policy says why it refuses
-    topic_config_error_code: Int16 = wire(
-        since=5, tag=0, default=0, ignorable=True
-    )  # KIP-525: the settings of the created topic
+    topic_config_error_code: Int16 = wire(since=5, tag=0, default=0, ignorable=True)  # KIP-525: created settings
     num_partitions: Int32 = wire(since=5, default=-1, ignorable=True)  # KIP-525
     replication_factor: Int16 = wire(since=5, default=-1, ignorable=True)  # KIP-525
     configs: tuple[CreatedTopicConfig, ...] | None = wire(since=5, default=None, ignorable=True)  # KIP-525

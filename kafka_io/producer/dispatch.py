@@ -72,10 +72,11 @@ class Dispatcher:
     def _batches(self, messages: Sequence[Message], outcomes: dict[int, Outcome]) -> dict[TopicPartition, list[_Batch]]:
         """The batches of each partition. A message without a valid partition gets its outcome here."""
         batches: dict[TopicPartition, list[_Batch]] = {}
-        partitions: dict[str, Sequence[BrokerPartition] | KafkaIOError] = {}
+        # Topics are also listed for messages that name their partition: this makes brokers create a missing topic.
+        partitions = {topic: self._list(topic) for topic in dict.fromkeys(message.topic for message in messages)}
         for index, message in enumerate(messages):
             try:
-                target = TopicPartition.of(message.topic, self._choose_partition(message, partitions))
+                target = TopicPartition.of(message.topic, self._choose_partition(message, partitions[message.topic]))
             except Exception as error:  # noqa: BLE001 - a user's partitioner may raise anything; it is the outcome
                 outcomes[index] = error
                 continue
@@ -87,16 +88,22 @@ class Dispatcher:
             pending[-1].size += size
         return batches
 
+    def partitions_for(self, topic: str) -> Sequence[BrokerPartition]:
+        """The partitions of a topic that messages can be sent to, see Producer."""
+        check_topic_name(topic)
+        with self.lock:
+            return self.transport.partitions_for(topic)
+
+    def _list(self, topic: str) -> Sequence[BrokerPartition] | KafkaIOError:
+        try:
+            return self.partitions_for(topic)
+        except KafkaIOError as error:
+            return error
+
     def _choose_partition(
-        self, message: Message, known: dict[str, Sequence[BrokerPartition] | KafkaIOError]
+        self, message: Message, partitions: Sequence[BrokerPartition] | KafkaIOError
     ) -> BrokerPartition:
-        check_topic_name(message.topic)
-        if message.topic not in known:  # also for a message with a partition: asking creates a topic that is missing
-            try:
-                known[message.topic] = self.transport.partitions_for(message.topic)
-            except KafkaIOError as error:
-                known[message.topic] = error
-        partitions, chosen = known[message.topic], message.partition
+        chosen = message.partition
         if isinstance(partitions, KafkaIOError):
             raise partitions
         if chosen is not None:

@@ -94,10 +94,6 @@ class Undelivered(KafkaIOError):
         self.args = (reason, where, tuple(failures))
         self.failures = tuple(failures)
 
-    def with_context(self, where: Where) -> "Undelivered":
-        """The same error, with the unknown parts of its place taken from `where`."""
-        return type(self)(self.reason, self.where.within(where), self.failures)
-
 
 def undelivered(failures: Sequence[DeliveryFailure]) -> Undelivered:
     """The error for these failures; its text names the first one."""

@@ -14,7 +14,6 @@ from kafka_io.producer.message import Headers, Message, Undelivered
 from kafka_io.producer.senders import Sender
 from kafka_io.producer.settings import ProducerSettings
 from kafka_io.producer.transactions import TransactionManager
-from kafka_io.registry.paths import check_topic_name
 
 SentT = TypeVar("SentT")
 
@@ -86,9 +85,7 @@ class Producer(Closing, Generic[SentT]):
             NodeMalformed: the name is not a valid topic name.
             KafkaIOError: the partitions are not known.
         """
-        check_topic_name(topic)
-        with self._dispatcher.lock:
-            return self._transport.partitions_for(topic)
+        return self._dispatcher.partitions_for(topic)
 
     def wait_until_registered(
         self, topic: str, partitions: Iterable[BrokerPartition], *, timeout_s: float = 10.0

@@ -63,7 +63,7 @@ class WireReader:
         """
         value = 0
         for shift in range(0, _VARINT_BITS, 7):
-            byte = self._take(_INT8)
+            byte = self._take(_INT8)  # signed: below 0 if its highest bit is set, which means that more bytes follow
             value |= (byte & 0x7F) << shift
             if byte >= 0:
                 if value >> _VARINT_BITS:

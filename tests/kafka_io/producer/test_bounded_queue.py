@@ -46,7 +46,8 @@ def test_join_ends_the_linger_time_and_waits_until_the_items_are_done() -> None:
         joined = pool.submit(queue.join, FOREVER_S)
         assert batch.result(FOREVER_S) == [1]
         assert not joined.done()
-        queue.done()
+        queue.close()
+        assert queue.take(1, FOREVER_S) == []
         assert joined.result(FOREVER_S)
 
 
@@ -79,7 +80,6 @@ def test_no_item_of_many_threads_is_lost() -> None:
     def take() -> None:
         while batch := queue.take(2, 0.0):
             items.extend(batch)
-            queue.done()
 
     taker = threading.Thread(target=take)
     taker.start()
