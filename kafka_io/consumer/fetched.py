@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import pyarrow as pa
 
@@ -126,29 +126,25 @@ class FetchResult:
 
 
 def consumed_messages(partition: TopicPartition, decoded: DecodedBatch) -> Iterator[ConsumedMessage]:
-    """One object for each message of a batch.
+    """One object for each message of a batch; batches of 0.7 have only offsets and values.
 
     Reading continues at the next row's offset. Inside a compressed message of 0.7 that is the same offset again.
     """
-    rows = _rows(decoded.batch)
+    batch = decoded.batch
+    if "timestamp" in batch.schema.names:
+        # As numbers: some are outside the range of datetime.
+        index = batch.schema.get_field_index("timestamp")
+        batch = batch.set_column(index, "timestamp", batch.column("timestamp").cast(pa.int64()))
+    rows = batch.to_pylist()
     next_offsets = [row["offset"] for row in rows[1:]] + [decoded.next_offset]
     for row, next_offset in zip(rows, next_offsets, strict=True):
-        yield ConsumedMessage(topic=partition.topic, partition=partition.within_topic, next_offset=next_offset, **row)
-
-
-def _rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    """The fields of each message; those of 0.7 have only an offset and a value."""
-    columns: dict[str, list[Any]] = {name: batch.column(name).to_pylist() for name in ("offset", "value")}
-    if "key" in batch.schema.names:
-        # Timestamps as numbers: some are outside the range of datetime.
-        times = batch.column("timestamp").cast(pa.int64()).to_pylist()
-        types = batch.column("timestampType").to_pylist()
-        columns |= {
-            "key": batch.column("key").to_pylist(),
-            "timestamp_ms": [time if type_ != _NO_TIME else None for time, type_ in zip(times, types, strict=True)],
-            "headers": [
-                tuple((header["key"], header["value"]) for header in headers)
-                for headers in batch.column("headers").to_pylist()
-            ],
-        }
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        yield ConsumedMessage(
+            topic=partition.topic,
+            partition=partition.within_topic,
+            offset=row["offset"],
+            next_offset=next_offset,
+            value=row["value"],
+            key=row.get("key"),
+            timestamp_ms=None if row.get("timestampType", _NO_TIME) == _NO_TIME else row["timestamp"],
+            headers=tuple((header["key"], header["value"]) for header in row.get("headers", ())),
+        )

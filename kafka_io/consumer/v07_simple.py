@@ -50,7 +50,10 @@ class PartitionFetcher07(Closing):
             yield from self._request(request)
 
     def _request(self, positions: Sequence[FetchPosition]) -> Sequence[FetchResult | KafkaIOError]:
-        fetches = tuple(_fetch(position) for position in positions)
+        fetches = tuple(
+            FetchRequest07(position.topic, position.partition.partition, position.offset, position.max_bytes)
+            for position in positions
+        )
         try:
             response, broker = self._ask(
                 positions[0].partition, fetches[0] if len(fetches) == 1 else MultiFetchRequest07(fetches)
@@ -108,10 +111,6 @@ class PartitionFetcher07(Closing):
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
-
-
-def _fetch(position: FetchPosition) -> FetchRequest07:
-    return FetchRequest07(position.topic, position.partition.partition, position.offset, position.max_bytes)
 
 
 def _decoded(data: memoryview, base: int, limits: DecodeLimits, where: Where) -> Iterator[DecodedBatch]:

@@ -156,18 +156,17 @@ class ConsumerConnector(Closing):
                 )
             directory = BrokerDirectory(self._registration, registry_format, self._options.read_settings)
             ownership = PartitionOwnership(self._registration, subscription, registry_format)
-            streams = {
-                topic: [
-                    ConnectorFetcher(directory.open, self._options, ownership.commit_processed) for _ in range(count)
-                ]
+            fetchers = {
+                (topic, stream): ConnectorFetcher(directory.open, self._options, ownership.commit_processed)
                 for topic, count in counts.items()
+                for stream in range(count)
             }
-            self._loop = RebalanceLoop(ownership, streams, self._options)
+            self._loop = RebalanceLoop(ownership, fetchers, self._options)
             self._loop.start()
-            return {
-                topic: [MessageStream(fetcher.queue, self._options) for fetcher in fetchers]
-                for topic, fetchers in streams.items()
-            }
+            streams: dict[str, list[MessageStream]] = {topic: [] for topic in counts}
+            for (topic, _), fetcher in fetchers.items():
+                streams[topic].append(MessageStream(fetcher.queue, self._options))
+            return streams
 
 
 def _check_count(streams: int) -> None:

@@ -29,7 +29,7 @@ _TEMPORARY = (NetworkError, RegistryError, BrokerError, LogShort, PastEnd)
 
 
 class ConnectorFetcher:
-    """Fills a stream's queue from `start` to `stop`; `queue.put` waits while the queue is full.
+    """Fills a stream's queue from the start of its `thread` to `stop`; `queue.put` waits while the queue is full.
 
     Args:
         open_consumer: called by the fetcher's thread, because a consumer belongs to one thread.
@@ -51,11 +51,7 @@ class ConnectorFetcher:
         self._wake = threading.Event()
         self._stopping = False
         # A daemon thread: it may wait for a broker when the process ends.
-        self._thread = threading.Thread(target=self._run, name="penstock-fetcher", daemon=True)
-
-    def start(self) -> None:
-        """Start to fetch."""
-        self._thread.start()
+        self.thread = threading.Thread(target=self._run, name="penstock-fetcher", daemon=True)
 
     def assign(self, claims: Iterable[PartitionClaim]) -> None:
         """Fetch for these claims from now on, and for no others."""
@@ -68,11 +64,6 @@ class ConnectorFetcher:
         self._stopping = True
         self.queue.close()
         self._wake.set()
-
-    def join(self, timeout_s: float) -> None:
-        """Wait until the thread has ended."""
-        if self._thread.ident is not None:
-            self._thread.join(timeout_s)
 
     def _run(self) -> None:
         with self._open_consumer() as consumer:

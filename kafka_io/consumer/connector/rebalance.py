@@ -6,7 +6,7 @@ Watches only wake the thread. It also checks at intervals, because a watch may f
 import logging
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from kafka_io.brokers.retry import MIN_PAUSE_S
 from kafka_io.consumer.connector.fetcher import ConnectorFetcher
@@ -21,21 +21,21 @@ EVERY_TOPIC = ""
 
 
 class RebalanceLoop:
-    """Runs from `start` to `stop`. `streams` are the fetchers of the streams in order, by topic or for EVERY_TOPIC."""
+    """Runs from `start` to `stop`. `fetchers` are those of the streams, by topic or EVERY_TOPIC and stream number."""
 
     def __init__(
         self,
         ownership: PartitionOwnership,
-        streams: Mapping[str, Sequence[ConnectorFetcher]],
+        fetchers: Mapping[tuple[str, int], ConnectorFetcher],
         options: ConnectorOptions,
     ) -> None:
         self.ownership = ownership
-        self._streams = streams
-        self._fetchers = [fetcher for fetchers in streams.values() for fetcher in fetchers]
+        self._fetchers = fetchers
         self._options = options
         self._wake = threading.Event()
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="penstock-consumer", daemon=True)
+        thread = threading.Thread(target=self._run, name="penstock-consumer", daemon=True)
+        self._threads = [thread, *(fetcher.thread for fetcher in fetchers.values())]
 
     def start(self) -> None:
         """Take this member's share, then start the threads.
@@ -52,9 +52,8 @@ class RebalanceLoop:
                     f"{self._options.rebalance_max_retries} attempts (rebalance_max_retries)"
                 )
             self._wait_for_others()
-        for fetcher in self._fetchers:
-            fetcher.start()
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
 
     def stop(self) -> None:
         """End all threads, and commit the delivered offsets unless auto-commit is off.
@@ -65,12 +64,11 @@ class RebalanceLoop:
         deadline_s = time.monotonic() + self._options.shutdown_timeout_ms / 1000
         self._stopping.set()
         self._wake.set()
-        for fetcher in self._fetchers:
+        for fetcher in self._fetchers.values():
             fetcher.stop()
-        if self._thread.ident is not None:
-            self._thread.join(max(0.0, deadline_s - time.monotonic()))
-        for fetcher in self._fetchers:
-            fetcher.join(max(0.0, deadline_s - time.monotonic()))
+        for thread in self._threads:
+            if thread.ident is not None:  # `start` may have failed before it started the threads
+                thread.join(max(0.0, deadline_s - time.monotonic()))
         self.ownership.revoke_all()
         if self._options.auto_commit_interval_ms is not None:
             self.ownership.commit_delivered()
@@ -106,13 +104,12 @@ class RebalanceLoop:
         """Take this member's share, and give each stream its part; False while others still own some of the share."""
         complete = self.ownership.rebalance(self._wake.set)
         claims = self.ownership.claims
-        for topic, fetchers in self._streams.items():
-            for number, fetcher in enumerate(fetchers):
-                fetcher.assign(
-                    claim
-                    for claim in claims
-                    if claim.stream == number and topic in {claim.topic_partition.topic, EVERY_TOPIC}
-                )
+        for (topic, stream), fetcher in self._fetchers.items():
+            fetcher.assign(
+                claim
+                for claim in claims
+                if claim.stream == stream and topic in {claim.topic_partition.topic, EVERY_TOPIC}
+            )
         return complete
 
     def _wait_for_others(self) -> None:

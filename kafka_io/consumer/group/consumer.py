@@ -251,19 +251,17 @@ class GroupConsumer(Closing):
 
     def _find_positions(self) -> None:
         """Set the position of newly assigned partitions. After a retriable error the next poll tries again."""
+        missing = {key: partition for key, partition in self._partitions.items() if partition.position is None}
+        unknown = [key for key, partition in missing.items() if not partition.out_of_range]
         try:
-            unknown = [key for key in self._without_position() if not self._partitions[key].out_of_range]
             for key, offset in (self.committed(unknown) if unknown else {}).items():
-                self._partitions[key].seek(offset)
-                self._partitions[key].committed = offset
-            self._seek_all(self._reset_offsets(self._without_position(), self._reset))
+                missing[key].committed = offset
+                missing.pop(key).seek(offset)
+            self._seek_all(self._reset_offsets(missing, self._reset))
         except KafkaIOError as error:
             if not error.retriable:
                 raise
             logger.info("group %s: %s", self._settings.group, error)
-
-    def _without_position(self) -> list[TopicPartition]:
-        return [key for key, partition in self._partitions.items() if partition.position is None]
 
     def _reset_offsets(self, partitions: Iterable[TopicPartition], reset: OffsetReset) -> PartitionAnswers[int]:
         return reset_offsets(self._metadata, partitions, reset, committed=self._committed_only)

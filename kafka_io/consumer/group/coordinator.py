@@ -7,7 +7,8 @@ Events for the consumer wait in that state until it polls.
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
@@ -73,6 +74,13 @@ class Heartbeater(Closing):
         """The identity that commits carry."""
         return self._state.member
 
+    @contextmanager
+    def _changing(self) -> Iterator[GroupMemberState]:
+        """The state, locked. Threads that wait for a change look at it again afterwards."""
+        with self._changed:
+            yield self._state
+            self._changed.notify_all()
+
     def polled(self) -> RebalanceEvent | None:
         """Record that the consumer polls; returns the event that it must handle first.
 
@@ -92,37 +100,33 @@ class Heartbeater(Closing):
 
     def subscribe(self, topics: TopicSubscription) -> None:
         """Read other topics: join the group again."""
-        with self._changed:
+        with self._changing() as state:
             self._topics = topics
-            self._state.require_rejoin()
-            self._changed.notify_all()
+            state.require_rejoin()
 
     def ready(self, owned: Iterable[TopicPartition]) -> None:
         """The consumer has revoked what it must, and still owns `owned`: join the group."""
-        with self._changed:
-            self._state.ready(owned)
-            self._changed.notify_all()
+        with self._changing() as state:
+            state.ready(owned)
         if self._thread.ident is None:
             self._thread.start()
 
     def require_rejoin(self) -> None:
         """Join the group again, which rebalances it, as soon as the consumer is ready."""
-        with self._changed:
-            self._state.require_rejoin()
-            self._changed.notify_all()
+        with self._changing() as state:
+            state.require_rejoin()
 
     def refused(self, error: KafkaIOError, member: GroupMembership) -> None:
         """A commit of `member` was refused: if that is still the identity, the membership may be lost."""
-        with self._changed:
-            if self._state.is_alive and self._state.member == member:
-                self._state.commit_refused(error)
+        with self._changing() as state:
+            if state.is_alive and state.member == member:
+                state.commit_refused(error)
 
     def close(self) -> None:
         """Leave the group, unless the member is static, which may return. Safe to call again."""
-        with self._changed:
+        with self._changing() as state:
             self._closing = True
-            joining, member = self._state.is_joining, self.member
-            self._changed.notify_all()
+            joining, member = state.is_joining, state.member
         if self._thread.is_alive():
             leaves = member.instance is None and bool(member.id)
             if joining and leaves:
@@ -175,18 +179,17 @@ class Heartbeater(Closing):
         except KafkaIOError as error:
             self._failures += 1
             logger.info("group %s: %s", self._settings.group, error)
+            if error.retriable:
+                self._coordinator.forget()
+            # An error that is not retriable changes the state, and with it the next action.
+            pause_s = self._backoff.pause_s(self._failures) if error.retriable else MIN_PAUSE_S
+            with self._changing() as state:
+                state.refused(error)
             with self._changed:
-                self._state.refused(error)
-                if error.retriable:
-                    self._coordinator.forget()
-                self._changed.notify_all()
-                # An error that is not retriable has changed the state, and with it the next action.
-                pause_s = self._backoff.pause_s(self._failures) if error.retriable else MIN_PAUSE_S
                 self._changed.wait_for(lambda: self._closing, pause_s)
         except Exception as error:  # noqa: BLE001 - a user's assignor may raise anything; poll raises it again
-            with self._changed:
-                self._state.fail(error)
-                self._changed.notify_all()
+            with self._changing() as state:
+                state.fail(error)
         else:
             self._failures = 0
 
@@ -202,12 +205,11 @@ class Heartbeater(Closing):
             return
         answer = connection.request(self._state.sync_request(self._assignments(members, topics)))
         connection.close()  # the next join may be far away
-        with self._changed:
-            self._state.synced(answer)
+        with self._changing() as state:
+            state.synced(answer)
             if subscription is not self._topics:  # the consumer changed its subscription during the join
                 self._refreshed_s = float("-inf")
             self._heartbeat_due_s = time.monotonic() + self._settings.heartbeat_s
-            self._changed.notify_all()
 
     @staticmethod
     def _check_groups(connection: ModernBrokerConnection) -> None:
@@ -244,9 +246,8 @@ class Heartbeater(Closing):
     def _leave_idle(self) -> None:
         """Leave because the consumer does not poll, so that others read its partitions."""
         self._leave(self._coordinator)
-        with self._changed:
-            self._state.left(f"the consumer has not polled for {self._settings.max_poll_s:g} s")
-            self._changed.notify_all()
+        with self._changing() as state:
+            state.left(f"the consumer has not polled for {self._settings.max_poll_s:g} s")
 
     def _leave(self, coordinator: CoordinatorConnection) -> None:
         """Send the request to leave; not for a static member, or one that never joined."""

@@ -8,7 +8,7 @@ Members that subscribe to the same topics then differ by at most one partition, 
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from kafka_io.model import TopicPartition
 
@@ -17,12 +17,12 @@ SubscribedTopics = Mapping[str, Sequence[str]]
 _MIN_DIFFERENCE = 2  # a move between members that differ by less only swaps them
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Step:
-    """A partition of `topic` goes from a member to the next on a chain."""
+class _Step(NamedTuple):
+    """A partition of `topic` goes from one member to another."""
 
     giver: str
     topic: str
+    taker: str
 
 
 class StickyAssignment:
@@ -53,7 +53,7 @@ class StickyAssignment:
         for partition in sorted(unowned, key=lambda partition: len(self._topics[partition.topic])):
             self._give(min(self._topics[partition.topic], key=self._order), partition)
         while chain := self._improvement():
-            self._move(*chain)
+            self._move(chain)
         return {
             member: frozenset(TopicPartition(topic, number) for topic, numbers in topics.items() for number in numbers)
             for member, topics in self._assigned.items()
@@ -66,8 +66,8 @@ class StickyAssignment:
     def _order(self, member: str) -> tuple[int, int]:
         return self._load[member], self._rank[member]
 
-    def _improvement(self) -> tuple[list[_Step], str] | None:
-        """The steps from a member with the most partitions to one with at least two fewer, and that last member."""
+    def _improvement(self) -> list[_Step]:
+        """The steps from a member with the most partitions to one with at least two fewer; none if it is even."""
         min_load = min(self._load.values(), default=0)
         exhausted: set[str] = set()  # members that an earlier search reached without success
         for member in sorted(self._load, key=self._order, reverse=True):
@@ -75,13 +75,16 @@ class StickyAssignment:
                 break
             if member not in exhausted and (chain := self._search(member, exhausted)):
                 return chain
-        return None
+        return []
 
-    def _search(self, first: str, exhausted: set[str]) -> tuple[list[_Step], str] | None:
-        """The shortest chain from `first`; among equally short ones, that to the member with the fewest."""
+    def _search(self, first: str, seen: set[str]) -> list[_Step]:
+        """The shortest chain from `first`; among equally short ones, that to the member with the fewest.
+
+        Breadth first: a level holds the members to which a member of the level before could give a partition. Members
+        in `seen` are left out, and all members that the search reaches are added to it.
+        """
         steps_to: dict[str, _Step] = {}
         level = [first]
-        seen = exhausted
         seen.add(first)
         while level:
             following = []
@@ -90,28 +93,27 @@ class StickyAssignment:
                     for taker in self._topics[topic]:
                         if taker not in seen:
                             seen.add(taker)
-                            steps_to[taker] = _Step(giver=giver, topic=topic)
+                            steps_to[taker] = _Step(giver, topic, taker)
                             following.append(taker)
             last = min(following, key=self._order, default=first)
             if self._load[first] >= self._load[last] + _MIN_DIFFERENCE:
-                return _chain(steps_to, last), last
+                return _chain(steps_to, last)
             level = following
-        return None
+        return []
 
-    def _move(self, steps: Sequence[_Step], last: str) -> None:
-        takers = [*(step.giver for step in steps[1:]), last]
-        for step, taker in zip(steps, takers, strict=True):
+    def _move(self, chain: Sequence[_Step]) -> None:
+        for step in chain:
             numbers = self._assigned[step.giver][step.topic]
-            number = max(numbers, key=lambda number: (self._preference(step, taker, number), number))
+            number = max(numbers, key=lambda number: (self._preference(step, number), number))
             numbers.remove(number)
-            self._assigned[taker][step.topic].add(number)
-        self._load[steps[0].giver] -= 1
-        self._load[last] += 1
+            self._assigned[step.taker][step.topic].add(number)
+        self._load[chain[0].giver] -= 1
+        self._load[chain[-1].taker] += 1
 
-    def _preference(self, step: _Step, taker: str, number: int) -> int:
+    def _preference(self, step: _Step, number: int) -> int:
         """The preference for moving a partition: best back to its former owner (2), worst away from it (0)."""
         owner = self._before.get(TopicPartition(step.topic, number))
-        return 2 if owner == taker else int(owner != step.giver)
+        return 2 if owner == step.taker else int(owner != step.giver)
 
 
 def _chain(steps_to: Mapping[str, _Step], last: str) -> list[_Step]:
