@@ -11,10 +11,10 @@ There are two decoders, one for 0.7 and one for later versions. Each layer build
                 legacy_messages    message formats 0 and 1
                 record_batches     record batches (format 2), with their transactions
                 record_set         the position in a record set, shared by the two formats
-                kernels/legacy_messages, kernels/record_batches, kernels/utf8
+                kernels/entry_header, kernels/legacy_messages, kernels/record_batches, kernels/utf8
 
     both        decoded_batch      the result, and the limits of decoding
-                column_builder, arrow_batch, schema, memory_pool, kernels/column_arrays
+                column_builder, schema, memory_pool, kernels/column_arrays
                                    columns that kernels fill and Arrow takes over without a copy
                 layout             positions of the fields
                 compiling, isal_crc32, crc32c, kernels/scalars, kernels/crc32, kernels/status_codes

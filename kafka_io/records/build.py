@@ -1,4 +1,4 @@
-"""Messages, message sets and record batches of every format, for writing. The layouts are in layout.py."""
+"""Writes messages, message sets and record batches of all formats. `layout.py` has their layouts."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -10,46 +10,38 @@ from kafka_io.compression import CODECS, MESSAGE_CODECS
 from kafka_io.records.crc32c import crc32c
 from kafka_io.records.layout import APPEND_TIME, BATCH_MAGIC
 
-# 0.7: int32 length | magic | uint32 crc, and the same with attributes.
-_MAGIC_0 = Struct(">iBI")
-_MAGIC_1 = Struct(">iBBI")
-_UNCOUNTED = 4
-
-# From 0.8 on: int64 offset | int32 length, and then a message or the rest of a record batch.
-_ENTRY = Struct(">qi")
 _CRC = Struct(">I")
-_FORMAT_0 = Struct(">BB")
-_FORMAT_1 = Struct(">BBq")
+_LENGTH = Struct(">i")
+_TIMESTAMP = Struct(">q")
+# From 0.8 on: int64 offset | int32 length, followed by a message or the rest of a record batch.
+_ENTRY = Struct(">qi")
 _BATCH_HEAD = Struct(">iBI")
 _BATCH = Struct(">hiqqqhii")
-_LENGTH = Struct(">i")
 _NO_LEADER_EPOCH = -1
 NO_PRODUCER = (-1, -1, -1)
 
 
 def message(payload: bytes, *, magic: int = 1, attributes: int = 0) -> bytes:
-    """One message of 0.7. Magic 0 has no attributes to carry.
+    """One message of 0.7. Magic 0 has no attributes.
 
     Raises:
-        ValueError: another magic, or attributes on magic 0.
+        ValueError: another magic, or attributes with magic 0.
     """
-    crc = isal_zlib.crc32(payload)
-    if magic == 1:
-        return _MAGIC_1.pack(_MAGIC_1.size - _UNCOUNTED + len(payload), magic, attributes, crc) + payload
-    if magic == 0 and attributes == 0:
-        return _MAGIC_0.pack(_MAGIC_0.size - _UNCOUNTED + len(payload), magic, crc) + payload
-    raise ValueError(f"no message has magic {magic} and attributes {attributes}")
+    if magic not in (0, 1) or (attributes and not magic):
+        raise ValueError(f"no message has magic {magic} and attributes {attributes}")
+    head = (bytes((magic, attributes)) if magic else b"\0") + _CRC.pack(isal_zlib.crc32(payload))
+    return _LENGTH.pack(len(head) + len(payload)) + head + payload
 
 
 def message_set(payloads: Iterable[bytes], *, codec: int = 0, magic: int = 1) -> bytes:
-    """A message of 0.7 per payload; with a codec, all of them compressed in one message of magic 1."""
+    """A message of 0.7 for each payload. With a codec, all of them are compressed in one message of magic 1."""
     plain = b"".join(message(payload, magic=magic) for payload in payloads)
     return message(CODECS[codec].compress(plain), attributes=codec) if codec else plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """A record to write; `timestamp` is in milliseconds, -1 for none. Only record batches carry headers.
+    """A record to write. `timestamp` is in milliseconds, -1 for none. Only record batches have headers.
 
     >>> len(record_batch([Record(offset=7, key=b"k", value=b"v", headers=((b"h", None),))]))
     73
@@ -63,27 +55,26 @@ class Record:
 
 
 def log_messages(records: Sequence[Record], *, magic: int, codec: int = 0, append_time: int | None = None) -> bytes:
-    """The records as messages of format 0 or 1; with a codec, all of them compressed in one message.
+    """The records as messages of format 0 or 1. With a codec, all of them are compressed in one message.
 
     Args:
-        records: one at least, with growing offsets.
-        magic: 0, which drops timestamps, or 1.
-        codec: 0 to 3; format 0 has lz4 with Kafka's old header checksum.
-        append_time: the time the broker gave them all, which format 1 can tell.
+        records: at least one; their offsets must grow.
+        magic: 0, which has no timestamps, or 1.
+        codec: 0 to 3. In format 0, lz4 has the wrong header checksum that Kafka wrote then (KAFKA-3160).
+        append_time: the broker's timestamp for all records (LogAppendTime); only format 1 can hold it.
 
     Raises:
         ValueError: another magic.
     """
     if magic not in (0, 1):
         raise ValueError(f"no message of a log has magic {magic}")
-    appended = 0
-    if append_time is not None:
-        appended = APPEND_TIME
-        if not codec:
-            records = [replace(record, timestamp=append_time) for record in records]
+    appended = 0 if append_time is None else APPEND_TIME
     if not codec:
+        if append_time is not None:
+            records = [replace(record, timestamp=append_time) for record in records]
         return b"".join(_log_message(record, magic, appended) for record in records)
-    # Inside, format 1 counts from 0, so that a broker can give offsets without compressing anew.
+    # In format 1 the inner offsets begin at 0: the broker assigns offsets by changing the outer message alone, and need
+    # not compress the set again.
     base = records[0].offset if magic else 0
     inside = b"".join(_log_message(replace(record, offset=record.offset - base), magic, 0) for record in records)
     outer = Record(
@@ -95,8 +86,8 @@ def log_messages(records: Sequence[Record], *, magic: int, codec: int = 0, appen
 
 
 def _log_message(record: Record, magic: int, attributes: int) -> bytes:
-    head = _FORMAT_1.pack(magic, attributes, record.timestamp) if magic else _FORMAT_0.pack(magic, attributes)
-    body = head + _sized(record.key) + _sized(record.value)
+    timestamp = _TIMESTAMP.pack(record.timestamp) if magic else b""
+    body = bytes((magic, attributes)) + timestamp + _sized(record.key) + _sized(record.value)
     return _ENTRY.pack(record.offset, _CRC.size + len(body)) + _CRC.pack(isal_zlib.crc32(body)) + body
 
 
@@ -113,15 +104,15 @@ def record_batch(
     span: tuple[int, int] | None = None,
     producer: tuple[int, int, int] = NO_PRODUCER,
 ) -> bytes:
-    """The records as one batch.
+    """The records as one record batch.
 
     Args:
-        records: with growing offsets.
+        records: their offsets must grow.
         codec: 0 to 4.
-        attributes: more bits, of layout.py.
-        append_time: the time the broker gave them all.
-        span: the first and last offset, where compaction left fewer records; needed when it left none.
-        producer: id, epoch, and sequence number of the first record.
+        attributes: further attribute bits, see layout.py.
+        append_time: the broker's timestamp for all records (LogAppendTime).
+        span: first and last offset of a compacted batch, which may have no record at either; needed without records.
+        producer: producer id, producer epoch, and sequence number of the first record.
     """
     base, last = span or (records[0].offset, records[-1].offset)
     base_time = records[0].timestamp if records else -1
@@ -153,12 +144,12 @@ def _counted(content: bytes | None) -> bytes:
 
 
 def _wrapped(number: int) -> int:
-    """As an int64, as Java has it: the time between two times may be longer than that."""
+    """`number` wrapped to an int64 as in Java: the difference of two timestamps can be larger."""
     return (number + 2**63) % 2**64 - 2**63
 
 
 def _varint(number: int) -> bytes:
-    """Zigzag, then seven bits a byte, the lowest first."""
+    """A zigzag varint: seven bits per byte, the lowest first. See `kernels.scalars.varint`."""
     rest = 2 * number if number >= 0 else -2 * number - 1
     out = bytearray()
     while rest > 0x7F:

@@ -25,6 +25,7 @@ _SOURCES = (
     "layout.py",
     "kernels/status_codes.py",
     "kernels/scalars.py",
+    "kernels/entry_header.py",
     "kernels/crc32.py",
     "kernels/column_arrays.py",
     "kernels/utf8.py",

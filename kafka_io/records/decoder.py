@@ -6,7 +6,8 @@ a row or is counted as a gap: rows + gaps = next_offset - start.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import cache
 
 from kafka_io.compression import BytesLike
 from kafka_io.errors import NOWHERE, TooLarge, Where, WireError, error_context
@@ -14,7 +15,7 @@ from kafka_io.records.build import Record, log_messages, record_batch
 from kafka_io.records.column_builder import ColumnBuilder, ColumnLayout
 from kafka_io.records.decoded_batch import DEFAULT_LIMITS, INT32_MAX, DecodedBatch, DecodeLimits
 from kafka_io.records.legacy_messages import read_messages
-from kafka_io.records.record_batches import read_batches
+from kafka_io.records.record_batches import BatchReader
 from kafka_io.records.record_set import RecordSet, RequestedOffsets
 from kafka_io.records.schema import COLUMNS, select_columns
 from kafka_io.records.transactions import AbortedRange, AbortedTransactions
@@ -22,9 +23,11 @@ from kafka_io.records.transactions import AbortedRange, AbortedTransactions
 COMPACTED = "compacted"
 
 _LIKELY_RATIO = 4  # of compression
-_Reader = Callable[[RecordSet, ColumnBuilder, AbortedTransactions, DecodeLimits], Iterator[None]]
-# By magic. read_batches also gets incomplete entries and unknown magics, and reports them.
-_READERS: dict[int | None, _Reader] = {0: read_messages, 1: read_messages, 2: read_batches}
+
+
+@cache
+def _column_layout(columns: tuple[str, ...]) -> ColumnLayout:
+    return ColumnLayout(select_columns(columns))
 
 
 class Decoder:
@@ -42,7 +45,7 @@ class Decoder:
         self._limits = limits
         self._where = where
         self._columns = ColumnBuilder(
-            ColumnLayout(select_columns(columns)),
+            _column_layout(tuple(columns)),
             likely_bytes=limits.batch_bytes if likely_bytes is None else min(limits.batch_bytes, likely_bytes),
             max_text_bytes=limits.max_decompressed_bytes,
         )
@@ -62,43 +65,38 @@ class Decoder:
             raise TooLarge(sentence, self._where)
         if self._start is None:
             self._start = requested.start
-        record_set, transactions = RecordSet(data, requested, self._where), AbortedTransactions(aborted)
+        record_set = RecordSet(data, requested, self._where, self._gaps)
+        batches = BatchReader(record_set, self._columns, AbortedTransactions(aborted), self._limits)
         try:
             while not record_set.ended:
-                for _ in _READERS.get(record_set.magic, read_batches)(
-                    record_set, self._columns, transactions, self._limits
-                ):
+                # A record set may change its format. BatchReader also reports incomplete entries and unknown magics.
+                is_message = record_set.magic in (0, 1)
+                entries = read_messages(record_set, self._columns, self._limits) if is_message else batches.read()
+                for _ in entries:
                     if self._columns.size_bytes >= self._limits.batch_bytes:
-                        yield self._take(record_set)
+                        yield self._take(record_set.next_offset)
         except WireError:
             # The columns may hold part of the corrupt entry, so all of them are dropped.
             self._columns.reset()
             self._start, self._gaps = None, Counter()
             raise
-        self._note(record_set)
+        self._next = record_set.next_offset
 
     def flush(self) -> Iterator[DecodedBatch]:
         """The last batch, if any offset was decoded since the previous one."""
         if self._start is not None and self._next > self._start:
-            yield self._decoded()
+            yield self._take(self._next)
 
-    def _take(self, record_set: RecordSet) -> DecodedBatch:
-        self._note(record_set)
-        return self._decoded()
-
-    def _note(self, record_set: RecordSet) -> None:
-        self._next = record_set.next_offset
-        self._gaps += record_set.gaps
-        record_set.gaps = Counter()
-
-    def _decoded(self) -> DecodedBatch:
+    def _take(self, next_offset: int) -> DecodedBatch:
+        """All rows and gaps so far, which end before `next_offset`, as a batch."""
         assert self._start is not None
-        start = self._start
-        gaps, self._gaps = self._gaps, Counter()
-        gaps[COMPACTED] = self._next - start - self._columns.rows - gaps.total()
-        self._start = self._next
-        with error_context(self._where.at_offset(start)):
-            return DecodedBatch(self._columns.take_batch(), self._next, +gaps)
+        start, self._start = self._start, next_offset
+        # Compacted offsets are neither in an entry nor skipped: they are what is left of the range.
+        self._gaps[COMPACTED] = next_offset - start - self._columns.rows - self._gaps.total()
+        gaps = +self._gaps
+        self._gaps.clear()
+        with error_context(self._where.at(start)):
+            return DecodedBatch(self._columns.take_batch(), next_offset, gaps)
 
 
 def decode(
@@ -110,22 +108,22 @@ def decode(
     limits: DecodeLimits = DEFAULT_LIMITS,
     where: Where = NOWHERE,
 ) -> Iterator[DecodedBatch]:
-    """The records of `data` as batches of these `columns` of `schema.SCHEMA`; no batch when it holds no whole entry.
+    """The records of `data` as batches with these `columns` of `schema.SCHEMA`; none if `data` has no whole entry.
 
     Args:
-        data: the entries of a fetch answer; a tail that is cut is left for the next fetch (fault R02).
+        data: the entries of a fetch answer; an incomplete last entry is left for the next fetch (fault R02).
         requested: the offsets to return.
-        columns: others cost nothing, but what they hold is not checked beyond its bounds: of headers, nothing is.
-        aborted: the transactions to leave out, (producer id, first offset) each, as a read-committed fetch tells them.
-        limits: what it may cost; `max_depth` is 1 for these formats.
-        where: the place of `data`; errors add the offset.
+        columns: names of columns. The others cost nothing; the bounds of their keys and values are checked, their
+            headers are not.
+        aborted: the transactions to leave out, as a read-committed fetch returns them: (producer id, first offset).
+        limits: memory limits; `max_depth` does not apply.
+        where: the partition, for errors; they add the offset.
 
     Raises:
-        Corrupt: a length, checksum, count, varint or offset that cannot be right, or compressed data that cannot be
-            read.
+        Corrupt: an invalid length, checksum, count, varint or offset, or compressed data that cannot be decompressed.
         Unsupported: a magic above 2, or a codec that its format does not have.
-        TooLarge: a batch passed a limit, which the sentence names.
-        ValueError: columns that are none.
+        TooLarge: a batch exceeded a limit, which the message names.
+        ValueError: a name is not a column.
     """
     decoder = Decoder(columns, limits=limits, where=where, likely_bytes=_LIKELY_RATIO * len(data))
     yield from decoder.feed(data, requested, aborted=aborted)

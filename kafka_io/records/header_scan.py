@@ -1,6 +1,5 @@
 """Scan the headers of a fetch answer without decoding it: the reader can send the next fetch before it decodes."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,26 +42,22 @@ def scan_headers(data: BytesLike, requested: RequestedOffsets, *, where: Where =
     """
     record_set = RecordSet(data, requested, where)
     while not record_set.ended:
-        _HOPS.get(record_set.magic, _hop_batches)(record_set)
+        if record_set.magic in (0, 1):
+            _skip_messages(record_set)
+        else:
+            _skip_batches(record_set)
     return HeaderScan(whole_bytes=record_set.position, next_offset=record_set.next_offset)
 
 
-def _hop_batches(record_set: RecordSet) -> None:
+def _skip_batches(record_set: RecordSet) -> None:
     table = np.empty((_MAX_BATCHES, record_batches.FIELDS), np.int64)
-    status, position, count = record_batches.list_batches(
-        record_set.array,
-        record_set.position,
-        record_set.last_offset,
-        record_set.min_end,
-        record_set.requested.high_watermark,
-        table,
-    )
+    status, position, count = record_set.list_batches(table)
     if count:
         record_set.advance_to(int(table[count - 1, record_batches.LAST]))
     record_set.stop_at(position, status)
 
 
-def _hop_messages(record_set: RecordSet) -> None:
+def _skip_messages(record_set: RecordSet) -> None:
     status, position, last = legacy_messages.measure(record_set.array, record_set.position)
     if position > record_set.position:
         if not record_set.min_end < last < record_set.requested.high_watermark:
@@ -70,6 +65,3 @@ def _hop_messages(record_set: RecordSet) -> None:
         else:
             record_set.advance_to(last)
     record_set.stop_at(position, status)
-
-
-_HOPS: dict[int | None, Callable[[RecordSet], None]] = {0: _hop_messages, 1: _hop_messages}

@@ -56,6 +56,8 @@ BATCH_MAX_TIME_AT = 35
 BATCH_PRODUCER_AT = 43
 BATCH_COUNT_AT = 57
 BATCH_BYTES = 61
+# The smallest entry of a log, by magic.
+MIN_ENTRY_BYTES = (*MIN_MESSAGE_BYTES, BATCH_BYTES)
 MIN_RECORD_BYTES = 7
 
 # Attributes of formats 0 to 2.

@@ -6,7 +6,6 @@ their offsets are relative and begin at 0. With LogAppendTime, format 1 has the 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from struct import Struct
 
 from isal import isal_zlib
@@ -18,6 +17,7 @@ from kafka_io.records.decoded_batch import DecodeLimits
 from kafka_io.records.kernels import legacy_messages as kernels
 from kafka_io.records.kernels import status_codes
 from kafka_io.records.kernels.legacy_messages import ANY_MAGIC, NO_TIMESTAMP
+from kafka_io.records.kernels.scalars import read_only
 from kafka_io.records.layout import (
     APPEND_TIME,
     ENTRY_BYTES,
@@ -27,8 +27,7 @@ from kafka_io.records.layout import (
     MIN_MESSAGE_BYTES,
     MODERN_CODEC_MASK,
 )
-from kafka_io.records.record_set import REASONS, RecordSet, read_only
-from kafka_io.records.transactions import AbortedTransactions
+from kafka_io.records.record_set import REASONS, RecordSet
 
 # offset | length | crc | magic | attributes
 _HEAD = Struct(">qiIBB")
@@ -38,9 +37,7 @@ _CONTINUES = (status_codes.PAUSED, status_codes.WRAPPER)
 _UNBOUNDED = 2**63 - 1
 
 
-def read_messages(
-    record_set: RecordSet, columns: ColumnBuilder, _aborted: AbortedTransactions, limits: DecodeLimits
-) -> Iterator[None]:
+def read_messages(record_set: RecordSet, columns: ColumnBuilder, limits: DecodeLimits) -> Iterator[None]:
     """Decode messages until an entry of another format.
 
     Yields after whole outer messages, so that the caller can take the rows.
@@ -90,22 +87,25 @@ def _decode_plain(record_set: RecordSet, columns: ColumnBuilder, max_bytes: int)
 
 def _decode_compressed(record_set: RecordSet, columns: ColumnBuilder, cap: int) -> None:
     """Decode the messages inside the compressed message at the current position."""
-    outer = _outer(record_set.view[record_set.position :])
-    with error_context(record_set.where.at_offset(outer.offset)):
-        content = read_only(outer.open(cap))
+    entry = record_set.view[record_set.position :]
+    outer_offset, length, crc, magic, attributes = _HEAD.unpack_from(entry)
+    size = ENTRY_BYTES + length
+    is_appended = magic and attributes & APPEND_TIME
+    with error_context(record_set.where.at(outer_offset)):
+        content = read_only(_decompressed(entry[MAGIC_AT:size], crc, cap))
         status, _, last = kernels.measure(content, 0)
         if status == status_codes.END:
-            if not 0 <= last <= outer.offset:
+            if not 0 <= last <= outer_offset:
                 raise Corrupt(f"a compressed message whose last offset is {last}")
             columns.reserve(len(content) // MIN_MESSAGE_BYTES[0], len(content))
             status, _, _ = kernels.decode(
                 content,
                 0,
-                outer.magic,
-                outer.offset - last if outer.magic else 0,
+                magic,
+                outer_offset - last if magic else 0,
                 record_set.last_offset,
-                outer.offset,
-                outer.append_time,
+                outer_offset,
+                _INT64.unpack_from(entry, MESSAGE_TIMESTAMP_AT)[0] if is_appended else NO_TIMESTAMP,
                 columns.wanted,
                 record_set.requested.start,
                 record_set.requested.stop,
@@ -115,60 +115,29 @@ def _decode_compressed(record_set: RecordSet, columns: ColumnBuilder, cap: int) 
             )
         if status != status_codes.END:
             raise Corrupt(f"inside a compressed message: {REASONS[status]}")
-    record_set.advance_to(outer.offset)
-    record_set.position += outer.size
+    record_set.advance_to(outer_offset)
+    record_set.position += size
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Outer:
-    """A compressed message, whose bounds a kernel has checked."""
+def _decompressed(message: memoryview, crc: int, cap: int) -> BytesLike:
+    """The set inside a compressed message. `message` is what its checksum covers: all from the magic on.
 
-    offset: int
-    size: int
-    magic: int
-    attributes: int
-    append_time: int
-    crc: int
-    content: memoryview
-
-    def open(self, cap: int) -> BytesLike:
-        """The decompressed message set.
-
-        Raises:
-            WireError: the checksum, codec or compressed data is invalid.
-        """
-        actual = isal_zlib.crc32(self.content)
-        if actual != self.crc:
-            raise Corrupt(f"wrong CRC: the message says {self.crc:08x}, its content has {actual:08x}")
-        number = self.attributes & MODERN_CODEC_MASK
-        codec = MESSAGE_CODECS[self.magic].get(number)
-        if codec is None:
-            raise Unsupported(f"a message of magic {self.magic} compressed with codec {number}")
-        position = MESSAGE_KEY_AT[self.magic] - MAGIC_AT
-        (key_size,) = _LENGTH.unpack_from(self.content, position)
-        position += _LENGTH.size + max(key_size, 0)
-        if key_size < -1 or len(self.content) - position < _LENGTH.size:
-            raise Corrupt(f"a key of {key_size} bytes in a compressed message of {self.size}")
-        (size,) = _LENGTH.unpack_from(self.content, position)
-        position += _LENGTH.size
-        if size != len(self.content) - position:
-            raise Corrupt(
-                f"a set of {size} bytes in a compressed message that has {len(self.content) - position} for it"
-            )
-        return codec.decompress(self.content[position:], cap)
-
-
-def _outer(view: memoryview) -> _Outer:
-    """Parse the header of the compressed message at the start of `view`."""
-    offset, length, crc, magic, attributes = _HEAD.unpack_from(view)
-    appended = magic and attributes & APPEND_TIME
-    size = ENTRY_BYTES + length
-    return _Outer(
-        offset=offset,
-        size=size,
-        magic=magic,
-        attributes=attributes,
-        append_time=_INT64.unpack_from(view, MESSAGE_TIMESTAMP_AT)[0] if appended else NO_TIMESTAMP,
-        crc=crc,
-        content=view[MAGIC_AT:size],
-    )
+    Raises:
+        WireError: the checksum, codec or compressed data is invalid.
+    """
+    actual = isal_zlib.crc32(message)
+    if actual != crc:
+        raise Corrupt(f"wrong CRC: the message says {crc:08x}, its content has {actual:08x}")
+    magic, number = message[0], message[1] & MODERN_CODEC_MASK
+    codec = MESSAGE_CODECS[magic].get(number)
+    if codec is None:
+        raise Unsupported(f"a message of magic {magic} compressed with codec {number}")
+    key = MESSAGE_KEY_AT[magic] - MAGIC_AT + _LENGTH.size
+    (key_size,) = _LENGTH.unpack_from(message, key - _LENGTH.size)
+    value = key + max(key_size, 0) + _LENGTH.size
+    if key_size < -1 or value > len(message):
+        raise Corrupt(f"a key of {key_size} bytes in a compressed message of {MAGIC_AT + len(message)}")
+    (value_size,) = _LENGTH.unpack_from(message, value - _LENGTH.size)
+    if value_size != len(message) - value:
+        raise Corrupt(f"a set of {value_size} bytes in a compressed message that has {len(message) - value} for it")
+    return codec.decompress(message[value:], cap)

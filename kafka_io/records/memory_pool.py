@@ -7,10 +7,8 @@ Columns reserve the most that they could need and use less. numpy asks for huge 
 the first byte that is written. So large memory is mapped directly, in pages of the usual size.
 """
 
-import math
 import mmap
 from collections import deque
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +32,7 @@ class PooledMemory:
     __slots__ = ("__weakref__", "_bits", "bytes")
 
     def __init__(self, size: int) -> None:
-        self._bits = max(math.ceil(math.log2(max(size, 1))), _MIN_BITS)
+        self._bits = max((size - 1).bit_length(), _MIN_BITS)
         try:
             self.bytes = _SPARE[self._bits].pop()
         except (KeyError, IndexError):
@@ -52,32 +50,3 @@ class PooledMemory:
 
 def _fresh(size: int) -> npt.NDArray[np.uint8]:
     return np.empty(size, np.uint8) if size < _MAPPED else np.frombuffer(mmap.mmap(-1, size), np.uint8)
-
-
-class GrowingArray:
-    """An array that grows; `array` is its whole capacity."""
-
-    __slots__ = ("_memory", "array")
-
-    def __init__(self, dtype: type[np.generic]) -> None:
-        self._memory: PooledMemory | None = None
-        self.array: npt.NDArray[Any] = np.empty(0, dtype)
-
-    def grow(self, filled: int, items: int) -> bool:
-        """Make room for `items` and keep the first `filled`; returns whether the array was replaced.
-
-        An empty array gets memory too, because Arrow needs an address.
-        """
-        if self._memory is not None and items <= len(self.array):
-            return False
-        memory = PooledMemory(items * self.array.itemsize)
-        array = memory.bytes.view(self.array.dtype)
-        if filled:
-            array[:filled] = self.array[:filled]
-        self._memory, self.array = memory, array
-        return True
-
-    def buffer(self, items: int) -> pa.Buffer:
-        """The first `items` as an Arrow buffer, without a copy. Call `grow` first."""
-        assert self._memory is not None
-        return self._memory.buffer(items * self.array.itemsize)

@@ -7,12 +7,10 @@ from collections import Counter
 from dataclasses import dataclass
 from struct import Struct
 
-import numpy as np
-
 from kafka_io.compression import BytesLike
 from kafka_io.errors import Corrupt, PastEnd, Unsupported, Where, WireError
-from kafka_io.records.kernels import status_codes
-from kafka_io.records.kernels.scalars import ByteArray as Array
+from kafka_io.records.kernels import record_batches, status_codes
+from kafka_io.records.kernels.scalars import Int64s, read_only
 from kafka_io.records.layout import BATCH_LAST_DELTA_AT, BATCH_MAGIC, ENTRY_BYTES, ENTRY_LENGTH_AT, MAGIC_AT
 
 _LENGTH = Struct(">i")
@@ -63,7 +61,10 @@ class RecordSet:
 
     __slots__ = ("array", "gaps", "is_cut", "last_offset", "next_offset", "position", "requested", "view", "where")
 
-    def __init__(self, data: BytesLike, requested: RequestedOffsets, where: Where) -> None:
+    def __init__(
+        self, data: BytesLike, requested: RequestedOffsets, where: Where, gaps: Counter[str] | None = None
+    ) -> None:
+        """`gaps` continues the counts of an earlier record set."""
         self.view = memoryview(data)
         self.array = read_only(self.view)
         self.requested = requested
@@ -72,7 +73,7 @@ class RecordSet:
         self.next_offset = requested.start
         self.last_offset = -1
         self.is_cut = False
-        self.gaps: Counter[str] = Counter()
+        self.gaps: Counter[str] = Counter() if gaps is None else gaps
 
     @property
     def magic(self) -> int | None:
@@ -91,6 +92,12 @@ class RecordSet:
         Brokers return the batch that holds `requested.start`, but no entry that ends before it.
         """
         return max(self.last_offset, self.requested.start - 1)
+
+    def list_batches(self, table: Int64s) -> tuple[int, int, int]:
+        """List the record batches from `position` on, as the kernel of this name does."""
+        return record_batches.list_batches(
+            self.array, self.position, self.last_offset, self.min_end, self.requested.high_watermark, table
+        )
 
     def stop_at(self, position: int, status: int) -> None:
         """Continue at `position`, where a kernel stopped with `status`.
@@ -160,13 +167,3 @@ def _last_offset(entry: memoryview) -> int:
     """
     base: int = _OFFSET.unpack_from(entry)[0]
     return base + _LENGTH.unpack_from(entry, BATCH_LAST_DELTA_AT)[0] if entry[MAGIC_AT] == BATCH_MAGIC else base
-
-
-def read_only(data: BytesLike) -> Array:
-    """`data` as an array for kernels, without a copy.
-
-    It is read-only even if `data` is writable, because numba compiles a kernel again for each kind of array.
-    """
-    array = np.frombuffer(data, np.uint8)
-    array.flags.writeable = False
-    return array

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kafka_io.errors import TooLarge
-from kafka_io.records.kernels import column_arrays, utf8
+from kafka_io.records.kernels import utf8
 
 HEADER = pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.binary())])
 SCHEMA = pa.schema(
@@ -33,16 +33,6 @@ SCHEMA_07 = pa.schema([("offset", pa.int64()), ("inner", pa.int32()), ("value", 
 
 _NOT_ASCII = 0x80
 
-_BITS = {
-    "offset": column_arrays.OFFSET,
-    "timestamp": column_arrays.TIMESTAMP,
-    "timestampType": column_arrays.TIMESTAMP_TYPE,
-    "key": column_arrays.KEY,
-    "value": column_arrays.VALUE,
-    "headers": column_arrays.HEADERS,
-    "inner": column_arrays.INNER,
-}
-
 
 def select_columns(names: Sequence[str]) -> pa.Schema:
     """The fields of SCHEMA with these names, in this order.
@@ -53,11 +43,6 @@ def select_columns(names: Sequence[str]) -> pa.Schema:
     if not names or not set(names) <= set(COLUMNS) or len(set(names)) < len(names):
         raise ValueError(f"columns must be some of {COLUMNS}, each once, not {tuple(names)}")
     return pa.schema([SCHEMA.field(name) for name in names])
-
-
-def column_bits(schema: pa.Schema) -> int:
-    """The bits of `kernels.column_arrays` that tell kernels which columns to fill."""
-    return sum(_BITS[name] for name in schema.names)
 
 
 def header_keys(rows: int, ends: pa.Buffer, content: pa.Buffer, max_bytes: int) -> pa.Array:

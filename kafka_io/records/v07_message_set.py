@@ -4,16 +4,15 @@ A fetch answer is cut by bytes, not by messages [kafka-0.7: Fetch]: an incomplet
 fetch and is never an error (fault R02). An invalid length is an error at once (faults R04, R26).
 """
 
-from dataclasses import dataclass
 from struct import Struct
 
-import numpy as np
 from isal import isal_zlib
 
 from kafka_io.compression import CODECS_07, BytesLike
 from kafka_io.errors import NOWHERE, Corrupt, Unsupported, Where, WireError, error_context
 from kafka_io.records.kernels import status_codes
 from kafka_io.records.kernels import v07_messages as v07_kernels
+from kafka_io.records.kernels.scalars import read_only
 from kafka_io.records.layout import CODEC_MASK, CRC_BYTES, HEADER_BYTES, LENGTH_BYTES
 
 _LENGTH = Struct(">i")
@@ -32,9 +31,7 @@ class MessageSetReader07:
 
     def __init__(self, data: BytesLike, *, base: int, step: int = 1, first_row: int = 0) -> None:
         self.view = memoryview(data)
-        # Always read-only, so that numba compiles each kernel once.
-        self.array = np.frombuffer(self.view, np.uint8)
-        self.array.flags.writeable = False
+        self.array = read_only(self.view)
         self.base = base
         self.step = step
         self.first_row = first_row
@@ -60,39 +57,47 @@ class MessageSetReader07:
         Raises:
             WireError: the message cannot be decompressed.
         """
-        message = _message(self.view, self.position)
-        if isal_zlib.crc32(message.payload) != message.crc:
+        payload, crc = self._payload()
+        if isal_zlib.crc32(payload) != crc:
             raise self.error(status_codes.BAD_CRC)
-        codec = CODECS_07.get(message.codec)
+        number = self.view[self.position + LENGTH_BYTES + 1] & CODEC_MASK
+        codec = CODECS_07.get(number)
         if codec is None:
-            raise Unsupported(f"a message compressed with codec {message.codec}{self._inside()}")
-        content = codec.decompress(message.payload, cap)
+            raise Unsupported(f"a message compressed with codec {number}{self._inside}")
         first_row = row if self.step else self.first_row
-        inside = MessageSetReader07(content, base=self.offset, step=0, first_row=first_row)
-        self.position += LENGTH_BYTES + message.length
+        inside = MessageSetReader07(codec.decompress(payload, cap), base=self.offset, step=0, first_row=first_row)
+        self.position += LENGTH_BYTES + self._length
         return inside
 
     def error(self, status: int) -> WireError:
         """The error for the message at `position`, from the `status` of a kernel."""
-        return self._error(status, self._inside())
+        if status == status_codes.BAD_MAGIC:
+            return Unsupported(f"a message of magic {self.view[self.position + LENGTH_BYTES]}{self._inside}")
+        if self.remaining < LENGTH_BYTES:
+            return Corrupt(f"a message cut in its length{self._inside}")
+        if status == status_codes.BAD_LENGTH:
+            return Corrupt(f"a message length of {self._length}{self._inside}")
+        if status == status_codes.CUT:
+            left = self.remaining - LENGTH_BYTES
+            return Corrupt(f"a message of {self._length} bytes where {left} are left{self._inside}")
+        payload, crc = self._payload()
+        actual = isal_zlib.crc32(payload)
+        return Corrupt(f"wrong CRC: the message says {crc:08x}, its payload has {actual:08x}{self._inside}")
 
+    @property
     def _inside(self) -> str:
-        # A compressed set has no offsets of its own.
+        """For errors: a compressed set has no offsets of its own."""
         return "" if self.step else f" at byte {self.position} of a compressed set"
 
-    def _error(self, status: int, inside: str) -> WireError:
-        if status == status_codes.BAD_MAGIC:
-            return Unsupported(f"a message of magic {self.view[self.position + LENGTH_BYTES]}{inside}")
-        if self.remaining < LENGTH_BYTES:
-            return Corrupt(f"a message cut in its length{inside}")
-        length = _length(self.view, self.position)
-        if status == status_codes.BAD_LENGTH:
-            return Corrupt(f"a message length of {length}{inside}")
-        if status == status_codes.CUT:
-            return Corrupt(f"a message of {length} bytes where {self.remaining - LENGTH_BYTES} are left{inside}")
-        message = _message(self.view, self.position)
-        actual = isal_zlib.crc32(message.payload)
-        return Corrupt(f"wrong CRC: the message says {message.crc:08x}, its payload has {actual:08x}{inside}")
+    @property
+    def _length(self) -> int:
+        return int(_LENGTH.unpack_from(self.view, self.position)[0])
+
+    def _payload(self) -> tuple[memoryview, int]:
+        """The payload of the message at `position`, and its checksum. A kernel has checked the message's bounds."""
+        start = self.position + LENGTH_BYTES
+        payload = start + HEADER_BYTES[self.view[start]]
+        return self.view[payload : start + self._length], _CRC.unpack_from(self.view, payload - CRC_BYTES)[0]
 
 
 def first_length(data: BytesLike) -> int | None:
@@ -114,8 +119,7 @@ def whole_bytes(data: BytesLike, *, base: int, where: Where = NOWHERE) -> int:
         Corrupt: an invalid length.
         Unsupported: a magic above 1.
     """
-    whole, _ = measure(data, base, where)
-    return whole
+    return measure(data, base, where)[0]
 
 
 def measure(data: BytesLike, base: int, where: Where) -> tuple[int, int]:
@@ -131,27 +135,3 @@ def measure(data: BytesLike, base: int, where: Where) -> tuple[int, int]:
         with error_context(where.at_offset(messages.offset)):
             raise messages.error(status)
     return messages.position, largest
-
-
-@dataclass(frozen=True, slots=True)
-class _Message:
-    """A message whose bounds a kernel has checked."""
-
-    length: int
-    codec: int
-    crc: int
-    payload: memoryview
-
-
-def _length(view: memoryview, position: int) -> int:
-    return int(_LENGTH.unpack_from(view, position)[0])
-
-
-def _message(view: memoryview, position: int) -> _Message:
-    length = _length(view, position)
-    body = view[position + LENGTH_BYTES : position + LENGTH_BYTES + length]
-    magic = body[0]
-    header = HEADER_BYTES[magic]
-    (crc,) = _CRC.unpack_from(body, header - CRC_BYTES)
-    codec = body[1] & CODEC_MASK if magic else 0
-    return _Message(length, codec, crc, body[header:])

@@ -49,59 +49,30 @@ class ColumnArrays(NamedTuple):
 
 
 @device_function
-def put_key(data: ByteArray, position: int, size: int, columns: ColumnArrays) -> None:
-    """Write the key of the next row: `size` bytes at `position`, or null for -1. `put_row` ends the row."""
-    filled = columns.filled
-    row, used = filled[ROWS], filled[KEY_BYTES]
-    if size > 0:
-        copy(data, position, size, columns.keys, used)
-        used += size
-        filled[KEY_BYTES] = used
-    elif size < 0:
-        clear_bit(columns.key_valid, row)
-        filled[KEY_NULLS] += 1
-    columns.key_ends[row + 1] = used
-
-
-@device_function
-def put_value(data: ByteArray, position: int, size: int, columns: ColumnArrays) -> None:
-    """Write the value of the next row: `size` bytes at `position`, or null for -1."""
-    filled = columns.filled
-    row, used = filled[ROWS], filled[VALUE_BYTES]
-    if size > 0:
-        copy(data, position, size, columns.values, used)
-        used += size
-        filled[VALUE_BYTES] = used
-    elif size < 0:
-        clear_bit(columns.value_valid, row)
-        filled[VALUE_NULLS] += 1
-    columns.value_ends[row + 1] = used
-
-
-@device_function
-def put_header(
-    data: ByteArray, key_position: int, key_size: int, value_position: int, value_size: int, columns: ColumnArrays
+def put_row(
+    data: ByteArray,
+    key: int,
+    key_size: int,
+    value: int,
+    value_size: int,
+    offset: int,
+    timestamp: int,
+    timestamp_type: int,
+    wanted: int,
+    columns: ColumnArrays,
 ) -> None:
-    """Write one more header of the next row; a `value_size` of -1 is null."""
-    filled = columns.filled
-    row, key_bytes, value_bytes = filled[HEADER_ROWS], filled[HEADER_KEY_BYTES], filled[HEADER_VALUE_BYTES]
-    copy(data, key_position, key_size, columns.header_keys, key_bytes)
-    if value_size > 0:
-        copy(data, value_position, value_size, columns.header_values, value_bytes)
-        value_bytes += value_size
-    elif value_size < 0:
-        clear_bit(columns.header_value_valid, row)
-        filled[HEADER_VALUE_NULLS] += 1
-    row, key_bytes = row + 1, key_bytes + key_size
-    columns.header_key_ends[row], columns.header_value_ends[row] = key_bytes, value_bytes
-    filled[HEADER_ROWS], filled[HEADER_KEY_BYTES], filled[HEADER_VALUE_BYTES] = row, key_bytes, value_bytes
+    """Write and count the next row: its key is the `key_size` bytes at `key`, or null for -1; likewise its value.
 
-
-@device_function
-def put_row(offset: int, timestamp: int, timestamp_type: int, wanted: int, columns: ColumnArrays) -> None:
-    """End the row: write its other columns and count it. All headers since the previous row belong to it."""
+    All headers that were put since the previous row belong to it.
+    """
     filled = columns.filled
     row = filled[ROWS]
+    if wanted & KEY:
+        ends, valid = columns.key_ends, columns.key_valid
+        _put_bytes(data, key, key_size, row, columns.keys, ends, valid, filled, KEY_BYTES, KEY_NULLS)
+    if wanted & VALUE:
+        ends, valid = columns.value_ends, columns.value_valid
+        _put_bytes(data, value, value_size, row, columns.values, ends, valid, filled, VALUE_BYTES, VALUE_NULLS)
     if wanted & OFFSET:
         columns.offsets[row] = offset
     if wanted & TIMESTAMP:
@@ -111,3 +82,40 @@ def put_row(offset: int, timestamp: int, timestamp_type: int, wanted: int, colum
     filled[ROWS] = row + 1
     if wanted & HEADERS:
         columns.header_ends[row + 1] = filled[HEADER_ROWS]
+
+
+@device_function
+def put_header(data: ByteArray, key: int, key_size: int, value: int, value_size: int, columns: ColumnArrays) -> None:
+    """Write and count one more header of the next row; a `value_size` of -1 is null. A key is never null."""
+    filled, keys, values = columns.filled, columns.header_keys, columns.header_values
+    header, used = filled[HEADER_ROWS], filled[HEADER_KEY_BYTES]
+    copy(data, key, key_size, keys, used)
+    filled[HEADER_KEY_BYTES] = columns.header_key_ends[header + 1] = used + key_size
+    ends, valid = columns.header_value_ends, columns.header_value_valid
+    _put_bytes(data, value, value_size, header, values, ends, valid, filled, HEADER_VALUE_BYTES, HEADER_VALUE_NULLS)
+    filled[HEADER_ROWS] = header + 1
+
+
+@device_function
+def _put_bytes(
+    data: ByteArray,
+    position: int,
+    size: int,
+    item: int,
+    content: ByteArray,
+    ends: Int32s,
+    valid: ByteArray,
+    filled: Int64s,
+    bytes_counter: int,
+    nulls_counter: int,
+) -> None:
+    """Write item number `item` of a binary column: `size` bytes at `position` of `data`, or null for -1."""
+    used = filled[bytes_counter]
+    if size > 0:
+        copy(data, position, size, content, used)
+        used += size
+        filled[bytes_counter] = used
+    elif size < 0:
+        clear_bit(valid, item)
+        filled[nulls_counter] += 1
+    ends[item + 1] = used

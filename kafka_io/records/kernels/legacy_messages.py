@@ -1,32 +1,24 @@
 """Kernels for messages of formats 0 and 1: entries of a log, or of a set that was compressed in one message."""
 
-import numpy as np
-
 from kafka_io.records.compiling import device_function, kernel
 from kafka_io.records.kernels.column_arrays import (
-    KEY,
     KEY_BYTES,
     ROW_BYTES,
     ROWS,
-    VALUE,
     VALUE_BYTES,
     ColumnArrays,
-    put_key,
     put_row,
-    put_value,
 )
 from kafka_io.records.kernels.crc32 import crc32
+from kafka_io.records.kernels.entry_header import entry_bounds
 from kafka_io.records.kernels.scalars import ByteArray, int32, int64, uint32
 from kafka_io.records.kernels.status_codes import (
     BAD_CRC,
     BAD_END,
     BAD_FIELD,
-    BAD_LENGTH,
     BAD_MAGIC,
     BAD_OFFSET,
-    CUT,
     END,
-    OTHER_FORMAT,
     PAST,
     PAUSED,
     WHOLE,
@@ -34,15 +26,11 @@ from kafka_io.records.kernels.status_codes import (
 )
 from kafka_io.records.layout import (
     APPEND_TIME,
-    BATCH_MAGIC,
-    ENTRY_BYTES,
-    ENTRY_LENGTH_AT,
     MAGIC_AT,
     MESSAGE_ATTRIBUTES_AT,
     MESSAGE_CRC_AT,
     MESSAGE_KEY_AT,
     MESSAGE_TIMESTAMP_AT,
-    MIN_MESSAGE_BYTES,
     MODERN_CODEC_MASK,
 )
 
@@ -52,37 +40,10 @@ ANY_MAGIC = -1
 _LENGTH_BYTES = 4
 
 
-@device_function
-def _bounds(data: ByteArray, position: int) -> tuple[int, int]:
-    """Check the header of the message at `position`: (WHOLE, its end), or (status, position).
-
-    An incomplete message is checked as far as its bytes go, so that an invalid length is not taken for a message that
-    the next fetch would complete.
-    """
-    left = len(data) - position
-    if left < ENTRY_BYTES:
-        return CUT, position
-    length = int32(data, position + ENTRY_LENGTH_AT)
-    if length < MIN_MESSAGE_BYTES[0] - ENTRY_BYTES:
-        return BAD_LENGTH, position
-    if left <= MAGIC_AT:
-        return CUT, position
-    magic = np.int64(data[position + MAGIC_AT])
-    if magic == BATCH_MAGIC:
-        return OTHER_FORMAT, position
-    if magic > BATCH_MAGIC:
-        return BAD_MAGIC, position
-    if length < MIN_MESSAGE_BYTES[magic] - ENTRY_BYTES:
-        return BAD_LENGTH, position
-    if left < ENTRY_BYTES + length:
-        return CUT, position
-    return WHOLE, position + ENTRY_BYTES + length
-
-
 @kernel
 def is_compressed(data: ByteArray, position: int, last_offset: int, max_offset: int) -> bool:
     """Whether a whole, compressed message is at `position`, with an offset above `last_offset` up to `max_offset`."""
-    status, _ = _bounds(data, position)
+    status, _ = entry_bounds(data, position, 0, 1)
     if status != WHOLE:
         return False
     return last_offset < int64(data, position) <= max_offset and bool(
@@ -95,7 +56,7 @@ def measure(data: ByteArray, position: int) -> tuple[int, int, int]:
     """Skip the whole messages from `position` on: (status, position where it stopped, last offset or -1)."""
     last = -1
     while position < len(data):
-        status, end = _bounds(data, position)
+        status, end = entry_bounds(data, position, 0, 1)
         if status != WHOLE:
             return status, position, last
         last = int64(data, position)
@@ -140,7 +101,7 @@ def decode(
     while position < len(data):
         if filled[KEY_BYTES] + filled[VALUE_BYTES] + ROW_BYTES * filled[ROWS] >= max_bytes:
             return PAUSED, position, last_offset
-        status, end = _bounds(data, position)
+        status, end = entry_bounds(data, position, 0, 1)
         if status != WHOLE:
             return status, position, last_offset
         if magic >= 0 and data[position + MAGIC_AT] != magic:
@@ -159,13 +120,8 @@ def decode(
         if status != WHOLE:
             return status, position, last_offset
         if start_offset <= offset < stop_offset:
-            if wanted & KEY:
-                put_key(data, key, key_size, columns)
-            if wanted & VALUE:
-                put_value(data, value, value_size, columns)
-            put_row(
-                offset, _time(data, position, append_time), _time_type(data, position, append_time), wanted, columns
-            )
+            timestamp, timestamp_type = _timestamp(data, position, append_time)
+            put_row(data, key, key_size, value, value_size, offset, timestamp, timestamp_type, wanted, columns)
         last_offset = offset
         position = end
     return END, position, last_offset
@@ -190,16 +146,14 @@ def _content(data: ByteArray, position: int, end: int) -> tuple[int, int, int, i
 
 
 @device_function
-def _time(data: ByteArray, position: int, append_time: int) -> int:
-    """Timestamp of the message at `position`; format 0 has none."""
-    if data[position + MAGIC_AT] == 0:
-        return NO_TIMESTAMP
-    return int64(data, position + MESSAGE_TIMESTAMP_AT) if append_time == NO_TIMESTAMP else append_time
+def _timestamp(data: ByteArray, position: int, append_time: int) -> tuple[int, int]:
+    """Timestamp of the message at `position` and its type, 0 for CreateTime or 1 for LogAppendTime.
 
-
-@device_function
-def _time_type(data: ByteArray, position: int, append_time: int) -> int:
-    """0 for CreateTime, 1 for LogAppendTime, -1 for none."""
+    Format 0 has neither; both are -1 there.
+    """
     if data[position + MAGIC_AT] == 0:
-        return NO_TIMESTAMP_TYPE
-    return 1 if append_time != NO_TIMESTAMP or data[position + MESSAGE_ATTRIBUTES_AT] & APPEND_TIME else 0
+        return NO_TIMESTAMP, NO_TIMESTAMP_TYPE
+    if append_time != NO_TIMESTAMP:
+        return append_time, 1
+    timestamp_type = 1 if data[position + MESSAGE_ATTRIBUTES_AT] & APPEND_TIME else 0
+    return int64(data, position + MESSAGE_TIMESTAMP_AT), timestamp_type

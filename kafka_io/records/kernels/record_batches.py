@@ -8,28 +8,23 @@ from kafka_io.records.kernels.column_arrays import (
     FAULT_RECORD,
     HEADER_ROWS,
     HEADERS,
-    KEY,
-    VALUE,
     ColumnArrays,
     put_header,
-    put_key,
     put_row,
-    put_value,
 )
+from kafka_io.records.kernels.entry_header import entry_bounds
 from kafka_io.records.kernels.scalars import ByteArray, Int64s, int32, int64, uint32, varint, varlong, wrapped_sum
 from kafka_io.records.kernels.status_codes import (
     BAD_COUNT,
     BAD_END,
     BAD_FIELD,
     BAD_LENGTH,
-    BAD_MAGIC,
     BAD_OFFSET,
     BAD_VARINT,
-    CUT,
     END,
     FULL,
-    OTHER_FORMAT,
     PAUSED,
+    WHOLE,
 )
 from kafka_io.records.layout import (
     APPEND_TIME,
@@ -42,10 +37,6 @@ from kafka_io.records.layout import (
     BATCH_MAGIC,
     BATCH_MAX_TIME_AT,
     BATCH_PRODUCER_AT,
-    ENTRY_BYTES,
-    ENTRY_LENGTH_AT,
-    MAGIC_AT,
-    MIN_MESSAGE_BYTES,
 )
 
 # Columns of the batch table. A batch is at [START, STOP) of the data, its records at [BODY, STOP).
@@ -55,7 +46,7 @@ FIELDS = 11
 
 @kernel
 def list_batches(
-    data: ByteArray, position: int, last_offset: int, min_end: int, end: int, table: Int64s
+    data: ByteArray, position: int, last_offset: int, min_end: int, high_watermark: int, table: Int64s
 ) -> tuple[int, int, int]:
     """List the complete batches from `position` on: (status, position where it stopped, number of batches).
 
@@ -64,42 +55,28 @@ def list_batches(
         position: where to begin.
         last_offset: last offset of the previous batch; each batch must begin above it.
         min_end: the first batch must end above this offset.
-        end: all batches must end below this offset, the high watermark.
+        high_watermark: all batches must end below this offset.
         table: output, shape (n, FIELDS): one row per batch.
     """
     row = 0
     while position < len(data):
-        left = len(data) - position
-        if left < ENTRY_BYTES:
-            return CUT, position, row
-        length = int32(data, position + ENTRY_LENGTH_AT)
-        if length < MIN_MESSAGE_BYTES[0] - ENTRY_BYTES:
-            return BAD_LENGTH, position, row
-        if left <= MAGIC_AT:
-            return CUT, position, row
-        magic = np.int64(data[position + MAGIC_AT])
-        if magic < BATCH_MAGIC:
-            return OTHER_FORMAT, position, row
-        if magic > BATCH_MAGIC:
-            return BAD_MAGIC, position, row
-        if length < BATCH_BYTES - ENTRY_BYTES:
-            return BAD_LENGTH, position, row
-        if left < ENTRY_BYTES + length:
-            return CUT, position, row
+        status, end = entry_bounds(data, position, BATCH_MAGIC, BATCH_MAGIC)
+        if status != WHOLE:
+            return status, position, row
         if row == len(table):
             return PAUSED, position, row
         base = int64(data, position)
         delta = int32(data, position + BATCH_LAST_DELTA_AT)
         count = int32(data, position + BATCH_COUNT_AT)
         # Corrupt numbers must not overflow, so a sum is formed only after its parts were compared.
-        if delta < 0 or base <= last_offset or base <= min_end - delta or base >= end - delta:
+        if delta < 0 or base <= last_offset or base <= min_end - delta or base >= high_watermark - delta:
             return BAD_OFFSET, position, row
         if count < 0 or count > delta + 1:
             return BAD_COUNT, position, row
         last_offset = min_end = base + delta
         table[row, START] = position
         table[row, BODY] = position + BATCH_BYTES
-        table[row, STOP] = position + ENTRY_BYTES + length
+        table[row, STOP] = end
         table[row, BASE] = base
         table[row, LAST] = last_offset
         table[row, ATTRIBUTES] = (np.int64(data[position + BATCH_ATTRIBUTES_AT]) << 8) | data[
@@ -111,7 +88,7 @@ def list_batches(
         table[row, PRODUCER] = int64(data, position + BATCH_PRODUCER_AT)
         table[row, CRC] = uint32(data, position + BATCH_CRC_AT)
         row += 1
-        position += ENTRY_BYTES + length
+        position = end
     return END, position, row
 
 
@@ -187,12 +164,8 @@ def _decode_batch(
         position = end
         if not kept:
             continue
-        if wanted & KEY:
-            put_key(data, key, key_size, columns)
-        if wanted & VALUE:
-            put_value(data, value, value_size, columns)
         timestamp = batch[MAX_TIME] if appended else wrapped_sum(batch[BASE_TIME], time_delta)
-        put_row(offset, timestamp, appended >> 3, wanted, columns)
+        put_row(data, key, key_size, value, value_size, offset, timestamp, appended >> 3, wanted, columns)
     columns.filled[FAULT_RECORD] = batch[COUNT]
     return END if position == stop else BAD_END
 
@@ -216,18 +189,14 @@ def _parse_record(data: ByteArray, position: int, stop: int) -> tuple[int, int, 
     delta, position = varint(data, position, end)
     if position < 0:
         return BAD_VARINT, 0, 0, 0, 0, 0, 0, 0
-    key_size, key = varint(data, position, end)
-    if key < 0:
-        return BAD_VARINT, 0, 0, 0, 0, 0, 0, 0
-    if key_size < -1 or key_size > end - key:
-        return BAD_FIELD, 0, 0, 0, 0, 0, 0, 0
-    value_size, value = varint(data, key + max(key_size, 0), end)
-    if value < 0:
-        return BAD_VARINT, 0, 0, 0, 0, 0, 0, 0
+    status, key_size, key, position = _sized_field(data, position, end, -1)
+    if status != END:
+        return status, 0, 0, 0, 0, 0, 0, 0
+    status, value_size, value, position = _sized_field(data, position, end, -1)
     # A header count of at least one byte follows the value.
-    if value_size < -1 or value_size >= end - value:
-        return BAD_FIELD, 0, 0, 0, 0, 0, 0, 0
-    return END, end, time_delta, delta, key_size, key, value_size, value
+    if status == END and value_size >= end - value:
+        status = BAD_FIELD
+    return status, end, time_delta, delta, key_size, key, value_size, value
 
 
 @device_function
@@ -242,19 +211,28 @@ def _headers(data: ByteArray, position: int, end: int, max_headers: int, columns
     if count < 0:
         return BAD_COUNT
     for _ in range(count):
-        key_size, key = varint(data, position, end)
-        if key < 0:
-            return BAD_VARINT
-        if key_size < 0 or key_size > end - key:
-            return BAD_FIELD
-        value_size, value = varint(data, key + key_size, end)
-        if value < 0:
-            return BAD_VARINT
-        if value_size < -1 or value_size > end - value:
-            return BAD_FIELD
-        position = value + max(value_size, 0)
+        status, key_size, key, position = _sized_field(data, position, end, 0)
+        if status != END:
+            return status
+        status, value_size, value, position = _sized_field(data, position, end, -1)
+        if status != END:
+            return status
         if max_headers >= 0:
             if columns.filled[HEADER_ROWS] >= max_headers:
                 return FULL
             put_header(data, key, key_size, value, value_size, columns)
     return END if position == end else BAD_END
+
+
+@device_function
+def _sized_field(data: ByteArray, position: int, end: int, min_size: int) -> tuple[int, int, int, int]:
+    """A varint size and as many bytes: (END, size, position of the bytes, position after them), or an error.
+
+    A `min_size` of -1 allows null, whose size is -1.
+    """
+    size, start = varint(data, position, end)
+    if start < 0:
+        return BAD_VARINT, 0, 0, 0
+    if size < min_size or size > end - start:
+        return BAD_FIELD, 0, 0, 0
+    return END, size, start, start + max(size, 0)

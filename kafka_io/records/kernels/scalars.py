@@ -1,4 +1,4 @@
-"""Integers of the protocol, and copies of bytes."""
+"""Bytes as arrays, integers of the protocol, and copies of bytes."""
 
 from typing import Any
 
@@ -8,6 +8,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
+from kafka_io.compression import BytesLike
 from kafka_io.records.compiling import device_function
 
 ByteArray = npt.NDArray[np.uint8]
@@ -17,71 +18,83 @@ Int64s = npt.NDArray[np.int64]
 BAD_POSITION = -1  # the position after an invalid varint
 
 
+def read_only(data: BytesLike) -> ByteArray:
+    """`data` as an array for kernels, without a copy.
+
+    It is read-only even if `data` is writable, because numba compiles a kernel again for each kind of array.
+    """
+    array = np.frombuffer(data, np.uint8)
+    array.flags.writeable = False
+    return array
+
+
 @device_function
-def uint32(data: ByteArray, at: int) -> int:
+def uint32(data: ByteArray, position: int) -> int:
     """A big-endian uint32."""
     value = np.int64(0)
     for i in range(4):
-        value = (value << 8) | np.int64(data[at + i])
+        value = (value << 8) | np.int64(data[position + i])
     return int(value)
 
 
 @device_function
-def int32(data: ByteArray, at: int) -> int:
+def int32(data: ByteArray, position: int) -> int:
     """A big-endian int32."""
-    value = uint32(data, at)
+    value = uint32(data, position)
     return value - (1 << 32) if value >= 1 << 31 else value
 
 
 @device_function
-def int64(data: ByteArray, at: int) -> int:
+def int64(data: ByteArray, position: int) -> int:
     """A big-endian int64."""
     # Only the upper half is signed, so no intermediate value overflows an int64, with or without the compiler.
-    return (int32(data, at) << 32) | uint32(data, at + 4)
+    return (int32(data, position) << 32) | uint32(data, position + 4)
 
 
 @device_function
-def varint(data: ByteArray, at: int, end: int) -> tuple[int, int]:
-    """A zigzag int32 before `end`: (value, position after it), or (0, BAD_POSITION).
+def varint(data: ByteArray, position: int, end: int) -> tuple[int, int]:
+    """A zigzag int32 before `end`: (value, position after it), or a value and BAD_POSITION.
 
-    Each byte holds seven bits, the lowest first; a set high bit means that another byte follows. Zigzag maps
-    0, -1, 1, -2 ... to 0, 1, 2, 3 ..., so small negative numbers are short. Five bytes hold 35 bits: a value that needs
-    more than 32 is invalid.
+    Zigzag maps 0, -1, 1, -2 ... to 0, 1, 2, 3 ..., so small negative numbers are short. Five bytes hold 35 bits: a
+    value that needs more than 32 is invalid.
     """
-    value = np.int64(0)
-    for i in range(5):
-        if at >= end:
-            return 0, BAD_POSITION
-        byte = np.int64(data[at])
-        at += 1
-        value |= (byte & 0x7F) << (7 * i)
-        if byte < 0x80:
-            if value > 0xFFFFFFFF:
-                return 0, BAD_POSITION
-            return int((value >> 1) ^ -(value & 1)), at
-    return 0, BAD_POSITION
+    value, position = _unsigned_varint(data, position, end, 5)
+    if value > 0xFFFFFFFF:
+        return 0, BAD_POSITION
+    return int((value >> 1) ^ -(value & 1)), position
 
 
 @device_function
-def varlong(data: ByteArray, at: int, end: int) -> tuple[int, int]:
-    """A zigzag int64 before `end`: (value, position after it), or (0, BAD_POSITION).
+def varlong(data: ByteArray, position: int, end: int) -> tuple[int, int]:
+    """A zigzag int64 before `end`: (value, position after it), or a value and BAD_POSITION.
 
     Nine bytes hold 63 bits, and the tenth holds the last bit. The 64 bits do not fit into a signed int64, so the sign
     bit of the zigzag value is merged into the halved value instead.
     """
-    low = np.int64(0)  # 63 bits; the tenth byte has the last
-    for i in range(9):
-        if at >= end:
-            return 0, BAD_POSITION
-        byte = np.int64(data[at])
-        at += 1
-        low |= (byte & 0x7F) << (7 * i)
+    low, after = _unsigned_varint(data, position, end, 9)
+    tenth = position + 9
+    if after >= 0 or tenth >= end or data[tenth] > 1:
+        return int((low >> 1) ^ -(low & 1)), after
+    half = (low >> 1) | (np.int64(data[tenth]) << 62)
+    return int(half ^ -(low & 1)), tenth + 1
+
+
+@device_function
+def _unsigned_varint(data: ByteArray, position: int, end: int, max_bytes: int) -> tuple[int, int]:
+    """An unsigned varint: (value, position after it), or the bits so far and BAD_POSITION if it does not end in time.
+
+    Each byte holds seven bits, the lowest first; a set high bit means that another byte follows.
+    """
+    value = np.int64(0)
+    for i in range(max_bytes):
+        if position >= end:
+            return int(value), BAD_POSITION
+        byte = np.int64(data[position])
+        position += 1
+        value |= (byte & 0x7F) << (7 * i)
         if byte < 0x80:
-            return int((low >> 1) ^ -(low & 1)), at
-    if at >= end or data[at] > 1:
-        return 0, BAD_POSITION
-    half = (low >> 1) | (np.int64(data[at]) << 62)
-    return int(half ^ -(low & 1)), at + 1
+            return int(value), position
+    return int(value), BAD_POSITION
 
 
 @device_function
@@ -109,13 +122,13 @@ def copy(source: ByteArray, start: int, size: int, target: ByteArray, position: 
 
 
 @intrinsic  # numba passes the types of the arguments and requires these names
-def _memcpy(_context: Any, source: Any, start: Any, size: Any, target: Any, at: Any) -> tuple[Any, Any]:  # noqa: ARG001
+def _memcpy(_context: Any, source: Any, start: Any, size: Any, target: Any, position: Any) -> tuple[Any, Any]:  # noqa: ARG001
     """memcpy: 200 bytes take 4 ns. The slice assignment above takes 67 ns, because it must allow overlap."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        from_, first, count, to, place = arguments
-        begin = builder.gep(context.make_array(signature.args[0])(context, builder, from_).data, [first])
-        into = builder.gep(context.make_array(signature.args[3])(context, builder, to).data, [place])
+        from_, from_index, count, to, to_index = arguments
+        begin = builder.gep(context.make_array(signature.args[0])(context, builder, from_).data, [from_index])
+        into = builder.gep(context.make_array(signature.args[3])(context, builder, to).data, [to_index])
         cgutils.raw_memcpy(builder, into, begin, count, 1)  # type: ignore[no-untyped-call] # numba is untyped
         return context.get_dummy_value()
 
@@ -124,7 +137,7 @@ def _memcpy(_context: Any, source: Any, start: Any, size: Any, target: Any, at: 
 
 @overload(copy, inline="always")
 def _compiled_copy(source: Any, start: Any, size: Any, target: Any, position: Any) -> Any:  # noqa: ARG001 - as above
-    def implementation(source: Any, start: Any, size: Any, target: Any, position: Any) -> Any:
+    def call_memcpy(source: Any, start: Any, size: Any, target: Any, position: Any) -> Any:
         _memcpy(source, start, size, target, position)  # type: ignore[call-arg] # numba adds the context
 
-    return implementation
+    return call_memcpy

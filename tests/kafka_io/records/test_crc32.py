@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafka_io.records.kernels import crc32
-from kafka_io.records.record_set import read_only
+from kafka_io.records.kernels.scalars import read_only
 
 ROOT = Path(__file__).parents[3]
 # Reads messages where isal's library is not to be found.

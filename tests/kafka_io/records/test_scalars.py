@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from kafka_io.records.build import _varint
 from kafka_io.records.kernels import scalars
-from kafka_io.records.kernels.scalars import BAD_POSITION
-from kafka_io.records.record_set import read_only
+from kafka_io.records.kernels.scalars import BAD_POSITION, read_only
 
 INT32 = st.integers(-(2**31), 2**31 - 1)
 INT64 = st.integers(-(2**63), 2**63 - 1)

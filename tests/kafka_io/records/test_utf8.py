@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafka_io.records.kernels import utf8
-from kafka_io.records.record_set import read_only
+from kafka_io.records.kernels.scalars import read_only
 
 MARK = "\ufffd"
 # Around where UTF-8's forms begin and end.
