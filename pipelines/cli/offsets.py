@@ -1,7 +1,8 @@
 """`penstock offsets`: export cursors to other tools, and start tables at the offsets of another loader."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Literal, get_args
 
 import click
 
@@ -86,7 +87,9 @@ def export_command(
         if write:
             _write(settings, name, group, storage, of_cluster)
         cursors += of_cluster
-    if as_csv:
+    if as_json:
+        print_json([asdict(cursor) for cursor in cursors])
+    elif as_csv:
         click.echo(to_csv(cursors), nl=False)
     else:
         CommandResult(records=[cursor.as_dict() for cursor in cursors], show=console.cursors).print(as_json=as_json)

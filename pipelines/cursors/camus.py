@@ -12,14 +12,15 @@ a genuine run was available. In 0.7 the broker is part of a partition's name; in
 at that time.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from kafka_io.cluster.cluster import Cluster
+from kafka_io.errors import Corrupt
 from kafka_io.model import BrokerPartition
-from pipelines.cursors.imported import ImportedOffsets, files_in, read_bytes
-from pipelines.cursors.sequence_file import JavaValueReader, SequenceFile
+from kafka_io.wire.primitives import WireReader
+from pipelines.cursors.imported import ImportedOffsets, damaged_file, files_in, read_bytes
+from pipelines.cursors.sequence_file import SequenceFile
 from resources.errors import OffsetsUnreadable
 
 _KEY = "com.linkedin.camus.etl.kafka.common.EtlKey"
@@ -42,28 +43,19 @@ def camus_offsets(cluster: Cluster, path: Path, topic: str) -> ImportedOffsets:
     Raises:
         OffsetsUnreadable: there are no such files, or they have other contents.
     """
-    return offsets_in(path, topic, with_brokers=cluster.partitions_have_brokers)
-
-
-def offsets_in(path: Path, topic: str, *, with_brokers: bool) -> ImportedOffsets:
-    """As `camus_offsets`. `with_brokers` is true for a cluster of 0.7."""
-    offsets: dict[BrokerPartition, int | None] = {}
-    for key in _keys(path):
-        if key.topic == topic:
-            id_ = _broker_partition(key) if with_brokers else BrokerPartition(None, key.partition)
-            offsets[id_] = max(offsets.get(id_) or 0, key.offset)
+    offsets: dict[BrokerPartition, int] = {}
+    for file in files_in(_newest_run(path), _FILES):
+        for key in keys_in(read_bytes(file), file.name):
+            if key.topic == topic:
+                id_ = BrokerPartition(_broker_id(key) if cluster.partitions_have_brokers else None, key.partition)
+                offsets[id_] = max(offsets.get(id_, 0), key.offset)
     return offsets
 
 
-def _keys(path: Path) -> Iterator[EtlKey]:
-    for file in files_in(_newest_run(path), _FILES):
-        yield from keys_in(read_bytes(file), file.name)
-
-
-def _broker_partition(key: EtlKey) -> BrokerPartition:
+def _broker_id(key: EtlKey) -> int:
     if not key.broker.isdecimal():
         raise OffsetsUnreadable(f"{key.broker!r} is not a broker id (topic {key.topic}, partition {key.partition})")
-    return BrokerPartition(int(key.broker), key.partition)
+    return int(key.broker)
 
 
 def _newest_run(path: Path) -> Path:
@@ -82,14 +74,15 @@ def keys_in(data: bytes, name: str) -> list[EtlKey]:
     file = SequenceFile.parse(data, name)
     if file.key_class != _KEY:
         raise OffsetsUnreadable(f"{name} was not written by Camus: its keys are of the class {file.key_class}")
-    return [_parse_key(record.key, name) for record in file.records]
+    with damaged_file(name):
+        return [_parse_key(key) for key, _ in file.records]
 
 
-def _parse_key(data: bytes, name: str) -> EtlKey:
-    reader = JavaValueReader(data, name)
-    broker = reader.utf8(reader.number(">H"))
-    partition, _, offset, _ = reader.number(">i"), reader.number(">q"), reader.number(">q"), reader.number(">q")
-    topic = reader.utf8(reader.number(">H"))
+def _parse_key(data: bytes) -> EtlKey:
+    reader = WireReader(data)
+    broker, partition = reader.text(reader.uint16()), reader.int32()
+    _, offset, _ = reader.int64(), reader.int64(), reader.int64()  # begin | next offset | checksum
+    topic = reader.text(reader.uint16())
     if partition < 0 or offset < 0:
-        raise reader.error(f"partition {partition} at offset {offset}")
+        raise Corrupt(f"partition {partition} at offset {offset}")
     return EtlKey(broker=broker, topic=topic, partition=partition, offset=offset)

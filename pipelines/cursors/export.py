@@ -6,11 +6,11 @@ of 0.7 is `<broker>-<partition>`, which only Penstock reads. JSON also names the
 
 import csv
 import io
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.consumer.group_offsets import OffsetStorage, group_offsets
@@ -22,22 +22,21 @@ from resources.errors import OffsetsUnreadable, TableMissing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedCursor:
-    """The next offset of one partition of a table."""
+    """The next offset of one partition of a table, with the fields that `penstock offsets export --json` prints."""
 
     cluster: str
     topic: str
-    id: BrokerPartition
+    broker: int | None
+    partition: int
     offset: int
 
-    def as_dict(self) -> dict[str, Any]:
-        """The fields that `penstock offsets export --json` prints."""
-        return {
-            "cluster": self.cluster,
-            "topic": self.topic,
-            "broker": self.id.broker,
-            "partition": self.id.partition,
-            "offset": self.offset,
-        }
+    @property
+    def id(self) -> BrokerPartition:
+        """The broker-partition."""
+        return BrokerPartition(self.broker, self.partition)
+
+
+_decode_cursors = msgspec.json.Decoder(list[ExportedCursor]).decode
 
 
 def cursors_of(table: LakeTable, cluster: str, topic: str) -> list[ExportedCursor]:
@@ -52,7 +51,8 @@ def cursors_of(table: LakeTable, cluster: str, topic: str) -> list[ExportedCurso
         raise TableMissing(f"there is no table {table.uri}", table.where)
     covered = snapshot.entry.covered if snapshot.entry else {}
     return [
-        ExportedCursor(cluster=cluster, topic=topic, id=id_, offset=end) for id_, (_, end) in sorted(covered.items())
+        ExportedCursor(cluster=cluster, topic=topic, broker=id_.broker, partition=id_.partition, offset=end)
+        for id_, (_, end) in sorted(covered.items())
     ]
 
 
@@ -85,23 +85,21 @@ def exported_offsets(path: Path, topic: str, *, cluster: str) -> ImportedOffsets
         OffsetsUnreadable: the file cannot be read, or has other contents.
     """
     text = read_text(path)
-    entries = _parse_json(text, cluster) if text.lstrip().startswith("[") else _parse_csv(text)
+    is_json = text.lstrip().startswith("[")
     try:
-        return merged(entries, topic, str(path))
-    except (ValueError, KeyError, TypeError, AttributeError, csv.Error) as error:
+        return merged(_parse_json(text, str(path), cluster) if is_json else _parse_csv(text, str(path)), topic)
+    except (ValueError, csv.Error) as error:
         raise OffsetsUnreadable(f"{path} is not the output of `penstock offsets export`: {error!r}") from error
 
 
-def _parse_json(text: str, cluster: str) -> Iterator[PartitionOffset]:
-    for number, entry in enumerate(json.loads(text), 1):
-        if entry["cluster"] == cluster:
-            partition = entry["partition"] if entry["broker"] is None else f"{entry['broker']}-{entry['partition']}"
-            offset = parse_offset(entry["offset"], f"entry {number}")
-            yield entry["topic"], BrokerPartition.parse(str(partition)), offset
+def _parse_json(text: str, file: str, cluster: str) -> Iterator[PartitionOffset]:
+    for number, cursor in enumerate(_decode_cursors(text), 1):
+        if cursor.cluster == cluster:
+            yield cursor.topic, cursor.id, parse_offset(cursor.offset, f"entry {number}"), file
 
 
-def _parse_csv(text: str) -> Iterator[PartitionOffset]:
+def _parse_csv(text: str, file: str) -> Iterator[PartitionOffset]:
     for line, row in enumerate(csv.reader(io.StringIO(text)), 1):
         if row:
             topic, partition, offset = row
-            yield topic, BrokerPartition.parse(partition), parse_offset(offset, f"line {line}")
+            yield topic, BrokerPartition.parse(partition), parse_offset(offset, f"line {line}"), file

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.model import BrokerPartition
-from pipelines.cursors.imported import ImportedOffsets, files_in, merged_files, parse_offset, read_bytes
+from pipelines.cursors.imported import ImportedOffsets, PartitionOffset, files_in, merged, parse_offset, read_bytes
 from pipelines.cursors.sequence_file import SequenceFile
 from resources.errors import OffsetsUnreadable
 
@@ -47,17 +47,11 @@ def hadoop_offsets(cluster: Cluster, path: Path, topic: str) -> ImportedOffsets:
         raise OffsetsUnreadable(
             "the Hadoop consumer reads only clusters of Kafka 0.7; this cluster has a later version"
         )
-    return offsets_in(path, topic, {broker.address: broker.id for broker in cluster.brokers_by_id().values()})
+    broker_ids = {broker.address: broker.id for broker in cluster.brokers_by_id().values()}
+    return merged(_entries(path, topic, broker_ids), topic)
 
 
-def offsets_in(path: Path, topic: str, broker_ids: Mapping[str, int]) -> ImportedOffsets:
-    """As `hadoop_offsets`. `broker_ids` are the ids of the registered brokers by address."""
-    return merged_files(_entries(path, topic, broker_ids))
-
-
-def _entries(
-    path: Path, topic: str, broker_ids: Mapping[str, int]
-) -> Iterator[tuple[str, BrokerPartition, int | None, str]]:
+def _entries(path: Path, topic: str, broker_ids: Mapping[str, int]) -> Iterator[PartitionOffset]:
     for file in files_in(path, _FILES):
         for request in requests_in(read_bytes(file), file.name):
             if request.topic != topic:
@@ -83,7 +77,7 @@ def requests_in(data: bytes, name: str) -> list[HadoopRequest]:
         )
     if file.compressed:
         raise OffsetsUnreadable(f"{name} is compressed, but the Hadoop consumer never compresses its offset files")
-    return [_parse_request(record.value, name) for record in file.records]
+    return [_parse_request(value, name) for _, value in file.records]
 
 
 def _parse_request(value: bytes, name: str) -> HadoopRequest:

@@ -5,9 +5,9 @@ have read. The first load continues there, as at any cursor. Nothing is guessed:
 and an offset that the brokers no longer hold, need a choice of the user.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -87,6 +87,9 @@ class OffsetsImport:
         }
 
 
+_AdoptedOffset = tuple[BrokerPartition, int, Bounds]
+"""A partition of the topic, its imported offset, and the bounds of its log."""
+
 OffsetsSource = Callable[[Cluster, str], ImportedOffsets]
 """Takes a cluster and a topic, and returns the offsets that the other loader has; empty for a topic it does not know.
 
@@ -154,23 +157,19 @@ def plan_import(
     bounds, errors = loader.bounds(entry)
     if errors:
         raise errors[0]
-    can_skip = loader.choices.on_expired == "skip"
+    adopted = [
+        (id_, offset, bounds[id_]) for id_, offset in sorted(imported.items()) if offset is not None and id_ in bounds
+    ]
     problems = [
         *_partition_problems(imported, bounds, source=source, missing=missing),
-        *(
-            problem
-            for id_, offset, bound in _offsets_and_bounds(imported, bounds)
-            if (problem := _bounds_problem(id_, offset, bound, can_skip=can_skip))
-        ),
-        *_message_problems(loader, entry, imported, bounds),
+        *_bounds_problems(adopted, can_skip=loader.choices.on_expired == "skip"),
+        *_message_problems(loader, entry, adopted),
     ]
     if problems:
         others = f" (and {len(problems) - 1} more)" if problems[1:] else ""
         raise ImportRefused(f"{problems[0]}{others}", table.where)
     starts = tuple(_start(id_, imported.get(id_), bound) for id_, bound in sorted(bounds.items()))
-    return OffsetsImport(
-        topic=topic, source=source, partitions=starts, change=_change(loader, entry, starts, bounds, source)
-    )
+    return OffsetsImport(topic=topic, source=source, partitions=starts, change=_change(loader, entry, adopted, source))
 
 
 def import_offsets(table: LakeTable, plan: OffsetsImport) -> int:
@@ -192,16 +191,6 @@ def _check_new(table: LakeTable, snapshot: TableSnapshot | None) -> None:
         )
 
 
-def _offsets_and_bounds(
-    imported: ImportedOffsets, bounds: Mapping[BrokerPartition, Bounds]
-) -> Iterator[tuple[BrokerPartition, int, Bounds]]:
-    """The partitions of the topic that have an imported offset, with the offset and the bounds of their log."""
-    for id_, bound in sorted(bounds.items()):
-        offset = imported.get(id_)
-        if offset is not None:
-            yield id_, offset, bound
-
-
 def _partition_problems(
     imported: ImportedOffsets, bounds: Mapping[BrokerPartition, Bounds], *, source: str, missing: OnMissing
 ) -> Iterator[str]:
@@ -220,30 +209,27 @@ def _partition_problems(
             )
 
 
-def _bounds_problem(id_: BrokerPartition, offset: int, bound: Bounds, *, can_skip: bool) -> str | None:
-    """Why a load cannot continue at this offset; None if it can."""
-    if offset > bound.latest:
-        return f"partition {id_}: offset {offset} is beyond the end of the log [{bound.earliest}, {bound.latest})"
-    if offset < bound.earliest and not can_skip:
-        return (
-            f"partition {id_}: offsets [{offset}, {bound.earliest}) expired before the import; "
-            'set on_expired = "skip" to record them as a gap and begin at the log\'s earliest offset'
-        )
-    return None
+def _bounds_problems(adopted: Iterable[_AdoptedOffset], *, can_skip: bool) -> Iterator[str]:
+    """The partitions whose log has no imported offset any more, or not yet."""
+    for id_, offset, bound in adopted:
+        if offset > bound.latest:
+            yield f"partition {id_}: offset {offset} is beyond the end of the log [{bound.earliest}, {bound.latest})"
+        elif offset < bound.earliest and not can_skip:
+            yield (
+                f"partition {id_}: offsets [{offset}, {bound.earliest}) expired before the import; "
+                'set on_expired = "skip" to record them as a gap and begin at the log\'s earliest offset'
+            )
 
 
-def _message_problems(
-    loader: Loader, entry: TopicEntry, imported: ImportedOffsets, bounds: Mapping[BrokerPartition, Bounds]
-) -> Iterator[str]:
+def _message_problems(loader: Loader, entry: TopicEntry, adopted: Iterable[_AdoptedOffset]) -> Iterator[str]:
     """The partitions of 0.7 where no message starts at the imported offset.
 
     A broker of 0.7 serves its log from any byte, so only reading shows whether a message starts there.
     """
-    for id_, offset, bound in _offsets_and_bounds(imported, bounds):
+    for id_, offset, bound in adopted:
         if id_.broker is not None and bound.earliest < offset < bound.latest:
-            planned_range = PlannedRange(
-                topic=entry.name, offsets=OffsetRange(id_, offset, bound.latest), incarnation=entry.incarnation
-            )
+            offsets = OffsetRange(id_, offset, bound.latest)
+            planned_range = PlannedRange(topic=entry.name, offsets=offsets, incarnation=entry.incarnation)
             try:
                 with closing(loader.cluster.source(id_).open()) as reader:
                     for batches in reader.read([planned_range]):
@@ -263,35 +249,24 @@ def _start(id_: BrokerPartition, adopted: int | None, bound: Bounds) -> Imported
     )
 
 
-def _change(
-    loader: Loader,
-    entry: TopicEntry,
-    starts: tuple[ImportedStart, ...],
-    bounds: Mapping[BrokerPartition, Bounds],
-    source: str,
-) -> ImportChange:
+def _change(loader: Loader, entry: TopicEntry, adopted: Iterable[_AdoptedOffset], source: str) -> ImportChange:
     """The first commit: empty ranges, each after the offsets that expired. Other partitions need no range."""
     now_us = int(loader.now().timestamp() * 1_000_000)
-    imported = [(start, start.adopted) for start in starts if start.adopted is not None]
+    facts, epochs, choices = [], {}, []
+    for id_, offset, bound in adopted:
+        start = max(offset, bound.earliest)
+        gaps = {EXPIRED: start - offset} if offset < start else {}
+        facts.append(SliceFacts(offsets=OffsetRange(id_, offset, start), gaps=gaps, loaded_at_us=now_us))
+        choice = RecordedChoice(setting="adopted from", value=source, partition=str(id_), start=offset, stop=offset)
+        choices.append(choice)
+        if offset < start:
+            choices.append(replace(choice, setting="on_expired", value="skip", stop=start))
+        if bound.epoch >= 0:
+            epochs[id_] = bound.epoch
     return ImportChange(
         state=TableState(topic=loader.identity(entry)),
-        facts=tuple(_facts(start, offset, now_us) for start, offset in imported),
-        epochs={start.id: bounds[start.id].epoch for start, _ in imported if bounds[start.id].epoch >= 0},
-        choices=tuple(choice for start, offset in imported for choice in _choices(start, offset, source)),
+        facts=tuple(facts),
+        epochs=epochs,
+        choices=tuple(choices),
         run=loader.run_id,
     )
-
-
-def _facts(start: ImportedStart, offset: int, now_us: int) -> SliceFacts:
-    return SliceFacts(
-        offsets=OffsetRange(start.id, offset, start.start),
-        gaps={EXPIRED: start.start - offset} if offset < start.start else {},
-        loaded_at_us=now_us,
-    )
-
-
-def _choices(start: ImportedStart, offset: int, source: str) -> Iterator[RecordedChoice]:
-    partition = str(start.id)
-    yield RecordedChoice(setting="adopted from", value=source, partition=partition, start=offset, stop=offset)
-    if offset < start.start:
-        yield RecordedChoice(setting="on_expired", value="skip", partition=partition, start=offset, stop=start.start)

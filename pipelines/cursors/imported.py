@@ -1,9 +1,11 @@
 """The offsets that another loader stored for a topic, and the reading of its files."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
+from kafka_io.errors import WireError
 from kafka_io.model import BrokerPartition
 from resources.errors import OffsetsUnreadable
 
@@ -13,8 +15,8 @@ _MAX_FILE_BYTES = 64 * 1024 * 1024
 
 ImportedOffsets = Mapping[BrokerPartition, int | None]
 """The next offset to read of each partition. None where the other loader says that it has no offset."""
-PartitionOffset = tuple[str, BrokerPartition, int | None]
-"""An entry of a file: topic, partition, offset."""
+PartitionOffset = tuple[str, BrokerPartition, int | None, str]
+"""An entry of a file: topic, partition, offset, and the name of the file for errors."""
 
 
 def read_bytes(path: Path) -> bytes:
@@ -58,34 +60,42 @@ def files_in(path: Path, prefix: str) -> list[Path]:
     return files
 
 
-def merged(entries: Iterable[PartitionOffset], topic: str, file: str) -> ImportedOffsets:
-    """The offsets of a topic in one file; see `merged_files`."""
-    return merged_files((*entry, file) for entry in entries if entry[0] == topic)
+@contextmanager
+def damaged_file(name: str) -> Iterator[None]:
+    """While the bytes of a file are parsed: an error of its fields becomes one of the file.
+
+    Raises:
+        OffsetsUnreadable: the data is incomplete or not valid.
+    """
+    try:
+        yield
+    except WireError as error:
+        raise OffsetsUnreadable(f"{name} is damaged: {error.reason}") from error
 
 
-def merged_files(entries: Iterable[tuple[str, BrokerPartition, int | None, str]]) -> ImportedOffsets:
-    """The offset of each partition from entries of one topic, each with its file. All entries must agree.
+def merged(entries: Iterable[PartitionOffset], topic: str) -> ImportedOffsets:
+    """The offset of each partition of `topic`. All entries of a partition must agree.
 
     Raises:
         OffsetsUnreadable: two entries of a partition have different offsets.
     """
     offsets: dict[BrokerPartition, tuple[int | None, str]] = {}
-    for _, id_, offset, file in entries:
-        other_offset, other_file = offsets.setdefault(id_, (offset, file))
-        if other_offset != offset:
-            raise OffsetsUnreadable(
-                f"the offsets of partition {id_} differ: {other_offset} in {other_file}, {offset} in {file}"
-            )
+    for entry_topic, id_, offset, file in entries:
+        if entry_topic == topic:
+            other_offset, other_file = offsets.setdefault(id_, (offset, file))
+            if other_offset != offset:
+                raise OffsetsUnreadable(
+                    f"the offsets of partition {id_} differ: {other_offset} in {other_file}, {offset} in {file}"
+                )
     return {id_: offset for id_, (offset, _) in offsets.items()}
 
 
-def parse_offset(value: object, where: str) -> int | None:
+def parse_offset(value: int | str, where: str) -> int | None:
     """An offset as other loaders write it. A negative number means that there is none.
 
     Raises:
         OffsetsUnreadable: the value is not a whole number of 64 bits.
     """
-    if isinstance(value, bool) or not _OFFSET.fullmatch(str(value)) or int(str(value)) > _MAX_OFFSET:
+    if not _OFFSET.fullmatch(str(value)) or int(value) > _MAX_OFFSET:
         raise OffsetsUnreadable(f"{value!r} is not an offset ({where})")
-    number = int(str(value))
-    return number if number >= 0 else None
+    return int(value) if int(value) >= 0 else None

@@ -8,126 +8,78 @@ Class names and texts are `vint length | UTF-8`. All numbers are big-endian. Com
 Block compression does not; it is refused, because no loader whose offsets are imported here uses it.
 """
 
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from kafka_io.errors import Corrupt
+from kafka_io.wire.primitives import WireReader
+from pipelines.cursors.imported import damaged_file
 from resources.errors import OffsetsUnreadable
 
 _MAGIC = b"SEQ\x06"
 _SYNC_BYTES = 16
 _SYNC_MARK = -1
-_MAX_NAME_BYTES = 1024
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SequenceFileRecord:
-    """A key and its value, as bytes. A compressed value stays compressed."""
-
-    key: bytes
-    value: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SequenceFile:
-    """The header of a file, and its records."""
+    """The header of a file, and its records: (key, value), as bytes. Compressed values stay compressed."""
 
     key_class: str
     value_class: str
     compressed: bool
-    records: tuple[SequenceFileRecord, ...]
+    records: tuple[tuple[bytes, bytes], ...]
 
     @classmethod
     def parse(cls, data: bytes, name: str) -> "SequenceFile":
         """Parse the contents of a file. `name` is used in errors.
 
         Raises:
-            OffsetsUnreadable: the data is not a SequenceFile of version 6, is compressed in blocks, or is cut short.
+            OffsetsUnreadable: the data is not a SequenceFile of version 6, is compressed in blocks, or is incomplete.
         """
-        reader = JavaValueReader(data, name)
-        if reader.take(len(_MAGIC)) != _MAGIC:
+        if data[: len(_MAGIC)] != _MAGIC:
             raise OffsetsUnreadable(f"{name} is not a SequenceFile of version 6: it begins with {data[:4]!r}")
-        key_class, value_class = reader.text(), reader.text()
-        compressed, in_blocks = reader.flag(), reader.flag()
-        if in_blocks:
-            raise OffsetsUnreadable(f"{name} is compressed in blocks, which Penstock cannot read")
-        if compressed:
-            reader.text()  # the name of the codec
-        for _ in range(reader.number(">i")):
-            reader.text(), reader.text()
-        sync = reader.take(_SYNC_BYTES)
-        records = tuple(_records(reader, sync))
+        reader = WireReader(memoryview(data)[len(_MAGIC) :])
+        with damaged_file(name):
+            key_class, value_class = _text(reader), _text(reader)
+            compressed, in_blocks = _flag(reader), _flag(reader)
+            if in_blocks:
+                raise OffsetsUnreadable(f"{name} is compressed in blocks, which Penstock cannot read")
+            if compressed:
+                _text(reader)  # the name of the codec
+            for _ in range(reader.int32()):
+                _text(reader), _text(reader)
+            sync = reader.view(_SYNC_BYTES)
+            records = tuple(_records(reader, sync))
         return cls(key_class=key_class, value_class=value_class, compressed=compressed, records=records)
 
 
-def _records(reader: "JavaValueReader", sync: bytes) -> Iterator[SequenceFileRecord]:
-    while reader.bytes_left:
-        length = reader.number(">i")
+def _records(reader: WireReader, sync: memoryview) -> Iterator[tuple[bytes, bytes]]:
+    while reader.left:
+        length = reader.int32()
         if length == _SYNC_MARK:
-            if reader.take(_SYNC_BYTES) != sync:
-                raise reader.error("a sync mark that differs from the one in the header")
+            if reader.view(_SYNC_BYTES) != sync:
+                raise Corrupt("a sync mark that differs from the one in the header")
             continue
-        key_length = reader.number(">i")
+        key_length = reader.int32()
         if not 0 <= key_length <= length:
-            raise reader.error(f"a record of {length} bytes with a key of {key_length}")
-        yield SequenceFileRecord(key=reader.take(key_length), value=reader.take(length - key_length))
+            raise Corrupt(f"a record of {length} bytes with a key of {key_length}")
+        yield bytes(reader.view(key_length)), bytes(reader.view(length - key_length))
 
 
-class JavaValueReader:
-    """Reads Java values from bytes, one after another. It raises OffsetsUnreadable where the data ends too early."""
+def _flag(reader: WireReader) -> bool:
+    """The next boolean: one byte, 0 or 1."""
+    value = reader.int8()
+    if value not in (0, 1):
+        raise Corrupt(f"{value} instead of a boolean")
+    return bool(value)
 
-    def __init__(self, data: bytes, name: str) -> None:
-        self._data = data
-        self._name = name
-        self._position = 0
 
-    @property
-    def bytes_left(self) -> int:
-        """Number of bytes that were not read yet."""
-        return len(self._data) - self._position
+def _text(reader: WireReader) -> str:
+    """The next Text of Hadoop: `vint length | UTF-8`.
 
-    def error(self, what: str) -> OffsetsUnreadable:
-        """An error about the bytes that were read last."""
-        return OffsetsUnreadable(f"{self._name} has {what} before byte {self._position}")
-
-    def take(self, size: int) -> bytes:
-        """The next `size` bytes."""
-        if not 0 <= size <= self.bytes_left:
-            raise OffsetsUnreadable(f"{self._name} is cut short: {size} bytes should follow byte {self._position}")
-        self._position += size
-        return self._data[self._position - size : self._position]
-
-    def number(self, layout: str) -> int:
-        """The next number, in a layout of the module struct."""
-        return int(struct.unpack(layout, self.take(struct.calcsize(layout)))[0])
-
-    def flag(self) -> bool:
-        """The next boolean: one byte, 0 or 1."""
-        value = self.number("B")
-        if value > 1:
-            raise self.error(f"{value} instead of a boolean")
-        return bool(value)
-
-    def text(self) -> str:
-        """The next Text of Hadoop: `vint length | UTF-8`."""
-        return self.utf8(self._vint())
-
-    def utf8(self, size: int) -> str:
-        """The next `size` bytes as UTF-8 text."""
-        if size > _MAX_NAME_BYTES:
-            raise self.error(f"a name of {size} bytes")
-        try:
-            return self.take(size).decode()
-        except UnicodeDecodeError as error:
-            raise self.error("a name that is not UTF-8") from error
-
-    def _vint(self) -> int:
-        """A length as Hadoop's WritableUtils writes it.
-
-        The first byte is the length itself, from -112 to 127. A smaller value is -112 minus the number of bytes that
-        follow and hold the length.
-        """
-        first = self.number("b")
-        if first >= -112:
-            return first
-        return int.from_bytes(self.take(-112 - first), "big")
+    The first byte of a vint is the number itself, from -112 to 127. A smaller value is -112 minus the number of bytes
+    that follow and hold the number [Hadoop: WritableUtils].
+    """
+    first = reader.int8()
+    return reader.text(first if first >= -112 else int.from_bytes(reader.view(-112 - first), "big"))

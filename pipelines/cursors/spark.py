@@ -5,10 +5,10 @@ by topic and partition, the offsets at which the batch ends. `commits/<batch>` e
 that was planned but not committed does not count; whether the sink already has some of its rows cannot be seen here.
 """
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from kafka_io.model import BrokerPartition
 from pipelines.cursors.imported import ImportedOffsets, PartitionOffset, merged, parse_offset, read_text
@@ -16,6 +16,7 @@ from resources.errors import OffsetsUnreadable
 
 _VERSION = "v1"
 _NO_SOURCE = "-"
+_decode_source = msgspec.json.Decoder(dict[str, dict[str, int]]).decode
 
 
 def spark_offsets(checkpoint: Path, topic: str) -> ImportedOffsets:
@@ -25,7 +26,7 @@ def spark_offsets(checkpoint: Path, topic: str) -> ImportedOffsets:
         OffsetsUnreadable: there is no committed batch, or its file has other contents.
     """
     file = checkpoint / "offsets" / str(_newest_batch(checkpoint))
-    return merged(batch_ends(read_text(file), str(file)), topic, str(file))
+    return merged(batch_ends(read_text(file), str(file)), topic)
 
 
 def _newest_batch(checkpoint: Path) -> int:
@@ -52,9 +53,8 @@ def batch_ends(text: str, name: str) -> Iterator[PartitionOffset]:
 
 def _source_ends(line: str, name: str) -> Iterator[PartitionOffset]:
     try:
-        topics: Any = json.loads(line)
-        for topic, partitions in topics.items():
+        for topic, partitions in _decode_source(line).items():
             for number, offset in partitions.items():
-                yield topic, BrokerPartition(None, int(number)), parse_offset(offset, name)
-    except (ValueError, AttributeError) as error:
+                yield topic, BrokerPartition(None, int(number)), parse_offset(offset, name), name
+    except ValueError as error:
         raise OffsetsUnreadable(f"{name} has a line that is not of a Kafka source: {line[:100]!r}") from error

@@ -8,7 +8,6 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
-from kafka_io.compression import BytesLike
 from kafka_io.records.compiling import device_function
 
 ByteArray = npt.NDArray[np.uint8]
@@ -18,7 +17,7 @@ Int64s = npt.NDArray[np.int64]
 BAD_POSITION = -1  # the position after an invalid varint
 
 
-def read_only(data: BytesLike) -> ByteArray:
+def read_only(data: bytes | bytearray | memoryview) -> ByteArray:
     """`data` as an array for kernels, without a copy.
 
     It is read-only even if `data` is writable, because numba compiles a kernel again for each kind of array.

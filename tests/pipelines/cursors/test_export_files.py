@@ -1,6 +1,7 @@
 """Files of `penstock offsets export`: they can be imported again, and other files are refused."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,9 @@ from resources.errors import OffsetsUnreadable
 
 IDS = (BrokerPartition(None, 0), BrokerPartition(None, 11), BrokerPartition(2, 3))
 CURSORS = [
-    ExportedCursor(cluster="main", topic=topic, id=id_, offset=7) for topic in ("clicks", 'odd, "name"') for id_ in IDS
+    ExportedCursor(cluster="main", topic=topic, broker=id_.broker, partition=id_.partition, offset=7)
+    for topic in ("clicks", 'odd, "name"')
+    for id_ in IDS
 ]
 
 
@@ -24,13 +27,24 @@ def test_the_csv_has_the_form_of_kafkas_tools() -> None:
 @pytest.mark.parametrize("form", ["json", "csv"])
 def test_exported_cursors_can_be_imported(form: str, topic: str, tmp_path: Path) -> None:
     file = tmp_path / "offsets"
-    file.write_text(to_csv(CURSORS) if form == "csv" else json.dumps([cursor.as_dict() for cursor in CURSORS]))
+    file.write_text(to_csv(CURSORS) if form == "csv" else json.dumps([asdict(cursor) for cursor in CURSORS]))
     assert exported_offsets(file, topic, cluster="main") == dict.fromkeys(IDS, 7)
     assert exported_offsets(file, "nothing", cluster="main") == {}
 
 
+def test_a_file_that_an_earlier_version_exported_can_be_imported(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text(
+        """[
+  {"cluster": "main", "topic": "clicks", "broker": null, "partition": 0, "offset": 7},
+  {"cluster": "main", "topic": "clicks", "broker": 2, "partition": 3, "offset": -1}
+]"""
+    )
+    expected = {BrokerPartition(None, 0): 7, BrokerPartition(2, 3): None}
+    assert exported_offsets(tmp_path / "file", "clicks", cluster="main") == expected
+
+
 def test_offsets_of_another_cluster_are_ignored(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text(json.dumps([cursor.as_dict() for cursor in CURSORS]))
+    (tmp_path / "file").write_text(json.dumps([asdict(cursor) for cursor in CURSORS]))
     assert exported_offsets(tmp_path / "file", "clicks", cluster="other") == {}
 
 

@@ -2,18 +2,27 @@
 
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from kafka_io.cluster.opening import open_cluster
-from kafka_io.model import BrokerPartition
-from pipelines.cursors.hadoop import HadoopRequest, hadoop_offsets, offsets_in, requests_in
+from kafka_io.model import Broker, BrokerPartition
+from pipelines.cursors.hadoop import HadoopRequest, hadoop_offsets, requests_in
 from resources.errors import OffsetsUnreadable
 from tests.pipelines.cursors.written import request_file, sequence_file
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "hadoop"
-BROKERS = {"127.0.0.1:19072": 0}
 PARTITION = BrokerPartition(0, 0)
+
+
+def cluster_of(broker: Broker) -> Any:
+    """A cluster of 0.7 where only this broker is registered."""
+    return SimpleNamespace(partitions_have_brokers=True, brokers_by_id=lambda: {broker.id: broker})
+
+
+CLUSTER = cluster_of(Broker(0, "127.0.0.1", 19072))
 REQUEST_LINE = "tcp://a:1\tt\t0\t5"
 
 
@@ -34,15 +43,15 @@ REQUEST_LINE = "tcp://a:1\tt\t0\t5"
     ],
 )
 def test_each_job_gives_the_offsets_that_its_next_run_would_read(job: str, topic: str, offset: int) -> None:
-    assert offsets_in(GOLDEN / job, topic, BROKERS) == {PARTITION: offset}
-    assert offsets_in(GOLDEN / job, "nothing", BROKERS) == {}
+    assert hadoop_offsets(CLUSTER, GOLDEN / job, topic) == {PARTITION: offset}
+    assert hadoop_offsets(CLUSTER, GOLDEN / job, "nothing") == {}
 
 
 def test_two_files_that_disagree_are_refused() -> None:
     with pytest.raises(OffsetsUnreadable, match=r"partition 0-0 differ: 44 in offsets_000000m0.*, 15234 in"):
-        offsets_in(GOLDEN / "silent", "plain", BROKERS)
+        hadoop_offsets(CLUSTER, GOLDEN / "silent", "plain")
     one_file = GOLDEN / "silent" / "offsets_000000m0-m-00000"
-    assert offsets_in(one_file, "plain", BROKERS) == {PARTITION: 44}
+    assert hadoop_offsets(CLUSTER, one_file, "plain") == {PARTITION: 44}
 
 
 def test_a_file_may_have_several_lines_and_a_negative_offset_means_none() -> None:
@@ -53,15 +62,15 @@ def test_a_file_may_have_several_lines_and_a_negative_offset_means_none() -> Non
 
 def test_a_broker_that_is_not_registered_is_named() -> None:
     with pytest.raises(OffsetsUnreadable, match=r"no broker is registered at 127\.0\.0\.1:19072"):
-        offsets_in(GOLDEN / "multi", "gz", {"other:9092": 1})
+        hadoop_offsets(cluster_of(Broker(1, "other", 9092)), GOLDEN / "multi", "gz")
 
 
 def test_a_folder_without_offset_files_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OffsetsUnreadable, match="there is no file offsets_"):
-        offsets_in(tmp_path, "gz", BROKERS)
+        hadoop_offsets(CLUSTER, tmp_path, "gz")
     shutil.copy(GOLDEN / "README.md", tmp_path / "offsets_1")
     with pytest.raises(OffsetsUnreadable, match="offsets_1 is not a SequenceFile"):
-        offsets_in(tmp_path, "gz", BROKERS)
+        hadoop_offsets(CLUSTER, tmp_path, "gz")
 
 
 def test_a_cluster_after_0_7_is_refused() -> None:

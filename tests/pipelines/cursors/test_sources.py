@@ -8,7 +8,7 @@ from kafka_io.cluster.opening import open_cluster
 from kafka_io.errors import Unsupported
 from pipelines.cursors import import_offsets
 from pipelines.cursors.import_offsets import KINDS, parse_source
-from pipelines.cursors.imported import merged_files, read_bytes
+from pipelines.cursors.imported import merged, read_bytes
 from resources.errors import OffsetsUnreadable
 
 
@@ -53,4 +53,4 @@ def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
 
 
 def test_no_entries_give_no_offsets() -> None:
-    assert merged_files([]) == {}
+    assert merged([], "clicks") == {}

@@ -20,7 +20,11 @@ def test_a_batch_that_was_planned_but_not_committed_does_not_count() -> None:
 def test_the_ends_of_all_kafka_sources_are_read() -> None:
     lines = ["v1", "{}", '{"a":{"0":1}}', "-", '{"b":{"0":2,"1":-1}}']
     p0, p1 = (BrokerPartition(None, number) for number in (0, 1))
-    assert list(batch_ends("\n".join(lines), "file")) == [("a", p0, 1), ("b", p0, 2), ("b", p1, None)]
+    assert list(batch_ends("\n".join(lines), "file")) == [
+        ("a", p0, 1, "file"),
+        ("b", p0, 2, "file"),
+        ("b", p1, None, "file"),
+    ]
 
 
 @pytest.mark.parametrize(
