@@ -4,17 +4,18 @@ Tables are read before the brokers are asked. A load that commits in between mov
 end of the log that is asked for later, so no table ever appears to be ahead of its topic.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import timedelta
-from typing import Protocol
+from functools import partial
+from itertools import chain
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.cluster.retention import Retention
 from kafka_io.errors import KafkaIOError, LocatedError
 from kafka_io.model import Bounds, BrokerPartition, TopicEntry
-from pipelines.loading.ledger import CommitKind, Coverage, LedgerEntry, TopicIdentity
+from pipelines.loading.ledger import CommitKind, Coverage, TopicIdentity
 from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import TableSnapshot, table_state
 from pipelines.loading.truncation import vanished_partitions
@@ -31,23 +32,6 @@ BoundsOrError = Mapping[BrokerPartition, Bounds | KafkaIOError]
 RecordTimes = Mapping[BrokerPartition, int | KafkaIOError | None]
 
 
-class ReadableTable(Protocol):
-    """The part of `LakeTable` that a status needs."""
-
-    @property
-    def uri(self) -> str:
-        """The address of the table."""
-        ...
-
-    def existing(self) -> TableSnapshot | None:
-        """The newest version of the table; None if there is no table."""
-        ...
-
-    def entries(self, upto: TableSnapshot) -> Iterator[tuple[int, LedgerEntry]]:
-        """Version and ledger entry of Penstock's commits, newest first."""
-        ...
-
-
 def watched(
     cluster_topics: Iterable[TopicEntry], tables: Iterable[str], rules: TopicRules
 ) -> dict[str, TopicEntry | None]:
@@ -59,7 +43,7 @@ def watched(
 
 def statuses(
     cluster: Cluster,
-    tables: Callable[[str], ReadableTable],
+    tables: Callable[[str], LakeTable],
     topics: TopicEntries,
     *,
     now_ms: int,
@@ -79,10 +63,12 @@ def statuses(
             start retention has already moved, the oldest record is about as old as records can become.
         choices: inconsistencies that loads may pass over are no errors.
     """
-    context = _ClusterContext(cluster=cluster.name, cluster_id=_cluster_id(cluster), choices=choices or Choices())
+    read_table = partial(
+        _read_table, cluster=cluster.name, cluster_id=_cluster_id(cluster), choices=choices or Choices()
+    )
     with ThreadPoolExecutor(_MAX_READERS) as readers:
-        tables_read = list(readers.map(lambda name: _read_table(context, tables(name), name, topics[name]), topics))
-    with_bounds = _add_bounds(cluster, tables_read)
+        from_tables = list(readers.map(lambda topic: read_table(tables(topic), topic, topics[topic]), topics))
+    with_bounds = _add_bounds(cluster, topics, from_tables)
     return _add_times(cluster, _add_retention(cluster, with_bounds, fallback), now_ms)
 
 
@@ -99,27 +85,6 @@ def statuses_of(cluster: Cluster, settings: Settings, topics: TopicEntries, *, n
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ClusterContext:
-    """What all topics of one cluster share."""
-
-    cluster: str
-    cluster_id: str
-    choices: Choices
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _TableRead:
-    """What the table says about a topic before the brokers are asked.
-
-    `partitions` are those that the cluster lists, `covered` is what the table holds.
-    """
-
-    status: TopicStatus
-    partitions: tuple[BrokerPartition, ...] = ()
-    covered: Coverage = field(default_factory=dict)
-
-
 def _cluster_id(cluster: Cluster) -> str:
     try:
         return cluster.cluster_id() or ""
@@ -127,103 +92,96 @@ def _cluster_id(cluster: Cluster) -> str:
         return ""
 
 
-def _read_table(context: _ClusterContext, table: ReadableTable, name: str, entry: TopicEntry | None) -> _TableRead:
-    incarnation = entry.incarnation if entry else None
-    status = TopicStatus(cluster=context.cluster, topic=name, incarnation=incarnation, table=table.uri)
+def _read_table(
+    table: LakeTable, topic: str, entry: TopicEntry | None, *, cluster: str, cluster_id: str, choices: Choices
+) -> TopicStatus:
+    """The status of a topic before the brokers are asked. It has no partitions if the table cannot be read."""
+    status = TopicStatus(
+        cluster=cluster, topic=topic, incarnation=entry.incarnation if entry else None, table=table.uri
+    )
     try:
         snapshot = table.existing()
         if snapshot is not None:
             status = replace(status, version=snapshot.version, loaded_at_ms=_loaded_at_ms(table, snapshot))
     except Exception as error:  # noqa: BLE001 - any problem of one table belongs to its own status
-        return _TableRead(status=replace(status, error=_sentence(error)))
+        return replace(status, error=_sentence(error))
     if entry is None:
         missing = None if snapshot else "TopicUnknown: neither the cluster nor the lake has such a topic"
         covered = snapshot.entry.covered if snapshot and snapshot.entry else {}
-        return _TableRead(status=replace(status, error=missing), covered=covered)
-    return _compare_identity(context, status, snapshot, entry)
+        return _with_partitions(replace(status, error=missing), (), covered)
+    if snapshot is None:
+        return _with_partitions(status, entry.partitions, {})
+    return _compare_identity(status, cluster_id, choices, snapshot, entry)
 
 
 def _compare_identity(
-    context: _ClusterContext, status: TopicStatus, snapshot: TableSnapshot | None, entry: TopicEntry
-) -> _TableRead:
+    status: TopicStatus, cluster_id: str, choices: Choices, snapshot: TableSnapshot, entry: TopicEntry
+) -> TopicStatus:
     """Compare a topic of the cluster with its table; whatever would stop a load is the error."""
-    partitions = entry.partitions
-    if snapshot is None:
-        return _TableRead(status=status, partitions=partitions)
-    topic = TopicIdentity(
-        cluster=context.cluster, cluster_id=context.cluster_id, name=entry.name, incarnation=entry.incarnation
-    )
-    restart = context.choices.on_recreated == "restart"
+    topic = TopicIdentity(cluster=status.cluster, cluster_id=cluster_id, name=entry.name, incarnation=entry.incarnation)
     covered: Coverage = {}
     try:
-        covered = table_state(snapshot, topic, entry.also, restart=restart).covered
-        warnings = vanished_partitions(covered, entry, context.choices)
+        covered = table_state(snapshot, topic, entry.also, restart=choices.on_recreated == "restart").covered
+        status = replace(status, warnings=tuple(vanished_partitions(covered, entry, choices)))
     except LocatedError as error:
-        return _TableRead(status=replace(status, error=_sentence(error)), partitions=partitions, covered=covered)
-    return _TableRead(status=replace(status, warnings=tuple(warnings)), partitions=partitions, covered=covered)
+        status = replace(status, error=_sentence(error))
+    return _with_partitions(status, entry.partitions, covered)
 
 
-def _loaded_at_ms(table: ReadableTable, snapshot: TableSnapshot) -> int | None:
+def _with_partitions(status: TopicStatus, listed: Iterable[BrokerPartition], covered: Coverage) -> TopicStatus:
+    """Add the partitions that the cluster lists and those that the table covers."""
+    cursors = dict.fromkeys(listed) | {id_: end for id_, (_, end) in covered.items()}
+    return replace(status, partitions=tuple(PartitionStatus(id=id_, cursor=cursors[id_]) for id_ in sorted(cursors)))
+
+
+def _loaded_at_ms(table: LakeTable, snapshot: TableSnapshot) -> int | None:
     """When the newest load with ranges was planned, in ms since 1970: records from before that were visible to it."""
-    for entry in _newest_first(table, snapshot):
+    if snapshot.entry is None:
+        return None
+    # Mostly the entry of the snapshot is a load, and no other entry has to be read.
+    for entry in chain((snapshot.entry,), (entry for _, entry in table.entries(snapshot))):
         if entry.kind is CommitKind.LOAD and entry.ranges:
             return max(committed.loaded_at_us for committed in entry.ranges) // 1000
     return None
-
-
-def _newest_first(table: ReadableTable, snapshot: TableSnapshot) -> Iterator[LedgerEntry]:
-    if snapshot.entry is not None:
-        yield snapshot.entry  # the snapshot has it already, and mostly no other is needed
-        yield from (entry for _, entry in table.entries(snapshot))
 
 
 def _sentence(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def _add_bounds(cluster: Cluster, tables_read: list[_TableRead]) -> list[TopicStatus]:
-    wanted = {read.status.topic: read.partitions for read in tables_read if read.partitions}
+def _add_bounds(cluster: Cluster, topics: TopicEntries, statuses: list[TopicStatus]) -> list[TopicStatus]:
+    """Add what the brokers hold of the partitions that the cluster lists, except where the table cannot be read."""
+    entries = (topics[status.topic] for status in statuses if status.partitions)
+    wanted = {entry.name: entry.partitions for entry in entries if entry and entry.partitions}
     bounds: Mapping[str, BoundsOrError]
     try:
         bounds = cluster.bounds_of(wanted)
     except KafkaIOError as error:
         bounds = {topic: dict.fromkeys(partitions, error) for topic, partitions in wanted.items()}
-    return [_with_bounds(read, bounds.get(read.status.topic, {})) for read in tables_read]
+    return [_with_bounds(status, bounds.get(status.topic, {})) for status in statuses]
 
 
-def _with_bounds(read: _TableRead, bounds: BoundsOrError) -> TopicStatus:
-    all_partitions = sorted({*read.partitions, *read.covered})
-    partitions = tuple(_partition_status(id_, bounds.get(id_), read.covered) for id_ in all_partitions)
-    error = read.status.error or next(_partition_errors(partitions, bounds), None)
-    return replace(read.status, partitions=partitions, error=error)
+def _with_bounds(status: TopicStatus, bounds: BoundsOrError) -> TopicStatus:
+    """Add bounds. An error of a broker, or a log that ends before the table, is the error of the topic."""
+    partitions, errors = [], [status.error]
+    for partition in status.partitions:
+        bound = bounds.get(partition.id)
+        if isinstance(bound, Bounds):
+            partitions.append(replace(partition, earliest=bound.earliest, latest=bound.latest))
+            if partition.cursor is not None and partition.cursor > bound.latest:
+                errors.append(
+                    f"the log of partition {partition.id} ends at {bound.latest}, but the table holds offsets up to "
+                    f"{partition.cursor}"
+                )
+        else:
+            partitions.append(partition)
+            errors += [_sentence(bound)] if bound else []
+    return replace(status, partitions=tuple(partitions), error=next(filter(None, errors), None))
 
 
-def _partition_status(id_: BrokerPartition, bounds: Bounds | KafkaIOError | None, covered: Coverage) -> PartitionStatus:
-    known = bounds if isinstance(bounds, Bounds) else None
-    return PartitionStatus(
-        id=id_,
-        earliest=known.earliest if known else None,
-        latest=known.latest if known else None,
-        cursor=covered[id_][1] if id_ in covered else None,
-    )
-
-
-def _partition_errors(partitions: Iterable[PartitionStatus], bounds: BoundsOrError) -> Iterator[str]:
-    """A sentence for each partition whose broker reports an error or a log that ends before the table."""
-    for partition in partitions:
-        answer = bounds.get(partition.id)
-        if isinstance(answer, KafkaIOError):
-            yield _sentence(answer)
-        elif answer and partition.cursor is not None and partition.cursor > answer.latest:
-            yield (
-                f"the log of partition {partition.id} ends at {answer.latest}, but the table holds offsets up to "
-                f"{partition.cursor}"
-            )
-
-
-def _add_retention(cluster: Cluster, found: list[TopicStatus], fallback: timedelta | None) -> list[TopicStatus]:
+def _add_retention(cluster: Cluster, statuses: list[TopicStatus], fallback: timedelta | None) -> list[TopicStatus]:
     """Add the retention time of topics whose brokers answered."""
-    answered = [status.topic for status in found if any(part.latest is not None for part in status.partitions)]
+    answered = [status.topic for status in statuses if any(part.latest is not None for part in status.partitions)]
     retentions: Mapping[str, Retention | KafkaIOError]
     try:
         retentions = cluster.retention(answered) if answered else {}
@@ -231,7 +189,7 @@ def _add_retention(cluster: Cluster, found: list[TopicStatus], fallback: timedel
         retentions = dict.fromkeys(answered, error)
     return [
         _with_retention(status, retentions[status.topic], fallback) if status.topic in retentions else status
-        for status in found
+        for status in statuses
     ]
 
 
@@ -250,15 +208,15 @@ def _with_retention(
     return replace(status, retention=retention, kept=kept)
 
 
-def _add_times(cluster: Cluster, found: list[TopicStatus], now_ms: int) -> list[TopicStatus]:
+def _add_times(cluster: Cluster, statuses: list[TopicStatus], now_ms: int) -> list[TopicStatus]:
     """Add the time of the oldest record without a row, and from when on retention may remove it."""
-    times = _record_times(cluster, {status.topic: _first_unloaded(status) for status in found})
+    times = _record_times(cluster, {status.topic: _first_unloaded(status) for status in statuses})
     # Only where no retention time is known, the starts of the logs are needed for an estimate.
-    unknown = [status for status in found if status.kept.by is RetentionSource.NOBODY and _first_unloaded(status)]
+    unknown = [status for status in statuses if status.kept.by is RetentionSource.NOBODY and _first_unloaded(status)]
     starts = _record_times(cluster, {status.topic: _trimmed_starts(status) for status in unknown})
     return [
         _with_times(status, times.get(status.topic, {}), starts.get(status.topic, {}).values(), now_ms)
-        for status in found
+        for status in statuses
     ]
 
 

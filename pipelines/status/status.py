@@ -73,9 +73,9 @@ class PartitionStatus:
     """
 
     id: BrokerPartition
-    earliest: int | None
-    latest: int | None
-    cursor: int | None
+    earliest: int | None = None
+    latest: int | None = None
+    cursor: int | None = None
     oldest_ms: int | None = None
     expires_ms: int | None = None
 

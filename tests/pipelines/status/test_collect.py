@@ -1,9 +1,9 @@
 """The status of topics from brokers and tables. An error of one topic does not affect the others."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -13,6 +13,7 @@ from kafka_io.errors import AuthorizationFailed, ConnectFailed, KafkaIOError, Re
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry
 from kafka_io.reader.reader import ReadSettings
 from pipelines.loading.ledger import CommitKind, CommittedRange, LedgerEntry, TopicIdentity
+from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import TableSnapshot
 from pipelines.status.collect import statuses, watched
 from pipelines.status.status import RetentionPeriod, RetentionSource, TopicState, TopicStatus
@@ -96,6 +97,11 @@ class Table:
         yield from zip(range(upto.version, 0, -1), self.commits or (), strict=True)
 
 
+def always(table: Table) -> Callable[[str], LakeTable]:
+    """The table of every topic."""
+    return lambda _: cast("LakeTable", table)
+
+
 def commit(
     cursors: Mapping[BrokerPartition, int], *, kind: CommitKind = CommitKind.LOAD, at_ms: int = NOW_MS, **more: Any
 ) -> LedgerEntry:
@@ -116,7 +122,7 @@ def entry(*partitions: BrokerPartition, name: str = "clicks", incarnation: str =
 
 def status_of(cluster: Brokers, table: Table, topic_entry: TopicEntry | None = None, **more: Any) -> TopicStatus:
     """The status of the topic `clicks`."""
-    [status] = statuses(cluster, lambda _: table, {"clicks": topic_entry or entry()}, now_ms=NOW_MS, **more)
+    [status] = statuses(cluster, always(table), {"clicks": topic_entry or entry()}, now_ms=NOW_MS, **more)
     return status
 
 
@@ -159,7 +165,7 @@ def test_a_loaded_topic_needs_no_request_for_times() -> None:
 def test_all_topics_share_their_requests() -> None:
     names = [f"topic-{number}" for number in range(50)]
     cluster = Brokers(held={name: {P0: Bounds(earliest=0, latest=10)} for name in names})
-    all_statuses = statuses(cluster, lambda _: Table(), {name: entry(name=name) for name in names}, now_ms=NOW_MS)
+    all_statuses = statuses(cluster, always(Table()), {name: entry(name=name) for name in names}, now_ms=NOW_MS)
     assert [status.topic for status in all_statuses] == names
     assert cluster.asked == ["id", "bounds", "retention", "times"]
 
@@ -178,14 +184,14 @@ def test_a_table_without_loads_is_new_too() -> None:
 
 def test_a_topic_that_is_gone_keeps_its_cursor() -> None:
     cluster = Brokers()
-    [status] = statuses(cluster, lambda _: at_four(), {"clicks": None}, now_ms=NOW_MS)
+    [status] = statuses(cluster, always(at_four()), {"clicks": None}, now_ms=NOW_MS)
     assert (status.state(NOW_MS), status.incarnation, status.lag, status.error) == (TopicState.GONE, None, None, None)
     assert [part.cursor for part in status.partitions] == [4]
     assert "retention" not in cluster.asked
 
 
 def test_a_topic_without_cluster_and_table_is_an_error() -> None:
-    [status] = statuses(Brokers(), lambda _: Table(), {"clicks": None}, now_ms=NOW_MS)
+    [status] = statuses(Brokers(), always(Table()), {"clicks": None}, now_ms=NOW_MS)
     assert (status.state(NOW_MS), status.partitions) == (TopicState.ERROR, ())
 
 
@@ -194,7 +200,7 @@ def test_a_table_that_cannot_be_read_is_an_error_of_its_topic(trouble: Exception
     tables = {"clicks": Table(trouble=trouble), "views": Table()}
     held: Any = {name: {P0: Bounds(earliest=0, latest=10)} for name in tables}
     topics = {name: entry(name=name) for name in tables}
-    clicks, views = statuses(Brokers(held=held), tables.__getitem__, topics, now_ms=NOW_MS)
+    clicks, views = statuses(Brokers(held=held), lambda topic: always(tables[topic])(topic), topics, now_ms=NOW_MS)
     assert (clicks.error, clicks.lag) == (f"{type(trouble).__name__}: {trouble}", None)
     assert (views.error, views.lag) == (None, 10)
 
