@@ -10,7 +10,7 @@ import os
 import pkgutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -20,19 +20,6 @@ from numba.misc.appdirs import AppDirs
 
 from kafka_io.records.isal_crc32 import HAS_CRC32
 
-# All source that becomes machine code. The layout's numbers are constants in it.
-_SOURCES = (
-    "layout.py",
-    "kernels/status_codes.py",
-    "kernels/scalars.py",
-    "kernels/entry_header.py",
-    "kernels/crc32.py",
-    "kernels/column_arrays.py",
-    "kernels/utf8.py",
-    "kernels/v07_messages.py",
-    "kernels/legacy_messages.py",
-    "kernels/record_batches.py",
-)
 _Kernel = TypeVar("_Kernel", bound=Callable[..., Any])
 
 
@@ -61,9 +48,8 @@ class _SourceLocator(_CacheLocator):
     """A folder under NUMBA_CACHE_DIR or the user's cache, named after a hash of the kernels' source."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        text = b"".join(map(_source, _SOURCES))
         # Machine code that calls ISA-L fails to load where its library does not export the function.
-        self._stamp = hashlib.sha256(text + (b"isal" if HAS_CRC32 else b"")).hexdigest()
+        self._stamp = hashlib.sha256(_source() + (b"isal" if HAS_CRC32 else b"")).hexdigest()
         self._line = function.__code__.co_firstlineno
         self._py_file = function.__code__.co_filename  # numba names it when it warns
 
@@ -72,8 +58,8 @@ class _SourceLocator(_CacheLocator):
         return cls(py_func)
 
     def get_cache_path(self) -> str:
-        root = os.environ.get("NUMBA_CACHE_DIR") or _user_cache_dir()
-        return str(Path(root) / f"penstock-{self._stamp[:16]}")
+        numba = AppDirs(appname="numba", appauthor=False)  # type: ignore[no-untyped-call] # numba is untyped
+        return str(Path(os.environ.get("NUMBA_CACHE_DIR") or numba.user_cache_dir) / f"penstock-{self._stamp[:16]}")
 
     def get_source_stamp(self) -> str:
         return self._stamp
@@ -82,14 +68,12 @@ class _SourceLocator(_CacheLocator):
         return str(self._line)
 
 
-def _source(name: str) -> bytes:
-    text = pkgutil.get_data(__package__, name)
-    assert text is not None
-    return text
-
-
-def _user_cache_dir() -> str:
-    return str(AppDirs(appname="numba", appauthor=False).user_cache_dir)  # type: ignore[no-untyped-call] # numba's own
+@cache
+def _source() -> bytes:
+    """All source that becomes machine code: that of the kernels, and the numbers in `layout.py`."""
+    kernels = pkgutil.iter_modules([str(Path(__file__).parent / "kernels")])
+    files = ["layout.py", *sorted(f"kernels/{module.name}.py" for module in kernels)]
+    return b"".join(pkgutil.get_data(__package__, file) or b"" for file in files)
 
 
 class _KernelCacheImpl(CompileResultCacheImpl):

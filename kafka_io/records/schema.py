@@ -8,11 +8,10 @@ missing timestamp and a timestamp of -1 differ. Formats before 2 have no headers
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from kafka_io.errors import TooLarge
-from kafka_io.records.kernels import utf8
+from kafka_io.records.kernels import status_codes, utf8
 
 HEADER = pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.binary())])
 SCHEMA = pa.schema(
@@ -49,8 +48,8 @@ def header_keys(rows: int, ends: pa.Buffer, content: pa.Buffer, max_bytes: int) 
     """Header keys as text.
 
     The protocol calls them strings, but a client may write any bytes (fault R25), and text that is not UTF-8 would
-    break the readers of a table. Such a key becomes U+FFFD and its bytes in hexadecimal. So does one that begins with
-    U+FFFD by itself: what is read leads back to one key only.
+    break the readers of a table. Such a key becomes U+FFFD and its bytes in hexadecimal. So does a key that begins with
+    U+FFFD: otherwise two different keys could give the same text.
 
     Raises:
         TooLarge: the escaped keys take more than `max_bytes`.
@@ -58,14 +57,10 @@ def header_keys(rows: int, ends: pa.Buffer, content: pa.Buffer, max_bytes: int) 
     keys = np.frombuffer(content, np.uint8)
     # U+FFFD has no ASCII byte, so keys of ASCII bytes alone need no escaping.
     if len(keys) and keys.max() >= _NOT_ASCII:
-        ends, content = _escaped(np.frombuffer(ends, np.int32), keys, max_bytes)
+        # The largest possible size; pages that are never written cost nothing.
+        texts = np.empty(min(max_bytes, len(utf8.MARK) * rows + 2 * len(keys)), np.uint8)
+        text_ends = np.empty(rows + 1, np.int32)
+        if utf8.escape(keys, np.frombuffer(ends, np.int32), texts, text_ends) != status_codes.END:
+            raise TooLarge(f"header keys take more bytes as text than max_decompressed_bytes = {max_bytes}")
+        ends, content = pa.py_buffer(text_ends), pa.py_buffer(texts)
     return pa.Array.from_buffers(pa.string(), rows, [None, ends, content])
-
-
-def _escaped(ends: npt.NDArray[np.int32], keys: npt.NDArray[np.uint8], max_bytes: int) -> tuple[pa.Buffer, pa.Buffer]:
-    size = utf8.escaped_bytes(keys, ends)
-    if size > max_bytes:
-        raise TooLarge(f"header keys take {size} bytes as text, above max_decompressed_bytes = {max_bytes}")
-    text, text_ends = np.empty(size, np.uint8), np.empty(len(ends), np.int32)
-    utf8.escape(keys, ends, text, text_ends)
-    return pa.py_buffer(text_ends), pa.py_buffer(text)

@@ -55,9 +55,8 @@ def tail_command(
       penstock tail clicks --partition 3 --from 1200 --max 1
     """
     from pipelines.cli import tail_lines as lines
-    from pipelines.tail.cursors import TailRefused
     from pipelines.tail.follow import open_tail
-    from pipelines.tail.query import TailQuery
+    from pipelines.tail.query import TailQuery, TailRefused
 
     with usage_errors():
         query = TailQuery.parse(topic, since, until, partitions, now=datetime.now(UTC))

@@ -20,14 +20,14 @@ import pyarrow as pa
 
 from kafka_io.closing import Closing
 from kafka_io.cluster.cluster import Cluster
-from kafka_io.errors import KafkaIOError, LogShort, RegistryError, TopicReplaced, Where, WireError
+from kafka_io.error_codes import ErrorCode
+from kafka_io.errors import KafkaIOError, LogShort, OffsetOutOfRange, RegistryError, TopicReplaced, Where, WireError
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry
 from kafka_io.reader.reader import PlannedRange, Reader
 from kafka_io.reader.source import Source
 from kafka_io.records.decoded_batch import DecodedBatch
-from pipelines.loading.positions import NamedPosition, TableCursor, TopicPosition
-from pipelines.tail.cursors import TailCursors, TailRefused, check_held, offsets_of, table_cursors
-from pipelines.tail.query import TailQuery
+from pipelines.loading.positions import TableCursor, TopicPosition
+from pipelines.tail.query import TailCursors, TailQuery, TailRefused, offsets_of, table_cursors
 from resources.errors import TopicUnknown
 from resources.kafka import open_cluster
 from resources.settings import Settings
@@ -49,7 +49,7 @@ class _Progress:
     """The next offset of a partition, and the offset where it ends; None without an end."""
 
     next_offset: int
-    stop: int | None
+    stop: int | None = None
 
     @property
     def is_finished(self) -> bool:
@@ -154,14 +154,17 @@ class Tail(Closing):
         new = self._not_paused(id_ for id_ in self._wanted(topic) if id_ not in self._progress)
         bounds = self._ask(new, lambda cluster: cluster.bounds(topic.name, new))
         first = {id_: bound for id_, bound in bounds.items() if id_ in first_partitions}
-        added = {id_: bound for id_, bound in bounds.items() if id_ not in first_partitions}
-        for position, partition_bounds in ((self._query.since, first), (NamedPosition.EARLIEST, added)):
-            # Brokers compute the offsets of all other positions, so these are always within the bounds.
-            must_check = position is TableCursor.COMMITTED or isinstance(position, int)
-            for id_, offset in self._offsets(position, topic, partition_bounds).items():
-                if must_check:
-                    check_held(offset, bounds[id_], Where(topic=topic.name, partition=str(id_)))
-                self._progress[id_] = _Progress(offset, None)
+        self._progress |= {id_: _Progress(bound.earliest) for id_, bound in bounds.items() if id_ not in first}
+        # Brokers compute the offsets of all other positions. Such an offset can be valid and outside the bounds, because
+        # the log can grow between the two requests.
+        must_check = self._query.since is TableCursor.COMMITTED or isinstance(self._query.since, int)
+        for id_, offset in self._offsets(self._query.since, topic, first).items():
+            earliest, latest = first[id_].earliest, first[id_].latest
+            if must_check and not earliest <= offset <= latest:
+                reason = f"offset {offset} is outside the broker's log, which is [{earliest}, {latest})"
+                where = Where(topic=topic.name, partition=str(id_))
+                raise OffsetOutOfRange(reason, where, ErrorCode.OFFSET_OUT_OF_RANGE)
+            self._progress[id_] = _Progress(offset)
         if self._query.until is not None:
             for id_, stop in self._offsets(self._query.until, topic, bounds).items():
                 self._progress[id_].stop = stop

@@ -117,9 +117,33 @@ def decode(
     """
     for index in range(len(batches)):
         columns.filled[FAULT_BATCH] = index
-        status = _decode_batch(data, batches[index], wanted, start_offset, stop_offset, max_headers, columns)
-        if status != END:
-            return status
+        batch = batches[index]
+        position, stop, base = batch[BODY], batch[STOP], batch[BASE]
+        appended = batch[ATTRIBUTES] & APPEND_TIME
+        # Offset deltas must grow within a batch; compaction leaves holes.
+        previous_delta = -1
+        for record in range(batch[COUNT]):
+            columns.filled[FAULT_RECORD] = record
+            status, end, time_delta, delta, key_size, key, value_size, value = _parse_record(data, position, stop)
+            if status != END:
+                return status
+            if delta <= previous_delta or delta > batch[LAST] - base:
+                return BAD_OFFSET
+            previous_delta = delta
+            offset = base + delta
+            is_requested = start_offset <= offset < stop_offset
+            if wanted & HEADERS:
+                max_stored = max_headers if is_requested else -1
+                status = _headers(data, value + max(value_size, 0), end, max_stored, columns)
+                if status != END:
+                    return status
+            position = end
+            if is_requested:
+                timestamp = batch[MAX_TIME] if appended else wrapped_sum(batch[BASE_TIME], time_delta)
+                put_row(data, key, key_size, value, value_size, offset, timestamp, appended >> 3, wanted, columns)
+        columns.filled[FAULT_RECORD] = batch[COUNT]
+        if position != stop:
+            return BAD_END
     return END
 
 
@@ -128,46 +152,6 @@ def first_key(data: ByteArray, position: int, stop: int) -> tuple[int, int, int]
     """Key of the record at `position`: (END, size or -1 for null, position of the key), or an error."""
     status, _, _, _, key_size, key, _, _ = _parse_record(data, position, stop)
     return status, key_size, key
-
-
-@device_function
-def _decode_batch(
-    data: ByteArray,
-    batch: Int64s,
-    wanted: int,
-    start_offset: int,
-    stop_offset: int,
-    max_headers: int,
-    columns: ColumnArrays,
-) -> int:
-    """Decode the records of one batch; see `decode`.
-
-    Offset deltas must grow within the batch; compaction leaves holes. The last record must end where the batch ends.
-    """
-    position, stop, base = batch[BODY], batch[STOP], batch[BASE]
-    appended = batch[ATTRIBUTES] & APPEND_TIME
-    previous = -1
-    for record in range(batch[COUNT]):
-        columns.filled[FAULT_RECORD] = record
-        status, end, time_delta, delta, key_size, key, value_size, value = _parse_record(data, position, stop)
-        if status != END:
-            return status
-        if delta <= previous or delta > batch[LAST] - base:
-            return BAD_OFFSET
-        previous = delta
-        offset = base + delta
-        kept = start_offset <= offset < stop_offset
-        if wanted & HEADERS:
-            status = _headers(data, value + max(value_size, 0), end, max_headers if kept else -1, columns)
-            if status != END:
-                return status
-        position = end
-        if not kept:
-            continue
-        timestamp = batch[MAX_TIME] if appended else wrapped_sum(batch[BASE_TIME], time_delta)
-        put_row(data, key, key_size, value, value_size, offset, timestamp, appended >> 3, wanted, columns)
-    columns.filled[FAULT_RECORD] = batch[COUNT]
-    return END if position == stop else BAD_END
 
 
 @device_function

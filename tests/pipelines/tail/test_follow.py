@@ -17,9 +17,8 @@ from kafka_io.reader.reader import ReadSettings
 from kafka_io.records.build import Record, record_batch
 from pipelines.cli.tail_lines import rows_of
 from pipelines.loading.positions import NamedPosition, TableCursor, TopicPosition
-from pipelines.tail.cursors import TailRefused
 from pipelines.tail.follow import Tail
-from pipelines.tail.query import TailQuery
+from pipelines.tail.query import TailQuery, TailRefused
 from resources.errors import TopicUnknown
 from tests.fakes.cluster import FakeBroker, FakeCluster, Log
 

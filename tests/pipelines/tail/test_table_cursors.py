@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kafka_io.model import BrokerPartition, TopicEntry
-from pipelines.tail.cursors import table_cursors
+from pipelines.tail.query import table_cursors
 from resources.errors import TopicRecreated
 from resources.settings import Settings
 from tests.small_table import SmallTable
