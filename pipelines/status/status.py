@@ -7,7 +7,6 @@ that would need the sizes of logs on disk.
 """
 
 import time
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -139,8 +138,7 @@ class TopicStatus:
     def lag(self) -> int | None:
         """How many offsets a load would fetch; None if that is unknown for a partition."""
         lags = [partition.lag for partition in self.partitions]
-        known = [lag for lag in lags if lag is not None]
-        return sum(known) if known and len(known) == len(lags) else None
+        return sum(filter(None, lags)) if lags and None not in lags else None
 
     @property
     def lost(self) -> int:
@@ -150,12 +148,12 @@ class TopicStatus:
     @property
     def oldest_ms(self) -> int | None:
         """When the oldest record without a row was written; None if there is no such record, or its time is unknown."""
-        return min(_known(partition.oldest_ms for partition in self.partitions), default=None)
+        return min((ms for part in self.partitions if (ms := part.oldest_ms) is not None), default=None)
 
     @property
     def expires_ms(self) -> int | None:
         """From when on retention may remove a record without a row; None if it never does, or that is unknown."""
-        return min(_known(partition.expires_ms for partition in self.partitions), default=None)
+        return min((ms for part in self.partitions if (ms := part.expires_ms) is not None), default=None)
 
     def late_s(self, now_ms: int) -> float | None:
         """The age in seconds of the oldest record without a row; 0 if all records are loaded, None if unknown."""
@@ -210,7 +208,3 @@ class TopicStatus:
             "partitions": [partition.as_dict() for partition in self.partitions],
             "warnings": list(self.warnings),
         }
-
-
-def _known(values: Iterable[int | None]) -> list[int]:
-    return [value for value in values if value is not None]

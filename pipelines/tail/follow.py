@@ -155,8 +155,8 @@ class Tail(Closing):
         bounds = self._ask(new, lambda cluster: cluster.bounds(topic.name, new))
         first = {id_: bound for id_, bound in bounds.items() if id_ in first_partitions}
         self._progress |= {id_: _Progress(bound.earliest) for id_, bound in bounds.items() if id_ not in first}
-        # Brokers compute the offsets of all other positions. Such an offset can be valid and outside the bounds, because
-        # the log can grow between the two requests.
+        # Brokers compute the offsets of all other positions. These can be valid and outside the bounds, because the log
+        # can grow between the two requests.
         must_check = self._query.since is TableCursor.COMMITTED or isinstance(self._query.since, int)
         for id_, offset in self._offsets(self._query.since, topic, first).items():
             earliest, latest = first[id_].earliest, first[id_].latest
