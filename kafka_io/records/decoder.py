@@ -95,7 +95,7 @@ class Decoder:
         self._gaps[COMPACTED] = next_offset - start - self._columns.rows - self._gaps.total()
         gaps = +self._gaps
         self._gaps.clear()
-        with error_context(self._where.at(start)):
+        with error_context(self._where.at_offset(start)):
             return DecodedBatch(self._columns.take_batch(), next_offset, gaps)
 
 

@@ -86,7 +86,7 @@ class BatchReader:
         actual = crc32c(self.record_set.view[row[START] + BATCH_ATTRIBUTES_AT : row[STOP]])
         if actual != row[CRC]:
             reason = f"wrong CRC: the batch says {row[CRC]:08x}, its content has {actual:08x}"
-            raise Corrupt(reason, self.record_set.where.at(row[BASE]))
+            raise Corrupt(reason, self.record_set.where.at_offset(row[BASE]))
 
     def _is_skipped(self, row: _Row) -> bool:
         """Whether the batch gives no rows: it is a transaction marker, or its transaction was aborted."""
@@ -96,7 +96,7 @@ class BatchReader:
             try:
                 self.aborted.end(row[PRODUCER], self._first_key(row))
             except Corrupt as error:
-                raise error.with_context(self.record_set.where.at(row[BASE])) from error.__cause__
+                raise error.with_context(self.record_set.where.at_offset(row[BASE])) from error.__cause__
         if is_control or was_aborted:
             self.record_set.skip(row[BASE], row[LAST], CONTROL_GAP if is_control else ABORTED_GAP)
         return is_control or was_aborted
@@ -133,7 +133,7 @@ class BatchReader:
         record_set, number = self.record_set, row[ATTRIBUTES] & MODERN_CODEC_MASK
         codec = CODECS.get(number)
         if codec is None:
-            raise Unsupported(f"a record batch compressed with codec {number}", record_set.where.at(row[BASE]))
+            raise Unsupported(f"a record batch compressed with codec {number}", record_set.where.at_offset(row[BASE]))
         records = record_set.view[row[BODY] : row[STOP]]
         # Compaction can remove all records of a batch. Its content is then empty, without even a compressed stream.
         if not number or not (row[COUNT] or records):
@@ -141,7 +141,7 @@ class BatchReader:
         try:
             return codec.decompress(records, self.limits.max_decompressed_bytes)
         except WireError as error:  # a context manager costs as much as a small batch
-            raise error.with_context(record_set.where.at(row[BASE])) from error.__cause__
+            raise error.with_context(record_set.where.at_offset(row[BASE])) from error.__cause__
 
     def _decode_joined(self, contents: list[Octets], batches: Int64s) -> None:
         """Decode the decompressed records of several batches, one item of `contents` each, with one kernel call.
@@ -163,7 +163,7 @@ class BatchReader:
         # A row takes up to five times the bytes of its record, so the memory limit also bounds the number of rows.
         max_rows = (self.limits.max_decompressed_bytes + len(record_set.view)) // ROW_BYTES
         if counts.max() > max_rows:
-            raise _too_many(max_rows).with_context(record_set.where.at(int(batches[counts.argmax(), BASE])))
+            raise _too_many(max_rows).with_context(record_set.where.at_offset(int(batches[counts.argmax(), BASE])))
         columns.reserve(int(counts.sum()), int(sizes.sum()))
         arrays, max_headers = columns.arrays, columns.headers + max_rows
         status = kernels.decode(data, batches, columns.wanted, requested.start, requested.stop, max_headers, arrays)
@@ -171,7 +171,7 @@ class BatchReader:
             row: _Row = batches[arrays.filled[FAULT_BATCH]].tolist()
             reason = f"record {arrays.filled[FAULT_RECORD]} of {row[COUNT]}: {REASONS.get(status)}"
             error: WireError = _too_many(max_rows) if status == status_codes.FULL else Corrupt(reason)
-            raise error.with_context(record_set.where.at(row[BASE]))
+            raise error.with_context(record_set.where.at_offset(row[BASE]))
 
 
 def _groups(rows: list[_Row], separate_bits: int, max_bytes: int) -> Iterator[tuple[int, int]]:

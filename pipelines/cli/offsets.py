@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -87,12 +87,10 @@ def export_command(
         if write:
             _write(settings, name, group, storage, of_cluster)
         cursors += of_cluster
-    if as_json:
-        print_json([asdict(cursor) for cursor in cursors])
-    elif as_csv:
+    if as_csv:
         click.echo(to_csv(cursors), nl=False)
     else:
-        CommandResult(records=[cursor.as_dict() for cursor in cursors], show=console.cursors).print(as_json=as_json)
+        CommandResult(records=[asdict(cursor) for cursor in cursors], show=console.cursors).print(as_json=as_json)
 
 
 def _write(

@@ -80,9 +80,9 @@ def keys_in(data: bytes, name: str) -> list[EtlKey]:
 
 def _parse_key(data: bytes) -> EtlKey:
     reader = WireReader(data)
-    broker, partition = reader.text(reader.uint16()), reader.int32()
+    broker, partition = reader.text(reader.int16()), reader.int32()
     _, offset, _ = reader.int64(), reader.int64(), reader.int64()  # begin | next offset | checksum
-    topic = reader.text(reader.uint16())
+    topic = reader.text(reader.int16())
     if partition < 0 or offset < 0:
         raise Corrupt(f"partition {partition} at offset {offset}")
     return EtlKey(broker=broker, topic=topic, partition=partition, offset=offset)
