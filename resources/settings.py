@@ -16,7 +16,7 @@ from kafka_io.brokers.bootstrap import parse_bootstrap
 from kafka_io.errors import NodeMalformed
 from kafka_io.model import Generation
 from kafka_io.net.security import PLAINTEXT
-from kafka_io.registry.consumers import check_group_name
+from kafka_io.registry.node_values import check_name
 from resources.choices import Choices
 from resources.groups import REST, GroupLimits, Patterns, Timing, TopicGroupSettings, check_names, matches
 from resources.section import Section
@@ -38,7 +38,7 @@ def _addresses(text: str) -> str:
 
 def _group(name: str) -> str:
     try:
-        check_group_name(name)
+        check_name("group", name)
     except NodeMalformed as error:
         raise ValueError(error.reason) from error
     return name

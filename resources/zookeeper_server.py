@@ -116,7 +116,7 @@ class ZooKeeperServer:
         while time.monotonic() < deadline:
             self.check()
             try:
-                ZooKeeperSession.open(self.connect, timeout_s=2.0, session_timeout_s=2.0).close()
+                ZooKeeperSession(self.connect, timeout_s=2.0, session_timeout_s=2.0).close()
             except RegistryUnavailable:
                 continue
             return

@@ -1,24 +1,24 @@
-"""Nodes of the registry that Penstock itself does not read: tests check with them what brokers wrote there."""
+"""Nodes of the registry that Penstock does not read. Tests check with them what brokers wrote there."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kafka_io.registry.brokers import brokers_in_order
-from kafka_io.registry.endpoints import RegisteredBroker
-from kafka_io.registry.json_text import JsonObject
-from kafka_io.registry.listing import collect
+from kafka_io.errors import NodeMalformed
+from kafka_io.registry.brokers import list_endpoints
+from kafka_io.registry.listing import Listing, collect
+from kafka_io.registry.modern import Endpoint
+from kafka_io.registry.node_values import JsonObject, number
 from kafka_io.registry.paths import MAX_PARTITIONS, check_topic_name, partitions_path, state_path
 from kafka_io.registry.session import ZooKeeperQueries
-from kafka_io.registry.text import number
 from kafka_io.registry.topics import topic_names
-from kafka_io.registry.zookeeper import Listing, Registry
+from kafka_io.registry.zookeeper import Registry
 
 _MAX_VALUE_BYTES = 65_536
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionState:
-    """Who leads a partition; `leader` is -1 while nobody does. `isr` are the replicas that are in sync."""
+    """The leader of a partition, -1 if it has none, and its in-sync replicas."""
 
     leader: int
     leader_epoch: int
@@ -33,17 +33,20 @@ def parse_state(path: str, data: bytes) -> PartitionState:
         NodeMalformed: the value cannot be one.
     """
     node = JsonObject.parse(path, data, max_bytes=_MAX_VALUE_BYTES)
+    isr = node.fields.get("isr")
+    if not isinstance(isr, list) or not all(isinstance(replica, int) for replica in isr):
+        raise NodeMalformed(f"{path}: the isr {isr!r} is not a list of numbers")
     return PartitionState(
         leader=node.integer("leader", min_value=-1),
         leader_epoch=node.integer("leader_epoch"),
-        isr=node.integers("isr"),
+        isr=tuple(isr),
         controller_epoch=node.integer("controller_epoch"),
     )
 
 
-def registered_brokers(registry: Registry) -> Listing[RegisteredBroker]:
-    """The brokers by id, each with all its endpoints and its rack."""
-    return registry._session.in_one_session(lambda queries: collect(lambda skip: brokers_in_order(queries, skip)))
+def registered_endpoints(registry: Registry) -> Listing[tuple[Endpoint, ...]]:
+    """All endpoints of each broker, sorted by the broker's id."""
+    return registry._session.in_one_session(lambda queries: collect(lambda skip: list_endpoints(queries, skip)))
 
 
 def partition_states(registry: Registry, topic: str) -> Mapping[int, PartitionState]:

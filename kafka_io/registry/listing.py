@@ -1,7 +1,7 @@
-"""How the registry is listed: what there is, and which nodes had to be left out.
+"""Listings of the registry: what it contains, and which nodes were skipped.
 
-A node that cannot be read is left out by name and reason; a registry that cannot be read is never an empty one
-(fault Z06).
+A node that cannot be used is skipped, and its path and the reason are reported. If the registry itself cannot be read,
+that is an error, and never an empty listing (fault Z06).
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from kafka_io.errors import NodeMalformed, RegistryError
-from kafka_io.registry.endpoints import EndpointMissing
 from kafka_io.registry.session import ZooKeeperQueries
 
 T = TypeVar("T")
 
 Skip = Callable[[str, RegistryError], None]
-"""Told the path of a node that is left out, and why."""
+"""Called with the path of a skipped node, and the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +52,13 @@ def names_under(queries: ZooKeeperQueries, path: str) -> tuple[str, ...]:
         RegistryError: the node does not exist, so this is not a registry.
     """
     node = queries.node(path)
-    if node is None:
-        raise _not_a_registry(queries, path)
-    return node.children
+    if node is not None:
+        return node.children
+    if not queries.exists("/"):
+        raise RegistryError("the chroot of the ZooKeeper connect string does not exist")
+    raise RegistryError(
+        f"this is not a Kafka registry: ZooKeeper has no node {path!r} under the chroot (a new cluster creates it)"
+    )
 
 
 def present(answer: T | None) -> T:
@@ -74,17 +77,9 @@ def skipping(path: str, skip: Skip) -> Iterator[None]:
     """A block in which an error that concerns only the node at `path` skips this node."""
     try:
         yield
-    except (NodeMalformed, NodeVanished, EndpointMissing) as error:
+    except (NodeMalformed, NodeVanished) as error:
         skip(path, error)
 
 
 def ignore(_path: str, _error: RegistryError) -> None:
     """A `Skip` that ignores nodes, because the listing of these nodes reports them."""
-
-
-def _not_a_registry(queries: ZooKeeperQueries, path: str) -> RegistryError:
-    if not queries.exists("/"):
-        return RegistryError("the chroot of the ZooKeeper connect string does not exist")
-    return RegistryError(
-        f"this is not a Kafka registry: ZooKeeper has no node {path!r} under the chroot (a new cluster creates it)"
-    )

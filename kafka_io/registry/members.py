@@ -1,4 +1,4 @@
-"""Nodes of group members in ZooKeeper and of the partitions they own, as text [kafka-0.7: Consumer registry].
+"""Nodes of group members and of the partitions they own, as text, and the assignment that follows from them.
 
 /consumers/<group>/ids/<id>                 { "clicks": 2 }          0.7: by topic, the number of streams
                                             *1*clicks|views          all topics that match, with one stream
@@ -7,25 +7,22 @@
                                              "timestamp":"..."}      0.8: or "white_list", "black_list"
 /consumers/<group>/owners/<topic>/<partition>    <id>-<stream>       the thread that consumes it
 
-An id is `<group>_<host>-<ms>-<8 hex>`. All of these nodes are ephemeral.
+See [kafka-0.7: Consumer registry]. An id is `<group>_<host>-<ms>-<8 hex>`. All of these nodes are ephemeral.
 
-A filter is a regular expression of Java. Like the genuine consumers' it must match a whole name, a comma stands for |,
-and blanks and outer quotes are dropped. Python's expressions mean the same but for Java's own classes of characters.
+A filter is a regular expression of Java. As in genuine consumers it must match a whole name, a comma stands for |, and
+blanks and outer quotes are removed. Python's expressions mean the same, except for Java's own character classes.
 """
 
 import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Self
 
-from kafka_io.errors import NodeMalformed
-from kafka_io.model import BrokerPartition
-from kafka_io.registry.consumers import CONSUMERS
-from kafka_io.registry.dialect import RegistryFormat
-from kafka_io.registry.json_text import JsonObject
-from kafka_io.registry.text import malformed, shown, text_of
+from kafka_io.model import BrokerPartition, TopicPartition
+from kafka_io.registry.node_values import JsonObject, compact_json, malformed, shown, text_of
+from kafka_io.registry.paths import CONSUMERS
+from kafka_io.registry.registry_format import RegistryFormat
 
 MAX_STREAMS = 10_000
 _MAX_VALUE_BYTES = 2**20
@@ -39,14 +36,9 @@ def ids_path(group: str) -> str:
     return f"{CONSUMERS}/{group}/ids"
 
 
-def owners_path(group: str, topic: str) -> str:
-    """The parent of the owner nodes of a topic's partitions."""
-    return f"{CONSUMERS}/{group}/owners/{topic}"
-
-
-def owner_path(group: str, topic: str, partition: BrokerPartition) -> str:
+def owner_path(group: str, partition: TopicPartition) -> str:
     """The node that names the consumer thread of a partition."""
-    return f"{owners_path(group, topic)}/{partition}"
+    return f"{CONSUMERS}/{group}/owners/{partition.topic}/{partition.within_topic}"
 
 
 def thread_id(member: str, stream: int) -> str:
@@ -69,56 +61,50 @@ class StaticSubscription:
         del names
         return sorted(self.topics)
 
-    def value(self, dialect: RegistryFormat, *, timestamp_ms: int) -> bytes:
+    def value(self, registry_format: RegistryFormat, *, timestamp_ms: int) -> bytes:
         """The value of the member's node for this subscription."""
-        if dialect is RegistryFormat.JSON:
+        if registry_format is RegistryFormat.JSON:
             return _json(self.topics, _STATIC, timestamp_ms)
         inside = ", ".join(f"{json.dumps(topic)}: {streams}" for topic, streams in self.topics.items())
         return f"{{ {inside} }}".encode()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FilterSubscription:
-    """A subscription to all topics that a filter allows. `pattern` is `white_list` or `black_list`.
+    """A subscription to all topics that a filter allows. `pattern` is `white_list` or `black_list`."""
 
-    Raises:
-        ValueError: the filter is not a regular expression.
-    """
-
-    regex: str
+    regex: re.Pattern[str]
     pattern: str
     streams: int
 
     @classmethod
     def of(cls, raw: str, pattern: str, streams: int) -> Self:
-        """The subscription for a filter as a user writes it."""
-        regex = raw.strip().replace(",", "|").replace(" ", "").strip("\"'")
-        subscription = cls(regex, pattern, streams)
-        assert subscription._compiled  # raises the ValueError now and not at the first use
-        return subscription
+        """The subscription for a filter as a user writes it.
 
-    @cached_property
-    def _compiled(self) -> re.Pattern[str]:
+        Raises:
+            ValueError: the filter is not a regular expression.
+        """
+        text = raw.strip().replace(",", "|").replace(" ", "").strip("\"'")
         try:
-            return re.compile(self.regex)
+            return cls(re.compile(text), pattern, streams)
         except re.error as error:
-            raise ValueError(f"the filter {shown(self.regex)} is not a regular expression: {error}") from error
+            raise ValueError(f"the filter {shown(text)} is not a regular expression: {error}") from error
 
     def streams_of(self, topic: str) -> int:
         """The number of streams that consume the topic."""
-        allowed = (self._compiled.fullmatch(topic) is None) == (self.pattern == _BLACK)
+        allowed = (self.regex.fullmatch(topic) is None) == (self.pattern == _BLACK)
         return self.streams if allowed else 0
 
     def wanted(self, names: Iterable[str]) -> list[str]:
         """The subscribed topics among `names`."""
         return sorted(name for name in names if self.streams_of(name))
 
-    def value(self, dialect: RegistryFormat, *, timestamp_ms: int) -> bytes:
+    def value(self, registry_format: RegistryFormat, *, timestamp_ms: int) -> bytes:
         """The value of the member's node for this subscription."""
-        if dialect is RegistryFormat.JSON:
-            return _json({self.regex: self.streams}, self.pattern, timestamp_ms)
+        if registry_format is RegistryFormat.JSON:
+            return _json({self.regex.pattern: self.streams}, self.pattern, timestamp_ms)
         mark = next(mark for mark, pattern in _MARKS.items() if pattern == self.pattern)
-        return f"{mark}{self.streams}{mark}{self.regex}".encode()
+        return f"{mark}{self.streams}{mark}{self.regex.pattern}".encode()
 
 
 ConsumerSubscription = StaticSubscription | FilterSubscription
@@ -172,16 +158,35 @@ def threads_of(topic: str, members: Mapping[str, ConsumerSubscription]) -> list[
     ]
 
 
-def check_member_name(name: str) -> None:
-    """Check that a member can have this name, which becomes the name of its node.
+def assign(partitions: Iterable[BrokerPartition], threads: Iterable[str]) -> dict[str, tuple[BrokerPartition, ...]]:
+    """Assign the partitions of a topic to the threads that consume it [kafka-0.7: Rebalancing].
 
-    Raises:
-        NodeMalformed: the name is illegal.
+    The order of both arguments does not matter. Every member computes the same assignment from ZooKeeper, so the order
+    of partitions and threads must be that of the genuine consumers: texts are compared as in Java, and
+    broker-partitions of 0.7 are compared as texts ("10-0" before "2-0"), later ones as numbers.
+
+    Each thread gets one contiguous range. If the partitions cannot be divided evenly, the first threads get one more. A
+    published sample program computes the start of later ranges wrongly in that case, so it must not be copied.
     """
-    if not name.isprintable() or name in {"", ".", ".."} or "/" in name:
-        raise NodeMalformed(f"{shown(name)} is not a legal consumer name")
+    ordered = sorted(set(partitions), key=_partition_order)
+    ordered_threads = sorted(set(threads), key=java_order)
+    if not ordered_threads:
+        return {}
+    size, extras = divmod(len(ordered), len(ordered_threads))
+    starts = [index * size + min(index, extras) for index in range(len(ordered_threads) + 1)]
+    return {thread: tuple(ordered[starts[i] : starts[i + 1]]) for i, thread in enumerate(ordered_threads)}
+
+
+def java_order(text: str) -> bytes:
+    """The key by which Java sorts texts: by their UTF-16 code units."""
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def _partition_order(partition: BrokerPartition) -> tuple[int, str]:
+    return (partition.partition, "") if partition.broker is None else (0, str(partition))
 
 
 def _json(counts: Mapping[str, int], pattern: str, timestamp_ms: int) -> bytes:
-    value = {"version": 1, "subscription": dict(counts), "pattern": pattern, "timestamp": str(timestamp_ms)}
-    return json.dumps(value, separators=(",", ":")).encode()
+    return compact_json(
+        {"version": 1, "subscription": dict(counts), "pattern": pattern, "timestamp": str(timestamp_ms)}
+    )

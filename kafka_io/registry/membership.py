@@ -11,23 +11,21 @@ from typing import Self
 from kafka_io.closing import Closing
 from kafka_io.model import Broker, BrokerPartition, TopicPartition
 from kafka_io.registry.brokers import evidence_of_brokers, list_brokers
-from kafka_io.registry.consumers import check_group_name
-from kafka_io.registry.dialect import RegistryFormat
-from kafka_io.registry.identity import read_dialect
 from kafka_io.registry.listing import Listing, Skip
 from kafka_io.registry.members import (
     ConsumerSubscription,
-    check_member_name,
     ids_path,
     owner_path,
     parse_subscription,
     threads_of,
 )
+from kafka_io.registry.node_values import check_name
 from kafka_io.registry.offsets import offsets_by_partition, offsets_by_topic, read_offsets, write_offsets
 from kafka_io.registry.paths import BROKER_IDS, INTERNAL_TOPICS, TOPICS, topic_path
 from kafka_io.registry.registration import hold
+from kafka_io.registry.registry_format import RegistryFormat
 from kafka_io.registry.session import ZooKeeperQueries, ZooKeeperSession
-from kafka_io.registry.topics import read_topics, topic_names
+from kafka_io.registry.topics import read_format, read_topics, topic_names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,13 +42,10 @@ class ConsumerRegistration(Closing):
     All methods raise RegistryUnavailable if ZooKeeper does not answer.
     """
 
-    def __init__(self, session: ZooKeeperSession, group: str, member: str, *, timeout_s: float) -> None:
-        check_group_name(group)
-        check_member_name(member)
+    def __init__(self, session: ZooKeeperSession, group: str, member: str) -> None:
         self.group = group
         self.member = member
         self._session = session
-        self._timeout_s = timeout_s
         self._watched: set[str] = set()
 
     @classmethod
@@ -61,25 +56,22 @@ class ConsumerRegistration(Closing):
             RegistryUnavailable: no ZooKeeper answers at this address.
             NodeMalformed: the name of the group or member is illegal.
         """
-        session = ZooKeeperSession.open(connect, timeout_s=timeout_s, session_timeout_s=session_timeout_s)
-        try:
-            return cls(session, group, member, timeout_s=timeout_s)
-        except BaseException:
-            session.close()
-            raise
+        check_name("group", group)
+        check_name("consumer", member)
+        return cls(ZooKeeperSession(connect, timeout_s=timeout_s, session_timeout_s=session_timeout_s), group, member)
 
     @property
     def session_id(self) -> int | None:
         """The session id. When it changes, all partitions that were owned before are lost."""
         return self._session.id
 
-    def dialect(self) -> RegistryFormat | None:
+    def registry_format(self) -> RegistryFormat | None:
         """The format of the registry; None while neither a broker nor a topic shows it."""
-        return self._session.in_one_session(read_dialect)
+        return self._session.in_one_session(read_format)
 
     def brokers(self) -> Listing[Broker]:
         """The brokers sorted by id."""
-        return self._session.in_one_session(lambda queries: list_brokers(queries, "PLAINTEXT"))
+        return self._session.in_one_session(list_brokers)
 
     def join(self, value: bytes) -> bool:
         """Register the member with its subscription. Returns False while another session has registered its name."""
@@ -92,7 +84,27 @@ class ConsumerRegistration(Closing):
         Raises:
             NodeMalformed: the subscription of a member cannot be read, so no assignment can be computed.
         """
-        return self._session.in_one_session(lambda queries: self._group_view(queries, subscription, skip))
+
+        def action(queries: ZooKeeperQueries) -> ConsumerGroupView:
+            queries.sync()
+            members = self._members(queries)
+            evidence = evidence_of_brokers(queries)
+            hidden = INTERNAL_TOPICS if evidence.registry_format is RegistryFormat.JSON else frozenset[str]()
+            wanted = [name for name in subscription.wanted(topic_names(queries)) if name not in hidden]
+            partitions = {entry.name: entry.partitions for entry in read_topics(queries, wanted, evidence, skip)}
+            threads = {topic: threads_of(topic, members) for topic in partitions}
+            return ConsumerGroupView(partitions=partitions, threads=threads)
+
+        return self._session.in_one_session(action)
+
+    def _members(self, queries: ZooKeeperQueries) -> dict[str, ConsumerSubscription]:
+        parent = ids_path(self.group)
+        paths = {f"{parent}/{name}": name for name in queries.children(parent)}
+        return {
+            paths[path]: parse_subscription(path, content.value)
+            for path, content in queries.contents(paths)
+            if content is not None
+        }
 
     def take(self, owners: Mapping[TopicPartition, str], session_id: int | None) -> set[TopicPartition]:
         """Acquire partitions for their threads. Returns those that are owned now; others still have another owner."""
@@ -103,14 +115,14 @@ class ConsumerRegistration(Closing):
             return {
                 partition
                 for partition, thread in owners.items()
-                if hold(queries, self._owner_path(partition), thread.encode(), self._session)
+                if hold(queries, owner_path(self.group, partition), thread.encode(), self._session)
             }
 
         return self._session.in_one_session(action) if owners else set()
 
     def release(self, partitions: Iterable[TopicPartition], session_id: int | None) -> None:
         """Give up partitions that were acquired in this session."""
-        paths = [self._owner_path(partition) for partition in partitions]
+        paths = [owner_path(self.group, partition) for partition in partitions]
 
         def action(queries: ZooKeeperQueries) -> None:
             for path in paths:
@@ -119,9 +131,6 @@ class ConsumerRegistration(Closing):
 
         if paths:
             self._session.in_one_session(action)
-
-    def _owner_path(self, partition: TopicPartition) -> str:
-        return owner_path(self.group, partition.topic, partition.within_topic)
 
     def offsets(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
         """The committed offsets of the group for partitions of these topics."""
@@ -152,31 +161,6 @@ class ConsumerRegistration(Closing):
             self._session.watch_children(path, callback)
         self._watched |= paths
         return bool(paths)
-
-    def _group_view(
-        self, queries: ZooKeeperQueries, subscription: ConsumerSubscription, skip: Skip
-    ) -> ConsumerGroupView:
-        queries.sync()
-        node = queries.node(ids_path(self.group))
-        paths = {f"{ids_path(self.group)}/{name}": name for name in (node.children if node else ())}
-        members = {
-            paths[path]: parse_subscription(path, content.value)
-            for path, content in queries.contents(paths)
-            if content is not None
-        }
-        partitions = self._partitions(queries, subscription, skip)
-        return ConsumerGroupView(
-            partitions=partitions, threads={topic: threads_of(topic, members) for topic in partitions}
-        )
-
-    @staticmethod
-    def _partitions(
-        queries: ZooKeeperQueries, subscription: ConsumerSubscription, skip: Skip
-    ) -> dict[str, tuple[BrokerPartition, ...]]:
-        evidence = evidence_of_brokers(queries)
-        hidden = INTERNAL_TOPICS if evidence.dialect is RegistryFormat.JSON else frozenset[str]()
-        wanted = [name for name in subscription.wanted(topic_names(queries)) if name not in hidden]
-        return {entry.name: entry.partitions for entry in read_topics(queries, wanted, evidence, skip)}
 
     def close(self) -> None:
         """Leave the group and end the session. Calling it again does nothing."""

@@ -1,4 +1,4 @@
-"""What Kafka 0.8 to 3.x keep in their registry, as pure text. Nothing here knows ZooKeeper.
+"""Values of the nodes that Kafka 0.8 to 3.x write, as pure text that knows nothing of ZooKeeper.
 
 /brokers/ids/<broker>     {"version": 1, "host": "a", "port": 9092}                                   0.8
                           "endpoints": ["SSL://a:9093"]; host null and port -1 without PLAINTEXT      2, 0.9
@@ -12,64 +12,73 @@
 /config/topics/<topic>    {"version": 1, "config": {"retention.ms": "3600000"}}                       0.8.1
 /cluster/id               {"version": "1", "id": "..."}                                               0.10.1
 
-Fields that nobody needs are let by. Sources: [kafka-0.8: Registry], and the nodes that real brokers write (see the
-tests).
+Other fields are ignored. Sources: [kafka-0.8: Registry], and the nodes that real brokers write (see the tests).
 """
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from kafka_io.registry.endpoints import Endpoint, RegisteredBroker, plaintext_endpoint
-from kafka_io.registry.json_text import JsonObject
+from kafka_io.model import Broker
+from kafka_io.registry.node_values import JsonObject, broker_id, host, malformed, number, port, shown
 from kafka_io.registry.paths import MAX_PARTITIONS
-from kafka_io.registry.text import broker_id, host, malformed, number, port, shown
+
+PLAINTEXT = "PLAINTEXT"
 
 _MAX_VALUE_BYTES = 65_536
-# 100,000 partitions of three replicas each: more than ZooKeeper takes unless its limit of 1 MB is raised.
+# 100,000 partitions of three replicas each: ZooKeeper accepts this only if its limit of 1 MB is raised.
 _MAX_TOPIC_VALUE_BYTES = 2**22
 
-# What brokers of 0.8 and 0.9 take; 0.10.2 and later take 249 characters, and keep the longer ones that are there.
+# The names that 0.8 and 0.9 accept. From 0.10.2 on the limit is 249 characters, but longer names stay valid.
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,255}")
-# 16 bytes as URL-safe base64 without padding: the last of the 22 characters holds two bits.
+# 16 bytes as URL-safe base64 without padding: the last of the 22 characters has only two bits.
 _TOPIC_ID = re.compile(r"[a-zA-Z0-9_-]{21}[AQgw]")
 _NO_ID = "A" * 22
 _CLUSTER_ID = re.compile(r"[a-zA-Z0-9_-]{1,22}")
 
 
+class Endpoint(NamedTuple):
+    """One listener of a broker, and its address. Before 0.10.2 a listener is named after its protocol."""
+
+    listener: str
+    protocol: str
+    broker: Broker
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicNode:
-    """What a topic's node says: its partitions' numbers in order, and its id where there is one (2.8)."""
+    """The content of a topic's node: the partition numbers in order, and the topic id (from 2.8 on)."""
 
     partitions: tuple[int, ...]
     topic_id: str | None
 
 
-def parse_broker(path: str, data: bytes) -> RegisteredBroker:
-    """The broker registered at `path`.
+def parse_endpoints(path: str, data: bytes) -> tuple[Endpoint, ...]:
+    """The endpoints of the broker registered at `path`, in the order of its `advertised.listeners`.
 
     Raises:
         NodeMalformed: the path or the value cannot be a broker's.
     """
     id_ = broker_id(path)
     node = JsonObject.parse(path, data, max_bytes=_MAX_VALUE_BYTES)
-    version = node.integer("version", min_value=1)
-    return RegisteredBroker(
-        id=id_,
-        endpoints=tuple(_endpoints(node)) if version > 1 else (_only_endpoint(node),),
-        version=version,
-        rack=node.text("rack") if node.has("rack") else None,
-    )
+    if node.integer("version", min_value=1) == 1:
+        name, port_number = host(path, node.text("host")), node.integer("port", min_value=1, max_value=65_535)
+        return (Endpoint(PLAINTEXT, PLAINTEXT, Broker(id_, name, port_number)),)
+    texts = node.texts("endpoints")
+    if not texts:
+        raise malformed(path, "it has no endpoint")
+    protocols = node.object("listener_security_protocol_map") if node.has("listener_security_protocol_map") else None
+    return tuple(_endpoint(path, id_, text, protocols) for text in texts)
 
 
 def parse_topic(path: str, data: bytes) -> TopicNode:
-    """The topic at `path`; at most MAX_PARTITIONS partitions.
+    """The topic at `path`, of at most MAX_PARTITIONS partitions.
 
     Raises:
         NodeMalformed: the path or the value cannot be a topic's.
     """
-    if not _TOPIC_NAME.fullmatch(path.rpartition("/")[2]):  # fault Z11; the path is not "." or "..": ZooKeeper has none
-        raise malformed(path, "Kafka 0.8 and later take no such topic name")
+    if not _TOPIC_NAME.fullmatch(path.rpartition("/")[2]):  # fault Z11; ZooKeeper itself refuses "." and ".."
+        raise malformed(path, "Kafka 0.8 and later accept no such topic name")
     node = JsonObject.parse(path, data, max_bytes=_MAX_TOPIC_VALUE_BYTES)
     replicas = node.object("partitions").fields
     partitions = sorted(number(path, name, min_value=0, max_value=MAX_PARTITIONS - 1) for name in replicas)
@@ -77,10 +86,10 @@ def parse_topic(path: str, data: bytes) -> TopicNode:
 
 
 def parse_settings(path: str, data: bytes) -> dict[str, str]:
-    """The topic's settings that are at `path`.
+    """The topic's settings at `path`.
 
     Raises:
-        NodeMalformed: the value holds none, or one that is no text.
+        NodeMalformed: the value has no settings, or one that is not text.
     """
     settings = JsonObject.parse(path, data, max_bytes=_MAX_VALUE_BYTES).object("config")
     return {name: settings.text(name) for name in settings.fields}
@@ -90,7 +99,7 @@ def parse_cluster_id(path: str, data: bytes) -> str:
     """The cluster's id, up to 22 characters of URL-safe base64.
 
     Raises:
-        NodeMalformed: the value has none.
+        NodeMalformed: the value has no valid id.
     """
     id_ = JsonObject.parse(path, data, max_bytes=_MAX_VALUE_BYTES).text("id")
     if not _CLUSTER_ID.fullmatch(id_):
@@ -98,26 +107,13 @@ def parse_cluster_id(path: str, data: bytes) -> str:
     return id_
 
 
-def _only_endpoint(node: JsonObject) -> Endpoint:
-    return plaintext_endpoint(host(node.path, node.text("host")), node.integer("port", min_value=1, max_value=65_535))
-
-
-def _endpoints(node: JsonObject) -> Iterator[Endpoint]:
-    texts = node.texts("endpoints")
-    if not texts:
-        raise malformed(node.path, "it has no endpoint")
-    protocols = node.object("listener_security_protocol_map") if node.has("listener_security_protocol_map") else None
-    for text in texts:
-        listener, mark, address = text.partition("://")
-        name, colon, number_ = address.rpartition(":")
-        if not (listener and listener.isprintable() and mark and colon):
-            raise malformed(node.path, f"the endpoint {shown(text)} is not listener://host:port")
-        yield Endpoint(
-            listener=listener,
-            protocol=protocols.text(listener) if protocols else listener,
-            host=host(node.path, name),
-            port=port(node.path, number_),
-        )
+def _endpoint(path: str, id_: int, text: str, protocols: JsonObject | None) -> Endpoint:
+    listener, mark, address = text.partition("://")
+    name, colon, port_number = address.rpartition(":")
+    if not (listener and listener.isprintable() and mark and colon):
+        raise malformed(path, f"the endpoint {shown(text)} is not listener://host:port")
+    protocol = protocols.text(listener) if protocols else listener
+    return Endpoint(listener, protocol, Broker(id_, host(path, name), port(path, port_number)))
 
 
 def _topic_id(node: JsonObject) -> str | None:

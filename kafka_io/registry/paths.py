@@ -1,74 +1,75 @@
-"""Paths of every registry, and the values of that of 0.7, as pure text that knows no ZooKeeper.
+"""Paths of the nodes of every registry, and the values of the nodes of 0.7, as pure text.
 
 See [kafka-0.7: Broker registry].
 
 /brokers/ids/<broker>             `<creator>:<host>:<port>`, where creator is `<host>-<ms>`
 /brokers/topics/<topic>/<broker>  the number of partitions on that broker
 
-What later brokers keep at the first of these paths and below the second is told in modern.py.
+See modern.py for the values that later brokers write.
 """
 
 import re
 
 from kafka_io.errors import NodeMalformed
 from kafka_io.model import Broker, BrokerPartition
-from kafka_io.registry.text import broker_id, host, malformed, number, port, shown, text_of
+from kafka_io.registry.node_values import broker_id, host, malformed, number, port, shown, text_of
 
 BROKER_IDS = "/brokers/ids"
 TOPICS = "/brokers/topics"
 DELETED_TOPICS = "/admin/delete_topics"
 CLUSTER_ID = "/cluster/id"
+CONSUMERS = "/consumers"
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
-"""What brokers keep for themselves, from 0.8.2 and 0.11 on."""
+"""Topics of the brokers themselves, from 0.8.2 and 0.11 on."""
 
 MAX_PARTITIONS = 100_000
 _MAX_TOPIC_NAME = 255
 _MAX_VALUE_BYTES = 1024
 
-# A genuine broker splits the value at each colon into three parts, so it can name no IPv6 host. One is read where the
-# creator is `<host>-<ms>`: it ends at the first `-<ms>:`, as no host has a dash, digits and a colon in a row
-# (`fe80::1-1324306324402:fe80::1:9092`). After any other creator there must be the two genuine parts, for
-# `2001:db8::1:9092` is no broker at `db8::1`. The port is what follows the last colon.
+# A genuine broker splits the value at each colon into three parts, so it cannot name an IPv6 host. Here an IPv6 host is
+# read if the creator is `<host>-<ms>`, which ends at the first `-<ms>:`, because no host contains a dash, digits and a
+# colon in a row (`fe80::1-1324306324402:fe80::1:9092`). After any other creator there must be exactly two parts:
+# `2001:db8::1:9092` is not a broker at `db8::1`. The port follows the last colon.
 _CREATOR = re.compile(r".+?-[0-9]+:(?=.*:)|[^:]*:(?=[^:]*:[^:]*\Z)")
 _ILLEGAL_IN_TOPIC = re.compile("[/\\x00-\\x1f\\x7f-\\x9f\\ud800-\\uf8ff\\ufff0-\\uffff]")
 
 
 def broker_path(broker_id: int) -> str:
-    """Where a broker's address is registered."""
+    """The node with a broker's address."""
     return f"{BROKER_IDS}/{broker_id}"
 
 
 def topic_path(topic: str) -> str:
-    """The node that makes a topic exist; it outlives the brokers."""
+    """The node of a topic. It remains when the brokers stop."""
     return f"{TOPICS}/{topic}"
 
 
 def partitions_path(topic: str) -> str:
-    """The node below a topic of 0.8 or later that its controller makes with the first partition's state."""
+    """The child of a topic of 0.8 or later that the controller creates with the state of the first partition."""
     return f"{TOPICS}/{topic}/partitions"
 
 
 def state_path(topic: str, partition: str) -> str:
-    """Where the leader of a partition is registered, from 0.8 on."""
+    """The node with the leader of a partition, from 0.8 on."""
     return f"{TOPICS}/{topic}/partitions/{partition}/state"
 
 
 def settings_path(topic: str) -> str:
-    """Where the settings of a topic are that differ from the brokers' own, from 0.8.1 on."""
+    """The node with the topic settings that override those of the brokers, from 0.8.1 on."""
     return f"/config/topics/{topic}"
 
 
 def share_path(topic: str, broker_id: int) -> str:
-    """Where a broker's number of partitions of a topic is registered."""
+    """The node with the number of partitions that a 0.7 broker has of a topic."""
     return f"{TOPICS}/{topic}/{broker_id}"
 
 
 def check_topic_name(name: str) -> None:
-    """`name` is one that a 0.7 broker and ZooKeeper take [kafka-0.7: Topic names] (fault Z11).
+    """Check that a 0.7 broker and ZooKeeper accept the name [kafka-0.7: Topic names] (fault Z11).
 
     Raises:
-        NodeMalformed: it is not.
+        NodeMalformed: the name is illegal.
     """
     characters = len(name.encode("utf-16-le", "surrogatepass")) // 2  # as Java counts
     if not 0 < characters <= _MAX_TOPIC_NAME:
@@ -78,9 +79,9 @@ def check_topic_name(name: str) -> None:
 
 
 def parse_broker_07(path: str, data: bytes) -> Broker:
-    """The broker registered at `path`; an IPv6 host may stand with or without brackets, and is given without.
+    """The broker registered at `path`, from `creator:host:port` [kafka-0.7: Broker registry].
 
-    The value must be `creator:host:port` [kafka-0.7: Broker registry].
+    An IPv6 host may have brackets, which are removed.
 
     Raises:
         NodeMalformed: the path or the value cannot be a broker's.
@@ -95,15 +96,15 @@ def parse_broker_07(path: str, data: bytes) -> Broker:
 
 
 def format_broker_07(broker: Broker, creator: str) -> bytes:
-    """The value a broker registers; `creator` is `<host>-<ms>`, unlike that of any broker before it."""
+    """The value that a broker registers. `creator` is `<host>-<ms>`, different for each start of a broker."""
     return f"{creator}:{broker.address}".encode()
 
 
 def parse_topic_share(path: str, data: bytes) -> tuple[BrokerPartition, ...]:
-    """The broker-partitions that the node at `path` stands for, in order; at most MAX_PARTITIONS.
+    """The partitions of a topic on one broker, from the number at `path`; at most MAX_PARTITIONS.
 
     Raises:
-        NodeMalformed: the path or the value cannot be a share.
+        NodeMalformed: the path does not end with a broker id, or the value is not a number of partitions.
     """
     id_ = broker_id(path)
     count = number(path, text_of(path, data, max_bytes=_MAX_VALUE_BYTES), min_value=0, max_value=MAX_PARTITIONS)
@@ -111,5 +112,5 @@ def parse_topic_share(path: str, data: bytes) -> tuple[BrokerPartition, ...]:
 
 
 def format_topic_share(partitions: int) -> bytes:
-    """The value a broker registers for a topic."""
+    """The value that a broker registers for a topic."""
     return str(partitions).encode()

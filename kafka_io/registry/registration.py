@@ -1,4 +1,4 @@
-"""What a broker registers: ephemeral nodes that live as long as its session, and are made again in a new one."""
+"""Ephemeral nodes: they exist as long as their session, and are created again in a new session."""
 
 import logging
 import threading
@@ -10,7 +10,7 @@ from kafka_io.registry.session import ZooKeeperQueries, ZooKeeperSession
 
 _LOG = logging.getLogger(__name__)
 _POLL_S = 0.2
-# A server looks for dead sessions once a tick; 2 s is the tick that ZooKeeper is shipped with.
+# A server looks for expired sessions once per tick; ZooKeeper's default tick is 2 s.
 _TICK_S = 2.0
 
 
@@ -21,65 +21,61 @@ class EphemeralNodes:
         self, session: ZooKeeperSession, *, session_timeout_s: float, sleep: Callable[[float], None] = time.sleep
     ) -> None:
         self._session = session
-        self._patience_s = session_timeout_s + _TICK_S
+        self._takeover_s = session_timeout_s + _TICK_S
         self._sleep = sleep
         self._values: dict[str, bytes] = {}
-        self._changing = threading.Lock()
+        self._lock = threading.Lock()
         session.on_connected(self._restore)
 
     def claim(self, path: str, value: bytes) -> None:
-        """Register `value` at `path`, and again whenever the session is a new one.
+        """Register `value` at `path`, now and whenever a new session begins.
 
-        A broker that was killed is registered until its session has timed out [kafka-0.7: Broker registry]: that is
-        waited for.
+        A broker that was killed stays registered until its session times out [kafka-0.7: Broker registry]. This waits
+        for it.
 
         Raises:
-            RegistryError: the path stays registered by another session, or its chroot does not exist.
+            RegistryError: another session still has the path after that time, or the chroot does not exist.
         """
-        # Noted first: if the session ends between here and the return, the node is made again like all others.
-        with self._changing:
-            known = path in self._values
+        # Stored before the node is created: if the session ends in between, the new session creates this node, too.
+        with self._lock:
+            is_new = path not in self._values
             self._values[path] = value
         try:
-            self._make(path, value)
+            self._wait_until_held(path, value)
         except BaseException:
-            if not known:
-                with self._changing:
+            if is_new:
+                with self._lock:
                     self._values.pop(path, None)
             raise
 
-    def _make(self, path: str, value: bytes) -> None:
-        deadline = time.monotonic() + self._patience_s
-        while not self._made(path, value):
+    def _wait_until_held(self, path: str, value: bytes) -> None:
+        deadline = time.monotonic() + self._takeover_s
+        while not self._hold(path, value):
             if time.monotonic() >= deadline:
                 raise RegistryError(f"{path!r} is already registered in ZooKeeper by another session")
             self._sleep(_POLL_S)
 
-    def _made(self, path: str, value: bytes) -> bool:
+    def _hold(self, path: str, value: bytes) -> bool:
         return self._session.in_one_session(lambda queries: hold(queries, path, value, self._session))
 
     def _restore(self) -> None:
-        with self._changing:
+        with self._lock:
             values = dict(self._values)
         for path, value in values.items():
             try:
-                if not self._made(path, value):
-                    _LOG.error("%r was lost with its session, and another session has registered it since", path)
+                if not self._hold(path, value):
+                    _LOG.error("the session of %r is lost, and another session has registered it in the meantime", path)
             except RegistryUnavailable:
-                return  # the next connection restores all of it
+                return  # the next connection restores all nodes
             except RegistryError as error:
-                _LOG.error("%r was lost with its session and cannot be registered again: %s", path, error)
+                _LOG.error("the session of %r is lost, and it cannot be registered again: %s", path, error)
 
 
 def hold(queries: ZooKeeperQueries, path: str, value: bytes, session: ZooKeeperSession) -> bool:
-    """Make the ephemeral node `path`, and what is above it; False while another session has it."""
-    made = queries.create(path, value, ephemeral=True)
-    if made is None:
-        make_parents(queries, path)
-        made = queries.create(path, value, ephemeral=True)
-    if made:
+    """Create the ephemeral node `path` and its parents. Returns False while another session owns the node."""
+    if create_with_parents(queries, path, value, ephemeral=True):
         return True
-    # There, and perhaps ours: from before, or from a create whose answer was lost.
+    # The node exists, but it may be ours: created earlier, or by a request whose answer was lost.
     owner = queries.owner(path)
     if owner is None or owner != session.id:
         return False
@@ -87,9 +83,19 @@ def hold(queries: ZooKeeperQueries, path: str, value: bytes, session: ZooKeeperS
     return content is not None and (content.value == value or queries.change(path, value))
 
 
-def make_parents(queries: ZooKeeperQueries, path: str) -> None:
-    """Make the persistent nodes above `path`. The chroot is not ours to make; a genuine broker dies without it too."""
+def create_with_parents(queries: ZooKeeperQueries, path: str, value: bytes, *, ephemeral: bool = False) -> bool | None:
+    """Create a node, and its persistent parents if they do not exist.
+
+    Returns False if the node exists already, None if another client deletes its parents at the same time.
+
+    Raises:
+        RegistryError: the chroot does not exist. It is never created here; a genuine broker fails without it, too.
+    """
+    created = queries.create(path, value, ephemeral=ephemeral)
+    if created is not None:
+        return created
     names = path.split("/")[1:-1]
     for depth in range(1, len(names) + 1):
         if queries.create("/" + "/".join(names[:depth])) is None:
             raise RegistryError("the chroot of the ZooKeeper connect string does not exist")
+    return queries.create(path, value, ephemeral=ephemeral)

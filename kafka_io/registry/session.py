@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import (
@@ -48,17 +48,7 @@ class _Subdued(logging.LoggerAdapter[logging.Logger]):
 class ZooKeeperSession:
     """An open session under a chroot. It belongs to the process that opened it, whose threads may all use it."""
 
-    def __init__(self, client: Any, connect: str, *, timeout_s: float) -> None:
-        self._client = client
-        self._connect = connect
-        self._timeout_s = timeout_s
-        self._process = os.getpid()
-        self._closed = False
-        # start() is not used: it prints a warning about a missing chroot, and waits without a limit for that answer.
-        self._live = client.start_async()
-
-    @classmethod
-    def open(cls, connect: str, *, timeout_s: float, session_timeout_s: float) -> Self:
+    def __init__(self, connect: str, *, timeout_s: float, session_timeout_s: float) -> None:
         """Connect to `host:port[,host:port][/chroot]`; `timeout_s` limits this and each call of `in_one_session`.
 
         Raises:
@@ -67,16 +57,20 @@ class ZooKeeperSession:
         """
         logger = _Subdued(logging.getLogger(__name__), {})
         try:
-            client = KazooClient(connect, timeout=session_timeout_s, connection_retry=_RECONNECT, logger=logger)
+            self._client = KazooClient(connect, timeout=session_timeout_s, connection_retry=_RECONNECT, logger=logger)
         except ValueError as error:
             raise RegistryError(f"{connect!r} is not host:port[,host:port][/chroot]: {error}") from error
-        session = cls(client, connect, timeout_s=timeout_s)
+        self._connect = connect
+        self._timeout_s = timeout_s
+        self._process = os.getpid()
+        self._closed = False
+        # start() is not used: it prints a warning about a missing chroot, and waits without a limit for that answer.
+        self._live = self._client.start_async()
         try:
-            session._wait_until_live(timeout_s)
+            self._wait_until_live(timeout_s)
         except BaseException:
-            session.close()
+            self.close()
             raise
-        return session
 
     @property
     def id(self) -> int | None:
@@ -214,6 +208,11 @@ class ZooKeeperQueries:
     def node(self, path: str) -> ZooKeeperNode | None:
         """The node at `path`."""
         return next(node for _, node in self.nodes([path]))
+
+    def children(self, path: str) -> tuple[str, ...]:
+        """The names of the node's children; none if the node does not exist."""
+        node = self.node(path)
+        return node.children if node else ()
 
     def nodes(self, paths: Iterable[str]) -> Iterator[tuple[str, ZooKeeperNode | None]]:
         """Each path with its node, in order. Several requests are in progress at once."""

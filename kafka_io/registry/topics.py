@@ -9,10 +9,9 @@ from collections.abc import Iterable, Iterator
 from kafka_io.errors import NodeMalformed, RegistryError
 from kafka_io.model import BrokerPartition, TopicEntry
 from kafka_io.registry.brokers import evidence_of_brokers
-from kafka_io.registry.dialect import FormatEvidence, RegistryFormat
-from kafka_io.registry.json_text import looks_like_json
-from kafka_io.registry.listing import Listing, NodeVanished, Skip, collect, names_under, present, skipping
+from kafka_io.registry.listing import Listing, NodeVanished, Skip, collect, ignore, names_under, present, skipping
 from kafka_io.registry.modern import parse_settings, parse_topic
+from kafka_io.registry.node_values import looks_like_json, malformed
 from kafka_io.registry.paths import (
     BROKER_IDS,
     DELETED_TOPICS,
@@ -23,20 +22,31 @@ from kafka_io.registry.paths import (
     settings_path,
     topic_path,
 )
+from kafka_io.registry.registry_format import FormatEvidence, RegistryFormat
 from kafka_io.registry.session import NodeContent, ZooKeeperNode, ZooKeeperQueries
-from kafka_io.registry.text import malformed
+
+
+def read_format(queries: ZooKeeperQueries) -> RegistryFormat | None:
+    """The format that the brokers show or, without a running broker, the topics; None if neither shows one."""
+    queries.sync()
+    names_under(queries, BROKER_IDS)  # raises an error if this is not a registry
+    evidence = evidence_of_brokers(queries)
+    if evidence.registry_format is None:
+        # The evidence of a topic's node is added before the topic is listed, so the first topic is enough.
+        next(read_topics(queries, topic_names(queries), evidence, ignore), None)
+    return evidence.registry_format
 
 
 def list_topics(queries: ZooKeeperQueries) -> Listing[TopicEntry]:
     """All topics that can be read, sorted by name."""
 
     def read(skip: Skip) -> Iterator[TopicEntry]:
-        deleted = queries.node(DELETED_TOPICS)
+        deleted = queries.children(DELETED_TOPICS)
         evidence = evidence_of_brokers(queries)
         for entry in read_topics(queries, sorted(topic_names(queries)), evidence, skip):
-            if deleted and entry.name in deleted.children:
+            if entry.name in deleted:
                 skip(topic_path(entry.name), RegistryError(f"the topic is marked for deletion in {DELETED_TOPICS!r}"))
-            elif entry.name not in INTERNAL_TOPICS or evidence.dialect == RegistryFormat.V07:
+            elif entry.name not in INTERNAL_TOPICS or evidence.registry_format == RegistryFormat.V07:
                 yield entry
 
     queries.sync()
@@ -64,7 +74,13 @@ def read_settings(queries: ZooKeeperQueries, names: Iterable[str]) -> dict[str, 
     """The settings of each topic that override those of its brokers; empty for a topic without such a node."""
     queries.sync()
     paths = {settings_path(name): name for name in names}
-    return {paths[path]: _settings(path, content) for path, content in queries.contents(paths)}
+    settings: dict[str, dict[str, str] | NodeMalformed] = {}
+    for path, content in queries.contents(paths):
+        try:
+            settings[paths[path]] = parse_settings(path, content.value) if content else {}
+        except NodeMalformed as error:
+            settings[paths[path]] = error
+    return settings
 
 
 def topic_names(queries: ZooKeeperQueries) -> tuple[str, ...]:
@@ -82,7 +98,7 @@ def read_topics(
 ) -> Iterator[TopicEntry]:
     """The topics with these names, those of 0.8 and later first. Their formats are added to the evidence."""
     paths = list(_legal(names, skip))
-    if evidence.dialect != RegistryFormat.V07:  # in 0.7 the values are empty and need not be read
+    if evidence.registry_format != RegistryFormat.V07:  # in 0.7 the values are empty and need not be read
         contents = queries.contents(paths)
         paths = []
         for path, content in contents:
@@ -121,13 +137,6 @@ def _entry(path: str, content: NodeContent) -> TopicEntry:
     )
 
 
-def _settings(path: str, content: NodeContent | None) -> dict[str, str] | NodeMalformed:
-    try:
-        return parse_settings(path, content.value) if content else {}
-    except NodeMalformed as error:
-        return error
-
-
 def _read_topics_07(
     queries: ZooKeeperQueries, paths: Iterable[str], evidence: FormatEvidence, skip: Skip
 ) -> Iterator[TopicEntry]:
@@ -154,7 +163,7 @@ def _nodes_07(
                 evidence.add(RegistryFormat.JSON, path)
             if any(child.isdecimal() for child in node.children):
                 evidence.add(RegistryFormat.V07, path)
-            if evidence.dialect == RegistryFormat.JSON:
+            if evidence.registry_format == RegistryFormat.JSON:
                 raise malformed(path, "its value is not JSON, but the values of other nodes are")
             nodes[path] = node
     return nodes

@@ -10,14 +10,13 @@ from kafka_io.closing import Closing
 from kafka_io.errors import NodeMalformed
 from kafka_io.model import Broker, BrokerPartition, Generation, TopicEntry
 from kafka_io.registry.brokers import list_brokers
-from kafka_io.registry.consumers import check_group_name
-from kafka_io.registry.dialect import RegistryFormat
-from kafka_io.registry.endpoints import PLAINTEXT
-from kafka_io.registry.identity import read_cluster_id, read_dialect
-from kafka_io.registry.listing import Listing, SkippedNode
+from kafka_io.registry.listing import Listing, names_under
+from kafka_io.registry.modern import PLAINTEXT, parse_cluster_id
+from kafka_io.registry.node_values import check_name
 from kafka_io.registry.offsets import CommittedOffsets, read_offsets, write_offsets
 from kafka_io.registry.paths import (
     BROKER_IDS,
+    CLUSTER_ID,
     TOPICS,
     broker_path,
     check_topic_name,
@@ -33,10 +32,9 @@ from kafka_io.registry.published import (
     withdraw_topic,
 )
 from kafka_io.registry.registration import EphemeralNodes
-from kafka_io.registry.session import ZooKeeperSession
-from kafka_io.registry.topics import list_topics, read_settings, read_topic
-
-__all__ = ["Listing", "Registry", "SkippedNode"]
+from kafka_io.registry.registry_format import RegistryFormat
+from kafka_io.registry.session import ZooKeeperQueries, ZooKeeperSession
+from kafka_io.registry.topics import list_topics, read_format, read_settings, read_topic
 
 
 class Registry(Closing):
@@ -62,7 +60,7 @@ class Registry(Closing):
         Raises:
             RegistryUnavailable: no ZooKeeper answers at this address.
         """
-        session = ZooKeeperSession.open(connect, timeout_s=timeout_s, session_timeout_s=session_timeout_s)
+        session = ZooKeeperSession(connect, timeout_s=timeout_s, session_timeout_s=session_timeout_s)
         return cls(session, EphemeralNodes(session, session_timeout_s=session_timeout_s))
 
     def is_v07(self, known_generation: Generation | None = None) -> bool:
@@ -77,11 +75,11 @@ class Registry(Closing):
         """
         if known_generation is not None:
             return known_generation is Generation.V07
-        return self._session.in_one_session(read_dialect) in {RegistryFormat.V07, None}
+        return self._session.in_one_session(read_format) in {RegistryFormat.V07, None}
 
     def cluster_id(self) -> str | None:
         """The cluster id, None before 0.10.1. Raises the errors of `is_v07`, and NodeMalformed for an invalid node."""
-        return self._session.in_one_session(read_cluster_id)
+        return self._session.in_one_session(_read_cluster_id)
 
     def brokers(self, protocol: str = PLAINTEXT) -> Listing[Broker]:
         """The brokers sorted by id, each with its first endpoint for the protocol. Brokers without one are skipped.
@@ -124,7 +122,7 @@ class Registry(Closing):
             RegistryUnavailable: ZooKeeper does not answer.
             NodeMalformed: a group or topic name is illegal, or a node does not contain an offset.
         """
-        check_group_name(group)
+        check_name("group", group)
         names = None if topics is None else sorted(set(topics))
         for name in names or ():
             check_topic_name(name)
@@ -134,7 +132,7 @@ class Registry(Closing):
         self, group: str, offsets: Mapping[str, Mapping[BrokerPartition, int]], *, timeout_s: float | None = None
     ) -> None:
         """Commit offsets of a group as consumers of 0.7 to 0.9 do. Raises the errors of `group_offsets`."""
-        check_group_name(group)
+        check_name("group", group)
         for name in offsets:
             check_topic_name(name)
         self._session.in_one_session(lambda queries: write_offsets(queries, group, offsets), timeout_s=timeout_s)
@@ -182,3 +180,12 @@ class Registry(Closing):
     def close(self) -> None:
         """End the session, which removes its registrations. Calling it again does nothing."""
         self._session.close()
+
+
+def _read_cluster_id(queries: ZooKeeperQueries) -> str | None:
+    queries.sync()
+    [(path, content)] = queries.contents([CLUSTER_ID])
+    if content is not None:
+        return parse_cluster_id(path, content.value)
+    names_under(queries, BROKER_IDS)  # raises an error if this is not a registry
+    return None

@@ -11,7 +11,7 @@ from kazoo.client import KazooClient
 from kafka_io.model import Broker, BrokerPartition
 from kafka_io.registry.zookeeper import Registry
 from tests.brokers.real import RealBroker
-from tests.registry_nodes import partition_states, registered_brokers
+from tests.registry_nodes import partition_states, registered_endpoints
 
 pytestmark = pytest.mark.brokers
 
@@ -33,8 +33,8 @@ def test_a_cluster_is_read_as_its_brokers_keep_it(version: str, chroot: str, tmp
     ):
         assert registry.is_v07() is False
         assert registry.brokers().found == (Broker(7, "127.0.0.1", broker.port),)
-        (registered,) = registered_brokers(registry).found
-        assert {endpoint.listener: endpoint.port for endpoint in registered.endpoints} == broker.ports
+        (endpoints,) = registered_endpoints(registry).found
+        assert {endpoint.listener: endpoint.broker.port for endpoint in endpoints} == broker.ports
         assert (registry.cluster_id() is not None) == (version != "0.8.2.2")
         assert registry.topics().found == ()
 

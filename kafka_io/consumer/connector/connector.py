@@ -149,7 +149,7 @@ class ConsumerConnector(Closing):
         with self._creating:
             if self._loop is not None or self._is_shut_down:
                 raise RuntimeError("a connector creates streams once: it has streams already, or is shut down")
-            registry_format = self._registration.dialect()
+            registry_format = self._registration.registry_format()
             if registry_format is None:
                 raise RegistryError(
                     "ZooKeeper has neither a broker nor a topic, so the cluster's generation is unknown: start a broker"

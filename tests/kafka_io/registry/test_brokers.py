@@ -7,9 +7,9 @@ import pytest
 
 from kafka_io.errors import RegistryError
 from kafka_io.model import Broker
-from kafka_io.registry.endpoints import Endpoint
+from kafka_io.registry.modern import Endpoint
 from kafka_io.registry.zookeeper import Registry
-from tests.registry_nodes import registered_brokers
+from tests.registry_nodes import registered_endpoints
 
 pytestmark = pytest.mark.zookeeper
 
@@ -22,25 +22,23 @@ ONLY_SSL = b"""{"version":4,"host":null,"port":-1,"endpoints":["SSL://c:9093","I
 @pytest.mark.parametrize(
     ("release", "port"), [("0.8.2.2", 46243), ("0.9.0.1", 42415), ("0.10.2.2", 34467), ("2.8.2", 38047)]
 )
-def test_lists_what_real_brokers_registered(
+def test_brokers_of_real_registrations_are_listed(
     release: str, port: int, load_release: Callable[[str], object], registry: Registry
 ) -> None:
     load_release(release)
     listing = registry.brokers()
     assert listing.found == (Broker(1, "127.0.0.1", port),)
     assert listing.skipped == ()
-    (registered,) = registered_brokers(registry).found
-    assert registered.endpoints[0].port == port
+    (endpoints,) = registered_endpoints(registry).found
+    assert endpoints[0].broker.port == port
 
 
 def test_a_broker_of_0_7_has_one_endpoint(kafka: Any, registry: Registry) -> None:
     kafka.create("/brokers/ids/4", V07)
-    (broker,) = registered_brokers(registry).found
-    assert (broker.id, broker.version, broker.rack) == (4, 0, None)
-    assert broker.endpoints == (Endpoint(listener="PLAINTEXT", protocol="PLAINTEXT", host="a", port=9092),)
+    assert registered_endpoints(registry).found == ((Endpoint("PLAINTEXT", "PLAINTEXT", Broker(4, "a", 9092)),),)
 
 
-def test_a_broker_without_the_wanted_protocol_is_skipped_with_what_it_has(kafka: Any, registry: Registry) -> None:
+def test_a_broker_without_a_listener_for_the_protocol_is_skipped(kafka: Any, registry: Registry) -> None:
     kafka.create("/brokers/ids/10", V08)
     kafka.create("/brokers/ids/9", ONLY_SSL)
     plain, secure = registry.brokers(), registry.brokers("SASL_SSL")
@@ -50,7 +48,8 @@ def test_a_broker_without_the_wanted_protocol_is_skipped_with_what_it_has(kafka:
     ]
     assert secure.found == (Broker(9, "d", 9094),)
     assert [node.path for node in secure.skipped] == ["/brokers/ids/10"]
-    assert [broker.id for broker in registered_brokers(registry).found] == [9, 10]
+    assert [endpoints[0].broker.id for endpoints in registered_endpoints(registry).found] == [9, 10]
+    assert registry.brokers("INSIDE").found == ()  # a listener's name is not its protocol
 
 
 # fault Z04
@@ -71,6 +70,6 @@ def test_brokers_of_two_generations_are_an_error_that_names_them(
 ) -> None:
     for broker_id, value in enumerate(values):
         kafka.create(f"/brokers/ids/{broker_id}", value)
-    for ask in (registry.brokers, lambda: registered_brokers(registry), registry.topics, registry.is_v07):
+    for ask in (registry.brokers, lambda: registered_endpoints(registry), registry.topics, registry.is_v07):
         with pytest.raises(RegistryError, match=r"two generations of Kafka share this registry.*ids/[01].*ids/[01]"):
             ask()

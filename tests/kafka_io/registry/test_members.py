@@ -1,4 +1,4 @@
-"""The members of a group and what they own, in the texts of genuine consumers."""
+"""The members of a group and the partitions they own, in the texts of genuine consumers."""
 
 import json
 from pathlib import Path
@@ -7,20 +7,20 @@ from typing import Any
 import pytest
 
 from kafka_io.errors import NodeMalformed
-from kafka_io.model import BrokerPartition
-from kafka_io.registry.dialect import RegistryFormat
+from kafka_io.model import BrokerPartition, TopicPartition
 from kafka_io.registry.members import (
     ConsumerSubscription,
     StaticSubscription,
+    assign,
     blacklist,
-    check_member_name,
     ids_path,
     owner_path,
     parse_subscription,
     threads_of,
     whitelist,
 )
-from kafka_io.registry.rebalance import assign
+from kafka_io.registry.node_values import check_name
+from kafka_io.registry.registry_format import RegistryFormat
 
 DUMP = Path(__file__).parents[2] / "golden" / "v07" / "zk" / "10-consumers-live.json"
 GENUINE: dict[str, Any] = {
@@ -30,31 +30,31 @@ MEMBERS = {path: value for path, value in GENUINE.items() if "/ids/" in path and
 
 
 @pytest.mark.parametrize("path", MEMBERS)
-def test_what_genuine_consumers_of_07_registered_is_what_we_write(path: str) -> None:
+def test_a_member_of_07_is_written_as_genuine_consumers_write_it(path: str) -> None:
     value = MEMBERS[path].encode()
     assert parse_subscription(path, value).value(RegistryFormat.V07, timestamp_ms=0) == value
 
 
-def test_the_owners_are_those_of_the_genuine_nodes() -> None:
-    """Every group of the dump: who owns what follows from its members and the topics."""
+def test_the_assignment_has_the_owners_of_the_genuine_nodes() -> None:
+    """For every group of the dump, the owners follow from its members and the topics."""
     shares = {path: value for path, value in GENUINE.items() if path.startswith("/brokers/topics/")}
     partitions: dict[str, list[BrokerPartition]] = {}
     for path, count in shares.items():
         _, _, _, topic, broker = path.split("/")
         partitions.setdefault(topic, []).extend(BrokerPartition(int(broker), number) for number in range(int(count)))
     expected = {path: value for path, value in GENUINE.items() if "/owners/" in path}
-    found: dict[str, str] = {}
+    owners: dict[str, str] = {}
     for path, value in MEMBERS.items():
         _, _, group, _, member = path.split("/")
         assert path == f"{ids_path(group)}/{member}"
         subscription = parse_subscription(path, value.encode())
         for topic in subscription.wanted(partitions):
             for thread, share in assign(partitions[topic], threads_of(topic, {member: subscription})).items():
-                found |= {owner_path(group, topic, partition): thread for partition in share}
-    assert found == expected
+                owners |= {owner_path(group, TopicPartition.of(topic, partition)): thread for partition in share}
+    assert owners == expected
 
 
-def test_what_consumers_of_08_register() -> None:
+def test_a_member_of_08_is_written_as_json() -> None:
     path = "/consumers/g/ids/g_a"
     written = StaticSubscription({"clicks": 2, "views": 1}).value(RegistryFormat.JSON, timestamp_ms=1416573000123)
     assert json.loads(written) == {
@@ -75,7 +75,7 @@ def test_what_consumers_of_08_register() -> None:
         ("a b", {"ab"}, {"a b"}),
     ],
 )
-def test_filters_match_whole_names_after_the_tidying_of_genuine_consumers(
+def test_filters_match_whole_names_after_the_changes_that_genuine_consumers_make(
     raw: str, allowed: set[str], denied: set[str]
 ) -> None:
     everything = allowed | denied
@@ -109,17 +109,17 @@ def test_threads_are_those_of_the_members_that_consume_the_topic() -> None:
         b'{"version":1,"subscription":{"a":1},"pattern":"grey_list","timestamp":"1"}',
     ],
 )
-def test_a_member_that_does_not_say_what_it_consumes_is_an_error(value: bytes) -> None:
+def test_a_member_without_a_valid_subscription_is_an_error(value: bytes) -> None:
     with pytest.raises(NodeMalformed):
         parse_subscription("/consumers/g/ids/g_a", value)
 
 
-def test_a_filter_that_is_none_is_refused_at_once() -> None:
+def test_an_invalid_filter_is_refused_at_once() -> None:
     with pytest.raises(ValueError, match="not a regular expression"):
         whitelist("(", 1)
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\n"])
-def test_names_that_no_node_can_have_are_refused(name: str) -> None:
+def test_a_name_that_no_node_can_have_is_refused(name: str) -> None:
     with pytest.raises(NodeMalformed):
-        check_member_name(name)
+        check_name("consumer", name)

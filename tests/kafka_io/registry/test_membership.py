@@ -135,7 +135,7 @@ def test_a_watch_tells_of_members_topics_and_partitions(kafka: Any, open_member:
     assert member.watch(["clicks"], told.set)
     assert not member.watch(["clicks"], told.set)
     for path in ("/brokers/topics/clicks/0", "/brokers/topics/views", "/consumers/readers/ids/readers_b"):
-        member.dialect()  # the watches are set: ZooKeeper answers in order
+        member.registry_format()  # the watches are set: ZooKeeper answers in order
         told.clear()
         kafka.create(path, b"1")
         assert told.wait(60), path

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_io.model import BrokerPartition
-from kafka_io.registry.rebalance import assign, java_order
+from kafka_io.registry.members import assign, java_order
 
 BROKERS_07 = st.dictionaries(st.integers(0, 30), st.integers(0, 12), max_size=8).map(
     lambda counts: [BrokerPartition(broker, number) for broker, count in counts.items() for number in range(count)]

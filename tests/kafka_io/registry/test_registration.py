@@ -74,7 +74,7 @@ def test_waits_for_the_node_of_a_killed_broker(kafka: Any, registry: Registry, m
 def test_an_id_that_stays_taken_is_an_error(kafka: Any, chroot: str, expire: Callable[[Registry], None]) -> None:
     kafka.create("/brokers/ids/4", b"other-1:other:1", ephemeral=True)
     with Registry.open(chroot, session_timeout_s=1) as registry:
-        registry._registration._patience_s = 0
+        registry._registration._takeover_s = 0
         with pytest.raises(RegistryError, match="'/brokers/ids/4' is already registered"):
             registry.register_broker(BROKER, CREATOR)
         kafka.delete("/brokers/ids/4")
@@ -108,7 +108,7 @@ def test_a_registration_that_fails_to_be_repeated_is_kept(
     registry.register_broker(BROKER, CREATOR)
     session = nodes.exists("/brokers/ids/4").ephemeralOwner
     with monkeypatch.context() as patch:
-        patch.setattr(registry._registration, "_make", no_answer)
+        patch.setattr(registry._registration, "_wait_until_held", no_answer)
         with pytest.raises(RegistryUnavailable):
             registry.register_broker(BROKER, CREATOR)
     expire(registry)
@@ -124,13 +124,13 @@ def test_a_registration_taken_over_meanwhile_is_logged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     registry.register_broker(BROKER, CREATOR)
-    made = registry._registration._made
+    hold = registry._registration._hold
 
     def taken_first(path: str, value: bytes) -> bool:
         kafka.create(path, b"other-1:other:1", ephemeral=True)
-        return made(path, value)
+        return hold(path, value)
 
-    monkeypatch.setattr(registry._registration, "_made", taken_first)
+    monkeypatch.setattr(registry._registration, "_hold", taken_first)
     with caplog.at_level(logging.ERROR, logger="kafka_io"):
         expire(registry)
         until(lambda: any("another session has registered it" in record.getMessage() for record in caplog.records))

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.zookeeper
 # fault Z06
 def test_nobody_there_is_no_answer(tmp_path: Path) -> None:
     with pytest.raises(RegistryUnavailable, match=r"no ZooKeeper answers at '127\.0\.0\.1:1/kafka'"):
-        ZooKeeperSession.open("127.0.0.1:1/kafka", timeout_s=0.3, session_timeout_s=2)
+        ZooKeeperSession("127.0.0.1:1/kafka", timeout_s=0.3, session_timeout_s=2)
 
 
 # fault Z10
@@ -41,7 +41,7 @@ def test_a_server_that_speaks_no_zookeeper_is_no_answer(answer: bytes) -> None:
         threading.Thread(target=server.serve_forever, args=(0.05,)).start()
         try:
             with pytest.raises(RegistryUnavailable):
-                ZooKeeperSession.open(f"127.0.0.1:{server.server_address[1]}", timeout_s=1, session_timeout_s=2)
+                ZooKeeperSession(f"127.0.0.1:{server.server_address[1]}", timeout_s=1, session_timeout_s=2)
         finally:
             server.shutdown()
 
@@ -49,7 +49,7 @@ def test_a_server_that_speaks_no_zookeeper_is_no_answer(answer: bytes) -> None:
 @pytest.mark.parametrize("connect", ["", "/kafka", "a:port", "a:99999"])
 def test_a_connect_string_of_another_form_is_refused(connect: str) -> None:
     with pytest.raises(RegistryError, match="is not host:port"):
-        ZooKeeperSession.open(connect, timeout_s=0.3, session_timeout_s=2)
+        ZooKeeperSession(connect, timeout_s=0.3, session_timeout_s=2)
 
 
 # fault Z01

@@ -13,7 +13,7 @@ from kafka_io.model import Broker, Generation
 from kafka_io.registry.zookeeper import Registry
 from tests.kafka_io.testing.modern.conftest import Connect, StartModern
 from tests.kafka_io.testing.modern.talk import TIMEOUT_S
-from tests.registry_nodes import PartitionState, partition_states, registered_brokers
+from tests.registry_nodes import PartitionState, partition_states
 
 pytestmark = pytest.mark.zookeeper
 
@@ -46,11 +46,10 @@ def topics(registry: Registry) -> dict[str, int]:
 
 @pytest.mark.parametrize(("generation", "version"), [(Generation.V08, 1), (Generation.MODERN, 4)])
 def test_a_broker_is_registered_while_it_runs(
-    start_modern: StartModern, chroot: str, registry: Registry, generation: Generation, version: int
+    start_modern: StartModern, chroot: str, registry: Registry, nodes: Any, generation: Generation, version: int
 ) -> None:
     broker = start_modern(zookeeper=chroot, broker_id=3, generation=generation)
-    [registered] = registered_brokers(registry).found
-    assert (registered.id, registered.version) == (3, version)
+    assert json.loads(nodes.get("/brokers/ids/3")[0])["version"] == version
     assert list(registry.brokers().found) == [Broker(3, "127.0.0.1", broker.port)]
     assert (registry.cluster_id() is None) == (generation is Generation.V08)
     assert registry.is_v07() is False

@@ -18,18 +18,18 @@ class FormatEvidence:
     def __init__(self) -> None:
         self._paths: dict[RegistryFormat, str] = {}
 
-    def add(self, dialect: RegistryFormat, path: str) -> None:
+    def add(self, registry_format: RegistryFormat, path: str) -> None:
         """Add a node whose content is only possible in this format.
 
         Raises:
             RegistryError: another node had the other format.
         """
-        self._paths.setdefault(dialect, path)
+        self._paths.setdefault(registry_format, path)
         if len(self._paths) > 1:
-            nodes = " and ".join(f"{path!r} is of Kafka {dialect}" for dialect, path in self._paths.items())
+            nodes = " and ".join(f"{path!r} is of Kafka {known}" for known, path in self._paths.items())
             raise RegistryError(f"two generations of Kafka share this registry; give each its own chroot: {nodes}")
 
     @property
-    def dialect(self) -> RegistryFormat | None:
+    def registry_format(self) -> RegistryFormat | None:
         """The format that the nodes show; None if no node shows one."""
         return next(iter(self._paths), None)

@@ -1,4 +1,4 @@
-"""JSON from strangers: read strictly, refused in one short line, and never at length."""
+"""JSON from other programs is read strictly, and refused with one short line."""
 
 import json
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_io.errors import NodeMalformed
-from kafka_io.registry.json_text import JsonObject, looks_like_json
+from kafka_io.registry.node_values import JsonObject, looks_like_json
 
 PATH = "/brokers/ids/7"
 
@@ -17,10 +17,9 @@ def parse(data: bytes) -> JsonObject:
 
 
 def test_fields_are_read_by_their_types() -> None:
-    node = parse(b' { "a": 5, "t": "x", "n": null, "l": [1, 2], "s": ["x", ""], "o": {"a": 6}, "f": 1.5, "b": true }\n')
+    node = parse(b' { "a": 5, "t": "x", "n": null, "s": ["x", ""], "o": {"a": 6}, "f": 1.5, "b": true }\n')
     assert node.integer("a", min_value=5, max_value=5) == 5
     assert node.text("t") == "x"
-    assert node.integers("l") == (1, 2)
     assert node.texts("s") == ("x", "")
     assert node.object("o").integer("a") == 6
     assert [node.has(name) for name in ("a", "n", "none")] == [True, False, False]
@@ -63,7 +62,6 @@ def test_what_is_no_json_object_is_refused_by_path(data: bytes) -> None:
     ("question", "values"),
     [
         ("integer", ["true", "1.0", '"1"', "[1]", "{}", "-1", "2147483648", "9" * 4000, "null"]),
-        ("integers", ["1", "[true]", '["1"]', "[[1]]", "[null]", '{"0": 1}']),
         ("text", ["1", '""', '"\\n"', '"\\u001b[31m"', '"\\ud800"', '["x"]', '"' + "x\\n" * 9_000 + '"']),
         ("texts", ['"x"', "[1]", '[["x"]]', "[null]"]),
         ("object", ["1", "[]", '"x"', "[" * 400 + "]" * 400]),
@@ -76,7 +74,7 @@ def test_a_field_of_another_type_is_refused(question: str, values: list[str]) ->
             getattr(node, question)("field")
         assert str(caught.value).isprintable()
         assert len(str(caught.value)) < 300
-    with pytest.raises(NodeMalformed, match="no 'other' in it"):
+    with pytest.raises(NodeMalformed, match="it has no 'other'"):
         getattr(node, question)("other")
 
 
