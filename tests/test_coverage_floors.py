@@ -32,7 +32,7 @@ def test_a_room_is_measured_over_the_lines_and_branches_of_all_its_files() -> No
     assert by_room({"files": files}) == {"kafka_io": 25.0, "kafka_io/wire": 88.0, "resources": 0.0}
 
 
-def test_a_room_below_its_floor_is_named_with_both_numbers() -> None:
+def test_a_package_below_its_floor_is_named_with_both_numbers() -> None:
     assert below({"kafka_io/wire": 97.4, "kafka_io/net": 90.0}, {"kafka_io/wire": 98, "kafka_io/net": 90}) == [
         "kafka_io/wire: 97.4 % of lines and branches ran, the floor is 98 %"
     ]

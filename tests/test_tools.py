@@ -43,7 +43,7 @@ def apt_get(folder: Path, *, works: bool = True) -> str:
     return APT_GET.format(folder=folder, works=int(works))
 
 
-def test_nothing_is_installed_where_all_is_there(machine: Callable[..., Path], tmp_path: Path) -> None:
+def test_nothing_is_installed_if_all_programs_exist(machine: Callable[..., Path], tmp_path: Path) -> None:
     scripts = {"google-chrome": "#!/bin/sh\n", "chromedriver": "#!/bin/sh\n", "apt-get": apt_get(tmp_path)}
     folder = machine(scripts, 0)
     install_missing(TOOLS)
@@ -51,7 +51,7 @@ def test_nothing_is_installed_where_all_is_there(machine: Callable[..., Path], t
     assert BROWSER.find() == str(folder / "google-chrome")
 
 
-def test_root_installs_what_is_missing(machine: Callable[..., Path], tmp_path: Path) -> None:
+def test_root_installs_the_missing_programs(machine: Callable[..., Path], tmp_path: Path) -> None:
     folder = machine({"apt-get": apt_get(tmp_path)}, 0)
     install_missing(TOOLS)
     assert (folder / "calls").read_text().splitlines() == [
@@ -61,7 +61,7 @@ def test_root_installs_what_is_missing(machine: Callable[..., Path], tmp_path: P
     assert [tool.find() for tool in TOOLS] == [str(folder / name) for name in ("chromium", "chromedriver", "openssl")]
 
 
-def test_sudo_is_used_where_it_asks_for_no_password(machine: Callable[..., Path], tmp_path: Path) -> None:
+def test_sudo_is_used_if_it_needs_no_password(machine: Callable[..., Path], tmp_path: Path) -> None:
     sudo = '#!/bin/sh\nshift\n[ "$1" = true ] || exec "$@"\n'
     folder = machine({"apt-get": apt_get(tmp_path), "sudo": sudo}, 1000)
     install_missing([BROWSER])
@@ -90,13 +90,13 @@ def test_an_installation_that_fails_shows_its_error_and_the_command(
     assert RUN_THIS in str(missing.value)
 
 
-def test_an_installation_that_brings_nothing_is_not_taken_for_a_success(machine: Callable[..., Path]) -> None:
+def test_an_installation_without_the_programs_is_a_failure(machine: Callable[..., Path]) -> None:
     machine({"apt-get": "#!/bin/sh\n"}, 0)
     with pytest.raises(ToolsMissing, match="tests need them: chromium, chromedriver"):
         install_missing(TOOLS)
 
 
-def test_the_program_ends_with_an_error_and_no_trace(tmp_path: Path) -> None:
+def test_the_program_ends_with_an_error_and_without_a_traceback(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.tools"],
         cwd=Path(__file__).parents[1],

@@ -20,5 +20,5 @@ def kafka_source() -> str:
         JarsNotFound: a jar could not be downloaded.
     """
     lines = "\n".join(_DEPENDENCY.format(*module) for module in _MODULES)
-    folder = jars.kept("spark-kafka", jars.IVY_FILE.format(dependencies=lines))
+    folder = jars.jars_folder("spark-kafka", jars.IVY_FILE.format(dependencies=lines))
     return ",".join(str(jar) for jar in sorted(folder.glob("*.jar")))

@@ -32,6 +32,6 @@ def test_every_ratio_with_a_bound_is_measured() -> None:
             assert bound.ratio in bound.case.loaders
 
 
-def test_a_job_reaches_its_process_as_it_was() -> None:
+def test_a_job_reaches_its_process_unchanged() -> None:
     job = Job(bootstrap="127.0.0.1:1", topic="t", records=4, folder=Path("/x"), warm_up="w", jars="a.jar,b.jar")
     assert Job.of(job.as_dict()) == job

@@ -53,7 +53,7 @@ def test_all_measured_passes_are_added_up_and_the_first_pass_is_not_measured() -
     assert len(work.calls) == 3 * 2 * (1 + 3)
 
 
-def test_each_way_goes_first_in_turn() -> None:
+def test_each_way_runs_first_equally_often() -> None:
     work = Work()
     compare([work.pair("a")], 2, work.inside)
     assert work.calls == [

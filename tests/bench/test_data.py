@@ -15,7 +15,7 @@ def test_an_event_is_json_and_always_the_same() -> None:
 
 
 @pytest.mark.parametrize("case", ALL, ids=lambda case: case.name)
-def test_values_are_json_of_about_the_size_the_case_says(case: Case) -> None:
+def test_values_are_json_of_about_the_size_of_the_case(case: Case) -> None:
     value = next(data.values(case))
     json.loads(value)
     assert 0.9 * case.value_bytes <= len(value) <= 1.1 * case.value_bytes

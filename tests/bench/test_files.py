@@ -29,7 +29,7 @@ def write(folder: Path, offsets: Sequence[Sequence[int]], value: bytes = b"value
             files.write(partition, rows(of, value))
 
 
-def test_a_whole_topic_passes(tmp_path: Path) -> None:
+def test_files_with_the_whole_topic_pass(tmp_path: Path) -> None:
     write(tmp_path, [range(3)] * 4)
     check(tmp_path, Content.expected(12, 12 * 5))
 

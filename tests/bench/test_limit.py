@@ -55,7 +55,7 @@ def test_the_limit_is_a_part_of_ours(job: Job) -> None:
     assert 0 < compared.limit_cpu_s < compared.ours_cpu_s
 
 
-def test_the_product_is_as_before_when_the_timers_are_taken_away() -> None:
+def test_removed_timers_leave_the_product_unchanged() -> None:
     def timed() -> tuple[object, ...]:
         return CODECS[4].decompress, slice_file.SliceFile._write_row_group, durable.sync_below
 

@@ -37,7 +37,7 @@ def test_a_usage_is_read_from_the_last_line_printed() -> None:
     assert Usage.parse(printed) == Usage(wall_s=1.5, cpu_s=2.5, peak_mb=3.0)
 
 
-def test_a_whole_command_is_measured_with_what_it_leaves_behind() -> None:
+def test_a_whole_command_is_measured_with_the_processes_that_it_starts() -> None:
     leaver = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {SPIN!r}])"
     command = [sys.executable, "-m", "tests.bench.whole", sys.executable, "-c", leaver]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True)

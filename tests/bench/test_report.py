@@ -47,14 +47,14 @@ def test_the_table_of_the_limit_adds_rounds_up() -> None:
     assert row == "| 200 B, zstd | 0.62 | 0.50 | 1.25 | 1.25 | 8 |"
 
 
-def test_only_the_place_for_the_tables_changes(tmp_path: Path) -> None:
+def test_only_the_text_between_the_markers_changes(tmp_path: Path) -> None:
     page = tmp_path / "speed.md"
     page.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
     report.write_page(page, "| new |")
     assert page.read_text() == f"before\n{report.BEGIN}\n| new |\n{report.END}\nafter\n"
 
 
-def test_a_page_without_a_place_is_left_alone(tmp_path: Path) -> None:
+def test_a_page_without_markers_does_not_change(tmp_path: Path) -> None:
     page = tmp_path / "speed.md"
     page.write_text("before\n")
     with pytest.raises(ValueError, match="no place"):
@@ -62,6 +62,6 @@ def test_a_page_without_a_place_is_left_alone(tmp_path: Path) -> None:
     assert page.read_text() == "before\n"
 
 
-def test_our_page_has_a_place() -> None:
+def test_the_speed_page_has_the_markers() -> None:
     text = report.PAGE.read_text(encoding="utf-8")
     assert -1 < text.find(report.BEGIN) < text.find(report.END)

@@ -20,7 +20,7 @@ def test_a_round_in_which_a_loader_failed_does_not_count_for_it() -> None:
     assert medians(rounds) == {by.OURS: usage(2), by.SPARK: usage(7)}
 
 
-def test_a_ratio_is_theirs_by_ours() -> None:
+def test_a_ratio_is_the_cost_of_another_loader_divided_by_ours() -> None:
     found = ratios({by.OURS: usage(2, 4), by.CONFLUENT: usage(6, 10)})
     assert found == {by.CONFLUENT: Ratio(wall=2.5, cpu=3.0)}
 

@@ -1,7 +1,7 @@
-"""`python -m tests.brokers.canary_run FOLDER TOPIC`: loads that succeed and fail, in all ways that might tell a secret.
+"""`python -m tests.brokers.canary_run FOLDER TOPIC`: loads that may print a secret when they succeed or fail.
 
-It runs in a process of its own, for Spark's event log and its UI are settings of a JVM, and for all that it prints is
-to be kept. It leaves what Spark's UI showed in the folder; test_canary.py looks through everything.
+It runs in its own process, because Spark's event log and UI are settings of a JVM, and because all output is searched.
+It stores the pages of Spark's UI in the folder; test_canary.py searches everything.
 """
 
 import json
@@ -27,7 +27,7 @@ _ANSWERS = ("environment", "jobs", "stages", "allexecutors", "sql?details=true")
 
 
 def main(folder: Path, topic: str) -> None:
-    """All of it."""
+    """Run all loads."""
     settings = Settings.load()
     open_session(settings.spark)
     for cluster in ("right", "wrong"):
@@ -38,7 +38,7 @@ def main(folder: Path, topic: str) -> None:
 
 
 def _fail_in_the_workers(settings: Settings, folder: Path, topic: str) -> None:
-    """The password is right when the load is planned, and wrong when it is fetched."""
+    """Load with a password that is right for the plan and wrong for the fetch."""
     password = folder / "password"
 
     def session() -> SparkSession:
@@ -51,7 +51,7 @@ def _fail_in_the_workers(settings: Settings, folder: Path, topic: str) -> None:
 
 
 def _run_in_dagster(settings: Settings, topic: str) -> None:
-    """A run that loads the topic, and one that cannot."""
+    """Run a Dagster run that loads the topic, and one that fails."""
     defs = build_definitions(settings)
     with dg.DagsterInstance.get() as instance:
         for group in groups(settings):
@@ -65,7 +65,7 @@ def _run_in_dagster(settings: Settings, topic: str) -> None:
 
 
 def _keep_the_ui(folder: Path) -> None:
-    """What Spark's UI shows, as pages and as its REST answers."""
+    """Store the pages and the REST answers of Spark's UI."""
     session = SparkSession.getActiveSession()
     assert session is not None
     url, app = session.sparkContext.uiWebUrl, session.sparkContext.applicationId

@@ -1,4 +1,4 @@
-"""A certificate authority for one test, and certificates that it signed: by the machine's openssl."""
+"""A certificate authority for one test, and the certificates that it signs, made by openssl."""
 
 import subprocess
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ _DAYS = ("-days", "2")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
-    """A certificate and its key, PEM files without a password."""
+    """A certificate and its key, as PEM files without a password."""
 
     certificate: Path
     key: Path
@@ -26,14 +26,14 @@ class Certificate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Authority:
-    """It signs what is asked of it; its files are in `folder`."""
+    """A certificate authority with its files in `folder`."""
 
     folder: Path
     own: Certificate
 
     @classmethod
-    def made_in(cls, folder: Path) -> Self:
-        """A new one."""
+    def create_in(cls, folder: Path) -> Self:
+        """Create a new authority."""
         folder.mkdir(parents=True)
         own = Certificate(certificate=folder / "authority.pem", key=folder / "authority.key")
         files = ("-keyout", str(own.key), "-out", str(own.certificate))
@@ -41,7 +41,7 @@ class Authority:
         return cls(folder=folder, own=own)
 
     def sign(self, name: str) -> Certificate:
-        """A certificate of `name`, good for 127.0.0.1 and localhost."""
+        """A certificate of `name`, valid for 127.0.0.1 and localhost."""
         certificate = Certificate(certificate=self.folder / f"{name}.pem", key=self.folder / f"{name}.key")
         request, extensions = self.folder / f"{name}.csr", self.folder / f"{name}.extensions"
         extensions.write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.brokers.lakeside import Lakeside
-from tests.brokers.locks import Locks
+from tests.brokers.broker_lake import BrokerLake
+from tests.brokers.listener_security import ListenerSecurity
 from tests.brokers.real import RealBroker
 from tests.brokers.releases import RELEASES
 from tests.brokers.secure import SecureBroker, secure_broker
@@ -18,16 +18,16 @@ from tests.brokers.shared import SharedBroker
 
 
 @pytest.fixture(scope="session")
-def locks(tmp_path_factory: pytest.TempPathFactory) -> Locks:
-    """What opens the SSL and SASL_SSL listeners of shared brokers."""
-    return Locks.made_in(tmp_path_factory.mktemp("locks") / "certificates")
+def listener_security(tmp_path_factory: pytest.TempPathFactory) -> ListenerSecurity:
+    """The security of the SSL and SASL_SSL listeners of shared brokers."""
+    return ListenerSecurity.create_in(tmp_path_factory.mktemp("security") / "certificates")
 
 
 @pytest.fixture(scope="session")
 def shared(
-    zookeeper_server: str, locks: Locks, tmp_path_factory: pytest.TempPathFactory
+    zookeeper_server: str, listener_security: ListenerSecurity, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[str], SharedBroker]]:
-    """`shared(version)` runs, and says how it is found."""
+    """`shared(version)` is the running broker of that version, and how its cluster is found."""
     with ExitStack() as running:
 
         @cache
@@ -38,9 +38,9 @@ def shared(
                 version,
                 tmp_path_factory.mktemp(f"broker-{version}"),
                 zookeeper=zookeeper,
-                listeners={protocol: protocol for protocol in release.locks},
-                config=locks.config,
-                options=locks.options,
+                listeners={protocol: protocol for protocol in release.security_protocols},
+                config=listener_security.config,
+                options=listener_security.options,
             )
             return SharedBroker(broker=running.enter_context(broker), zookeeper=zookeeper)
 
@@ -49,14 +49,14 @@ def shared(
 
 @pytest.fixture(scope="session")
 def brokers(shared: Callable[[str], SharedBroker]) -> Callable[[str], RealBroker]:
-    """`brokers(version)` runs; give your topics names of your own, and do not stop it."""
+    """`brokers(version)` is the shared broker of that version. Tests use their own topic names and do not stop it."""
     return lambda version: shared(version).broker
 
 
 # The id of the parameter puts the tests of this broker together in one process (see tests/spreading.py).
 @pytest.fixture(scope="session", params=["3.9.1"], ids="secure-{}".format)
-def locked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
-    """A 3.9.1 with TLS and SASL listeners, for the session."""
+def secure(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
+    """A broker 3.9.1 with TLS and SASL listeners, for the whole session."""
     with secure_broker(tmp_path_factory.mktemp("secure"), version=request.param) as secure:
         yield secure
 
@@ -68,6 +68,6 @@ def topic() -> str:
 
 
 @pytest.fixture
-def beside(spark: SparkSession, tmp_path: Path) -> Callable[..., Lakeside]:
-    """`beside(cluster settings)` is a lake of this test's own."""
-    return lambda cluster, **caps: Lakeside(tmp_path, spark, cluster, **caps)
+def open_lake(spark: SparkSession, tmp_path: Path) -> Callable[..., BrokerLake]:
+    """`open_lake(cluster settings)` is a lake of this test's own."""
+    return lambda cluster, **caps: BrokerLake(tmp_path, spark, cluster, **caps)

@@ -1,4 +1,4 @@
-"""The jars of a broker: downloaded once with the Ivy that PySpark carries, kept below this user's cache."""
+"""The jars of a broker: downloaded once with the Ivy of PySpark, and kept in the cache of this user."""
 
 import fcntl
 import hashlib
@@ -31,7 +31,7 @@ _EXCLUDED = '    <exclude org="{0}" module="{1}"/>'
 
 
 class JarsNotFound(RuntimeError):
-    """The jars are not here and could not be downloaded; the sentence has the end of what Ivy said."""
+    """The jars are not in the cache and could not be downloaded. The message has the end of Ivy's log."""
 
 
 def classpath(version: str) -> str:
@@ -41,11 +41,11 @@ def classpath(version: str) -> str:
         JarsNotFound: they could not be downloaded.
         JavaNotFound: there is no Java to run Ivy.
     """
-    return str(kept(version, _ivy_file(version, RELEASES[version])) / "*")
+    return str(jars_folder(version, _ivy_file(version, RELEASES[version])) / "*")
 
 
-def kept(name: str, wanted: str) -> Path:
-    """The folder of the jars that the Ivy file `wanted` asks for; `name` is for those who look into the cache.
+def jars_folder(name: str, ivy_file: str) -> Path:
+    """The folder with the jars of an Ivy file. `name` is the readable part of the folder's name.
 
     Raises:
         JarsNotFound: they could not be downloaded.
@@ -53,12 +53,12 @@ def kept(name: str, wanted: str) -> Path:
     """
     root = cache_dir() / "brokers"
     root.mkdir(exist_ok=True)
-    # The name tells what was asked for: a changed row is downloaded anew.
-    folder = root / f"{name}-{hashlib.sha256(wanted.encode()).hexdigest()[:12]}"
-    if not _is_whole(folder):
-        with _alone(root / "lock"):
-            if not _is_whole(folder):  # another process may have made it while we waited
-                _fill(folder, wanted, ivy_home=root / "ivy")
+    # The name contains a hash of the Ivy file, so a changed row of RELEASES is downloaded again.
+    folder = root / f"{name}-{hashlib.sha256(ivy_file.encode()).hexdigest()[:12]}"
+    if not _is_complete(folder):
+        with _locked(root / "lock"):
+            if not _is_complete(folder):  # another process may have downloaded it while we waited
+                _fill(folder, ivy_file, ivy_home=root / "ivy")
     return folder
 
 
@@ -69,12 +69,12 @@ def _ivy_file(version: str, release: Release) -> str:
     return IVY_FILE.format(dependencies="\n".join(lines))
 
 
-def _is_whole(folder: Path) -> bool:
-    """Every jar is there, in the size it came in. The list is written last, and the folder then gets its name."""
+def _is_complete(folder: Path) -> bool:
+    """Whether every jar exists with its size. The list of sizes is written last; then the folder is renamed."""
     try:
         listed = (folder / _SIZES).read_text()
         return listed == _sizes(folder) != ""
-    except FileNotFoundError:  # or another process is about to make it anew
+    except FileNotFoundError:  # or another process is downloading it again
         return False
 
 
@@ -83,35 +83,35 @@ def _sizes(folder: Path) -> str:
 
 
 @contextmanager
-def _alone(lock: Path) -> Iterator[None]:
-    """One process at a time; the system takes the lock from a killed one."""
+def _locked(lock: Path) -> Iterator[None]:
+    """A lock between processes. The kernel releases the lock of a killed process."""
     with lock.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
-def _fill(folder: Path, wanted: str, ivy_home: Path) -> None:
-    partial = folder.with_name("partial")  # what a killed process left is in here
+def _fill(folder: Path, ivy_file: str, ivy_home: Path) -> None:
+    partial = folder.with_name("partial")  # may contain files of a killed process
     shutil.rmtree(partial, ignore_errors=True)
     shutil.rmtree(folder, ignore_errors=True)
     partial.mkdir()
-    (partial / "ivy.xml").write_text(wanted)
+    (partial / "ivy.xml").write_text(ivy_file)
     _retrieve(partial, ivy_home)
     (partial / _SIZES).write_text(_sizes(partial))
     partial.rename(folder)
 
 
 def _retrieve(folder: Path, ivy_home: Path) -> None:
-    """Ivy's own settings hold: its public repository, its checksums."""
+    """Download with Ivy's default settings: its public repository and its checksums."""
     (ivy_jar,) = (Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar")
     java = [str(find_java() / "bin" / "java"), f"-Divy.home={ivy_home}", "-jar", str(ivy_jar)]
-    what = ["-ivy", str(folder / "ivy.xml"), "-types", "jar", "bundle"]
-    where = ["-retrieve", f"{folder}/[artifact]-[revision](-[classifier]).[ext]"]
-    said = folder / "ivy.log"
-    with said.open("wb") as log:
+    arguments = ["-ivy", str(folder / "ivy.xml"), "-types", "jar", "bundle"]
+    target = ["-retrieve", f"{folder}/[artifact]-[revision](-[classifier]).[ext]"]
+    log_file = folder / "ivy.log"
+    with log_file.open("wb") as log:
         try:
             subprocess.run(
-                [*java, *what, *where],
+                [*java, *arguments, *target],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -120,12 +120,12 @@ def _retrieve(folder: Path, ivy_home: Path) -> None:
                 preexec_fn=dying_with_parent(),
             )
         except subprocess.SubprocessError as error:
-            lines = said.read_text(errors="replace").splitlines()
+            lines = log_file.read_text(errors="replace").splitlines()
             raise JarsNotFound("\n".join(["The end of what Ivy said:", *lines[-_LOG_LINES:]])) from error
 
 
 def main() -> None:
-    """Download the jars of all versions that are not in the cache, so that no test has to wait for them."""
+    """Download the jars of all versions that are not in the cache, so that no test waits for them."""
     for version in RELEASES:
         classpath(version)
 

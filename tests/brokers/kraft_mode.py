@@ -1,4 +1,4 @@
-"""How a broker that is its own controller is set up, and given topics: by a stock admin client."""
+"""Setup of a KRaft broker, and its topics, which a stock admin client creates."""
 
 import subprocess
 import uuid
@@ -19,7 +19,7 @@ _ANSWER_S = 60.0
 
 
 class KRaftMode:
-    """A cluster whose first broker is the controller too."""
+    """A cluster whose first broker is also the controller."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class KRaftMode:
     ) -> None:
         """The broker will listen at `bootstrap`; `users`, each with a password, can log in with SCRAM.
 
-        `joins` is the place of the first broker of a cluster that there is already.
+        `joins` is the mode of the first broker of an existing cluster.
         """
         self._version = version
         self._bootstrap = bootstrap
@@ -59,7 +59,7 @@ class KRaftMode:
 
     @property
     def listeners(self) -> list[Listener]:
-        """The ports it needs for itself."""
+        """The listeners that the broker needs for itself."""
         controller = Listener(name="CONTROLLER", protocol="PLAINTEXT", port=self._controller_port)
         return [controller] if self._is_first else []
 
@@ -67,7 +67,7 @@ class KRaftMode:
         """Format the broker's storage, if that was not done before.
 
         Raises:
-            SubprocessError: the tool gave up.
+            SubprocessError: the format failed.
         """
         formatted = settings.with_name("formatted")
         if formatted.exists():
@@ -77,25 +77,25 @@ class KRaftMode:
             for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512")
             for name, password in self._users.items()
         ]
-        # An argument of its own that begins with "-" would be taken for an option.
+        # A separate argument that begins with "-" would count as an option.
         arguments = ["format", f"--cluster-id={self._cluster}", f"--config={settings}", *scram]
         command = jvm.command(self._version, "kafka.tools.StorageTool", *arguments)
         subprocess.run(command, stdout=log, stderr=log, check=True, timeout=_ANSWER_S)
         formatted.touch()
 
     def serves(self, metadata: Metadata) -> bool:
-        """The broker lists itself, and leads what it has."""
+        """Whether the broker lists itself and leads its partitions."""
         return self._node_id in metadata.brokers and metadata.leads(self._node_id)
 
     def create_topic(self, name: str, replicas: Sequence[Sequence[int]], config: Mapping[str, str]) -> None:
-        """Have the controller make it."""
-        owned = [list(brokers) for brokers in replicas]
-        topic = NewTopic(name, len(owned), replica_assignment=owned, config=dict(config))
-        admin = self._admin()  # it is asked no more once it is out of sight
+        """Create a topic through the controller."""
+        assignment = [list(brokers) for brokers in replicas]
+        topic = NewTopic(name, len(assignment), replica_assignment=assignment, config=dict(config))
+        admin = self._admin()  # a reference is kept, because a deleted client answers no request
         admin.create_topics([topic])[name].result(_ANSWER_S)
 
     def delete_topic(self, name: str) -> None:
-        """Have the controller delete it."""
+        """Delete a topic through the controller."""
         admin = self._admin()
         admin.delete_topics([name])[name].result(_ANSWER_S)
 

@@ -29,7 +29,7 @@ Results = Mapping[tuple[str, str], bool]
 
 
 def render(results: Results) -> str:
-    """The table. What no test looked at is something that brokers of this version do not have."""
+    """The table in Markdown. A cell without a test is a feature that brokers of this version do not have."""
     rows: list[tuple[str, ...]] = [("Kafka", "found by", "codecs", *COLUMNS), ("---",) * (3 + len(COLUMNS))]
     for version, release in RELEASES.items():
         rows.append((version, _FOUND_BY[release.modes[-1]], ", ".join(release.codecs), *_cells(version, results)))
@@ -41,32 +41,32 @@ def _cells(version: str, results: Results) -> Iterable[str]:
     return (words[results.get((version, column))] for column in COLUMNS)
 
 
-def shown(page: str) -> str:
-    """The table that is in the text."""
+def table_of(page: str) -> str:
+    """The table in the text of the page."""
     return page.partition(_BEGIN)[2].partition(_END)[0]
 
 
-def replaced(page: str, table: str) -> str:
-    """The text with this table in the place of the one it has."""
-    before, _, rest = page.partition(_BEGIN)
-    return before + _BEGIN + table + _END + rest.partition(_END)[2]
+def with_table(page: str, table: str) -> str:
+    """The text of the page with its table replaced."""
+    before, _, after = page.partition(_BEGIN)
+    return before + _BEGIN + table + _END + after.partition(_END)[2]
 
 
 class Collector:
-    """A plugin of pytest that keeps whether all tests of a cell passed."""
+    """A pytest plugin that collects whether all tests of a cell passed."""
 
     def __init__(self) -> None:
         self.results: dict[tuple[str, str], bool] = {}
         self._cells: dict[str, list[tuple[str, str]]] = {}
 
     def pytest_collection_modifyitems(self, items: list[pytest.Function]) -> None:
-        """Which test shows where."""
+        """Store the cells of each test."""
         for item in items:
             columns = [column for mark in item.iter_markers("matrix") for column in mark.args]
             self._cells[item.nodeid] = [(str(item.callspec.params["version"]), column) for column in columns]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """One of the three phases of a test has ended."""
+        """Store the result of a phase of a test."""
         for cell in self._cells[report.nodeid]:
             if report.failed:
                 self.results[cell] = False
@@ -75,11 +75,11 @@ class Collector:
 
 
 def main() -> int:
-    """Run the tests, and write what came of them."""
+    """Run the tests and write the table of their results."""
     collector = Collector()
     code = pytest.main(["-q", "-m", "matrix", str(Path(__file__).parent)], plugins=[collector])
     if collector.results:
-        PAGE.write_text(replaced(PAGE.read_text(), render(collector.results)))
+        PAGE.write_text(with_table(PAGE.read_text(), render(collector.results)))
     return int(code)
 
 

@@ -1,4 +1,4 @@
-"""What a broker says about its cluster, asked in the oldest way, which all eight versions know: Metadata v0."""
+"""The metadata of a broker's cluster by Metadata v0, which all eight versions answer."""
 
 import socket
 import struct
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 _TIMEOUT_S = 5.0
 _METADATA = 3
 _CLIENT = b"tests"
-_NO_TOPIC_NAMED = 0  # which asks for all of them, and makes none
+_NO_TOPIC_NAMED = 0  # requests all topics, and creates none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """One partition; its leader is -1 while there is none."""
+    """A partition. Its leader is -1 while it has none."""
 
     topic: str
     partition: int
@@ -28,11 +28,11 @@ class Metadata:
     partitions: tuple[Partition, ...]
 
     def leads(self, broker: int) -> bool:
-        """Every partition that `broker` alone has is led."""
+        """Whether every partition that only `broker` has has a leader."""
         return all(partition.leader >= 0 for partition in self.partitions if partition.replicas == (broker,))
 
     def led(self, topic: str) -> int:
-        """How many partitions of `topic` have a leader."""
+        """The number of partitions of `topic` that have a leader."""
         return sum(partition.topic == topic and partition.leader >= 0 for partition in self.partitions)
 
     def topics(self) -> set[str]:
@@ -41,7 +41,7 @@ class Metadata:
 
 
 def ask(host: str, port: int) -> Metadata:
-    """Everything that the broker at `port` lists.
+    """The metadata of the broker at `port`.
 
     Raises:
         OSError: it does not answer.
@@ -52,26 +52,26 @@ def ask(host: str, port: int) -> Metadata:
         size = stream.read(4)
         answer = stream.read(int.from_bytes(size, "big"))
     if len(size) < 4 or len(answer) < int.from_bytes(size, "big"):
-        raise ConnectionResetError(f"{host}:{port} hung up")
+        raise ConnectionResetError(f"{host}:{port} closed the connection")
     return _read(_Fields(answer))
 
 
 class _Fields:
-    """Fields of an answer, one after the other; the first is the correlation id."""
+    """Reads the fields of an answer in order, after its correlation id."""
 
     def __init__(self, answer: bytes) -> None:
         self._answer = answer
-        self._at = 4
+        self._position = 4
 
     def take(self, layout: str) -> int:
-        (value,) = struct.unpack_from(f">{layout}", self._answer, self._at)
-        self._at += struct.calcsize(f">{layout}")
+        (value,) = struct.unpack_from(f">{layout}", self._answer, self._position)
+        self._position += struct.calcsize(f">{layout}")
         return int(value)
 
     def text(self) -> str:
         size = self.take("h")
-        self._at += size
-        return self._answer[self._at - size : self._at].decode()
+        self._position += size
+        return self._answer[self._position - size : self._position].decode()
 
     def ids(self) -> tuple[int, ...]:
         return tuple(self.take("i") for _ in range(self.take("i")))

@@ -18,15 +18,15 @@ def produce(
 ) -> None:
     """Write `records`, key and value each, in order; returns when the broker has all of them.
 
-    `client` is what the producer is told: where the broker is, and the codec. `details` are what it is told of each
-    record beyond key and value: `timestamp`, `headers`.
+    `client` has the settings of the producer: the address of the broker, and the codec. `details` has more fields of
+    each record: `timestamp`, `headers`.
 
     Raises:
         KafkaException: the broker refused one, or did not answer in time.
     """
     producer = Producer(
         {
-            "linger.ms": 50,  # in few batches, for codecs to have something to do
+            "linger.ms": 50,  # large batches, so that codecs have something to compress
             "message.timeout.ms": _DELIVERY_MS,
             "queue.buffering.max.messages": 0,
             **client,
@@ -38,8 +38,8 @@ def produce(
         if error:
             failures.append(error)
 
-    for (key, value), more in zip(records, details, strict=True):
-        producer.produce(topic, key=key, value=value, partition=partition, on_delivery=delivered, **more)
-    producer.flush()  # ends with the time for delivery
+    for (key, value), detail in zip(records, details, strict=True):
+        producer.produce(topic, key=key, value=value, partition=partition, on_delivery=delivered, **detail)
+    producer.flush()  # ends at the latest after message.timeout.ms
     if failures:
         raise KafkaException(failures[0])

@@ -1,12 +1,12 @@
-"""The settings file of a broker, the same for all versions as far as can be."""
+"""The settings file of a broker. Most settings are the same for all versions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tests.brokers.ports import HOST
 
-# A broker passes over what it does not know, so all are told the same.
-_EVERYONES = {
+# A broker ignores settings that it does not know, so all brokers get the same.
+_COMMON = {
     "num.partitions": "1",
     "delete.topic.enable": "true",
     "offsets.topic.replication.factor": "1",
@@ -17,7 +17,7 @@ _EVERYONES = {
     "group.initial.rebalance.delay.ms": "0",
     "log.retention.hours": "1000000",  # records of tests may be old
     "log.cleaner.dedupe.buffer.size": "2097152",
-    "controlled.shutdown.enable": "false",  # nobody takes over
+    "controlled.shutdown.enable": "false",  # there is no other broker
 }
 
 
@@ -31,13 +31,13 @@ class Listener:
 
 
 def everyones(log_dir: str, port: int, listeners: list[Listener]) -> Mapping[str, str]:
-    """What every broker is told; `port` is that of its clients."""
-    # A broker that is no controller must know how to speak to one.
+    """The settings of every broker; `port` is the port for clients."""
+    # A broker that is not the controller must know the protocol of the controller.
     protocols = {"CONTROLLER": "PLAINTEXT", **{listener.name: listener.protocol for listener in listeners}}
     return {
-        **_EVERYONES,
+        **_COMMON,
         "log.dirs": log_dir,
-        "host.name": HOST,  # these two for 0.8, which knows no listeners
+        "host.name": HOST,  # this and `port` are for 0.8, which does not know `listeners`
         "port": str(port),
         "listeners": ",".join(f"{listener.name}://{HOST}:{listener.port}" for listener in listeners),
         "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),

@@ -1,4 +1,4 @@
-"""What an independent client reads of a broker: librdkafka, which still speaks to every broker from 0.8 on."""
+"""Records as an independent client reads them: librdkafka, which still supports every broker from 0.8 on."""
 
 import time
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ _AT_ONCE = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """A record; `timestamp` is 0 or 1 for its creation or its arrival, and milliseconds."""
+class ReadRecord:
+    """A record. `timestamp` is its type (0: create time, 1: append time) and milliseconds."""
 
     partition: int
     offset: int
@@ -32,12 +32,12 @@ def read(
     partitions: int = 1,
     *,
     isolation: Literal["committed", "uncommitted"] = "committed",
-) -> list[Seen]:
-    """All that a consumer is given of the topic until each partition ends, in order of partition and offset.
+) -> list[ReadRecord]:
+    """All records of the topic up to the end of each partition, in order of partition and offset.
 
     Raises:
         KafkaException: the broker refused.
-        TimeoutError: it did not come to the end.
+        TimeoutError: a partition did not end in time.
     """
     settings: dict[str, Any] = {
         "bootstrap.servers": broker.bootstrap,
@@ -56,7 +56,7 @@ def read(
         consumer.close()
 
 
-def _until_ended(consumer: Consumer, partitions: int) -> list[Seen]:
+def _until_ended(consumer: Consumer, partitions: int) -> list[ReadRecord]:
     ended: set[int | None] = set()
     records = []
     deadline = time.monotonic() + _WITHIN_S
@@ -66,7 +66,7 @@ def _until_ended(consumer: Consumer, partitions: int) -> list[Seen]:
         for message in consumer.consume(_AT_ONCE, timeout=0.2):
             error = message.error()
             if error is None:
-                records.append(_seen(message))
+                records.append(_read_record(message))
             elif error.code() == KafkaError._PARTITION_EOF:
                 ended.add(message.partition())
             else:
@@ -74,13 +74,13 @@ def _until_ended(consumer: Consumer, partitions: int) -> list[Seen]:
     return records
 
 
-def _seen(message: Message) -> Seen:
+def _read_record(message: Message) -> ReadRecord:
     kind, milliseconds = message.timestamp()
-    headers: Any = message.headers()  # the stubs do not say which of its forms it has
+    headers: Any = message.headers()  # its type stub is a union
     partition, offset = message.partition(), message.offset()
     assert partition is not None
     assert offset is not None
-    return Seen(
+    return ReadRecord(
         partition=partition,
         offset=offset,
         key=message.key(),

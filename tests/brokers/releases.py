@@ -1,45 +1,49 @@
-"""The brokers that tests run, a row each: what to download, beyond what the broker itself asks for (decision D25)."""
+"""The broker versions that tests run: what to download, and what each version supports (decision D25)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-_DEAD = ("com.sun.jmx:jmxri", "com.sun.jdmk:jmxtools", "javax.jms:jms")  # log4j 1.2.15 asks for them; nobody has them
-_JAXB = "javax.xml.bind:jaxb-api:2.3.1"  # left Java with 11
-_LOG = "org.slf4j:slf4j-simple:1.7.36"  # without it these print nothing, not even why they end
+_DEAD = (
+    "com.sun.jmx:jmxri",
+    "com.sun.jdmk:jmxtools",
+    "javax.jms:jms",
+)  # dependencies of log4j 1.2.15 that no repository has
+_JAXB = "javax.xml.bind:jaxb-api:2.3.1"  # removed from Java in version 11
+_LOG = "org.slf4j:slf4j-simple:1.7.36"  # without it these versions print no log
 _OLD_CODECS = ("none", "gzip", "snappy", "lz4")
 
 
 def _not_asked(version: str) -> Mapping[str, str]:
-    """Before 0.10 a broker could not be asked what it speaks."""
-    # Below the log level librdkafka says, at length, that the others are deprecated.
+    """Settings of librdkafka for brokers before 0.10, which do not answer ApiVersions."""
+    # At a lower log level librdkafka prints that the other settings are deprecated.
     return {"api.version.request": "false", "broker.version.fallback": version, "log_level": "3"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """One version of the broker, with the Scala it is built for."""
+    """A version of the broker, built for this version of Scala."""
 
     scala: str
     excluded: tuple[str, ...] = ()
-    """`organisation:module` of what its jars ask for and do not need."""
+    """`organisation:module` of dependencies that are not needed."""
     added: tuple[str, ...] = ()
-    """`organisation:module:version` of what they need and do not ask for."""
+    """`organisation:module:version` of jars that are needed but are not dependencies."""
     codecs: tuple[str, ...] = (*_OLD_CODECS, "zstd")
-    """What a producer may compress with."""
+    """The codecs that a producer can use."""
     librdkafka: Mapping[str, str] = field(default_factory=dict)
-    """What a client made with librdkafka must be told to speak to it."""
+    """Settings that a librdkafka client needs for this version."""
     modes: tuple[Literal["zookeeper", "kraft"], ...] = ("zookeeper",)
-    """Where it can keep its cluster; tests that do not care take the last."""
+    """The modes that it supports. Most tests use the last one."""
     lists_itself: bool = True
-    """Its metadata names it before there is a topic."""
+    """Whether its metadata lists the broker before a topic exists."""
     headers: bool = True
-    """It keeps the headers of records."""
+    """Whether it stores headers of records."""
     times: bool = True
-    """It keeps the timestamps of records."""
+    """Whether it stores timestamps of records."""
     transactions: bool = True
-    locks: tuple[str, ...] = ("SSL", "SASL_SSL")
-    """The security protocols that it knows, and the tests use."""
+    security_protocols: tuple[str, ...] = ("SSL", "SASL_SSL")
+    """The security protocols that it supports and the tests use."""
 
 
 RELEASES: Mapping[str, Release] = {
@@ -52,7 +56,7 @@ RELEASES: Mapping[str, Release] = {
         headers=False,
         times=False,
         transactions=False,
-        locks=(),
+        security_protocols=(),
     ),
     "0.9.0.1": Release(
         scala="2.11",
@@ -62,7 +66,7 @@ RELEASES: Mapping[str, Release] = {
         headers=False,
         times=False,
         transactions=False,
-        locks=("SSL",),
+        security_protocols=("SSL",),
     ),
     "0.10.2.2": Release(scala="2.11", added=(_JAXB,), codecs=_OLD_CODECS, headers=False, transactions=False),
     "0.11.0.3": Release(scala="2.11", added=(_JAXB,), codecs=_OLD_CODECS),

@@ -1,6 +1,6 @@
-"""`python -m tests.brokers.run 3.9.1 COMMAND...`: the command, beside a real broker of that version that ends with it.
+"""`python -m tests.brokers.run 3.9.1 COMMAND...`: starts a real broker, runs the command, and stops the broker.
 
-The command is told how the cluster is found: by `--zookeeper` or `--bootstrap`, after its own arguments.
+The command gets the address as `--zookeeper` or `--bootstrap`, after its own arguments.
 """
 
 import signal
@@ -16,11 +16,11 @@ from resources.zookeeper_server import ZooKeeperServer
 from tests.brokers.real import RealBroker
 from tests.brokers.releases import RELEASES
 
-_PARTITIONS = "2"  # of a topic that is made for who writes to it
+_PARTITIONS = "2"  # of a topic that is created at the first message
 
 
 def main(version: str, *command: str) -> int:
-    """The exit code of the command."""
+    """Run the command beside the broker; returns its exit code."""
     if version not in RELEASES or not command:
         sys.exit(f"give a version, one of {', '.join(RELEASES)}, and a command")
     with ExitStack() as running:
@@ -36,7 +36,7 @@ def main(version: str, *command: str) -> int:
 
 
 def _run(command: Sequence[str]) -> int:
-    """Ctrl-C is for the command, which may have things to end; the broker goes after it."""
+    """Run the command. Ctrl-C ends the command only; then the broker is stopped."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     return subprocess.run(command, check=False, preexec_fn=dying_with_parent()).returncode
 

@@ -1,4 +1,4 @@
-"""A real broker behind every kind of lock that Kafka has: TLS, certificates of clients, and four ways to log in."""
+"""A real broker with all security of Kafka: TLS, client certificates, and four SASL mechanisms."""
 
 import json
 import time
@@ -12,7 +12,7 @@ from tests.brokers.certificates import Authority, Certificate
 from tests.brokers.real import RealBroker
 
 USER = "alice"
-PASSWORD = "canary-of-alice"  # test_canary.py looks for it in all that a load leaves
+PASSWORD = "canary-of-alice"  # test_canary.py searches for it in all output of loads
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 _LISTENERS = {"SSL": "SSL", "MTLS": "SSL", "SASL_PLAINTEXT": "SASL_PLAINTEXT", "SASL_SSL": "SASL_SSL"}
 _MODULES = "org.apache.kafka.common.security"
@@ -26,20 +26,20 @@ _LOGINS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecureBroker:
-    """One broker that runs, and what opens its listeners.
+    """A running broker, and the credentials for its listeners.
 
-    SSL asks for no certificate and MTLS for one of the authority; SASL_PLAINTEXT and SASL_SSL take all `MECHANISMS`.
+    SSL requires no client certificate, MTLS one of the authority. SASL_PLAINTEXT and SASL_SSL accept all `MECHANISMS`.
     """
 
     broker: RealBroker
     authority: Path
-    """The PEM file that a client has to trust."""
+    """The PEM file of the authority that a client must trust."""
     client: Certificate
     user: str = USER
     password: str = PASSWORD
 
     def bootstrap(self, listener: str) -> str:
-        """Where clients find a listener: `host:port`."""
+        """The address of a listener: `host:port`."""
         return f"{self.broker.host}:{self.broker.ports[listener]}"
 
 
@@ -47,8 +47,8 @@ class SecureBroker:
 def secure_broker(
     folder: Path, version: str = "3.9.1", config: Mapping[str, str] | None = None
 ) -> Iterator[SecureBroker]:
-    """A broker that ends with the block."""
-    authority = Authority.made_in(folder / "certificates")
+    """A secure broker for the length of a `with` block."""
+    authority = Authority.create_in(folder / "certificates")
     settings = {**_tls(authority), **_sasl(), **(config or {})}
     users = {USER: PASSWORD}
     with RealBroker(version, folder / "broker", config=settings, listeners=_LISTENERS, users=users) as broker:
@@ -56,7 +56,7 @@ def secure_broker(
 
 
 def unsecured_token(subject: str = USER, lifetime_s: float = 3600) -> str:
-    """A token for OAUTHBEARER that nobody signed, which a broker without further settings takes (KIP-255)."""
+    """An unsigned token for OAUTHBEARER. A broker without further settings accepts it (KIP-255)."""
     now = time.time()
     parts = ({"alg": "none"}, {"sub": subject, "iat": now, "exp": now + lifetime_s})
     return ".".join(urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts) + "."
@@ -64,11 +64,11 @@ def unsecured_token(subject: str = USER, lifetime_s: float = 3600) -> str:
 
 def _tls(authority: Authority) -> Mapping[str, str]:
     server = authority.sign("server")
-    both = authority.folder / "server-both.pem"
-    both.write_text(server.key.read_text() + server.certificate.read_text())
+    key_and_certificate = authority.folder / "server-both.pem"
+    key_and_certificate.write_text(server.key.read_text() + server.certificate.read_text())
     return {
         "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": str(both),
+        "ssl.keystore.location": str(key_and_certificate),
         "ssl.truststore.type": "PEM",
         "ssl.truststore.location": str(authority.own.certificate),
         "listener.name.mtls.ssl.client.auth": "required",

@@ -1,4 +1,4 @@
-"""A real broker that tests share, and how its cluster is found: by its ZooKeeper alone, or its address alone."""
+"""A real broker that tests share, and the settings that find its cluster: ZooKeeper alone, or an address alone."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +10,7 @@ from tests.brokers.releases import RELEASES, Release
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedBroker:
-    """It runs. `zookeeper` is `host:port/chroot` where it keeps its cluster in one."""
+    """A running broker. `zookeeper` is `host:port/chroot`; None in KRaft mode."""
 
     broker: RealBroker
     zookeeper: str | None
@@ -20,8 +20,8 @@ class SharedBroker:
         """What brokers of this version can do."""
         return RELEASES[self.broker.version]
 
-    def found(self, protocol: str = "PLAINTEXT", **settings: Any) -> ClusterSettings:
-        """The settings of its cluster, as little as will do; `rest` are further ones."""
+    def cluster_settings(self, protocol: str = "PLAINTEXT", **settings: Any) -> ClusterSettings:
+        """The shortest settings that find its cluster, and the given ones."""
         if self.zookeeper:
             return ClusterSettings(zookeeper=self.zookeeper, **settings)
         return ClusterSettings(bootstrap=f"{self.broker.host}:{self.broker.ports[protocol]}", **settings)

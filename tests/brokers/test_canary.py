@@ -1,4 +1,4 @@
-"""A secret is only where it lies: not in what Spark, Dagster, the lake or a terminal keep of a load.
+"""Secrets are only in their file or variable, not in the output of Spark, Dagster, the lake or a terminal.
 
 See faults X01, X02.
 """
@@ -55,33 +55,37 @@ master = "local[2,2]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
-    """Everything that was kept of the loads, by file."""
+class LoadOutput:
+    """All files that the loads wrote, with their content."""
 
     folder: Path
     files: dict[Path, bytes]
 
-    def holding(self, text: str, *, below: str = "") -> list[Path]:
-        """The files that hold `text`."""
+    def containing(self, text: str, *, below: str = "") -> list[Path]:
+        """The files that contain `text`."""
         return [file for file, data in self.files.items() if text.encode() in data and below in str(file)]
 
 
 @pytest.fixture
-def kept(locked: SecureBroker, topic: str, tmp_path: Path) -> Kept:
-    """What all kinds of loads leave, with passwords that are right and wrong."""
-    locked.broker.create_topic(topic)
-    locked.broker.produce(topic, RECORDS)
-    seen = tmp_path / "seen"
+def load_output(secure: SecureBroker, topic: str, tmp_path: Path) -> LoadOutput:
+    """The output of all kinds of loads, with right and wrong passwords."""
+    secure.broker.create_topic(topic)
+    secure.broker.produce(topic, RECORDS)
+    output_folder = tmp_path / "seen"
     for name in ("events", "dagster"):
-        (seen / name).mkdir(parents=True)
-    (tmp_path / "password").write_text(locked.password)
+        (output_folder / name).mkdir(parents=True)
+    (tmp_path / "password").write_text(secure.password)
     (tmp_path / "wrong password").write_text(WRONG)
-    place = {"bootstrap": locked.bootstrap("SASL_SSL"), "authority": locked.authority, "events": seen / "events"}
-    (tmp_path / "penstock.toml").write_text(SETTINGS.format(**place))
-    (seen / "dagster" / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
-    names = {"PENSTOCK_SETTINGS": str(tmp_path / "penstock.toml"), "DAGSTER_HOME": str(seen / "dagster")}
-    secrets = {"CANARY_RIGHT": locked.password, "CANARY_WRONG": WRONG}
-    with (seen / "stdout").open("wb") as stdout, (seen / "stderr").open("wb") as stderr:
+    values = {
+        "bootstrap": secure.bootstrap("SASL_SSL"),
+        "authority": secure.authority,
+        "events": output_folder / "events",
+    }
+    (tmp_path / "penstock.toml").write_text(SETTINGS.format(**values))
+    (output_folder / "dagster" / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
+    names = {"PENSTOCK_SETTINGS": str(tmp_path / "penstock.toml"), "DAGSTER_HOME": str(output_folder / "dagster")}
+    secrets = {"CANARY_RIGHT": secure.password, "CANARY_WRONG": WRONG}
+    with (output_folder / "stdout").open("wb") as stdout, (output_folder / "stderr").open("wb") as stderr:
         subprocess.run(
             [sys.executable, "-W", "ignore", "-m", "tests.brokers.canary_run", str(tmp_path), topic],
             stdout=stdout,
@@ -91,21 +95,27 @@ def kept(locked: SecureBroker, topic: str, tmp_path: Path) -> Kept:
             timeout=280,
             check=False,
         )
-    files = {file: file.read_bytes() for file in sorted(seen.rglob("*")) if file.is_file()}
-    return Kept(folder=tmp_path, files=files)
+    files = {file: file.read_bytes() for file in sorted(output_folder.rglob("*")) if file.is_file()}
+    return LoadOutput(folder=tmp_path, files=files)
 
 
-def test_no_secret_is_kept_by_anything_that_a_load_touches(kept: Kept, locked: SecureBroker, topic: str) -> None:
-    assert locked.password.startswith("canary-")
-    assert kept.holding("canary-") == []
+def test_no_file_log_or_page_of_a_load_contains_a_secret(
+    load_output: LoadOutput, secure: SecureBroker, topic: str
+) -> None:
+    assert secure.password.startswith("canary-")
+    assert load_output.containing("canary-") == []
 
-    # We looked where there was something to see: every load came as far as it was meant to.
-    stdout = (kept.folder / "seen" / "stdout").read_text()
+    # The search had something to find: every load came as far as intended.
+    stdout = (load_output.folder / "seen" / "stdout").read_text()
     assert stdout.count("AuthenticationFailed") >= 3
     assert "pipelines/loading/fetch.py" in stdout, "the trace of a worker"
     for cluster in ("right", "again"):
-        assert DeltaTable(kept.folder / "seen" / "lake" / cluster / topic).to_pyarrow_table().num_rows == len(RECORDS)
-    assert kept.holding("SparkListenerJobStart", below="events")
-    assert kept.holding("AuthenticationFailed", below="dagster")
-    pages = [file for file in kept.files if file.name.startswith("ui-")]
-    assert any(json.loads(kept.files[page])["sparkProperties"] for page in pages if kept.files[page][:1] == b"{")
+        assert DeltaTable(load_output.folder / "seen" / "lake" / cluster / topic).to_pyarrow_table().num_rows == len(
+            RECORDS
+        )
+    assert load_output.containing("SparkListenerJobStart", below="events")
+    assert load_output.containing("AuthenticationFailed", below="dagster")
+    pages = [file for file in load_output.files if file.name.startswith("ui-")]
+    assert any(
+        json.loads(load_output.files[page])["sparkProperties"] for page in pages if load_output.files[page][:1] == b"{"
+    )

@@ -24,7 +24,7 @@ SETTINGS: dict[str, Any] = {"rebalance_max_retries": 30, "auto_commit_interval_m
 
 
 class Console:
-    """The genuine console consumer in a group; what it has printed so far."""
+    """Kafka's console consumer in a group, and the values that it has printed."""
 
     def __init__(self, zookeeper: str, topic: str, config: str) -> None:
         self.values: list[bytes] = []
@@ -45,12 +45,12 @@ class Console:
         self.values.extend(line.strip() for line in self._process.stdout)
 
     def leave(self) -> None:
-        """Ask it to end: it commits, and lets go of what it owns."""
+        """Stop the consumer: it commits, and releases its partitions."""
         self._process.terminate()
         self._end()
 
     def kill(self) -> None:
-        """End it without a word; safe to call again."""
+        """Kill the consumer. A second call does nothing."""
         self._process.kill()
         self._end()
 
@@ -63,20 +63,20 @@ class Console:
 
 @pytest.fixture
 def zookeeper(zookeeper_server: str) -> str:
-    """Where the test's cluster is kept."""
+    """The ZooKeeper chroot of this test's cluster."""
     return f"{zookeeper_server}/connector-{uuid.uuid4().hex[:8]}"
 
 
 @pytest.fixture
 def broker(zookeeper: str, tmp_path: Path) -> Iterator[RealBroker]:
-    """A broker of this test's own, that may be stopped."""
+    """A broker for this test alone, which the test stops and starts."""
     with RealBroker(VERSION, tmp_path / "broker", zookeeper=zookeeper) as running:
         yield running
 
 
 @pytest.fixture
 def console(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., AbstractContextManager[Console]]:
-    """Runs a genuine consumer for the length of a block."""
+    """Runs Kafka's console consumer for the length of a `with` block."""
 
     @contextmanager
     def run(zookeeper: str, group: str, topic: str) -> Iterator[Console]:
@@ -92,7 +92,7 @@ def console(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., AbstractC
     return run
 
 
-def test_a_genuine_consumer_and_ours_share_a_group(
+def test_kafkas_consumer_and_ours_share_a_group(
     broker: RealBroker, zookeeper: str, console: Callable[..., AbstractContextManager[Console]], topic: str
 ) -> None:
     group = f"group-{uuid.uuid4().hex[:8]}"
@@ -114,39 +114,39 @@ def test_a_genuine_consumer_and_ours_share_a_group(
             owned = list(owners().values())
             return sorted(owned.count(owner) for owner in set(owned))
 
-        ours = ConsumerConnector.open(zookeeper, group, **SETTINGS)
-        with reading(ours.create_message_streams({topic: 1})[topic], ours) as [reader]:
+        connector = ConsumerConnector.open(zookeeper, group, **SETTINGS)
+        with reading(connector.create_message_streams({topic: 1})[topic], connector) as [reader]:
             publish()
             until(lambda: set(reader.values) == set(published))
-            with console(zookeeper, group, topic) as theirs:  # it joins
+            with console(zookeeper, group, topic) as second:  # a second member joins
                 until(lambda: shares() == [2, 3])
                 publish()
-                until(lambda: {*reader.values, *theirs.values} == set(published))
+                until(lambda: {*reader.values, *second.values} == set(published))
                 broker.stop()
                 broker.start()
                 publish()
-                until(lambda: {*reader.values, *theirs.values} == set(published))
+                until(lambda: {*reader.values, *second.values} == set(published))
                 until(lambda: shares() == [2, 3])
-                theirs.leave()
-                assert len(theirs.values) >= 40
+                second.leave()
+                assert len(second.values) >= 40
             until(lambda: shares() == [5])
             publish()
-            until(lambda: {*reader.values, *theirs.values} == set(published))
+            until(lambda: {*reader.values, *second.values} == set(published))
             with console(zookeeper, group, topic) as killed:
                 until(lambda: shares() == [2, 3])
                 publish()
-                killed.kill()  # its session has to end before ours has it all
+                killed.kill()  # its session must end before our member gets all partitions
                 until(lambda: shares() == [5])
-                until(lambda: {*reader.values, *theirs.values, *killed.values} == set(published))
+                until(lambda: {*reader.values, *second.values, *killed.values} == set(published))
             with console(zookeeper, group, topic) as last:
                 until(lambda: shares() == [2, 3])
-                ours.shutdown()
+                connector.shutdown()
                 until(lambda: shares() == [5])
                 publish()
-                everyone = (theirs, killed, last)
+                consoles = (second, killed, last)
                 until(
                     lambda: (
-                        {*reader.values, *(value for consumer in everyone for value in consumer.values)}
+                        {*reader.values, *(value for consumer in consoles for value in consumer.values)}
                         == set(published)
                     )
                 )

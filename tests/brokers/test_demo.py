@@ -1,4 +1,4 @@
-"""`make demo BROKER=...`: the demo's story on real brokers, with a part of its data."""
+"""`make demo BROKER=...`: the demo on real brokers, with a part of its data."""
 
 import re
 import subprocess
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.brokers]
 
 @pytest.mark.spark
 @pytest.mark.parametrize("version", ["0.8.2.2", "2.8.2", "4.1.0"])
-def test_the_story_is_the_same_on_a_real_broker(
+def test_the_demo_story_works_on_a_real_broker(
     version: str,
     shared: Callable[[str], SharedBroker],
     spark: SparkSession,
@@ -30,9 +30,11 @@ def test_the_story_is_the_same_on_a_real_broker(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    there = shared(version)
+    shared_broker = shared(version)
     state = DemoState(home=tmp_path / "demo")
-    state.begin(zookeeper=there.zookeeper, bootstrap=None if there.zookeeper else there.broker.bootstrap)
+    state.begin(
+        zookeeper=shared_broker.zookeeper, bootstrap=None if shared_broker.zookeeper else shared_broker.broker.bootstrap
+    )
     assert not state.has_servers
     monkeypatch.setenv(PATH_VARIABLE, str(state.settings))
     monkeypatch.setattr(story, "messages", lambda table: messages(table)[:2000])
@@ -43,17 +45,17 @@ def test_the_story_is_the_same_on_a_real_broker(
     assert "2,842 published, 2,842 in the table" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("version", "found"), [("2.8.2", "--zookeeper"), ("3.9.1", "--bootstrap")])
-def test_a_command_is_told_where_the_broker_is(version: str, found: str) -> None:
+@pytest.mark.parametrize(("version", "option"), [("2.8.2", "--zookeeper"), ("3.9.1", "--bootstrap")])
+def test_a_command_receives_the_address_of_the_broker(version: str, option: str) -> None:
     program = "import sys; print(*sys.argv[1:]); sys.exit(3)"
     command = [sys.executable, "-m", "tests.brokers.run", version, sys.executable, "-c", program, "--own"]
-    done = subprocess.run(
+    completed = subprocess.run(
         command, capture_output=True, text=True, check=False, timeout=120, cwd=Path(run.__file__).parents[2]
     )
-    assert done.returncode == 3, done.stderr
-    assert re.fullmatch(rf"--own {found} 127\.0\.0\.1:\d+(/kafka)?\n", done.stdout)
+    assert completed.returncode == 3, completed.stderr
+    assert re.fullmatch(rf"--own {option} 127\.0\.0\.1:\d+(/kafka)?\n", completed.stdout)
 
 
-def test_a_version_that_is_none_of_ours_is_told() -> None:
+def test_an_unknown_version_is_an_error_that_lists_the_known_ones() -> None:
     with pytest.raises(SystemExit, match=r"one of 0\.8\.2\.2, .* 4\.1\.0"):
         run.main("0.7", "true")

@@ -1,4 +1,4 @@
-"""Members of three clients share a group of a real broker; its own tool shows ours, their offsets and their lag."""
+"""Members of three clients share a group of a real broker, and Kafka's own tool shows our member."""
 
 import subprocess
 import uuid
@@ -26,20 +26,20 @@ pytestmark = pytest.mark.brokers
 
 PARTITIONS = 6
 SOON_S = 120.0
-# Of later versions the tool has a jar of its own; this one speaks to them all the same.
+# From 3.x on the tool is in another jar; the tool of this version also works with later brokers.
 NEWEST_TOOL = "2.8.2"
 WITH_GROUPS = [version for version in VERSIONS if version != "0.8.2.2"]
 
 
 def publish(broker: RealBroker, topic: str, first: int) -> set[bytes]:
-    """Some numbered messages in each partition."""
+    """Publish numbered messages to each partition."""
     values = [b"%d" % number for number in range(first, first + 3 * PARTITIONS)]
     publish_values_to(topic, values, bootstrap=broker.bootstrap, batch_size=1)
     return set(values)
 
 
 def kinds(broker: RealBroker, topic: str, group: str, assignor: str) -> list[Callable[[], Any]]:
-    """How a member of each client is made."""
+    """Functions that create a member of each client."""
     old = broker.version == "0.9.0.1"
     return [
         partial(OurMember, broker.bootstrap, group, topic, assignor),
@@ -52,11 +52,11 @@ def kinds(broker: RealBroker, topic: str, group: str, assignor: str) -> list[Cal
     ("version", "assignor"),
     [
         *((version, "range") for version in WITH_GROUPS),
-        # What members do in two steps, brokers do not know of: an old one and a new one are enough.
+        # Brokers do not take part in cooperative rebalancing: an old and a new version are enough.
         *((version, "cooperative-sticky") for version in ("0.10.2.2", "4.1.0")),
     ],
 )
-def test_members_of_three_clients_come_and_go_and_nothing_is_missed(
+def test_members_of_three_clients_join_and_leave_and_no_record_is_missed(
     version: str, assignor: str, brokers: Callable[[str], RealBroker], topic: str
 ) -> None:
     broker = brokers(version)
@@ -66,23 +66,23 @@ def test_members_of_three_clients_come_and_go_and_nothing_is_missed(
     sent = publish(broker, topic, 0)
     members: list[Polled] = []
     with ExitStack() as running:
-        there: list[Polled] = []
-        # Each of the three leads once, for the first one there leads; one that goes hands on to the next.
+        joined: list[Polled] = []
+        # Each client leads the group once: the oldest member leads, and when it leaves, the next one does.
         for round_, make in enumerate([*clients, *clients[:2]]):
             polled = running.enter_context(Polled(make))
             members.append(polled)
-            there.append(polled)
-            if len(there) == len(clients):
-                until(lambda: shared_out(there, PARTITIONS), members, within_s=SOON_S)
-                there.pop(0).__exit__()
-            until(lambda: shared_out(there, PARTITIONS), members, within_s=SOON_S)
+            joined.append(polled)
+            if len(joined) == len(clients):
+                until(lambda: shared_out(joined, PARTITIONS), members, within_s=SOON_S)
+                joined.pop(0).__exit__()
+            until(lambda: shared_out(joined, PARTITIONS), members, within_s=SOON_S)
             sent.update(publish(broker, topic, 1000 * (round_ + 1)))
             until(lambda: sent <= {value for member in members for value in member.values}, members, within_s=SOON_S)
     assert {value for member in members for value in member.values} == sent
 
 
 @pytest.mark.parametrize("version", WITH_GROUPS)
-def test_the_broker_s_own_tool_shows_our_member_its_offsets_and_its_lag(
+def test_kafkas_own_tool_shows_our_member_with_offsets_and_lag(
     version: str, brokers: Callable[[str], RealBroker], topic: str
 ) -> None:
     broker = brokers(version)
@@ -102,16 +102,16 @@ def test_the_broker_s_own_tool_shows_our_member_its_offsets_and_its_lag(
         assert group in {group_listing.name for group_listing in list_groups(cluster)}
         lag = described.lags[TopicPartition(topic, 0)]
         assert (lag.committed, lag.records) == (7, 3 * PARTITIONS - 7)
-        [row] = [line for line in told_by_tool(broker, group) if topic in line]
+        [row] = [line for line in described_by_tool(broker, group) if topic in line]
         assert [word for word in row.replace(",", " ").split() if word in ("7", "11", "18")] == ["7", "18", "11"]
         assert described.members[0].client_id in row
 
 
-def told_by_tool(broker: RealBroker, group: str) -> list[str]:
-    """What `kafka-consumer-groups --describe` says of the group, a line for each partition."""
+def described_by_tool(broker: RealBroker, group: str) -> list[str]:
+    """The output of `kafka-consumer-groups --describe`: a line per partition."""
     version = broker.version if broker.version in VERSIONS[: VERSIONS.index(NEWEST_TOOL)] else NEWEST_TOOL
     new = ["--new-consumer"] if version == "0.9.0.1" else []
     arguments = ["--bootstrap-server", broker.bootstrap, *new, "--describe", "--group", group]
     command = jvm.command(version, "kafka.admin.ConsumerGroupCommand", *arguments, options=("-Xmx128m",))
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=SOON_S)
-    return done.stdout.splitlines()
+    completed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=SOON_S)
+    return completed.stdout.splitlines()

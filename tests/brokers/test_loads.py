@@ -1,4 +1,4 @@
-"""What real brokers do to a log: compaction, formats of several ages, times of their own."""
+"""Loads of logs that real brokers changed: compaction, old formats, append times."""
 
 import time
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, Config
 from confluent_kafka.admin._resource import ResourceType
 
 from resources.settings import ClusterSettings
-from tests.brokers.lakeside import Lakeside
+from tests.brokers.broker_lake import BrokerLake
 from tests.brokers.reading import read
 from tests.brokers.real import RealBroker
 from tests.brokers.shared import SharedBroker
@@ -20,60 +20,62 @@ pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 
 
 # faults R20, R24: a compacted log has holes, and they are counted
-def test_what_compaction_took_away_is_a_gap(topic: str, beside: Callable[..., Lakeside], tmp_path: Path) -> None:
+def test_compacted_records_are_a_gap(topic: str, open_lake: Callable[..., BrokerLake], tmp_path: Path) -> None:
     eagerly = {"log.cleaner.backoff.ms": "100", "log.cleaner.min.cleanable.ratio": "0.001"}
     with RealBroker("3.9.1", tmp_path / "broker", config=eagerly) as broker:
         broker.create_topic(topic, config={"cleanup.policy": "compact", "segment.bytes": "100000"})
         for _ in range(8):
             broker.produce(topic, [(b"same", b"value " * 200)] * 50)
         wait_for_compaction(broker, topic)
-        lakeside = beside(ClusterSettings(bootstrap=broker.bootstrap))
-        assert lakeside.load(topic).error is None
-        count = lakeside.table(topic).num_rows
-        [part] = lakeside.prove(topic).partitions
+        lake = open_lake(ClusterSettings(bootstrap=broker.bootstrap))
+        assert lake.load(topic).error is None
+        count = lake.table(topic).num_rows
+        [part] = lake.prove(topic).partitions
         assert (part.offsets.start, part.offsets.stop, count + part.gaps["compacted"]) == (0, 400, 400)
         assert count < 400
 
 
-# fault R28: as after upgrades; readers from 0.11 on are given what is in the log, unconverted
+# fault R28: as after upgrades. Clients from 0.11 on receive the log without conversion.
 @pytest.mark.parametrize("version", ["2.8.2"])
 def test_formats_of_three_ages_in_one_partition_are_one_stream(
-    version: str, shared: Callable[[str], SharedBroker], topic: str, beside: Callable[..., Lakeside]
+    version: str, shared: Callable[[str], SharedBroker], topic: str, open_lake: Callable[..., BrokerLake]
 ) -> None:
-    there = shared(version)
-    there.broker.create_topic(topic, config={"message.format.version": "0.9.0"})
-    admin = AdminClient({"bootstrap.servers": there.broker.bootstrap})
+    shared_broker = shared(version)
+    shared_broker.broker.create_topic(topic, config={"message.format.version": "0.9.0"})
+    admin = AdminClient({"bootstrap.servers": shared_broker.broker.bootstrap})
     for message_format in ("0.9.0", "0.10.2", "0.11.0"):
         entry = ConfigEntry("message.format.version", message_format, incremental_operation=AlterConfigOpType.SET)
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
         admin.incremental_alter_configs([resource])[resource].result(30)
         for codec in ("none", "gzip", "lz4"):
-            there.broker.produce(topic, [(b"key", message_format.encode() * 9)] * 100, codec=codec)
-    lakeside = beside(there.found())
-    assert (lakeside.load(topic).error, lakeside.prove(topic).problems) == (None, ())
-    rows = lakeside.rows(topic)
-    assert rows == read(there.broker, topic)
+            shared_broker.broker.produce(topic, [(b"key", message_format.encode() * 9)] * 100, codec=codec)
+    lake = open_lake(shared_broker.cluster_settings())
+    assert (lake.load(topic).error, lake.prove(topic).problems) == (None, ())
+    rows = lake.rows(topic)
+    assert rows == read(shared_broker.broker, topic)
     assert [row.timestamp is None for row in rows] == [True] * 300 + [False] * 600
 
 
-# fault R25: the broker's clock in the place of the producer's, also where records are compressed together
+# fault R25: the time of the broker replaces that of the producer, also in compressed batches
 @pytest.mark.parametrize("version", ["0.10.2.2", "0.11.0.3", "4.1.0"])
-def test_times_that_the_broker_gave_are_told_as_such(
-    version: str, shared: Callable[[str], SharedBroker], topic: str, beside: Callable[..., Lakeside]
+def test_log_append_times_are_marked_as_such(
+    version: str, shared: Callable[[str], SharedBroker], topic: str, open_lake: Callable[..., BrokerLake]
 ) -> None:
-    there = shared(version)
-    there.broker.create_topic(topic, config={"message.timestamp.type": "LogAppendTime"})
-    for codec in there.release.codecs:
-        there.broker.produce(topic, [(b"key", b"value" * 9)] * 100, codec=codec, details=[{"timestamp": 1}] * 100)
-    lakeside = beside(there.found())
-    assert lakeside.load(topic).error is None
-    rows = lakeside.rows(topic)
-    assert rows == read(there.broker, topic)
+    shared_broker = shared(version)
+    shared_broker.broker.create_topic(topic, config={"message.timestamp.type": "LogAppendTime"})
+    for codec in shared_broker.release.codecs:
+        shared_broker.broker.produce(
+            topic, [(b"key", b"value" * 9)] * 100, codec=codec, details=[{"timestamp": 1}] * 100
+        )
+    lake = open_lake(shared_broker.cluster_settings())
+    assert lake.load(topic).error is None
+    rows = lake.rows(topic)
+    assert rows == read(shared_broker.broker, topic)
     assert {row.timestamp[0] if row.timestamp else None for row in rows} == {1}
 
 
 def wait_for_compaction(broker: RealBroker, topic: str) -> None:
-    """Until the first record is gone."""
+    """Wait until compaction has removed the first record."""
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": topic})
     try:
         deadline = time.monotonic() + 60

@@ -1,4 +1,4 @@
-"""Two brokers: a leader that dies in the middle of a load is followed, and an upgrade that is half done is read."""
+"""Clusters of two brokers: the leader dies during a load, or the cluster is in the middle of an upgrade."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -11,7 +11,7 @@ from kafka_io.model import OffsetRange
 from kafka_io.reader.reader import PlannedRange
 from kafka_io.records.decoded_batch import DecodeLimits
 from resources.kafka import open_cluster
-from tests.brokers.lakeside import CLUSTER, Lakeside
+from tests.brokers.broker_lake import CLUSTER, BrokerLake
 from tests.brokers.reading import read
 from tests.brokers.real import VERSIONS, RealBroker
 from tests.brokers.shared import SharedBroker
@@ -24,31 +24,33 @@ BATCH = 400
 
 
 @contextmanager
-def joined(there: SharedBroker, folder: Path, version: str, **config: str) -> Iterator[RealBroker]:
-    """A second broker in the cluster of a shared one."""
-    # Its session is short, so that it is missed soon.
+def joined(shared_broker: SharedBroker, folder: Path, version: str, **config: str) -> Iterator[RealBroker]:
+    """A second broker in the cluster of a shared broker."""
+    # A short session, so that the cluster soon notices its death.
     settings = {
         "zookeeper.session.timeout.ms": "1500",
         **{name.replace("_", "."): text for name, text in config.items()},
     }
-    joins = None if there.zookeeper else there.broker
+    joins = None if shared_broker.zookeeper else shared_broker.broker
     with RealBroker(
-        version, folder, zookeeper=there.zookeeper, broker_id=SECOND, config=settings, joins=joins
+        version, folder, zookeeper=shared_broker.zookeeper, broker_id=SECOND, config=settings, joins=joins
     ) as second:
         yield second
 
 
 @contextmanager
-def offsets_of(lakeside: Lakeside, topic: str) -> Iterator[Iterator[list[int]]]:
-    """The offsets that a worker's reader gives of partition 0, a few at a time."""
-    with open_cluster(lakeside.settings, CLUSTER) as cluster:
+def offsets_of(lake: BrokerLake, topic: str) -> Iterator[Iterator[list[int]]]:
+    """The offsets that a worker's reader returns for partition 0, in small batches."""
+    with open_cluster(lake.settings, CLUSTER) as cluster:
         entry = cluster.topic(topic)
         assert entry is not None
-        [id_] = entry.partitions
-        cluster.bounds(topic, [id_])
-        source = cluster.source(id_)
+        [partition] = entry.partitions
+        cluster.bounds(topic, [partition])
+        source = cluster.source(partition)
     read_settings = replace(source.read_settings, limits=DecodeLimits(batch_bytes=10_000))
-    planned_range = PlannedRange(topic=topic, offsets=OffsetRange(id_, 0, len(RECORDS)), incarnation=entry.incarnation)
+    planned_range = PlannedRange(
+        topic=topic, offsets=OffsetRange(partition, 0, len(RECORDS)), incarnation=entry.incarnation
+    )
     with closing(replace(source, read_settings=read_settings).open()) as reader:
         [batches] = reader.read([planned_range])
         yield (decoded.batch.column("offset").to_pylist() for decoded in batches)
@@ -57,24 +59,28 @@ def offsets_of(lakeside: Lakeside, topic: str) -> Iterator[Iterator[list[int]]]:
 # faults B01, B12
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.matrix("leader moves")
-def test_a_leader_that_dies_in_the_middle_is_followed_without_a_gap_or_a_repeat(
-    version: str, shared: Callable[[str], SharedBroker], topic: str, beside: Callable[..., Lakeside], tmp_path: Path
+def test_a_leader_that_dies_during_a_read_causes_no_gap_and_no_duplicate(
+    version: str,
+    shared: Callable[[str], SharedBroker],
+    topic: str,
+    open_lake: Callable[..., BrokerLake],
+    tmp_path: Path,
 ) -> None:
-    there = shared(version)
-    lakeside = beside(there.found(), attempts=20)
-    with joined(there, tmp_path / "second", version) as second:
-        there.broker.create_topic(topic, replicas=[[SECOND, FIRST]])
+    shared_broker = shared(version)
+    lake = open_lake(shared_broker.cluster_settings(), attempts=20)
+    with joined(shared_broker, tmp_path / "second", version) as second:
+        shared_broker.broker.create_topic(topic, replicas=[[SECOND, FIRST]])
         for first in range(0, len(RECORDS), BATCH):
-            there.broker.produce(topic, RECORDS[first : first + BATCH])
-        with offsets_of(lakeside, topic) as read_offsets:
+            shared_broker.broker.produce(topic, RECORDS[first : first + BATCH])
+        with offsets_of(lake, topic) as read_offsets:
             offsets = next(read_offsets)
             assert 0 < len(offsets) < len(RECORDS)
-            load = lakeside.load(topic, once_planned=second.kill)
-            for more in read_offsets:
-                offsets += more
+            load = lake.load(topic, once_planned=second.kill)
+            for next_offsets in read_offsets:
+                offsets += next_offsets
         assert offsets == list(range(len(RECORDS)))
         assert (load.error, load.rows) == (None, len(RECORDS))
-        assert lakeside.rows(topic) == read(there.broker, topic)
+        assert lake.rows(topic) == read(shared_broker.broker, topic)
 
 
 # faults B16, R28
@@ -82,22 +88,22 @@ def test_a_leader_that_dies_in_the_middle_is_followed_without_a_gap_or_a_repeat(
     ("version", "newer", "speaks"),
     [("0.9.0.1", "0.10.2.2", "0.9.0"), ("1.1.1", "2.8.2", "1.1"), ("2.8.2", "3.9.1", "2.8")],
 )
-def test_a_cluster_in_the_middle_of_an_upgrade_is_read_from_both_versions(
+def test_a_cluster_during_an_upgrade_is_read_from_both_versions(
     version: str,
     newer: str,
     speaks: str,
     shared: Callable[[str], SharedBroker],
     topic: str,
-    beside: Callable[..., Lakeside],
+    open_lake: Callable[..., BrokerLake],
     tmp_path: Path,
 ) -> None:
-    there = shared(version)
-    lakeside = beside(there.found())
+    shared_broker = shared(version)
+    lake = open_lake(shared_broker.cluster_settings())
     old = {"inter_broker_protocol_version": speaks, "log_message_format_version": speaks}
-    with joined(there, tmp_path / "newer", newer, **old):
-        there.broker.create_topic(topic, replicas=[[FIRST], [SECOND]])
+    with joined(shared_broker, tmp_path / "newer", newer, **old):
+        shared_broker.broker.create_topic(topic, replicas=[[FIRST], [SECOND]])
         for partition in (0, 1):
-            there.broker.produce(topic, RECORDS, partition=partition, codec="snappy")
-        load = lakeside.load(topic)
+            shared_broker.broker.produce(topic, RECORDS, partition=partition, codec="snappy")
+        load = lake.load(topic)
         assert (load.error, load.rows) == (None, 2 * len(RECORDS))
-        assert lakeside.rows(topic) == read(there.broker, topic, 2)
+        assert lake.rows(topic) == read(shared_broker.broker, topic, 2)

@@ -1,12 +1,12 @@
-"""The same 10,000 records in each codec of each version: in the lake they are what librdkafka reads of the broker."""
+"""10,000 records in each codec of each version: the table holds exactly what librdkafka reads from the broker."""
 
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.brokers.lakeside import Lakeside
-from tests.brokers.reading import Seen, read
+from tests.brokers.broker_lake import BrokerLake
+from tests.brokers.reading import ReadRecord, read
 from tests.brokers.real import VERSIONS
 from tests.brokers.releases import RELEASES, Release
 from tests.brokers.shared import SharedBroker
@@ -31,15 +31,15 @@ def record(number: int) -> tuple[bytes | None, bytes | None]:
 
 
 def details(number: int, release: Release) -> dict[str, Any]:
-    """Its timestamp and headers, where the version keeps any; times neither grow nor are a record apart."""
+    """Timestamp and headers of a record, if the version stores them. The times are not in order."""
     fields: dict[str, Any] = {"timestamp": BEGAN_MS + 999 * number * (-1) ** number} if release.times else {}
     return {**fields, "headers": HEADERS[number % 3]} if release.headers else fields
 
 
-def expected(partition: int, numbers: range, release: Release) -> list[Seen]:
-    """What became of these records."""
+def expected(partition: int, numbers: range, release: Release) -> list[ReadRecord]:
+    """The rows that these records become."""
     return [
-        Seen(
+        ReadRecord(
             partition=partition,
             offset=number,
             key=key,
@@ -52,8 +52,8 @@ def expected(partition: int, numbers: range, release: Release) -> list[Seen]:
     ]
 
 
-def publish(shared: SharedBroker, topic: str, numbers: range) -> list[Seen]:
-    """Records `numbers`, each codec into a partition of its own; the rows that they should become."""
+def publish(shared: SharedBroker, topic: str, numbers: range) -> list[ReadRecord]:
+    """Publish the records, each codec to its own partition. Returns the expected rows."""
     rows = []
     for partition, codec in enumerate(shared.release.codecs):
         shared.broker.produce(
@@ -67,25 +67,25 @@ def publish(shared: SharedBroker, topic: str, numbers: range) -> list[Seen]:
     return rows
 
 
-# faults B16, R18, R25: old brokers are given only their ZooKeeper, KRaft's only an address
+# faults B16, R18, R25: the settings contain only the ZooKeeper of old brokers, and only the address of KRaft brokers
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.matrix("load", "continue")
 def test_every_record_of_every_codec_is_a_row_and_the_next_load_takes_only_what_is_new(
-    version: str, shared: Callable[[str], SharedBroker], topic: str, beside: Callable[..., Lakeside]
+    version: str, shared: Callable[[str], SharedBroker], topic: str, open_lake: Callable[..., BrokerLake]
 ) -> None:
-    there = shared(version)
+    shared_broker = shared(version)
     codecs = RELEASES[version].codecs
-    there.broker.create_topic(topic, len(codecs))
-    lakeside = beside(there.found())
-    rows = publish(there, topic, range(COUNT))
-    first = lakeside.load(topic)
+    shared_broker.broker.create_topic(topic, len(codecs))
+    lake = open_lake(shared_broker.cluster_settings())
+    rows = publish(shared_broker, topic, range(COUNT))
+    first = lake.load(topic)
     assert (first.error, first.rows) == (None, COUNT * len(codecs))
-    assert lakeside.rows(topic) == rows
-    assert read(there.broker, topic, len(codecs)) == rows
+    assert lake.rows(topic) == rows
+    assert read(shared_broker.broker, topic, len(codecs)) == rows
 
-    assert lakeside.load(topic).rows == 0
-    rows += publish(there, topic, range(COUNT, COUNT + MORE))
-    second = lakeside.load(topic)
+    assert lake.load(topic).rows == 0
+    rows += publish(shared_broker, topic, range(COUNT, COUNT + MORE))
+    second = lake.load(topic)
     assert (second.error, second.rows) == (None, MORE * len(codecs))
-    assert lakeside.rows(topic) == sorted(rows, key=lambda row: (row.partition, row.offset))
+    assert lake.rows(topic) == sorted(rows, key=lambda row: (row.partition, row.offset))
     assert all(partition.offsets.start == COUNT for partition in second.partitions)

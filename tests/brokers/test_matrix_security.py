@@ -1,4 +1,4 @@
-"""TLS and SASL through a whole load, Spark's workers too: the settings name secrets, and every process reads them."""
+"""Loads with TLS and SASL, also in Spark's workers: the settings name secrets, and every process reads them."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from resources.settings import ClusterSettings
-from tests.brokers.lakeside import Lakeside
-from tests.brokers.locks import Locks
+from tests.brokers.broker_lake import BrokerLake
+from tests.brokers.listener_security import ListenerSecurity
 from tests.brokers.reading import read
 from tests.brokers.real import VERSIONS
 from tests.brokers.releases import RELEASES
@@ -22,7 +22,7 @@ RECORDS = [(b"key %d" % number, b"value " * number) for number in range(200)]
 
 @pytest.fixture
 def secret(tmp_path: Path) -> Callable[[str], str]:
-    """A reference to a secret that lies in a file."""
+    """Writes a secret to a file and returns the reference to it."""
 
     def secret(text: str) -> str:
         (tmp_path / "secret").write_text(text + "\n")
@@ -31,72 +31,74 @@ def secret(tmp_path: Path) -> Callable[[str], str]:
     return secret
 
 
-def loads_all(there: SharedBroker | SecureBroker, lakeside: Lakeside, topic: str) -> None:
-    """What the broker was given in the open becomes rows through the locked listener."""
-    there.broker.create_topic(topic)
-    there.broker.produce(topic, RECORDS, codec="gzip")
-    load = lakeside.load(topic)
+def loads_all(shared_broker: SharedBroker | SecureBroker, lake: BrokerLake, topic: str) -> None:
+    """Records that were produced in plain text are loaded through the secure listener."""
+    shared_broker.broker.create_topic(topic)
+    shared_broker.broker.produce(topic, RECORDS, codec="gzip")
+    load = lake.load(topic)
     assert (load.error, load.rows) == (None, len(RECORDS))
-    assert lakeside.rows(topic) == read(there.broker, topic)
+    assert lake.rows(topic) == read(shared_broker.broker, topic)
 
 
-# fault X07: the registry tells where the listener is; 0.9 and 0.10 have no SaslAuthenticate, their tokens go bare
+# fault X07: the registry has the address of the listener. Without SaslAuthenticate (0.9, 0.10) tokens are bare frames.
 @pytest.mark.parametrize(
     ("version", "protocol"),
     [
         pytest.param(version, protocol, marks=pytest.mark.matrix("TLS" if protocol == "SSL" else "SASL"))
         for version in VERSIONS
-        for protocol in RELEASES[version].locks
+        for protocol in RELEASES[version].security_protocols
     ],
 )
-def test_each_version_is_loaded_through_its_locks(
+def test_each_version_is_loaded_through_tls_and_sasl(
     version: str,
     protocol: str,
     shared: Callable[[str], SharedBroker],
-    locks: Locks,
+    listener_security: ListenerSecurity,
     secret: Callable[[str], str],
     topic: str,
-    beside: Callable[..., Lakeside],
+    open_lake: Callable[..., BrokerLake],
 ) -> None:
-    there = shared(version)
-    security: dict[str, Any] = {"tls": {"ca": str(locks.authority)}}
+    shared_broker = shared(version)
+    security: dict[str, Any] = {"tls": {"ca": str(listener_security.authority)}}
     if protocol == "SASL_SSL":
         security["sasl"] = {"mechanism": "PLAIN", "username": USER, "password": secret(PASSWORD)}
-    loads_all(there, beside(there.found(protocol, security=security)), topic)
+    loads_all(shared_broker, open_lake(shared_broker.cluster_settings(protocol, security=security)), topic)
 
 
-def login(mechanism: str, locked: SecureBroker, secret: Callable[[str], str]) -> dict[str, Any]:
+def login(mechanism: str, secure: SecureBroker, secret: Callable[[str], str]) -> dict[str, Any]:
     """The `sasl` of the settings."""
     if mechanism == "OAUTHBEARER":
         return {"mechanism": mechanism, "token": secret(unsecured_token())}
-    return {"mechanism": mechanism, "username": locked.user, "password": secret(locked.password)}
+    return {"mechanism": mechanism, "username": secure.user, "password": secret(secure.password)}
 
 
-def found(locked: SecureBroker, listener: str, security: Mapping[str, Any]) -> ClusterSettings:
-    """The cluster behind a listener."""
-    return ClusterSettings.model_validate({"bootstrap": locked.bootstrap(listener), "security": security})
+def cluster_settings(secure: SecureBroker, listener: str, security: Mapping[str, Any]) -> ClusterSettings:
+    """The settings of the cluster at a listener."""
+    return ClusterSettings.model_validate({"bootstrap": secure.bootstrap(listener), "security": security})
 
 
 @pytest.mark.parametrize("listener", ["SSL", "MTLS"])
-def test_a_certificate_is_shown_where_one_is_wanted(
-    listener: str, locked: SecureBroker, topic: str, beside: Callable[..., Lakeside]
+def test_a_client_certificate_is_sent_if_the_broker_requires_one(
+    listener: str, secure: SecureBroker, topic: str, open_lake: Callable[..., BrokerLake]
 ) -> None:
-    own = {"certificate": str(locked.client.certificate), "key": str(locked.client.key)}
-    tls = {"ca": str(locked.authority), **(own if listener == "MTLS" else {})}
-    loads_all(locked, beside(found(locked, listener, {"tls": tls})), topic)
+    own = {"certificate": str(secure.client.certificate), "key": str(secure.client.key)}
+    tls = {"ca": str(secure.authority), **(own if listener == "MTLS" else {})}
+    loads_all(secure, open_lake(cluster_settings(secure, listener, {"tls": tls})), topic)
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_every_mechanism_logs_in_over_tls(
-    mechanism: str, locked: SecureBroker, secret: Callable[[str], str], topic: str, beside: Callable[..., Lakeside]
+    mechanism: str, secure: SecureBroker, secret: Callable[[str], str], topic: str, open_lake: Callable[..., BrokerLake]
 ) -> None:
-    security = {"tls": {"ca": str(locked.authority)}, "sasl": login(mechanism, locked, secret)}
-    loads_all(locked, beside(found(locked, "SASL_SSL", security)), topic)
+    security = {"tls": {"ca": str(secure.authority)}, "sasl": login(mechanism, secure, secret)}
+    loads_all(secure, open_lake(cluster_settings(secure, "SASL_SSL", security)), topic)
 
 
-# fault X08: these two never send the password
+# fault X08: SCRAM never sends the password
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
 def test_scram_logs_in_without_tls(
-    mechanism: str, locked: SecureBroker, secret: Callable[[str], str], topic: str, beside: Callable[..., Lakeside]
+    mechanism: str, secure: SecureBroker, secret: Callable[[str], str], topic: str, open_lake: Callable[..., BrokerLake]
 ) -> None:
-    loads_all(locked, beside(found(locked, "SASL_PLAINTEXT", {"sasl": login(mechanism, locked, secret)})), topic)
+    loads_all(
+        secure, open_lake(cluster_settings(secure, "SASL_PLAINTEXT", {"sasl": login(mechanism, secure, secret)})), topic
+    )

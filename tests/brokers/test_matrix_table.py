@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.brokers.matrix import COLUMNS, PAGE, Collector, render, replaced, shown
+from tests.brokers.matrix import COLUMNS, PAGE, Collector, render, table_of, with_table
 from tests.brokers.releases import RELEASES
 
 
@@ -16,8 +16,8 @@ def expected() -> dict[tuple[str, str], bool]:
         for version, release in RELEASES.items()
         for column, has in (
             ("transactions", release.transactions),
-            ("TLS", "SSL" in release.locks),
-            ("SASL", "SASL_SSL" in release.locks),
+            ("TLS", "SSL" in release.security_protocols),
+            ("SASL", "SASL_SSL" in release.security_protocols),
         )
         if not has
     }
@@ -25,21 +25,21 @@ def expected() -> dict[tuple[str, str], bool]:
 
 
 def test_the_page_shows_every_version_with_its_codecs_and_that_all_tests_passed() -> None:
-    assert shown(PAGE.read_text()) == render(expected())
+    assert table_of(PAGE.read_text()) == render(expected())
 
 
-def test_what_failed_is_shown_as_such() -> None:
+def test_a_failed_test_is_shown_as_failed() -> None:
     assert "NO" not in render(expected())
     assert render({**expected(), ("3.9.1", "TLS"): False}).count("NO") == 1
 
 
 def test_only_the_table_is_replaced() -> None:
     text = PAGE.read_text()
-    assert shown(replaced(text, "| new |\n")) == "| new |\n"
-    assert replaced(replaced(text, "| new |\n"), shown(text)) == text
+    assert table_of(with_table(text, "| new |\n")) == "| new |\n"
+    assert with_table(with_table(text, "| new |\n"), table_of(text)) == text
 
 
-def test_a_cell_is_what_all_of_its_tests_say(tmp_path: Path) -> None:
+def test_a_cell_combines_the_results_of_all_its_tests(tmp_path: Path) -> None:
     (tmp_path / "test_some.py").write_text(
         textwrap.dedent("""\
             import pytest

@@ -40,15 +40,15 @@ def told_to_librdkafka(broker: RealBroker, topic: str, partitions: int, at_ms: i
 def test_a_time_is_the_first_record_that_is_not_older(
     version: str, shared: Callable[[str], SharedBroker], topic: str
 ) -> None:
-    there = shared(version)
-    codecs = there.release.codecs
-    there.broker.create_topic(topic, len(codecs))
+    shared_broker = shared(version)
+    codecs = shared_broker.release.codecs
+    shared_broker.broker.create_topic(topic, len(codecs))
     details = [{"timestamp": BEGAN_MS + APART_MS * number} for number in range(COUNT)]
     records = [(None, b"value %d" % number) for number in range(COUNT)]
     for partition, codec in enumerate(codecs):
-        there.broker.produce(topic, records, partition=partition, codec=codec, details=details)
+        shared_broker.broker.produce(topic, records, partition=partition, codec=codec, details=details)
     everywhere = [BrokerPartition(None, number) for number in range(len(codecs))]
-    with opened(there.found()) as cluster:
+    with opened(shared_broker.cluster_settings()) as cluster:
         for at_ms, offset in (
             (0, 0),
             (BEGAN_MS + 41 * APART_MS, 41),
@@ -56,21 +56,21 @@ def test_a_time_is_the_first_record_that_is_not_older(
             (LAST_MS, 299),
         ):
             assert cluster.offsets_at(topic, everywhere, at_ms) == dict.fromkeys(everywhere, offset)
-            assert told_to_librdkafka(there.broker, topic, len(codecs), at_ms) == [offset] * len(codecs)
+            assert told_to_librdkafka(shared_broker.broker, topic, len(codecs), at_ms) == [offset] * len(codecs)
         assert cluster.offsets_at(topic, everywhere, LAST_MS + 1) == dict.fromkeys(everywhere, COUNT)
 
 
 @pytest.mark.parametrize("version", [version for version in VERSIONS if not RELEASES[version].times])
-def test_where_records_have_no_times_nothing_that_is_asked_for_is_skipped(
+def test_without_record_times_no_requested_record_is_skipped(
     version: str, shared: Callable[[str], SharedBroker], topic: str
 ) -> None:
-    there = shared(version)
-    there.broker.create_topic(topic, config={"segment.bytes": "5000"})
+    shared_broker = shared(version)
+    shared_broker.broker.create_topic(topic, config={"segment.bytes": "5000"})
     began_ms = time.time_ns() // 1_000_000
     for number in range(10):
-        there.broker.produce(topic, [(None, b"value %d" % number * 30)] * 10)
+        shared_broker.broker.produce(topic, [(None, b"value %d" % number * 30)] * 10)
     [part] = everywhere = [BrokerPartition(None, 0)]
-    with opened(there.found()) as cluster:
+    with opened(shared_broker.cluster_settings()) as cluster:
         # Some file systems keep the time of a write in whole seconds.
         assert cluster.offsets_at(topic, everywhere, began_ms - 2000) == {part: 0}
         later = cluster.offsets_at(topic, everywhere, began_ms + 3_600_000)[part]

@@ -7,7 +7,7 @@ import pytest
 from confluent_kafka import Producer
 
 from pipelines.loading.outcome import TopicLoad
-from tests.brokers.lakeside import Lakeside
+from tests.brokers.broker_lake import BrokerLake
 from tests.brokers.reading import read
 from tests.brokers.real import VERSIONS, RealBroker
 from tests.brokers.releases import RELEASES
@@ -54,28 +54,28 @@ def told(load: TopicLoad) -> tuple[str | None, int, int, dict[str, int]]:
 
 # faults R21, R22, R23, B04
 @pytest.mark.parametrize("version", WITH_TRANSACTIONS)
-def test_rows_are_what_was_committed(
-    version: str, shared: Callable[[str], SharedBroker], topic: str, beside: Callable[..., Lakeside]
+def test_rows_are_exactly_the_committed_records(
+    version: str, shared: Callable[[str], SharedBroker], topic: str, open_lake: Callable[..., BrokerLake]
 ) -> None:
-    there = shared(version)
-    there.broker.create_topic(topic)
-    lakeside = beside(there.found())
-    with begun(there.broker, topic):
+    shared_broker = shared(version)
+    shared_broker.broker.create_topic(topic)
+    lake = open_lake(shared_broker.cluster_settings())
+    with begun(shared_broker.broker, topic):
         ended = 3 * (EACH + 1)
-        assert told(lakeside.load(topic)) == (None, 2 * EACH, ended, {"aborted": EACH, "control": 3})
-        assert lakeside.rows(topic) == read(there.broker, topic)
-    assert told(lakeside.load(topic)) == (None, EACH, ended + EACH + 1, {"control": 1})
-    assert lakeside.rows(topic) == read(there.broker, topic)
+        assert told(lake.load(topic)) == (None, 2 * EACH, ended, {"aborted": EACH, "control": 3})
+        assert lake.rows(topic) == read(shared_broker.broker, topic)
+    assert told(lake.load(topic)) == (None, EACH, ended + EACH + 1, {"control": 1})
+    assert lake.rows(topic) == read(shared_broker.broker, topic)
 
 
 # fault R22
 @pytest.mark.parametrize("version", WITH_TRANSACTIONS)
-def test_uncommitted_is_everything_at_once(
-    version: str, shared: Callable[[str], SharedBroker], topic: str, beside: Callable[..., Lakeside]
+def test_isolation_uncommitted_reads_all_records_at_once(
+    version: str, shared: Callable[[str], SharedBroker], topic: str, open_lake: Callable[..., BrokerLake]
 ) -> None:
-    there = shared(version)
-    there.broker.create_topic(topic)
-    lakeside = beside(there.found(isolation="uncommitted"))
-    with begun(there.broker, topic):
-        assert told(lakeside.load(topic)) == (None, 4 * EACH, 4 * EACH + 3, {"control": 3})
-        assert lakeside.rows(topic) == read(there.broker, topic, isolation="uncommitted")
+    shared_broker = shared(version)
+    shared_broker.broker.create_topic(topic)
+    lake = open_lake(shared_broker.cluster_settings(isolation="uncommitted"))
+    with begun(shared_broker.broker, topic):
+        assert told(lake.load(topic)) == (None, 4 * EACH, 4 * EACH + 3, {"control": 3})
+        assert lake.rows(topic) == read(shared_broker.broker, topic, isolation="uncommitted")

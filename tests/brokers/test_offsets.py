@@ -8,7 +8,7 @@ from confluent_kafka import Consumer, TopicPartition
 from kafka_io.consumer.group_offsets import OffsetStorage, group_offsets
 from kafka_io.model import BrokerPartition
 from resources.kafka import open_cluster
-from tests.brokers.lakeside import CLUSTER, Lakeside
+from tests.brokers.broker_lake import CLUSTER, BrokerLake
 from tests.brokers.shared import SharedBroker
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark]
@@ -18,17 +18,17 @@ P0, P1 = BrokerPartition(None, 0), BrokerPartition(None, 1)
 
 
 @pytest.mark.parametrize("version", ["3.9.1"])
-def test_a_client_of_others_sees_the_mirrored_cursors_and_its_own_are_seen(
-    version: str, shared: Callable[[str], SharedBroker], topic: str, beside: Callable[..., Lakeside]
+def test_another_client_sees_mirrored_cursors_and_its_commits_are_seen(
+    version: str, shared: Callable[[str], SharedBroker], topic: str, open_lake: Callable[..., BrokerLake]
 ) -> None:
-    there = shared(version)
-    there.broker.create_topic(topic, partitions=2)
+    shared_broker = shared(version)
+    shared_broker.broker.create_topic(topic, partitions=2)
     for partition, count in ((0, 40), (1, 15)):
-        there.broker.produce(topic, RECORDS[:count], partition=partition)
-    lakeside = beside(there.found(mirror_group=topic))
-    load = lakeside.load(topic)
+        shared_broker.broker.produce(topic, RECORDS[:count], partition=partition)
+    lake = open_lake(shared_broker.cluster_settings(mirror_group=topic))
+    load = lake.load(topic)
     assert (load.error, load.rows, load.warnings) == (None, 55, ())
-    address = f"{there.broker.host}:{there.broker.ports['PLAINTEXT']}"
+    address = f"{shared_broker.broker.host}:{shared_broker.broker.ports['PLAINTEXT']}"
     consumer = Consumer({"bootstrap.servers": address, "group.id": topic})
     try:
         requested = [TopicPartition(topic, partition) for partition in (0, 1)]
@@ -36,7 +36,7 @@ def test_a_client_of_others_sees_the_mirrored_cursors_and_its_own_are_seen(
         consumer.commit(offsets=[TopicPartition(topic, 0, 7)], asynchronous=False)
     finally:
         consumer.close()
-    with open_cluster(lakeside.settings, CLUSTER) as cluster:
+    with open_cluster(lake.settings, CLUSTER) as cluster:
         assert group_offsets(cluster).fetch(topic) == {topic: {P0: 7, P1: 15}}
 
 
@@ -47,11 +47,11 @@ def test_old_brokers_keep_offsets_in_either_place(
     storage: OffsetStorage,
     shared: Callable[[str], SharedBroker],
     topic: str,
-    beside: Callable[..., Lakeside],
+    open_lake: Callable[..., BrokerLake],
 ) -> None:
-    there = shared(version)
-    there.broker.create_topic(topic, partitions=2)
-    with open_cluster(beside(there.found()).settings, CLUSTER) as cluster:
+    shared_broker = shared(version)
+    shared_broker.broker.create_topic(topic, partitions=2)
+    with open_cluster(open_lake(shared_broker.cluster_settings()).settings, CLUSTER) as cluster:
         offsets = group_offsets(cluster, storage)
         assert offsets.fetch(topic, [topic])[topic].get(P0) is None
         offsets.commit(topic, {topic: {P0: 7}})

@@ -1,4 +1,4 @@
-"""What we publish is what another client reads, of every version and in each of its codecs."""
+"""Another client reads what we publish, with every version and each of its codecs."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -20,27 +20,27 @@ PAYLOADS = [b"value " * (number % 9) for number in range(100)]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_topic_is_made_and_every_payload_is_a_record_of_it(
+def test_the_topic_is_created_and_every_payload_is_a_record(
     version: str, shared: Callable[[str], SharedBroker], topic: str
 ) -> None:
-    there = shared(version)
-    codecs = there.release.codecs
-    settings = Settings(lake="/nowhere", clusters={"main": there.found()})
+    shared_broker = shared(version)
+    codecs = shared_broker.release.codecs
+    settings = Settings(lake="/nowhere", clusters={"main": shared_broker.cluster_settings()})
     with ExitStack() as closing:
         producers = [closing.enter_context(open_producer(settings, "main", compression=codec)) for codec in codecs]
         sent = publish_values(producers, topic, PAYLOADS * len(codecs), batch_size=len(PAYLOADS))
         assert sent == 100 * len(codecs)
-    records = read(there.broker, topic)
+    records = read(shared_broker.broker, topic)
     assert [record.value for record in records] == PAYLOADS * len(codecs)
     assert {record.key for record in records} == {None}
-    assert all((record.timestamp is not None) == there.release.times for record in records)
+    assert all((record.timestamp is not None) == shared_broker.release.times for record in records)
 
 
 @pytest.mark.parametrize("version", [version for version in VERSIONS if "zstd" not in RELEASES[version].codecs])
 def test_a_codec_that_the_brokers_do_not_know_is_refused(
     version: str, shared: Callable[[str], SharedBroker], topic: str
 ) -> None:
-    there = shared(version)
-    settings = Settings(lake="/nowhere", clusters={"main": there.found()})
+    shared_broker = shared(version)
+    settings = Settings(lake="/nowhere", clusters={"main": shared_broker.cluster_settings()})
     with open_producer(settings, "main", compression="zstd") as producer, pytest.raises(Unsupported, match="zstd"):
         publish_values((producer,), topic, PAYLOADS)

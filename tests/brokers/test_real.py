@@ -1,4 +1,4 @@
-"""The real brokers: each boots, keeps what a stock producer writes and gives it to another client, and is gone."""
+"""The real brokers start, store the records of a stock producer, serve them to another client, and end."""
 
 import os
 import signal
@@ -29,14 +29,14 @@ with RealBroker("3.9.1", Path(sys.argv[1])) as broker:
 """
 
 
-def placed(version: str, mode: str, zookeeper_server: str) -> str | None:
-    """Where a broker of the test's own keeps its cluster."""
+def new_chroot(version: str, mode: str, zookeeper_server: str) -> str | None:
+    """A new chroot for a broker in ZooKeeper mode; None in KRaft mode."""
     return f"{zookeeper_server}/{uuid.uuid4().hex}/{version}" if mode == "zookeeper" else None
 
 
 def read(broker: RealBroker, topic: str, partition: int = 0) -> list[tuple[bytes | None, bytes | None]]:
-    """All records, as kafka-python sees them."""
-    # Brokers before 0.10 cannot be asked what they speak.
+    """All records, read with kafka-python."""
+    # Brokers before 0.10 do not answer ApiVersions.
     settings = {"api_version": (0, int(broker.version[2]), 0)} if RELEASES[broker.version].librdkafka else {}
     consumer = KafkaConsumer(bootstrap_servers=broker.bootstrap, **settings)
     try:
@@ -53,7 +53,7 @@ def read(broker: RealBroker, topic: str, partition: int = 0) -> list[tuple[bytes
 
 
 def is_gone(pid: int) -> bool:
-    """The process ends within half a minute."""
+    """Whether the process ends within half a minute."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         try:
@@ -66,15 +66,15 @@ def is_gone(pid: int) -> bool:
 
 @pytest.mark.parametrize(
     ("version", "mode"),
-    # Of each mode the oldest and the newest; those between boot for all the other tests here.
+    # The oldest and the newest of each mode; other tests start the versions between.
     [("0.8.2.2", "zookeeper"), ("3.9.1", "zookeeper"), ("2.8.2", "kraft"), ("4.1.0", "kraft")],
 )
-def test_it_keeps_what_it_is_given_and_leaves_no_process(
+def test_a_broker_keeps_its_records_and_leaves_no_process(
     version: str, mode: str, zookeeper_server: str, tmp_path: Path
 ) -> None:
     # kafka-python reads the lz4 of brokers before 0.10 only with a package that nothing else needs.
     codecs = [codec for codec in RELEASES[version].codecs if not (codec == "lz4" and RELEASES[version].librdkafka)]
-    with RealBroker(version, tmp_path, zookeeper=placed(version, mode, zookeeper_server)) as broker:
+    with RealBroker(version, tmp_path, zookeeper=new_chroot(version, mode, zookeeper_server)) as broker:
         pid = broker.pid
         broker.create_topic("kept", partitions=2)
         for codec in codecs:
@@ -85,10 +85,10 @@ def test_it_keeps_what_it_is_given_and_leaves_no_process(
 
 
 @pytest.mark.parametrize(("version", "mode"), [("0.9.0.1", "zookeeper"), ("3.9.1", "kraft")])
-def test_a_killed_one_comes_back_with_its_records(
+def test_a_killed_broker_starts_again_with_its_records(
     version: str, mode: str, zookeeper_server: str, tmp_path: Path
 ) -> None:
-    with RealBroker(version, tmp_path, zookeeper=placed(version, mode, zookeeper_server)) as broker:
+    with RealBroker(version, tmp_path, zookeeper=new_chroot(version, mode, zookeeper_server)) as broker:
         bootstrap = broker.bootstrap
         broker.create_topic("kept")
         broker.produce("kept", RECORDS)
@@ -99,7 +99,7 @@ def test_a_killed_one_comes_back_with_its_records(
 
 
 @pytest.mark.parametrize("version", ["0.8.2.2", "3.9.1"])
-def test_a_deleted_topic_can_be_made_anew_with_settings_of_its_own(
+def test_a_deleted_topic_can_be_created_again_with_its_own_settings(
     version: str, brokers: Callable[[str], RealBroker]
 ) -> None:
     broker = brokers(version)
@@ -113,7 +113,7 @@ def test_a_deleted_topic_can_be_made_anew_with_settings_of_its_own(
 
 
 @pytest.mark.parametrize("version", ["3.9.1"])
-def test_it_is_shared_by_the_session(version: str, brokers: Callable[[str], RealBroker]) -> None:
+def test_one_broker_serves_the_whole_session(version: str, brokers: Callable[[str], RealBroker]) -> None:
     assert brokers(version).pid == brokers(version).pid
 
 
@@ -124,22 +124,24 @@ def test_a_codec_that_a_version_does_not_know_is_refused(version: str, brokers: 
 
 
 @pytest.mark.parametrize("version", ["0.8.2.2", "2.8.2"])
-def test_one_that_ends_leaves_its_last_words(version: str, zookeeper_server: str, tmp_path: Path) -> None:
+def test_the_error_of_a_broker_that_ends_has_the_end_of_its_log(
+    version: str, zookeeper_server: str, tmp_path: Path
+) -> None:
     (tmp_path / "file").touch()
     config = {"log.dirs": str(tmp_path / "file")}
-    broker = RealBroker(version, tmp_path, zookeeper=placed(version, "zookeeper", zookeeper_server), config=config)
+    broker = RealBroker(version, tmp_path, zookeeper=new_chroot(version, "zookeeper", zookeeper_server), config=config)
     with pytest.raises(
         BrokerNotStarted, match=rf"(?s)Kafka {version} ended.*The end of .*broker.log:\n.*{tmp_path}/file"
     ):
         broker.start()
 
 
-def test_one_that_cannot_be_formatted_leaves_its_last_words(tmp_path: Path) -> None:
+def test_the_error_of_a_failed_format_has_the_end_of_its_log(tmp_path: Path) -> None:
     with pytest.raises(BrokerNotStarted, match=r"(?s)Kafka 3.9.1: .*The end of .*broker.log:\n.*no.such.number"):
         RealBroker("3.9.1", tmp_path, config={"num.partitions": "no such number"}).start()
 
 
-def test_a_killed_parent_leaves_no_broker_behind(tmp_path: Path) -> None:
+def test_a_broker_ends_with_its_killed_parent(tmp_path: Path) -> None:
     command = [sys.executable, "-c", ALONE, str(tmp_path)]
     root = Path(__file__).parents[2]
     pipe = subprocess.PIPE

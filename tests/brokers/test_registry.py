@@ -1,4 +1,4 @@
-"""What our registry reads of clusters that real brokers keep in ZooKeeper."""
+"""Our registry reads what real brokers write to ZooKeeper."""
 
 import base64
 import time
@@ -25,7 +25,7 @@ def until(holds: Callable[[], object]) -> None:
 
 # fault B06
 @pytest.mark.parametrize("version", ["0.8.2.2", "0.10.2.2", "2.8.2"])
-def test_a_cluster_is_read_as_its_brokers_keep_it(version: str, chroot: str, tmp_path: Path) -> None:
+def test_the_registry_is_read_as_its_brokers_write_it(version: str, chroot: str, tmp_path: Path) -> None:
     listeners = {} if version == "0.8.2.2" else {"INTERNAL": "PLAINTEXT"}
     with (
         RealBroker(version, tmp_path, zookeeper=chroot, broker_id=7, listeners=listeners) as broker,
@@ -56,17 +56,17 @@ def test_a_cluster_is_read_as_its_brokers_keep_it(version: str, chroot: str, tmp
         broker.delete_topic("clicks")
         until(lambda: registry.topic("clicks") is None)
         broker.create_topic("clicks", 1)
-        again = registry.topic("clicks")
-        assert again is not None
-        assert not {again.incarnation, *again.also} & {topic.incarnation, *topic.also}
+        recreated = registry.topic("clicks")
+        assert recreated is not None
+        assert not {recreated.incarnation, *recreated.also} & {topic.incarnation, *topic.also}
     with Registry.open(chroot) as registry:
         assert registry.brokers().found == ()
         assert registry.is_v07() is False
-        assert [registered_topic.incarnation for registered_topic in registry.topics().found] == [again.incarnation]
+        assert [registered_topic.incarnation for registered_topic in registry.topics().found] == [recreated.incarnation]
 
 
-def test_a_topic_that_an_old_broker_only_marks_for_deletion_can_be_asked_for(chroot: str, tmp_path: Path) -> None:
-    """0.8 and 0.9 may not delete topics unless told so: they keep the mark, and the topic goes on."""
+def test_a_topic_that_is_only_marked_for_deletion_is_skipped_but_can_be_looked_up(chroot: str, tmp_path: Path) -> None:
+    """0.8 and 0.9 delete topics only with delete.topic.enable. Otherwise the mark stays and the topic continues."""
     config = {"delete.topic.enable": "false"}
     with (
         RealBroker("0.8.2.2", tmp_path, zookeeper=chroot, config=config) as broker,

@@ -1,4 +1,4 @@
-"""The broker behind locks: a stock client with the right keys comes in, one without does not."""
+"""The broker with TLS and SASL accepts a stock client with the right credentials and refuses others."""
 
 import time
 from collections.abc import Mapping
@@ -15,11 +15,11 @@ pytestmark = pytest.mark.brokers
 _TOKEN = {"enable.sasl.oauthbearer.unsecure.jwt": "true", "sasl.oauthbearer.config": "principal=alice"}
 
 
-def is_let_in(locked: SecureBroker, listener: str, settings: Mapping[str, Any]) -> bool:
-    """What happens to librdkafka with these `settings`."""
+def can_connect(secure: SecureBroker, listener: str, settings: Mapping[str, Any]) -> bool:
+    """Whether librdkafka can connect with these `settings`."""
     refusals: list[KafkaError] = []
     bound: dict[str, Any] = {
-        "bootstrap.servers": locked.bootstrap(listener),
+        "bootstrap.servers": secure.bootstrap(listener),
         "error_cb": refusals.append,
         "log_level": 0,
     }
@@ -33,57 +33,57 @@ def is_let_in(locked: SecureBroker, listener: str, settings: Mapping[str, Any]) 
     return False
 
 
-def tls(locked: SecureBroker) -> Mapping[str, str]:
-    """What librdkafka is told to trust the broker."""
-    return {"security.protocol": "ssl", "ssl.ca.location": str(locked.authority)}
+def tls(secure: SecureBroker) -> Mapping[str, str]:
+    """Settings of librdkafka that trust the broker."""
+    return {"security.protocol": "ssl", "ssl.ca.location": str(secure.authority)}
 
 
-def own_certificate(locked: SecureBroker) -> Mapping[str, str]:
-    """What librdkafka is told to show a certificate."""
+def own_certificate(secure: SecureBroker) -> Mapping[str, str]:
+    """Settings of librdkafka that send a client certificate."""
     return {
-        "ssl.certificate.location": str(locked.client.certificate),
-        "ssl.key.location": str(locked.client.key),
+        "ssl.certificate.location": str(secure.client.certificate),
+        "ssl.key.location": str(secure.client.key),
     }
 
 
-def login(locked: SecureBroker, listener: str, mechanism: str) -> Mapping[str, str]:
-    """What librdkafka is told to log in."""
+def login(secure: SecureBroker, listener: str, mechanism: str) -> Mapping[str, str]:
+    """Settings of librdkafka that log in."""
     return {
-        **tls(locked),
+        **tls(secure),
         "security.protocol": listener,
         "sasl.mechanism": mechanism,
-        "sasl.username": locked.user,
-        "sasl.password": locked.password,
+        "sasl.username": secure.user,
+        "sasl.password": secure.password,
         **(_TOKEN if mechanism == "OAUTHBEARER" else {}),
     }
 
 
-def test_tls_lets_in_whoever_trusts_the_authority(locked: SecureBroker) -> None:
-    assert is_let_in(locked, "SSL", tls(locked))
+def test_tls_accepts_clients_that_trust_the_authority(secure: SecureBroker) -> None:
+    assert can_connect(secure, "SSL", tls(secure))
 
 
-def test_tls_shows_a_certificate_that_strangers_do_not_trust(locked: SecureBroker) -> None:
-    assert not is_let_in(locked, "SSL", {"security.protocol": "ssl"})
+def test_clients_that_do_not_trust_the_authority_refuse_the_broker(secure: SecureBroker) -> None:
+    assert not can_connect(secure, "SSL", {"security.protocol": "ssl"})
 
 
-def test_mutual_tls_lets_in_a_client_with_a_certificate_alone(locked: SecureBroker) -> None:
-    assert is_let_in(locked, "MTLS", {**tls(locked), **own_certificate(locked)})
-    assert not is_let_in(locked, "MTLS", tls(locked))
+def test_mutual_tls_accepts_only_a_client_with_a_certificate(secure: SecureBroker) -> None:
+    assert can_connect(secure, "MTLS", {**tls(secure), **own_certificate(secure)})
+    assert not can_connect(secure, "MTLS", tls(secure))
 
 
 @pytest.mark.parametrize("listener", ["SASL_PLAINTEXT", "SASL_SSL"])
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_sasl_lets_in_the_user(locked: SecureBroker, listener: str, mechanism: str) -> None:
-    assert is_let_in(locked, listener, login(locked, listener, mechanism))
+def test_sasl_accepts_the_user(secure: SecureBroker, listener: str, mechanism: str) -> None:
+    assert can_connect(secure, listener, login(secure, listener, mechanism))
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
-def test_sasl_turns_a_wrong_password_away(locked: SecureBroker, mechanism: str) -> None:
-    settings = login(locked, "SASL_PLAINTEXT", mechanism)
-    assert not is_let_in(locked, "SASL_PLAINTEXT", {**settings, "sasl.password": "wrong"})
+def test_sasl_refuses_a_wrong_password(secure: SecureBroker, mechanism: str) -> None:
+    settings = login(secure, "SASL_PLAINTEXT", mechanism)
+    assert not can_connect(secure, "SASL_PLAINTEXT", {**settings, "sasl.password": "wrong"})
 
 
-def test_a_token_of_ours_is_of_the_user(locked: SecureBroker) -> None:
+def test_our_token_belongs_to_the_user(secure: SecureBroker) -> None:
     token = {"oauth_cb": lambda _config: (unsecured_token(), time.time() + 3600)}
     settings = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER", **token}
-    assert is_let_in(locked, "SASL_PLAINTEXT", settings)
+    assert can_connect(secure, "SASL_PLAINTEXT", settings)

@@ -1,4 +1,4 @@
-"""Our TLS and SASL before a real broker: whom it lets in, and how its refusals reach us."""
+"""Our TLS and SASL with a real broker: what it accepts, and which errors its refusals become."""
 
 import struct
 from collections.abc import Callable, Iterator
@@ -23,27 +23,27 @@ pytestmark = pytest.mark.brokers
 
 WITHIN_S = 20.0
 API_VERSIONS, HANDSHAKE, AUTHENTICATE = 18, 17, 36
-FRAMINGS = [0, 1]  # versions of SaslHandshake: bare frames follow the first, SaslAuthenticate requests the second
+FRAMINGS = [0, 1]  # versions of SaslHandshake: after 0 come bare frames, after 1 SaslAuthenticate requests
 
 
 class Talk:
-    """Requests made by hand, one at a time."""
+    """Sends requests that the test encodes, one at a time."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
 
-    def bare(self, data: bytes) -> bytes:
-        """A frame for a frame."""
+    def exchange(self, data: bytes) -> bytes:
+        """Send a frame and return the frame of the answer."""
         self._stream.send(framed(data), Deadline.after(WITHIN_S))
         (size,) = struct.unpack(">i", self._received(4))
         return self._received(size)
 
     def ask(self, key: int, version: int, body: bytes = b"") -> bytes:
-        """The body of an answer."""
-        return self.bare(struct.pack(">hhih", key, version, 1, -1) + body)[4:]
+        """Send a request and return the body of the answer."""
+        return self.exchange(struct.pack(">hhih", key, version, 1, -1) + body)[4:]
 
     def authenticate(self, token: bytes) -> bytes:
-        """A token for a token, in SaslAuthenticate 0."""
+        """Send a token in SaslAuthenticate v0 and return the token of the answer."""
         answer = self.ask(AUTHENTICATE, 0, struct.pack(">i", len(token)) + token)
         code, size = struct.unpack_from(">hh", answer)
         if code:
@@ -51,22 +51,22 @@ class Talk:
         return answer[4 + max(size, 0) + 4 :]
 
     def log_in(self, sasl: Sasl, framing: int) -> None:
-        """All of a login."""
+        """Log in completely."""
         name = sasl.mechanism.encode()
         assert self.ask(HANDSHAKE, framing, struct.pack(">h", len(name)) + name)[:2] == bytes(2)
-        authenticate(mechanism_of(sasl), self.authenticate if framing else self.bare)
+        authenticate(mechanism_of(sasl), self.authenticate if framing else self.exchange)
 
     def _received(self, count: int) -> bytes:
-        space, have = memoryview(bytearray(count)), 0
-        while have < count:
-            have += self._stream.receive_into(space[have:], Deadline.after(WITHIN_S))
+        space, received = memoryview(bytearray(count)), 0
+        while received < count:
+            received += self._stream.receive_into(space[received:], Deadline.after(WITHIN_S))
         return bytes(space)
 
 
 @contextmanager
-def talking(locked: SecureBroker, listener: str, tls: Tls | None) -> Iterator[Talk]:
-    """To that listener."""
-    host, port = locked.bootstrap(listener).split(":")
+def talking(secure: SecureBroker, listener: str, tls: Tls | None) -> Iterator[Talk]:
+    """A connection to a listener."""
+    host, port = secure.bootstrap(listener).split(":")
     stream = Stream.connect(host, int(port), Deadline.after(WITHIN_S), None if tls is None else tls_context(tls))
     try:
         yield Talk(stream)
@@ -76,53 +76,53 @@ def talking(locked: SecureBroker, listener: str, tls: Tls | None) -> Iterator[Ta
 
 @pytest.fixture
 def login(tmp_path: Path) -> Callable[..., Sasl]:
-    """The login by a mechanism; its secret is in a file."""
+    """Creates the settings of a mechanism; the secret is in a file."""
 
     def login(mechanism: MechanismName, secret: str) -> Sasl:
         (tmp_path / "secret").write_text(secret + "\n")
         reference = SecretReference("file", str(tmp_path / "secret"))
-        words: dict[str, Any] = {"username": "alice", "password": reference}
-        return Sasl(mechanism=mechanism, **({"token": reference} if mechanism == "OAUTHBEARER" else words))
+        credentials: dict[str, Any] = {"username": "alice", "password": reference}
+        return Sasl(mechanism=mechanism, **({"token": reference} if mechanism == "OAUTHBEARER" else credentials))
 
     return login
 
 
-def trusting(locked: SecureBroker) -> Tls:
-    """TLS with trust in the broker's authority."""
-    return Tls(ca=str(locked.authority))
+def trusting(secure: SecureBroker) -> Tls:
+    """TLS settings that trust the broker's authority."""
+    return Tls(ca=str(secure.authority))
 
 
-def showing(locked: SecureBroker) -> Tls:
-    """The same, with our own certificate."""
-    return Tls(ca=str(locked.authority), certificate=str(locked.client.certificate), key=str(locked.client.key))
+def with_certificate(secure: SecureBroker) -> Tls:
+    """The same with a client certificate."""
+    return Tls(ca=str(secure.authority), certificate=str(secure.client.certificate), key=str(secure.client.key))
 
 
-def test_tls_with_and_without_our_certificate(locked: SecureBroker) -> None:
-    for listener, tls in (("SSL", trusting(locked)), ("MTLS", showing(locked))):
-        with talking(locked, listener, tls) as talk:
+def test_tls_with_and_without_our_certificate(secure: SecureBroker) -> None:
+    for listener, tls in (("SSL", trusting(secure)), ("MTLS", with_certificate(secure))):
+        with talking(secure, listener, tls) as talk:
             assert talk.ask(API_VERSIONS, 0)[:2] == bytes(2)
 
 
-def test_a_broker_of_an_unknown_authority_is_refused(locked: SecureBroker) -> None:  # fault X07
-    with pytest.raises(TlsFailed, match="certificate is not valid"), talking(locked, "SSL", Tls()):
+def test_a_broker_with_a_certificate_of_an_unknown_authority_is_refused(secure: SecureBroker) -> None:  # fault X07
+    with pytest.raises(TlsFailed, match="certificate is not valid"), talking(secure, "SSL", Tls()):
         pass
 
 
-def test_a_broker_that_misses_our_certificate_refuses_us(locked: SecureBroker) -> None:
-    # Its alert comes after the handshake; where our request met a closed socket first, its reset hides the alert.
-    with pytest.raises((TlsFailed, ConnectionLost)), talking(locked, "MTLS", trusting(locked)) as talk:
+def test_a_broker_that_requires_our_certificate_refuses_us_without_it(secure: SecureBroker) -> None:
+    # The alert comes after the handshake. If our request reaches a closed socket first, the reset hides the alert.
+    with pytest.raises((TlsFailed, ConnectionLost)), talking(secure, "MTLS", trusting(secure)) as talk:
         talk.ask(API_VERSIONS, 0)
 
 
-def test_plain_text_to_a_tls_port_is_told(locked: SecureBroker) -> None:  # fault W16
-    with pytest.raises((TlsFailed, ConnectionLost), match="TLS"), talking(locked, "SSL", None) as talk:
+def test_plain_text_to_a_tls_port_is_an_error_that_says_so(secure: SecureBroker) -> None:  # fault W16
+    with pytest.raises((TlsFailed, ConnectionLost), match="TLS"), talking(secure, "SSL", None) as talk:
         talk.ask(API_VERSIONS, 0)
 
 
-def test_tls_to_a_plain_port_is_told(locked: SecureBroker) -> None:  # fault W16
+def test_tls_to_a_plain_port_is_an_error_that_says_so(secure: SecureBroker) -> None:  # fault W16
     with (
         pytest.raises(NetworkError, match="does this port speak TLS"),
-        talking(locked, "SASL_PLAINTEXT", trusting(locked)),
+        talking(secure, "SASL_PLAINTEXT", trusting(secure)),
     ):
         pass
 
@@ -131,27 +131,27 @@ def test_tls_to_a_plain_port_is_told(locked: SecureBroker) -> None:  # fault W16
 @pytest.mark.parametrize("listener", ["SASL_PLAINTEXT", "SASL_SSL"])
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_the_right_secret_lets_us_in(
-    locked: SecureBroker, login: Callable[..., Sasl], mechanism: str, listener: str, framing: int
+    secure: SecureBroker, login: Callable[..., Sasl], mechanism: str, listener: str, framing: int
 ) -> None:
-    secret = unsecured_token() if mechanism == "OAUTHBEARER" else locked.password
-    with talking(locked, listener, trusting(locked) if listener == "SASL_SSL" else None) as talk:
+    secret = unsecured_token() if mechanism == "OAUTHBEARER" else secure.password
+    with talking(secure, listener, trusting(secure) if listener == "SASL_SSL" else None) as talk:
         talk.log_in(login(mechanism, secret), framing)
         assert talk.ask(API_VERSIONS, 0)[:2] == bytes(2)
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_a_wrong_secret_is_an_authentication_that_failed(
-    locked: SecureBroker, login: Callable[..., Sasl], mechanism: str
+def test_a_wrong_secret_is_an_authentication_error(
+    secure: SecureBroker, login: Callable[..., Sasl], mechanism: str
 ) -> None:
     secret = unsecured_token(lifetime_s=-3600) if mechanism == "OAUTHBEARER" else "wrong"
-    with talking(locked, "SASL_SSL", trusting(locked)) as talk, pytest.raises(AuthenticationFailed) as caught:
+    with talking(secure, "SASL_SSL", trusting(secure)) as talk, pytest.raises(AuthenticationFailed) as caught:
         talk.log_in(login(mechanism, secret), 1)
     assert secret not in str(caught.value)
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
-def test_a_wrong_secret_in_bare_frames_is_a_connection_that_ends(
-    locked: SecureBroker, login: Callable[..., Sasl], mechanism: str
+def test_a_wrong_secret_in_bare_frames_ends_the_connection(
+    secure: SecureBroker, login: Callable[..., Sasl], mechanism: str
 ) -> None:
-    with talking(locked, "SASL_PLAINTEXT", None) as talk, pytest.raises(ConnectionLost, match="during authentication"):
+    with talking(secure, "SASL_PLAINTEXT", None) as talk, pytest.raises(ConnectionLost, match="during authentication"):
         talk.log_in(login(mechanism, "wrong"), 0)

@@ -1,4 +1,4 @@
-"""What a tail shows of a real broker is what a stock consumer reads from it."""
+"""`penstock tail` shows the records of a real broker that a stock consumer reads."""
 
 import json
 import uuid
@@ -31,22 +31,22 @@ def topic() -> str:
 def tail(broker: RealBroker, folder: Path, topic: str, *arguments: str) -> list[Any]:
     file = folder / "penstock.toml"
     file.write_text(f'lake = "lake"\n[clusters.main]\nbootstrap = "{broker.bootstrap}"\n')
-    done = CliRunner().invoke(main, ["--settings", str(file), "tail", topic, "--json", *arguments])
-    assert done.exit_code == 0, done.output
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    completed = CliRunner().invoke(main, ["--settings", str(file), "tail", topic, "--json", *arguments])
+    assert completed.exit_code == 0, completed.output
+    return [json.loads(line) for line in completed.stdout.splitlines()]
 
 
-def data(shown: str | dict[str, str] | None) -> bytes | None:
-    """What is shown, as it was."""
-    if shown is None:
+def data(printed: str | dict[str, str] | None) -> bytes | None:
+    """The bytes of a printed key or value."""
+    if printed is None:
         return None
-    return shown.encode() if isinstance(shown, str) else b64decode(shown["base64"])
+    return printed.encode() if isinstance(printed, str) else b64decode(printed["base64"])
 
 
-def record(shown: Any) -> Record:
-    ms = round(datetime.fromisoformat(shown["timestamp"]).timestamp() * 1000)
-    headers = [(header["key"], data(header["value"])) for header in shown["headers"]]
-    return shown["offset"], ms, data(shown["key"]), data(shown["value"]), headers
+def record(printed: Any) -> Record:
+    ms = round(datetime.fromisoformat(printed["timestamp"]).timestamp() * 1000)
+    headers = [(header["key"], data(header["value"])) for header in printed["headers"]]
+    return printed["offset"], ms, data(printed["key"]), data(printed["value"]), headers
 
 
 def consumed(broker: RealBroker, topic: str, count: int) -> list[Record]:
@@ -66,7 +66,7 @@ def _record(message: Message) -> Record:
 
 
 def produce(broker: RealBroker, topic: str, *, codec: str, first: int, count: int) -> None:
-    """Records a second apart from noon on, with nulls, headers, and bytes that are no text."""
+    """Produce records one second apart, from noon on, with nulls, headers, and bytes that are not UTF-8."""
     producer = Producer({"bootstrap.servers": broker.bootstrap, "compression.type": codec, "linger.ms": 50})
     for number in range(first, first + count):
         producer.produce(
@@ -81,7 +81,7 @@ def produce(broker: RealBroker, topic: str, *, codec: str, first: int, count: in
 
 
 @pytest.mark.parametrize("version", ["3.9.1"])
-def test_it_shows_what_a_stock_consumer_reads_and_begins_at_the_very_time(
+def test_tail_shows_the_records_of_kafkas_consumer_and_begins_exactly_at_a_time(
     version: str, brokers: Callable[[str], RealBroker], topic: str, tmp_path: Path
 ) -> None:
     broker = brokers(version)
@@ -90,9 +90,9 @@ def test_it_shows_what_a_stock_consumer_reads_and_begins_at_the_very_time(
     for number, codec in enumerate(codecs):
         produce(broker, topic, codec=codec, first=20 * number, count=20)
     count = 20 * len(codecs)
-    shown = tail(broker, tmp_path, topic, "--from", "earliest", "--until", "latest")
-    assert {line["partition"] for line in shown} == {0}
-    assert [record(line) for line in shown] == consumed(broker, topic, count)
+    printed = tail(broker, tmp_path, topic, "--from", "earliest", "--until", "latest")
+    assert {line["partition"] for line in printed} == {0}
+    assert [record(line) for line in printed] == consumed(broker, topic, count)
     since = tail(broker, tmp_path, topic, "--from", f"{NOON[:-6]}33Z", "--until", "latest")
     assert [line["offset"] for line in since] == list(range(33, count))
     between = tail(broker, tmp_path, topic, "--from", f"{NOON[:-6]}32.001", "--until", f"{NOON[:-6]}40")
@@ -101,12 +101,12 @@ def test_it_shows_what_a_stock_consumer_reads_and_begins_at_the_very_time(
 
 
 @pytest.mark.parametrize("version", ["0.8.2.2", "0.10.2.2"])
-def test_no_record_of_an_old_broker_is_skipped_by_a_time(
+def test_a_time_skips_no_record_of_an_old_broker(
     version: str, brokers: Callable[[str], RealBroker], topic: str, tmp_path: Path
 ) -> None:
     broker = brokers(version)
     broker.create_topic(topic)
     broker.produce(topic, [(b"key", b"%d" % number) for number in range(100)], codec="gzip")
-    shown = tail(broker, tmp_path, topic, "--from", "-1h", "--until", "latest")
-    assert [(line["offset"], line["value"]) for line in shown] == [(number, str(number)) for number in range(100)]
+    printed = tail(broker, tmp_path, topic, "--from", "-1h", "--until", "latest")
+    assert [(line["offset"], line["value"]) for line in printed] == [(number, str(number)) for number in range(100)]
     assert tail(broker, tmp_path, topic, "--from", "2999-01-01", "--until", "latest") == []

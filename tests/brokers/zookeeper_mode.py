@@ -1,4 +1,4 @@
-"""How a broker that keeps its cluster in ZooKeeper is set up, found, and given topics: by nodes, as its tools do it."""
+"""Setup of a broker in ZooKeeper mode, and its topics, which are created as nodes, as Kafka's tools do it."""
 
 import json
 import time
@@ -18,10 +18,10 @@ _POLL_S = 0.1
 
 
 class ZooKeeperMode:
-    """The place of one broker in ZooKeeper."""
+    """The ZooKeeper nodes of one broker."""
 
     def __init__(self, connect: str, broker_id: int, *, lists_itself: bool) -> None:
-        """`connect` is `host:port/chroot`; the chroot is made if it lacks."""
+        """`connect` is `host:port/chroot`; the chroot is created if it is missing."""
         self._connect = connect
         self._broker_id = broker_id
         self._registration = f"/brokers/ids/{broker_id}"
@@ -38,16 +38,16 @@ class ZooKeeperMode:
 
     @property
     def listeners(self) -> list[Listener]:
-        """The ports it needs for itself."""
+        """The listeners that the broker needs for itself: none."""
         return []
 
     def prepare(self, _settings: Path, _log: IO[bytes]) -> None:
-        """Make the chroot, and wait until the session of a broker that was killed has ended.
+        """Create the chroot, and wait until the session of a killed broker has ended.
 
-        A broker that finds its own id registered gives up, from 0.9 on.
+        From 0.9 on a broker ends if its id is registered.
 
         Raises:
-            TimeoutError: it did not end.
+            TimeoutError: the session did not end.
         """
         server, _, chroot = self._connect.partition("/")
         with connected(server) as client:
@@ -56,7 +56,7 @@ class ZooKeeperMode:
             _until_gone(client, self._registration)
 
     def serves(self, metadata: Metadata) -> bool:
-        """The broker lists itself, and leads what it has; or it is registered, and has nothing to list itself for."""
+        """Whether the broker lists itself and leads its partitions. 0.8 lists itself only if there is a topic."""
         if self._broker_id in metadata.brokers:
             return metadata.leads(self._broker_id)
         if self._lists_itself:
@@ -65,22 +65,22 @@ class ZooKeeperMode:
             return bool(client.exists(self._registration)) and not client.get_children("/brokers/topics")
 
     def create_topic(self, name: str, replicas: Sequence[Sequence[int]], config: Mapping[str, str]) -> None:
-        """Write what the controller waits for: settings first, then who has which partition."""
-        owned = {str(number): list(brokers) for number, brokers in enumerate(replicas)}
+        """Write the nodes that the controller watches: first the settings, then the replicas of each partition."""
+        assignment = {str(number): list(brokers) for number, brokers in enumerate(replicas)}
         with connected(self._connect) as client:
             client.create(f"/config/topics/{name}", _json(config=config), makepath=True)
-            client.create(f"/brokers/topics/{name}", _json(partitions=owned))
+            client.create(f"/brokers/topics/{name}", _json(partitions=assignment))
 
     def delete_topic(self, name: str) -> None:
-        """Ask the controller to, and wait until it has: then the name is free.
+        """Delete a topic through the controller, and wait until its name is free.
 
         Raises:
-            TimeoutError: it did not.
+            TimeoutError: the controller did not delete it.
         """
         request_path = f"/admin/delete_topics/{name}"
         with connected(self._connect) as client:
             client.create(request_path, makepath=True)
-            _until_gone(client, request_path)  # the last node to go
+            _until_gone(client, request_path)  # the controller deletes this node last
 
 
 def _until_gone(client: KazooClient, node: str) -> None:

@@ -19,7 +19,7 @@ def test_the_newest_release_is_the_version_of_the_package() -> None:
     assert releases()[0][0] == project["version"]
 
 
-def test_changes_that_are_not_released_stand_above_the_releases() -> None:
+def test_unreleased_changes_come_before_the_releases() -> None:
     headings = re.findall(r"^## (.*)$", CHANGELOG, re.MULTILINE)
     assert headings == ["[Unreleased]", *(f"[{version}] - {date}" for version, date in releases())]
 
@@ -30,5 +30,5 @@ def test_releases_are_sorted() -> None:
     assert [date for _, date in releases()] == sorted((date for _, date in releases()), reverse=True)
 
 
-def test_changes_are_of_the_known_kinds() -> None:
+def test_every_change_has_a_known_kind() -> None:
     assert set(re.findall(r"^### (.*)$", CHANGELOG, re.MULTILINE)) <= KINDS

@@ -57,14 +57,14 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("terminal")
 @pytest.mark.parametrize("command", THAT_END)
-def test_a_command_that_is_shown_works(command: str, world: World) -> None:
+def test_every_command_on_a_page_works(command: str, world: World) -> None:
     result = CliRunner().invoke(main, words_of(command), input="y\n")
     assert result.exit_code == 0, result.output
 
 
 @pytest.mark.zookeeper
 @pytest.mark.parametrize("command", THAT_GO_ON)
-def test_a_command_that_goes_on_begins_and_ends_when_told(
+def test_a_command_without_end_starts_and_ends_when_interrupted(
     command: str, world: World, request: pytest.FixtureRequest
 ) -> None:
     here = _PORT.sub("--port 0", command)
@@ -84,13 +84,13 @@ def test_a_command_that_goes_on_begins_and_ends_when_told(
 
 
 @pytest.mark.parametrize("command", DAGSTERS)
-def test_a_command_of_dagsters_works(command: str, tmp_path: Path) -> None:
+def test_every_dagster_command_on_a_page_works(command: str, tmp_path: Path) -> None:
     dagster_cli: click.Group = create_dagster_cli()  # type: ignore[no-untyped-call] # Dagster gives it no types
     done = CliRunner().invoke(dagster_cli, command.split()[1:], env={"DAGSTER_HOME": str(tmp_path)})
     assert done.exit_code == 0, done.output
 
 
-def test_what_is_not_run_here_is_run_elsewhere() -> None:
+def test_every_other_command_is_run_by_another_test() -> None:
     others = {one for one in shown() if one.split()[0] != PROGRAM} - set(DAGSTERS)
     assert others == ELSEWHERE.keys()
     assert all((ROOT / file).exists() for file in ELSEWHERE.values())

@@ -33,7 +33,7 @@ def test_a_generated_page_is_up_to_date(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", EACH)
-def test_every_block_says_its_language(page: Path) -> None:
+def test_every_block_names_its_language(page: Path) -> None:
     assert {block.language for block in blocks(page)} <= LANGUAGES
     assert page.read_text().count("```") == 2 * len(blocks(page))
 
@@ -46,7 +46,7 @@ def test_every_block_of_settings_can_be_loaded(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", EACH)
-def test_every_block_of_yaml_is_one_that_dagster_takes(page: Path, tmp_path: Path) -> None:
+def test_dagster_accepts_every_block_of_yaml(page: Path, tmp_path: Path) -> None:
     for block in blocks(page):
         if block.language == "yaml":
             (tmp_path / "dagster.yaml").write_text(block.text)
@@ -66,7 +66,7 @@ def test_every_link_has_a_target(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", EACH)
-def test_every_command_and_option_that_is_named_is_there(page: Path) -> None:
+def test_every_named_command_and_option_exists(page: Path) -> None:
     options = {name for command in COMMANDS.values() for name in options_of(command)}
     for text in code(page):
         option = _OPTION.fullmatch(text)
@@ -93,20 +93,20 @@ def options_of(command: click.Command) -> set[str]:
 
 
 @pytest.mark.parametrize("page", EACH)
-def test_every_target_of_make_that_is_named_is_there(page: Path) -> None:
+def test_every_named_target_of_make_exists(page: Path) -> None:
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     named = [*code(page), *(command for block in blocks(page) for command in block.commands())]
     assert {text.split()[1] for text in named if text.startswith("make ")} <= targets
 
 
 @pytest.mark.parametrize("page", EACH)
-def test_every_file_of_the_tree_that_is_named_is_there(page: Path) -> None:
+def test_every_named_file_exists(page: Path) -> None:
     paths = [text for text in code(page) if _PATH.match(text) and "<" not in text]
     assert [path for path in paths if not any(ROOT.glob(path))] == []
 
 
 @pytest.mark.parametrize("page", EACH)
-def test_every_setting_that_is_named_is_there(page: Path) -> None:
+def test_every_named_setting_exists(page: Path) -> None:
     for text in code(page):
         section = _SECTION.fullmatch(text)
         assert not section or section[1] in PLACES or section[1] in FREE, text

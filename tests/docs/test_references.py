@@ -23,7 +23,7 @@ def test_every_reference_leads_to_an_entry() -> None:
     assert [str(one) for one in cited if one.target not in known.get(one.page, set())] == []
 
 
-def test_a_number_is_cited_with_the_word_that_says_what_it_is() -> None:
+def test_a_number_is_cited_with_its_kind() -> None:
     assert [(str(path.relative_to(ROOT)), found) for path, text in TEXTS if (found := bare_numbers(path, text))] == []
 
 
@@ -32,7 +32,7 @@ def test_no_document_outside_of_the_tree_is_cited() -> None:
     assert found == []
 
 
-def test_every_test_that_the_faults_name_is_there() -> None:
+def test_every_test_on_the_page_of_faults_exists() -> None:
     linked = linked_tests(FAULTS)
     assert len(linked) > 200
     assert [(path.name, name) for path, name in linked if name and name not in names_of_tests(path)] == []
@@ -54,7 +54,7 @@ def test_references_are_found_in_each_form(text: str, page: str, target: str) ->
 
 
 @pytest.mark.parametrize("text", ["(facts, 3)", "FINDINGS, 1", "seed 003", "(DESIGN, 7)", "Seeds 000 and 003", "HOUSE"])
-def test_the_former_ways_to_cite_are_refused(text: str) -> None:
+def test_old_forms_of_citations_are_refused(text: str) -> None:
     assert _ABSENT.search(text)
 
 

@@ -33,14 +33,14 @@ def test_every_place_has_a_fragment(place: str) -> None:
     assert any(f'= "{place}' in fragment for fragment in FRAGMENTS)
 
 
-def test_the_places_that_tests_try_are_those_it_names() -> None:
+def test_the_page_names_the_places_that_tests_try() -> None:
     tried = re.findall(r"^\| (.*?) \| .* \| yes", PAGE, re.MULTILINE)
     assert tried == ["this machine", "a standalone cluster", "a Connect server"]
     assert {name.partition(", ")[2] for name in NAMES} == {"local", "standalone"}
     assert {name.partition(", ")[0] for name in NAMES} == {"classic", "Connect"}
 
 
-def test_its_numbers_are_those_of_the_code() -> None:
+def test_the_numbers_of_the_page_are_those_of_the_code() -> None:
     caps = Caps()
     worst = 225e6 + TIMES * (caps.max_fetch_bytes + caps.max_decompressed_bytes)
     for said in (

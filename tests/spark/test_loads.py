@@ -90,7 +90,7 @@ def test_workers_run_the_code_that_was_sent_to_them(name: str, sites: Sites) -> 
 
 
 @pytest.mark.parametrize("name", SPREAD)
-def test_a_load_outlives_a_host(name: str, sites: Sites, trial: Trial, gate: Gate) -> None:  # fault S01
+def test_a_load_survives_the_death_of_a_host(name: str, sites: Sites, trial: Trial, gate: Gate) -> None:  # fault S01
     site = sites.at(name)
     gate.close()
     begin(site, trial)
@@ -104,7 +104,7 @@ def test_a_load_outlives_a_host(name: str, sites: Sites, trial: Trial, gate: Gat
 
 @pytest.mark.parametrize("name", SPREAD)
 @pytest.mark.parametrize("dying", [(), HOSTS[:1]])
-def test_a_slow_task_has_a_second_attempt_and_both_make_one_set_of_rows(
+def test_two_attempts_of_a_slow_task_make_one_set_of_rows(
     name: str, dying: Sequence[str], sites: Sites, trial: Trial, gate: Gate
 ) -> None:  # faults S01, S02
     site = sites.at(name)
@@ -120,7 +120,7 @@ def test_a_slow_task_has_a_second_attempt_and_both_make_one_set_of_rows(
 
 
 @pytest.mark.parametrize("name", SPREAD)
-def test_a_load_whose_hosts_are_all_gone_ends(name: str, sites: Sites, trial: Trial, gate: Gate) -> None:
+def test_a_load_without_any_living_host_ends(name: str, sites: Sites, trial: Trial, gate: Gate) -> None:
     """Spark would wait for others without end; what has been said of it is said in the load's error."""
     site = sites.at(name)
     gate.close()
@@ -139,7 +139,7 @@ def test_a_load_whose_hosts_are_all_gone_ends(name: str, sites: Sites, trial: Tr
 
 @pytest.mark.parametrize("name", SPREAD)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_load_ends_its_tasks_and_shows_nothing(
+def test_an_interrupted_load_ends_its_tasks_and_commits_nothing(
     name: str, number: signal.Signals, sites: Sites, trial: Trial, gate: Gate
 ) -> None:
     site = sites.at(name)

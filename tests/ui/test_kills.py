@@ -87,13 +87,13 @@ def load_the_rest(stand: Stand) -> None:
     assert stand.run(run_id).is_success
 
 
-def test_a_daemon_killed_between_two_ticks_asks_for_new_topics_once(killed: Stand) -> None:
+def test_a_daemon_killed_between_two_ticks_requests_new_topics_once(killed: Stand) -> None:
     runs = [run for run in killed.instance.get_runs() if "dagster/sensor_name" in run.tags]
     assert [run.status for run in runs] == [SUCCESS] * 3
     assert all(killed.proof(topic).proven for topic in TOPICS)
 
 
-def test_a_webserver_killed_during_a_load_is_not_missed_by_it(killed: Stand, gated: Gate) -> None:
+def test_a_load_does_not_need_the_webserver(killed: Stand, gated: Gate) -> None:
     expected = publish_more(killed)
     with gated.holding("held"):
         run_id = load_into_the_gate(killed, gated)
@@ -105,7 +105,7 @@ def test_a_webserver_killed_during_a_load_is_not_missed_by_it(killed: Stand, gat
     check_all_is_there_once(killed, expected)
 
 
-def test_a_run_goes_on_without_the_daemon_that_launched_it(killed: Stand, gated: Gate) -> None:
+def test_a_run_continues_without_the_daemon_that_launched_it(killed: Stand, gated: Gate) -> None:
     expected = publish_more(killed)
     with gated.holding("held"):
         run_id = load_into_the_gate(killed, gated)
@@ -117,7 +117,7 @@ def test_a_run_goes_on_without_the_daemon_that_launched_it(killed: Stand, gated:
     check_all_is_there_once(killed, expected)
 
 
-def test_a_run_goes_on_without_its_code_server_and_the_daemon_gets_another(killed: Stand, gated: Gate) -> None:
+def test_a_run_continues_without_its_code_server_and_the_daemon_starts_another(killed: Stand, gated: Gate) -> None:
     expected = publish_more(killed)
     with gated.holding("held"):
         run_id = load_into_the_gate(killed, gated)
@@ -146,7 +146,7 @@ def test_the_topics_of_a_killed_run_are_loaded_by_the_next(killed: Stand, gated:
     check_all_is_there_once(killed, expected)
 
 
-def test_a_run_that_died_with_everything_else_is_told_as_failed_and_frees_its_pool(killed: Stand, gated: Gate) -> None:
+def test_a_run_that_died_with_all_servers_is_marked_as_failed_and_frees_its_pool(killed: Stand, gated: Gate) -> None:
     """As if the machine had gone down: nobody is left who saw the run die."""
     expected = publish_more(killed)
     with gated.holding("held"):
@@ -184,7 +184,7 @@ def test_a_run_that_is_terminated_ends_and_leaves_its_topics_to_the_next(killed:
     check_all_is_there_once(killed, expected)
 
 
-def test_a_pool_of_one_keeps_loads_apart_from_the_first_on(killed: Stand, gated: Gate) -> None:
+def test_a_pool_of_one_runs_one_load_at_a_time_from_the_first_on(killed: Stand, gated: Gate) -> None:
     """Also those that the sensor asked for in one tick, before Dagster knew of the pool."""
     expected = publish_more(killed)
     with gated.holding("held", "last"):

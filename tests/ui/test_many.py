@@ -59,7 +59,7 @@ def the_failed(many: Stand) -> dg.DagsterRun:
     return run
 
 
-def test_two_ticks_add_all_topics_and_ask_for_their_runs(many: Stand) -> None:
+def test_two_ticks_add_all_topics_and_request_their_runs(many: Stand) -> None:
     *later, second, first = many.ticks("new_topics__main")
     assert (first["skipReason"], first["runIds"]) == (
         "new topics seen: 300; the next tick adds and loads them",
@@ -70,13 +70,13 @@ def test_two_ticks_add_all_topics_and_ask_for_their_runs(many: Stand) -> None:
     assert [tick["runIds"] for tick in later] == [[]] * len(later)
 
 
-def test_all_but_the_one_that_fails_are_loaded(many: Stand) -> None:
+def test_all_topics_except_the_failing_one_are_loaded(many: Stand) -> None:
     """That their tables are proven is what the checks of the runs say."""
     assert many.instance.get_materialized_partitions(ASSET) == set(GOOD)
     assert all(many.values(topic) == sorted(MESSAGES) for topic in GOOD)
 
 
-def test_the_run_that_failed_names_the_topic_and_the_checks_are_of_the_others(many: Stand) -> None:
+def test_the_failed_run_names_its_topic_and_the_checks_cover_the_others(many: Stand) -> None:
     logged = many.instance.all_logs(the_failed(many).run_id, of_type=dg.DagsterEventType.STEP_FAILURE)
     failures = [entry.dagster_event.step_failure_data.user_failure_data for entry in logged if entry.dagster_event]
     assert [str(failure and failure.description).partition(": Table")[0] for failure in failures] == [
@@ -98,7 +98,7 @@ def evaluations(many: Stand) -> list[str]:
     return sorted(event.asset_check_evaluation_data.description or "" for event in events if event)
 
 
-def test_the_schedule_has_nothing_but_the_failing_topic_to_do(many: Stand) -> None:
+def test_the_schedule_requests_only_the_failing_topic(many: Stand) -> None:
     (request,) = many.preview(LOAD)["runRequests"]
     tags = {tag["key"]: tag["value"] for tag in request["tags"]}
     assert tags.items() >= run_tags([FOREIGN]).items()

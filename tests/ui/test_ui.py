@@ -53,13 +53,13 @@ def test_a_topic_published_later_becomes_a_partition_with_its_table(stand: Stand
     browser.open(f"{PAGE}?view=partitions", "later", "clicks", "~50age.~56iews")
 
 
-def test_the_assets_page_tells_what_it_is_and_what_was_loaded(browser: Browser) -> None:
+def test_the_page_of_an_asset_shows_its_description_and_its_loads(browser: Browser) -> None:
     text = browser.open(PAGE, "One Delta table per Kafka topic", "rows_per_second", "new_topics__main")
     assert "kafka / main / topics" in text
     assert "sign up" not in text.lower()
 
 
-def test_a_partitions_page_shows_what_the_ledger_holds(stand: Stand, browser: Browser) -> None:
+def test_the_page_of_a_partition_shows_the_numbers_of_the_ledger(stand: Stand, browser: Browser) -> None:
     text = browser.open(f"{PAGE}?view=partitions&partition=clicks", "table_version", "Materialized")
     assert "broker partition start end rows lag_before lag seconds source gaps" in text.splitlines()
     newest, *_ = loads_of(stand, "clicks")
@@ -86,14 +86,14 @@ def test_the_events_of_the_asset_name_their_partitions(browser: Browser) -> None
     browser.open(f"{PAGE}?view=events", "clicks", "~50age.~56iews", "materialized in run")
 
 
-def test_a_runs_page_shows_its_log(stand: Stand, browser: Browser) -> None:
+def test_the_page_of_a_run_shows_its_log(stand: Stand, browser: Browser) -> None:
     (run,) = stand.instance.get_runs(dg.RunsFilter(job_name=LOAD))[-1:]
     first = loads_of(stand, "clicks")[-1]
     summary = f"clicks: {first.rows} rows, version {first.commit.version}"
     browser.open(f"/runs/{run.run_id}?logs=clicks", summary)
 
 
-def test_every_check_says_what_it_saw(stand: Stand, browser: Browser) -> None:
+def test_the_page_of_every_check_shows_its_result(stand: Stand, browser: Browser) -> None:
     browser.open(f"{PAGE}?view=checks", "Execute all")
     browser.click("Execute all")
     name = dg.AssetCheckKey(ASSET, "lag")
@@ -110,7 +110,7 @@ def test_every_check_says_what_it_saw(stand: Stand, browser: Browser) -> None:
     browser.open(f"{PAGE}?view=checks&checkDetail=retention_race", "limits.retention_left", "problems 0")
 
 
-def test_the_source_assets_observation_shows_how_topics_stand(stand: Stand, browser: Browser) -> None:
+def test_the_observation_of_the_source_asset_shows_the_status_of_topics(stand: Stand, browser: Browser) -> None:
     browser.open(SOURCE_PAGE, "The topics of the group topics in the Kafka cluster main")
     browser.click("Observe")
     until(lambda: stand.instance.fetch_observations(SOURCE, limit=1).records, "an observation")
@@ -157,7 +157,7 @@ def test_a_backfill_with_config_takes_the_chosen_partitions(stand: Stand) -> Non
     assert stand.values("Page.Views") == sorted(numbered(550))
 
 
-def test_the_sensors_page_shows_what_it_asked_for(browser: Browser) -> None:
+def test_the_page_of_the_sensor_shows_its_requests(browser: Browser) -> None:
     # The page lists the newest ticks only. Without the skipped ones, the tick that requested the run is among them.
     page = "/locations/penstock/sensors/new_topics__main?status=success"
     text = browser.open(page, "1 run requested", "(2 partitions created)")
@@ -165,6 +165,6 @@ def test_the_sensors_page_shows_what_it_asked_for(browser: Browser) -> None:
     assert "Running" in text
 
 
-def test_the_schedules_are_there_and_on(browser: Browser) -> None:
+def test_the_schedules_exist_and_run(browser: Browser) -> None:
     text = browser.open("/automation", "load__main__topics", "watch__main__topics", "verify__main__topics")
     assert "lost_runs" in text

@@ -23,7 +23,7 @@ def orphan(small: SmallTable) -> Path:
     return file
 
 
-def test_without_delete_it_changes_nothing_and_says_so(penstock: Penstock, orphan: Path) -> None:
+def test_without_delete_nothing_changes_and_the_output_says_so(penstock: Penstock, orphan: Path) -> None:
     done = penstock("clean", "clicks")
     assert done.exit_code == 0
     header, line, hint = done.stdout.splitlines()
@@ -32,7 +32,7 @@ def test_without_delete_it_changes_nothing_and_says_so(penstock: Penstock, orpha
     assert hint == "nothing was changed; give --delete to delete these files"
 
 
-def test_with_delete_it_collects_and_merges(penstock: Penstock, orphan: Path) -> None:
+def test_with_delete_files_are_deleted_and_merged(penstock: Penstock, orphan: Path) -> None:
     [cleaned] = json.loads(penstock("clean", "--all", "--delete", "--json").stdout)
     assert (cleaned["cluster"], cleaned["topic"], cleaned["merged"], cleaned["larger"]) == ("main", "clicks", 3, 1)
     assert cleaned["collected"] == [f"date=2026-01-02/{orphan.name}"]
@@ -40,10 +40,10 @@ def test_with_delete_it_collects_and_merges(penstock: Penstock, orphan: Path) ->
     assert penstock("verify", "clicks").exit_code == 0
 
 
-def test_what_is_younger_than_asked_stays(penstock: Penstock, orphan: Path) -> None:
+def test_a_file_younger_than_keep_days_stays(penstock: Penstock, orphan: Path) -> None:
     assert penstock("clean", "clicks", "--delete", "--keep-days", "11").exit_code == 0
     assert orphan.exists()
 
 
-def test_keeping_nothing_is_wrong_use(penstock: Penstock) -> None:
+def test_keep_days_of_zero_is_wrong_use(penstock: Penstock) -> None:
     assert penstock("clean", "clicks", "--keep-days", "0").exit_code == 2

@@ -26,7 +26,7 @@ def completed(*arguments: str, begun: str) -> list[str]:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_is_that_of_the_shell(shell: str) -> None:
+def test_the_script_is_made_for_the_shell(shell: str) -> None:
     result = CliRunner().invoke(main, ["completion", shell])
     assert result.exit_code == 0
     assert f"_PENSTOCK_COMPLETE={shell}_complete" in result.stdout
@@ -53,16 +53,16 @@ def test_names_are_completed(settings: Path, arguments: tuple[str, ...], begun: 
     assert completed("--settings", str(settings), *arguments, begun=begun) == names
 
 
-def test_what_is_wrong_completes_to_nothing(tmp_path: Path) -> None:
+def test_wrong_settings_complete_to_nothing(tmp_path: Path) -> None:
     assert completed("--settings", str(tmp_path / "none.toml"), "load", begun="") == []
 
 
-def test_a_store_behind_a_network_is_not_asked(tmp_path: Path) -> None:
+def test_completion_does_not_ask_an_object_store(tmp_path: Path) -> None:
     file = tmp_path / "penstock.toml"
     file.write_text('lake = "s3://nowhere/lake"\n[clusters.main]\nbootstrap = "127.0.0.1:1"\n')
     assert completed("--settings", str(file), "load", begun="") == []
 
 
-def test_a_name_that_would_steer_the_terminal_is_left_out(settings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_with_control_characters_is_not_completed(settings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("resources.lake.Lake.topics", lambda *_: ["a\x1b[31m", "ab"])  # fault X05
     assert completed("--settings", str(settings), "load", begun="a") == ["ab"]

@@ -59,13 +59,13 @@ def test_a_check_says_what_the_settings_mean(file: Path) -> None:
     assert found["topics main/topics"]["told"] == "topics: 0"
 
 
-def test_people_get_a_line_for_each_thing(file: Path) -> None:
+def test_people_get_a_line_for_each_check(file: Path) -> None:
     lines = penstock(file, "check", "--offline").stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["ok"] * 4
     assert lines[0] == f"ok     settings: {file}"
 
 
-def test_what_is_wrong_hides_nothing_else(file: Path, fake: FakeCluster) -> None:
+def test_a_failed_check_does_not_hide_the_others(file: Path, fake: FakeCluster) -> None:
     file.write_text(
         file.read_text()
         + '[clusters.away]\nbootstrap = "127.0.0.1:1"\n'
@@ -92,14 +92,14 @@ def test_what_is_wrong_hides_nothing_else(file: Path, fake: FakeCluster) -> None
         ("lak = 1\n", "settings", "lak is not a setting"),
     ],
 )
-def test_a_file_that_cannot_be_is_told_offline(text: str, what: str, said: str, file: Path) -> None:
+def test_wrong_settings_fail_the_offline_check(text: str, what: str, said: str, file: Path) -> None:
     file.write_text(text + file.read_text())
     code, found = check(file, "--offline")
     assert (code, found[what]["ok"]) == (1, False)
     assert said in found[what]["told"]
 
 
-def test_a_lake_that_cannot_be_written_is_told(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lake_that_cannot_be_written_fails_its_check(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = os.access  # whoever runs this may be root
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != file.parent and asked(path, mode))
     code, found = check(file)
@@ -107,7 +107,7 @@ def test_a_lake_that_cannot_be_written_is_told(file: Path, monkeypatch: pytest.M
     assert found["lake"]["told"] == f"PermissionError: this user cannot write to {file.parent}"
 
 
-def test_no_secret_is_shown_by_any_of_them(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # fault X01
+def test_no_config_command_shows_a_secret(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # fault X01
     monkeypatch.setenv("PENSTOCK_TEST_SECRET", CANARY)
     file.write_text(
         file.read_text()
@@ -124,7 +124,7 @@ def test_no_secret_is_shown_by_any_of_them(file: Path, monkeypatch: pytest.Monke
     assert 'spark.remote = "sc://host:1;token=***;user_id=me"' in said[2]
 
 
-def test_what_is_shown_is_a_file_that_says_the_same(file: Path) -> None:
+def test_the_shown_settings_are_a_file_with_the_same_settings(file: Path) -> None:
     file.write_text(
         file.read_text() + '[topics]\nallow = ["a\\\\.b", "\u00fc\\""]\n[spark]\nspark.driver.memory = "2g"\n'
     )

@@ -47,7 +47,7 @@ def test_no_line_of_a_list_of_commands_is_cut_short(path: tuple[str, ...], comma
 
 
 @pytest.mark.parametrize(("path", "command"), LEAVES)
-def test_whatever_prints_results_prints_them_for_scripts_too(path: tuple[str, ...], command: click.Command) -> None:
+def test_every_command_with_results_has_json(path: tuple[str, ...], command: click.Command) -> None:
     has_json = any("--json" in one.opts for one in command.params)
     assert has_json is (command.name not in WITHOUT_RESULTS)
 
@@ -58,7 +58,7 @@ def test_an_unknown_option_is_wrong_use_of_every_command(path: tuple[str, ...], 
 
 
 @pytest.mark.parametrize(("path", "command"), LEAVES)
-def test_every_command_that_is_interrupted_says_so_in_a_line(
+def test_every_interrupted_command_prints_one_line(
     path: tuple[str, ...], command: click.Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def interrupted(_: click.Context) -> None:
@@ -93,7 +93,7 @@ def test_ctrl_c_ends_a_command_that_waits_for_a_broker(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("config", "reference"), ("config", "show", "--json"), ("config", "check")])
-def test_a_reader_that_leaves_is_no_error_to_tell(arguments: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_closed_pipe_is_no_error(arguments: tuple[str, ...], tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     command = penstock("--settings", settings(tmp_path), *arguments)
@@ -120,7 +120,9 @@ def shown_on_a_terminal(command: list[str], **environment: str) -> str:
         return screen.read1(65536).decode()
 
 
-def test_bars_are_for_terminals(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_bars_are_printed_on_terminals_only(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     with console.progress() as begin:
         begin("clicks")(1, 2)
     assert capfd.readouterr() == ("", "")
@@ -135,7 +137,7 @@ def test_bars_are_for_terminals(capfd: pytest.CaptureFixture[str], monkeypatch: 
 COLOURS = re.compile(r"\x1b\[[0-9;]*3[0-9]m")
 
 
-def test_colours_are_for_terminals_that_want_them(tmp_path: Path) -> None:
+def test_colours_are_printed_on_terminals_without_no_color(tmp_path: Path) -> None:
     command = penstock("--settings", str(tmp_path / "none.toml"), "topics")
     assert COLOURS.search(shown_on_a_terminal(command))
     assert not COLOURS.search(shown_on_a_terminal(command, NO_COLOR="1"))

@@ -34,13 +34,13 @@ def load(tmp_path: Path) -> Iterator[Load]:
         yield lambda *arguments: int(json.loads(penstock("load", "clicks", *arguments))[0]["rows"])
 
 
-def test_a_new_table_begins_where_it_is_told_and_is_filled_in_later(load: Load) -> None:
+def test_a_new_table_begins_at_the_given_point_and_older_records_can_be_loaded_later(load: Load) -> None:
     assert load("--from", "latest") == 0
     assert load() == 0
     assert load("--from", "earliest") == 10
     assert load("--from", "earliest") == 0
 
 
-def test_a_load_ends_where_it_is_told_and_the_next_goes_on(load: Load) -> None:
+def test_a_load_ends_at_the_given_point_and_the_next_continues_there(load: Load) -> None:
     assert load("--to", "-1h") == 0
     assert load("--from", "-1h", "--to", "latest") == 10

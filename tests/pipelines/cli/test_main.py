@@ -171,7 +171,7 @@ def test_verify_of_a_topic_without_a_table_is_not_proven(tmp_path: Path) -> None
     assert answer(result)[0]["problems"] == [f"there is no table {tmp_path}/lake/main/clicks"]
 
 
-def test_a_traceback_comes_only_when_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_traceback_is_printed_only_with_debug(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> None:
         raise RuntimeError("a bug\x1b[31m")
 
@@ -183,9 +183,7 @@ def test_a_traceback_comes_only_when_asked_for(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize(("generation", "spoken"), [("modern", Generation.MODERN), ("0.8-0.9", Generation.V08)])
-def test_an_embedded_broker_plays_the_generation_it_is_told(
-    generation: str, spoken: Generation, tmp_path: Path
-) -> None:
+def test_an_embedded_broker_speaks_the_chosen_generation(generation: str, spoken: Generation, tmp_path: Path) -> None:
     told = ("--broker-id", "3", "--port", "0", "--data-dir", str(tmp_path), "--generation", generation)
     with subprocess.Popen(
         [sys.executable, "-m", "pipelines", "broker", *told], stdout=subprocess.PIPE, text=True

@@ -104,7 +104,7 @@ def lines(result: Result) -> list[list[str]]:
     return [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in result.stdout.splitlines()]
 
 
-def test_what_is_behind_comes_before_what_is_loaded(make: Make) -> None:
+def test_topics_that_are_behind_come_before_loaded_topics(make: Make) -> None:
     done = make(retention_ms=DAY_MS).penstock("status")
     assert (done.exit_code, done.stderr) == (0, "")
     header, views, clicks, total = lines(done)
@@ -115,7 +115,7 @@ def test_what_is_behind_comes_before_what_is_loaded(make: Make) -> None:
     assert total == ["2 topics, 1 behind, 1 loaded, lag 8 records"]
 
 
-def test_without_a_limit_nothing_is_ever_lost(make: Make) -> None:
+def test_without_a_retention_limit_data_is_never_lost(make: Make) -> None:
     assert lines(make().penstock("status", "views"))[1][5] == "never"
 
 
@@ -126,7 +126,7 @@ def test_a_topic_that_is_losing_data_is_exit_code_1(make: Make) -> None:
     assert lines(done)[-1] == ["2 topics, 1 losing, 1 loaded, lag 8 records"]
 
 
-def test_scripts_get_all_of_it(make: Make) -> None:
+def test_json_has_all_fields_of_the_status(make: Make) -> None:
     done = make(retention_ms=DAY_MS).penstock("status", "--json", "views", "clicks")
     views, clicks = json.loads(done.stdout)
     assert (views["topic"], views["state"], views["lag"]) == ("views", "behind", 8)
@@ -136,7 +136,7 @@ def test_scripts_get_all_of_it(make: Make) -> None:
     assert [(one["cursor"], one["latest"]) for one in clicks["partitions"]] == [(20, 20)]
 
 
-def test_new_topics_tables_of_gone_ones_and_denied_ones(make: Make) -> None:
+def test_status_lists_new_topics_and_tables_without_topic_but_no_denied_topics(make: Make) -> None:
     world = make(more='[topics]\ndeny = "secret.*"\n')
     world.publish("fresh")
     world.publish("secret")
@@ -148,7 +148,7 @@ def test_new_topics_tables_of_gone_ones_and_denied_ones(make: Make) -> None:
     assert [one["topic"] for one in known] == ["clicks", "fresh", "views"]
 
 
-def test_a_broken_table_is_an_error_and_disturbs_no_other(make: Make) -> None:
+def test_a_broken_table_is_an_error_and_does_not_affect_other_topics(make: Make) -> None:
     world = make()
     log = world.settings_file.parent / "lake" / "main" / "clicks" / "_delta_log"
     max(log.glob("*.json")).write_text("{")
@@ -158,19 +158,19 @@ def test_a_broken_table_is_an_error_and_disturbs_no_other(make: Make) -> None:
     assert done.stderr.startswith("penstock: clicks: LogTorn: ")
 
 
-def test_a_topic_that_is_nowhere_is_an_error(make: Make) -> None:
+def test_a_topic_that_neither_cluster_nor_lake_has_is_an_error(make: Make) -> None:
     done = make().penstock("status", "nothing")
     assert done.exit_code == 1
     assert done.stderr == "penstock: nothing: TopicUnknown: neither the cluster nor the lake has such a topic\n"
 
 
-def test_topics_are_another_view_of_the_same(make: Make) -> None:
+def test_topics_shows_offsets_and_lag(make: Make) -> None:
     _, clicks, views = lines(make().penstock("topics"))
     assert clicks[:6] == ["main", "clicks", "1", "20 records", "20", "0"]
     assert views[:6] == ["main", "views", "1", "20 records", "12", "8"]
 
 
-def test_a_lake_without_topics_says_so(tmp_path: Path) -> None:
+def test_a_cluster_without_topics_is_printed_as_zero_topics(tmp_path: Path) -> None:
     config = ModernBrokerConfig(broker_id=1, data_dir=tmp_path / "broker")
     with ModernBrokerServer(config) as server:
         settings = tmp_path / "penstock.toml"

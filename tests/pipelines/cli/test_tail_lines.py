@@ -88,7 +88,7 @@ def test_messages_of_0_7_have_two_more_fields() -> None:
 
 
 # fault X05
-def test_what_a_person_sees_is_one_line_that_no_terminal_obeys() -> None:
+def test_a_record_is_one_line_without_control_characters() -> None:
     [row] = rows(
         Record(
             offset=7,
@@ -103,7 +103,7 @@ def test_what_a_person_sees_is_one_line_that_no_terminal_obeys() -> None:
 
 
 @pytest.mark.parametrize(("most", "taken"), [(None, 2500), (1, 1), (1000, 1000), (1001, 1001), (9999, 2500)])
-def test_no_more_rows_come_than_were_asked_for(most: int | None, taken: int) -> None:
+def test_no_more_rows_are_printed_than_the_maximum(most: int | None, taken: int) -> None:
     decoded = decode(record_batch([Record(offset=at) for at in range(2500)]), RequestedOffsets(start=0))
     chunks = list(first_rows(rows_of((P3, one.batch) for one in decoded), most))
     assert [row.offset for chunk in chunks for row in chunk] == list(range(taken))

@@ -84,7 +84,7 @@ def test_a_rewind_asks_on_a_terminal(
         (("views", "--version", "1", "--yes"), 1, "TableMissing: there is no table"),
     ],
 )
-def test_a_rewind_that_cannot_be_is_one_sentence(
+def test_a_refused_rewind_is_one_sentence(
     arguments: tuple[str, ...], code: int, said: str, penstock: Penstock, small: SmallTable
 ) -> None:
     done = penstock("rewind", *arguments)

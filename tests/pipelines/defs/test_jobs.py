@@ -25,7 +25,9 @@ def test_every_op_that_reads_from_a_cluster_is_in_its_pool() -> None:
 
 @pytest.mark.spark
 @pytest.mark.zookeeper
-def test_a_backfill_fills_in_what_lies_before_a_table(instance: dg.DagsterInstance, configured: LiveCluster) -> None:
+def test_a_backfill_loads_the_records_before_the_start_of_a_table(
+    instance: dg.DagsterInstance, configured: LiveCluster
+) -> None:
     configured.configure('start = "latest"')
     configured.publish("clicks", numbered(200))
     assert loaded(run(instance, ["clicks"]))["clicks"]["rows"] == 0

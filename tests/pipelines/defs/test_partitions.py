@@ -27,12 +27,12 @@ def test_dagster_takes_every_key(instance: dg.DagsterInstance) -> None:  # fault
 
 
 @pytest.mark.parametrize("key", ["Clicks", "~4", "~zz", "a~2eb", "a/b"])
-def test_what_is_no_key_is_refused(key: str) -> None:
+def test_a_text_that_is_not_a_key_is_refused(key: str) -> None:
     with pytest.raises(ValueError, match="is not the encoded name of a topic"):
         topic_of(key)
 
 
-def test_a_run_takes_the_keys_from_first_to_last_in_the_order_of_adding(instance: dg.DagsterInstance) -> None:
+def test_a_run_takes_the_keys_of_its_range_in_the_order_of_their_addition(instance: dg.DagsterInstance) -> None:
     instance.add_dynamic_partitions(GROUP.partitions_name, ["z", "b"])
     instance.add_dynamic_partitions(GROUP.partitions_name, ["a", "b", "y", "c"])
     taken: list[str] = []

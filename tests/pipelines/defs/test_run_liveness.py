@@ -29,7 +29,7 @@ def told(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline().strip()
 
 
-def test_a_process_is_there_until_it_is_killed(other: subprocess.Popen[str]) -> None:
+def test_a_process_exists_until_it_is_killed(other: subprocess.Popen[str]) -> None:
     tag = told(other)
     assert not is_gone(tag)
     other.kill()
@@ -39,13 +39,13 @@ def test_a_process_is_there_until_it_is_killed(other: subprocess.Popen[str]) -> 
     assert is_gone(tag)
 
 
-def test_another_process_of_the_same_number_is_another() -> None:
+def test_a_later_process_with_the_same_id_is_another_process() -> None:
     host, number, began = worker().split("/")
     assert not is_gone(f"{host}/{number}/{began}")
     assert is_gone(f"{host}/{number}/{float(began) - 60}")
 
 
-def test_of_another_machine_nothing_is_known() -> None:
+def test_a_process_of_another_host_counts_as_alive() -> None:
     assert not is_gone("elsewhere/1/1.0")
 
 
@@ -54,7 +54,7 @@ def evaluate(instance: dg.DagsterInstance) -> Any:
         return lost_runs_sensor().evaluate_tick(context)
 
 
-def test_a_run_whose_process_is_gone_is_told_as_failed(
+def test_a_run_whose_process_is_gone_is_marked_as_failed(
     instance: dg.DagsterInstance, other: subprocess.Popen[str]
 ) -> None:
     job = DEFS.resolve_job_def("load__main__topics")

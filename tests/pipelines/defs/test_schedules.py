@@ -39,7 +39,7 @@ def test_topics_with_something_new_are_loaded_in_one_run(instance: dg.DagsterIns
     assert ranges(fire(instance)) == [("clicks", "clicks")]
 
 
-def test_nothing_known_is_a_skip_that_says_who_adds_topics(
+def test_without_known_topics_the_schedule_skips_and_names_the_sensor(
     instance: dg.DagsterInstance, configured: LiveCluster
 ) -> None:
     assert configured.settings.exists()
@@ -48,7 +48,7 @@ def test_nothing_known_is_a_skip_that_says_who_adds_topics(
     assert "new_topics" in found.skip_message
 
 
-def test_many_topics_are_cut_into_runs_that_leave_idle_ones_out(
+def test_many_topics_are_split_into_runs_without_idle_topics(
     instance: dg.DagsterInstance, configured: LiveCluster
 ) -> None:
     configured.configure("topics_per_run = 2")
@@ -62,7 +62,7 @@ def test_many_topics_are_cut_into_runs_that_leave_idle_ones_out(
     ("name", "selected"),
     [("load__main__topics", None), ("backfill__main__topics", None), ("__ASSET_JOB", frozenset({GROUP.tables}))],
 )
-def test_a_topic_that_a_run_has_under_way_waits_for_the_next_time(
+def test_a_topic_of_an_unfinished_run_is_not_requested_again(
     instance: dg.DagsterInstance, configured: LiveCluster, name: str, selected: frozenset[dg.AssetKey] | None
 ) -> None:
     for topic in ("a", "b", "c"):
@@ -78,7 +78,7 @@ def test_a_topic_that_a_run_has_under_way_waits_for_the_next_time(
 
 
 @pytest.mark.parametrize(("share", "priority"), [(0.05, "20"), (0.2, "10"), (0.9, None), (None, None)])
-def test_a_run_near_to_losing_records_comes_before_others(
+def test_a_run_that_is_about_to_lose_records_has_priority(
     instance: dg.DagsterInstance,
     configured: LiveCluster,
     monkeypatch: pytest.MonkeyPatch,
@@ -92,7 +92,7 @@ def test_a_run_near_to_losing_records_comes_before_others(
     assert request.tags.get("dagster/priority") == priority
 
 
-def test_two_times_ask_under_two_run_keys(instance: dg.DagsterInstance, configured: LiveCluster) -> None:  # fault O02
+def test_two_ticks_use_two_run_keys(instance: dg.DagsterInstance, configured: LiveCluster) -> None:  # fault O02
     configured.publish("clicks", numbered(4))
     know(instance, "clicks")
     (first,), (second,) = fire(instance).run_requests, fire(instance).run_requests

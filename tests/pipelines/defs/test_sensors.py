@@ -34,7 +34,7 @@ def test_a_new_topic_is_noted_then_added_and_loaded(instance: dg.DagsterInstance
     assert (request.tags[RANGE_START], request.tags[RANGE_END]) == ("clicks", "views")
 
 
-def test_what_was_asked_for_is_not_asked_for_again(instance: dg.DagsterInstance) -> None:
+def test_a_topic_is_requested_only_once(instance: dg.DagsterInstance) -> None:
     *_, third, fourth = ticks(instance, FixedTopics(clusters={"main": ["clicks"]}), 4)
     for later in (third, fourth):
         assert not later.run_requests
@@ -59,14 +59,14 @@ def test_each_topic_goes_to_the_first_group_that_takes_it(instance: dg.DagsterIn
     assert list(instance.get_dynamic_partitions("main/logs")) == []
 
 
-def test_a_registry_without_an_answer_is_an_error_of_its_own_sensor(instance: dg.DagsterInstance) -> None:
+def test_a_registry_that_does_not_answer_fails_only_its_own_sensor(instance: dg.DagsterInstance) -> None:
     penstock = FixedTopics(clusters={"main": ["clicks"], "old": ["views"]}, silent=["main"])
     with pytest.raises(Exception, match="no ZooKeeper answers"):
         tick(instance, penstock)
     assert "new topics seen: 1" in tick(instance, penstock, cluster="old").skip_message
 
 
-def test_a_topic_without_a_living_broker_waits(instance: dg.DagsterInstance) -> None:  # fault Z07
+def test_a_topic_without_a_living_broker_is_added_later(instance: dg.DagsterInstance) -> None:  # fault Z07
     clusters = {"main": ["clicks", "views"]}
     _, second = ticks(instance, FixedTopics(clusters=clusters, pending=["views"]))
     assert added(second) == ["clicks"]
@@ -74,14 +74,14 @@ def test_a_topic_without_a_living_broker_waits(instance: dg.DagsterInstance) -> 
     assert added(fourth) == ["views"]
 
 
-def test_a_topic_that_is_gone_by_the_next_tick_was_never_there(instance: dg.DagsterInstance) -> None:  # fault O07
+def test_a_topic_that_is_deleted_before_the_next_tick_is_not_added(instance: dg.DagsterInstance) -> None:  # fault O07
     first = tick(instance, FixedTopics(clusters={"main": ["flapping"]}))
     second = tick(instance, FixedTopics(clusters={"main": []}), first.cursor)
     assert not added(second)
     assert not second.run_requests
 
 
-def test_many_topics_are_taken_by_pages_and_none_twice(instance: dg.DagsterInstance) -> None:  # fault O07
+def test_many_topics_are_added_over_several_ticks_and_none_twice(instance: dg.DagsterInstance) -> None:  # fault O07
     names = [f"topic-{number:05}" for number in range(21)]
     results = ticks(instance, FixedTopics(clusters={"main": names}, per_tick=10, per_run=4), 5)
     assert [len(added(result)) for result in results] == [0, 10, 10, 1, 0]
@@ -97,7 +97,7 @@ def test_many_topics_are_taken_by_pages_and_none_twice(instance: dg.DagsterInsta
     assert list(instance.get_dynamic_partitions(GROUP.partitions_name)) == names
 
 
-def test_a_tick_that_is_repeated_asks_under_the_same_run_key(instance: dg.DagsterInstance) -> None:  # fault O01
+def test_a_repeated_tick_uses_the_same_run_key(instance: dg.DagsterInstance) -> None:  # fault O01
     penstock = FixedTopics(clusters={"main": ["clicks", "views"]})
     noted = tick(instance, penstock).cursor
     first = tick(instance, penstock, noted)
@@ -107,7 +107,7 @@ def test_a_tick_that_is_repeated_asks_under_the_same_run_key(instance: dg.Dagste
 
 
 @pytest.mark.parametrize("names", [["clicks"], ["a", "clicks", "z"]])
-def test_a_topic_made_anew_is_asked_for_under_another_run_key(instance: dg.DagsterInstance, names: list[str]) -> None:
+def test_a_recreated_topic_is_requested_with_another_run_key(instance: dg.DagsterInstance, names: list[str]) -> None:
     # fault O02
     penstock = FixedTopics(clusters={"main": names})
     noted = tick(instance, penstock).cursor
@@ -118,7 +118,7 @@ def test_a_topic_made_anew_is_asked_for_under_another_run_key(instance: dg.Dagst
     assert len(keys) == 2
 
 
-def test_a_partition_that_is_removed_to_be_loaded_again_gets_another_run(
+def test_a_removed_partition_is_added_again_with_another_run(
     instance: dg.DagsterInstance,
 ) -> None:  # fault O02
     penstock = FixedTopics(clusters={"main": ["clicks"]})
@@ -138,20 +138,20 @@ def test_a_cursor_that_an_older_version_stored_is_continued(instance: dg.Dagster
 
 
 @pytest.mark.parametrize("cursor", ["", "17", "{", '{"at": "now", "topics": ["clicks"]}', '"clicks"'])
-def test_a_cursor_that_is_none_is_an_empty_one(instance: dg.DagsterInstance, cursor: str) -> None:
+def test_an_unreadable_cursor_is_an_empty_one(instance: dg.DagsterInstance, cursor: str) -> None:
     tick_result = tick(instance, FixedTopics(clusters={"main": ["clicks"]}), cursor)
     assert not added(tick_result)
     assert "new topics seen: 1" in tick_result.skip_message
 
 
-def test_a_topic_that_vanished_leaves_its_partition_alone(instance: dg.DagsterInstance) -> None:
+def test_a_deleted_topic_keeps_its_partition(instance: dg.DagsterInstance) -> None:
     know(instance, "clicks")
     tick_result = tick(instance, FixedTopics(clusters={"main": []}))
     assert not tick_result.dynamic_partitions_requests
     assert list(instance.get_dynamic_partitions(GROUP.partitions_name)) == ["clicks"]
 
 
-def test_names_that_look_alike_are_topics_of_their_own(instance: dg.DagsterInstance) -> None:  # fault O06
+def test_similar_names_are_different_topics(instance: dg.DagsterInstance) -> None:  # fault O06
     names = ["a.b", "a-b", "A", "a", "a...b", "x" * 249, "X" * 249]
     *_, second, third = ticks(instance, FixedTopics(clusters={"main": names}), 3)
     assert len({key.lower() for key in added(second)}) == len(names)
@@ -159,7 +159,7 @@ def test_names_that_look_alike_are_topics_of_their_own(instance: dg.DagsterInsta
 
 
 @pytest.mark.zookeeper
-def test_topics_published_to_a_live_cluster_are_found_once(instance: dg.DagsterInstance, live: LiveCluster) -> None:
+def test_topics_of_a_live_cluster_are_found_once(instance: dg.DagsterInstance, live: LiveCluster) -> None:
     live.configure("topics = { deny = ['.*_test'] }")
     penstock = PenstockResource(settings_file=str(live.settings))
     for name in ("clicks", "Clicks", "clicks_test"):
@@ -169,7 +169,7 @@ def test_topics_published_to_a_live_cluster_are_found_once(instance: dg.DagsterI
 
 
 @pytest.mark.zookeeper
-def test_what_a_tick_waits_for_comes_from_a_live_cluster(live: LiveCluster) -> None:  # fault Z02
+def test_a_live_cluster_ends_the_wait_of_a_tick(live: LiveCluster) -> None:  # fault Z02
     penstock = PenstockResource(settings_file=str(live.settings))
     live.publish("views", numbered(1))  # the first topic makes the node that is watched
     with penstock.topic_changes("main") as changed:
@@ -178,7 +178,7 @@ def test_what_a_tick_waits_for_comes_from_a_live_cluster(live: LiveCluster) -> N
         assert changed(30)
 
 
-def test_the_pool_is_there_before_a_run_is_asked_for_and_a_limit_of_the_users_stays(tmp_path: Path) -> None:
+def test_the_pool_exists_before_the_first_run_and_keeps_a_limit_of_the_user(tmp_path: Path) -> None:
     def pools() -> dict[str, int]:
         return {pool.name: pool.limit for pool in instance.event_log_storage.get_pool_limits()}
 

@@ -32,7 +32,7 @@ def test_a_new_demo_deletes_the_state_of_the_old_one(tmp_path: Path) -> None:
     assert free_port(preferred=port) == port
 
 
-def test_the_settings_name_a_kafka_that_runs_already(tmp_path: Path) -> None:
+def test_the_settings_contain_the_address_of_a_running_kafka(tmp_path: Path) -> None:
     state = DemoState(home=tmp_path / "demo")
     state.begin(bootstrap="there:9092")
     assert not state.has_servers

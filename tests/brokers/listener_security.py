@@ -1,4 +1,4 @@
-"""TLS and PLAIN in words that brokers from 0.9 to 4.1 all understand: PKCS12 stores and a JAAS file."""
+"""TLS and PLAIN in a form that all brokers from 0.9 to 4.1 understand: PKCS12 stores and a JAAS file."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,17 +16,17 @@ KafkaServer {{
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Locks:
-    """What a broker with listeners for SSL and SASL_SSL is told, and what a client must trust."""
+class ListenerSecurity:
+    """Settings of a broker with SSL and SASL_SSL listeners, and the authority that a client must trust."""
 
     authority: Path
     config: Mapping[str, str]
     options: tuple[str, ...]
 
     @classmethod
-    def made_in(cls, folder: Path) -> "Locks":
-        """With an authority of their own; `alice` can log in."""
-        authority = Authority.made_in(folder)
+    def create_in(cls, folder: Path) -> "ListenerSecurity":
+        """Create a new authority and its files. The user `alice` can log in."""
+        authority = Authority.create_in(folder)
         jaas = folder / "jaas.conf"
         jaas.write_text(_JAAS)
         config = {

@@ -1,4 +1,4 @@
-"""A lake beside real brokers: loads through Spark as the settings of a cluster say, and the tables that they fill."""
+"""A lake that loads from a real broker through Spark, with the settings of one cluster."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,14 +15,14 @@ from pipelines.loading.verify import Proof, verify
 from resources.kafka import open_cluster
 from resources.lake import Lake
 from resources.settings import Caps, ClusterSettings, Settings
-from tests.brokers.reading import Seen
+from tests.brokers.reading import ReadRecord
 
 CLUSTER = "main"
-# Small, so that little data is cut into several slices, and each is fetched in several answers.
+# Small caps, so that little data is split into several slices, and each slice needs several fetches.
 _CAPS = {"slice_records": 2500, "fetch_bytes": 20_000, "attempts": 8, "request_timeout_s": 10}
 
 
-class Lakeside:
+class BrokerLake:
     """A lake of one cluster, whose loads run in a session that all tests share."""
 
     def __init__(self, folder: Path, session: SparkSession, cluster: ClusterSettings, **caps: Any) -> None:
@@ -32,7 +32,7 @@ class Lakeside:
         self._session = session
 
     def load(self, topic: str, *, once_planned: Callable[[], None] = lambda: None) -> TopicLoad:
-        """Load what is new; `once_planned` happens between the plan and the first fetch."""
+        """Load what is new. `once_planned` is called between the plan and the first fetch."""
 
         def session() -> SparkSession:
             once_planned()
@@ -42,23 +42,23 @@ class Lakeside:
             return Loader.of(self.settings, cluster, session).load(topic)
 
     def prove(self, topic: str) -> Proof:
-        """What the table alone proves."""
+        """The result of `verify`."""
         return verify(LakeTable.of(self.lake, CLUSTER, topic))
 
     def table(self, topic: str) -> pa.Table:
-        """What any reader of Delta sees; the ledger and the rows agree."""
+        """The rows that any Delta reader sees. The table is verified first."""
         proof = self.prove(topic)
         assert proof.proven, proof.problems
         return DeltaTable(self.lake.table_uri(CLUSTER, topic)).to_pyarrow_table()
 
-    def rows(self, topic: str) -> list[Seen]:
-        """Each row as an independent client would tell it, in order of partition and offset."""
+    def rows(self, topic: str) -> list[ReadRecord]:
+        """The rows in the form of an independent client, in order of partition and offset."""
         table = self.table(topic).sort_by([("partition", "ascending"), ("offset", "ascending")])
         times = table.column("timestamp").cast(pa.int64())
         columns = [table.column(name).to_pylist() for name in ("partition", "offset", "key", "value", "headers")]
         kinds = table.column("timestampType").to_pylist()
         return [
-            Seen(
+            ReadRecord(
                 partition=partition,
                 offset=offset,
                 key=key,
