@@ -1,4 +1,4 @@
-"""The APIs by their numbers, for whoever is asked."""
+"""The requests of all APIs by the number of the API."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -115,13 +115,13 @@ def main(*, workers: str, is_raising: bool) -> None:
     failed = run_tests(workers)
     if failed:
         sys.exit(failed)
-    measured, known = by_room(report()), floors()
+    measured, current_floors = by_room(report()), floors()
     for room, percent in measured.items():
-        click.echo(f"{room:24} {percent:5.1f} %   floor {known.get(room, 0):3} %")
+        click.echo(f"{room:24} {percent:5.1f} %   floor {current_floors.get(room, 0):3} %")
     if is_raising:
         PROJECT.write_text(raised(PROJECT.read_text(), measured))
         return
-    for problem in (problems := below(measured, known)):
+    for problem in (problems := below(measured, current_floors)):
         click.echo(problem, err=True)
     sys.exit(1 if problems else 0)
 

@@ -1,4 +1,4 @@
-"""The messages that Kafka's own clients wrote, and our tables told in the words of their schemas."""
+"""The messages that Kafka's own classes wrote, and our tables in the notation of Kafka's schemas."""
 
 import dataclasses
 import json
@@ -51,7 +51,7 @@ def load(name: str) -> Any:
 
 
 def kind_of(api: str, side: str) -> type:
-    """Our table."""
+    """Our class of a message."""
     kind = KINDS[api]
     return kind if side == "request" else kind.API.answer
 
@@ -82,10 +82,10 @@ def _of(api: str, side: str, name: str) -> Iterator[Golden]:
             )
 
 
-def built(kind: type, given: dict[str, Any]) -> Any:
+def built(kind: type, values: dict[str, Any]) -> Any:
     """Our struct with the values of an example."""
     hints = get_type_hints(kind, include_extras=True)
-    return kind(**{name: _value(hints[name], value) for name, value in given.items()})
+    return kind(**{name: _value(hints[name], value) for name, value in values.items()})
 
 
 def _value(hint: Any, value: Any) -> Any:
@@ -137,9 +137,9 @@ def text(kind: type, version: int) -> str:
     """One version of a table, in the words of `schemas.json`."""
     hints = get_type_hints(kind, include_extras=True)
     rows = [(field.name, field.metadata.get("wire", FieldVersions())) for field in dataclasses.fields(kind)]
-    here = [(name, row) for name, row in rows if row.is_in(version)]
-    here.sort(key=lambda each: -1 if each[1].tag is None else each[1].tag)
-    return ", ".join(_field_text(name, hints[name], row, version) for name, row in here)
+    present = [(name, row) for name, row in rows if row.is_in(version)]
+    present.sort(key=lambda item: -1 if item[1].tag is None else item[1].tag)
+    return ", ".join(_field_text(name, hints[name], row, version) for name, row in present)
 
 
 def _field_text(name: str, hint: Any, row: FieldVersions, version: int) -> str:

@@ -12,7 +12,7 @@ from tests import tools
 from tests.tools import BROWSER, DRIVER, OPENSSL, TOOLS, ToolsMissing, install_missing
 
 RUN_THIS = "sudo apt-get update && sudo apt-get install -y --no-install-recommends chromium chromium-driver\n"
-# It writes down how it was called, and installs what the test says it has.
+# It stores its arguments, and installs the programs if `works` is 1.
 APT_GET = """\
 #!/bin/sh
 echo "$@" >> "{folder}/calls"
@@ -97,7 +97,7 @@ def test_an_installation_without_the_programs_is_a_failure(machine: Callable[...
 
 
 def test_the_program_ends_with_an_error_and_without_a_traceback(tmp_path: Path) -> None:
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-m", "tests.tools"],
         cwd=Path(__file__).parents[1],
         env={**os.environ, "PATH": str(tmp_path)},
@@ -105,5 +105,5 @@ def test_the_program_ends_with_an_error_and_without_a_traceback(tmp_path: Path) 
         text=True,
         check=False,
     )
-    assert done.returncode == 1
-    assert done.stderr.startswith("These programs are not on the PATH")
+    assert completed.returncode == 1
+    assert completed.stderr.startswith("These programs are not on the PATH")

@@ -60,9 +60,9 @@ def install_missing(tools: Sequence[Tool]) -> None:
         raise ToolsMissing(_explanation(missing))
     sys.stdout.write(f"Installing {', '.join(packages)}\n")
     for command in (["apt-get", "update", "-qq"], [*_INSTALL, *packages]):
-        done = subprocess.run([*prefix, *_NOT_INTERACTIVE, *command], capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise ToolsMissing(f"{_explanation(missing)}\n`{' '.join(command)}` failed here:\n{done.stderr}")
+        completed = subprocess.run([*prefix, *_NOT_INTERACTIVE, *command], capture_output=True, text=True, check=False)
+        if completed.returncode != 0:
+            raise ToolsMissing(f"{_explanation(missing)}\n`{' '.join(command)}` failed here:\n{completed.stderr}")
     missing = [tool for tool in missing if tool.find() is None]
     if missing:
         raise ToolsMissing(_explanation(missing))

@@ -1,4 +1,4 @@
-"""A table whose writes get wrong answers."""
+"""A table whose writes fail, although some of them land."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from resources.errors import LakeUnavailable
 
 @dataclass(slots=True)
 class Unreliable:
-    """A table whose first writes fail, one after the other: some land although they fail, the others do not."""
+    """A table whose first writes raise an error. `landing` says for each of them whether it lands nevertheless."""
 
     table: TableLog
     landing: list[bool]
@@ -22,7 +22,7 @@ class Unreliable:
 
     @property
     def uri(self) -> str:
-        """The table's."""
+        """The URI of the table."""
         return self.table.uri
 
     def snapshot(self) -> TableSnapshot:
@@ -32,34 +32,34 @@ class Unreliable:
         return self.table.snapshot()
 
     def entries(self, upto: TableSnapshot, *, after: int = -1) -> Iterator[tuple[int, LedgerEntry]]:
-        """The table's; where it was looked from is noted."""
+        """The entries of the table. The version `after` is recorded."""
         self.looked_after.append(after)
         return self.table.entries(upto, after=after)
 
     def check(self, files: Sequence[SliceFacts]) -> None:
-        """The table's."""
+        """Check files as the table does."""
         self.table.check(files)
 
     def append(self, snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFacts]) -> int:
-        """Write, or not, and give no answer."""
+        """Append with an error, as `landing` says."""
         return self._answer(lambda: self.table.append(snapshot, entry, files))
 
     def count_rows(self, snapshot: TableSnapshot, ranges: Sequence[CommittedRange]) -> list[int]:
-        """The table's."""
+        """The counts of the table."""
         return self.table.count_rows(snapshot, ranges)
 
     def replace(
         self, snapshot: TableSnapshot, entry: LedgerEntry, ranges: Sequence[CommittedRange], files: Sequence[SliceFacts]
     ) -> int:
-        """As `append`."""
+        """Write with an error, as `append` does."""
         return self._answer(lambda: self.table.replace(snapshot, entry, ranges, files))
 
     def restore(self, snapshot: TableSnapshot, entry: LedgerEntry) -> int:
-        """As `append`."""
+        """Write with an error, as `append` does."""
         return self._answer(lambda: self.table.restore(snapshot, entry))
 
     def sync(self, *, after: int) -> None:
-        """The table's, told."""
+        """Sync the table. The version `after` is recorded."""
         self.synced.append(after)
         self.table.sync(after=after)
 

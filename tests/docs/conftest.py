@@ -1,4 +1,4 @@
-"""The world in which the commands of the pages are run: a broker, a lake whose table was loaded, a settings file."""
+"""The environment for the commands of the pages: a broker, a lake with loaded tables, a settings file."""
 
 import json
 import shutil
@@ -28,7 +28,7 @@ _PER_LOAD = 2000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """A folder with `penstock.toml` and the lake `lake`, and the broker that its cluster is."""
+    """A folder with `penstock.toml` and the lake `lake`, and the port of the cluster's broker."""
 
     home: Path
     port: int
@@ -43,29 +43,29 @@ class World:
         self.settings.write_text(f'lake = "lake"\n[clusters.{CLUSTER}]\nbootstrap = "127.0.0.1:{self.port}"\n')
 
     def publish(self, topic: str, messages: list[bytes]) -> None:
-        """Messages, spread over the partitions."""
+        """Publish messages to all partitions in turn."""
         publish_by_settings(Settings.load(self.settings), topic, messages, cluster=CLUSTER, batch_size=50)
 
     def load(self, topic: str) -> None:
-        """What is new of a topic; it is little, and needs no Spark."""
+        """Load the new records of a topic. They are few, so Spark is not needed."""
         settings = Settings.load(self.settings)
         with open_cluster(settings, CLUSTER) as cluster:
             load = Loader.of(settings, cluster, _no_spark).load(topic)
         assert load.error is None
 
     def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
-        """Where another loader's group ended."""
+        """Commit offsets as the group of another loader."""
         with open_cluster(Settings.load(self.settings), CLUSTER) as cluster:
             ends = {BrokerPartition(None, number): offset for number, offset in offsets.items()}
             group_offsets(cluster).commit(group, {topic: ends})
 
 
 def _no_spark() -> NoReturn:
-    raise AssertionError("so little is loaded without Spark")
+    raise AssertionError("a small load needs no Spark")
 
 
 def _age(entry: Path) -> None:
-    """Make an entry of a table's log look as if it had been written a day before."""
+    """Move the time of a log entry one day into the past."""
     lines = [json.loads(line) for line in entry.read_text().splitlines()]
     for line in lines:
         if "commitInfo" in line:
@@ -75,7 +75,7 @@ def _age(entry: Path) -> None:
 
 @pytest.fixture(scope="session")
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """The topics `clicks`, loaded several times, the first of them long ago, `views`, and `orders`, never loaded."""
+    """`clicks` was loaded several times, first a day ago; `views` was loaded once; `orders` was never loaded."""
     home = tmp_path_factory.mktemp("docs")
     config = ModernBrokerConfig(broker_id=0, data_dir=home / "broker", partitions=_PARTITIONS)
     with ModernBrokerServer(config) as broker:
@@ -94,7 +94,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 @pytest.fixture
 def world(loaded: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    """A copy of the loaded lake for one command alone, in its working directory; the broker is everyone's."""
+    """A copy of the loaded lake in the working directory of one command. All commands share the broker."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv(PATH_VARIABLE, raising=False)
     shutil.copytree(loaded.home / "lake", tmp_path / "lake")

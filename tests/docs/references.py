@@ -65,13 +65,13 @@ def references(path: Path, text: str) -> Iterator[Reference]:
 
 
 def bare_numbers(path: Path, text: str) -> list[str]:
-    """Numbers of faults and decisions without the word that says so; the headings that define them do not count."""
-    rest = _NUMBERED.sub("", text) if path in {FAULTS, DECISIONS} else text
-    return _NUMBER.findall(_ENTRY.sub("", rest))
+    """Numbers of faults and decisions that are cited without their kind. The headings that define them do not count."""
+    uncited = _NUMBERED.sub("", text) if path in {FAULTS, DECISIONS} else text
+    return _NUMBER.findall(_ENTRY.sub("", uncited))
 
 
 def targets(page: Path) -> set[str]:
-    """What can be cited of a page: its headings, and the numbers of its entries."""
+    """The headings of a page and the numbers of its entries, which can be cited."""
     return {*_HEADING.findall(prose(page)), *_NUMBERED.findall(prose(page))}
 
 
@@ -86,24 +86,24 @@ def names_of_tests(path: Path) -> set[str]:
 
 
 def faults_page() -> str:
-    """`docs/faults.md` as it is, with the list of tests under each entry renewed."""
+    """The text of `docs/faults.md` with new lists of tests."""
     tests = _tests_by_fault()
     head, *entries = re.split(r"(?=^### )", FAULTS.read_text(encoding="utf-8"), flags=re.MULTILINE)
     return head + "".join(_renewed(entry, tests) for entry in entries).rstrip() + "\n"
 
 
 def _renewed(entry: str, tests: Mapping[str, list[str]]) -> str:
-    # What follows an entry, such as the heading of the next chapter, stays behind its list.
+    # The heading of the next chapter stays after the list of tests.
     body, mark, after = entry.partition("\n## ")
-    said = re.sub(r"\n\n(?:Tests: .*|No test\.)$", "", body.rstrip())
-    return f"{said}\n\n{_listed(tests.get(entry[4:7], []))}\n" + (f"{mark}{after}" if mark else "\n")
+    description = re.sub(r"\n\n(?:Tests: .*|No test\.)$", "", body.rstrip())
+    return f"{description}\n\n{_listed(tests.get(entry[4:7], []))}\n" + (f"{mark}{after}" if mark else "\n")
 
 
 def _listed(links: list[str]) -> str:
     if not links:
         return "No test."
-    more = f", and {len(links) - _SHOWN_TESTS} more" if len(links) > _SHOWN_TESTS else ""
-    return f"Tests: {', '.join(links[:_SHOWN_TESTS])}{more}."
+    others = f", and {len(links) - _SHOWN_TESTS} more" if len(links) > _SHOWN_TESTS else ""
+    return f"Tests: {', '.join(links[:_SHOWN_TESTS])}{others}."
 
 
 def _tests_by_fault() -> dict[str, list[str]]:
@@ -112,23 +112,26 @@ def _tests_by_fault() -> dict[str, list[str]]:
     # The tests of the documentation contain citations as examples.
     for path in sorted(set((ROOT / "tests").rglob("test_*.py")) - set((ROOT / "tests" / "docs").iterdir())):
         text = path.read_text(encoding="utf-8")
-        cited = sorted((one for one in references(path, text) if one.page == FAULTS.name), key=lambda one: one.line)
+        cited = sorted(
+            (reference for reference in references(path, text) if reference.page == FAULTS.name),
+            key=lambda reference: reference.line,
+        )
         names = _names_by_line(text) if cited else {}
-        # A function says more than a file, so a citation outside of all functions counts last.
-        cited.sort(key=lambda one: one.line not in names)
-        for fault in dict.fromkeys(one.target for one in cited):
-            line = next(one.line for one in cited if one.target == fault)
+        # A function is more exact than a file, so citations outside of all functions come last.
+        cited.sort(key=lambda reference: reference.line not in names)
+        for fault in dict.fromkeys(reference.target for reference in cited):
+            line = next(reference.line for reference in cited if reference.target == fault)
             name = f"{path.name}::{names[line]}" if line in names else path.name
             by_fault[fault].append(f"[{name}](../{path.relative_to(ROOT)})")
     return by_fault
 
 
 def _names_by_line(text: str) -> dict[int, str]:
-    """By line, the test it belongs to; the comments directly above a test are its own."""
+    """The test that each line belongs to. The comments directly above a test belong to it."""
     lines = text.splitlines()
     names: dict[int, str] = {}
     for node in _functions(text):
-        first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+        first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
         while first > 1 and lines[first - 2].startswith("#"):
             first -= 1
         names |= dict.fromkeys(range(first, (node.end_lineno or first) + 1), node.name)

@@ -20,30 +20,32 @@ def named() -> set[str]:
         "clusters": {CLUSTER: {"bootstrap": "127.0.0.1:1"}},
         "alerts": {"command": ["true"]},
     }
-    made = build_definitions(Settings.model_validate(settings)).get_repository_def()
-    jobs = {name for name in made.job_names if not name.startswith("__")}
-    ticking = {one.name for one in made.sensor_defs} | {one.name for one in made.schedule_defs}
-    checks = {key.name for key in made.asset_graph.asset_check_keys}
-    assets = {key.to_user_string() for key in made.asset_graph.get_all_asset_keys()}
+    repository = build_definitions(Settings.model_validate(settings)).get_repository_def()
+    jobs = {name for name in repository.job_names if not name.startswith("__")}
+    ticking = {name.name for name in repository.sensor_defs} | {name.name for name in repository.schedule_defs}
+    checks = {key.name for key in repository.asset_graph.asset_check_keys}
+    assets = {key.to_user_string() for key in repository.asset_graph.get_all_asset_keys()}
     return {*jobs, *ticking, *checks, *assets, f"kafka_{CLUSTER}"}
 
 
-def shown() -> set[str]:
+def names_on_page() -> set[str]:
     """The code in backquotes of the page, with the placeholders replaced by names."""
-    return {one.replace("<cluster>", CLUSTER).replace("<group>", GROUP) for one in code(PAGE)}
+    return {name.replace("<cluster>", CLUSTER).replace("<group>", GROUP) for name in code(PAGE)}
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_everything_in_dagster_is_on_the_page(named: set[str]) -> None:
-    assert named - shown() == set()
+    assert named - names_on_page() == set()
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_all_names_on_the_page_exist_in_dagster(named: set[str]) -> None:
-    patterns = {one.replace("<cluster>", CLUSTER).replace("<group>", GROUP) for one in code(PAGE) if "<cluster>" in one}
+    patterns = {
+        name.replace("<cluster>", CLUSTER).replace("<group>", GROUP) for name in code(PAGE) if "<cluster>" in name
+    }
     assert patterns - named == set()
 
 
 def test_all_fields_of_a_runs_config_are_on_the_page() -> None:
     fields = {*LoadConfig.model_fields, *ReplayConfig.model_fields}
-    assert fields - shown() == set()
+    assert fields - names_on_page() == set()

@@ -14,7 +14,7 @@ from kafka_io.testing.v07.config import BrokerConfig07
 from kafka_io.testing.v07.server import BrokerServer07
 from tests.docs.pages import PAGES, Block, blocks
 
-SHOWN = [
+BLOCKS = [
     (f"{block.page}-{number}", block)
     for page in PAGES
     for number, block in enumerate(block for block in blocks(page) if block.language == "python")
@@ -35,19 +35,19 @@ def addresses(tmp_path: Path, chroot: str) -> Iterator[dict[str, str]]:
 
 
 @pytest.mark.zookeeper
-@pytest.mark.parametrize("block", [block for _, block in SHOWN], ids=[name for name, _ in SHOWN])
+@pytest.mark.parametrize("block", [block for _, block in BLOCKS], ids=[name for name, _ in BLOCKS])
 def test_python_on_a_page_prints_what_it_shows(
     block: Block, addresses: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = block.text
-    for shown, real in addresses.items():
-        text = text.replace(shown, real)
+    for address, real in addresses.items():
+        text = text.replace(address, real)
     exec(compile(text, block.page, "exec"), {})
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     for expected in _PRINTED.findall(block.text):
-        [line, told] = told.split("\n", 1)
+        [line, output] = output.split("\n", 1)
         assert doctest.OutputChecker().check_output(expected, line, doctest.ELLIPSIS), line
 
 
 def test_the_front_page_shows_the_library() -> None:
-    assert SHOWN[0][0] == "README.md-0"
+    assert BLOCKS[0][0] == "README.md-0"

@@ -17,19 +17,23 @@ _ABSENT = re.compile(
 
 
 def test_every_reference_leads_to_an_entry() -> None:
-    known = {page.name: targets(page) for page in (ROOT / "docs").glob("*.md")}
-    cited = [one for path, text in TEXTS for one in references(path, text)]
+    known_targets = {page.name: targets(page) for page in (ROOT / "docs").glob("*.md")}
+    cited = [reference for path, text in TEXTS for reference in references(path, text)]
     assert len(cited) > 500  # else the forms have changed and nothing is found
-    assert [str(one) for one in cited if one.target not in known.get(one.page, set())] == []
+    assert [
+        str(reference) for reference in cited if reference.target not in known_targets.get(reference.page, set())
+    ] == []
 
 
 def test_a_number_is_cited_with_its_kind() -> None:
-    assert [(str(path.relative_to(ROOT)), found) for path, text in TEXTS if (found := bare_numbers(path, text))] == []
+    assert [
+        (str(path.relative_to(ROOT)), numbers) for path, text in TEXTS if (numbers := bare_numbers(path, text))
+    ] == []
 
 
 def test_no_document_outside_of_the_tree_is_cited() -> None:
-    found = [(str(path.relative_to(ROOT)), match[0]) for path, text in TEXTS for match in _ABSENT.finditer(text)]
-    assert found == []
+    numbers = [(str(path.relative_to(ROOT)), match[0]) for path, text in TEXTS for match in _ABSENT.finditer(text)]
+    assert numbers == []
 
 
 def test_every_test_on_the_page_of_faults_exists() -> None:
@@ -50,7 +54,7 @@ def test_every_test_on_the_page_of_faults_exists() -> None:
     ],
 )
 def test_references_are_found_in_each_form(text: str, page: str, target: str) -> None:
-    assert (page, target) in {(one.page, one.target) for one in references(ROOT / "any.py", text)}
+    assert (page, target) in {(reference.page, reference.target) for reference in references(ROOT / "any.py", text)}
 
 
 @pytest.mark.parametrize("text", ["(facts, 3)", "FINDINGS, 1", "seed 003", "(DESIGN, 7)", "Seeds 000 and 003", "HOUSE"])

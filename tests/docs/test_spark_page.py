@@ -13,7 +13,7 @@ from tests.spark.sites import NAMES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "spark.md").read_text(encoding="utf-8")
 FRAGMENTS = re.findall(r"^```toml\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
-REST = """lake = "lake"
+OTHER_SETTINGS = """lake = "lake"
 [clusters.main]
 bootstrap = "kafka.example:9092"
 """
@@ -22,10 +22,10 @@ bootstrap = "kafka.example:9092"
 @pytest.mark.parametrize("fragment", FRAGMENTS)
 def test_every_fragment_is_a_part_of_a_settings_file(fragment: str, tmp_path: Path) -> None:
     file = tmp_path / "penstock.toml"
-    file.write_text(REST + fragment)
-    told = Settings.load(file).spark
-    assert {"master", "remote"} & told.keys()
-    assert all(key.startswith("spark.") for key in told.keys() - {"master", "remote"})
+    file.write_text(OTHER_SETTINGS + fragment)
+    spark_settings = Settings.load(file).spark
+    assert {"master", "remote"} & spark_settings.keys()
+    assert all(key.startswith("spark.") for key in spark_settings.keys() - {"master", "remote"})
 
 
 @pytest.mark.parametrize("place", ["local[", "spark://", "yarn", "k8s://", "sc://"])
@@ -43,7 +43,7 @@ def test_the_page_names_the_places_that_tests_try() -> None:
 def test_the_numbers_of_the_page_are_those_of_the_code() -> None:
     caps = Caps()
     worst = 225e6 + TIMES * (caps.max_fetch_bytes + caps.max_decompressed_bytes)
-    for said in (
+    for sentence in (
         f"`{spark.DEFAULT_MASTER}`, the default",
         f"no task has run for {spark._STARVED_S:.0f} seconds",
         f"after at most {load._STEP_SLICES} slices",
@@ -51,4 +51,4 @@ def test_the_numbers_of_the_page_are_those_of_the_code() -> None:
         f"| {TIMES} MB more |",
         f"takes {worst / 1e9:.1f} GB",
     ):
-        assert said in PAGE
+        assert sentence in PAGE

@@ -1,11 +1,11 @@
-"""A Spark Connect server, as operators start one: its driver and its workers know nothing of us."""
+"""A Spark Connect server, as operators start one. Its driver and workers do not have our code."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.spark.daemons import daemon, said
+from tests.spark.daemons import await_log, daemon
 
 _HOST = "127.0.0.1"
 _SERVER = ("spark-submit", "--class", "org.apache.spark.sql.connect.service.SparkConnectServer")
@@ -19,7 +19,7 @@ _SETTINGS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectServer:
-    """Where it is, and where its user interface is."""
+    """The addresses of a Connect server and of its UI."""
 
     url: str
     ui: str
@@ -27,9 +27,9 @@ class ConnectServer:
 
 @contextmanager
 def connect_server(folder: Path, settings: Mapping[str, str]) -> Iterator[ConnectServer]:
-    """A server in `folder`, with these settings of Spark's; it ends with the block."""
+    """A server that works in `folder` with these Spark settings, for the length of a `with` block."""
     arguments = [part for key, value in {**_SETTINGS, **settings}.items() for part in ("--conf", f"{key}={value}")]
     with daemon((*_SERVER, *arguments, "spark-internal"), folder, host=_HOST, memory="1g"):
-        ui = said(folder, r"started service 'SparkUI' on port ([0-9]+)")
-        port = said(folder, r"Spark Connect server started at: \S+:([0-9]+)")
+        ui = await_log(folder, r"started service 'SparkUI' on port ([0-9]+)")
+        port = await_log(folder, r"Spark Connect server started at: \S+:([0-9]+)")
         yield ConnectServer(url=f"sc://{_HOST}:{port}", ui=f"http://{_HOST}:{ui}")

@@ -1,4 +1,4 @@
-"""Processes of Spark's own, from PySpark's jars. Each works in a folder, by which it and its children are found."""
+"""Spark's own processes, from PySpark's jars. Each works in its own folder, so that all its children can be found."""
 
 import os
 import re
@@ -18,7 +18,7 @@ from resources.processes import dying_with_parent
 HOME = Path(pyspark.__file__).parent
 ENVIRONMENT = {
     "SPARK_HOME": str(HOME),
-    "SPARK_SCALA_VERSION": "2.13",  # the wheel has no folder from which the scripts could tell
+    "SPARK_SCALA_VERSION": "2.13",  # the scripts cannot find it out in the wheel
     "PYSPARK_PYTHON": sys.executable,  # of a Connect server's executors
 }
 LOG = "log"
@@ -28,11 +28,11 @@ _POLL_S = 0.05
 
 @contextmanager
 def daemon(command: Sequence[str], folder: Path, *, host: str, memory: str) -> Iterator[None]:
-    """A script of Spark's, run in `folder`, whose servers listen on `host`; what it started ends with it."""
+    """Run a script of Spark in `folder` for the length of a `with` block. All processes that it started end with it."""
     folder.mkdir(parents=True, exist_ok=True)
     environment = {**os.environ, **ENVIRONMENT, "JAVA_HOME": str(find_java())}
     environment |= {"SPARK_LOCAL_IP": host, "SPARK_DAEMON_MEMORY": memory}
-    environment.pop("SPARK_CONF_DIR", None)  # ours, once a session was open here, lets Spark say errors only
+    environment.pop("SPARK_CONF_DIR", None)  # a session of this process has set it, and its log has errors only
     with (
         (folder / LOG).open("wb") as log,
         subprocess.Popen(
@@ -50,21 +50,21 @@ def daemon(command: Sequence[str], folder: Path, *, host: str, memory: str) -> I
             kill_below(folder)
 
 
-def said(folder: Path, pattern: str) -> str:
-    """What the pattern's group holds, once the daemon in `folder` has said it."""
+def await_log(folder: Path, pattern: str) -> str:
+    """Wait until the log of the daemon in `folder` matches the pattern; returns the group."""
     log = folder / LOG
     deadline = time.monotonic() + _LONGEST_S
     while time.monotonic() < deadline:
-        if found := re.search(pattern, log.read_text()):
-            return found[1]
+        if match := re.search(pattern, log.read_text()):
+            return match[1]
         time.sleep(_POLL_S)
-    raise TimeoutError(f"never said: {pattern}\n{log.read_text()}")
+    raise TimeoutError(f"the log never contained: {pattern}\n{log.read_text()}")
 
 
 def kill_below(folder: Path) -> None:
-    """As if the power went: every process that works in `folder`, or in one of its folders, is gone at once."""
-    while there := _working_below(folder.resolve()):
-        for process in there:
+    """Kill every process that works in `folder` or below it, as a power failure does."""
+    while process_ids := _working_below(folder.resolve()):
+        for process in process_ids:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
         time.sleep(_POLL_S)

@@ -1,4 +1,4 @@
-"""A process with a session that loads what it is told: one process has either a classic or a Connect session."""
+"""A process with a Spark session that runs loads. One process can have a classic or a Connect session, not both."""
 
 import os
 import signal
@@ -27,16 +27,16 @@ _LONGEST_S = 240.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How a load ended, its error or INTERRUPTED, and what was told of its progress: offsets done, and in all."""
+    """The result of a load: its error or INTERRUPTED, and the progress that it reported as (done, total) offsets."""
 
     error: str | None
     rows: int
-    told: tuple[tuple[int, int], ...]
+    progress: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a task ran: its folder, its PYTHONPATH, and the file from which it had our code."""
+    """The environment of a task: its folder, its PYTHONPATH, and the file of our code."""
 
     folder: Path
     path: str
@@ -44,18 +44,18 @@ class Place:
 
 
 class Driver:
-    """Loads on one session, set up by `settings`; a context manager."""
+    """Runs loads in one session with these settings; a context manager."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
-        self._mine, self._theirs = forking().Pipe()
-        self._process = forking().Process(target=_serve, args=(self._theirs, dict(settings)))
-        self._told: list[tuple[int, int]] = []
+        self._connection, self._child_connection = forking().Pipe()
+        self._process = forking().Process(target=_serve, args=(self._child_connection, dict(settings)))
+        self._progress: list[tuple[int, int]] = []
         self.ui = ""
 
     def __enter__(self) -> Self:
         self._process.start()
-        self._theirs.close()  # so that its end is heard
-        self.ui = self._heard()
+        self._child_connection.close()  # so that the end of the process closes the pipe
+        self.ui = self._receive()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -63,37 +63,37 @@ class Driver:
         self._process.join()
 
     def begin(self, settings: Path, *, starved_s: float = spark._STARVED_S) -> None:
-        """Begin a load, by that settings file; with no executor for so long, it gives up."""
-        self._told = []
-        self._mine.send((_load, settings, starved_s))
+        """Begin a load with a settings file. It fails if no executor runs a task for `starved_s`."""
+        self._progress = []
+        self._connection.send((_load, settings, starved_s))
 
     def progress(self) -> tuple[int, int]:
-        """The progress that is told next."""
-        told = self._heard()
-        assert isinstance(told, tuple), told
-        self._told.append(told)
-        return told
+        """The next reported progress."""
+        message = self._receive()
+        assert isinstance(message, tuple), message
+        self._progress.append(message)
+        return message
 
     def end(self) -> Ended:
-        """How the load ended."""
-        while isinstance(heard := self._heard(), tuple):
-            self._told.append(heard)
-        return Ended(**heard, told=tuple(self._told))
+        """Wait for the result of the load."""
+        while isinstance(received := self._receive(), tuple):
+            self._progress.append(received)
+        return Ended(**received, progress=tuple(self._progress))
 
     def interrupt(self, number: signal.Signals) -> None:
-        """Send it that signal."""
+        """Send a signal to the process."""
         assert self._process.pid is not None
         os.kill(self._process.pid, number)
 
     def places(self) -> list[Place]:
-        """Where tasks run."""
-        self._mine.send((_places,))
-        return [Place(folder=Path(folder), path=path, code=code) for folder, path, code in self._heard()]
+        """The environments of tasks."""
+        self._connection.send((_places,))
+        return [Place(folder=Path(folder), path=path, code=code) for folder, path, code in self._receive()]
 
-    def _heard(self) -> Any:
-        if not self._mine.poll(_LONGEST_S):
-            raise TimeoutError(f"nothing was told for {_LONGEST_S} s")
-        return self._mine.recv()
+    def _receive(self) -> Any:
+        if not self._connection.poll(_LONGEST_S):
+            raise TimeoutError(f"the driver reported nothing for {_LONGEST_S} s")
+        return self._connection.recv()
 
 
 def _serve(test: Connection, settings: Mapping[str, str]) -> None:
@@ -103,12 +103,12 @@ def _serve(test: Connection, settings: Mapping[str, str]) -> None:
     test.send("" if settings.get("remote") else session.sparkContext.uiWebUrl)
     while True:
         work: Callable[..., Any]
-        work, *told = test.recv()
-        test.send(work(test, session, *told))
+        work, *message = test.recv()
+        test.send(work(test, session, *message))
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    """As Dagster's: it raises, and does no more."""
+    """Raise KeyboardInterrupt, as Dagster's handler does."""
     raise KeyboardInterrupt
 
 
@@ -119,7 +119,7 @@ def _load(test: Connection, session: SparkSession, file: Path, starved_s: float)
             settings,
             cluster,
             lambda: session,
-            sample=lambda _source, _span: None,  # it would be held as the workers' fetches are
+            sample=lambda _source, _span: None,  # the gate would hold it like the workers' fetches
             on_progress=lambda _topic: lambda done, total: test.send((done, total)),
         )
         try:
@@ -130,17 +130,21 @@ def _load(test: Connection, session: SparkSession, file: Path, starved_s: float)
 
 
 def _places(_test: Connection, session: SparkSession) -> list[tuple[str, str, str]]:
-    def tell(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Travels by value: nobody has this module where it runs."""
+    def report(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Report the environment. It is pickled by value, because workers do not have this module."""
         import os  # noqa: PLC0415 - in the worker
         from pathlib import Path  # noqa: PLC0415 - same
 
         import kafka_io  # noqa: PLC0415 - same
 
         for _ in batches:
-            found = {"folder": str(Path.cwd()), "path": os.environ.get("PYTHONPATH", ""), "code": kafka_io.__file__}
-            yield pa.RecordBatch.from_pydict({name: [text] for name, text in found.items()})
+            environment = {
+                "folder": str(Path.cwd()),
+                "path": os.environ.get("PYTHONPATH", ""),
+                "code": kafka_io.__file__,
+            }
+            yield pa.RecordBatch.from_pydict({name: [text] for name, text in environment.items()})
 
-    frame = session.range(0, 4, 1, 4).mapInArrow(tell, "folder string, path string, code string")
+    frame = session.range(0, 4, 1, 4).mapInArrow(report, "folder string, path string, code string")
     rows = spark.collect(session, frame, lambda _done, _total: None)
     return [(row["folder"], row["path"], row["code"]) for row in rows]

@@ -1,4 +1,4 @@
-"""The places where the same load runs. Each is opened when it is first asked for, and all end together."""
+"""The places where the same load runs. Each is opened at its first use, and all are closed together."""
 
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _CLASSIC = {
 _SPREAD = {
     **short_lived_jvm.EXECUTORS,
     "spark.executor.memory": "512m",
-    "spark.speculation": "true",  # of a task that is slow when others are done
+    "spark.speculation": "true",  # for a task that is slower than the others
     "spark.speculation.interval": "100ms",
     "spark.speculation.quantile": "0.25",
 }
@@ -30,7 +30,7 @@ SPREAD = NAMES[1::2]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """A driver, what Spark says of it, and the cluster where its executors are, if they are on one."""
+    """A driver, its Spark UI, and the cluster of its executors, if there is one."""
 
     driver: Driver
     ui: SparkUI
@@ -38,13 +38,13 @@ class Site:
 
     @property
     def hosts(self) -> Standalone:
-        """Those of the executors."""
+        """The hosts of the executors."""
         assert self.cluster is not None
         return self.cluster
 
 
 class Sites:
-    """All of them, in `folder`; a context manager."""
+    """All sites, with their files in `folder`; a context manager."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -57,8 +57,8 @@ class Sites:
     def __exit__(self, *_: object) -> None:
         self._running.close()
 
-    def at(self, name: str) -> Site:
-        """The one of that name, with all its executors."""
+    def open(self, name: str) -> Site:
+        """The site of this name, with all its executors."""
         if name not in self._sites:
             self._sites[name] = self._open(name)
         site = self._sites[name]

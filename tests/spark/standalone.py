@@ -1,13 +1,13 @@
-"""Spark's own cluster manager, from PySpark's jars: a master and two workers, each on a loopback address of its own.
+"""A standalone Spark cluster, from PySpark's jars: a master and two workers, each on its own loopback address.
 
-Only where the workers are on different hosts does Spark start a second attempt of a slow task (decision D06).
+Spark starts a second attempt of a slow task only if there are workers on different hosts (decision D06).
 """
 
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
-from tests.spark.daemons import daemon, kill_below, said
+from tests.spark.daemons import await_log, daemon, kill_below
 
 HOSTS = ("127.0.0.1", "127.0.0.2")
 _SPARK_CLASS = ("spark-class",)
@@ -16,9 +16,9 @@ _ANYWHERE = ("--port", "0", "--webui-port", "0")
 
 
 class Standalone:
-    """A master, and a worker on each of HOSTS, all in `folder`; a context manager.
+    """A master and a worker on each of HOSTS, with their files in `folder`; a context manager.
 
-    A host has one core, and so room for one executor: none takes the place of one that is gone until its host is back.
+    A host has one core, and so room for one executor. A dead executor is not replaced until its host is started again.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -32,7 +32,7 @@ class Standalone:
         command = (*_SPARK_CLASS, "org.apache.spark.deploy.master.Master", "--host", HOSTS[0], *_ANYWHERE)
         with ExitStack() as running:
             running.enter_context(daemon(command, folder, host=HOSTS[0], memory=_MEMORY))
-            self.url = said(folder, r"Starting Spark master at (spark://\S+)")
+            self.url = await_log(folder, r"Starting Spark master at (spark://\S+)")
             self._running = running.pop_all()
         self.mend()
         return self
@@ -43,21 +43,21 @@ class Standalone:
         self._running.close()
 
     def folder(self, host: str) -> Path:
-        """Where that host's processes work."""
+        """The folder of a host's processes."""
         return self._folder / host
 
     def kill(self, host: str) -> None:
-        """The worker of that host, its executors and their Python processes are gone at once."""
+        """Kill the worker of a host, its executors and their Python processes."""
         kill_below(self.folder(host))
         self._hosts.pop(host).close()
 
     def mend(self) -> None:
-        """Start a worker on each host that has none."""
-        gone = [host for host in HOSTS if host not in self._hosts]
-        for host in gone:
+        """Start a worker on each host without one."""
+        missing = [host for host in HOSTS if host not in self._hosts]
+        for host in missing:
             self._hosts[host] = self._worker(host)
-        for host in gone:
-            said(self.folder(host), r"Successfully registered with master (\S+)")
+        for host in missing:
+            await_log(self.folder(host), r"Successfully registered with master (\S+)")
 
     def _worker(self, host: str) -> ExitStack:
         folder = self.folder(host)

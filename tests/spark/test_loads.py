@@ -1,4 +1,4 @@
-"""The same load wherever Spark runs: in one process, on a cluster of hosts that die, and through Spark Connect."""
+"""The same load at every place of Spark: in one process, on a cluster whose hosts die, and through Spark Connect."""
 
 import signal
 from collections.abc import Iterator, Sequence
@@ -50,14 +50,14 @@ def begin(site: Site, trial: Trial, **how: float) -> None:
 
 
 def check_whole(site: Site, trial: Trial) -> None:
-    """Proven, every message once and in order; and Spark has nothing left to do."""
+    """Check that the table is proven and complete, and that Spark has no work left."""
     trial.check()
     trial.check_whole()
     await_that(site.ui.is_at_rest)
 
 
 def load_whole(site: Site, trial: Trial) -> None:
-    """A load of all there is, which nothing disturbs."""
+    """Load everything without a disturbance."""
     begin(site, trial)
     ended = site.driver.end()
     assert (ended.error, ended.rows) == (None, len(MESSAGES))
@@ -66,21 +66,21 @@ def load_whole(site: Site, trial: Trial) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_same_load_runs_at_every_site(name: str, sites: Sites, trial: Trial, gate: Gate) -> None:
-    site = sites.at(name)
+    site = sites.open(name)
     gate.close()
     begin(site, trial)
     assert site.driver.progress() == (0, len(MESSAGES))
     gate.open()
     ended = site.driver.end()
     assert (ended.error, ended.rows) == (None, len(MESSAGES))
-    assert sorted(ended.told) == list(ended.told)
-    assert {total for _, total in ended.told} == {len(MESSAGES)}
+    assert sorted(ended.progress) == list(ended.progress)
+    assert {total for _, total in ended.progress} == {len(MESSAGES)}
     check_whole(site, trial)
 
 
 @pytest.mark.parametrize("name", SPREAD)
 def test_workers_run_the_code_that_was_sent_to_them(name: str, sites: Sites) -> None:
-    site = sites.at(name)
+    site = sites.open(name)
     places = site.driver.places()
     assert places
     for place in places:
@@ -91,7 +91,7 @@ def test_workers_run_the_code_that_was_sent_to_them(name: str, sites: Sites) -> 
 
 @pytest.mark.parametrize("name", SPREAD)
 def test_a_load_survives_the_death_of_a_host(name: str, sites: Sites, trial: Trial, gate: Gate) -> None:  # fault S01
-    site = sites.at(name)
+    site = sites.open(name)
     gate.close()
     begin(site, trial)
     gate.await_held(len(HOSTS))
@@ -107,7 +107,7 @@ def test_a_load_survives_the_death_of_a_host(name: str, sites: Sites, trial: Tri
 def test_two_attempts_of_a_slow_task_make_one_set_of_rows(
     name: str, dying: Sequence[str], sites: Sites, trial: Trial, gate: Gate
 ) -> None:  # faults S01, S02
-    site = sites.at(name)
+    site = sites.open(name)
     gate.close(lambda partition, offset: (partition, offset) == (0, 0))
     begin(site, trial)
     await_that(site.ui.tries_the_last_again)
@@ -121,8 +121,8 @@ def test_two_attempts_of_a_slow_task_make_one_set_of_rows(
 
 @pytest.mark.parametrize("name", SPREAD)
 def test_a_load_without_any_living_host_ends(name: str, sites: Sites, trial: Trial, gate: Gate) -> None:
-    """Spark would wait for others without end; what has been said of it is said in the load's error."""
-    site = sites.at(name)
+    """Spark would wait for executors forever; the error of the load says why it ended."""
+    site = sites.open(name)
     gate.close()
     begin(site, trial, starved_s=5)
     gate.await_held(len(HOSTS))
@@ -134,7 +134,7 @@ def test_a_load_without_any_living_host_ends(name: str, sites: Sites, trial: Tri
     await_that(site.ui.is_at_rest)
     assert trial.held() == {}
     gate.open()
-    load_whole(sites.at(name), trial)
+    load_whole(sites.open(name), trial)
 
 
 @pytest.mark.parametrize("name", SPREAD)
@@ -142,7 +142,7 @@ def test_a_load_without_any_living_host_ends(name: str, sites: Sites, trial: Tri
 def test_an_interrupted_load_ends_its_tasks_and_commits_nothing(
     name: str, number: signal.Signals, sites: Sites, trial: Trial, gate: Gate
 ) -> None:
-    site = sites.at(name)
+    site = sites.open(name)
     gate.close()
     begin(site, trial)
     gate.await_held(1)

@@ -1,4 +1,4 @@
-"""`penstock clean`: it says what it would do until it is told to do it."""
+"""`penstock clean` only prints what it would do, unless --delete is given."""
 
 import json
 import os
@@ -18,15 +18,15 @@ Penstock = Callable[..., Result]
 def orphan(small: SmallTable) -> Path:
     """A file that no commit names, ten days old."""
     file = Path(small.uri) / str(small.write(900, 950).path)
-    then = time.time() - 10 * 86400
-    os.utime(file, (then, then))
+    ten_days_ago = time.time() - 10 * 86400
+    os.utime(file, (ten_days_ago, ten_days_ago))
     return file
 
 
 def test_without_delete_nothing_changes_and_the_output_says_so(penstock: Penstock, orphan: Path) -> None:
-    done = penstock("clean", "clicks")
-    assert done.exit_code == 0
-    header, line, hint = done.stdout.splitlines()
+    result = penstock("clean", "clicks")
+    assert result.exit_code == 0
+    header, line, hint = result.stdout.splitlines()
     assert "TO COLLECT" in header
     assert line.split()[:3] == ["clicks", "1", f"{orphan.stat().st_size:,}"]
     assert hint == "nothing was changed; give --delete to delete these files"

@@ -1,4 +1,4 @@
-"""What a shell completes: names that are known without asking a network, and nothing where something is wrong."""
+"""A shell completes names that are known without a network, and nothing if the settings are wrong."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from tests.small_table import SmallTable
 
 @pytest.fixture
 def settings(small: SmallTable, tmp_path: Path) -> Path:
-    """A lake with the table `clicks` of the cluster `main`, whose brokers nobody can reach."""
+    """A lake with the table `clicks` of the cluster `main`, whose brokers cannot be reached."""
     file = tmp_path / "penstock.toml"
     file.write_text(
         'lake = "lake"\n[clusters.main]\nbootstrap = "127.0.0.1:1"\n[clusters.old]\nbootstrap = "127.0.0.1:1"\n'
@@ -20,9 +20,9 @@ def settings(small: SmallTable, tmp_path: Path) -> Path:
     return file
 
 
-def completed(*arguments: str, begun: str) -> list[str]:
-    found = ShellComplete(main, {}, "penstock", "_PENSTOCK_COMPLETE").get_completions(list(arguments), begun)
-    return [one.value for one in found]
+def completed(*arguments: str, prefix: str) -> list[str]:
+    items = ShellComplete(main, {}, "penstock", "_PENSTOCK_COMPLETE").get_completions(list(arguments), prefix)
+    return [item.value for item in items]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -37,7 +37,7 @@ def test_a_shell_without_completion_is_wrong_use() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "begun", "names"),
+    ("arguments", "prefix", "names"),
     [
         (("load", "--cluster"), "", ["main", "old"]),
         (("verify", "--cluster"), "o", ["old"]),
@@ -49,20 +49,20 @@ def test_a_shell_without_completion_is_wrong_use() -> None:
         (("history",), "x", []),
     ],
 )
-def test_names_are_completed(settings: Path, arguments: tuple[str, ...], begun: str, names: list[str]) -> None:
-    assert completed("--settings", str(settings), *arguments, begun=begun) == names
+def test_names_are_completed(settings: Path, arguments: tuple[str, ...], prefix: str, names: list[str]) -> None:
+    assert completed("--settings", str(settings), *arguments, prefix=prefix) == names
 
 
 def test_wrong_settings_complete_to_nothing(tmp_path: Path) -> None:
-    assert completed("--settings", str(tmp_path / "none.toml"), "load", begun="") == []
+    assert completed("--settings", str(tmp_path / "none.toml"), "load", prefix="") == []
 
 
 def test_completion_does_not_ask_an_object_store(tmp_path: Path) -> None:
     file = tmp_path / "penstock.toml"
     file.write_text('lake = "s3://nowhere/lake"\n[clusters.main]\nbootstrap = "127.0.0.1:1"\n')
-    assert completed("--settings", str(file), "load", begun="") == []
+    assert completed("--settings", str(file), "load", prefix="") == []
 
 
 def test_a_name_with_control_characters_is_not_completed(settings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("resources.lake.Lake.topics", lambda *_: ["a\x1b[31m", "ab"])  # fault X05
-    assert completed("--settings", str(settings), "load", begun="a") == ["ab"]
+    assert completed("--settings", str(settings), "load", prefix="a") == ["ab"]

@@ -1,4 +1,4 @@
-"""`penstock config`: what the settings mean, without a secret in what it says."""
+"""`penstock config` explains the settings and shows no secret."""
 
 import json
 import os
@@ -22,8 +22,8 @@ Check = Callable[..., tuple[Result, dict[str, Any]]]
 def fake() -> Iterator[FakeCluster]:
     with FakeCluster(
         logs={0: Log(entries=[(0, record_batch([Record(offset=0, timestamp=1, value=b"x")]))], end=1)}
-    ) as it:
-        yield it
+    ) as cluster:
+        yield cluster
 
 
 @pytest.fixture
@@ -40,23 +40,23 @@ def penstock(file: Path, *arguments: str) -> Result:
 
 
 def check(file: Path, *arguments: str) -> tuple[int, dict[str, dict[str, Any]]]:
-    """The exit code, and the findings by what they are of."""
+    """The exit code, and the results by subject."""
     result = penstock(file, "check", "--json", *arguments)
-    return result.exit_code, {one["what"]: one for one in json.loads(result.stdout)}
+    return result.exit_code, {result["what"]: result for result in json.loads(result.stdout)}
 
 
 def test_a_check_says_what_the_settings_mean(file: Path) -> None:
     file.write_text(file.read_text() + '[groups.fast]\ntopics = "cl.*"\ncron = "* * * * *"\n')
-    code, found = check(file)
-    assert [one["what"] for one in found.values() if not one["ok"]] == []
+    code, results = check(file)
+    assert [result["what"] for result in results.values() if not result["ok"]] == []
     assert code == 0
-    assert found["settings"]["told"] == str(file)
-    assert found["group main/fast"]["told"] == "loaded at * * * * *"
-    assert found["lake"]["told"] == f"{file.parent}/lake, tables: 0"
-    assert found["cluster main"]["told"].startswith("modern, brokers: 2")
-    assert found["cluster main"]["told"].endswith("topics allowed: 1 of 1, plain text")
-    assert found["topics main/fast"]["told"] == "topics: 1"
-    assert found["topics main/topics"]["told"] == "topics: 0"
+    assert results["settings"]["told"] == str(file)
+    assert results["group main/fast"]["told"] == "loaded at * * * * *"
+    assert results["lake"]["told"] == f"{file.parent}/lake, tables: 0"
+    assert results["cluster main"]["told"].startswith("modern, brokers: 2")
+    assert results["cluster main"]["told"].endswith("topics allowed: 1 of 1, plain text")
+    assert results["topics main/fast"]["told"] == "topics: 1"
+    assert results["topics main/topics"]["told"] == "topics: 0"
 
 
 def test_people_get_a_line_for_each_check(file: Path) -> None:
@@ -73,38 +73,38 @@ def test_a_failed_check_does_not_hide_the_others(file: Path, fake: FakeCluster) 
         + '[clusters.safe.security]\ntls = { ca = "none.pem" }\n'
         + 'sasl = { mechanism = "SCRAM-SHA-256", username = "me", password = "env:PENSTOCK_TEST_NO_SUCH" }\n'
     )
-    code, found = check(file)
+    code, results = check(file)
     assert code == 1
-    failed = {what: one["told"].partition(":")[0] for what, one in found.items() if not one["ok"]}
+    failed = {subject: result["told"].partition(":")[0] for subject, result in results.items() if not result["ok"]}
     assert failed == {
         "secret env:PENSTOCK_TEST_NO_SUCH": "SecretMissing",
         f"file {file.parent}/none.pem": "FileNotFoundError",
         "cluster away": "ConnectFailed",
         "cluster safe": "TlsFailed",
     }
-    assert found["cluster main"]["ok"]
+    assert results["cluster main"]["ok"]
 
 
 @pytest.mark.parametrize(
-    ("text", "what", "said"),
+    ("text", "subject", "message"),
     [
         ('cron = "soon"\n', "dagster", "soon"),
         ("lak = 1\n", "settings", "lak is not a setting"),
     ],
 )
-def test_wrong_settings_fail_the_offline_check(text: str, what: str, said: str, file: Path) -> None:
+def test_wrong_settings_fail_the_offline_check(text: str, subject: str, message: str, file: Path) -> None:
     file.write_text(text + file.read_text())
-    code, found = check(file, "--offline")
-    assert (code, found[what]["ok"]) == (1, False)
-    assert said in found[what]["told"]
+    code, results = check(file, "--offline")
+    assert (code, results[subject]["ok"]) == (1, False)
+    assert message in results[subject]["told"]
 
 
 def test_a_lake_that_cannot_be_written_fails_its_check(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = os.access  # whoever runs this may be root
-    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != file.parent and asked(path, mode))
-    code, found = check(file)
-    assert (code, found["lake"]["ok"]) == (1, False)
-    assert found["lake"]["told"] == f"PermissionError: this user cannot write to {file.parent}"
+    real_access = os.access  # whoever runs this may be root
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != file.parent and real_access(path, mode))
+    code, results = check(file)
+    assert (code, results["lake"]["ok"]) == (1, False)
+    assert results["lake"]["told"] == f"PermissionError: this user cannot write to {file.parent}"
 
 
 def test_no_config_command_shows_a_secret(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # fault X01
@@ -116,21 +116,24 @@ def test_no_config_command_shows_a_secret(file: Path, monkeypatch: pytest.Monkey
         + f'[lake_options]\naws_secret_access_key = "{CANARY}"\nregion = "eu"\n'
         + f'[spark]\nremote = "sc://host:1;token={CANARY};user_id=me"\n"spark.ssl.keyPassword" = "{CANARY}"\n'
     )
-    said = [penstock(file, *one).output for one in (("check",), ("check", "--json"), ("show",), ("show", "--json"))]
-    assert all(said)
-    assert CANARY not in "".join(said)
-    assert 'clusters.main.security.sasl.password = "env:PENSTOCK_TEST_SECRET"' in said[2]
-    assert 'lake_options.region = "eu"' in said[2]
-    assert 'spark.remote = "sc://host:1;token=***;user_id=me"' in said[2]
+    outputs = [
+        penstock(file, *arguments).output
+        for arguments in (("check",), ("check", "--json"), ("show",), ("show", "--json"))
+    ]
+    assert all(outputs)
+    assert CANARY not in "".join(outputs)
+    assert 'clusters.main.security.sasl.password = "env:PENSTOCK_TEST_SECRET"' in outputs[2]
+    assert 'lake_options.region = "eu"' in outputs[2]
+    assert 'spark.remote = "sc://host:1;token=***;user_id=me"' in outputs[2]
 
 
 def test_the_shown_settings_are_a_file_with_the_same_settings(file: Path) -> None:
     file.write_text(
         file.read_text() + '[topics]\nallow = ["a\\\\.b", "\u00fc\\""]\n[spark]\nspark.driver.memory = "2g"\n'
     )
-    shown = file.with_name("shown.toml")
-    shown.write_text(penstock(file, "show").stdout)
-    assert Settings.load(shown) == Settings.load(file)
+    shown_file = file.with_name("shown.toml")
+    shown_file.write_text(penstock(file, "show").stdout)
+    assert Settings.load(shown_file) == Settings.load(file)
 
 
 def test_the_reference_is_printed_without_settings(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What holds for every command: help with examples, options that are explained, exit codes, no traceback."""
+"""Every command has help with examples, explained options, fixed exit codes, and prints no traceback."""
 
 import os
 import pty
@@ -20,24 +20,24 @@ from pipelines.cli.options import INTERRUPTED, WRONG_USE
 from tests.pipelines.cli.walking import WIDTH, commands, examples_of, help_of, words_of
 
 ALL = [pytest.param(path, command, id=" ".join(path)) for path, command in commands()]
-LEAVES = [one for one in ALL if not isinstance(one.values[1], click.Group)]
+LEAVES = [parameter for parameter in ALL if not isinstance(parameter.values[1], click.Group)]
 WITHOUT_RESULTS = {"broker", "zookeeper", "completion", "reference"}
-"""They serve, or what they print is text."""
+"""Commands that run servers or print plain text."""
 SETTINGS = 'lake = "lake"\n[clusters.main]\nbootstrap = "127.0.0.1:1"\n'
 
 
 @pytest.mark.parametrize(("path", "command"), ALL)
 def test_every_command_has_help_with_examples_of_its_own(path: tuple[str, ...], command: click.Command) -> None:
     text = help_of(path)
-    found = examples_of(text)
-    assert found
-    assert all(one.startswith(" ".join(path)) for one in found)
+    examples = examples_of(text)
+    assert examples
+    assert all(example.startswith(" ".join(path)) for example in examples)
     assert max(map(len, text.splitlines())) <= WIDTH
 
 
 @pytest.mark.parametrize(("path", "command"), ALL)
 def test_every_option_is_explained(path: tuple[str, ...], command: click.Command) -> None:
-    silent = [one.name for one in command.params if isinstance(one, click.Option) and not one.help]
+    silent = [option.name for option in command.params if isinstance(option, click.Option) and not option.help]
     assert not silent
 
 
@@ -48,7 +48,7 @@ def test_no_line_of_a_list_of_commands_is_cut_short(path: tuple[str, ...], comma
 
 @pytest.mark.parametrize(("path", "command"), LEAVES)
 def test_every_command_with_results_has_json(path: tuple[str, ...], command: click.Command) -> None:
-    has_json = any("--json" in one.opts for one in command.params)
+    has_json = any("--json" in option.opts for option in command.params)
     assert has_json is (command.name not in WITHOUT_RESULTS)
 
 
@@ -88,8 +88,8 @@ def test_ctrl_c_ends_a_command_that_waits_for_a_broker(tmp_path: Path) -> None:
         command = penstock("--settings", file, "topics")
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process, silent.accept()[0]:
             process.send_signal(signal.SIGINT)
-            _, said = process.communicate(timeout=60)
-    assert (process.returncode, said) == (INTERRUPTED, "penstock: interrupted\n")
+            _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (INTERRUPTED, "penstock: interrupted\n")
 
 
 @pytest.mark.parametrize("arguments", [("config", "reference"), ("config", "show", "--json"), ("config", "check")])
@@ -98,25 +98,25 @@ def test_a_closed_pipe_is_no_error(arguments: tuple[str, ...], tmp_path: Path) -
     os.close(reading)
     command = penstock("--settings", settings(tmp_path), *arguments)
     with os.fdopen(writing, "wb") as stdout:
-        done = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, timeout=60, check=False)
-    assert done.stderr == b""
+        completed = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, timeout=60, check=False)
+    assert completed.stderr == b""
 
 
 def shown_on_a_terminal(command: list[str], **environment: str) -> str:
-    """What a command writes to a terminal."""
-    ours, theirs = pty.openpty()
-    left = {key: value for key, value in os.environ.items() if key not in {"NO_COLOR", "FORCE_COLOR"}}
-    with os.fdopen(ours, "rb", closefd=True) as screen:
+    """The output of a command on a terminal."""
+    terminal, command_side = pty.openpty()
+    inherited = {key: value for key, value in os.environ.items() if key not in {"NO_COLOR", "FORCE_COLOR"}}
+    with os.fdopen(terminal, "rb", closefd=True) as screen:
         subprocess.run(
             command,
             stdin=subprocess.DEVNULL,
-            stdout=theirs,
-            stderr=theirs,
-            env={**left, "TERM": "xterm", **environment},
+            stdout=command_side,
+            stderr=command_side,
+            env={**inherited, "TERM": "xterm", **environment},
             timeout=60,
             check=False,
         )
-        os.close(theirs)
+        os.close(command_side)
         return screen.read1(65536).decode()
 
 

@@ -1,4 +1,4 @@
-"""`penstock load`: the part of the logs that it is told to load."""
+"""`penstock load` loads the part of the logs that --from and --to select."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ Load = Callable[..., int]
 
 @pytest.fixture
 def load(tmp_path: Path) -> Iterator[Load]:
-    """Load the topic `clicks`, of ten messages; how many rows that brought."""
+    """Loads the topic `clicks`, which has ten messages, and returns the number of loaded rows."""
     lines = tmp_path / "lines.txt"
     lines.write_text("".join(f"{number}\n" for number in range(10)))
     with ModernBrokerServer(ModernBrokerConfig(broker_id=0, data_dir=tmp_path / "broker")) as broker:

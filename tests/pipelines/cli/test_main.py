@@ -1,4 +1,4 @@
-"""The `penstock` command: what scripts rely on. Exit codes, JSON, one sentence per error."""
+"""The `penstock` command has what scripts rely on: exit codes, JSON, one sentence per error."""
 
 import json
 import os
@@ -51,31 +51,31 @@ def test_publish_load_and_verify_as_scripts_do(
     assert (clicks["cluster"], clicks["topic"], views["topic"]) == ("main", "clicks", "views")
     assert clicks["table"] == str(live.lake / "main" / "clicks")
     assert clicks["incarnation"].isdigit()
-    assert [(one["broker"], one["partition"]) for one in clicks["partitions"]] == [(0, 0), (0, 1), (1, 0), (1, 1)]
-    assert all(one["earliest"] == 0 and one["cursor"] is None for one in clicks["partitions"])
-    assert all(one["lag"] == one["latest"] > 0 for one in clicks["partitions"])
+    assert [(part["broker"], part["partition"]) for part in clicks["partitions"]] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert all(part["earliest"] == 0 and part["cursor"] is None for part in clicks["partitions"])
+    assert all(part["lag"] == part["latest"] > 0 for part in clicks["partitions"])
 
     loaded = penstock("load", "clicks", "--json")
     assert loaded.exit_code == 0, loaded.output
     (load,) = answer(loaded)
     assert (load["topic"], load["version"], load["rows"], load["error"]) == ("clicks", 1, 100, None)
     assert load["files"] == 4
-    assert load["bytes"] == sum(one["end"] - one["start"] for one in load["partitions"])
-    assert all(one.keys() >= {"broker", "partition", "start", "end", "rows", "gaps"} for one in load["partitions"])
+    assert load["bytes"] == sum(part["end"] - part["start"] for part in load["partitions"])
+    assert all(part.keys() >= {"broker", "partition", "start", "end", "rows", "gaps"} for part in load["partitions"])
 
-    rest = penstock("load", "--all", "--json")
-    assert [(one["topic"], one["rows"]) for one in answer(rest)] == [("clicks", 0), ("views", 1)]
+    second_load = penstock("load", "--all", "--json")
+    assert [(load["topic"], load["rows"]) for load in answer(second_load)] == [("clicks", 0), ("views", 1)]
     (clicks, _) = answer(penstock("topics", "--json"))
-    assert all(one["cursor"] == one["latest"] and one["lag"] == 0 for one in clicks["partitions"])
+    assert all(part["cursor"] == part["latest"] and part["lag"] == 0 for part in clicks["partitions"])
 
     proven = penstock("verify", "--all", "--json")
     assert proven.exit_code == 0
-    assert [(one["topic"], one["proven"], one["problems"]) for one in answer(proven)] == [
+    assert [(proof["topic"], proof["proven"], proof["problems"]) for proof in answer(proven)] == [
         ("clicks", True, []),
         ("views", True, []),
     ]
     names = {"incarnation", "broker", "partition", "start", "end", "rows", "gaps", "missing", "duplicates"}
-    assert all(part.keys() == names for one in answer(proven) for part in one["partitions"])
+    assert all(part.keys() == names for proof in answer(proven) for part in proof["partitions"])
 
     file = next((live.lake / "main" / "clicks").glob("date=*/*.parquet"))
     file.unlink()
@@ -118,10 +118,10 @@ def test_a_spark_that_does_not_start_is_one_sentence(live: LiveCluster) -> None:
     live.publish("clicks", numbered(1000))
     live.settings.write_text(live.settings.read_text().replace("local[2,2]", "nonsense"))
     command = [sys.executable, "-m", "pipelines", "--settings", str(live.settings), "load", "clicks"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 1
-    assert "SparkFailed: Spark does not start: " in done.stderr
-    assert "Traceback" not in done.stderr
+    completed = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert completed.returncode == 1
+    assert "SparkFailed: Spark does not start: " in completed.stderr
+    assert "Traceback" not in completed.stderr
 
 
 def settings(tmp_path: Path, text: str) -> str:
@@ -135,7 +135,7 @@ TWO = ONE + '[clusters.other]\nzookeeper = "127.0.0.1:1"\n'
 
 
 @pytest.mark.parametrize(
-    ("text", "arguments", "said"),
+    ("text", "arguments", "message"),
     [
         (ONE, ("load",), "give topics, or --all"),
         (ONE, ("load", "a", "--all"), "not both"),
@@ -152,10 +152,10 @@ TWO = ONE + '[clusters.other]\nzookeeper = "127.0.0.1:1"\n'
         (ONE.replace("zookeeper", "generation"), ("topics",), "clusters.main.generation"),
     ],
 )
-def test_wrong_use_is_exit_code_2(tmp_path: Path, text: str, arguments: tuple[str, ...], said: str) -> None:
+def test_wrong_use_is_exit_code_2(tmp_path: Path, text: str, arguments: tuple[str, ...], message: str) -> None:
     result = CliRunner().invoke(main, ["--settings", settings(tmp_path, text), *arguments])
     assert result.exit_code == 2
-    assert said in result.stderr.replace("\n", " ")
+    assert message in result.stderr.replace("\n", " ")
     assert "Traceback" not in result.stderr
 
 
@@ -178,15 +178,15 @@ def test_a_traceback_is_printed_only_with_debug(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr("resources.lake.Lake.topics", broken)
     plain = CliRunner().invoke(main, ["--settings", settings(tmp_path, ONE), "verify", "--all"])
     assert (plain.exit_code, plain.stderr) == (1, "penstock: RuntimeError: a bug\\x1b[31m\n")  # fault X05
-    told = CliRunner().invoke(main, ["--debug", "--settings", settings(tmp_path, ONE), "verify", "--all"])
-    assert "Traceback" in told.stderr
+    debug = CliRunner().invoke(main, ["--debug", "--settings", settings(tmp_path, ONE), "verify", "--all"])
+    assert "Traceback" in debug.stderr
 
 
 @pytest.mark.parametrize(("generation", "spoken"), [("modern", Generation.MODERN), ("0.8-0.9", Generation.V08)])
 def test_an_embedded_broker_speaks_the_chosen_generation(generation: str, spoken: Generation, tmp_path: Path) -> None:
-    told = ("--broker-id", "3", "--port", "0", "--data-dir", str(tmp_path), "--generation", generation)
+    options = ("--broker-id", "3", "--port", "0", "--data-dir", str(tmp_path), "--generation", generation)
     with subprocess.Popen(
-        [sys.executable, "-m", "pipelines", "broker", *told], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "pipelines", "broker", *options], stdout=subprocess.PIPE, text=True
     ) as broker:
         try:
             assert broker.stdout is not None
@@ -217,7 +217,7 @@ def test_the_embedded_servers_run_in_the_foreground_and_end_on_sigterm(tmp_path:
             assert process.stdout is not None
             assert ready in process.stdout.readline()
         with Registry.open(chroot) as registry:
-            assert [one.id for one in registry.brokers().found] == [3]
+            assert [broker_entry.id for broker_entry in registry.brokers().found] == [3]
     finally:
         for process in (broker, zookeeper):
             process.send_signal(signal.SIGTERM)

@@ -20,7 +20,7 @@ def test_cursors_are_shown_as_lines_csv_or_json(penstock: Penstock) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         (("export",), 2, "give topics, or --all"),
         (("export", "clicks", "--all"), 2, "not both"),
@@ -37,7 +37,7 @@ def test_cursors_are_shown_as_lines_csv_or_json(penstock: Penstock) -> None:
         ),
     ],
 )
-def test_wrong_use_is_one_sentence(arguments: tuple[str, ...], code: int, said: str, penstock: Penstock) -> None:
-    done = penstock("offsets", *arguments)
-    assert done.exit_code == code
-    assert said in done.stderr
+def test_wrong_use_is_one_sentence(arguments: tuple[str, ...], code: int, message: str, penstock: Penstock) -> None:
+    result = penstock("offsets", *arguments)
+    assert result.exit_code == code
+    assert message in result.stderr

@@ -1,4 +1,4 @@
-"""`penstock status`: what needs the operator most comes first; a script sees by the exit code that something does."""
+"""`penstock status` prints the most urgent topic first, and its exit code says whether a topic needs an operator."""
 
 import json
 import time
@@ -40,7 +40,7 @@ class World:
     port: int
 
     def publish(self, topic: str, count: int = 20) -> None:
-        """Records written two hours and a half ago, in one partition."""
+        """Publish records that were written two and a half hours ago, to one partition."""
         then_ms = int(time.time() * 1000 - WRITTEN_H * 3_600_000)
         records = [Record(offset=number, timestamp=then_ms, value=b"v") for number in range(count)]
         with Client(self.port) as client:
@@ -48,19 +48,19 @@ class World:
             client.produce(topic, record_batch(records))
 
     def load(self, topic: str, stop: int) -> None:
-        """Commit `[0, stop)` of a topic, as a load without rows would."""
+        """Commit `[0, stop)` of a topic without rows."""
         settings = Settings.load(self.settings_file)
         with open_cluster(settings, "main") as cluster:
-            found = cluster.topic(topic)
-            assert found
-            whose = TopicIdentity(
+            entry = cluster.topic(topic)
+            assert entry
+            identity = TopicIdentity(
                 cluster="main",
                 cluster_id=cluster.cluster_id() or "",
                 name=topic,
-                incarnation=found.incarnation,
+                incarnation=entry.incarnation,
             )
         table = LakeTable.of(Lake.of(settings), "main", topic)
-        at = table.snapshot()
+        snapshot = table.snapshot()
         facts = SliceFacts(
             offsets=OffsetRange(BrokerPartition(None, 0), 0, stop),
             rows=0,
@@ -70,7 +70,12 @@ class World:
             stats={},
             loaded_at_us=time.time_ns() // 1000,
         )
-        commit(table, at, LoadChange(state=table_state(at, whose), facts=(facts,), run="run"), sleep=lambda _: None)
+        commit(
+            table,
+            snapshot,
+            LoadChange(state=table_state(snapshot, identity), facts=(facts,), run="run"),
+            sleep=lambda _: None,
+        )
 
     def penstock(self, *arguments: str) -> Result:
         """Run a command."""
@@ -82,14 +87,16 @@ Make = Callable[..., World]
 
 @pytest.fixture
 def make(tmp_path: Path) -> Iterator[Make]:
-    """Makes a world of which `clicks` is loaded and `views` half."""
+    """Creates a world in which `clicks` is loaded completely and `views` in part."""
     with ExitStack() as running:
 
-        def make(*, more: str = "", **broker: Any) -> World:
+        def make(*, settings_text: str = "", **broker: Any) -> World:
             config = ModernBrokerConfig(broker_id=1, data_dir=tmp_path / "broker", **broker)
             server = running.enter_context(ModernBrokerServer(config))
             settings = tmp_path / "penstock.toml"
-            settings.write_text(f'lake = "lake"\n[clusters.main]\nbootstrap = "127.0.0.1:{server.port}"\n{more}')
+            settings.write_text(
+                f'lake = "lake"\n[clusters.main]\nbootstrap = "127.0.0.1:{server.port}"\n{settings_text}'
+            )
             world = World(settings_file=settings, port=server.port)
             for topic, stop in (("clicks", 20), ("views", 12)):
                 world.publish(topic)
@@ -105,9 +112,9 @@ def lines(result: Result) -> list[list[str]]:
 
 
 def test_topics_that_are_behind_come_before_loaded_topics(make: Make) -> None:
-    done = make(retention_ms=DAY_MS).penstock("status")
-    assert (done.exit_code, done.stderr) == (0, "")
-    header, views, clicks, total = lines(done)
+    result = make(retention_ms=DAY_MS).penstock("status")
+    assert (result.exit_code, result.stderr) == (0, "")
+    header, views, clicks, total = lines(result)
     assert header == ["CLUSTER", "TOPIC", "STATE", "LAG", "LATE", "LEFT", "LAST LOAD", "VERSION"]
     assert views[:6] == ["main", "views", "behind", "8", "2 h 30 m", "21 h 29 m"]
     assert clicks[:6] == ["main", "clicks", "loaded", "0", "-", "-"]
@@ -120,48 +127,48 @@ def test_without_a_retention_limit_data_is_never_lost(make: Make) -> None:
 
 
 def test_a_topic_that_is_losing_data_is_exit_code_1(make: Make) -> None:
-    done = make(retention_ms=3_600_000).penstock("status")
-    assert done.exit_code == 1
-    assert lines(done)[1][:6] == ["main", "views", "losing", "8", "2 h 30 m", "-1 h 30 m"]
-    assert lines(done)[-1] == ["2 topics, 1 losing, 1 loaded, lag 8 records"]
+    result = make(retention_ms=3_600_000).penstock("status")
+    assert result.exit_code == 1
+    assert lines(result)[1][:6] == ["main", "views", "losing", "8", "2 h 30 m", "-1 h 30 m"]
+    assert lines(result)[-1] == ["2 topics, 1 losing, 1 loaded, lag 8 records"]
 
 
 def test_json_has_all_fields_of_the_status(make: Make) -> None:
-    done = make(retention_ms=DAY_MS).penstock("status", "--json", "views", "clicks")
-    views, clicks = json.loads(done.stdout)
+    result = make(retention_ms=DAY_MS).penstock("status", "--json", "views", "clicks")
+    views, clicks = json.loads(result.stdout)
     assert (views["topic"], views["state"], views["lag"]) == ("views", "behind", 8)
     assert views["kept"] == {"ms": DAY_MS, "by": "brokers"}
     assert 2.5 * 3600 <= views["late_s"] < 2.6 * 3600
     assert views["late_s"] + views["left_s"] == pytest.approx(DAY_MS / 1000)
-    assert [(one["cursor"], one["latest"]) for one in clicks["partitions"]] == [(20, 20)]
+    assert [(part["cursor"], part["latest"]) for part in clicks["partitions"]] == [(20, 20)]
 
 
 def test_status_lists_new_topics_and_tables_without_topic_but_no_denied_topics(make: Make) -> None:
-    world = make(more='[topics]\ndeny = "secret.*"\n')
+    world = make(settings_text='[topics]\ndeny = "secret.*"\n')
     world.publish("fresh")
     world.publish("secret")
     table = world.settings_file.parent / "lake" / "main" / "clicks"
     table.rename(table.with_name("former"))
     states = {line[1]: line[2] for line in lines(world.penstock("status"))[1:-1]}
     assert states == {"clicks": "new", "fresh": "new", "former": "gone", "views": "behind"}
-    known = json.loads(world.penstock("topics", "--json").stdout)
-    assert [one["topic"] for one in known] == ["clicks", "fresh", "views"]
+    statuses = json.loads(world.penstock("topics", "--json").stdout)
+    assert [status["topic"] for status in statuses] == ["clicks", "fresh", "views"]
 
 
 def test_a_broken_table_is_an_error_and_does_not_affect_other_topics(make: Make) -> None:
     world = make()
     log = world.settings_file.parent / "lake" / "main" / "clicks" / "_delta_log"
     max(log.glob("*.json")).write_text("{")
-    done = world.penstock("status")
-    assert done.exit_code == 1
-    assert [line[1:4] for line in lines(done)[1:-1]] == [["clicks", "error", "?"], ["views", "behind", "8"]]
-    assert done.stderr.startswith("penstock: clicks: LogTorn: ")
+    result = world.penstock("status")
+    assert result.exit_code == 1
+    assert [line[1:4] for line in lines(result)[1:-1]] == [["clicks", "error", "?"], ["views", "behind", "8"]]
+    assert result.stderr.startswith("penstock: clicks: LogTorn: ")
 
 
 def test_a_topic_that_neither_cluster_nor_lake_has_is_an_error(make: Make) -> None:
-    done = make().penstock("status", "nothing")
-    assert done.exit_code == 1
-    assert done.stderr == "penstock: nothing: TopicUnknown: neither the cluster nor the lake has such a topic\n"
+    result = make().penstock("status", "nothing")
+    assert result.exit_code == 1
+    assert result.stderr == "penstock: nothing: TopicUnknown: neither the cluster nor the lake has such a topic\n"
 
 
 def test_topics_shows_offsets_and_lag(make: Make) -> None:
@@ -175,8 +182,8 @@ def test_a_cluster_without_topics_is_printed_as_zero_topics(tmp_path: Path) -> N
     with ModernBrokerServer(config) as server:
         settings = tmp_path / "penstock.toml"
         settings.write_text(f'lake = "lake"\n[clusters.main]\nbootstrap = "127.0.0.1:{server.port}"\n')
-        done = CliRunner().invoke(main, ["--settings", str(settings), "status"])
-    assert (done.exit_code, done.stdout.splitlines()[-1]) == (0, "0 topics")
+        result = CliRunner().invoke(main, ["--settings", str(settings), "status"])
+    assert (result.exit_code, result.stdout.splitlines()[-1]) == (0, "0 topics")
 
 
 def test_every_state_has_a_colour() -> None:

@@ -1,4 +1,4 @@
-"""Lines: nothing is lost in JSON, and nothing in a record is obeyed by a terminal."""
+"""Lines of `penstock tail`: JSON loses nothing, and control characters of a record reach no terminal."""
 
 import json
 from typing import Any
@@ -18,13 +18,13 @@ MS = 1_700_000_000_123
 
 
 def rows(*records: Record) -> list[TailRow]:
-    """What becomes of records of partition 3."""
+    """The rows of records of partition 3."""
     batches = [(P3, decoded.batch) for decoded in decode(record_batch(records), RequestedOffsets(start=0))]
     return [row for chunk in rows_of(batches) for row in chunk]
 
 
 def as_read(row: TailRow) -> Any:
-    """What a script gets, which needs no more than ASCII."""
+    """The parsed JSON of a row, which is one line of ASCII."""
     text = as_json(row)
     assert text.isascii()
     assert "\n" not in text
@@ -102,8 +102,8 @@ def test_a_record_is_one_line_without_control_characters() -> None:
     assert line == "3\t7\t2023-11-14T22:13:20.123Z\tbase64:G1szMW2b\ttab\\tline\\n\\u202eend\th\\r=v"
 
 
-@pytest.mark.parametrize(("most", "taken"), [(None, 2500), (1, 1), (1000, 1000), (1001, 1001), (9999, 2500)])
-def test_no_more_rows_are_printed_than_the_maximum(most: int | None, taken: int) -> None:
-    decoded = decode(record_batch([Record(offset=at) for at in range(2500)]), RequestedOffsets(start=0))
-    chunks = list(first_rows(rows_of((P3, one.batch) for one in decoded), most))
-    assert [row.offset for chunk in chunks for row in chunk] == list(range(taken))
+@pytest.mark.parametrize(("max_rows", "count"), [(None, 2500), (1, 1), (1000, 1000), (1001, 1001), (9999, 2500)])
+def test_no_more_rows_are_printed_than_the_maximum(max_rows: int | None, count: int) -> None:
+    decoded = decode(record_batch([Record(offset=offset) for offset in range(2500)]), RequestedOffsets(start=0))
+    chunks = list(first_rows(rows_of((P3, decoded_batch.batch) for decoded_batch in decoded), max_rows))
+    assert [row.offset for chunk in chunks for row in chunk] == list(range(count))

@@ -1,4 +1,4 @@
-"""`penstock history`: the commits of a table. `penstock rewind`: what it prints, asks and refuses."""
+"""`penstock history` prints the commits of a table; `penstock rewind` prints, asks and refuses."""
 
 import json
 from collections.abc import Callable
@@ -31,31 +31,31 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_rewind_prints_what_changed(penstock: Penstock, small: SmallTable) -> None:
-    done = penstock("rewind", "clicks", "--version", "1", "--yes")
-    assert (done.exit_code, small.rows()) == (0, 5)
-    lines = done.stdout.splitlines()
+    result = penstock("rewind", "clicks", "--version", "1", "--yes")
+    assert (result.exit_code, small.rows()) == (0, 5)
+    lines = result.stdout.splitlines()
     assert [line.split() for line in lines[1:3]] == [["0-0", "80", "50"], ["0-1", "20", "-"]]
     assert lines[3].startswith("version 3: clicks went back from version 2 to version 1 (")
     assert lines[3].endswith(" UTC), 5 rows fewer")
-    shown = penstock("history", "clicks").stdout.splitlines()
-    assert "rewind to 1" in shown[1]
-    assert "cancelled by version 3" in shown[2]
+    history = penstock("history", "clicks").stdout.splitlines()
+    assert "rewind to 1" in history[1]
+    assert "cancelled by version 3" in history[2]
 
 
 def test_a_rewind_is_json_for_scripts(penstock: Penstock) -> None:
-    (done,) = json.loads(penstock("rewind", "clicks", "--version", "1", "--yes", "--json").stdout)
-    assert (done["version"], done["target"], done["rows"], len(done["cursors"])) == (3, 1, 5, 2)
+    (result,) = json.loads(penstock("rewind", "clicks", "--version", "1", "--yes", "--json").stdout)
+    assert (result["version"], result["target"], result["rows"], len(result["cursors"])) == (3, 1, 5, 2)
 
 
 def test_a_rewind_goes_back_to_a_time(penstock: Penstock, small: SmallTable) -> None:
     [_, created] = small.table.commits(1)
-    done = penstock("rewind", "clicks", "--to", created.time.isoformat(), "--yes")
-    assert (done.exit_code, small.rows()) == (0, 0)
+    result = penstock("rewind", "clicks", "--to", created.time.isoformat(), "--yes")
+    assert (result.exit_code, small.rows()) == (0, 0)
 
 
 @pytest.mark.usefixtures("terminal")
 @pytest.mark.parametrize(
-    ("answer", "rows", "code", "said"),
+    ("answer", "rows", "code", "message"),
     [
         ("y\n", 5, 0, ""),
         ("n\n", 10, 1, "nothing was changed\n"),
@@ -63,16 +63,16 @@ def test_a_rewind_goes_back_to_a_time(penstock: Penstock, small: SmallTable) -> 
     ],
 )
 def test_a_rewind_asks_on_a_terminal(
-    answer: str, rows: int, code: int, said: str, penstock: Penstock, small: SmallTable
+    answer: str, rows: int, code: int, message: str, penstock: Penstock, small: SmallTable
 ) -> None:
-    done = penstock("rewind", "clicks", "--version", "1", stdin=answer)
-    assert "Take the table of clicks back from version 2 to version 1 (" in done.stderr
-    assert done.stderr.endswith(said)
-    assert (done.exit_code, small.rows()) == (code, rows)
+    result = penstock("rewind", "clicks", "--version", "1", stdin=answer)
+    assert "Take the table of clicks back from version 2 to version 1 (" in result.stderr
+    assert result.stderr.endswith(message)
+    assert (result.exit_code, small.rows()) == (code, rows)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "said"),
+    ("arguments", "code", "message"),
     [
         (("clicks", "--version", "1"), 2, "there is no terminal: give --yes"),
         (("clicks", "--yes"), 2, "give the version to go back to: --version N or --to TIME"),
@@ -85,9 +85,9 @@ def test_a_rewind_asks_on_a_terminal(
     ],
 )
 def test_a_refused_rewind_is_one_sentence(
-    arguments: tuple[str, ...], code: int, said: str, penstock: Penstock, small: SmallTable
+    arguments: tuple[str, ...], code: int, message: str, penstock: Penstock, small: SmallTable
 ) -> None:
-    done = penstock("rewind", *arguments)
-    assert done.exit_code == code
-    assert said in done.stderr
+    result = penstock("rewind", *arguments)
+    assert result.exit_code == code
+    assert message in result.stderr
     assert small.rows() == 10

@@ -49,9 +49,9 @@ def test_a_run_without_new_records_succeeds_with_zero_rows(
 ) -> None:  # fault O05
     configured.publish("clicks", numbered(100))
     first = loaded(run(instance, ["clicks"]))["clicks"]
-    again = run(instance, ["clicks"])
-    assert again.success
-    metadata = loaded(again)["clicks"]
+    second = run(instance, ["clicks"])
+    assert second.success
+    metadata = loaded(second)["clicks"]
     assert (metadata["rows"], metadata["files"], metadata["table_version"]) == (0, 0, first["table_version"])
 
 
@@ -101,17 +101,17 @@ def test_missing_settings_fail_the_run_with_a_sentence(
 @pytest.fixture
 def fetched(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     """Brokers that do not answer a FETCH. The event is set when one of them receives it."""
-    asked, over = threading.Event(), threading.Event()
+    received, over = threading.Event(), threading.Event()
 
     def silent(_request: Any, _logs: Any) -> Any:
-        asked.set()
+        received.set()
         over.wait(60)
         return ()
 
     with monkeypatch.context() as patch:
         for request in (FetchRequest07, MultiFetchRequest07):
             patch.setitem(requests.HANDLERS, request, silent)
-        yield asked
+        yield received
     over.set()
 
 

@@ -47,9 +47,9 @@ def test_a_missing_file_fails_the_check_and_is_named(instance: dg.DagsterInstanc
         configured.publish(name, numbered(100))
     assert run(instance, ["clicks", "views"]).success
     lose_a_file(configured, "views")
-    again = run(instance, ["clicks", "views"])
-    assert again.success
-    check = evaluation(again)
+    second = run(instance, ["clicks", "views"])
+    assert second.success
+    check = evaluation(second)
     assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.ERROR)
     assert check.description == "not proven: views"
     assert "is missing or truncated" in str(check.metadata["problems"].value)
@@ -109,8 +109,8 @@ def test_the_source_asset_observes_the_status_of_its_topics(
     configured.publish("clicks", numbered(10))
     result = DEFS.resolve_job_def("watch__main__topics").execute_in_process(instance=instance)
     (event,) = [event for event in result.all_events if event.event_type == dg.DagsterEventType.ASSET_OBSERVATION]
-    seen = event.asset_observation_data.asset_observation
-    assert seen.asset_key == GROUP.topics
-    assert seen.metadata["count"].value == 1
-    assert isinstance(seen.metadata["lag"].value, int)
-    assert seen.metadata["lag"].value > 0
+    observation = event.asset_observation_data.asset_observation
+    assert observation.asset_key == GROUP.topics
+    assert observation.metadata["count"].value == 1
+    assert isinstance(observation.metadata["lag"].value, int)
+    assert observation.metadata["lag"].value > 0

@@ -7,9 +7,9 @@ from tests.live import LiveCluster, numbered
 from tests.pipelines.defs.declared import DEFS, GROUP, know, loaded, run
 
 
-@pytest.mark.parametrize("what", ["load", "backfill"])
-def test_a_job_is_the_asset_then_its_check_in_one_process(what: str) -> None:
-    job = DEFS.resolve_job_def(f"{what}__main__topics")
+@pytest.mark.parametrize("action", ["load", "backfill"])
+def test_a_job_is_the_asset_then_its_check_in_one_process(action: str) -> None:
+    job = DEFS.resolve_job_def(f"{action}__main__topics")
     assert job.partitions_def == dg.DynamicPartitionsDefinition(name=GROUP.partitions_name)
     assert [node.name for node in job.nodes_in_topological_order] == [
         "lake__main__topics",

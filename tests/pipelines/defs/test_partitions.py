@@ -35,11 +35,11 @@ def test_a_text_that_is_not_a_key_is_refused(key: str) -> None:
 def test_a_run_takes_the_keys_of_its_range_in_the_order_of_their_addition(instance: dg.DagsterInstance) -> None:
     instance.add_dynamic_partitions(GROUP.partitions_name, ["z", "b"])
     instance.add_dynamic_partitions(GROUP.partitions_name, ["a", "b", "y", "c"])
-    taken: list[str] = []
+    loaded_keys: list[str] = []
 
     @dg.asset(partitions_def=GROUP.partitions, backfill_policy=dg.BackfillPolicy.single_run())
     def taking(context: dg.AssetExecutionContext) -> None:
-        taken.extend(context.partition_keys)
+        loaded_keys.extend(context.partition_keys)
 
     assert dg.materialize([taking], instance=instance, tags=run_tags(["b", "y"])).success
-    assert taken == ["b", "a", "y"]
+    assert loaded_keys == ["b", "a", "y"]

@@ -1,4 +1,4 @@
-"""Runs whose process is gone: marked as failed, and no others."""
+"""Only runs whose process is gone are marked as failed."""
 
 import os
 import subprocess
@@ -14,8 +14,8 @@ from tests.pipelines.defs.declared import DEFS
 
 
 @pytest.fixture
-def other() -> Iterator[subprocess.Popen[str]]:
-    """A process that says who it is and waits, and that the test may kill."""
+def process() -> Iterator[subprocess.Popen[str]]:
+    """A process that prints its worker tag and waits until the test kills it."""
     code = "import sys; from pipelines.defs.run_liveness import worker; print(worker(), flush=True); sys.stdin.read()"
     with subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -24,18 +24,19 @@ def other() -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
-def told(process: subprocess.Popen[str]) -> str:
+def tag_of(process: subprocess.Popen[str]) -> str:
+    """The worker tag that the process prints."""
     assert process.stdout is not None
     return process.stdout.readline().strip()
 
 
-def test_a_process_exists_until_it_is_killed(other: subprocess.Popen[str]) -> None:
-    tag = told(other)
+def test_a_process_exists_until_it_is_killed(process: subprocess.Popen[str]) -> None:
+    tag = tag_of(process)
     assert not is_gone(tag)
-    other.kill()
-    os.waitid(os.P_PID, other.pid, os.WEXITED | os.WNOWAIT)  # it is a zombie now: nobody has asked for its end
+    process.kill()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # a zombie: its parent has not waited for it yet
     assert is_gone(tag)
-    other.wait()
+    process.wait()
     assert is_gone(tag)
 
 
@@ -55,20 +56,20 @@ def evaluate(instance: dg.DagsterInstance) -> Any:
 
 
 def test_a_run_whose_process_is_gone_is_marked_as_failed(
-    instance: dg.DagsterInstance, other: subprocess.Popen[str]
+    instance: dg.DagsterInstance, process: subprocess.Popen[str]
 ) -> None:
     job = DEFS.resolve_job_def("load__main__topics")
     running = {
         name: instance.create_run_for_job(job, tags={WORKER_TAG: tag}, status=dg.DagsterRunStatus.STARTED).run_id
-        for name, tag in (("killed", told(other)), ("alive", worker()), ("elsewhere", "elsewhere/1/1.0"))
+        for name, tag in (("killed", tag_of(process)), ("alive", worker()), ("elsewhere", "elsewhere/1/1.0"))
     }
     unsigned = instance.create_run_for_job(job, status=dg.DagsterRunStatus.STARTED).run_id
     assert evaluate(instance).skip_message == "runs in progress, all alive: 4"
-    other.kill()
-    other.wait()
+    process.kill()
+    process.wait()
     assert evaluate(instance).skip_message == f"marked as failed: {running['killed']}"
-    found = {run.run_id: run.status for run in instance.get_runs()}
-    assert found == {
+    statuses = {run.run_id: run.status for run in instance.get_runs()}
+    assert statuses == {
         running["killed"]: dg.DagsterRunStatus.FAILURE,
         running["alive"]: dg.DagsterRunStatus.STARTED,
         running["elsewhere"]: dg.DagsterRunStatus.STARTED,

@@ -1,4 +1,4 @@
-"""The schedules: runs over topics that have something new, those first whose records would be lost first."""
+"""The schedules request runs for topics with new records. Topics whose records are lost first have priority."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -24,8 +24,8 @@ def fire(instance: dg.DagsterInstance) -> Any:
         return schedule.evaluate_tick(context)
 
 
-def ranges(found: Any) -> list[tuple[str, str]]:
-    return [(one.tags[RANGE_START], one.tags[RANGE_END]) for one in found.run_requests]
+def ranges(tick_data: Any) -> list[tuple[str, str]]:
+    return [(request.tags[RANGE_START], request.tags[RANGE_END]) for request in tick_data.run_requests]
 
 
 def test_topics_with_something_new_are_loaded_in_one_run(instance: dg.DagsterInstance, configured: LiveCluster) -> None:
@@ -43,9 +43,9 @@ def test_without_known_topics_the_schedule_skips_and_names_the_sensor(
     instance: dg.DagsterInstance, configured: LiveCluster
 ) -> None:
     assert configured.settings.exists()
-    found = fire(instance)
-    assert not found.run_requests
-    assert "new_topics" in found.skip_message
+    tick_data = fire(instance)
+    assert not tick_data.run_requests
+    assert "new_topics" in tick_data.skip_message
 
 
 def test_many_topics_are_split_into_runs_without_idle_topics(
@@ -95,5 +95,5 @@ def test_a_run_that_is_about_to_lose_records_has_priority(
 def test_two_ticks_use_two_run_keys(instance: dg.DagsterInstance, configured: LiveCluster) -> None:  # fault O02
     configured.publish("clicks", numbered(4))
     know(instance, "clicks")
-    (first,), (second,) = fire(instance).run_requests, fire(instance).run_requests
-    assert first.run_key != second.run_key
+    (first_request,), (second_request,) = fire(instance).run_requests, fire(instance).run_requests
+    assert first_request.run_key != second_request.run_key

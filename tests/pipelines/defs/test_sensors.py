@@ -1,4 +1,4 @@
-"""The sensor: what it asks for, from registries that say what the test says, and from a real one."""
+"""The sensor requests partitions and runs, for fixed topics of the test and for a live registry."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ POOL = pool_of(GROUP.cluster)
 
 
 def ticks(instance: dg.DagsterInstance, penstock: PenstockResource, count: int = 2) -> list[Any]:
-    """Ticks that follow each other, as the daemon does what they ask for."""
+    """Evaluate ticks one after the other, and add the requested partitions as the daemon does."""
     results: list[Any] = []
     for _ in range(count):
         results.append(tick(instance, penstock, results[-1].cursor if results else None))
@@ -53,8 +53,8 @@ def test_each_topic_goes_to_the_first_group_that_takes_it(instance: dg.DagsterIn
         clusters={"main": ["bill", "bill.log", "clicks"]}, grouped={"billing": "bill.*", "logs": ".*log"}
     )
     _, second = ticks(instance, penstock)
-    asked = {request.job_name: request.tags[RANGE_END] for request in second.run_requests}
-    assert asked == {"load__main__billing": "bill.log", "load__main__topics": "clicks"}
+    requested = {request.job_name: request.tags[RANGE_END] for request in second.run_requests}
+    assert requested == {"load__main__billing": "bill.log", "load__main__topics": "clicks"}
     assert list(instance.get_dynamic_partitions("main/billing")) == ["bill", "bill.log"]
     assert list(instance.get_dynamic_partitions("main/logs")) == []
 
@@ -86,14 +86,14 @@ def test_many_topics_are_added_over_several_ticks_and_none_twice(instance: dg.Da
     results = ticks(instance, FixedTopics(clusters={"main": names}, per_tick=10, per_run=4), 5)
     assert [len(added(result)) for result in results] == [0, 10, 10, 1, 0]
     assert results[0].skip_message == "new topics seen: 10, and 11 more after them; the next tick adds and loads them"
-    asked = [
+    requested = [
         (request.tags[RANGE_START], request.tags[RANGE_END])
         for result in results
         for request in result.run_requests or []
     ]
     pages = [names[:10], names[10:20], names[20:]]
-    parts = [page[at : at + 4] for page in pages for at in range(0, len(page), 4)]
-    assert asked == [(part[0], part[-1]) for part in parts]
+    parts = [page[start : start + 4] for page in pages for start in range(0, len(page), 4)]
+    assert requested == [(part[0], part[-1]) for part in parts]
     assert list(instance.get_dynamic_partitions(GROUP.partitions_name)) == names
 
 
@@ -101,7 +101,7 @@ def test_a_repeated_tick_uses_the_same_run_key(instance: dg.DagsterInstance) -> 
     penstock = FixedTopics(clusters={"main": ["clicks", "views"]})
     noted = tick(instance, penstock).cursor
     first = tick(instance, penstock, noted)
-    accept(instance, first)  # and the daemon dies before it asks for the run, or writes the cursor
+    accept(instance, first)  # then the daemon dies before it starts the run or stores the cursor
     (before,), (after,) = first.run_requests, tick(instance, penstock, noted).run_requests
     assert before.run_key == after.run_key
 
@@ -171,7 +171,7 @@ def test_topics_of_a_live_cluster_are_found_once(instance: dg.DagsterInstance, l
 @pytest.mark.zookeeper
 def test_a_live_cluster_ends_the_wait_of_a_tick(live: LiveCluster) -> None:  # fault Z02
     penstock = PenstockResource(settings_file=str(live.settings))
-    live.publish("views", numbered(1))  # the first topic makes the node that is watched
+    live.publish("views", numbered(1))  # the first topic creates the watched node
     with penstock.topic_changes("main") as changed:
         assert not changed(0.1)
         live.publish("clicks", numbered(1))

@@ -1,4 +1,4 @@
-"""The demo as `make demo` runs it, and its state."""
+"""The demo, as `make demo` runs it, and its state."""
 
 import json
 import re
@@ -52,14 +52,14 @@ def test_the_demo_loads_and_verifies_everything(tmp_path: Path) -> None:
     state = DemoState(home=tmp_path / "demo")
     state.begin()
     demo = [sys.executable, "-W", "ignore", "-m", "pipelines.demo", "--home", str(state.home)]
-    done = subprocess.run(demo, capture_output=True, text=True, timeout=280, check=False)
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    assert "lake/demo/topics: flights, weather" in done.stdout
-    assert re.search(r"flights +336,776 ", done.stdout)
-    assert re.search(r"flights +842 ", done.stdout)
-    assert "proven weather: 26,187 rows, each exactly once" in done.stdout
-    assert re.search(r"\bF9 +682 +20\.2\b", done.stdout)
-    assert "337,618 published, 337,618 in the table" in done.stdout
+    completed = subprocess.run(demo, capture_output=True, text=True, timeout=280, check=False)
+    assert completed.returncode == 0, completed.stdout[-3000:] + completed.stderr[-3000:]
+    assert "lake/demo/topics: flights, weather" in completed.stdout
+    assert re.search(r"flights +336,776 ", completed.stdout)
+    assert re.search(r"flights +842 ", completed.stdout)
+    assert "proven weather: 26,187 rows, each exactly once" in completed.stdout
+    assert re.search(r"\bF9 +682 +20\.2\b", completed.stdout)
+    assert "337,618 published, 337,618 in the table" in completed.stdout
 
     verify = [sys.executable, "-m", "pipelines", "--settings", str(state.settings), "verify", "--all", "--json"]
     proofs = json.loads(subprocess.run(verify, capture_output=True, text=True, timeout=60, check=True).stdout)
