@@ -200,14 +200,14 @@ def _status_cells(status: PrintedResult, now_ms: int) -> PrintedResult:
 
 def _lag_late_left(status: PrintedResult) -> tuple[object, str, str]:
     """The columns LAG, LATE and LEFT."""
-    lag, late_s, left_s, kept = (status[name] for name in ("lag", "late_s", "left_s", "kept"))
+    lag, late_s, left_s, retention = (status[name] for name in ("lag", "late_s", "left_s", "kept"))
     if lag == 0:
         return "0", "-", "-"
     late = _UNKNOWN if late_s is None else duration(late_s)
     if left_s is not None:
-        left = f"{'~' if kept['by'] == RetentionSource.ESTIMATE else ''}{duration(left_s)}"
+        left = f"{'~' if retention['by'] == RetentionSource.ESTIMATE else ''}{duration(left_s)}"
     else:
-        left = "never" if kept["ms"] == FOREVER else _UNKNOWN
+        left = "never" if retention["ms"] == FOREVER else _UNKNOWN
     return f"{lag:,} bytes" if lag and _unit(status) == "bytes" else lag, late, left
 
 
@@ -266,17 +266,17 @@ def history(entries: Sequence["HistoryEntry"]) -> None:
     print_table(columns, map(_commit_cells, entries))
 
 
-def _commit_cells(past: "HistoryEntry") -> PrintedResult:
-    fields = past.as_dict()
+def _commit_cells(entry: "HistoryEntry") -> PrintedResult:
+    fields = entry.as_dict()
     return {
         **{name: fields.get(name, "") for name in ("rows", "bytes", "files", "ranges")},
-        "version": str(past.commit.version),
-        "time": f"{past.commit.time:%Y-%m-%d %H:%M:%S}",
-        "what": past.what,
+        "version": str(entry.commit.version),
+        "time": f"{entry.commit.time:%Y-%m-%d %H:%M:%S}",
+        "what": entry.what,
         "run": fields.get("run", "")[:_RUN_ID_LENGTH],
-        "gaps": past.gaps,
-        "notes": "; ".join(past.notes),
-        "style": "dim" if past.undone_by is not None else None,
+        "gaps": entry.gaps,
+        "notes": "; ".join(entry.notes),
+        "style": "dim" if entry.undone_by is not None else None,
     }
 
 

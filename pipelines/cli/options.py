@@ -67,8 +67,8 @@ def clusters_of(settings: Settings, chosen: str | None) -> list[str]:
     if chosen is None:
         return sorted(settings.clusters)
     if chosen not in settings.clusters:
-        known = ", ".join(sorted(settings.clusters))
-        raise click.UsageError(f"there is no cluster {chosen!r} in the settings; the clusters are: {known}")
+        names = ", ".join(sorted(settings.clusters))
+        raise click.UsageError(f"there is no cluster {chosen!r} in the settings; the clusters are: {names}")
     return [chosen]
 
 

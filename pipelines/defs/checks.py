@@ -133,7 +133,7 @@ def _result(name: str, group: TopicGroup, statuses: Sequence[TopicStatus]) -> dg
     """The result of one check over all topics: the worst topic decides the severity."""
     now = now_ms()
     check = _CHECKS[name][1]
-    violations = {status.topic: found for status in statuses if (found := check(status, group.limits, now))}
+    violations = {status.topic: violation for status in statuses if (violation := check(status, group.limits, now))}
     is_error = any(severity is _Severity.ERROR for severity, _ in violations.values())
     first = next((f"{topic}: {sentence}" for topic, (_, sentence) in violations.items()), None)
     return dg.AssetCheckResult(

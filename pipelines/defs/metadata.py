@@ -104,13 +104,13 @@ def log_progress(log: dg.DagsterLogManager, key: str) -> Progress:
     """A function that logs the progress of a load: at most one line per 5 %, with the estimated time left."""
     logged_parts, began = 0, time.monotonic()
 
-    def log_line(done: int, total: int) -> None:
+    def log_line(fetched: int, total: int) -> None:
         nonlocal logged_parts
-        parts = 20 * done // max(1, total)
-        if parts > logged_parts and done < total:  # the result of the load follows in a line of its own
+        parts = 20 * fetched // max(1, total)
+        if parts > logged_parts and fetched < total:  # the result of the load follows in a line of its own
             logged_parts = parts
-            left_s = (time.monotonic() - began) * (total - done) / done
-            log.info("%s: %d of %d offsets fetched, about %.0f s left", key, done, total, left_s)
+            left_s = (time.monotonic() - began) * (total - fetched) / fetched
+            log.info("%s: %d of %d offsets fetched, about %.0f s left", key, fetched, total, left_s)
 
     return log_line
 

@@ -39,12 +39,12 @@ def _load_schedule(group: TopicGroup) -> dg.ScheduleDefinition:
             return dg.SkipReason("no topic is known yet; the sensor new_topics adds them")
         waiting = {key_of(status.topic): status for status in ask_group_status(penstock, group) if _has_work(status)}
         busy = _busy(context.instance, group, keys)
-        wanted = (waiting.keys() & set(keys)) - busy
-        if not wanted:
+        due = (waiting.keys() & set(keys)) - busy
+        if not due:
             return dg.SkipReason(f"nothing new in {len(keys)} topics; {len(busy & waiting.keys())} are being loaded")
         max_topics = penstock.settings().topics_per_run
         tick_time = context.scheduled_execution_time.isoformat()
-        return [_request(run_keys, waiting, tick_time) for run_keys in _key_ranges(keys, wanted, max_topics)]
+        return [_request(run_keys, waiting, tick_time) for run_keys in _key_ranges(keys, due, max_topics)]
 
     return load
 
@@ -69,9 +69,9 @@ def _busy(instance: dg.DagsterInstance, group: TopicGroup, keys: Sequence[str]) 
     return busy
 
 
-def _key_ranges(keys: Sequence[str], wanted: Collection[str], max_keys: int) -> Iterator[list[str]]:
+def _key_ranges(keys: Sequence[str], due: Collection[str], max_keys: int) -> Iterator[list[str]]:
     """Ranges of at most `max_keys` keys that start and end with a wanted key. A run takes all keys of its range."""
-    positions = [position for position, key in enumerate(keys) if key in wanted]
+    positions = [position for position, key in enumerate(keys) if key in due]
     while positions:
         in_range = [position for position in positions if position < positions[0] + max_keys]
         yield list(keys[in_range[0] : in_range[-1] + 1])

@@ -142,11 +142,11 @@ def _run(instance: dg.DagsterInstance, defs: dg.Definitions, group: TopicGroup, 
     quiet = {"loggers": {"console": {"config": {"log_level": "ERROR"}}}}
     with _out.status("  loading ..."):
         result = job.execute_in_process(instance=instance, tags=dict(tags), run_config=quiet)
-    done = [event.materialization for event in result.get_asset_materialization_events()]
+    materializations = [event.materialization for event in result.get_asset_materialization_events()]
     names = ("rows", "bytes", "files", "rows_per_second")
     records = [
         {"partition": load.partition, **{name: round(load.metadata[name].value) for name in names}}  # type: ignore[arg-type] # they are numbers
-        for load in done
+        for load in materializations
     ]
     console.print_table("partition >rows >bytes >files >rows_per_second:ROWS/S", records)
 
