@@ -1,4 +1,4 @@
-"""The timed flush and retention, on a clock that is set by hand."""
+"""Housekeeping flushes the logs and deletes expired segments at the configured intervals; the test sets the clock."""
 
 import os
 import threading
@@ -15,8 +15,8 @@ from tests.kafka_io.testing.v07.talk import TIMEOUT_S, numbered
 START_MS = 1_700_000_000_000
 
 
-class Kept:
-    """A log of one message that housekeeping looks after."""
+class HousekeptLog:
+    """A log with one message that is not flushed, and its housekeeping."""
 
     def __init__(self, data_dir: Path) -> None:
         self.now_ms = START_MS
@@ -31,16 +31,16 @@ class Kept:
         self.log.append(numbered(1)[0], 1)
 
 
-def test_a_tick_shows_what_was_written(tmp_path: Path) -> None:
-    broker_log = Kept(tmp_path)
+def test_a_tick_of_housekeeping_flushes_the_logs(tmp_path: Path) -> None:
+    broker_log = HousekeptLog(tmp_path)
     assert bounds(broker_log.log) == (0, 0)
     broker_log.housekeeping.tick()
     assert bounds(broker_log.log) == (0, 20)
     broker_log.logs.close()
 
 
-def test_retention_looks_at_the_logs_once_per_interval(tmp_path: Path) -> None:
-    broker_log = Kept(tmp_path)
+def test_retention_is_checked_once_per_interval(tmp_path: Path) -> None:
+    broker_log = HousekeptLog(tmp_path)
     broker_log.housekeeping.tick()
     os.utime(broker_log.log.segments[0].path, (1000, 1000))
     broker_log.now_ms += 999
@@ -52,17 +52,17 @@ def test_retention_looks_at_the_logs_once_per_interval(tmp_path: Path) -> None:
     broker_log.logs.close()
 
 
-def test_the_thread_ends_when_told(tmp_path: Path) -> None:
-    broker_log = Kept(tmp_path)
+def test_the_thread_ends_when_housekeeping_stops(tmp_path: Path) -> None:
+    broker_log = HousekeptLog(tmp_path)
     broker_log.housekeeping.start()
     broker_log.housekeeping.stop()
     assert not broker_log.housekeeping._thread.is_alive()
     broker_log.logs.close()
 
 
-def test_a_flush_that_fails_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the disk did not take stays unseen, and the thread lives on."""
-    broker_log = Kept(tmp_path)
+def test_a_failed_flush_is_repeated_and_the_thread_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Readers do not see bytes that the disk has refused."""
+    broker_log = HousekeptLog(tmp_path)
     flushed = threading.Event()
     failures = iter([OSError(5, "Input/output error")])
 

@@ -24,8 +24,8 @@ def start_modern(tmp_path: Path) -> Iterator[StartModern]:
             *, zookeeper: str | None = None, clock: Callable[[], int] | None = None, **settings: Any
         ) -> ModernBrokerServer:
             config = ModernBrokerConfig(**{"broker_id": 1, "data_dir": tmp_path / "data", **settings})
-            extra = {} if clock is None else {"clock": clock}
-            return brokers.enter_context(ModernBrokerServer(config, zookeeper=zookeeper, **extra))
+            clock_argument = {} if clock is None else {"clock": clock}
+            return brokers.enter_context(ModernBrokerServer(config, zookeeper=zookeeper, **clock_argument))
 
         yield start
 
@@ -40,6 +40,6 @@ def connect() -> Iterator[Connect]:
 @pytest.fixture
 def client(start_modern: StartModern, connect: Connect) -> Client:
     """A connection to a broker that has the topic `clicks` with one partition."""
-    opened = connect(start_modern())
-    assert opened.create("clicks") == 0
-    return opened
+    new_client = connect(start_modern())
+    assert new_client.create("clicks") == 0
+    return new_client

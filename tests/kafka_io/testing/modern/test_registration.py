@@ -1,4 +1,4 @@
-"""What a real ZooKeeper shows of a broker from 0.8 on."""
+"""A broker from 0.8 on registers itself and its topics in a real ZooKeeper."""
 
 import json
 import time
@@ -33,9 +33,9 @@ def registry(chroot: str) -> Iterator[Registry]:
         yield opened
 
 
-def until(holds: Callable[[], bool]) -> None:
+def until(condition: Callable[[], bool]) -> None:
     deadline_s = time.monotonic() + TIMEOUT_S
-    while not holds():
+    while not condition():
         assert time.monotonic() < deadline_s
         time.sleep(0.02)
 
@@ -57,7 +57,9 @@ def test_a_broker_is_registered_while_it_runs(
     assert list(registry.brokers().found) == []
 
 
-def test_topics_come_and_go(start_modern: StartModern, connect: Connect, chroot: str, registry: Registry) -> None:
+def test_created_and_deleted_topics_appear_and_disappear_in_zookeeper(
+    start_modern: StartModern, connect: Connect, chroot: str, registry: Registry
+) -> None:
     client = connect(start_modern(zookeeper=chroot, broker_id=3))
     client.create("clicks", 2)
     until(lambda: topics(registry) == {"clicks": 2})
@@ -69,10 +71,10 @@ def test_topics_come_and_go(start_modern: StartModern, connect: Connect, chroot:
     until(lambda: topics(registry) == {"clicks": 1})
 
 
-def test_topics_are_there_again_after_a_restart(
+def test_a_restart_registers_the_topics_of_the_data_directory(
     start_modern: StartModern, connect: Connect, chroot: str, registry: Registry, nodes: Any
 ) -> None:
-    """Also where ZooKeeper shows another life of theirs, or nothing."""
+    """ZooKeeper has other partitions of the one topic, and no node of the other."""
     broker = start_modern(zookeeper=chroot)
     client = connect(broker)
     client.create("clicks", 2)

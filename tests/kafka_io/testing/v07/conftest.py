@@ -1,4 +1,4 @@
-"""Brokers on free ports, each in a directory of its own unless told otherwise; all stopped after the test."""
+"""Fixtures: 0.7 brokers on free ports, and connections to them; all are closed after the test."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -13,7 +13,7 @@ from tests.kafka_io.testing.v07.talk import Client
 
 StartBroker = Callable[..., BrokerServer07]
 
-# The settings of the genuine broker whose bytes lie in tests/golden/v07.
+# The settings of the genuine broker whose bytes are in tests/golden/v07.
 GENUINE: dict[str, Any] = {
     "broker_id": 0,
     "partitions": 2,
@@ -26,21 +26,21 @@ GENUINE: dict[str, Any] = {
 
 @pytest.fixture
 def start_broker(tmp_path: Path) -> Iterator[StartBroker]:
-    """Starts a broker with the genuine settings, or others."""
+    """Starts a broker. Its settings are those of the genuine broker, except for the given ones."""
     with ExitStack() as brokers:
 
         def start(
             *, zookeeper: str | None = None, clock: Callable[[], int] | None = None, **settings: Any
         ) -> BrokerServer07:
             config = BrokerConfig07(**{**GENUINE, "data_dir": tmp_path / "data", **settings})
-            extra = {} if clock is None else {"clock": clock}
-            return brokers.enter_context(BrokerServer07(config, zookeeper=zookeeper, **extra))
+            clock_argument = {} if clock is None else {"clock": clock}
+            return brokers.enter_context(BrokerServer07(config, zookeeper=zookeeper, **clock_argument))
 
         yield start
 
 
 @pytest.fixture
 def connect() -> Iterator[Callable[[BrokerServer07], Client]]:
-    """Opens bare connections to a broker."""
+    """Opens connections to a broker."""
     with ExitStack() as clients:
         yield lambda broker: clients.enter_context(Client(broker.port))

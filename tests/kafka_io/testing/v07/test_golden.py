@@ -1,7 +1,7 @@
-"""Every captured request, replayed: the same answer bytes, the same state of the connection, the same bytes on disk.
+"""Each captured request gives the answer bytes, the state of the connection and the bytes on disk of a genuine broker.
 
-The judge is a genuine 0.7.2 broker (tests/golden/v07). No record is left out: those that depend on the clock
-(offsets-time-now, offsets-time-future) get the clock of their capture.
+The requests and answers were captured at a genuine 0.7.2 broker (tests/golden/v07). Requests that depend on the time
+(offsets-time-now, offsets-time-future) are replayed at the time of their capture.
 """
 
 import os
@@ -20,7 +20,7 @@ from tests.kafka_io.testing.v07.talk import GOLDEN, Client, golden, message
 
 CAPTURED_AT_MS = 1795257126184
 SEGMENT_TIMES = {0: 1600000000, 749: 1600003600, 1453: 1600007200, 2157: 1600010800}
-# These logs have no captured segments; the captured requests that made them do.
+# These logs have no captured segments. The captured requests create them.
 ONLY_AS_REQUESTS = ("mixed-0", "nested-0", "snbig-0")
 
 
@@ -42,7 +42,7 @@ def replay(client: Client, record: dict[str, Any]) -> None:
 def request_bytes(record: dict[str, Any]) -> bytes:
     if record["request_hex"] is not None:
         return bytes.fromhex(record["request_hex"])
-    # Too long to keep: one message of nothing but z. Its first bytes, with the CRC, are there to compare with.
+    # The request is too long to be stored: one message that contains only the letter z. Its first bytes are stored.
     overhead = len(ProduceRequest07(record["topic"], record["partition"], message(b"")).encode())
     payload = b"z" * (record["request_bytes"] - overhead)
     frame = ProduceRequest07(record["topic"], record["partition"], message(payload)).encode()
@@ -57,7 +57,7 @@ def log_bytes(data_dir: Path, name: str) -> int | None:
 
 @pytest.fixture(scope="module")
 def produced_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the requests of the genuine producer make of an empty directory."""
+    """A data directory after the requests of the genuine producer."""
     data_dir = tmp_path_factory.mktemp("produced")
     with genuine_broker(data_dir) as broker, Client(broker.port) as client:
         for record in golden("genuine-produce"):
@@ -67,7 +67,7 @@ def produced_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def genuine_client(produced_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerServer07]:
-    """A broker on the directory that the genuine one left."""
+    """A broker with the data directory of the genuine broker."""
     data_dir = tmp_path_factory.mktemp("genuine")
     shutil.copytree(GOLDEN / "segments", data_dir, dirs_exist_ok=True)
     for name in ONLY_AS_REQUESTS:
@@ -82,7 +82,7 @@ READ_ONLY = [*golden("fetch"), *golden("multifetch"), *golden("offsets"), *golde
 
 
 @pytest.mark.parametrize("record", READ_ONLY, ids=ids(READ_ONLY))
-def test_reads_are_answered_as_captured(genuine_client: BrokerServer07, record: dict[str, Any]) -> None:
+def test_read_requests_are_answered_as_captured(genuine_client: BrokerServer07, record: dict[str, Any]) -> None:
     with Client(genuine_client.port) as client:
         if record["id"] == "byte-by-byte":
             *begin, last = request_bytes(record)
@@ -96,18 +96,20 @@ GENUINE_LOGS = ["plain-0", "plain-1", "gz-0", "sn-0", "multi-0", "multi-1", "thr
 
 
 @pytest.mark.parametrize("name", GENUINE_LOGS)
-def test_the_genuine_producer_leaves_the_segments_it_left_at_a_genuine_broker(produced_dir: Path, name: str) -> None:
-    """Files, their names, where they were rolled, and every byte; `rand` is left to chance by the broker."""
-    ours, theirs = ({path.name: path.read_bytes() for path in (root / name).iterdir()} for root in roots(produced_dir))
-    assert ours == theirs
+def test_requests_of_the_genuine_producer_give_the_segments_of_a_genuine_broker(produced_dir: Path, name: str) -> None:
+    """Compares names and bytes of the segments. The topic `rand` has random partitions and is left out."""
+    actual, expected = (
+        {path.name: path.read_bytes() for path in (root / name).iterdir()} for root in roots(produced_dir)
+    )
+    assert actual == expected
 
 
 def roots(produced_dir: Path) -> tuple[Path, Path]:
     return produced_dir, GOLDEN / "segments"
 
 
-def test_raw_produces_do_to_the_logs_what_they_did(tmp_path: Path) -> None:
-    """In the order of their capture; each on a connection of its own, since some are closed."""
+def test_captured_produce_requests_change_the_logs_as_captured(tmp_path: Path) -> None:
+    """Each request has its own connection, because the broker closes some of them."""
     with genuine_broker(tmp_path) as broker:
         for record in golden("produce"):
             sizes = record.get("log_bytes_before_after", {})
@@ -119,11 +121,11 @@ def test_raw_produces_do_to_the_logs_what_they_did(tmp_path: Path) -> None:
             assert list(zip(before, after, strict=True)) == [tuple(sizes[name]) for name in logs], record["id"]
         assert {log_bytes(tmp_path, f"rawrand-{partition}") for partition in (0, 1)} == {None, 11}
     for name in ("raw-0", "raw-1", "magic0-0", "rawgz-0", "rawsn-0", "emptyset-0"):
-        ours, theirs = ((root / name / f"{0:020d}.kafka").read_bytes() for root in (tmp_path, GOLDEN / "segments"))
-        assert ours == theirs
+        actual, expected = ((root / name / f"{0:020d}.kafka").read_bytes() for root in (tmp_path, GOLDEN / "segments"))
+        assert actual == expected
 
 
-def test_an_asynchronous_genuine_producer_is_understood(tmp_path: Path) -> None:
+def test_the_requests_of_an_asynchronous_genuine_producer_are_stored(tmp_path: Path) -> None:
     records = golden("genuine-async")
     with genuine_broker(tmp_path) as broker, Client(broker.port) as client:
         for record in records:
@@ -132,8 +134,8 @@ def test_an_asynchronous_genuine_producer_is_understood(tmp_path: Path) -> None:
     assert sum(stored) == 45 * len(records)
 
 
-def test_a_log_that_lost_its_first_segments_is_answered_for_as_captured(tmp_path: Path) -> None:
-    """The first segment left is in an answer; of the last one only start and size are, and two messages stand in."""
+def test_a_log_without_its_first_segments_is_answered_as_captured(tmp_path: Path) -> None:
+    """A captured answer contains the first segment. Two messages of the same size replace the last one."""
     records = golden("purged")
     first = next(
         bytes.fromhex(record["response_hex"])[6:] for record in records if record["id"] == "purged-fetch-earliest"

@@ -1,4 +1,4 @@
-"""The logs of a data directory: found, made, refused."""
+"""The logs of a data directory are found, created, or refused."""
 
 import logging
 from pathlib import Path
@@ -19,7 +19,7 @@ def logs_in(data_dir: Path, new_topics: list[str] | None = None) -> BrokerLogs07
     return logs
 
 
-def test_a_topic_may_hold_dashes(tmp_path: Path) -> None:
+def test_a_topic_name_can_contain_dashes(tmp_path: Path) -> None:
     (tmp_path / "my-topic-1-1").mkdir()
     logs = logs_in(tmp_path)
     assert logs.find("my-topic-1", 1) is not None
@@ -28,7 +28,7 @@ def test_a_topic_may_hold_dashes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["nodash", "-0", "topic-", "topic-x", "topic-00", ".-0", "\x01-0", "file-0"])
-def test_what_is_not_a_log_is_left_alone(tmp_path: Path, name: str) -> None:
+def test_directories_and_files_that_are_not_logs_are_ignored(tmp_path: Path, name: str) -> None:
     if name == "file-0":
         (tmp_path / name).touch()
     else:
@@ -40,12 +40,12 @@ def test_what_is_not_a_log_is_left_alone(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("topic", ["a b:c", "caf\u00e9", "a\\b", "*", "...", ".hidden", "x" * 255])
-def test_odd_names_are_legal(tmp_path: Path, topic: str) -> None:
+def test_a_topic_name_can_have_unusual_characters(tmp_path: Path, topic: str) -> None:
     assert logs_in(tmp_path).find(topic, 0) is None
 
 
 @pytest.mark.parametrize("topic", ["", ".", "..", "a/b", "../etc", "a\x00", "a\n", "a\x7f", "\ue000", "x" * 256])
-def test_names_that_cannot_be_directories_are_not(tmp_path: Path, topic: str) -> None:
+def test_a_topic_name_that_cannot_be_a_directory_is_refused(tmp_path: Path, topic: str) -> None:
     with pytest.raises(BrokerError) as refused:
         logs_in(tmp_path).find_or_create(topic, 0)
     assert (refused.value.code, refused.value.where.topic, list(tmp_path.iterdir())) == (-1, topic, [])
@@ -62,7 +62,7 @@ def test_partitions_are_counted_per_topic(tmp_path: Path) -> None:
 
 
 def test_a_partition_beyond_the_configured_count_is_not_served(tmp_path: Path) -> None:
-    """Also when it is on disk: the count may have been lowered."""
+    """The directory exists because the configured number of partitions was higher before."""
     (tmp_path / "other-2").mkdir()
     logs = logs_in(tmp_path)
     with pytest.raises(BrokerError):
@@ -70,7 +70,7 @@ def test_a_partition_beyond_the_configured_count_is_not_served(tmp_path: Path) -
     logs.close()
 
 
-def test_each_new_topic_is_told_of_once(tmp_path: Path) -> None:
+def test_each_new_topic_is_reported_once(tmp_path: Path) -> None:
     (tmp_path / "old-0").mkdir()
     (tmp_path / "old-1").mkdir()
     new_topics: list[str] = []
@@ -81,7 +81,7 @@ def test_each_new_topic_is_told_of_once(tmp_path: Path) -> None:
     logs.close()
 
 
-def test_what_recovery_cuts_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_recovery_logs_the_number_of_removed_bytes(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "torn-0").mkdir()
     (tmp_path / "torn-0" / f"{0:020d}.kafka").write_bytes(b"".join(numbered(2)) + message(b"torn")[:10])
     with caplog.at_level(logging.WARNING):

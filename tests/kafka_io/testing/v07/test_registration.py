@@ -1,4 +1,4 @@
-"""What a real ZooKeeper shows of a broker, and how a broker bears with one that fails."""
+"""A 0.7 broker registers itself and its topics in a real ZooKeeper, and tries again when ZooKeeper does not answer."""
 
 import contextlib
 import queue
@@ -54,12 +54,12 @@ def test_a_topic_is_registered_at_its_first_produce_with_the_configured_count(
     registered: dict[str, tuple[BrokerPartition, ...]] = {}
     while registered != expected:
         assert time.monotonic() < deadline
-        with contextlib.suppress(RegistryError):  # until the first topic there is no node above it
+        with contextlib.suppress(RegistryError):  # the parent node does not exist before the first topic
             registered = partitions(registry)
 
 
 @pytest.mark.zookeeper
-def test_a_topic_outlives_its_broker_and_gets_its_partitions_back(
+def test_a_topic_stays_registered_without_its_broker_and_gets_its_partitions_back(
     start_broker: StartBroker, chroot: str, registry: Registry, tmp_path: Path
 ) -> None:
     for name in ("three-2", "my-topic-1"):
@@ -73,7 +73,7 @@ def test_a_topic_outlives_its_broker_and_gets_its_partitions_back(
 
 
 @pytest.mark.zookeeper
-def test_brokers_of_one_topic_may_have_different_counts(
+def test_brokers_can_register_different_numbers_of_partitions_for_a_topic(
     start_broker: StartBroker, chroot: str, registry: Registry, tmp_path: Path
 ) -> None:
     for broker_id, count in ((0, 2), (1, 1)):
@@ -84,10 +84,10 @@ def test_brokers_of_one_topic_may_have_different_counts(
 
 
 @pytest.mark.zookeeper
-def test_a_start_that_zookeeper_refuses_leaves_nothing_behind(
+def test_a_start_without_the_chroot_fails_and_leaves_no_thread_and_no_lock(
     start_broker: StartBroker, chroot: str, tmp_path: Path
 ) -> None:
-    """A missing chroot is not made: a genuine broker dies of it too [kafka-0.7: Broker registry]."""
+    """The broker does not create the chroot; a genuine broker does not start either [kafka-0.7: Broker registry]."""
     threads = set(threading.enumerate())
     with pytest.raises(RegistryError, match="chroot"):
         start_broker(zookeeper=f"{chroot}/missing", data_dir=tmp_path)

@@ -1,4 +1,4 @@
-"""The broker over real sockets: what is seen when, and what is left behind."""
+"""The 0.7 broker over real sockets: when clients see messages, and which threads and files remain after a stop."""
 
 import gzip
 import os
@@ -33,14 +33,14 @@ def test_requests_in_one_write_are_answered_in_their_order(start_broker: StartBr
     assert [client.frame()[6:] for _ in messages] == messages
 
 
-def test_a_request_may_come_byte_by_byte(start_broker: StartBroker, connect: Connect) -> None:
+def test_a_request_can_arrive_byte_by_byte(start_broker: StartBroker, connect: Connect) -> None:
     client, (message,) = connect(start_broker()), numbered(1)
     for byte in ProduceRequest07("clicks", 0, message).encode() + FetchRequest07("clicks", 0, 0, 1000).encode():
         client.send(bytes((byte,)))
     assert client.frame()[6:] == message
 
 
-def test_what_is_not_flushed_is_not_seen(start_broker: StartBroker, connect: Connect) -> None:
+def test_unflushed_messages_are_not_visible_to_clients(start_broker: StartBroker, connect: Connect) -> None:
     client = connect(start_broker(flush_messages=3, flush_interval_ms=NEVER_MS))
     messages = numbered(3)
     client.produce("clicks", *messages[:2])
@@ -50,7 +50,7 @@ def test_what_is_not_flushed_is_not_seen(start_broker: StartBroker, connect: Con
     assert (client.fetch("clicks"), client.offsets("clicks", LATEST_TIME)) == (b"".join(messages), [60, 0])
 
 
-def test_what_is_written_is_seen_soon_without_more(start_broker: StartBroker, connect: Connect) -> None:
+def test_the_timed_flush_makes_messages_visible(start_broker: StartBroker, connect: Connect) -> None:
     client = connect(start_broker(flush_messages=NEVER_MS, flush_interval_ms=10))
     client.produce("clicks", *numbered(2))
     while client.offsets("clicks", LATEST_TIME) == [0]:
@@ -65,7 +65,7 @@ def test_a_compressed_set_counts_its_inner_messages_for_the_flush(start_broker: 
     assert client.fetch("clicks") == wrapper
 
 
-def test_stopping_flushes(start_broker: StartBroker, connect: Connect) -> None:
+def test_stopping_a_broker_flushes_its_logs(start_broker: StartBroker, connect: Connect) -> None:
     first = start_broker(flush_messages=NEVER_MS, flush_interval_ms=NEVER_MS)
     connect(first).produce("clicks", *numbered(2))
     first.stop()
@@ -80,10 +80,10 @@ def test_an_answer_is_never_cut_by_the_size_of_socket_buffers(start_broker: Star
     assert client.fetch("clicks", max_size=10_000_000) == b"".join(large)
 
 
-def test_a_segment_file_cut_behind_the_brokers_back_closes_the_reader(
+def test_a_segment_file_that_became_shorter_closes_the_connection_of_its_reader(
     start_broker: StartBroker, connect: Connect, tmp_path: Path
 ) -> None:
-    """Never an answer that waits for bytes that will not come."""
+    """The client must not wait for bytes that do not exist any more."""
     client = connect(start_broker(data_dir=tmp_path))
     client.produce("clicks", *numbered(2))
     os.truncate(tmp_path / "clicks-0" / f"{0:020d}.kafka", 30)
@@ -99,15 +99,15 @@ def test_an_answer_that_is_too_large_for_a_frame_is_refused(start_broker: StartB
         frame(region, region)
 
 
-def test_a_header_with_a_negative_size_goes_out_whole(start_broker: StartBroker, connect: Connect) -> None:
-    """Facts, 2: two error bytes follow, whatever the size says."""
+def test_a_fetch_of_negative_size_is_answered_with_a_whole_header(start_broker: StartBroker, connect: Connect) -> None:
+    """The two bytes of the error code follow although the size does not count them [kafka-0.7: Fetch]."""
     client = connect(start_broker())
     client.produce("clicks", *numbered(1))
     client.send(FetchRequest07("clicks", 0, 0, -7))
     assert client.read(6) == bytes.fromhex("fffffffb0000")
 
 
-def test_a_message_that_is_too_large_takes_its_set_with_it_in_silence(
+def test_a_set_with_a_message_that_is_too_large_is_dropped_without_an_answer(
     start_broker: StartBroker, connect: Connect
 ) -> None:
     client = connect(start_broker(max_message_bytes=10))
@@ -120,7 +120,7 @@ def test_a_message_that_is_too_large_takes_its_set_with_it_in_silence(
     assert client.fetch("clicks") == message(b"x" * 10)
 
 
-def test_many_producers_never_mix_their_messages(start_broker: StartBroker, connect: Connect) -> None:
+def test_the_message_sets_of_parallel_producers_are_not_mixed(start_broker: StartBroker, connect: Connect) -> None:
     broker = start_broker(segment_bytes=500)
     batches = [numbered(5, first=5 * number) for number in range(16)]
     clients = [connect(broker) for _ in batches]
@@ -147,7 +147,7 @@ def test_two_brokers_do_not_share_a_directory(start_broker: StartBroker, tmp_pat
     start_broker(data_dir=tmp_path)
 
 
-def test_a_broker_that_cannot_start_leaves_nothing_running(start_broker: StartBroker, tmp_path: Path) -> None:
+def test_a_broker_that_cannot_start_leaves_no_thread_and_no_lock(start_broker: StartBroker, tmp_path: Path) -> None:
     taken = start_broker().port
     threads = set(threading.enumerate())
     with pytest.raises(OSError, match="Address already in use"):
@@ -156,7 +156,7 @@ def test_a_broker_that_cannot_start_leaves_nothing_running(start_broker: StartBr
     start_broker(data_dir=tmp_path / "other")
 
 
-def test_a_name_too_long_for_the_disk_closes_the_producer_and_not_the_reader(
+def test_a_topic_name_too_long_for_the_disk_closes_the_producer_and_not_the_reader(
     start_broker: StartBroker, connect: Connect
 ) -> None:
     broker = start_broker()
@@ -166,7 +166,7 @@ def test_a_name_too_long_for_the_disk_closes_the_producer_and_not_the_reader(
     assert client.state() == "closed"
 
 
-def test_a_thousand_fetches_leave_nothing_open(start_broker: StartBroker) -> None:
+def test_a_thousand_fetches_leave_no_thread_and_no_open_file(start_broker: StartBroker) -> None:
     threads, descriptors = set(threading.enumerate()), open_descriptors()
     broker = start_broker()
     for number in range(100):
@@ -183,7 +183,9 @@ def open_descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-def test_idle_and_half_sent_connections_do_not_hinder_the_stop(start_broker: StartBroker, connect: Connect) -> None:
+def test_idle_connections_and_incomplete_requests_do_not_delay_the_stop(
+    start_broker: StartBroker, connect: Connect
+) -> None:
     broker = start_broker()
     idle, half = connect(broker), connect(broker)
     half.send(b"\x00\x00\x00")
@@ -192,7 +194,9 @@ def test_idle_and_half_sent_connections_do_not_hinder_the_stop(start_broker: Sta
     assert (idle.state(), half.read(1)) == ("closed", b"")
 
 
-def test_a_client_that_takes_nothing_is_given_up(start_broker: StartBroker, connect: Connect) -> None:
+def test_a_client_that_does_not_receive_its_answers_is_disconnected(
+    start_broker: StartBroker, connect: Connect
+) -> None:
     broker = start_broker(send_timeout_ms=100, segment_bytes=2**30)
     client = connect(broker)
     for number in range(8):
@@ -204,7 +208,7 @@ def test_a_client_that_takes_nothing_is_given_up(start_broker: StartBroker, conn
             assert not thread.is_alive()
 
 
-def test_one_connection_too_many_is_closed_at_once(start_broker: StartBroker, connect: Connect) -> None:
+def test_a_connection_beyond_the_maximum_is_closed_at_once(start_broker: StartBroker, connect: Connect) -> None:
     broker = start_broker(max_connections=2)
     clients = [connect(broker) for _ in range(2)]
     assert [client.state() for client in clients] == ["open", "open"]
@@ -215,7 +219,9 @@ def test_one_connection_too_many_is_closed_at_once(start_broker: StartBroker, co
     assert clients[1].state() == "open"
 
 
-def test_a_request_past_the_limit_is_refused_by_its_size_alone(start_broker: StartBroker, connect: Connect) -> None:
+def test_a_request_above_the_limit_is_refused_when_its_size_arrives(
+    start_broker: StartBroker, connect: Connect
+) -> None:
     client = connect(start_broker(max_request_bytes=1000))
     client.send((1001).to_bytes(4, "big"))
     assert client.read(1) == b""

@@ -1,4 +1,4 @@
-"""The settings of topics are the broker's own."""
+"""DescribeConfigs answers with the settings of the broker for each topic."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def values(described: DescribedConfigs) -> dict[str, str | None]:
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_what_is_not_limited_is_minus_one(version: int, client: Client) -> None:
+def test_a_setting_without_a_limit_is_described_as_minus_one(version: int, client: Client) -> None:
     assert values(describe(client, version=version)) == {
         "cleanup.policy": "delete",
         "retention.ms": "-1",
@@ -32,7 +32,9 @@ def test_what_is_not_limited_is_minus_one(version: int, client: Client) -> None:
     }
 
 
-def test_limits_are_told_and_only_what_was_asked_for(start_modern: StartModern, connect: Connect) -> None:
+def test_only_the_requested_settings_are_described_with_their_limits(
+    start_modern: StartModern, connect: Connect
+) -> None:
     client = connect(start_modern(retention_ms=3_600_000, retention_bytes=5000))
     client.create("clicks")
     assert values(describe(client, keys=("retention.ms", "retention.bytes", "colour"))) == {
@@ -45,7 +47,9 @@ def test_limits_are_told_and_only_what_was_asked_for(start_modern: StartModern, 
     ("kind", "name", "code"),
     [(TOPIC, "nobody", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), (BROKER, "1", ErrorCode.INVALID_REQUEST)],
 )
-def test_what_is_not_there_has_a_code(kind: int, name: str, code: ErrorCode, client: Client) -> None:
+def test_an_unknown_topic_or_another_resource_gets_an_error_code(
+    kind: int, name: str, code: ErrorCode, client: Client
+) -> None:
     described = describe(client, name, kind=kind)
     assert (described.error_code, described.configs) == (code, ())
     assert described.error_message

@@ -1,4 +1,4 @@
-"""What readers are given, in the format they know, and when."""
+"""Fetch: the format that each version gets, the limits of the answer, and how long it waits."""
 
 # faults R02, R03
 import threading
@@ -27,7 +27,7 @@ MAGIC = {0: 0, 1: 0, 2: 1, 3: 1, 4: 2, 11: 2, 12: 2}
 
 @pytest.mark.parametrize("codec", [0, 1, 2, 3])
 @pytest.mark.parametrize("version", MAGIC)
-def test_each_version_is_given_the_format_it_knows(client: Client, version: int, codec: int) -> None:
+def test_each_version_of_fetch_gets_the_message_format_that_it_knows(client: Client, version: int, codec: int) -> None:
     for first in (0, 3):
         client.produce("clicks", batch(3, first=first, codec=codec))
     data = bytes(client.fetch("clicks", version=version).records or b"")
@@ -38,7 +38,7 @@ def test_each_version_is_given_the_format_it_knows(client: Client, version: int,
 
 
 @pytest.mark.parametrize("version", MAGIC)
-def test_a_fetch_begins_with_the_batch_that_holds_its_offset(client: Client, version: int) -> None:
+def test_a_fetch_starts_with_the_batch_that_contains_its_offset(client: Client, version: int) -> None:
     for first in (0, 3):
         client.produce("clicks", batch(3, first=first))
     data = bytes(client.fetch("clicks", 4, version=version).records or b"")
@@ -47,27 +47,27 @@ def test_a_fetch_begins_with_the_batch_that_holds_its_offset(client: Client, ver
 
 
 @pytest.mark.parametrize(("version", "code"), [(1, 76), (3, 76), (4, 0), (10, 0)])
-def test_zstd_is_for_those_who_know_batches(client: Client, version: int, code: int) -> None:
+def test_zstd_batches_are_refused_before_v4(client: Client, version: int, code: int) -> None:
     client.produce("clicks", batch(3, codec=4))
     answer = client.fetch("clicks", version=version)
     assert (answer.error_code, values(answer.records)) == (code, [] if code else expected_values(3))
 
 
-def test_since_v3_the_first_batch_comes_whole_however_large_it_is(client: Client) -> None:
+def test_since_v3_the_first_batch_is_complete_even_above_the_limit(client: Client) -> None:
     for _ in range(2):
         client.produce("clicks", batch(3))
     assert values(client.fetch("clicks", max_bytes=10).records) == expected_values(3)
     assert values(client.fetch("clicks", version=3, max_bytes=10).records) == expected_values(3)
 
 
-def test_before_v3_it_is_cut(client: Client) -> None:
+def test_before_v3_the_first_message_is_cut_at_the_limit(client: Client) -> None:
     client.produce("clicks", batch(3))
     whole = bytes(client.fetch("clicks", version=0).records or b"")
     assert client.fetch("clicks", version=0, max_bytes=50).records == whole[:50]
     assert client.fetch("clicks", version=0, max_bytes=-1).records == b""
 
 
-def test_max_bytes_is_for_all_partitions_together(start_modern: StartModern, connect: Connect) -> None:
+def test_max_bytes_limits_all_partitions_together(start_modern: StartModern, connect: Connect) -> None:
     client = connect(start_modern())
     client.create("clicks", 3)
     for partition in range(3):
@@ -89,13 +89,13 @@ def test_max_bytes_is_for_all_partitions_together(start_modern: StartModern, con
 
 
 @pytest.mark.parametrize("offset", [-1, 4])
-def test_an_offset_that_is_not_there_is_told_with_the_bounds(client: Client, offset: int) -> None:
+def test_an_offset_out_of_range_is_answered_with_the_bounds_of_the_log(client: Client, offset: int) -> None:
     client.produce("clicks", batch(3))
     answer = client.fetch("clicks", offset)
     assert (answer.error_code, answer.log_start_offset, answer.high_watermark) == (ErrorCode.OFFSET_OUT_OF_RANGE, 0, 3)
 
 
-def test_what_is_not_there_has_a_code(client: Client) -> None:
+def test_an_unknown_topic_epoch_or_session_gets_an_error_code(client: Client) -> None:
     assert client.fetch("nobody").error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     parts = (FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1, current_leader_epoch=1),)
     request = FetchRequest(topics=(FetchTopic(topic="clicks", partitions=parts),))
@@ -103,7 +103,7 @@ def test_what_is_not_there_has_a_code(client: Client) -> None:
     assert client.ask(FetchRequest(session_id=7, topics=())).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
-def test_topics_go_by_their_ids_as_well(client: Client) -> None:
+def test_a_topic_can_be_given_by_its_id(client: Client) -> None:
     client.produce("clicks", batch(3))
     [topic] = client.ask(MetadataRequest(topics=(MetadataRequestTopic(name="clicks"),))).topics
     parts = (FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=10**6),)
@@ -131,21 +131,21 @@ def test_a_fetch_waits_until_there_are_enough_bytes(start_modern: StartModern, c
     assert (answer.high_watermark, len(values(answer.records))) == (3, 3)
 
 
-def test_a_wait_ends_without_records_too_and_looks_at_the_log_once(
+def test_a_fetch_without_records_waits_its_time_and_reads_the_log_once(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looks: list[int] = []
+    read_offsets: list[int] = []
     region = PartitionLog.region
 
     def counted(
         self: PartitionLog, offset: int, max_bytes: int, *, whole: bool, stop: int | None = None
     ) -> FileRegion | None:
-        looks.append(offset)
+        read_offsets.append(offset)
         return region(self, offset, max_bytes, whole=whole, stop=stop)
 
     monkeypatch.setattr(PartitionLog, "region", counted)
     assert client.fetch("clicks", wait_ms=200).records == b""
-    assert looks == [0]
+    assert read_offsets == [0]
 
 
 def test_a_broker_that_is_stopped_does_not_wait_for_its_readers(start_modern: StartModern, connect: Connect) -> None:

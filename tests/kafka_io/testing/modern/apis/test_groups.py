@@ -52,12 +52,12 @@ def enter(client: Client, version: int) -> JoinGroupResponse:
 
 
 @pytest.mark.parametrize("version", [0, 3, 4, 9])
-def test_a_member_s_life(client: Client, version: int) -> None:
+def test_a_member_joins_syncs_sends_heartbeats_and_leaves(client: Client, version: int) -> None:
     joined = enter(client, version)
     assert (joined.error_code, joined.generation_id, joined.leader) == (0, 1, joined.member_id)
     assert [(member.member_id, bytes(member.metadata)) for member in joined.members] == [(joined.member_id, b"m")]
-    beat = HeartbeatRequest(group_id="g", generation_id=1, member_id=joined.member_id)
-    assert client.ask(beat, min(version, 4)).error_code == 0
+    heartbeat = HeartbeatRequest(group_id="g", generation_id=1, member_id=joined.member_id)
+    assert client.ask(heartbeat, min(version, 4)).error_code == 0
     leaving = (
         LeaveGroupRequest(group_id="g", members=(LeavingMember(member_id=joined.member_id),))
         if version >= 3
@@ -65,14 +65,14 @@ def test_a_member_s_life(client: Client, version: int) -> None:
     )
     answer = client.ask(leaving, min(version, 5))
     assert [answer.error_code, *(member.error_code for member in answer.members)] in ([0], [0, 0])
-    assert client.ask(beat, min(version, 4)).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert client.ask(heartbeat, min(version, 4)).error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_what_cannot_be_is_refused(client: Client) -> None:
+def test_requests_of_unknown_members_are_refused(client: Client) -> None:
     assert join(client, 9, session_ms=0).error_code == ErrorCode.INVALID_SESSION_TIMEOUT
     assert join(client, 9, "nobody").error_code == ErrorCode.UNKNOWN_MEMBER_ID
-    beat = HeartbeatRequest(group_id="unheard of", generation_id=1, member_id="x")
-    assert client.ask(beat).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    heartbeat = HeartbeatRequest(group_id="unheard of", generation_id=1, member_id="x")
+    assert client.ask(heartbeat).error_code == ErrorCode.UNKNOWN_MEMBER_ID
     leaving = LeaveGroupRequest(group_id="g", member_id="x")
     assert client.ask(leaving, 0).error_code == ErrorCode.UNKNOWN_MEMBER_ID
     sync = SyncGroupRequest(group_id="g", generation_id=1, member_id="x", assignments=())
@@ -83,7 +83,7 @@ def test_groups_are_listed_and_described(client: Client) -> None:
     joined = enter(client, 9)
     commit(client, 5, group="idle")
     groups = client.ask(ListGroupsRequest()).groups
-    assert [(one.group_id, one.group_state, one.group_type) for one in groups] == [
+    assert [(group.group_id, group.group_state, group.group_type) for group in groups] == [
         ("g", "Stable", "classic"),
         ("idle", "Empty", "classic"),
     ]
@@ -101,7 +101,9 @@ def test_groups_are_listed_and_described(client: Client) -> None:
 
 
 @pytest.mark.parametrize("kind", [GROUP, TRANSACTION])
-def test_the_broker_coordinates_everything(start_modern: StartModern, connect: Connect, kind: int) -> None:
+def test_the_broker_coordinates_all_groups_and_transactions(
+    start_modern: StartModern, connect: Connect, kind: int
+) -> None:
     broker = start_modern(broker_id=4)
     client = connect(broker)
     coordinator = client.ask(FindCoordinatorRequest(key="g", key_type=kind), 3)
@@ -122,31 +124,30 @@ def committed(client: Client, version: int, *, group: str = "g") -> list[tuple[s
     topics = (OffsetFetchTopic(name="clicks", partition_indexes=(0, 1)),)
     if version >= 8:
         request = OffsetFetchRequest(groups=(OffsetFetchGroup(group_id=group, topics=topics),))
-        topics_found = client.ask(request, version).groups[0].topics
-        rows = [(topic.name, partition) for topic in topics_found for partition in topic.partitions]
-        return [(name, one.partition_index, one.committed_offset, one.metadata) for name, one in rows]
-    answer = client.ask(OffsetFetchRequest(group_id=group, topics=topics), version)
+        topic_responses = client.ask(request, version).groups[0].topics
+    else:
+        topic_responses = client.ask(OffsetFetchRequest(group_id=group, topics=topics), version).topics
     return [
         (topic.name, partition.partition_index, partition.committed_offset, partition.metadata)
-        for topic in answer.topics
+        for topic in topic_responses
         for partition in topic.partitions
     ]
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 5, 9])
-def test_offsets_are_kept_over_a_restart(start_modern: StartModern, connect: Connect, version: int) -> None:
+def test_committed_offsets_survive_a_restart(start_modern: StartModern, connect: Connect, version: int) -> None:
     broker = start_modern()
     client = connect(broker)
     client.create("clicks")
     assert commit(client, 4, version=version) == 0
     assert commit(client, 7, version=version) == 0
     broker.stop()
-    again = connect(start_modern())
+    restarted_client = connect(start_modern())
     for fetch_version in (0, 1, 5, 8, 9):
-        assert committed(again, fetch_version) == [("clicks", 0, 7, "note"), ("clicks", 1, -1, "")]
+        assert committed(restarted_client, fetch_version) == [("clicks", 0, 7, "note"), ("clicks", 1, -1, "")]
 
 
-def test_all_offsets_of_a_group_may_be_asked_for(client: Client) -> None:
+def test_a_request_without_topics_gets_all_offsets_of_the_group(client: Client) -> None:
     commit(client, 3)
     answer = client.ask(OffsetFetchRequest(group_id="g", topics=None), 7)
     assert [(topic.name, partition.committed_offset) for topic in answer.topics for partition in topic.partitions] == [
@@ -154,7 +155,7 @@ def test_all_offsets_of_a_group_may_be_asked_for(client: Client) -> None:
     ]
 
 
-def test_offsets_that_cannot_be_are_refused(client: Client) -> None:
+def test_an_invalid_offset_commit_is_refused(client: Client) -> None:
     assert commit(client, 1, topic="nobody") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert commit(client, 1, text="x" * 5000) == ErrorCode.OFFSET_METADATA_TOO_LARGE
     assert commit(client, 1, group="") == ErrorCode.INVALID_GROUP_ID
@@ -162,7 +163,7 @@ def test_offsets_that_cannot_be_are_refused(client: Client) -> None:
     assert commit(client, 1) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_broken_file_of_offsets_is_no_empty_one(start_modern: StartModern, tmp_path: Path) -> None:
+def test_a_damaged_offsets_file_is_an_error_and_not_an_empty_file(start_modern: StartModern, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "offsets.json").write_text('{"g": [1]}')
     with pytest.raises(Corrupt):

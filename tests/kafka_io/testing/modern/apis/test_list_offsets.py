@@ -1,4 +1,4 @@
-"""Both ends of a log and offsets by time, as each version asks for them."""
+"""ListOffsets: the start and the end of a log and the first offset at a time, in each version."""
 
 import os
 from pathlib import Path
@@ -40,7 +40,7 @@ def segment_starts(client: Client, time_ms: int, *, max_offsets: int = 9) -> tup
 
 
 @pytest.mark.parametrize("version", [1, 4, 7, 10])
-def test_ends_and_times(client: Client, version: int) -> None:
+def test_list_offsets_finds_both_ends_and_the_first_record_at_a_time(client: Client, version: int) -> None:
     for first in (0, 3):
         client.produce("clicks", batch(3, first=first))
     times_ms = [EARLIEST_TIME, LATEST_TIME, 0, START_MS + 3500, START_MS + 5000, START_MS + 5001]
@@ -48,17 +48,17 @@ def test_ends_and_times(client: Client, version: int) -> None:
     assert answers == [(0, 0), (0, 6), (0, 0), (0, 4), (0, 5), (0, -1)]
 
 
-def test_the_newest_record(client: Client) -> None:
+def test_max_timestamp_finds_the_record_with_the_largest_timestamp(client: Client) -> None:
     for first in (5, 0):
         client.produce("clicks", batch(3, first=first))
     assert client.offset_at("clicks", MAX_TIMESTAMP) == (0, 2)
 
 
-def test_what_is_not_there_has_a_code(client: Client) -> None:
+def test_an_unknown_topic_gets_an_error_code(client: Client) -> None:
     assert client.offset_at("nobody", LATEST_TIME) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
 
 
-def test_records_may_be_given_up(client: Client) -> None:
+def test_delete_records_moves_the_log_start(client: Client) -> None:
     client.produce("clicks", batch(6))
     assert shorten(client, 4) == (0, 4)
     assert client.offset_at("clicks", EARLIEST_TIME) == (0, 4)
@@ -97,7 +97,9 @@ def test_v0_answers_with_all_segments_up_to_the_newest_one_of_the_time(
 
 
 @pytest.mark.parametrize(("epoch", "expected"), [(0, (0, 0, 3)), (1, (0, -1, -1))])
-def test_the_only_leader_epoch_ends_with_the_log(client: Client, epoch: int, expected: tuple[int, int, int]) -> None:
+def test_the_only_leader_epoch_ends_at_the_end_of_the_log(
+    client: Client, epoch: int, expected: tuple[int, int, int]
+) -> None:
     client.produce("clicks", batch(3))
     partition = LeaderEpochPartition(partition=0, leader_epoch=epoch)
     topics = (LeaderEpochTopic(topic="clicks", partitions=(partition,)),)

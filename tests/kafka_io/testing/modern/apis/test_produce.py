@@ -1,4 +1,4 @@
-"""What is stored of what producers send, and what they are told."""
+"""Produce: which records are stored, and the answer that the producer gets."""
 
 # faults R01, R02, R04, R05, R12, R13
 from typing import Any
@@ -24,7 +24,7 @@ from tests.kafka_io.testing.modern.talk import (
 
 
 @pytest.mark.parametrize("codec", range(5))
-def test_a_batch_is_stored_as_it_came(client: Client, codec: int) -> None:
+def test_a_batch_is_stored_with_the_bytes_that_the_producer_sent(client: Client, codec: int) -> None:
     sent = bytes(batch(3, codec=codec))
     assert client.produce("clicks", sent).base_offset == 0
     assert client.produce("clicks", sent).base_offset == 3
@@ -35,8 +35,8 @@ def test_a_batch_is_stored_as_it_came(client: Client, codec: int) -> None:
 
 @pytest.mark.parametrize("codec", range(4))
 @pytest.mark.parametrize(("version", "magic"), [(0, 0), (1, 0), (2, 1), (2, 0)])
-def test_messages_of_old_producers_become_batches(client: Client, version: int, magic: int, codec: int) -> None:
-    """Their offsets mean nothing: here all are 0, as some producers send them."""
+def test_messages_of_old_formats_are_stored_as_batches(client: Client, version: int, magic: int, codec: int) -> None:
+    """The offsets that a producer writes have no meaning: here all are 0, as some producers send them."""
     records = numbered(4)
     sets = [log_messages([record], magic=magic) for record in records]
     data = b"".join(sets) if not codec else log_messages(records, magic=magic, codec=codec)
@@ -47,15 +47,15 @@ def test_messages_of_old_producers_become_batches(client: Client, version: int, 
     assert client.offset_at("clicks", records[1].timestamp)[1] == (1 if magic else -1)
 
 
-def test_a_producer_that_wants_no_answer_gets_none(client: Client) -> None:
+def test_a_producer_with_acks_0_gets_no_answer(client: Client) -> None:
     silent = ClientConversation("silent")
     client.socket.sendall(silent.send(VersionedRequest(produce_request("clicks", batch(3), acks=0), 9)))
     assert client.fetch("clicks").high_watermark == 3
     client.socket.sendall(silent.send(VersionedRequest(produce_request("nobody", batch(3), acks=0), 9)))
-    assert client.is_closed(), "that is all it can be told"
+    assert client.is_closed(), "closing is the only possible sign"
 
 
-def test_each_partition_is_answered_by_itself(start_modern: StartModern, connect: Connect) -> None:
+def test_each_partition_of_a_produce_request_has_its_own_result(start_modern: StartModern, connect: Connect) -> None:
     client = connect(start_modern())
     client.create("clicks", 2)
     parts = tuple(
@@ -69,7 +69,7 @@ def test_each_partition_is_answered_by_itself(start_modern: StartModern, connect
     assert codes == [0, ErrorCode.CORRUPT_MESSAGE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
 
-def test_topics_go_by_their_ids_as_well(client: Client) -> None:
+def test_a_topic_can_be_given_by_its_id(client: Client) -> None:
     [topic] = client.ask(MetadataRequest(topics=(MetadataRequestTopic(name="clicks"),))).topics
     parts = (ProducePartition(index=0, records=bytes(batch(2))),)
     codes = []
@@ -123,19 +123,19 @@ REFUSED: dict[str, tuple[bytes, dict[str, Any], ErrorCode]] = {
     "a compressed message in a compressed one": (
         log_messages([Record(value=log_messages(numbered(1), magic=1, codec=1))], magic=1, codec=1),
         {"version": 2},
-        ErrorCode.NONE,  # that is a value like any other: only what is marked as compressed is opened
+        ErrorCode.NONE,  # the inner messages are an ordinary value: only messages with a codec are decompressed
     ),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_not_right_is_refused_and_nothing_of_it_stored(client: Client, name: str) -> None:
-    data, more, code = REFUSED[name]
-    assert client.produce("clicks", data, **more).error_code == code
+def test_invalid_records_are_refused_and_not_stored(client: Client, name: str) -> None:
+    data, arguments, code = REFUSED[name]
+    assert client.produce("clicks", data, **arguments).error_code == code
     assert client.fetch("clicks").high_watermark == (0 if code else 1)
 
 
-def test_a_batch_that_is_too_large_when_opened_is_refused(start_modern: StartModern, connect: Connect) -> None:
+def test_a_batch_that_decompresses_beyond_the_limit_is_refused(start_modern: StartModern, connect: Connect) -> None:
     # fault R15
     client = connect(start_modern(max_decompressed_bytes=10_000))
     client.create("clicks")
@@ -143,7 +143,7 @@ def test_a_batch_that_is_too_large_when_opened_is_refused(start_modern: StartMod
     assert client.produce("clicks", bomb).error_code == ErrorCode.MESSAGE_TOO_LARGE
 
 
-def test_a_producer_that_sends_a_batch_again_hears_where_it_is(client: Client) -> None:
+def test_a_producer_that_repeats_a_batch_gets_its_base_offset(client: Client) -> None:
     sent = batch(3, producer=(9, 0, 0))
     assert [client.produce("clicks", sent).base_offset for _ in range(2)] == [0, 0]
     assert client.produce("clicks", batch(3, producer=(9, 0, 6))).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER

@@ -1,4 +1,4 @@
-"""Topics are made, shown, deleted, and there again after a restart."""
+"""Topics are created, listed and deleted, and they survive a restart."""
 
 from pathlib import Path
 
@@ -28,11 +28,11 @@ def delete(client: Client, name: str) -> int:
     return client.ask(request).responses[0].error_code
 
 
-def shown(topic: MetadataTopic) -> tuple[int, str | None, int]:
+def summary(topic: MetadataTopic) -> tuple[int, str | None, int]:
     return topic.error_code, topic.name, len(topic.partitions)
 
 
-def test_all_topics_are_shown_with_their_leader(start_modern: StartModern, connect: Connect) -> None:
+def test_metadata_lists_all_topics_with_their_leader(start_modern: StartModern, connect: Connect) -> None:
     broker = start_modern(broker_id=5)
     client = connect(broker)
     client.create("clicks", 2)
@@ -40,11 +40,11 @@ def test_all_topics_are_shown_with_their_leader(start_modern: StartModern, conne
     answer = metadata(client)
     assert [(listed.node_id, listed.host, listed.port) for listed in answer.brokers] == [(5, "127.0.0.1", broker.port)]
     assert (answer.controller_id, len(answer.cluster_id or "")) == (5, 22)
-    assert list(map(shown, answer.topics)) == [(0, "clicks", 2), (0, "views", 1)]
+    assert list(map(summary, answer.topics)) == [(0, "clicks", 2), (0, "views", 1)]
     partition = answer.topics[0].partitions[1]
     assert (partition.leader_id, partition.replica_nodes, partition.isr_nodes) == (5, (5,), (5,))
     everything = client.ask(MetadataRequest(topics=()), 0)
-    assert list(map(shown, everything.topics)) == [(0, "clicks", 2), (0, "views", 1)]
+    assert list(map(summary, everything.topics)) == [(0, "clicks", 2), (0, "views", 1)]
 
 
 def test_a_topic_is_found_by_its_id(client: Client) -> None:
@@ -55,20 +55,22 @@ def test_a_topic_is_found_by_its_id(client: Client) -> None:
     assert client.ask(MetadataRequest(topics=request), 12).topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
 
 
-def test_a_name_that_is_asked_for_may_make_its_topic(start_modern: StartModern, connect: Connect) -> None:
+def test_a_metadata_request_can_create_the_topic_that_it_names(start_modern: StartModern, connect: Connect) -> None:
     client = connect(start_modern(partitions=3))
-    assert [shown(topic) for topic in metadata(client, "clicks").topics] == [(3, "clicks", 0)]
-    assert [shown(topic) for topic in metadata(client, "clicks", creating=True).topics] == [(0, "clicks", 3)]
-    assert [shown(topic) for topic in metadata(client, "views", version=1).topics] == [(0, "views", 3)]
+    assert [summary(topic) for topic in metadata(client, "clicks").topics] == [(3, "clicks", 0)]
+    assert [summary(topic) for topic in metadata(client, "clicks", creating=True).topics] == [(0, "clicks", 3)]
+    assert [summary(topic) for topic in metadata(client, "views", version=1).topics] == [(0, "views", 3)]
 
 
-def test_unless_the_broker_does_not_make_topics(start_modern: StartModern, connect: Connect) -> None:
+def test_a_metadata_request_creates_no_topic_when_auto_creation_is_off(
+    start_modern: StartModern, connect: Connect
+) -> None:
     client = connect(start_modern(auto_create_topics=False))
-    assert [shown(topic) for topic in metadata(client, "clicks", creating=True).topics] == [(3, "clicks", 0)]
+    assert [summary(topic) for topic in metadata(client, "clicks", creating=True).topics] == [(3, "clicks", 0)]
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "x" * 250, "\u00e9", "a b"])
-def test_no_topic_has_such_a_name(client: Client, name: str) -> None:
+def test_a_topic_with_an_illegal_name_is_refused(client: Client, name: str) -> None:
     # fault Z11
     assert client.create(name) == ErrorCode.INVALID_TOPIC_EXCEPTION
     [shown_topic] = metadata(client, name, creating=True).topics
@@ -76,8 +78,8 @@ def test_no_topic_has_such_a_name(client: Client, name: str) -> None:
 
 
 def new(**settings: object) -> CreatableTopic:
-    usual = {"name": "new", "num_partitions": 1, "replication_factor": 1, "assignments": (), "configs": ()}
-    return CreatableTopic(**{**usual, **settings})  # type: ignore[arg-type]  # any mix of fields, as a client may send
+    defaults = {"name": "new", "num_partitions": 1, "replication_factor": 1, "assignments": (), "configs": ()}
+    return CreatableTopic(**{**defaults, **settings})  # type: ignore[arg-type]  # any mix of fields, as a client may send
 
 
 @pytest.mark.parametrize(
@@ -100,14 +102,14 @@ def new(**settings: object) -> CreatableTopic:
         ),
     ],
 )
-def test_what_can_be_made(client: Client, topic: CreatableTopic, code: ErrorCode) -> None:
+def test_create_topics_checks_what_the_broker_supports(client: Client, topic: CreatableTopic, code: ErrorCode) -> None:
     for only_check in (True, False):
         answer = client.ask(CreateTopicsRequest(topics=(topic,), validate_only=only_check))
         assert answer.topics[0].error_code == code
     assert len(metadata(client).topics) == (1 if code else 2)
 
 
-def test_a_deleted_topic_is_gone_and_its_name_free_for_another(client: Client, tmp_path: Path) -> None:
+def test_a_deleted_topic_is_gone_and_its_name_can_be_used_again(client: Client, tmp_path: Path) -> None:
     # faults B05, B06
     client.produce("clicks", batch(3))
     [before] = metadata(client, "clicks").topics
@@ -120,30 +122,30 @@ def test_a_deleted_topic_is_gone_and_its_name_free_for_another(client: Client, t
     assert client.fetch("clicks").high_watermark == 0
 
 
-def test_topics_may_be_deleted_by_their_ids(client: Client) -> None:
+def test_a_topic_can_be_deleted_by_its_id(client: Client) -> None:
     [topic_id] = metadata(client, "clicks").topics
     request = DeleteTopicsRequest(topics=(DeleteTopic(topic_id=topic_id.topic_id),), timeout_ms=1)
     assert [client.ask(request).responses[0].error_code for _ in range(2)] == [0, ErrorCode.UNKNOWN_TOPIC_ID]
     assert metadata(client).topics == ()
 
 
-def test_all_of_it_is_there_after_a_restart(start_modern: StartModern, connect: Connect) -> None:
+def test_topics_records_and_cluster_id_survive_a_restart(start_modern: StartModern, connect: Connect) -> None:
     broker = start_modern()
     client = connect(broker)
     client.create("clicks", 2)
     client.produce("clicks", batch(3))
     before = metadata(client)
     broker.stop()
-    again = connect(start_modern())
-    after = metadata(again)
+    restarted_client = connect(start_modern())
+    after = metadata(restarted_client)
     assert (after.topics, after.cluster_id) == (before.topics, before.cluster_id)
-    assert values(again.fetch("clicks").records) == expected_values(3)
+    assert values(restarted_client.fetch("clicks").records) == expected_values(3)
 
 
-def test_a_directory_without_a_topic_is_not_mistaken_for_a_new_one(
+def test_a_directory_without_a_topic_is_renamed_when_the_topic_is_created(
     start_modern: StartModern, connect: Connect, tmp_path: Path
 ) -> None:
-    """As a deletion leaves it that a crash cut short."""
+    """A deletion that a crash interrupted leaves such a directory."""
     stray = tmp_path / "data" / "clicks-0"
     stray.mkdir(parents=True)
     (stray / f"{7:020d}.log").touch()
@@ -151,12 +153,14 @@ def test_a_directory_without_a_topic_is_not_mistaken_for_a_new_one(
     assert metadata(client).topics == ()
     assert client.create("clicks") == 0
     assert client.fetch("clicks").high_watermark == 0
-    [aside] = (tmp_path / "data").glob("clicks-0.*-stray")
-    assert [path.name for path in aside.iterdir()] == [f"{7:020d}.log"]
+    [renamed] = (tmp_path / "data").glob("clicks-0.*-stray")
+    assert [path.name for path in renamed.iterdir()] == [f"{7:020d}.log"]
 
 
 @pytest.mark.parametrize("text", ["nonsense", "[]", '{"topics": {}}', '{"cluster_id": "x", "topics": {"a": 1}}'])
-def test_a_broken_list_of_topics_is_no_empty_one(start_modern: StartModern, tmp_path: Path, text: str) -> None:
+def test_a_damaged_topics_file_is_an_error_and_not_an_empty_file(
+    start_modern: StartModern, tmp_path: Path, text: str
+) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "topics.json").write_text(text)
     with pytest.raises(Corrupt):

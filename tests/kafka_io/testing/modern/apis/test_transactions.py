@@ -90,7 +90,7 @@ def stable(client: Client) -> int:
     return answer.topics[0].partitions[0].offset
 
 
-def test_an_open_transaction_pins_the_stable_offset(client: Client) -> None:
+def test_the_last_stable_offset_stays_before_an_open_transaction(client: Client) -> None:
     producer = begin(client)
     client.produce("clicks", batch(2))
     assert add(client, producer) == write(client, producer) == 0
@@ -104,7 +104,7 @@ def test_an_open_transaction_pins_the_stable_offset(client: Client) -> None:
     assert seen(committed(client)) == expected_values(2) + expected_values(3) + expected_values(2)
 
 
-def test_what_was_aborted_is_told_to_who_reads_what_is_committed(client: Client) -> None:
+def test_a_read_committed_fetch_lists_the_aborted_transactions(client: Client) -> None:
     aborting, committing = begin(client, "one"), begin(client, "other")
     for name, producer in (("one", aborting), ("other", committing)):
         assert add(client, producer, name) == 0
@@ -126,7 +126,7 @@ def test_what_was_aborted_is_told_to_who_reads_what_is_committed(client: Client)
 
 
 @pytest.mark.parametrize("ended", [True, False])
-def test_transactions_outlive_a_restart(start_modern: StartModern, connect: Connect, *, ended: bool) -> None:
+def test_transactions_survive_a_restart(start_modern: StartModern, connect: Connect, *, ended: bool) -> None:
     broker = start_modern()
     client = connect(broker)
     client.create("clicks")
@@ -136,14 +136,14 @@ def test_transactions_outlive_a_restart(start_modern: StartModern, connect: Conn
     if ended:
         end(client, producer, committed=False)
     broker.stop()
-    again = connect(start_modern())
-    assert stable(again) == (4 if ended else 0)
-    assert end(again, producer, committed=False) == (ErrorCode.INVALID_TXN_STATE if ended else 0)
-    assert seen(committed(again)) == []
-    assert begin(again) == (producer[0], producer[1] + 1)
+    restarted_client = connect(start_modern())
+    assert stable(restarted_client) == (4 if ended else 0)
+    assert end(restarted_client, producer, committed=False) == (ErrorCode.INVALID_TXN_STATE if ended else 0)
+    assert seen(committed(restarted_client)) == []
+    assert begin(restarted_client) == (producer[0], producer[1] + 1)
 
 
-def test_a_new_producer_of_the_name_shuts_out_the_one_before(client: Client) -> None:
+def test_a_new_producer_fences_the_earlier_one_of_its_transactional_id(client: Client) -> None:
     zombie = begin(client)
     add(client, zombie)
     assert write(client, zombie) == 0
@@ -156,7 +156,7 @@ def test_a_new_producer_of_the_name_shuts_out_the_one_before(client: Client) -> 
     assert seen(committed(client)) == expected_values(3)
 
 
-def test_a_transaction_that_nobody_ends_is_aborted(start_modern: StartModern, connect: Connect) -> None:
+def test_a_transaction_is_aborted_after_its_timeout(start_modern: StartModern, connect: Connect) -> None:
     clock = ManualClock()
     client = connect(start_modern(clock=clock, flush_interval_ms=10))
     client.create("clicks")
@@ -191,7 +191,7 @@ def offset(client: Client, *, require_stable: bool = False) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize(("commits", "after"), [(True, 5), (False, -1)])
-def test_offsets_of_a_transaction_hold_once_it_is_committed(client: Client, *, commits: bool, after: int) -> None:
+def test_offsets_of_a_transaction_are_stored_when_it_commits(client: Client, *, commits: bool, after: int) -> None:
     producer = begin(client)
     assert commit_offset(client, producer, 5) == ErrorCode.INVALID_TXN_STATE
     request = AddOffsetsToTxnRequest(
@@ -206,11 +206,17 @@ def test_offsets_of_a_transaction_hold_once_it_is_committed(client: Client, *, c
 
 
 REFUSALS: dict[str, tuple[Callable[[Client, Producer], int], ErrorCode]] = {
-    "a name nobody has": (lambda client, one: add(client, one, "other"), ErrorCode.INVALID_PRODUCER_ID_MAPPING),
-    "an id of another": (lambda client, one: end(client, (one[0] + 9, 0)), ErrorCode.INVALID_PRODUCER_ID_MAPPING),
-    "an end of nothing": (end, ErrorCode.INVALID_TXN_STATE),
-    "a topic that is none": (
-        lambda client, one: add(client, one, topic="nobody"),
+    "a transactional id that no producer has": (
+        lambda client, producer: add(client, producer, "other"),
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+    ),
+    "the producer id of another producer": (
+        lambda client, producer: end(client, (producer[0] + 9, 0)),
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+    ),
+    "an end without a transaction": (end, ErrorCode.INVALID_TXN_STATE),
+    "an unknown topic": (
+        lambda client, producer: add(client, producer, topic="nobody"),
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ),
     "a write before the partition was added": (write, ErrorCode.INVALID_TXN_STATE),
@@ -218,19 +224,19 @@ REFUSALS: dict[str, tuple[Callable[[Client, Producer], int], ErrorCode]] = {
 
 
 @pytest.mark.parametrize("name", REFUSALS)
-def test_what_cannot_be_is_refused(client: Client, name: str) -> None:
-    act, code = REFUSALS[name]
-    assert act(client, begin(client)) == code
+def test_an_invalid_request_of_a_producer_is_refused(client: Client, name: str) -> None:
+    action, code = REFUSALS[name]
+    assert action(client, begin(client)) == code
     assert client.fetch("clicks").high_watermark == 0
 
 
 @pytest.mark.parametrize("timeout_ms", [0, 10**9])
-def test_a_transaction_may_not_take_for_ever(client: Client, timeout_ms: int) -> None:
+def test_a_transaction_timeout_outside_the_limits_is_refused(client: Client, timeout_ms: int) -> None:
     request = InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=timeout_ms)
     assert client.ask(request).error_code == ErrorCode.INVALID_TRANSACTION_TIMEOUT
 
 
-def test_no_producer_id_is_given_twice(start_modern: StartModern, connect: Connect) -> None:
+def test_each_producer_id_is_assigned_only_once(start_modern: StartModern, connect: Connect) -> None:
     broker = start_modern()
     client = connect(broker)
     ids = [begin(client, name)[0] for name in (None, "t", None, "t")]
@@ -239,7 +245,9 @@ def test_no_producer_id_is_given_twice(start_modern: StartModern, connect: Conne
     assert ids == [0, 1, 2, 1, 3]
 
 
-def test_a_broken_file_of_producers_is_no_empty_one(start_modern: StartModern, tmp_path: Path) -> None:
+def test_a_damaged_transactions_file_is_an_error_and_not_an_empty_file(
+    start_modern: StartModern, tmp_path: Path
+) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "transactions.json").write_text('{"t": {}}')
     with pytest.raises(Corrupt):

@@ -1,4 +1,4 @@
-"""What the independent clients write and read: the same records for all of them."""
+"""The records that all clients of other libraries write and read, and the brokers for their tests."""
 
 import pytest
 
@@ -15,7 +15,7 @@ Row = tuple[int, bytes, bytes]
 
 
 def rows(codec: str, count: int = 100) -> list[Row]:
-    """What is written with a codec."""
+    """The records to write with a codec."""
     return [
         (number % PARTITIONS, b"key-%d" % (number % 7), f"{codec}-{number}".encode() + b"." * (number % 50))
         for number in range(count)
@@ -23,22 +23,22 @@ def rows(codec: str, count: int = 100) -> list[Row]:
 
 
 def in_order(rows: list[Row]) -> list[list[Row]]:
-    """By partition, as they came."""
+    """The rows of each partition in their order."""
     return [[row for row in rows if row[0] == partition] for partition in range(PARTITIONS)]
 
 
 @pytest.fixture
 def broker(start_modern: StartModern) -> ModernBrokerServer:
-    """A modern broker; its segments are small, so that every client crosses from one to the next."""
+    """A modern broker. Its segments are small, so that every client reads more than one."""
     return start_modern(partitions=PARTITIONS, segment_bytes=8000)
 
 
 @pytest.fixture
 def old_broker(start_modern: StartModern) -> ModernBrokerServer:
-    """A broker as 0.8 was."""
+    """A broker of generation 0.8."""
     return start_modern(partitions=PARTITIONS, segment_bytes=8000, generation=Generation.V08)
 
 
 def address(broker: ModernBrokerServer) -> str:
-    """Where clients begin."""
+    """The bootstrap address of a broker."""
     return f"127.0.0.1:{broker.port}"

@@ -1,4 +1,4 @@
-"""aiokafka writes, reads in a group, commits, and goes on where it was; transactions too."""
+"""aiokafka writes, reads in a group, resumes at its committed offsets, and uses transactions."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,8 +16,8 @@ OFTEN = {"heartbeat_interval_ms": 100}
 
 
 @asynccontextmanager
-async def producing(broker: ModernBrokerServer, **more: Any) -> AsyncIterator[Any]:
-    producer = AIOKafkaProducer(bootstrap_servers=address(broker), **more)
+async def producing(broker: ModernBrokerServer, **settings: Any) -> AsyncIterator[Any]:
+    producer = AIOKafkaProducer(bootstrap_servers=address(broker), **settings)
     await producer.start()
     try:
         yield producer
@@ -26,9 +26,9 @@ async def producing(broker: ModernBrokerServer, **more: Any) -> AsyncIterator[An
 
 
 @asynccontextmanager
-async def consuming(broker: ModernBrokerServer, **more: Any) -> AsyncIterator[Any]:
-    settings = {"group_id": "readers", "auto_offset_reset": "earliest", "enable_auto_commit": False, **more}
-    consumer = AIOKafkaConsumer(TOPIC, bootstrap_servers=address(broker), **settings)
+async def consuming(broker: ModernBrokerServer, **settings: Any) -> AsyncIterator[Any]:
+    defaults = {"group_id": "readers", "auto_offset_reset": "earliest", "enable_auto_commit": False}
+    consumer = AIOKafkaConsumer(TOPIC, bootstrap_servers=address(broker), **{**defaults, **settings})
     await consumer.start()
     try:
         yield consumer
@@ -63,7 +63,7 @@ def test_every_codec_comes_back(broker: ModernBrokerServer, codec: str, *, idemp
     assert in_order(asyncio.run(run())) == in_order(rows(codec))
 
 
-def test_a_group_goes_on_where_it_committed(broker: ModernBrokerServer) -> None:
+def test_a_group_resumes_at_its_committed_offsets(broker: ModernBrokerServer) -> None:
     async def run() -> tuple[list[Row], list[Row]]:
         async with producing(broker) as producer:
             await write(producer, "none", 40)
@@ -82,14 +82,14 @@ def test_two_members_share_the_partitions(broker: ModernBrokerServer) -> None:
     async def run() -> list[int]:
         async with producing(broker) as producer:
             await write(producer, "none", 2)
-        async with consuming(broker, **OFTEN) as one, consuming(broker, **OFTEN) as other:
-            found = await asyncio.gather(read(one, 1), read(other, 1))
-            return sorted(row[0] for rows_ in found for row in rows_)
+        async with consuming(broker, **OFTEN) as first, consuming(broker, **OFTEN) as second:
+            rows_of_members = await asyncio.gather(read(first, 1), read(second, 1))
+            return sorted(row[0] for member_rows in rows_of_members for row in member_rows)
 
     assert asyncio.run(run()) == [0, 1]
 
 
-def test_only_what_is_committed_is_read_as_committed(broker: ModernBrokerServer) -> None:
+def test_a_read_committed_consumer_gets_only_committed_records(broker: ModernBrokerServer) -> None:
     # fault R22
     async def run() -> list[Row]:
         async with producing(broker, transactional_id="t") as producer:
@@ -101,6 +101,6 @@ def test_only_what_is_committed_is_read_as_committed(broker: ModernBrokerServer)
             return await read(consumer, 40)
 
     expected = [
-        [*one, *three] for one, three in zip(in_order(rows("one", 20)), in_order(rows("three", 20)), strict=True)
+        [*first, *third] for first, third in zip(in_order(rows("one", 20)), in_order(rows("three", 20)), strict=True)
     ]
     assert in_order(asyncio.run(run())) == expected

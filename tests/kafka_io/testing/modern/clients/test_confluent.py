@@ -1,4 +1,4 @@
-"""librdkafka writes (idempotent, and in transactions), reads in a group, commits, and goes on where it was."""
+"""librdkafka writes (idempotent, and in transactions), reads in a group, and resumes at its committed offsets."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -53,9 +53,9 @@ def read(consumer: Any, count: int) -> list[Row]:
 
 
 @contextmanager
-def grouped(broker: ModernBrokerServer, **more: str) -> Iterator[Any]:
-    settings = {"group.id": "readers", "auto.offset.reset": "earliest", "enable.auto.commit": "false"}
-    consumer = Consumer({"bootstrap.servers": address(broker), **settings, **more})
+def grouped(broker: ModernBrokerServer, **settings: str) -> Iterator[Any]:
+    defaults = {"group.id": "readers", "auto.offset.reset": "earliest", "enable.auto.commit": "false"}
+    consumer = Consumer({"bootstrap.servers": address(broker), **defaults, **settings})
     try:
         yield consumer
     finally:
@@ -70,7 +70,7 @@ def test_every_codec_comes_back(broker: ModernBrokerServer, codec: str) -> None:
         assert in_order(read(consumer, 100)) == in_order(rows(codec))
 
 
-def test_a_group_goes_on_where_it_committed(broker: ModernBrokerServer) -> None:
+def test_a_group_resumes_at_its_committed_offsets(broker: ModernBrokerServer) -> None:
     write(broker, "none", 40)
     with grouped(broker) as consumer:
         consumer.subscribe([TOPIC])
@@ -83,7 +83,7 @@ def test_a_group_goes_on_where_it_committed(broker: ModernBrokerServer) -> None:
         assert consumer.get_watermark_offsets(TopicPartition(TOPIC, 0), timeout=WAIT_S) == (0, 50)
 
 
-def test_only_what_is_committed_is_read_as_committed(broker: ModernBrokerServer) -> None:
+def test_a_read_committed_consumer_gets_only_committed_records(broker: ModernBrokerServer) -> None:
     # fault R22
     producer = Producer({"bootstrap.servers": address(broker), "transactional.id": "t"})
     producer.init_transactions(WAIT_S)
@@ -100,11 +100,13 @@ def test_only_what_is_committed_is_read_as_committed(broker: ModernBrokerServer)
         end(WAIT_S)
     with grouped(broker, **{"isolation.level": "read_committed"}) as consumer:
         consumer.subscribe([TOPIC])
-        one, three = in_order(rows("one", 20)), in_order(rows("three", 20))
-        assert in_order(read(consumer, 40)) == [[*first, *last] for first, last in zip(one, three, strict=True)]
+        first_rows, third_rows = in_order(rows("one", 20)), in_order(rows("three", 20))
+        assert in_order(read(consumer, 40)) == [
+            [*first, *third] for first, third in zip(first_rows, third_rows, strict=True)
+        ]
 
 
-def test_its_admin_makes_shows_and_deletes_topics_and_sees_groups(broker: ModernBrokerServer) -> None:
+def test_the_admin_client_creates_and_deletes_topics_and_describes_groups(broker: ModernBrokerServer) -> None:
     admin = AdminClient({"bootstrap.servers": address(broker)})
     for future in admin.create_topics([NewTopic("made", num_partitions=3, replication_factor=1)]).values():
         assert future.result(WAIT_S) is None
@@ -121,7 +123,7 @@ def test_its_admin_makes_shows_and_deletes_topics_and_sees_groups(broker: Modern
 
 
 @pytest.mark.parametrize("codec", OLD_CODECS)
-def test_the_old_dialect_is_understood(old_broker: ModernBrokerServer, codec: str) -> None:
+def test_a_client_of_0_8_writes_and_reads(old_broker: ModernBrokerServer, codec: str) -> None:
     write(old_broker, codec, client=OLD)
     with grouped(old_broker, **OLD) as consumer:
         consumer.assign([TopicPartition(TOPIC, number, 0) for number in range(PARTITIONS)])

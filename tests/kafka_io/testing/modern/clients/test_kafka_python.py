@@ -1,4 +1,4 @@
-"""kafka-python writes, reads in a group, commits, and goes on where it was."""
+"""kafka-python writes, reads in a group, and resumes at its committed offsets."""
 
 from contextlib import closing
 from typing import Any
@@ -22,15 +22,17 @@ OLD: dict[str, Any] = {"api_version": (0, 8, 2)}
 WAIT_MS = 20_000
 
 
-def write(broker: ModernBrokerServer, codec: str, count: int = 100, **more: Any) -> None:
+def write(broker: ModernBrokerServer, codec: str, count: int = 100, **settings: Any) -> None:
     compression = None if codec == "none" else codec
-    with closing(KafkaProducer(bootstrap_servers=address(broker), compression_type=compression, **more)) as producer:
+    with closing(
+        KafkaProducer(bootstrap_servers=address(broker), compression_type=compression, **settings)
+    ) as producer:
         sent = [
             producer.send(TOPIC, key=key, value=value, partition=partition)
             for partition, key, value in rows(codec, count)
         ]
         producer.flush(timeout=WAIT_MS / 1000)
-        assert all(one.succeeded() for one in sent)
+        assert all(future.succeeded() for future in sent)
 
 
 def read(consumer: Any, count: int) -> list[Row]:
@@ -62,7 +64,7 @@ def test_every_codec_comes_back(broker: ModernBrokerServer, codec: str) -> None:
         assert in_order(read(consumer, 100)) == in_order(rows(codec))
 
 
-def test_a_group_goes_on_where_it_committed(broker: ModernBrokerServer) -> None:
+def test_a_group_resumes_at_its_committed_offsets(broker: ModernBrokerServer) -> None:
     write(broker, "none", 40)
     with grouped(broker) as consumer:
         assert len(read(consumer, 40)) == 40
@@ -73,7 +75,7 @@ def test_a_group_goes_on_where_it_committed(broker: ModernBrokerServer) -> None:
         assert consumer.end_offsets([TopicPartition(TOPIC, 0)]) == {TopicPartition(TOPIC, 0): 50}
 
 
-def test_its_admin_makes_and_shows_topics(broker: ModernBrokerServer) -> None:
+def test_the_admin_client_lists_and_deletes_topics(broker: ModernBrokerServer) -> None:
     write(broker, "none", 2)
     with closing(KafkaAdminClient(bootstrap_servers=address(broker))) as admin:
         assert admin.list_topics() == [TOPIC]
@@ -82,7 +84,7 @@ def test_its_admin_makes_and_shows_topics(broker: ModernBrokerServer) -> None:
 
 
 @pytest.mark.parametrize("codec", OLD_CODECS)
-def test_the_old_dialect_is_understood(old_broker: ModernBrokerServer, codec: str) -> None:
+def test_a_client_of_0_8_writes_and_reads(old_broker: ModernBrokerServer, codec: str) -> None:
     write(old_broker, codec, **OLD)
     partitions = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
     settings = {"bootstrap_servers": address(old_broker), "group_id": "readers", "enable_auto_commit": False}

@@ -1,4 +1,4 @@
-"""Our own client finds the topics, their bounds, and every record, in each dialect."""
+"""The reader of kafka_io finds the topics, their bounds, and every record, in each generation."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from tests.kafka_io.testing.modern.conftest import StartModern
 
 
 def read(broker: ModernBrokerServer) -> tuple[Generation, list[Row]]:
-    """What it speaks, and all that it holds."""
+    """The generation of the broker, and all its records."""
     rows: list[Row] = []
     with open_cluster("main", bootstrap=address(broker), read_settings=ReadSettings()) as cluster:
         [topic] = cluster.topics().found
@@ -41,7 +41,7 @@ def test_every_codec_comes_back(broker: ModernBrokerServer, codec: str) -> None:
 
 
 @pytest.mark.parametrize("codec", OLD_CODECS)
-def test_the_old_dialect_is_found_out(old_broker: ModernBrokerServer, codec: str) -> None:
+def test_the_0_8_generation_is_detected(old_broker: ModernBrokerServer, codec: str) -> None:
     write(old_broker, codec, client=OLD)
     generation, rows_read = read(old_broker)
     assert (generation, in_order(rows_read)) == (Generation.V08, in_order(rows(codec)))

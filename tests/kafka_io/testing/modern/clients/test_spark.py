@@ -1,4 +1,4 @@
-"""Spark's own Kafka source and sink, and with them the clients of Kafka itself, write to the broker and read it."""
+"""Spark's own Kafka source and sink, which use Kafka's Java clients, write to the broker and read from it."""
 
 import json
 import subprocess
@@ -21,11 +21,11 @@ WRITTEN = 50
 def test_spark_writes_and_reads(broker: ModernBrokerServer) -> None:
     write(broker, "zstd", 40)
     command = [sys.executable, "-m", "tests.kafka_io.testing.modern.clients.spark_program"]
-    done = subprocess.run(
+    process = subprocess.run(
         [*command, kafka_source(), address(broker), TOPIC], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stderr[-2000:]
-    rows_read = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    assert process.returncode == 0, process.stderr[-2000:]
+    rows_read = [json.loads(line) for line in process.stdout.splitlines() if line.startswith("{")]
     offsets = sorted((row["partition"], row["offset"]) for row in rows_read)
     ends = [sum(partition == number for partition, _ in offsets) for number in range(PARTITIONS)]
     assert offsets == [(number, offset) for number in range(PARTITIONS) for offset in range(ends[number])]

@@ -23,7 +23,7 @@ class Clock:
         self.ahead_s = 0.0
 
     def __call__(self) -> float:
-        """Now, in seconds."""
+        """The time in seconds."""
         return time.monotonic() + self.ahead_s
 
 
@@ -42,19 +42,19 @@ def start(group: BrokerGroup) -> Iterator[Callable[..., "Future[Any]"]]:
     """Runs a call that waits on a thread of its own."""
     with ThreadPoolExecutor(8) as pool:
         yield pool.submit
-        group.close()  # lets the threads go
+        group.close()  # ends the waiting calls, so that their threads end
 
 
 def join(
     group: BrokerGroup, member_id: str = "", *, require_member_id: bool = False, **settings: Any
 ) -> JoinGroupResponse:
-    usual: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "session_timeout_ms": 10_000,
         "rebalance_timeout_ms": 20_000,
         "protocol_type": "consumer",
         "protocols": (JoinGroupProtocol(name="range", metadata=b"m"),),
     }
-    request = JoinGroupRequest(group_id="readers", member_id=member_id, **{**usual, **settings})
+    request = JoinGroupRequest(group_id="readers", member_id=member_id, **{**defaults, **settings})
     return group.join(request, client_id="tests", client_host="here", require_member_id=require_member_id)
 
 
@@ -62,15 +62,15 @@ def assignment(group: BrokerGroup, member_id: str, generation: int, assignments:
     return bytes(group.sync(member_id, generation, assignments).assignment)
 
 
-def code_of(act: Callable[[], object]) -> int:
+def code_of(action: Callable[[], object]) -> int:
     with pytest.raises(BrokerError) as caught:
-        act()
+        action()
     return caught.value.code
 
 
-def until(holds: Callable[[], bool]) -> None:
+def until(condition: Callable[[], bool]) -> None:
     deadline_s = time.monotonic() + SOON_S
-    while not holds():
+    while not condition():
         assert time.monotonic() < deadline_s
         time.sleep(0.002)
 
@@ -96,7 +96,7 @@ def test_the_first_member_leads_a_generation_of_its_own(group: BrokerGroup) -> N
     assert group.state is GroupState.STABLE
 
 
-def test_a_second_member_makes_a_new_generation_of_both(
+def test_a_second_member_starts_a_new_generation_with_both(
     group: BrokerGroup, start: Callable[..., "Future[Any]"]
 ) -> None:
     leader, follower = pair(group, start)
@@ -128,7 +128,7 @@ def test_members_learn_of_a_rebalance_from_their_heartbeats(
     assert code_of(lambda: group.heartbeat(leader.member_id, 2)) == ErrorCode.ILLEGAL_GENERATION
 
 
-def test_who_does_not_join_again_in_time_is_left_behind(
+def test_a_member_that_does_not_rejoin_in_time_is_removed(
     group: BrokerGroup, clock: Clock, start: Callable[..., "Future[Any]"]
 ) -> None:
     leader, follower = pair(group, start)
@@ -147,7 +147,7 @@ def test_who_does_not_join_again_in_time_is_left_behind(
     assert code_of(lambda: group.heartbeat(follower.member_id, 3)) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_silent_member_is_let_go_and_the_rest_rebalances(
+def test_a_member_without_heartbeats_is_removed_and_the_others_rebalance(
     group: BrokerGroup, clock: Clock, start: Callable[..., "Future[Any]"]
 ) -> None:
     leader, follower = pair(group, start)
@@ -159,7 +159,7 @@ def test_a_silent_member_is_let_go_and_the_rest_rebalances(
     assert join(group, leader.member_id).generation_id == 3
 
 
-def test_who_waits_for_work_is_not_left_with_a_leader_that_is_gone(
+def test_a_member_that_waits_for_assignments_rejoins_when_the_leader_is_removed(
     group: BrokerGroup, clock: Clock, start: Callable[..., "Future[Any]"]
 ) -> None:
     alone = join(group)
@@ -175,7 +175,7 @@ def test_who_waits_for_work_is_not_left_with_a_leader_that_is_gone(
     assert join(group, follower.member_id).leader == follower.member_id
 
 
-def test_who_leaves_makes_room_at_once(group: BrokerGroup, start: Callable[..., "Future[Any]"]) -> None:
+def test_a_member_that_leaves_is_removed_at_once(group: BrokerGroup, start: Callable[..., "Future[Any]"]) -> None:
     leader, follower = pair(group, start)
     group.leave(leader.member_id, None)
     joined = join(group, follower.member_id)
@@ -185,13 +185,15 @@ def test_who_leaves_makes_room_at_once(group: BrokerGroup, start: Callable[..., 
     assert code_of(lambda: group.leave(follower.member_id, None)) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_follower_that_asks_again_is_told_the_same(group: BrokerGroup, start: Callable[..., "Future[Any]"]) -> None:
+def test_a_follower_that_repeats_its_join_gets_the_same_answer(
+    group: BrokerGroup, start: Callable[..., "Future[Any]"]
+) -> None:
     _, follower = pair(group, start)
     assert join(group, follower.member_id) == follower
     assert group.state is GroupState.STABLE
 
 
-def test_a_member_with_other_metadata_makes_a_new_generation(
+def test_a_member_that_joins_with_other_metadata_starts_a_new_generation(
     group: BrokerGroup, start: Callable[..., "Future[Any]"]
 ) -> None:
     leader, follower = pair(group, start)
@@ -200,20 +202,24 @@ def test_a_member_with_other_metadata_makes_a_new_generation(
     assert join(group, leader.member_id).generation_id == changed.result(SOON_S).generation_id == 3
 
 
-def test_a_protocol_that_all_know_is_chosen(group: BrokerGroup, start: Callable[..., "Future[Any]"]) -> None:
-    def both(*names: str) -> tuple[JoinGroupProtocol, ...]:
+def test_the_group_chooses_a_protocol_that_all_members_know(
+    group: BrokerGroup, start: Callable[..., "Future[Any]"]
+) -> None:
+    def protocols_named(*names: str) -> tuple[JoinGroupProtocol, ...]:
         return tuple(JoinGroupProtocol(name=name, metadata=b"") for name in names)
 
-    first = join(group, protocols=both("sticky", "range"))
-    second = start(join, group, protocols=both("range", "robin"))
+    first = join(group, protocols=protocols_named("sticky", "range"))
+    second = start(join, group, protocols=protocols_named("range", "robin"))
     until(lambda: group.state is GroupState.PREPARING)
-    assert join(group, first.member_id, protocols=both("sticky", "range")).protocol_name == "range"
+    assert join(group, first.member_id, protocols=protocols_named("sticky", "range")).protocol_name == "range"
     assert second.result(SOON_S).protocol_name == "range"
-    for more in ({"protocols": both("sticky")}, {"protocol_type": "connect"}, {"protocols": ()}):
-        assert code_of(lambda more=more: join(group, **more)) == ErrorCode.INCONSISTENT_GROUP_PROTOCOL  # type: ignore[misc]  # bound per turn
+    for settings in ({"protocols": protocols_named("sticky")}, {"protocol_type": "connect"}, {"protocols": ()}):
+        assert code_of(lambda settings=settings: join(group, **settings)) == ErrorCode.INCONSISTENT_GROUP_PROTOCOL  # type: ignore[misc]  # bound per turn
 
 
-def test_a_static_member_comes_back_under_its_name(group: BrokerGroup, start: Callable[..., "Future[Any]"]) -> None:
+def test_a_static_member_that_joins_again_keeps_its_member_id(
+    group: BrokerGroup, start: Callable[..., "Future[Any]"]
+) -> None:
     # KIP-345
     first = join(group, group_instance_id="a")
     assert join(group, group_instance_id="a").member_id == first.member_id
@@ -222,7 +228,7 @@ def test_a_static_member_comes_back_under_its_name(group: BrokerGroup, start: Ca
     assert group.members() == ()
 
 
-def test_offsets_are_for_members_or_while_there_are_none(group: BrokerGroup) -> None:
+def test_only_members_commit_offsets_unless_the_group_is_empty(group: BrokerGroup) -> None:
     group.check_commit("", -1)
     joined = join(group)
     assert code_of(lambda: group.check_commit("", -1)) == ErrorCode.UNKNOWN_MEMBER_ID
@@ -232,14 +238,14 @@ def test_offsets_are_for_members_or_while_there_are_none(group: BrokerGroup) -> 
     assert code_of(lambda: group.check_commit(joined.member_id, 2)) == ErrorCode.ILLEGAL_GENERATION
 
 
-def test_a_group_takes_so_many_members(group: BrokerGroup, start: Callable[..., "Future[Any]"]) -> None:
+def test_a_group_refuses_members_beyond_the_maximum(group: BrokerGroup, start: Callable[..., "Future[Any]"]) -> None:
     for number in range(3):
         start(join, group)
         until(lambda number=number: len(group._members) == number + 1)  # type: ignore[misc]  # bound per turn
     assert code_of(lambda: join(group)) == ErrorCode.GROUP_MAX_SIZE_REACHED
 
 
-def test_names_given_out_count_until_their_time_is_up(group: BrokerGroup, clock: Clock) -> None:
+def test_reserved_member_ids_count_as_members_until_their_timeout(group: BrokerGroup, clock: Clock) -> None:
     for _ in range(3):
         assert code_of(lambda: join(group, require_member_id=True)) == ErrorCode.MEMBER_ID_REQUIRED
     assert code_of(lambda: join(group, require_member_id=True)) == ErrorCode.GROUP_MAX_SIZE_REACHED
@@ -247,7 +253,9 @@ def test_names_given_out_count_until_their_time_is_up(group: BrokerGroup, clock:
     assert code_of(lambda: join(group, require_member_id=True)) == ErrorCode.MEMBER_ID_REQUIRED
 
 
-def test_a_closed_group_lets_nobody_wait(group: BrokerGroup, start: Callable[..., "Future[Any]"]) -> None:
+def test_closing_a_group_ends_waiting_requests_with_an_error(
+    group: BrokerGroup, start: Callable[..., "Future[Any]"]
+) -> None:
     alone = join(group)
     waiting = start(join, group)
     until(lambda: group.state is GroupState.PREPARING)

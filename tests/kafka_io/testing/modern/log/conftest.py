@@ -39,10 +39,10 @@ def open_log(directory: Path, clock: ManualClock) -> Iterator[OpenLog]:
     """Opens the log in `directory` with the given settings. It is closed after the test."""
     with ExitStack() as logs:
 
-        def open_it(**settings: Any) -> PartitionLog:
+        def open_with(**settings: Any) -> PartitionLog:
             config = ModernBrokerConfig(broker_id=0, data_dir=directory.parent, **{"roll_ms": 10**12, **settings})
             log = PartitionLog.open(directory, config, clock=clock, where=Where(topic="clicks", partition=0))
             logs.callback(log.close)
             return log
 
-        yield open_it
+        yield open_with

@@ -13,14 +13,14 @@ from tests.kafka_io.testing.v07.log.conftest import ManualClock
 SIZE = len(batch(3))
 
 
-def test_each_batch_is_given_the_offsets_behind_the_one_before(open_log: OpenLog) -> None:
+def test_each_batch_gets_the_offsets_after_the_previous_batch(open_log: OpenLog) -> None:
     log = open_log()
     assert [log.append(batch(count)) for count in (3, 1, 5)] == [0, 3, 4]
     assert (log.start, log.end) == (0, 9)
     assert len(values(content(log))) == 9
 
 
-def test_a_batch_keeps_its_bytes_but_for_offset_and_leader_epoch(open_log: OpenLog) -> None:
+def test_the_log_changes_only_offset_and_leader_epoch_of_a_batch(open_log: OpenLog) -> None:
     log = open_log()
     log.append(batch(2))
     sent = bytes(batch(3, codec=1))
@@ -34,7 +34,7 @@ def test_a_batch_keeps_its_bytes_but_for_offset_and_leader_epoch(open_log: OpenL
 
 @pytest.mark.parametrize("segment_bytes", [10, 3 * SIZE, 10**9])
 def test_every_offset_is_found_in_its_batch(open_log: OpenLog, segment_bytes: int) -> None:
-    """Also for batches that have no entry of their own in the index."""
+    """The index has no entry for most of the batches."""
     log = open_log(segment_bytes=segment_bytes)
     for number in range(200):
         log.append(batch(3, first=3 * number))
@@ -44,7 +44,7 @@ def test_every_offset_is_found_in_its_batch(open_log: OpenLog, segment_bytes: in
         assert BatchHeader.parse(region.read()).base_offset == offset - offset % 3
 
 
-def test_the_end_has_nothing_and_beyond_it_is_an_error(open_log: OpenLog) -> None:
+def test_the_end_of_the_log_has_no_records_and_an_offset_after_it_is_out_of_range(open_log: OpenLog) -> None:
     log = open_log()
     log.append(batch(3))
     assert log.region(3, 100, whole=True) is None
@@ -53,21 +53,21 @@ def test_the_end_has_nothing_and_beyond_it_is_an_error(open_log: OpenLog) -> Non
             log.region(offset, 100, whole=True)
 
 
-def test_the_first_batch_is_given_whole_only_if_asked(open_log: OpenLog) -> None:
+def test_the_first_batch_is_complete_only_if_requested(open_log: OpenLog) -> None:
     log = open_log()
     log.append(batch(3))
     counts = [region.count for whole in (True, False) if (region := log.region(1, 10, whole=whole))]
     assert counts == [SIZE, 10]
 
 
-def test_a_segment_is_full_before_a_batch_that_would_overfill_it(open_log: OpenLog) -> None:
+def test_a_new_segment_begins_before_a_batch_that_would_exceed_the_limit(open_log: OpenLog) -> None:
     log = open_log(segment_bytes=2 * SIZE)
     for _ in range(5):
         log.append(batch(3))
     assert [segment.path.name for segment in log.segments] == [f"{base:020d}.log" for base in (0, 6, 12)]
 
 
-def test_a_segment_gets_old(open_log: OpenLog, clock: ManualClock) -> None:
+def test_a_new_segment_begins_when_the_first_append_is_too_long_ago(open_log: OpenLog, clock: ManualClock) -> None:
     log = open_log(roll_ms=1000)
     log.append(batch(3))
     clock.now_ms += 1000
@@ -77,8 +77,8 @@ def test_a_segment_gets_old(open_log: OpenLog, clock: ManualClock) -> None:
     assert [segment.start for segment in log.segments] == [0, 6]
 
 
-def test_records_may_be_given_up_from_the_front(open_log: OpenLog) -> None:
-    """Also from the middle of a batch on. Segments without remaining records are deleted. A restart keeps the start."""
+def test_records_before_an_offset_can_be_deleted(open_log: OpenLog) -> None:
+    """The offset can be inside a batch. Segments without remaining records are deleted. A restart keeps the start."""
     log = open_log(segment_bytes=10)
     for number in range(4):
         log.append(batch(3, first=3 * number))
@@ -90,12 +90,12 @@ def test_records_may_be_given_up_from_the_front(open_log: OpenLog) -> None:
     with pytest.raises(OffsetOutOfRange):
         log.delete_before(13)
     log.close()
-    again = open_log()
-    assert (again.start, again.end) == (7, 12)
-    assert values(content(again), start=7) == expected_values(5, first=7)
+    reopened_log = open_log()
+    assert (reopened_log.start, reopened_log.end) == (7, 12)
+    assert values(content(reopened_log), start=7) == expected_values(5, first=7)
 
 
-def test_all_records_may_be_given_up(open_log: OpenLog) -> None:
+def test_delete_before_the_end_deletes_all_records(open_log: OpenLog) -> None:
     log = open_log(segment_bytes=10)
     for _ in range(2):
         log.append(batch(3))
@@ -103,7 +103,7 @@ def test_all_records_may_be_given_up(open_log: OpenLog) -> None:
     assert log.append(batch(1)) == 6
 
 
-def test_a_reader_sees_whole_batches_up_to_the_end_while_they_are_written(open_log: OpenLog) -> None:
+def test_a_reader_sees_only_whole_batches_while_others_are_written(open_log: OpenLog) -> None:
     log = open_log(segment_bytes=20 * SIZE)
     writing = threading.Thread(target=lambda: [log.append(batch(3)) for _ in range(300)])
     writing.start()
@@ -120,7 +120,7 @@ def test_a_reader_sees_whole_batches_up_to_the_end_while_they_are_written(open_l
     writing.join()
 
 
-def test_who_reads_goes_on_reading_what_is_deleted(open_log: OpenLog) -> None:
+def test_a_reader_can_read_a_deleted_log(open_log: OpenLog) -> None:
     log = open_log()
     log.append(batch(3))
     region = log.region(0, 10**6, whole=True)

@@ -10,22 +10,22 @@ from tests.kafka_io.testing.modern.talk import batch
 LAST_SEQUENCE = 2**31 - 1
 
 
-def test_a_batch_that_comes_again_has_the_offset_it_had(open_log: OpenLog) -> None:
+def test_a_repeated_batch_gets_the_offset_of_the_stored_one(open_log: OpenLog) -> None:
     log = open_log()
     sequences = range(0, 15, 3)
     offsets = [log.append(batch(3, producer=(7, 0, sequence))) for sequence in sequences]
-    again = [log.append(batch(3, producer=(7, 0, sequence))) for sequence in sequences]
-    assert (again, log.end) == (offsets, 15)
+    repeated_offsets = [log.append(batch(3, producer=(7, 0, sequence))) for sequence in sequences]
+    assert (repeated_offsets, log.end) == (offsets, 15)
 
 
-def test_what_a_producer_sent_is_known_after_a_restart(open_log: OpenLog) -> None:
+def test_sequence_numbers_are_restored_when_the_log_is_opened(open_log: OpenLog) -> None:
     log = open_log(segment_bytes=10)
     for sequence in (0, 3):
         log.append(batch(3, producer=(7, 0, sequence)))
     log.close()
-    again = open_log()
-    assert again.append(batch(3, producer=(7, 0, 3))) == 3
-    assert again.append(batch(3, producer=(7, 0, 6))) == 6
+    reopened_log = open_log()
+    assert reopened_log.append(batch(3, producer=(7, 0, 3))) == 3
+    assert reopened_log.append(batch(3, producer=(7, 0, 6))) == 6
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_what_a_producer_sent_is_known_after_a_restart(open_log: OpenLog) -> Non
         ((7, 0, 3), ErrorCode.INVALID_PRODUCER_EPOCH),
     ],
 )
-def test_what_is_out_of_order_is_refused(open_log: OpenLog, producer: tuple[int, int, int], code: ErrorCode) -> None:
+def test_a_batch_out_of_order_is_refused(open_log: OpenLog, producer: tuple[int, int, int], code: ErrorCode) -> None:
     log = open_log()
     log.append(batch(3, producer=(7, 1, 0)))
     with pytest.raises(BrokerError) as caught:
@@ -45,12 +45,12 @@ def test_what_is_out_of_order_is_refused(open_log: OpenLog, producer: tuple[int,
     assert (caught.value.code, log.end) == (code, 3)
 
 
-def test_sequence_numbers_begin_anew_at_their_end(open_log: OpenLog) -> None:
+def test_the_sequence_number_after_the_largest_one_is_0(open_log: OpenLog) -> None:
     log = open_log()
     log.append(batch(3, producer=(7, 0, LAST_SEQUENCE - 2)))
     assert log.append(batch(1, producer=(7, 0, 0))) == 3
 
 
-def test_producers_do_not_mind_each_other(open_log: OpenLog) -> None:
+def test_each_producer_has_its_own_sequence_numbers(open_log: OpenLog) -> None:
     log = open_log()
     assert [log.append(batch(1, producer=(producer_id, 0, 0))) for producer_id in (1, 2, -1, -1)] == [0, 1, 2, 3]

@@ -30,14 +30,14 @@ def damaged(open_log: OpenLog, directory: Path, tail: bytes) -> PartitionLog:
 
 
 @pytest.mark.parametrize("cut", range(1, len(LAST)))
-def test_a_torn_batch_is_cut_off_wherever_it_is_torn(open_log: OpenLog, directory: Path, cut: int) -> None:
+def test_an_incomplete_batch_is_cut_off_at_any_length(open_log: OpenLog, directory: Path, cut: int) -> None:
     log = damaged(open_log, directory, LAST[:cut])
     assert log.end == 5
     assert log.segments[0].path.read_bytes() == WHOLE
 
 
 @pytest.mark.parametrize(
-    "nonsense",
+    "damage",
     [
         bytes(4096),
         b"\xff" * 4096,
@@ -49,8 +49,8 @@ def test_a_torn_batch_is_cut_off_wherever_it_is_torn(open_log: OpenLog, director
         LAST[:-1] + b"!" + placed(8),  # a valid batch after an invalid one, whose length cannot be trusted
     ],
 )
-def test_a_nonsense_block_is_cut_off(open_log: OpenLog, directory: Path, nonsense: bytes) -> None:
-    log = damaged(open_log, directory, nonsense)
+def test_a_block_of_random_content_is_cut_off(open_log: OpenLog, directory: Path, damage: bytes) -> None:
+    log = damaged(open_log, directory, damage)
     assert log.end == 5
     assert log.segments[0].path.read_bytes() == WHOLE
 
@@ -80,12 +80,16 @@ def test_a_log_is_the_same_when_it_is_opened_again(open_log: OpenLog) -> None:
     stored = content(log)
     bounds = (log.start, log.end, [segment.max_timestamp for segment in log.segments])
     log.close()
-    again = open_log()
-    assert (again.start, again.end, [segment.max_timestamp for segment in again.segments]) == bounds
-    assert content(again) == stored
+    reopened_log = open_log()
+    assert (
+        reopened_log.start,
+        reopened_log.end,
+        [segment.max_timestamp for segment in reopened_log.segments],
+    ) == bounds
+    assert content(reopened_log) == stored
 
 
-def test_a_hole_is_no_torn_tail(open_log: OpenLog, directory: Path) -> None:
+def test_a_missing_segment_is_an_error(open_log: OpenLog, directory: Path) -> None:
     log = open_log(segment_bytes=10)
     for _ in range(3):
         log.append(batch(3))
@@ -95,7 +99,7 @@ def test_a_hole_is_no_torn_tail(open_log: OpenLog, directory: Path) -> None:
         open_log()
 
 
-def test_only_the_last_segment_may_be_torn(open_log: OpenLog, directory: Path) -> None:
+def test_damage_before_the_last_segment_is_an_error(open_log: OpenLog, directory: Path) -> None:
     log = open_log(segment_bytes=10)
     for _ in range(2):
         log.append(batch(3))

@@ -19,21 +19,21 @@ def hourly(open_log: OpenLog, clock: ManualClock, count: int, **limits: int) -> 
     return log
 
 
-def test_nothing_goes_without_a_limit(open_log: OpenLog, clock: ManualClock) -> None:
+def test_without_limits_no_segment_is_deleted(open_log: OpenLog, clock: ManualClock) -> None:
     log = hourly(open_log, clock, 3)
     assert log.clean() == 0
 
 
-def test_old_segments_go_and_the_start_moves(open_log: OpenLog, clock: ManualClock) -> None:
+def test_expired_segments_are_deleted_and_the_log_start_moves(open_log: OpenLog, clock: ManualClock) -> None:
     log = hourly(open_log, clock, 4, retention_ms=2 * HOUR_MS)
     assert log.clean() == 1
     assert (log.start, log.end) == (1, 4)
     log.close()
-    again = open_log()
-    assert (again.start, again.end) == (1, 4)
+    reopened_log = open_log()
+    assert (reopened_log.start, reopened_log.end) == (1, 4)
 
 
-def test_an_old_log_goes_as_a_whole_and_keeps_its_end(open_log: OpenLog, clock: ManualClock) -> None:
+def test_a_completely_expired_log_keeps_its_end(open_log: OpenLog, clock: ManualClock) -> None:
     log = hourly(open_log, clock, 2, retention_ms=HOUR_MS)
     clock.now_ms += 5 * HOUR_MS
     assert log.clean() == 2
@@ -42,7 +42,7 @@ def test_an_old_log_goes_as_a_whole_and_keeps_its_end(open_log: OpenLog, clock: 
     assert log.append(bytearray(record_batch([Record()]))) == 2
 
 
-def test_records_without_times_are_as_old_as_their_file(open_log: OpenLog, clock: ManualClock) -> None:
+def test_retention_uses_the_file_time_for_records_without_timestamps(open_log: OpenLog, clock: ManualClock) -> None:
     log = open_log(segment_bytes=10, retention_ms=2 * HOUR_MS)
     for _ in range(2):
         log.append(bytearray(record_batch([Record()])))
@@ -53,7 +53,7 @@ def test_records_without_times_are_as_old_as_their_file(open_log: OpenLog, clock
     assert log.start == 1
 
 
-def test_a_log_keeps_at_least_so_many_bytes(open_log: OpenLog, clock: ManualClock) -> None:
+def test_a_log_keeps_at_least_the_configured_number_of_bytes(open_log: OpenLog, clock: ManualClock) -> None:
     size = len(record_batch([Record(timestamp=clock.now_ms, value=b"x")]))
     log = hourly(open_log, clock, 5, retention_bytes=2 * size + 1)
     assert log.clean() == 2

@@ -13,15 +13,15 @@ TIMES = [[100, 105, 103], [90, 91], [200, 150, 200]]
 @pytest.fixture(params=[0, 1])
 def log(open_log: OpenLog, request: pytest.FixtureRequest) -> PartitionLog:
     """A log with a segment per batch. The timestamps are not in order. With and without compression."""
-    opened = open_log(segment_bytes=10)
+    new_log = open_log(segment_bytes=10)
     for times in TIMES:
         records = [Record(offset=index, timestamp=time, value=b"x") for index, time in enumerate(times)]
-        opened.append(bytearray(record_batch(records, codec=request.param)))
-    return opened
+        new_log.append(bytearray(record_batch(records, codec=request.param)))
+    return new_log
 
 
 @pytest.mark.parametrize(
-    ("time_ms", "found"),
+    ("time_ms", "expected"),
     [
         (0, TimestampOffset(0, 100)),
         (101, TimestampOffset(1, 105)),
@@ -31,15 +31,17 @@ def log(open_log: OpenLog, request: pytest.FixtureRequest) -> PartitionLog:
         (201, None),
     ],
 )
-def test_the_first_record_as_late_as_a_time(log: PartitionLog, time_ms: int, found: TimestampOffset | None) -> None:
-    assert first_record_since(log, time_ms) == found
+def test_the_first_record_at_or_after_a_time_is_found(
+    log: PartitionLog, time_ms: int, expected: TimestampOffset | None
+) -> None:
+    assert first_record_since(log, time_ms) == expected
 
 
-def test_the_newest_is_the_first_of_its_time(log: PartitionLog) -> None:
+def test_the_record_with_the_largest_timestamp_is_the_first_of_equal_ones(log: PartitionLog) -> None:
     assert record_with_max_timestamp(log) == TimestampOffset(5, 200)
 
 
-def test_what_was_given_up_is_not_found(log: PartitionLog) -> None:
+def test_deleted_records_are_not_found_by_time(log: PartitionLog) -> None:
     log.delete_before(1)
     assert first_record_since(log, 0) == TimestampOffset(1, 105)
     log.delete_before(log.end)

@@ -1,4 +1,4 @@
-"""A log in a directory of its own, and a clock that stands still."""
+"""Fixtures: a log in a directory of the test, and a clock that stands still until the test sets it."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -26,7 +26,7 @@ class ManualClock:
         self.now_ms = 1_700_000_000_000
 
     def __call__(self) -> int:
-        """Now, in ms since the epoch."""
+        """The time in ms since 1970."""
         return self.now_ms
 
 
@@ -45,11 +45,11 @@ def open_log(directory: Path, clock: ManualClock) -> Iterator[OpenLog]:
     """Opens the log in `directory` with the given settings. By default it flushes after every message."""
     with ExitStack() as logs:
 
-        def open_it(**settings: Any) -> PartitionLog07:
+        def open_with(**settings: Any) -> PartitionLog07:
             usual: dict[str, Any] = {"roll_ms": 10**12, "flush_messages": 1, "retention_ms": None}
             config = BrokerConfig07(broker_id=0, data_dir=directory.parent, **{**usual, **settings})
             log = PartitionLog07.open(directory, config, clock=clock, where=Where(topic="clicks", partition=0))
             logs.callback(log.close)
             return log
 
-        yield open_it
+        yield open_with

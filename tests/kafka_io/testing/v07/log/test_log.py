@@ -1,4 +1,4 @@
-"""One log: append, roll, flush, read, offsets."""
+"""A 0.7 log: appends, new segments, flushes, reads, and offsets by time."""
 
 import os
 from pathlib import Path
@@ -20,12 +20,12 @@ def names(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir())
 
 
-def test_a_new_log_is_one_empty_file_named_zero(open_log: OpenLog, directory: Path) -> None:
+def test_a_new_log_is_one_empty_segment_that_starts_at_offset_0(open_log: OpenLog, directory: Path) -> None:
     log = open_log()
     assert (names(directory), bounds(log)) == (["00000000000000000000.kafka"], (0, 0))
 
 
-def test_what_is_appended_is_read_back_from_any_message(open_log: OpenLog) -> None:
+def test_a_read_can_start_at_any_message(open_log: OpenLog) -> None:
     log, messages = open_log(), numbered(3)
     for message in messages:
         log.append(message, 1)
@@ -38,13 +38,13 @@ def test_what_is_appended_is_read_back_from_any_message(open_log: OpenLog) -> No
 
 
 @pytest.mark.parametrize("max_size", [0, 3, 19, 20, 21])
-def test_the_size_of_a_read_cuts_bytes_not_messages(open_log: OpenLog, max_size: int) -> None:
+def test_a_read_is_cut_at_its_size_in_the_middle_of_a_message(open_log: OpenLog, max_size: int) -> None:
     log, data = open_log(), b"".join(numbered(2))
     log.append(data, 2)
     assert content(log.read(0, max_size)) == data[:max_size]
 
 
-def test_the_end_is_empty_and_past_it_is_out_of_range(open_log: OpenLog) -> None:
+def test_the_end_of_the_log_has_no_bytes_and_an_offset_after_it_is_out_of_range(open_log: OpenLog) -> None:
     log = open_log()
     log.append(b"".join(numbered(2)), 2)
     assert log.read(40, 100) is None
@@ -54,8 +54,8 @@ def test_the_end_is_empty_and_past_it_is_out_of_range(open_log: OpenLog) -> None
         assert (refused.value.code, refused.value.where.offset) == (1, offset)
 
 
-def test_a_segment_rolls_before_the_append_that_finds_it_too_large(open_log: OpenLog, directory: Path) -> None:
-    """Equal is not larger, and a segment overshoots by the append that fills it [kafka-0.7: Log]."""
+def test_a_new_segment_begins_when_the_last_one_has_exceeded_the_limit(open_log: OpenLog, directory: Path) -> None:
+    """A segment of exactly the limit still gets the next append, which exceeds the limit [kafka-0.7: Log]."""
     log, messages = open_log(segment_bytes=40), numbered(6)
     for message in messages:
         log.append(message, 1)
@@ -72,7 +72,7 @@ def test_a_read_ends_at_the_end_of_its_segment(open_log: OpenLog) -> None:
     assert content(log.read(40, 1000)) == b"".join(messages[2:])
 
 
-def test_a_segment_rolls_when_its_first_append_is_too_long_ago(open_log: OpenLog, clock: ManualClock) -> None:
+def test_a_new_segment_begins_when_the_first_append_is_too_long_ago(open_log: OpenLog, clock: ManualClock) -> None:
     log, messages = open_log(roll_ms=1000), numbered(3)
     clock.now_ms += 10_000  # an empty segment does not age
     log.append(messages[0], 1)
@@ -83,32 +83,34 @@ def test_a_segment_rolls_when_its_first_append_is_too_long_ago(open_log: OpenLog
     assert [segment.start for segment in log.segments] == [0, 40]
 
 
-def test_unflushed_data_does_not_exist_for_readers(open_log: OpenLog) -> None:
+def test_unflushed_bytes_are_not_visible_to_readers(open_log: OpenLog) -> None:
     log, messages = open_log(flush_messages=3), numbered(3)
     log.append(messages[0], 1)
     log.append(messages[1], 1)
     assert (bounds(log), log.read(0, 1000), log.offsets_before(LATEST_TIME, 9)) == ((0, 0), None, (0,))
-    with pytest.raises(OffsetOutOfRange):  # between the mark and the end of the file [kafka-0.7: Flushing]
+    with pytest.raises(
+        OffsetOutOfRange
+    ):  # after the flushed bytes, but before the end of the file [kafka-0.7: Flushing]
         log.read(20, 1000)
     log.append(messages[2], 1)
     assert (bounds(log), content(log.read(20, 1000))) == ((0, 60), b"".join(messages[1:]))
 
 
-def test_a_flush_shows_what_the_number_of_messages_did_not(open_log: OpenLog) -> None:
+def test_a_flush_makes_messages_below_the_flush_count_readable(open_log: OpenLog) -> None:
     log, messages = open_log(flush_messages=100), numbered(1)
     log.append(messages[0], 1)
     log.flush()
     assert content(log.read(0, 1000)) == messages[0]
 
 
-def test_a_roll_flushes_the_segment_it_leaves(open_log: OpenLog) -> None:
+def test_a_segment_is_flushed_before_the_next_one_begins(open_log: OpenLog) -> None:
     log, messages = open_log(segment_bytes=10, flush_messages=100), numbered(2)
     log.append(messages[0], 1)
     log.append(messages[1], 1)
     assert (bounds(log), content(log.read(0, 1000))) == ((0, 20), messages[0])
 
 
-def test_offsets_follow_the_times_of_the_files(open_log: OpenLog, clock: ManualClock) -> None:
+def test_offsets_before_a_time_use_the_modification_times_of_the_files(open_log: OpenLog, clock: ManualClock) -> None:
     log = open_log(segment_bytes=10)
     for message in numbered(3):
         log.append(message, 1)
@@ -133,7 +135,7 @@ def test_a_negative_number_of_offsets_is_refused(open_log: OpenLog) -> None:
         open_log().offsets_before(LATEST_TIME, -1)
 
 
-def test_a_log_goes_on_where_it_was_closed(open_log: OpenLog) -> None:
+def test_a_reopened_log_appends_after_its_last_message(open_log: OpenLog) -> None:
     messages = numbered(4)
     first = open_log(segment_bytes=30)
     for message in messages[:3]:
@@ -145,7 +147,7 @@ def test_a_log_goes_on_where_it_was_closed(open_log: OpenLog) -> None:
     assert content(second.read(40, 1000)) == b"".join(messages[2:])
 
 
-def test_a_log_with_a_hole_is_refused(open_log: OpenLog, directory: Path) -> None:
+def test_a_log_with_a_missing_segment_is_refused(open_log: OpenLog, directory: Path) -> None:
     log = open_log(segment_bytes=10)
     for message in numbered(3):
         log.append(message, 1)
@@ -154,7 +156,7 @@ def test_a_log_with_a_hole_is_refused(open_log: OpenLog, directory: Path) -> Non
         open_log()
 
 
-def test_a_full_disk_leaves_the_log_as_it_was(open_log: OpenLog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_the_log_unchanged(open_log: OpenLog, monkeypatch: pytest.MonkeyPatch) -> None:
     log, messages = open_log(), numbered(2)
     log.append(messages[0], 1)
     write = os.pwrite

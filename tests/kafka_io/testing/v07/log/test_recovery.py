@@ -1,4 +1,4 @@
-"""What a crash may leave at the end of a log is cut off, and nothing before it."""
+"""Recovery cuts off the damage that a crash leaves at the end of a log, and nothing before it."""
 
 # faults R01, R02, R04, R12
 import os
@@ -21,14 +21,14 @@ def damaged(open_log: OpenLog, directory: Path, tail: bytes, *, start: int = 0) 
 
 
 @pytest.mark.parametrize("cut", range(1, len(LAST)))
-def test_a_torn_message_is_cut_off_wherever_it_is_torn(open_log: OpenLog, directory: Path, cut: int) -> None:
+def test_an_incomplete_message_is_cut_off_at_any_length(open_log: OpenLog, directory: Path, cut: int) -> None:
     log = damaged(open_log, directory, LAST[:cut])
     assert bounds(log) == (0, len(WHOLE))
     assert log.segments[0].path.read_bytes() == WHOLE
 
 
 @pytest.mark.parametrize(
-    "nonsense",
+    "damage",
     [
         bytes(4096),
         b"\xff" * 4096,
@@ -37,23 +37,23 @@ def test_a_torn_message_is_cut_off_wherever_it_is_torn(open_log: OpenLog, direct
         bytes.fromhex("0000000600") + LAST[5:],
         LAST[:-1] + b"!",
         b"\x00\x00\x00\x12\x02" + LAST[5:],  # magic 2
-        LAST[:-1] + b"!" + LAST,  # a good message behind a bad one is lost: its place cannot be trusted
+        LAST[:-1] + b"!" + LAST,  # a valid message after an invalid one, whose length cannot be trusted
     ],
 )
-def test_a_nonsense_block_is_cut_off(open_log: OpenLog, directory: Path, nonsense: bytes) -> None:
-    log = damaged(open_log, directory, nonsense, start=700)
+def test_a_block_of_random_content_is_cut_off(open_log: OpenLog, directory: Path, damage: bytes) -> None:
+    log = damaged(open_log, directory, damage, start=700)
     assert bounds(log) == (700, 700 + len(WHOLE))
     assert log.segments[0].path.read_bytes() == WHOLE
 
 
-def test_a_whole_log_is_left_alone(open_log: OpenLog, directory: Path) -> None:
+def test_a_log_without_damage_is_not_changed(open_log: OpenLog, directory: Path) -> None:
     log = damaged(open_log, directory, LAST)
     assert bounds(log) == (0, len(WHOLE) + len(LAST))
     assert log.segments[0].path.read_bytes() == WHOLE + LAST
 
 
-def test_only_the_last_segment_is_looked_at(open_log: OpenLog, directory: Path) -> None:
-    """The others were flushed before they got a successor; cutting them would make a hole."""
+def test_recovery_checks_only_the_last_segment(open_log: OpenLog, directory: Path) -> None:
+    """The other segments were flushed before the next one began. Cutting them would remove offsets in the middle."""
     directory.mkdir()
     (directory / f"{0:020d}.kafka").write_bytes(b"x" * 50)
     (directory / f"{50:020d}.kafka").write_bytes(WHOLE + LAST[:5])

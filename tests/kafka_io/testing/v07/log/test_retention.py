@@ -1,4 +1,4 @@
-"""Whole segments go, from the front, by age and by size."""
+"""Retention deletes whole segments from the start of a log, by age and by size."""
 
 import os
 from pathlib import Path
@@ -28,7 +28,7 @@ def starts(directory: Path) -> list[int]:
 
 
 @pytest.mark.parametrize(("age_ms", "left"), [(3000, [0, 20, 40]), (2999, [20, 40]), (1500, [40]), (999, [60])])
-def test_segments_go_when_their_last_write_is_too_old(
+def test_segments_whose_last_write_is_too_old_are_deleted(
     open_log: OpenLog, clock: ManualClock, directory: Path, age_ms: int, left: list[int]
 ) -> None:
     log = three_segments(open_log, clock, retention_ms=age_ms)
@@ -37,7 +37,7 @@ def test_segments_go_when_their_last_write_is_too_old(
 
 
 @pytest.mark.parametrize(("size_bytes", "left"), [(60, [0, 20, 40]), (41, [0, 20, 40]), (40, [20, 40]), (0, [60])])
-def test_segments_go_while_the_rest_is_large_enough(
+def test_segments_are_deleted_while_the_rest_is_large_enough(
     open_log: OpenLog, clock: ManualClock, directory: Path, size_bytes: int, left: list[int]
 ) -> None:
     log = three_segments(open_log, clock, retention_bytes=size_bytes)
@@ -45,15 +45,15 @@ def test_segments_go_while_the_rest_is_large_enough(
     assert starts(directory) == left
 
 
-def test_a_young_segment_keeps_the_older_ones_behind_it(open_log: OpenLog, clock: ManualClock) -> None:
-    """Deletion is from the front: a log never gets a hole."""
+def test_a_segment_that_is_not_expired_keeps_the_segments_after_it(open_log: OpenLog, clock: ManualClock) -> None:
+    """Segments are deleted from the start only, so that no offsets are missing in the middle of a log."""
     log = three_segments(open_log, clock, retention_ms=1)
     log.segments[0].touch()
     assert log.clean() == 0
 
 
-def test_a_wholly_expired_log_is_empty_at_its_old_end(open_log: OpenLog, clock: ManualClock) -> None:
-    """Facts, 4: -1 and -2 both give the old end; a fetch there is empty, below it out of range."""
+def test_a_completely_expired_log_is_empty_at_its_former_end(open_log: OpenLog, clock: ManualClock) -> None:
+    """Both special times give the former end. A fetch there is empty, and a fetch before it is out of range."""
     log = three_segments(open_log, clock, retention_ms=1)
     assert log.clean() == 3
     assert log.offsets_before(LATEST_TIME, 9) == log.offsets_before(EARLIEST_TIME, 9) == (60,)
@@ -62,14 +62,16 @@ def test_a_wholly_expired_log_is_empty_at_its_old_end(open_log: OpenLog, clock: 
         log.read(59, 100)
 
 
-def test_an_expired_empty_log_stays_and_is_young_again(open_log: OpenLog, clock: ManualClock, directory: Path) -> None:
+def test_an_expired_empty_segment_stays_and_gets_the_present_time(
+    open_log: OpenLog, clock: ManualClock, directory: Path
+) -> None:
     log = open_log(retention_ms=1)
     os.utime(log.segments[0].path, (1000, 1000))
     assert log.clean() == 0
     assert (starts(directory), log.segments[0].modified_ms > 1_000_000) == ([0], True)
 
 
-def test_a_deleted_segment_can_be_read_by_who_held_it(open_log: OpenLog, clock: ManualClock) -> None:
+def test_a_reader_can_read_a_segment_that_was_deleted_meanwhile(open_log: OpenLog, clock: ManualClock) -> None:
     log = three_segments(open_log, clock, retention_ms=1)
     region = log.read(0, 100)
     assert region is not None
@@ -77,7 +79,7 @@ def test_a_deleted_segment_can_be_read_by_who_held_it(open_log: OpenLog, clock: 
     assert os.pread(region.segment.descriptor, region.count, region.position) == numbered(1)[0]
 
 
-def test_a_deleted_segment_is_closed_when_nobody_holds_it(open_log: OpenLog, clock: ManualClock) -> None:
+def test_a_deleted_segment_is_closed_when_no_reader_refers_to_it(open_log: OpenLog, clock: ManualClock) -> None:
     log = three_segments(open_log, clock, retention_ms=1500)
     descriptors = [segment.descriptor for segment in log.segments[:2]]
     log.clean()

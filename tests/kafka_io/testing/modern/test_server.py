@@ -1,4 +1,4 @@
-"""The broker as a process of its own: what it has answered survives kill -9."""
+"""`run_foreground`: acknowledged records survive SIGTERM and SIGKILL of the process."""
 
 import signal
 import subprocess
@@ -25,7 +25,7 @@ run_foreground(ModernBrokerServer(ModernBrokerConfig(broker_id=5, data_dir=Path(
 
 @contextmanager
 def broker_process(data_dir: Path) -> Iterator[tuple["subprocess.Popen[str]", int]]:
-    """A broker, and its port."""
+    """A broker in a process of its own, and its port."""
     command = [sys.executable, "-c", PROGRAM, str(data_dir)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         try:
@@ -37,15 +37,15 @@ def broker_process(data_dir: Path) -> Iterator[tuple["subprocess.Popen[str]", in
             process.kill()
 
 
-@pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGKILL])
-def test_what_was_answered_is_there_afterwards(
-    start_modern: StartModern, connect: Connect, tmp_path: Path, told: signal.Signals
+@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGKILL])
+def test_acknowledged_records_survive_the_end_of_the_process(
+    start_modern: StartModern, connect: Connect, tmp_path: Path, signal_number: signal.Signals
 ) -> None:
     with broker_process(tmp_path) as (process, port), Client(port) as client:
         client.create("clicks")
         for first in range(0, 30, 3):
             assert client.produce("clicks", batch(3, first=first)).error_code == 0
-        process.send_signal(told)
-        assert process.wait(TIMEOUT_S) == (0 if told is signal.SIGTERM else -told)
-    again = connect(start_modern(data_dir=tmp_path))
-    assert values(again.fetch("clicks").records) == expected_values(30)
+        process.send_signal(signal_number)
+        assert process.wait(TIMEOUT_S) == (0 if signal_number is signal.SIGTERM else -signal_number)
+    restarted_client = connect(start_modern(data_dir=tmp_path))
+    assert values(restarted_client.fetch("clicks").records) == expected_values(30)
