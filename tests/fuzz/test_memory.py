@@ -96,7 +96,7 @@ def record(delta: int) -> bytes:
     return varint(len(body)) + body
 
 
-def test_memory_is_bounded_for_honest_logs_and_for_liars(tmp_path: Path) -> None:
+def test_memory_is_bounded_for_valid_and_for_corrupt_logs(tmp_path: Path) -> None:
     names = []
     for name, data in (*honest(), *liars()):
         (tmp_path / name).write_bytes(data)

@@ -16,7 +16,7 @@ LOGS, SETS = (1000, 500) if os.environ.get("NUMBA_DISABLE_JIT") != "1" else (60,
 
 # faults R05, R06, R07, R08, R09, R10, R11, R12, R13, R14, R27
 @pytest.mark.parametrize("seed", range(4))
-def test_a_mutated_log_gives_typed_errors_or_the_oracles_rows(seed: int) -> None:
+def test_a_mutated_log_gives_typed_errors_or_the_rows_of_the_oracle(seed: int) -> None:
     rng = random.Random(seed)
     ended = Counter(check_log(mutated_log(rng), rng) for _ in range(LOGS))
     assert {"read", "Corrupt"} <= set(ended)
@@ -24,7 +24,7 @@ def test_a_mutated_log_gives_typed_errors_or_the_oracles_rows(seed: int) -> None
 
 # faults R01, R14, R19, R26
 @pytest.mark.parametrize("seed", range(4))
-def test_a_mutated_set_of_0_7_gives_typed_errors_or_the_oracles_rows(seed: int) -> None:
+def test_a_mutated_set_of_0_7_gives_typed_errors_or_the_rows_of_the_oracle(seed: int) -> None:
     rng = random.Random(seed)
     ended = Counter(check_set(mutated_set(rng), rng) for _ in range(SETS))
     assert {"read", "Corrupt"} <= set(ended)

@@ -36,7 +36,7 @@ def greedy(_data: bytes, _limits: DecodeLimits) -> None:
         (a_kind(read=greedy), "bytes of memory"),
     ],
 )
-def test_an_input_that_breaks_a_law_is_saved_and_told(
+def test_an_input_that_breaks_a_law_is_saved_and_reported(
     kind: Kind, match: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fuzz, "LOG", kind)
@@ -47,19 +47,19 @@ def test_an_input_that_breaks_a_law_is_saved_and_told(
     assert len(saved.read_bytes()) == 8
 
 
-def test_an_input_that_takes_too_long_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_input_that_takes_too_long_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fuzz, "_SLOWEST_SECONDS", -1)
     with pytest.raises(Failed, match=r"0\.\d\d s"):
         fuzz.attempt(7, tmp_path)
 
 
-def test_a_run_without_a_failure_tells_what_there_was(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_without_a_failure_reports_its_inputs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert fuzz.run(0.3, 1, tmp_path) > 0
     assert "inputs from seed 1: " in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_input_that_never_ends_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_input_that_never_ends_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def endless(_data: bytes, _rng: random.Random) -> str:
         while True:
             pass

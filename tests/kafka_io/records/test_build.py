@@ -39,7 +39,7 @@ def rows(found: Iterable[Any]) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("read", [by_kafka_python, by_aiokafka])
 @pytest.mark.parametrize("codec", range(5))
-def test_a_batch_is_read_by_others(read: Reader, codec: int) -> None:
+def test_other_clients_read_our_batches(read: Reader, codec: int) -> None:
     assert rows(read(record_batch(RECORDS, codec=codec))) == [
         (record.offset, record.timestamp, record.key, record.value, [(key.decode(), v) for key, v in record.headers])
         for record in RECORDS
@@ -48,21 +48,21 @@ def test_a_batch_is_read_by_others(read: Reader, codec: int) -> None:
 
 @pytest.mark.parametrize("read", [by_kafka_python, by_aiokafka])
 @pytest.mark.parametrize(("magic", "codec"), [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (1, 3)])
-def test_messages_are_read_by_others(read: Reader, magic: int, codec: int) -> None:
+def test_other_clients_read_our_messages(read: Reader, magic: int, codec: int) -> None:
     found = rows(read(log_messages(RECORDS, magic=magic, codec=codec)))
     assert found == [
         (record.offset, record.timestamp if magic else None, record.key, record.value, []) for record in RECORDS
     ]
 
 
-def test_the_time_of_the_append_is_that_of_all() -> None:
+def test_all_records_have_the_append_time() -> None:
     for data in (record_batch(RECORDS, append_time=77), log_messages(RECORDS, magic=1, codec=1, append_time=77)):
         assert [(each.timestamp, each.timestamp_type) for each in by_kafka_python(data)] == [(77, 1)] * 3
     plain = log_messages(RECORDS, magic=1, append_time=77)
     assert [row[1:3] for row in read_rows(plain)] == [(77, 1)] * 3
 
 
-def test_a_batch_tells_its_producer_and_span() -> None:
+def test_a_batch_holds_its_producer_and_its_offsets() -> None:
     data = record_batch(
         RECORDS, attributes=TRANSACTIONAL | CONTROL, append_time=1, span=(8, 20), producer=(1 << 40, 3, 9)
     )

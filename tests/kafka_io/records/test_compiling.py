@@ -58,13 +58,13 @@ def test_zips_of_the_same_kernels_share_one_compilation(tmp_path: Path) -> None:
     assert run(shipped(tmp_path / "second"), NUMBA_CACHE_DIR=cache) == LOADED
 
 
-def test_without_a_setting_the_users_own_cache_serves(tmp_path: Path) -> None:
+def test_the_default_is_the_cache_of_the_user(tmp_path: Path) -> None:
     code = shipped(tmp_path / "code")
     assert run(code, HOME=str(tmp_path)) == COMPILED
     assert run(code, HOME=str(tmp_path)) == LOADED
 
 
-def test_where_no_cache_can_be_written_the_kernels_run_all_the_same(tmp_path: Path) -> None:
+def test_kernels_run_without_a_writable_cache(tmp_path: Path) -> None:
     assert run(shipped(tmp_path / "code"), NUMBA_CACHE_DIR="/dev/null/cache") == COMPILED
 
 
@@ -81,7 +81,7 @@ print("compiled", *(sum(each.cache_misses.values()) for each in stats))
 """
 
 
-def test_the_kernels_of_later_formats_travel_too(tmp_path: Path) -> None:
+def test_the_kernels_of_later_formats_are_compiled_once_too(tmp_path: Path) -> None:
     cache = str(tmp_path / "cache")
     assert run(shipped(tmp_path / "first"), LATER, NUMBA_CACHE_DIR=cache) == "compiled 1 1 1 1"
     assert run(shipped(tmp_path / "second"), LATER, NUMBA_CACHE_DIR=cache) == "compiled 0 0 0 0"
@@ -100,7 +100,7 @@ def imported(file: Path) -> Iterator[str]:
             yield f"{module.removeprefix('kafka_io.records.').replace('.', '/')}.py"
 
 
-def test_the_cache_is_named_after_the_text_of_every_module_that_becomes_machine_code() -> None:
+def test_the_name_of_the_cache_depends_on_all_source_that_becomes_machine_code() -> None:
     files = {file for file in (RECORDS / "kernels").glob("*.py") if file.stem != "__init__"}
     assert len(files) > 5
     sources = {f"kernels/{file.name}" for file in files} | {name for file in files for name in imported(file)}

@@ -29,14 +29,14 @@ print("read")
 
 @settings(deadline=None)
 @given(data=st.binary(max_size=100), start=st.integers(0, 20))
-def test_the_tables_give_zlibs_at_any_alignment(data: bytes, start: int) -> None:
+def test_the_tables_give_the_checksums_of_zlib_at_any_alignment(data: bytes, start: int) -> None:
     start = min(start, len(data))
     assert crc32.by_tables(read_only(data), start, len(data)) == zlib.crc32(data[start:])
     assert crc32.crc32(read_only(data), start, len(data)) == zlib.crc32(data[start:])
 
 
 @pytest.mark.parametrize("jit", ["0", "1"])
-def test_messages_are_read_where_isal_cannot_be_called_without_python(jit: str, tmp_path: Path) -> None:
+def test_messages_are_decoded_without_the_exported_function_of_isal(jit: str, tmp_path: Path) -> None:
     run = subprocess.run(
         [sys.executable, "-c", WITHOUT_ISAL],
         cwd=ROOT,

@@ -8,7 +8,7 @@ import pytest
 from kafka_io.records import crc32c as module
 
 
-def test_crcmod_stands_in(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_crc32c_package_crcmod_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "crc32c", None)
     spec = spec_from_file_location("checksums_without_crc32c", module.__file__)
     assert spec is not None

@@ -69,13 +69,13 @@ def test_formats_may_follow_each_other() -> None:
     assert gaps(data) == {"compacted": 1}
 
 
-def test_nothing_is_no_batch() -> None:
+def test_data_without_entries_gives_no_batch() -> None:
     assert read(b"", RequestedOffsets(start=7)) == []
 
 
 # fault R02
 @pytest.mark.parametrize("name", ["v0-none-kafka-python", "v1-gzip-kafka-python", "v2-zstd-librdkafka"])
-def test_a_cut_tail_is_left_for_the_next_fetch(name: str) -> None:
+def test_an_incomplete_last_entry_is_left_for_the_next_fetch(name: str) -> None:
     data = golden(name)
     whole = read_rows(data)
     for size in range(len(data)):
@@ -84,7 +84,7 @@ def test_a_cut_tail_is_left_for_the_next_fetch(name: str) -> None:
 
 
 # faults R20, R24
-def test_what_compaction_took_away_is_a_gap() -> None:
+def test_compacted_offsets_are_a_gap() -> None:
     assert gaps(batch(3, 5, 9) + batch(12), RequestedOffsets(start=1)) == {"compacted": 2 + 1 + 3 + 2}
     (decoded,) = read(emptied(10, 19), RequestedOffsets(start=12))
     assert (decoded.batch.num_rows, decoded.next_offset, dict(decoded.gaps)) == (0, 20, {"compacted": 8})
@@ -92,14 +92,14 @@ def test_what_compaction_took_away_is_a_gap() -> None:
 
 
 # fault R21
-def test_a_marker_at_the_end_is_passed() -> None:
+def test_the_offset_of_a_last_transaction_marker_is_decoded() -> None:
     (decoded,) = read(batch(0, 1, attributes=TRANSACTIONAL, producer=7) + marker(2, 7, commit=True))
     assert (decoded.batch.num_rows, decoded.next_offset, dict(decoded.gaps)) == (2, 3, {"control": 1})
 
 
 # fault R22
 @pytest.mark.parametrize("codec", range(5))
-def test_only_what_was_committed_is_read(codec: int) -> None:
+def test_only_committed_records_are_read(codec: int) -> None:
     def part(producer: int, *places: int) -> bytes:
         return batch(*places, codec=codec, attributes=TRANSACTIONAL, producer=producer)
 
@@ -123,7 +123,7 @@ def test_only_what_was_committed_is_read(codec: int) -> None:
     assert offsets(data) == [0, 1, 2, 3, 5, 6, 7, 10]
 
 
-def test_an_aborted_transaction_that_began_before_is_left_out() -> None:
+def test_an_aborted_transaction_that_began_before_the_fetch_is_left_out() -> None:
     data = batch(5, 6, attributes=TRANSACTIONAL, producer=1) + marker(7, 1, commit=False) + batch(8, producer=1)
     assert offsets(data, RequestedOffsets(start=6), aborted=((1, 2),)) == [8]
     assert gaps(data, RequestedOffsets(start=6), aborted=((1, 2),)) == {"aborted": 1, "control": 1}
@@ -141,14 +141,14 @@ def test_a_producer_without_transactions_is_never_left_out() -> None:
     assert offsets(batch(0, producer=1), aborted=((1, 0),)) == [0]
 
 
-def test_a_marker_whose_key_is_none_is_corrupt() -> None:
+def test_a_transaction_marker_without_a_valid_key_is_corrupt() -> None:
     bad = record_batch([Record(offset=1, key=b"x")], attributes=CONTROL | TRANSACTIONAL, producer=(1, 0, -1))
     with pytest.raises(Corrupt, match="marker") as raised:
         read(batch(0) + bad, aborted=((1, 0),), where=WHERE)
     assert raised.value.where == WHERE.at_offset(1)
 
 
-def test_gaps_do_not_depend_on_where_slices_are_cut() -> None:
+def test_gaps_do_not_depend_on_the_edges_of_slices() -> None:
     data = batch(2, 5, 6) + marker(7, 1, commit=True) + emptied(8, 11) + batch(14, 15, codec=4)
     whole = gaps(data)
     for cut in range(1, 16):
@@ -161,7 +161,7 @@ def test_gaps_do_not_depend_on_where_slices_are_cut() -> None:
         assert {cause: left.gaps[cause] + right.gaps[cause] for cause in ("compacted", "control")} == whole
 
 
-def test_what_begins_behind_the_slice_is_not_looked_at() -> None:
+def test_entries_after_the_slice_are_not_verified() -> None:
     broken = bytearray(batch(10, 11))
     broken[-1] ^= 1
     for stop in (2, 9, 10):
@@ -175,20 +175,20 @@ def test_what_begins_behind_the_slice_is_not_looked_at() -> None:
 
 @pytest.mark.parametrize("columns", [("value",), ("headers", "offset"), ("timestampType", "timestamp"), ("key",)])
 @pytest.mark.parametrize("name", ["v0-gzip-kafka-python", "v1-none-kafka-python", "v2-lz4-kafka-python"])
-def test_chosen_columns_are_those_of_all(name: str, columns: tuple[str, ...]) -> None:
+def test_selected_columns_equal_the_same_columns_of_a_full_read(name: str, columns: tuple[str, ...]) -> None:
     chosen = one_column(golden(name), columns)
     chosen.validate(full=True)
     assert chosen.equals(one_column(golden(name)).select(columns))
 
 
 @pytest.mark.parametrize("columns", [(), ("values",), ("key", "key")])
-def test_columns_that_are_none_are_refused(columns: tuple[str, ...]) -> None:
+def test_unknown_columns_are_refused(columns: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match="columns must be some of"):
         list(decode(b"", RequestedOffsets(start=0), columns=columns))
 
 
 @pytest.mark.parametrize(("at", "stop", "end"), [(-1, 5, 5), (5, 5, 9), (5, 9, 4)])
-def test_a_range_that_is_none_is_refused(at: int, stop: int, end: int) -> None:
+def test_an_invalid_range_is_refused(at: int, stop: int, end: int) -> None:
     with pytest.raises(ValueError, match="requested offsets need"):
         RequestedOffsets(start=at, stop=stop, high_watermark=end)
 
@@ -229,7 +229,7 @@ def test_columns_grow_over_any_number_of_batches() -> None:
 
 
 # fault R25
-def test_times_are_kept_exactly() -> None:
+def test_timestamps_are_exact() -> None:
     times = [-1, 0, 2**63 - 1, -(2**63), 1_700_000_000_000]
     records = [Record(offset=offset, timestamp=time) for offset, time in enumerate(times)]
     for data in (record_batch(records), log_messages(records, magic=1)):
@@ -250,19 +250,19 @@ def test_times_are_kept_exactly() -> None:
         ("\ufffdff00".encode(), "\ufffdefbfbd66663030"),
     ],
 )
-def test_the_key_of_a_header_is_text_that_leads_back_to_its_bytes(key: bytes, text: str) -> None:
+def test_the_text_of_a_header_key_determines_its_bytes(key: bytes, text: str) -> None:
     record = Record(headers=((key, b"1"), (b"next", None), (key, b"")))
     assert [row[5] for row in read_rows(record_batch([record]))] == [[(text, b"1"), ("next", None), (text, b"")]]
 
 
 # fault R25
-def test_null_and_empty_are_told_apart() -> None:
+def test_null_and_empty_differ() -> None:
     records = [Record(offset=0, key=None, value=b""), Record(offset=1, key=b"", value=None)]
     for data in (record_batch(records), log_messages(records, magic=0), log_messages(records, magic=1, codec=1)):
         assert [row[3:5] for row in read_rows(data)] == [(None, b""), (b"", None)]
 
 
-def test_a_batch_outlives_what_it_was_decoded_from_and_with() -> None:
+def test_a_batch_stays_valid_after_its_input_and_decoder_are_gone() -> None:
     first = one_column(record_batch([Record(value=b"first" * 1000)]))
     kept = first.column("value")
     del first
@@ -272,7 +272,7 @@ def test_a_batch_outlives_what_it_was_decoded_from_and_with() -> None:
 
 
 # fault R17
-def test_an_honest_batch_above_the_cap_is_read_once_the_named_setting_is_raised() -> None:
+def test_a_batch_above_the_limit_can_be_read_after_the_named_limit_is_raised() -> None:
     data = record_batch([Record(offset=offset, value=bytes(100_000)) for offset in range(20)], codec=4)
     with pytest.raises(TooLarge, match="max_decompressed_bytes") as raised:
         read(data, limits=DecodeLimits(max_decompressed_bytes=MIB), where=WHERE)
@@ -280,14 +280,14 @@ def test_an_honest_batch_above_the_cap_is_read_once_the_named_setting_is_raised(
     assert len(read_rows(data, limits=DecodeLimits(max_decompressed_bytes=3 * MIB))) == 20
 
 
-def test_kernels_can_be_warmed_before_there_is_data() -> None:
+def test_the_kernels_of_later_formats_can_be_warmed_without_data() -> None:
     warm()
     assert offsets(batch(0)) == [0]
 
 
 # faults R20, R24
 @pytest.mark.parametrize("codec", [0, 4])
-def test_records_that_compaction_took_from_either_end_of_a_batch_are_gaps(codec: int) -> None:
+def test_records_that_compaction_removed_from_either_end_of_a_batch_are_gaps(codec: int) -> None:
     data = record_batch([Record(offset=13), Record(offset=15)], span=(10, 19), codec=codec)
     assert offsets(data, RequestedOffsets(start=10)) == [13, 15]
     assert gaps(data, RequestedOffsets(start=10)) == {"compacted": 8}
@@ -300,7 +300,7 @@ def test_records_that_compaction_took_from_either_end_of_a_batch_are_gaps(codec:
 
 
 # faults R20, R22: compaction keeps the head of a producer's last batch, and drops what was aborted.
-def test_an_emptied_batch_of_an_aborted_transaction_is_a_gap_and_so_is_an_emptied_marker() -> None:
+def test_an_empty_aborted_batch_and_an_empty_marker_are_gaps() -> None:
     empty = record_batch([], span=(0, 4), attributes=TRANSACTIONAL, producer=(1, 0, 0))
     ended = record_batch([], span=(5, 5), attributes=CONTROL | TRANSACTIONAL, producer=(1, 0, -1))
     data = empty + ended + batch(6)
@@ -310,7 +310,7 @@ def test_an_emptied_batch_of_an_aborted_transaction_is_a_gap_and_so_is_an_emptie
 
 
 # fault R21: KRaft's own markers are of no transaction.
-def test_a_marker_of_no_transaction_is_passed() -> None:
+def test_a_marker_without_a_transaction_is_skipped() -> None:
     change = record_batch([Record(offset=1, key=struct.pack(">hh", 0, 2), value=b"leader")], attributes=CONTROL)
     assert gaps(batch(0) + change + batch(2), aborted=((7, 0),)) == {"control": 1}
 
@@ -324,7 +324,7 @@ def test_a_marker_may_be_compressed(codec: int) -> None:
     assert offsets(data, aborted=((1, 0),)) == [2]
 
 
-def test_a_marker_that_is_no_record_is_corrupt() -> None:
+def test_a_marker_without_a_valid_record_is_corrupt() -> None:
     marked = CONTROL | TRANSACTIONAL
     for record in (Record(offset=1), Record(offset=1, key=b"\0\0\0")):
         data = batch(0) + record_batch([record], attributes=marked, producer=(1, 0, -1))
@@ -339,7 +339,7 @@ def test_a_marker_that_is_no_record_is_corrupt() -> None:
 
 
 # fault R20: a transaction may be open since before the fetch, and stay so behind it.
-def test_what_was_aborted_is_left_out_in_each_slice_it_reaches_into() -> None:
+def test_an_aborted_transaction_is_left_out_of_every_slice_that_it_overlaps() -> None:
     parts = [
         batch(0, 1, attributes=TRANSACTIONAL, producer=1),
         batch(2),
@@ -354,6 +354,6 @@ def test_what_was_aborted_is_left_out_in_each_slice_it_reaches_into() -> None:
 
 
 # fault R25: compacted batches keep the time of the append for those that are left.
-def test_the_time_of_the_append_is_that_of_a_compacted_batch_too() -> None:
+def test_a_compacted_batch_keeps_its_append_time() -> None:
     data = record_batch([Record(offset=4, timestamp=3)], span=(2, 8), append_time=99)
     assert [row[:3] for row in read_rows(data, RequestedOffsets(start=2))] == [(4, 99, 1)]

@@ -6,12 +6,12 @@ from tests.kafka_io.records.decoding import NAMES, given, golden, oracle_rows, r
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_another_client_wrote_is_read_as_it_was_given(name: str) -> None:
+def test_messages_of_other_clients_are_read_as_they_were_given(name: str) -> None:
     assert read_rows(golden(name)) == given(name)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_oracle_reads_it_so_too(name: str) -> None:
+def test_the_oracle_reads_messages_of_other_clients_as_they_were_given(name: str) -> None:
     assert oracle_rows(golden(name)) == given(name)
 
 

@@ -54,7 +54,7 @@ def unchecked_bytes(data: bytes) -> set[int]:
 
 # faults R01, R27
 @pytest.mark.parametrize("name", [name for name in NAMES if "aiokafka" not in name])
-def test_no_flipped_bit_gives_other_rows(name: str) -> None:
+def test_a_flipped_bit_never_gives_other_rows(name: str) -> None:
     data = golden(name)
     rows = read_rows(data)
     offsets = unchecked_bytes(data)
@@ -90,21 +90,21 @@ def test_a_length_below_the_header_of_its_magic_is_corrupt(name: str, length: in
 
 
 # faults R03, R04: the reader decides whether it is too large.
-def test_a_length_beyond_the_data_is_a_tail() -> None:
+def test_a_length_beyond_the_data_is_not_an_error() -> None:
     assert read(BATCH[:LENGTH] + (2**30).to_bytes(4, "big") + BATCH[12:]) == []
 
 
 # fault R05
 @pytest.mark.parametrize("count", [0, 2])
 @pytest.mark.parametrize("codec", range(5))
-def test_a_count_below_what_is_there_is_corrupt(count: int, codec: int) -> None:
+def test_a_count_below_the_number_of_records_is_corrupt(count: int, codec: int) -> None:
     content = CODECS[codec].compress(CONTENT)
     corrupt(batch_around(bytes(content), count=count, last_delta=2, codec=codec), "end differs from its length")
 
 
 # fault R05
 @pytest.mark.parametrize("count", [4, 2**31 - 1, -1, -(2**31)])
-def test_a_count_above_the_offsets_is_corrupt(count: int) -> None:
+def test_a_count_above_the_number_of_offsets_is_corrupt(count: int) -> None:
     corrupt(changed(BATCH, COUNT, struct.pack(">i", count)), "a count that cannot be right", at=0)
 
 
@@ -126,7 +126,7 @@ def test_a_last_offset_delta_below_zero_is_corrupt(delta: int) -> None:
 
 
 # fault R06
-def test_an_entry_that_lies_before_what_was_asked_for_is_corrupt() -> None:
+def test_an_entry_before_the_requested_offsets_is_corrupt() -> None:
     for data in (BATCH, log_messages(RECORDS, magic=1), log_messages(RECORDS, magic=0, codec=1)):
         with pytest.raises(Corrupt, match="out of order"):
             read(data, RequestedOffsets(start=3))
@@ -140,7 +140,7 @@ def test_an_entry_that_begins_before_the_last_one_ended_is_corrupt(again: Callab
 
 # fault R07
 @pytest.mark.parametrize("end", [0, 2])
-def test_an_entry_that_ends_behind_the_log_is_corrupt_or_came_after_the_end_was_told(end: int) -> None:
+def test_an_entry_that_reaches_the_high_watermark_is_past_the_end(end: int) -> None:
     for data in (BATCH, log_messages(RECORDS, magic=0), log_messages(RECORDS, magic=1, codec=2)):
         assert len(read_rows(data, RequestedOffsets(start=0, high_watermark=3))) == 3
         with pytest.raises(PastEnd, match="out of order"):
@@ -148,7 +148,7 @@ def test_an_entry_that_ends_behind_the_log_is_corrupt_or_came_after_the_end_was_
 
 
 # faults R06, R07
-def test_what_is_out_of_order_is_not_excused_by_the_end_of_the_log() -> None:
+def test_an_entry_out_of_order_is_corrupt_even_above_the_high_watermark() -> None:
     for data in (BATCH + BATCH, changed(BATCH, LAST_DELTA, struct.pack(">i", -1))):
         with pytest.raises(Corrupt, match="out of order") as told:
             read(data, RequestedOffsets(start=0, high_watermark=3))
@@ -156,7 +156,7 @@ def test_what_is_out_of_order_is_not_excused_by_the_end_of_the_log() -> None:
 
 
 # fault R07
-def test_an_offset_at_the_end_of_all_numbers_is_corrupt_not_wrapped() -> None:
+def test_an_offset_above_the_largest_int64_is_corrupt() -> None:
     corrupt(changed(BATCH, 0, struct.pack(">q", 2**63 - 1)), "out of order")
     corrupt(changed(BATCH, 0, struct.pack(">q", -(2**63))), "out of order")
     corrupt(changed(log_messages(RECORDS[:1], magic=0), 0, struct.pack(">q", -1)), "out of order")
@@ -180,7 +180,7 @@ def test_inner_offsets_that_do_not_grow_are_corrupt(magic: int, inner: tuple[int
 
 
 @pytest.mark.parametrize(("magic", "last"), [(0, 3), (1, 3), (0, -1), (1, -1), (1, 2**63 - 1), (1, -(2**63))])
-def test_an_inner_offset_that_passes_the_outer_one_is_corrupt(magic: int, last: int) -> None:
+def test_an_inner_offset_above_the_outer_offset_is_corrupt(magic: int, last: int) -> None:
     content = log_messages([Record(offset=last)], magic=magic)
     corrupt(wrapped(content, magic=magic, offset=2), "whose last offset is", at=2)
 
@@ -231,12 +231,12 @@ GOOD = (_varint(0), _varint(0), _varint(1), b"k", _varint(1), b"v", _varint(0))
     ],
 )
 @pytest.mark.parametrize("codec", [0, 2])
-def test_a_record_that_lies_is_corrupt(record: bytes, match: str, codec: int) -> None:
+def test_a_record_with_invalid_fields_is_corrupt(record: bytes, match: str, codec: int) -> None:
     data = batch_around(bytes(CODECS[codec].compress(record)), count=1, last_delta=0, codec=codec)
     corrupt(data, f"record 0 of 1: .*({match})")
 
 
-def test_a_good_record_is_none_of_these() -> None:
+def test_a_valid_record_is_accepted() -> None:
     assert len(read_rows(batch_around(record_of(*GOOD), count=1, last_delta=0))) == 1
 
 
@@ -244,7 +244,7 @@ def test_a_good_record_is_none_of_these() -> None:
 @pytest.mark.parametrize("magic", [0, 1])
 @pytest.mark.parametrize("field", [0, 1])
 @pytest.mark.parametrize("size", [-2, 3, 2**31 - 1, -(2**31)])
-def test_a_field_of_a_message_that_lies_is_corrupt(magic: int, field: int, size: int) -> None:
+def test_a_message_with_an_invalid_field_size_is_corrupt(magic: int, field: int, size: int) -> None:
     data = log_messages([Record(key=b"k", value=b"v")], magic=magic)
     at = (26 if magic else 18) + 5 * field
     corrupt(changed(data, at, struct.pack(">i", size)), "does not fit|its end differs")
@@ -258,7 +258,7 @@ def test_a_key_that_leaves_no_room_for_the_length_of_a_value_is_corrupt(magic: i
     corrupt(changed(data, 26 if magic else 18, struct.pack(">i", size)), "does not fit|elsewhere")
 
 
-def test_bytes_behind_the_value_of_a_message_are_corrupt() -> None:
+def test_bytes_after_the_value_of_a_message_are_corrupt() -> None:
     data = bytearray(log_messages([Record(value=b"v")], magic=1) + b"x")
     data[8:12] = struct.pack(">i", len(data) - 12)
     corrupt(repaired(data), "its end differs")
@@ -292,7 +292,7 @@ def test_messages_have_no_zstd_or_later_codec(magic: int, codec: int) -> None:
 
 
 @pytest.mark.parametrize("magic", [0, 1])
-def test_what_must_not_be_inside_a_message_is_corrupt(magic: int) -> None:
+def test_an_entry_that_is_not_allowed_inside_a_message_is_corrupt(magic: int) -> None:
     plain = log_messages([Record()], magic=magic)
     for content, match in (
         (b"", "last offset is -1"),
@@ -321,7 +321,7 @@ def test_a_compressed_message_without_a_whole_value_is_corrupt() -> None:
 @pytest.mark.parametrize(
     "damage", [lambda data: data[:-1], lambda data: data + b"junk", lambda _: b"", lambda _: b"x" * 9]
 )
-def test_compressed_records_that_cannot_be_read_are_corrupt(codec: int, damage: type[bytes]) -> None:
+def test_compressed_records_that_cannot_be_decompressed_are_corrupt(codec: int, damage: type[bytes]) -> None:
     content = bytes(CODECS[codec].compress(CONTENT * 100))
     corrupt(
         batch_around(damage(content), count=300, last_delta=299, codec=codec), "that cannot be read|cut|frames|are left"
@@ -331,7 +331,7 @@ def test_compressed_records_that_cannot_be_read_are_corrupt(codec: int, damage: 
 # fault R15
 @pytest.mark.parametrize("codec", [1, 3, 4])
 @pytest.mark.parametrize("magic", [0, 1, 2])
-def test_a_bomb_stops_at_the_cap(codec: int, magic: int) -> None:
+def test_decompression_stops_at_the_limit(codec: int, magic: int) -> None:
     if (codec, magic) in {(4, 0), (4, 1)}:
         data = batch_around(bytes(CODECS[4].compress(bytes(64 * MIB)) * 16), count=1, last_delta=0, codec=4)
     elif magic == 2:
@@ -351,7 +351,7 @@ def test_a_bomb_stops_at_the_cap(codec: int, magic: int) -> None:
 
 
 # faults R15, R05
-def test_many_bombs_below_the_cap_are_held_one_at_a_time() -> None:
+def test_large_batches_below_the_limit_are_in_memory_one_at_a_time() -> None:
     bomb = bytes(CODECS[4].compress(bytes(MIB)))
     one = bytearray(batch_around(bomb, count=1, last_delta=0, codec=4))
     data = bytearray()
@@ -367,19 +367,19 @@ def test_many_bombs_below_the_cap_are_held_one_at_a_time() -> None:
         tracemalloc.stop()
 
 
-def test_ten_thousand_headers_of_a_kind_that_must_be_looked_at_are_read() -> None:
+def test_ten_thousand_headers_that_need_escaping_are_read() -> None:
     headers = tuple((b"\xff", b"") for _ in range(10_000))
     ((*_, found),) = read_rows(record_batch([Record(headers=headers)]))
     assert found == [("\ufffdff", b"")] * 10_000
 
 
-def test_headers_that_are_not_asked_for_are_not_looked_at() -> None:
+def test_headers_that_are_not_requested_are_not_parsed() -> None:
     data = batch_around(record_of(*GOOD[:-1], _varint(-1)), count=1, last_delta=0)
     (decoded,) = decode(data, RequestedOffsets(start=0), columns=COLUMNS[:-1])
     assert decoded.batch.num_rows == 1
 
 
-def test_an_error_loses_no_batch_before_it() -> None:
+def test_batches_before_an_error_are_returned() -> None:
     broken = bytearray(record_batch([Record(offset=3)]))
     broken[-1] ^= 1
     batches = decode(BATCH + broken, RequestedOffsets(start=0), limits=DecodeLimits(batch_bytes=1))
@@ -388,7 +388,7 @@ def test_an_error_loses_no_batch_before_it() -> None:
         next(batches)
 
 
-def test_errors_survive_the_way_from_an_executor() -> None:
+def test_errors_can_be_pickled() -> None:
     for data, kind in (
         (changed(BATCH, COUNT, struct.pack(">i", -1)), Corrupt),
         (batch_around(CONTENT, count=3, last_delta=2, codec=6), Unsupported),
@@ -422,7 +422,7 @@ def mutated(data: bytes, rng: random.Random) -> bytes:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_mutations_with_right_checksums_raise_nothing_foreign(seed: int) -> None:
+def test_mutations_with_valid_checksums_raise_only_typed_errors(seed: int) -> None:
     rng = random.Random(seed)
     logs = [golden(name) for name in NAMES]
     outcomes = set()
@@ -461,7 +461,7 @@ def test_a_slice_that_ends_inside_a_batch_checks_all_of_it(magic: int) -> None:
 
 
 # faults R15, R05: a row takes five times the bytes of the least record, a header four times its own.
-def test_rows_and_headers_that_take_more_than_the_cap_are_too_large() -> None:
+def test_rows_and_headers_above_the_memory_limit_are_too_large() -> None:
     least = b"".join(_record(Record(offset=offset, timestamp=0), 0, 0) for offset in range(3000))
     stream = bytes(CODECS[4].compress(least))
     data = batch_around(stream, count=3000, last_delta=2999, codec=4)
@@ -473,7 +473,7 @@ def test_rows_and_headers_that_take_more_than_the_cap_are_too_large() -> None:
         assert read(each, limits=DecodeLimits(max_decompressed_bytes=128 * 1024))
 
 
-def test_header_keys_that_are_no_text_are_held_against_the_cap_too() -> None:
+def test_escaped_header_keys_above_the_memory_limit_are_too_large() -> None:
     data = record_batch([Record(offset=7, headers=((b"\xff" * 600, None),))])
     with pytest.raises(TooLarge, match="max_decompressed_bytes = 1200") as raised:
         read(data, RequestedOffsets(start=5), limits=DecodeLimits(max_decompressed_bytes=1200), where=WHERE)
@@ -482,12 +482,12 @@ def test_header_keys_that_are_no_text_are_held_against_the_cap_too() -> None:
 
 
 @pytest.mark.parametrize("batch_bytes", [1, 2, 100])
-def test_a_batch_without_rows_is_one_whatever_its_size(batch_bytes: int) -> None:
+def test_entries_without_rows_give_one_batch(batch_bytes: int) -> None:
     (decoded,) = read(record_batch([], span=(0, 4)), limits=DecodeLimits(batch_bytes=batch_bytes))
     assert (decoded.batch.num_rows, decoded.next_offset) == (0, 5)
 
 
-def test_after_an_error_a_decoder_gives_out_nothing_of_what_was_wrong() -> None:
+def test_a_decoder_drops_the_rows_of_an_invalid_entry() -> None:
     decoder = Decoder(limits=LIMITS)
     assert list(decoder.feed(BATCH, RequestedOffsets(start=0))) == []
     content = CONTENT + record_of(*GOOD, length=-5)

@@ -17,7 +17,7 @@ def rows(found: list[DecodedBatch]) -> list[int]:
 
 
 @pytest.mark.parametrize("batch_bytes", [1, 50, 100_000])
-def test_the_cuts_between_answers_leave_no_trace(batch_bytes: int) -> None:
+def test_batches_do_not_depend_on_the_edges_of_fetch_answers(batch_bytes: int) -> None:
     limits = DecodeLimits(batch_bytes=batch_bytes)
     whole = list(decode(b"".join(ENTRIES), RequestedOffsets(start=1, stop=STOP), columns=["offset"], limits=limits))
     decoder = Decoder(["offset"], limits=limits)
@@ -30,7 +30,7 @@ def test_the_cuts_between_answers_leave_no_trace(batch_bytes: int) -> None:
     assert sum(one.batch.num_rows + sum(one.gaps.values()) for one in found) == found[-1].next_offset - 1
 
 
-def test_answers_are_put_together_until_a_batch_is_full() -> None:
+def test_a_batch_spans_fetch_answers_until_it_is_full() -> None:
     decoder = Decoder(["offset"], limits=DecodeLimits(batch_bytes=10_000))
     for at, data in zip((0, 3, 13), ENTRIES, strict=False):
         assert list(decoder.feed(data, RequestedOffsets(start=at))) == []
@@ -40,7 +40,7 @@ def test_answers_are_put_together_until_a_batch_is_full() -> None:
     assert list(decoder.flush()) == []
 
 
-def test_what_was_given_out_does_not_change_afterwards() -> None:
+def test_a_returned_batch_does_not_change_later() -> None:
     decoder = Decoder(["offset", "value"], limits=DecodeLimits(batch_bytes=1))
     first = list(decoder.feed(ENTRIES[0], RequestedOffsets(start=0)))
     before = [one.batch.to_pylist() for one in first]
@@ -49,14 +49,14 @@ def test_what_was_given_out_does_not_change_afterwards() -> None:
     assert [one.batch.to_pylist() for one in first] == before
 
 
-def test_a_range_of_nothing_but_gaps_is_told_without_rows() -> None:
+def test_a_range_that_has_only_gaps_gives_a_batch_without_rows() -> None:
     decoder = Decoder()
     assert list(decoder.feed(record_batch([], span=(4, 9)), RequestedOffsets(start=4, stop=8))) == []
     [decoded] = decoder.flush()
     assert (decoded.batch.num_rows, decoded.next_offset, decoded.gaps) == (0, 8, {"compacted": 4})
 
 
-def test_an_error_says_where_it_is_and_ends_the_reading() -> None:
+def test_an_error_has_the_offset_of_its_entry() -> None:
     decoder = Decoder(["offset"])
     list(decoder.feed(ENTRIES[0], RequestedOffsets(start=0)))
     broken = ENTRIES[1][:-1] + bytes((ENTRIES[1][-1] ^ 1,))

@@ -20,7 +20,7 @@ MIXED = (
 
 # fault R02
 @pytest.mark.parametrize("name", NAMES)
-def test_an_extent_reaches_as_far_as_what_is_decoded(name: str) -> None:
+def test_a_header_scan_reaches_the_offset_that_decoding_reaches(name: str) -> None:
     data = golden(name)
     for size in (*range(0, len(data), 7), len(data)):
         batches = read(data[:size])
@@ -30,7 +30,7 @@ def test_an_extent_reaches_as_far_as_what_is_decoded(name: str) -> None:
 
 
 # faults R20, R28
-def test_an_extent_goes_through_all_formats() -> None:
+def test_a_header_scan_covers_all_formats() -> None:
     ends, offsets = 0, (2, 4, 10, 13, 14)
     for part, next_offset in zip(MIXED, offsets, strict=True):
         ends += len(part)
@@ -38,13 +38,13 @@ def test_an_extent_goes_through_all_formats() -> None:
         assert found == HeaderScan(whole_bytes=ends, next_offset=next_offset)
 
 
-def test_an_extent_ends_with_what_was_asked_for() -> None:
+def test_a_header_scan_ends_at_the_requested_stop() -> None:
     assert scan_headers(b"".join(MIXED), RequestedOffsets(start=0, stop=7)).next_offset == 7
     assert scan_headers(b"", RequestedOffsets(start=7)) == HeaderScan(whole_bytes=0, next_offset=7)
 
 
 # fault R03
-def test_an_entry_tells_its_size_in_its_first_bytes() -> None:
+def test_the_header_of_an_entry_gives_its_size() -> None:
     for part in MIXED:
         assert first_entry_bytes(part) == first_entry_bytes(part[:12]) == len(part)
         assert first_entry_bytes(part[:11]) is None
@@ -63,7 +63,7 @@ def test_an_entry_tells_its_size_in_its_first_bytes() -> None:
         (MIXED[3][:16] + b"\x03" + MIXED[3][17:], RequestedOffsets(start=0), Unsupported),
     ],
 )
-def test_headers_that_cannot_be_right_are_typed(data: bytes, asked: RequestedOffsets, kind: type[Corrupt]) -> None:
+def test_invalid_entry_headers_raise_typed_errors(data: bytes, asked: RequestedOffsets, kind: type[Corrupt]) -> None:
     where = Where(topic="clicks")
     with pytest.raises(kind) as raised:
         scan_headers(data, asked, where=where)

@@ -64,7 +64,7 @@ LOGS = st.builds(log_of, st.lists(st.tuples(WRITERS, RECORDS, STEPS), max_size=5
 # faults R25, R28
 @settings(deadline=None)
 @given(data=LOGS, cut=st.integers(0, 30))
-def test_any_log_is_read_as_the_oracle_reads_it(data: bytes, cut: int) -> None:
+def test_any_log_gives_the_rows_of_the_oracle(data: bytes, cut: int) -> None:
     data = data[: len(data) - cut]
     assert read_rows(data) == oracle_rows(data)
 
@@ -72,7 +72,7 @@ def test_any_log_is_read_as_the_oracle_reads_it(data: bytes, cut: int) -> None:
 # faults R20, R24
 @settings(deadline=None)
 @given(data=LOGS, asked=st.tuples(st.integers(0, 3000), st.integers(1, 3000)))
-def test_a_slice_cut_at_any_offset_has_the_rows_between(data: bytes, asked: tuple[int, int]) -> None:
+def test_a_slice_between_any_two_offsets_has_exactly_the_rows_between_them(data: bytes, asked: tuple[int, int]) -> None:
     rows = oracle_rows(data)
     at = min(rows[0][0] + asked[0], rows[-1][0]) if rows else 0
     # A broker begins with the entry that holds the offset.
@@ -97,12 +97,12 @@ def last_offset(entry: bytes) -> int:
 
 @settings(deadline=None)
 @given(data=st.binary(max_size=100))
-def test_crc32c_is_crcmods(data: bytes) -> None:
+def test_crc32c_gives_the_checksums_of_crcmod(data: bytes) -> None:
     assert crc32c(memoryview(data)) == crcmod.predefined.mkCrcFun("crc-32c")(data)
 
 
 @pytest.mark.parametrize("size", [0, 1, 7, 8, 9, 200])
-def test_a_copy_is_a_slice(size: int) -> None:
+def test_a_copy_equals_a_slice(size: int) -> None:
     source = read_only(bytes(range(250)))
     target = bytearray(300)
     view = read_only(target).copy()

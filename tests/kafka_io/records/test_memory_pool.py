@@ -5,7 +5,7 @@ import pytest
 from kafka_io.records.memory_pool import PooledMemory
 
 
-def test_memory_goes_back_when_the_loan_and_its_buffers_are_gone() -> None:
+def test_memory_is_reused_only_after_its_buffers_are_released() -> None:
     loan = PooledMemory(5000)
     place = loan.bytes.ctypes.data
     buffer = loan.buffer(10)
@@ -20,9 +20,9 @@ def test_memory_goes_back_when_the_loan_and_its_buffers_are_gone() -> None:
 
 
 @pytest.mark.parametrize("size", [0, 1, 4095, 4096, 4097, 100_000])
-def test_a_loan_is_at_least_as_large_as_asked_for(size: int) -> None:
+def test_memory_has_at_least_the_requested_size(size: int) -> None:
     assert size <= len(PooledMemory(size).bytes) <= max(4096, 2 * size)
 
 
-def test_what_is_too_large_to_keep_is_lent_all_the_same() -> None:
+def test_memory_that_is_too_large_for_the_pool_is_allocated() -> None:
     assert len(PooledMemory(100 * 1024 * 1024).bytes) == 128 * 1024 * 1024

@@ -29,7 +29,7 @@ def test_a_snappy_set_is_the_captured_bytes() -> None:
 
 @settings(deadline=None)
 @given(payloads=PAYLOADS, codec=st.sampled_from([0, 1, 2]), magic=st.sampled_from([0, 1]))
-def test_a_set_gives_back_its_payloads(payloads: list[bytes], codec: int, magic: int) -> None:
+def test_a_message_set_decodes_to_its_payloads(payloads: list[bytes], codec: int, magic: int) -> None:
     data = message_set(payloads, codec=codec, magic=magic)
     rows = decoded_rows(data)
     assert [value for _, _, value in rows] == payloads
@@ -37,6 +37,6 @@ def test_a_set_gives_back_its_payloads(payloads: list[bytes], codec: int, magic:
 
 
 @pytest.mark.parametrize(("magic", "attributes"), [(2, 0), (-1, 0), (0, 1)])
-def test_a_message_that_has_no_layout_is_refused(magic: int, attributes: int) -> None:
+def test_a_message_of_an_unknown_layout_is_refused(magic: int, attributes: int) -> None:
     with pytest.raises(ValueError, match="no message has"):
         message(b"", magic=magic, attributes=attributes)

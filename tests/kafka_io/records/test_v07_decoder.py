@@ -40,12 +40,12 @@ def test_offsets_are_those_of_the_outermost_message_and_inner_counts_through_all
     ]
 
 
-def test_nothing_decodes_to_no_batch() -> None:
+def test_empty_data_gives_no_batch() -> None:
     assert list(decode_v07(b"", base=5)) == []
 
 
 # fault R20 in 0.7's terms: an empty wrapper takes up bytes.
-def test_an_empty_wrapper_is_passed_without_rows() -> None:
+def test_an_empty_compressed_message_gives_no_rows() -> None:
     data = gzipped(b"") + message_set([], codec=2)
     (decoded,) = decode_v07(data, base=40)
     assert (decoded.batch.num_rows, decoded.next_offset) == (0, 40 + len(data))
@@ -53,13 +53,13 @@ def test_an_empty_wrapper_is_passed_without_rows() -> None:
 
 # [kafka-0.7: Compression]
 @pytest.mark.parametrize("cut", [1, 5, 9])
-def test_a_cut_tail_inside_a_wrapper_is_dropped(cut: int) -> None:
+def test_an_incomplete_last_message_of_a_compressed_set_is_dropped(cut: int) -> None:
     data = gzipped(message_set([b"whole", b"cut off"])[:-cut]) + message(b"next")
     assert [value for _, _, value in decoded_rows(data)] == [b"whole", b"next"]
 
 
 @pytest.mark.parametrize("size", [4, 7, 12])
-def test_a_wrapper_with_only_a_piece_of_a_message_is_corrupt(size: int) -> None:
+def test_a_compressed_set_without_a_whole_message_is_corrupt(size: int) -> None:
     with pytest.raises(Corrupt, match="at byte 0 of a compressed set"):
         decoded_rows(gzipped(message(b"0123456789")[:size]))
 
@@ -114,7 +114,7 @@ def test_a_wrong_checksum_names_its_offset(magic: int) -> None:
 
 
 # fault R01
-def test_a_wrong_checksum_of_or_in_a_wrapper_names_the_wrappers_offset() -> None:
+def test_a_wrong_checksum_inside_a_compressed_message_has_the_outer_offset() -> None:
     inner = bytearray(message_set([b"good", b"evil"]))
     inner[-1] ^= 1
     outer = bytearray(gzipped(message(b"fine")))
@@ -142,19 +142,19 @@ def test_a_later_magic_is_unsupported(wrap: type[bytes]) -> None:
 # fault R04
 @pytest.mark.parametrize("length", [-1, 0, 5, -(2**31)])
 @pytest.mark.parametrize("wrap", [bytes, gzipped], ids=["outer", "inner"])
-def test_a_length_no_message_can_have_is_corrupt(length: int, wrap: type[bytes]) -> None:
+def test_an_invalid_message_length_is_corrupt(length: int, wrap: type[bytes]) -> None:
     with pytest.raises(Corrupt, match=f"a message length of {length} "):
         decoded_rows(wrap(message(b"first") + length.to_bytes(4, "big", signed=True) + b"\x01" + bytes(20)))
 
 
 @pytest.mark.parametrize("size", [2, 20])
-def test_an_outer_message_that_is_cut_is_corrupt(size: int) -> None:
+def test_an_incomplete_outer_message_is_corrupt(size: int) -> None:
     with pytest.raises(Corrupt, match=r"cut in its length|of 35 bytes where 16 are left"):
         decoded_rows(message(b"first") + message(b"x" * 29)[:size])
 
 
 # fault R17
-def test_an_honest_message_above_the_cap_is_read_once_the_named_setting_is_raised() -> None:
+def test_a_message_above_the_limit_can_be_read_after_the_named_limit_is_raised() -> None:
     data = gzipped(message_set([bytes(100_000)] * 20))
     with pytest.raises(TooLarge, match="max_decompressed_bytes") as raised:
         list(decode_v07(data, base=9, limits=DecodeLimits(max_decompressed_bytes=MIB), where=WHERE))
@@ -163,7 +163,7 @@ def test_an_honest_message_above_the_cap_is_read_once_the_named_setting_is_raise
 
 
 # faults R15, R19
-def test_all_sets_inside_one_message_share_the_cap_and_each_outer_message_has_its_own() -> None:
+def test_all_sets_inside_one_outer_message_share_one_limit() -> None:
     inner = gzipped(message(bytes(1000)))
     limits = DecodeLimits(max_decompressed_bytes=3000)
     assert len(decoded_rows(inner * 10, limits=limits)) == 10
@@ -186,7 +186,7 @@ def test_nesting_is_followed_to_max_depth_without_recursion() -> None:
 
 # fault R15: what costs the most a byte is messages without payload.
 @pytest.mark.parametrize("payload", [b"", bytes(1000)])
-def test_a_wrapper_costs_about_three_times_its_bytes_and_the_cap(payload: bytes) -> None:
+def test_a_compressed_message_needs_at_most_three_times_its_bytes_plus_the_limit(payload: bytes) -> None:
     cap = 16 * MIB
     each = message(payload, magic=0)
     data = gzipped(each * (cap // len(each)))
@@ -217,12 +217,12 @@ def test_limits_keep_a_batch_below_2_gib() -> None:
         list(decode_v07(message(b"x"), base=0, limits=DecodeLimits(max_decompressed_bytes=1, batch_bytes=2**31 - 10)))
 
 
-def test_warming_needs_no_data() -> None:
+def test_kernels_can_be_warmed_without_data() -> None:
     warm()
     assert decoded_rows(message(b"x")) == [(0, 0, b"x")]
 
 
-def test_a_compressed_message_around_nothing_is_a_gap_and_is_passed() -> None:
+def test_a_compressed_message_without_messages_is_a_gap() -> None:
     empty = message_set([], codec=1)
     data = message_set([b"a"]) + empty + message_set([b"b"], codec=2) + message_set([], codec=2)
     (decoded,) = decode_v07(data, base=100)
@@ -232,7 +232,7 @@ def test_a_compressed_message_around_nothing_is_a_gap_and_is_passed() -> None:
 
 
 # fault R19: a set of 30 bytes that holds nothing costs none of the cap, but time.
-def test_there_are_no_more_sets_in_a_message_than_the_cap_has_room_for() -> None:
+def test_the_limit_bounds_the_number_of_sets_in_one_message() -> None:
     inside = gzipped(message(b"x"))
     limits = DecodeLimits(max_decompressed_bytes=1 << 20)
     most = 1024 + (1 << 20) // 4096

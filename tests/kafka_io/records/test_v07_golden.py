@@ -46,7 +46,7 @@ def test_offset_and_inner_are_unique_and_grow(name: str) -> None:
 
 # fault R02
 @pytest.mark.parametrize("name", sorted(ANSWERS.keys() - {INSIDE_A_MESSAGE}))
-def test_a_fetch_answer_is_read_as_the_oracle_reads_it(name: str) -> None:
+def test_a_fetch_answer_gives_the_rows_of_the_oracle(name: str) -> None:
     record = ANSWERS[name]
     data, base = answered_set(record), record["offset"]
     whole = whole_bytes(data, base=base)
@@ -55,14 +55,14 @@ def test_a_fetch_answer_is_read_as_the_oracle_reads_it(name: str) -> None:
 
 
 # fault R26
-def test_an_offset_inside_a_message_is_typed_at_that_offset() -> None:
+def test_a_fetch_from_inside_a_message_is_an_error_with_that_offset() -> None:
     record = ANSWERS[INSIDE_A_MESSAGE]
     with pytest.raises(WireError) as raised:
         read_rows(answered_set(record), base=record["offset"])
     assert raised.value.where.offset == record["offset"]
 
 
-def test_a_stump_tells_the_size_of_its_message() -> None:
+def test_an_incomplete_message_gives_its_size() -> None:
     stumps = {name: first_length(answered_set(record)) for name, record in ANSWERS.items()}
     assert stumps["fetch-big-too-small"] == 5010
     assert stumps["fetch-small-cuts-first"] == stumps["fetch-small-4"] == 15

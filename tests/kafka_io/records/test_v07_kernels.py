@@ -30,7 +30,7 @@ MESSAGES = st.recursive(
 
 @settings(deadline=None)
 @given(messages=st.lists(MESSAGES, max_size=6), cut=st.integers(0, 9), base=st.integers(0, 2**62))
-def test_any_nested_set_is_read_as_the_oracle_reads_it(messages: list[bytes], cut: int, base: int) -> None:
+def test_any_nested_set_gives_the_rows_of_the_oracle(messages: list[bytes], cut: int, base: int) -> None:
     data = b"".join(messages)
     data = data[: len(data) - cut]
     whole = sets_v07.whole_bytes(data)

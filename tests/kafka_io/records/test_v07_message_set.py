@@ -30,20 +30,20 @@ PRODUCED = [
 
 
 # fault R02
-def test_every_cut_leaves_the_whole_messages_before_it() -> None:
+def test_the_whole_messages_before_any_cut_are_counted() -> None:
     ends = {0, 13, 26, len(PLAIN)}
     for size in range(len(PLAIN) + 1):
         assert whole_bytes(PLAIN[:size], base=0) == max(end for end in ends if end <= size)
 
 
-def test_nothing_holds_nothing() -> None:
+def test_empty_data_has_no_whole_messages() -> None:
     assert whole_bytes(b"", base=7) == 0
     assert first_length(b"") is None
     assert validate_message_set(b"") == MessageSetSummary(whole_bytes=0, messages=0, largest_payload=0)
 
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
-def test_any_buffer_will_do(kind: type[bytes]) -> None:
+def test_any_buffer_can_be_measured(kind: type[bytes]) -> None:
     assert whole_bytes(kind(PLAIN), base=0) == len(PLAIN)
     assert first_length(kind(PLAIN)) == 13
     assert validate_message_set(kind(PLAIN)).messages == 3
@@ -67,7 +67,7 @@ def test_a_length_below_the_header_of_its_magic_is_corrupt() -> None:
 
 
 # faults R03, R04: a length that is too large is a tail; the reader decides whether it is too large.
-def test_a_length_beyond_the_data_is_a_tail() -> None:
+def test_a_length_beyond_the_data_is_not_an_error() -> None:
     claim = (2**30).to_bytes(4, "big")
     assert whole_bytes(PLAIN + claim + b"\x01\x00", base=0) == len(PLAIN)
     assert first_length(claim) == 2**30 + 4
@@ -81,7 +81,7 @@ def test_a_later_magic_is_unsupported(magic: int) -> None:
 
 
 @pytest.mark.parametrize("record", PRODUCED, ids=lambda record: record["id"])
-def test_a_produced_set_is_judged_as_the_genuine_broker_judged_it(record: dict[str, Any]) -> None:
+def test_a_produced_set_is_accepted_or_refused_as_by_the_genuine_broker(record: dict[str, Any]) -> None:
     data = bytes.fromhex(record["message_set_hex"])
     if record["connection_after"] == "closed":
         with pytest.raises(WireError):
@@ -93,7 +93,7 @@ def test_a_produced_set_is_judged_as_the_genuine_broker_judged_it(record: dict[s
     assert validate_message_set(data).whole_bytes == sizes[1] - (sizes[0] or 0)
 
 
-def test_a_check_counts_to_the_innermost_and_measures_the_outermost() -> None:
+def test_validation_counts_inner_messages_and_measures_outer_ones() -> None:
     inner = message_set([b"a" * 500, message_set([b"b", b"c"], codec=2)], codec=1)
     data = message(b"x" * 20) + inner + message(b"y" * 10)
     assert validate_message_set(data + b"\x00") == MessageSetSummary(
@@ -102,13 +102,13 @@ def test_a_check_counts_to_the_innermost_and_measures_the_outermost() -> None:
 
 
 # fault R15
-def test_a_check_has_limits_too() -> None:
+def test_validation_has_the_limits_of_decoding() -> None:
     bomb = message(gzip.compress(bytes(10_000)), attributes=1)
     with pytest.raises(TooLarge, match="max_decompressed_bytes"):
         validate_message_set(bomb, limits=DecodeLimits(max_decompressed_bytes=1000))
 
 
-def test_an_error_names_the_place_in_the_set() -> None:
+def test_an_error_has_the_offset_within_the_set() -> None:
     bad = bytearray(PLAIN)
     bad[-1] ^= 1
     with pytest.raises(Corrupt, match="wrong CRC") as raised:

@@ -52,7 +52,7 @@ def topic(*parts: PartitionStatus, **more: Any) -> TopicStatus:
         (None, None, None, None, None, 0),
     ],
 )
-def test_lag_is_what_a_load_would_fetch_and_lost_what_none_can(
+def test_lag_and_lost_count_offsets_of_a_partition(
     earliest: int | None, latest: int | None, cursor: int | None, start: int | None, lag: int | None, lost: int
 ) -> None:
     status = part(earliest, latest, cursor)

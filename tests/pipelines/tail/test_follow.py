@@ -103,7 +103,7 @@ def watch(closing: ExitStack) -> Callable[..., Watch]:
 OpenWatch = Callable[..., Watch]
 
 
-def test_what_was_there_at_the_beginning_is_shown_to_its_end(watch: OpenWatch) -> None:
+def test_all_records_at_the_start_are_shown_up_to_the_end(watch: OpenWatch) -> None:
     watched = watch({0: log(4), 1: log(2, leader=1)})
     seen = list(watched.tail(until=NamedPosition.LATEST))
     assert sorted(seen) == [(0, 3), (0, 4), (0, 5), (0, 6), (1, 3), (1, 4)]
@@ -128,7 +128,7 @@ def test_partitions_take_turns_and_each_stays_in_order(watch: OpenWatch) -> None
         (TableCursor.COMMITTED, NamedPosition.LATEST, [5, 6]),
     ],
 )
-def test_a_tail_begins_and_ends_where_it_is_told(
+def test_a_tail_begins_and_ends_at_the_positions_of_its_query(
     since: TopicPosition, until: TopicPosition, offsets: list[int], watch: OpenWatch
 ) -> None:
     watched = watch({0: log(4)})
@@ -136,13 +136,13 @@ def test_a_tail_begins_and_ends_where_it_is_told(
     assert [offset for _, offset in watched.tail(since, until)] == offsets
 
 
-def test_without_a_cursor_it_begins_at_the_earliest(watch: OpenWatch) -> None:
+def test_a_partition_without_a_cursor_begins_at_the_earliest_offset(watch: OpenWatch) -> None:
     watched = watch({0: log(2), 1: log(2)})
     watched.cursors = {P1: 5}
     assert list(watched.tail(TableCursor.COMMITTED, NamedPosition.LATEST)) == [(0, 3), (0, 4)]
 
 
-def test_an_end_that_is_not_there_yet_is_waited_for(watch: OpenWatch) -> None:
+def test_a_tail_waits_for_an_end_that_the_log_has_not_reached(watch: OpenWatch) -> None:
     one = log(1)
     watched = watch({0: one})
     watched.events = [lambda: append(one)] * 3
@@ -158,7 +158,7 @@ def test_a_start_outside_the_log_is_refused(since: TopicPosition, watch: OpenWat
     assert (caught.value.where.topic, caught.value.where.partition) == ("clicks", "0")
 
 
-def test_an_offset_is_of_one_partition(watch: OpenWatch) -> None:
+def test_an_offset_needs_a_single_partition(watch: OpenWatch) -> None:
     watched = watch({0: log(2), 1: log(2)})
     with pytest.raises(
         TailRefused, match="offset 4 is meaningful in one partition only; choose a partition of topic clicks: 0, 1"
@@ -167,7 +167,7 @@ def test_an_offset_is_of_one_partition(watch: OpenWatch) -> None:
     assert list(watched.tail(4, NamedPosition.LATEST, [P1])) == [(1, 4)]
 
 
-def test_a_partition_or_topic_that_is_not_there_is_refused(watch: OpenWatch) -> None:
+def test_a_missing_partition_or_topic_is_refused(watch: OpenWatch) -> None:
     watched = watch({0: log(2), 1: log(2)})
     with pytest.raises(TailRefused, match="topic clicks has no partition 2; its partitions are: 0, 1"):
         list(watched.tail(partitions=[P1, P2]))
@@ -176,7 +176,7 @@ def test_a_partition_or_topic_that_is_not_there_is_refused(watch: OpenWatch) -> 
         list(watched.tail())
 
 
-def test_what_comes_later_is_shown_when_it_comes(watch: OpenWatch) -> None:
+def test_later_records_are_shown_when_they_arrive(watch: OpenWatch) -> None:
     one = log(2)
     watched = watch({0: one, 1: log(1)})
     watched.events = [lambda: None, lambda: append(one), lambda: append(one)]
@@ -191,7 +191,7 @@ def test_a_new_partition_is_shown_from_its_start(watch: OpenWatch) -> None:
     assert list(islice(watched.tail(NamedPosition.LATEST), 2)) == [(1, 3), (1, 4)]
 
 
-def test_a_broker_that_is_away_is_waited_for_and_the_others_go_on(watch: OpenWatch) -> None:
+def test_a_tail_waits_for_a_missing_broker_and_reads_the_others(watch: OpenWatch) -> None:
     """It comes back at another address."""
     here, away = log(1), log(1, leader=1)
     watched = watch({0: here, 1: away})
@@ -209,7 +209,7 @@ def test_a_broker_that_is_away_is_waited_for_and_the_others_go_on(watch: OpenWat
     assert all("partition=1]; trying again" in note for note in watched.notes)
 
 
-def test_with_an_end_trouble_is_raised(watch: OpenWatch) -> None:
+def test_with_an_end_a_temporary_error_is_raised(watch: OpenWatch) -> None:
     watched = watch({0: log(1), 1: log(1, leader=1)})
     watched.fake.brokers[1].close()
     with pytest.raises(ConnectFailed) as caught:
@@ -217,7 +217,7 @@ def test_with_an_end_trouble_is_raised(watch: OpenWatch) -> None:
     assert caught.value.where.partition == 1
 
 
-def test_all_in_front_of_a_bad_batch_is_shown_and_then_it_is_raised(watch: OpenWatch) -> None:  # fault R06
+def test_records_before_a_damaged_batch_are_shown_before_the_error(watch: OpenWatch) -> None:  # fault R06
     one = log(6)
     offset, data = one.entries[4]
     one.entries[4] = (offset, data[:-1] + b"\xff")
@@ -235,7 +235,7 @@ def extend(seen: list[Seen], tail: Iterator[Seen]) -> None:
 
 
 # fault B05
-def test_a_topic_that_is_made_anew_ends_the_tail(watch: OpenWatch) -> None:
+def test_a_recreated_topic_ends_the_tail(watch: OpenWatch) -> None:
     watched = watch({0: log(1)})
     watched.step_s = 20.0
 
@@ -247,7 +247,7 @@ def test_a_topic_that_is_made_anew_ends_the_tail(watch: OpenWatch) -> None:
         list(watched.tail())
 
 
-def test_a_log_that_ends_where_it_was_longer_is_told(watch: OpenWatch) -> None:
+def test_a_log_that_became_shorter_is_reported(watch: OpenWatch) -> None:
     one = log(4)
     watched = watch({0: one})
 
@@ -260,7 +260,7 @@ def test_a_log_that_ends_where_it_was_longer_is_told(watch: OpenWatch) -> None:
     assert ["read up to 7 and now ends before" in note for note in watched.notes] == [True]
 
 
-def test_what_expired_before_it_was_read_is_raised(watch: OpenWatch) -> None:
+def test_records_that_expire_before_they_are_read_are_an_error(watch: OpenWatch) -> None:
     one = log(2)
     watched = watch({0: one})
 

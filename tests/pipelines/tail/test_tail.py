@@ -64,21 +64,21 @@ def test_records_are_lines_of_json(settings: Path) -> None:
     }
 
 
-def test_people_get_fields_between_tabs(settings: Path) -> None:
+def test_the_default_output_has_fields_between_tabs(settings: Path) -> None:
     result = invoke(settings, "clicks", "--from", "1", "--partition", "0", "--max", "1")
     assert (result.exit_code, result.stdout, result.stderr) == (0, "0\t1\t1970-01-01T00:00:00.001Z\t-\tb\n", "")
 
 
-def test_by_default_it_begins_at_the_end(settings: Path) -> None:
+def test_a_tail_begins_at_the_end_by_default(settings: Path) -> None:
     assert objects(invoke(settings, "clicks", "--until", "latest", "--json")) == []
 
 
-def test_what_the_lake_does_not_know_is_not_committed(settings: Path) -> None:
+def test_a_topic_without_a_table_has_no_committed_position(settings: Path) -> None:
     found = objects(invoke(settings, "clicks", "--from", "committed", "--until", "latest", "--json"))
     assert len(found) == 6
 
 
-def test_a_bad_batch_is_exit_code_1_behind_all_that_comes_before(
+def test_a_damaged_batch_gives_exit_code_1_after_all_records_before_it(
     settings: Path, fake: FakeCluster
 ) -> None:  # fault R06
     offset, data = fake.logs[0].entries[2]
@@ -104,7 +104,7 @@ def test_a_bad_batch_is_exit_code_1_behind_all_that_comes_before(
         (("clicks", "--max", "0"), "0 is not in the range x>=1"),
     ],
 )
-def test_wrong_use_is_exit_code_2(settings: Path, arguments: tuple[str, ...], said: str) -> None:
+def test_wrong_arguments_give_exit_code_2(settings: Path, arguments: tuple[str, ...], said: str) -> None:
     result = invoke(settings, *arguments)
     assert result.exit_code == 2
     assert said in result.stderr.replace("\n", " ")
@@ -117,9 +117,7 @@ def test_wrong_use_is_exit_code_2(settings: Path, arguments: tuple[str, ...], sa
         (("clicks", "--partition", "0", "--from", "4"), "offset 4 is outside the broker's log, which is [0, 3)"),
     ],
 )
-def test_what_cannot_be_shown_is_one_sentence_and_exit_code_1(
-    settings: Path, arguments: tuple[str, ...], said: str
-) -> None:
+def test_an_error_is_one_sentence_and_exit_code_1(settings: Path, arguments: tuple[str, ...], said: str) -> None:
     result = invoke(settings, *arguments)
     assert (result.exit_code, result.stdout) == (1, "")
     assert said in result.stderr
@@ -132,7 +130,7 @@ def start(settings: Path, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ})
 
 
-def test_ctrl_c_ends_it_without_a_word(settings: Path) -> None:
+def test_ctrl_c_ends_the_command_without_output(settings: Path) -> None:
     with start(settings, "clicks", "--from", "earliest", "--partition", "0") as process:
         assert process.stdout is not None
         lines = [process.stdout.readline() for _ in range(3)]
@@ -142,7 +140,7 @@ def test_ctrl_c_ends_it_without_a_word(settings: Path) -> None:
     assert (process.returncode, rest, said) == (0, "", "")
 
 
-def test_a_reader_that_leaves_ends_it_without_a_word(fake: FakeCluster, settings: Path) -> None:
+def test_a_closed_pipe_ends_the_command_without_output(fake: FakeCluster, settings: Path) -> None:
     fake.logs[0] = log([b"value" * 200] * 2000)
     with start(settings, "clicks", "--from", "earliest", "--until", "latest") as process:
         assert process.stdout is not None
@@ -152,7 +150,7 @@ def test_a_reader_that_leaves_ends_it_without_a_word(fake: FakeCluster, settings
         assert process.stderr.read() == ""
 
 
-def test_neither_spark_nor_delta_is_needed(settings: Path) -> None:
+def test_a_tail_needs_neither_spark_nor_delta(settings: Path) -> None:
     script = (
         "import sys; from pipelines.cli.main import main; main(sys.argv[1:], standalone_mode=False); "
         "sys.exit(str({'pyspark', 'deltalake', 'dagster', 'duckdb'} & sys.modules.keys()))"
@@ -199,7 +197,7 @@ def test_messages_that_come_later_are_followed(live: LiveCluster) -> None:
     assert (process.returncode, trouble) == (0, "")
 
 
-def test_it_has_help() -> None:
+def test_the_command_has_help() -> None:
     result = CliRunner().invoke(main, ["tail", "--help"])
     assert result.exit_code == 0
     assert "penstock tail clicks --from -15m --until latest --json" in result.stdout
