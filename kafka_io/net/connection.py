@@ -105,7 +105,7 @@ class Connection(Generic[RequestT_contra, AnswerT_co]):
         Raises the errors of `answer`.
         """
         deadline = Deadline.after(self._timeout_s)
-        frames = Frames(smallest=0, largest=lambda: _MAX_LOGIN_FRAME)
+        frames = Frames(min_size=0, max_size=lambda: _MAX_LOGIN_FRAME)
         with self._closed_on_error():
             self._stream.send(framed(data), deadline)
             while True:

@@ -118,14 +118,14 @@ class Dispatcher:
 
         Later batches of a partition wait for the outcome of the first, so that retries never change the order.
         """
-        taken: dict[TopicPartition, _Batch] = {}
+        next_batches: dict[TopicPartition, _Batch] = {}
         size = 0
         for target, pending in batches.items():
             size += pending[0].size
-            if taken and size > self._settings.max_request_bytes:
+            if next_batches and size > self._settings.max_request_bytes:
                 break
-            taken[target] = pending.pop(0)
-        return taken
+            next_batches[target] = pending.pop(0)
+        return next_batches
 
     def _send_round(
         self, messages: Sequence[Message], batches: Mapping[TopicPartition, _Batch], outcomes: dict[int, Outcome]

@@ -119,9 +119,9 @@ def _transport(
             if security != PLAINTEXT or settings.transactional_id is not None:
                 raise Unsupported("0.7 has neither TLS nor SASL nor transactions: leave them out of the settings")
             max_age_s = settings.metadata_max_age_ms / 1000
-            known = RegisteredBrokers(registry, max_age_s=max_age_s) if registry else FixedBrokers(brokers)
+            brokers_07 = RegisteredBrokers(registry, max_age_s=max_age_s) if registry else FixedBrokers(brokers)
             closing.pop_all()
-            return Transport07(known, settings, sleep=pause)
+            return Transport07(brokers_07, settings, sleep=pause)
         if registry and not brokers:
             brokers = registry.brokers(security.protocol).found
     if not brokers:

@@ -34,15 +34,15 @@ def publish_values(
         KafkaIOError: the first message that is not confirmed; messages before it were sent, later ones were not.
     """
     count = 0
-    received: set[BrokerPartition] = set()
+    written: set[BrokerPartition] = set()
     with error_context(Where(topic=topic)):
         turns = zip(_batches(values, batch_size), cycle(producers), _partition_turns(producers[0], topic), strict=False)
         for batch, producer, partition in turns:
             _send(producer, [Message(topic=topic, value=value, partition=partition) for value in batch])
-            received.add(partition)
+            written.add(partition)
             count += len(batch)
             on_sent(len(batch))
-        producers[0].wait_until_registered(topic, received)
+        producers[0].wait_until_registered(topic, written)
     return count
 
 

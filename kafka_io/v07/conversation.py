@@ -21,7 +21,7 @@ class ClientConversation07:
 
     def __init__(self) -> None:
         self._unanswered: deque[AnsweredRequest07] = deque()
-        self._frames = Frames(smallest=_ERROR_BYTES, largest=self._largest_answer)
+        self._frames = Frames(min_size=_ERROR_BYTES, max_size=self._largest_answer)
 
     @property
     def waiting(self) -> int:
@@ -57,7 +57,7 @@ class ServerConversation07:
     """The broker's end: it decodes requests in order."""
 
     def __init__(self, max_request_bytes: int = MAX_REQUEST_BYTES) -> None:
-        self._frames = Frames(smallest=_API_BYTES, largest=lambda: max_request_bytes)
+        self._frames = Frames(min_size=_API_BYTES, max_size=lambda: max_request_bytes)
 
     def space(self) -> memoryview:
         """The buffer for the next bytes from the client."""

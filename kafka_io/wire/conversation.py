@@ -21,7 +21,7 @@ from kafka_io.wire.types import SHORT, Text
 API_VERSIONS_KEY = 18
 DEFAULT_MAX_ANSWER_BYTES = 256 * 1024 * 1024
 _CORRELATION_BYTES = 4
-_IDS = 2**31
+_CORRELATION_IDS = 2**31
 _NO_TAGS = primitives.uvarint(0)
 _CLIENT_ID = Text(SHORT, nullable=True)
 
@@ -69,7 +69,7 @@ class ClientConversation:
         self._next_id = 0
         self._unanswered: deque[tuple[int, VersionedRequest[Any]]] = deque()
         self._max_answer_bytes = max_answer_bytes
-        self._frames = Frames(smallest=_CORRELATION_BYTES, largest=self._largest_answer)
+        self._frames = Frames(min_size=_CORRELATION_BYTES, max_size=self._max_answer_size)
 
     @property
     def waiting(self) -> int:
@@ -84,7 +84,7 @@ class ClientConversation:
         """
         api = versioned.request.API
         body = api.encode(versioned.request, versioned.version)
-        correlation, self._next_id = self._next_id, (self._next_id + 1) % _IDS
+        correlation, self._next_id = self._next_id, (self._next_id + 1) % _CORRELATION_IDS
         if versioned.answered:
             self._unanswered.append((correlation, versioned))
         return framed(_header(api, versioned.version, correlation, self._client_id), *body)
@@ -102,7 +102,7 @@ class ClientConversation:
         frame = self._frames.filled(count)
         return None if frame is None else self._answer(frame)
 
-    def _largest_answer(self) -> int:
+    def _max_answer_size(self) -> int:
         if not self._unanswered:
             raise Corrupt("the broker sent bytes without a request")
         return self._max_answer_bytes
@@ -162,13 +162,15 @@ def received(frame: memoryview, requests: Mapping[int, type[Request[Any]]]) -> R
     """
     reader = WireReader(frame)
     key, version, correlation = reader.int16(), reader.int16(), reader.int32()
-    kind = requests.get(key)
-    if kind is None:
+    request_type = requests.get(key)
+    if request_type is None:
         raise Unsupported(f"the API with number {key} is not supported")
     client_id = _CLIENT_ID.read(reader)
-    if kind.API.is_flexible(version):
+    if request_type.API.is_flexible(version):
         _skip_tags(reader)
     # Like genuine brokers, this ignores bytes after a request: librdkafka writes the null of Metadata v9 as that of a
     # plain array, so three bytes are left over (confluentinc/librdkafka#5049).
-    request = kind.API.read(kind, reader, version)
-    return ReceivedRequest(api=kind.API, version=version, correlation=correlation, client_id=client_id, request=request)
+    request = request_type.API.read(request_type, reader, version)
+    return ReceivedRequest(
+        api=request_type.API, version=version, correlation=correlation, client_id=client_id, request=request
+    )

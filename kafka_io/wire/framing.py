@@ -23,22 +23,22 @@ class Frames:
     """Cuts a byte stream into frames.
 
     Args:
-        smallest: the minimum size of a frame in bytes.
-        largest: returns the maximum size; called once per frame, when its size is known.
+        min_size: the minimum size of a frame in bytes.
+        max_size: returns the maximum size; called once per frame, when its size is known.
     """
 
-    def __init__(self, *, smallest: int, largest: Callable[[], int]) -> None:
-        self._smallest = smallest
-        self._largest = largest
+    def __init__(self, *, min_size: int, max_size: Callable[[], int]) -> None:
+        self._min_size = min_size
+        self._max_size = max_size
         self._header = bytearray(_HEADER)
         self._body: memoryview | None = None
-        self._have = 0
+        self._received_bytes = 0
         self._kept: list[bytearray] = []
 
     def space(self) -> memoryview:
         """The buffer for the next bytes of the stream; never empty."""
         target = memoryview(self._header) if self._body is None else self._body
-        return target[self._have :]
+        return target[self._received_bytes :]
 
     def filled(self, count: int) -> memoryview | None:
         """Process `count` bytes that were written into `space()`. Returns the body of the frame if it is complete now.
@@ -47,32 +47,32 @@ class Frames:
             Corrupt: the frame is smaller than the minimum.
             TooLarge: the frame is larger than the maximum.
         """
-        self._have += count
+        self._received_bytes += count
         if self._body is None:
-            if self._have < _HEADER:
+            if self._received_bytes < _HEADER:
                 return None
             self._body = self._memory(self._checked(int.from_bytes(self._header, "big", signed=True)))
-            self._have = 0
-        if self._have < len(self._body):
+            self._received_bytes = 0
+        if self._received_bytes < len(self._body):
             return None
-        body, self._body, self._have = self._body, None, 0
+        body, self._body, self._received_bytes = self._body, None, 0
         return body
 
     def _memory(self, size: int) -> memoryview:
-        """`size` bytes that nobody else uses. A view, and everything made from it, keeps a reference to its memory."""
+        """`size` bytes that nothing else uses. A view, and everything made from it, keeps a reference to its memory."""
         if not _MIN_KEPT_BYTES <= size <= _MAX_KEPT_BYTES:
             return memoryview(bytearray(size))
-        for kept in self._kept:
-            if len(kept) >= size and sys.getrefcount(kept) == _UNUSED_REFERENCES:
-                return memoryview(kept)[:size]
+        for memory in self._kept:
+            if len(memory) >= size and sys.getrefcount(memory) == _UNUSED_REFERENCES:
+                return memoryview(memory)[:size]
         fresh = bytearray(-(-size // _STEP) * _STEP)
         self._kept = [*self._kept, fresh][-_MAX_KEPT:]
         return memoryview(fresh)[:size]
 
     def _checked(self, size: int) -> int:
-        if size < self._smallest:
-            raise Corrupt(f"a frame of {size} bytes is below the minimum of {self._smallest}")
-        max_size = self._largest()
+        if size < self._min_size:
+            raise Corrupt(f"a frame of {size} bytes is below the minimum of {self._min_size}")
+        max_size = self._max_size()
         if size > max_size:
             raise TooLarge(f"a frame of {size} bytes is above the maximum of {max_size}")
         return size

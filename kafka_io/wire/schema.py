@@ -123,10 +123,10 @@ def wire(
         ignorable: whether a value may be dropped in a version without the field. Otherwise `encode` refuses it.
         default: the value in versions without the field, and when no value is given.
     """
-    row = FieldVersions(since=since, until=until, null_since=null_since, tag=tag, ignorable=ignorable)
+    field_versions = FieldVersions(since=since, until=until, null_since=null_since, tag=tag, ignorable=ignorable)
     if default is MISSING and (since > 0 or until < _NEWEST or tag is not None):
         raise TypeError("a field that some versions do not have needs a default")
-    return field(default=default, metadata={_KEY: row})
+    return field(default=default, metadata={_KEY: field_versions})
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(wire, field))
@@ -222,24 +222,24 @@ def _compiled(kind: type, version: int, flexible: bool) -> _Table:
     hints = get_type_hints(kind, include_extras=True)
     plain, tagged, absent = [], {}, {}
     for field_ in dataclasses.fields(kind):
-        row = field_.metadata.get(_KEY, FieldVersions())
-        if not row.is_in(version):
-            if not row.ignorable:
+        field_versions = field_.metadata.get(_KEY, FieldVersions())
+        if not field_versions.is_in(version):
+            if not field_versions.ignorable:
                 absent[field_.name] = field_.default
             continue
-        codec = _codec(hints[field_.name], row, version, flexible=flexible)
+        codec = _codec(hints[field_.name], field_versions, version, flexible=flexible)
         column = _Column(name=field_.name, default=field_.default, codec=codec)
-        if row.tag is None:
+        if field_versions.tag is None:
             plain.append(column)
         else:
-            tagged[row.tag] = column
+            tagged[field_versions.tag] = column
     return _Table(kind, tuple(plain), dict(sorted(tagged.items())), absent, flexible)
 
 
-def _codec(hint: Any, row: FieldVersions, version: int, *, flexible: bool) -> FieldCodec:
+def _codec(hint: Any, field_versions: FieldVersions, version: int, *, flexible: bool) -> FieldCodec:
     """The codec of a field of type `hint` in this version."""
     inner, nullable = _without_none(hint)
-    nullable = nullable and version >= row.null_since
+    nullable = nullable and version >= field_versions.null_since
     inner, mark = get_args(inner) if get_origin(inner) is Annotated else (inner, None)
     if get_origin(inner) is tuple:
         item = _codec(get_args(inner)[0], FieldVersions(), version, flexible=flexible)

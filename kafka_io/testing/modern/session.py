@@ -42,7 +42,7 @@ class ModernSessions:
                 client.sendall(answer)
 
         config = self._node.config
-        frames = Frames(smallest=_HEADER.size, largest=lambda: config.max_request_bytes)
+        frames = Frames(min_size=_HEADER.size, max_size=lambda: config.max_request_bytes)
         return ClientSession(client, frames, serve, send_timeout_ms=config.send_timeout_ms)
 
     def _answer(self, frame: memoryview, host: str) -> bytes | None:
