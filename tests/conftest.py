@@ -1,4 +1,4 @@
-"""Shared by all tests: a ZooKeeper and a Spark session for each process; how tests are spread over processes."""
+"""Fixtures for all tests: a ZooKeeper and a Spark session per process. Hooks that spread tests over processes."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -19,7 +19,7 @@ short_lived_jvm.set_spark_options()
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> spreading.UnitScheduling:
-    """pytest-xdist calls this where tests run in several processes."""
+    """pytest-xdist calls this if tests run in several processes."""
     return spreading.schedule(config, log)
 
 

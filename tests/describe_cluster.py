@@ -16,7 +16,7 @@ class DescribeClusterBroker(Struct):
 
 
 class DescribeClusterResponse(Struct):
-    """Who is in the cluster."""
+    """The brokers or controllers of the cluster."""
 
     throttle_time_ms: Int32 = 0
     error_code: Int16
@@ -29,7 +29,7 @@ class DescribeClusterResponse(Struct):
 
 
 class DescribeClusterRequest(Request[DescribeClusterResponse], key=60, versions=(0, 2), flexible_from=0):
-    """What to tell: endpoint type 1 is the brokers, 2 the controllers."""
+    """A request for brokers (endpoint type 1) or controllers (2)."""
 
     include_cluster_authorized_operations: Bool = False
     endpoint_type: Int8 = wire(since=1, default=1)  # KIP-919: brokers or controllers

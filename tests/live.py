@@ -65,7 +65,7 @@ master = "local[2,2]"
 
 @contextmanager
 def live_cluster(zookeeper: str, home: Path, *, brokers: int = 2, segment_bytes: int = 4096) -> Iterator[LiveCluster]:
-    """Brokers that answer, and end with the block."""
+    """A running cluster for the length of a `with` block."""
     home.mkdir(parents=True, exist_ok=True)
     with ExitStack() as running:
         servers = [
@@ -89,7 +89,7 @@ def live_cluster(zookeeper: str, home: Path, *, brokers: int = 2, segment_bytes:
 
 
 def numbered(count: int, start: int = 0) -> list[bytes]:
-    """Messages that tell which they are."""
+    """Messages with increasing numbers."""
     return [
         b'{"number": %d, "padding": "%s"}' % (number, b"x" * (number % 50)) for number in range(start, start + count)
     ]

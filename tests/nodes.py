@@ -1,4 +1,4 @@
-"""ZooKeeper as tests need it: a client for a moment, and a registry of one's own."""
+"""ZooKeeper for tests: a client, and an empty registry."""
 
 import uuid
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ def connected(connect: str) -> Iterator[KazooClient]:
 
 
 def empty_registry(connect: str) -> str:
-    """`host:port/chroot` of a registry that nobody else has."""
+    """`host:port/chroot` of a new registry."""
     node = f"/test-{uuid.uuid4().hex}"
     with connected(connect) as client:
         client.create(node)

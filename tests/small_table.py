@@ -32,7 +32,7 @@ class Small:
         self._times = 0
 
     def loading(self, *facts: SliceFacts, at: TableSnapshot | None = None, run: str = "run") -> LoadChange:
-        """The change of a load with these `facts`, planned on `at`."""
+        """The change of a load with these facts, planned on `at`."""
         return LoadChange(state=table_state(at or self.table.snapshot(), self.topic), facts=facts, run=run)
 
     def commit(

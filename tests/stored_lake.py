@@ -43,9 +43,9 @@ class StoredLake:
 
     def penstock(self, *arguments: str, stdin: bytes | None = None) -> Any:
         """The JSON output of a `penstock` command, which must succeed."""
-        done = CliRunner().invoke(main, ["--settings", str(self.settings), *arguments, "--json"], input=stdin)
-        assert done.exit_code == 0, done.output
-        return json.loads(done.stdout)
+        result = CliRunner().invoke(main, ["--settings", str(self.settings), *arguments, "--json"], input=stdin)
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout)
 
     def publish(self, cluster: str, topic: str, lines: bytes) -> None:
         """Publish lines, spread over the partitions of a topic."""
@@ -64,7 +64,7 @@ class StoredLake:
 
 
 def unpacked(home: Path, release: str = "0.1.0") -> StoredLake:
-    """A copy of what that release wrote.
+    """A copy of the files that a release wrote.
 
     The segments of 0.7 count as written just now: its broker deletes what is older than a week.
     """
@@ -76,9 +76,9 @@ def unpacked(home: Path, release: str = "0.1.0") -> StoredLake:
 
 
 def expected(release: str = "0.1.0") -> dict[str, Any]:
-    """What that release said of its tables, by `<cluster>/<topic>`."""
-    found: dict[str, Any] = json.loads((GOLDEN / f"lake_{release}.json").read_text())
-    return found
+    """The output of that release for its tables, by `<cluster>/<topic>`."""
+    outputs: dict[str, Any] = json.loads((GOLDEN / f"lake_{release}.json").read_text())
+    return outputs
 
 
 @contextmanager

@@ -10,7 +10,6 @@ from typing import Any
 import click
 
 from pipelines.cli import console
-from pipelines.cli.clean import clean_command
 from pipelines.cli.completion import completion_command
 from pipelines.cli.config import config_group
 from pipelines.cli.load import load_command
@@ -20,8 +19,8 @@ from pipelines.cli.publish import publish_command
 from pipelines.cli.replay import replay_command
 from pipelines.cli.servers import broker_command, zookeeper_command
 from pipelines.cli.status import status_command, topics_command
+from pipelines.cli.tables import clean_command, verify_command
 from pipelines.cli.tail import tail_command
-from pipelines.cli.verify import verify_command
 from pipelines.cli.versions import history_command, rewind_command
 from resources.settings import PATH_VARIABLE, SettingsError
 

@@ -71,9 +71,9 @@ def _pair(recorded: RecordedSlice, folder: Path, name: str, answers: "Answers", 
     rows = sum(batch.num_rows for batch in recorded.batches)
 
     def prepare() -> None:
-        for each in (ours_folder, limit_folder):
-            shutil.rmtree(each, ignore_errors=True)
-            each.mkdir(parents=True)
+        for output in (ours_folder, limit_folder):
+            shutil.rmtree(output, ignore_errors=True)
+            output.mkdir(parents=True)
 
     def run_ours() -> None:
         with timed_inside(inside):
@@ -118,12 +118,12 @@ class Answers:
         """Receive `size` bytes; the first four of them."""
         if len(self._space) < size:
             self._space = bytearray(size)
-        rest = memoryview(self._space)[:size]
-        while rest:
-            count = connected.recv_into(rest)
+        unfilled = memoryview(self._space)[:size]
+        while unfilled:
+            count = connected.recv_into(unfilled)
             if not count:
                 raise ConnectionError("the broker closed the connection")
-            rest = rest[count:]
+            unfilled = unfilled[count:]
         return bytes(self._space[:SIZE_BYTES])
 
 

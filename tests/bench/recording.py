@@ -52,9 +52,9 @@ def recording(recorded: RecordedSlice) -> Iterator[None]:
             recorded.requests.append(data)
         send(self, data, deadline)
 
-    def recorded_feed(self: decoder.Decoder, data: memoryview, *args: Any, **rest: Any) -> Any:
+    def recorded_feed(self: decoder.Decoder, data: memoryview, *args: Any, **options: Any) -> Any:
         recorded.compressed += _compressed_batches(data)
-        return feed(self, data, *args, **rest)
+        return feed(self, data, *args, **options)
 
     class RecordedFile(slice_file.SliceFile):
         def write(self, batch: pa.RecordBatch) -> None:

@@ -129,8 +129,8 @@ def write_page(path: Path, text: str) -> None:
     Raises:
         ValueError: the page lacks one of the two markers.
     """
-    before, begin, rest = path.read_text().partition(BEGIN)
-    _, end, after = rest.partition(END)
+    before, begin, replaced = path.read_text().partition(BEGIN)
+    _, end, after = replaced.partition(END)
     if not (begin and end):
         raise ValueError(f"{path} has no place for the tables: it needs the lines {BEGIN} and {END}")
     path.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")

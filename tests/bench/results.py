@@ -37,7 +37,7 @@ class Ratio:
 def medians(rounds: Sequence[Round]) -> dict[str, Usage]:
     """The median usage of each loader, each number by itself."""
     names = dict.fromkeys(name for measured in rounds for name in measured.usages)
-    return {name: _median([each.usages[name] for each in rounds if name in each.usages]) for name in names}
+    return {name: _median([round_.usages[name] for round_ in rounds if name in round_.usages]) for name in names}
 
 
 def _median(usages: Sequence[Usage]) -> Usage:
@@ -50,7 +50,7 @@ def _median(usages: Sequence[Usage]) -> Usage:
 
 def total_comparison(rounds: Iterable[Round]) -> Comparison | None:
     """Ours beside the limit over all rounds together; None if no round compared them."""
-    comparisons = [each.comparison for each in rounds if each.comparison]
+    comparisons = [round_.comparison for round_ in rounds if round_.comparison]
     return reduce(add, comparisons) if comparisons else None
 
 

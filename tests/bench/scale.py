@@ -101,8 +101,8 @@ def whole_history(root: Path) -> Callable[[], None]:
     return lambda: _same(len(incarnations(table.entries(table.snapshot()))[0].ranges), COMMITS)
 
 
-def _same(found: object, expected: object) -> None:
-    assert found == expected
+def _same(actual: object, expected: object) -> None:
+    assert actual == expected
 
 
 MEASURES: Mapping[str, Callable[[Path], Callable[[], None]]] = {

@@ -28,7 +28,7 @@ def test_lengths_are_in_proportion_and_ours_has_its_own_color() -> None:
     [_, ours, theirs] = root.iter("{http://www.w3.org/2000/svg}rect")
     assert float(theirs.attrib["width"]) == 4 * float(ours.attrib["width"])
     assert ours.attrib["fill"] != theirs.attrib["fill"]
-    texts = [each.text for each in root.iter("{http://www.w3.org/2000/svg}text")]
+    texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
     assert texts[-4:] == ["Penstock", "1.00", "Spark's Kafka source", "4.00"]
 
 

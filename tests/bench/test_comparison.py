@@ -47,9 +47,9 @@ class Work:
 
 def test_all_measured_passes_are_added_up_and_the_first_pass_is_not_measured() -> None:
     work = Work()
-    found = compare([work.pair("a"), work.pair("b")], 3, work.inside)
-    assert found == Comparison(pairs=6, records=60, ours_cpu_s=18, limit_cpu_s=12, inside_cpu_s=12)
-    assert (found.ratio, found.inside_ratio) == (1.5, 1.5)
+    comparison = compare([work.pair("a"), work.pair("b")], 3, work.inside)
+    assert comparison == Comparison(pairs=6, records=60, ours_cpu_s=18, limit_cpu_s=12, inside_cpu_s=12)
+    assert (comparison.ratio, comparison.inside_ratio) == (1.5, 1.5)
     assert len(work.calls) == 3 * 2 * (1 + 3)
 
 
@@ -82,9 +82,9 @@ def test_a_timer_counts_calls_that_raise() -> None:
 
 
 def test_rounds_are_added_up() -> None:
-    one = Comparison(pairs=1, records=10, ours_cpu_s=3, limit_cpu_s=2, inside_cpu_s=2.5)
-    other = Comparison(pairs=2, records=20, ours_cpu_s=5, limit_cpu_s=4, inside_cpu_s=3.5)
-    assert one + other == Comparison(pairs=3, records=30, ours_cpu_s=8, limit_cpu_s=6, inside_cpu_s=6)
+    first = Comparison(pairs=1, records=10, ours_cpu_s=3, limit_cpu_s=2, inside_cpu_s=2.5)
+    second = Comparison(pairs=2, records=20, ours_cpu_s=5, limit_cpu_s=4, inside_cpu_s=3.5)
+    assert first + second == Comparison(pairs=3, records=30, ours_cpu_s=8, limit_cpu_s=6, inside_cpu_s=6)
 
 
 def test_a_comparison_is_read_from_the_last_line_printed() -> None:

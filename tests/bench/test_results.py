@@ -11,7 +11,7 @@ def usage(cpu_s: float, wall_s: float = 1.0) -> Usage:
 
 
 def test_the_median_is_taken_of_each_number_by_itself() -> None:
-    rounds = [Round(usages={by.OURS: each}) for each in (usage(1, 30), usage(3, 10), usage(2, 20))]
+    rounds = [Round(usages={by.OURS: ours}) for ours in (usage(1, 30), usage(3, 10), usage(2, 20))]
     assert medians(rounds) == {by.OURS: usage(2, 20)}
 
 
@@ -21,17 +21,17 @@ def test_a_round_in_which_a_loader_failed_does_not_count_for_it() -> None:
 
 
 def test_a_ratio_is_the_cost_of_another_loader_divided_by_ours() -> None:
-    found = ratios({by.OURS: usage(2, 4), by.CONFLUENT: usage(6, 10)})
-    assert found == {by.CONFLUENT: Ratio(wall=2.5, cpu=3.0)}
+    result = ratios({by.OURS: usage(2, 4), by.CONFLUENT: usage(6, 10)})
+    assert result == {by.CONFLUENT: Ratio(wall=2.5, cpu=3.0)}
 
 
 def test_sparks_source_is_compared_with_ours_inside_spark() -> None:
-    found = ratios({by.OURS: usage(1), by.OURS_IN_SPARK: usage(2), by.SPARK: usage(8)})
-    assert found == {by.SPARK: Ratio(wall=1.0, cpu=4.0)}
+    result = ratios({by.OURS: usage(1), by.OURS_IN_SPARK: usage(2), by.SPARK: usage(8)})
+    assert result == {by.SPARK: Ratio(wall=1.0, cpu=4.0)}
 
 
 def test_a_cold_job_counts_by_what_it_needs_beyond_an_empty_one() -> None:
-    found = ratios(
+    result = ratios(
         {
             by.COLD_EMPTY: usage(10, 5),
             by.COLD_OURS: usage(12, 6),
@@ -39,11 +39,11 @@ def test_a_cold_job_counts_by_what_it_needs_beyond_an_empty_one() -> None:
             by.COLD_SPARK: usage(22, 9),
         }
     )
-    assert found == {by.COLD_SPARK: Ratio(wall=4.0, cpu=6.0)}
+    assert result == {by.COLD_SPARK: Ratio(wall=4.0, cpu=6.0)}
 
 
 def test_comparisons_of_all_rounds_are_added_up() -> None:
-    each = Comparison(pairs=4, records=10, ours_cpu_s=3, limit_cpu_s=2, inside_cpu_s=2.5)
-    rounds = [Round(usages={}, comparison=each), Round(usages={}), Round(usages={}, comparison=each)]
-    assert total_comparison(rounds) == each + each
+    comparison = Comparison(pairs=4, records=10, ours_cpu_s=3, limit_cpu_s=2, inside_cpu_s=2.5)
+    rounds = [Round(usages={}, comparison=comparison), Round(usages={}), Round(usages={}, comparison=comparison)]
+    assert total_comparison(rounds) == comparison + comparison
     assert total_comparison([Round(usages={})]) is None

@@ -30,11 +30,11 @@ log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
 
 
 class BrokerNotStarted(RuntimeError):
-    """The broker ended, or did not answer in time; the sentence has the end of its log."""
+    """The broker ended, or did not answer in time. The message has the end of its log."""
 
 
 class Mode(Protocol):
-    """Where a broker keeps its cluster."""
+    """How a broker runs: in ZooKeeper mode or in KRaft mode."""
 
     @property
     def config(self) -> Mapping[str, str]:
@@ -42,23 +42,23 @@ class Mode(Protocol):
 
     @property
     def listeners(self) -> list[Listener]:
-        """The ports it needs for itself."""
+        """The listeners that the broker needs for itself."""
 
     def prepare(self, settings: Path, log: IO[bytes]) -> None:
-        """Do what must be done before each start; what it prints goes to `log`."""
+        """Prepare a start of the broker. Output goes to `log`."""
 
     def serves(self, answer: Metadata) -> bool:
-        """Whether a broker that answers so is ready."""
+        """Whether a broker with this metadata is ready."""
 
     def create_topic(self, name: str, replicas: Sequence[Sequence[int]], config: Mapping[str, str]) -> None:
-        """Ask for a topic; `replicas` are the brokers of each partition, its first leader before the others."""
+        """Request a new topic; `replicas` are the brokers of each partition, its preferred leader first."""
 
     def delete_topic(self, name: str) -> None:
-        """Ask for its end."""
+        """Request the deletion of a topic."""
 
 
 class RealBroker:
-    """One broker with its data in `folder`, which it finds again after a stop or a kill. A context manager.
+    """A broker with its data in `folder`, which stays after a stop or a kill. A context manager.
 
     On Linux the kernel also ends it when the thread that started it is gone: start it from one that lives as long.
     """
@@ -114,22 +114,22 @@ class RealBroker:
 
     @property
     def bootstrap(self) -> str:
-        """Where clients find it: `host:port`."""
+        """The address for clients: `host:port`."""
         return f"{self.host}:{self.port}"
 
     @property
     def log(self) -> Path:
-        """What the broker printed, from its first start on."""
+        """The file with the output of the broker since its first start."""
         return self._folder / "broker.log"
 
     @property
     def pid(self) -> int:
-        """The process of a broker that runs."""
+        """The process id of the running broker."""
         assert self._jvm is not None
         return self._jvm.pid
 
     def start(self) -> Self:
-        """Start it and wait until it answers and is known to its cluster.
+        """Start the broker, and wait until it answers and its cluster knows it.
 
         Raises:
             BrokerNotStarted: it did not.
@@ -153,13 +153,13 @@ class RealBroker:
         return self
 
     def stop(self) -> None:
-        """Ask it to end, and kill it if it does not; safe to call again."""
+        """Stop the broker, and kill it if it does not end. A second call does nothing."""
         if self._jvm is not None:
             end(self._jvm)
             self._jvm = None
 
     def kill(self) -> None:
-        """End it without warning; `start` works again."""
+        """Kill the broker. It can be started again."""
         if self._jvm is not None:
             self._jvm.kill()
             self._jvm.wait()
@@ -173,16 +173,16 @@ class RealBroker:
         *,
         replicas: Sequence[Sequence[int]] = (),
     ) -> None:
-        """Make a topic, and wait until each of its partitions has a leader.
+        """Create a topic, and wait until each partition has a leader.
 
         It is of this broker alone unless `replicas` names the brokers of each partition, the first leader first.
         """
-        owned = replicas or [[self._id]] * partitions
-        self._mode.create_topic(name, owned, config or {})
-        self._wait(lambda answer: answer.led(name) == len(owned), f"does not make {name}")
+        assignment = replicas or [[self._id]] * partitions
+        self._mode.create_topic(name, assignment, config or {})
+        self._wait(lambda answer: answer.led(name) == len(assignment), f"does not make {name}")
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic and wait until it is listed no more."""
+        """Delete a topic and wait until it is no longer listed."""
         self._mode.delete_topic(name)
         self._wait(lambda answer: name not in answer.topics(), f"does not delete {name}")
 
@@ -195,7 +195,7 @@ class RealBroker:
         codec: str = "none",
         details: Sequence[Mapping[str, Any]] = (),
     ) -> None:
-        """Have a stock producer write `records`, key and value each, in the newest format that the broker keeps.
+        """Write `records`, key and value each, with a stock producer, in the newest format that the broker supports.
 
         What `codec` would not make smaller is not compressed. `details` are `timestamp` and `headers` of each record.
 
@@ -235,8 +235,8 @@ class RealBroker:
 
     def _last_words(self) -> str:
         lines = self.log.read_text(errors="replace").splitlines()
-        telling = [line for line in lines if line and not line.startswith("\tat ")]  # not the frames of a Java trace
-        return "\n".join([f"The end of {self.log}:", *telling[-_LOG_LINES:]])
+        log_lines = [line for line in lines if line and not line.startswith("\tat ")]  # not the frames of a Java trace
+        return "\n".join([f"The end of {self.log}:", *log_lines[-_LOG_LINES:]])
 
     def __enter__(self) -> Self:
         return self.start()

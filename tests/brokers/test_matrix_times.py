@@ -1,4 +1,4 @@
-"""Where a time lies in a log: exactly from 0.10 on, and before that never behind what is asked for."""
+"""The offset of a time: exact from 0.10 on, and on older brokers never too late."""
 
 import time
 from collections.abc import Callable
@@ -22,12 +22,12 @@ LAST_MS = BEGAN_MS + APART_MS * (COUNT - 1)
 
 
 def opened(settings: ClusterSettings) -> Cluster:
-    """The cluster as the settings name it."""
+    """The cluster of the settings."""
     return open_cluster(Settings(lake="/nowhere", clusters={"main": settings}), "main")
 
 
 def told_to_librdkafka(broker: RealBroker, topic: str, partitions: int, at_ms: int) -> list[int]:
-    """The same question, asked by another client."""
+    """The offset of a time, as another client finds it."""
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": topic})
     try:
         requested = [TopicPartition(topic, number, at_ms) for number in range(partitions)]

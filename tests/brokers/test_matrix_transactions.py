@@ -1,4 +1,4 @@
-"""Transactions from 0.11 on: committed ones become rows, aborted ones gaps, and an open one bounds the load."""
+"""Transactions from 0.11 on: committed records become rows, aborted ones gaps, and an open one ends the load."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,8 +27,8 @@ def write(producer: Producer, topic: str, text: bytes) -> None:
 
 
 @contextmanager
-def begun(broker: RealBroker, topic: str) -> Iterator[Producer]:
-    """Committed, aborted and committed transactions, and one that is open; it is committed with the block's end."""
+def transactions(broker: RealBroker, topic: str) -> Iterator[Producer]:
+    """A committed, an aborted and a committed transaction, and an open one, which the end of the block commits."""
     settings = {"bootstrap.servers": broker.bootstrap, "transactional.id": topic, "batch.num.messages": 50}
     producer = Producer({**settings, "compression.type": "lz4"})
     producer.init_transactions()
@@ -46,7 +46,7 @@ def begun(broker: RealBroker, topic: str) -> Iterator[Producer]:
     producer.commit_transaction()
 
 
-def told(load: TopicLoad) -> tuple[str | None, int, int, dict[str, int]]:
+def summary_of(load: TopicLoad) -> tuple[str | None, int, int, dict[str, int]]:
     """Error, rows, end and gaps of a topic of one partition."""
     [part] = load.partitions
     return load.error, load.rows, part.offsets.stop, dict(part.gaps)
@@ -60,11 +60,11 @@ def test_rows_are_exactly_the_committed_records(
     shared_broker = shared(version)
     shared_broker.broker.create_topic(topic)
     lake = open_lake(shared_broker.cluster_settings())
-    with begun(shared_broker.broker, topic):
+    with transactions(shared_broker.broker, topic):
         ended = 3 * (EACH + 1)
-        assert told(lake.load(topic)) == (None, 2 * EACH, ended, {"aborted": EACH, "control": 3})
+        assert summary_of(lake.load(topic)) == (None, 2 * EACH, ended, {"aborted": EACH, "control": 3})
         assert lake.rows(topic) == read(shared_broker.broker, topic)
-    assert told(lake.load(topic)) == (None, EACH, ended + EACH + 1, {"control": 1})
+    assert summary_of(lake.load(topic)) == (None, EACH, ended + EACH + 1, {"control": 1})
     assert lake.rows(topic) == read(shared_broker.broker, topic)
 
 
@@ -76,6 +76,6 @@ def test_isolation_uncommitted_reads_all_records_at_once(
     shared_broker = shared(version)
     shared_broker.broker.create_topic(topic)
     lake = open_lake(shared_broker.cluster_settings(isolation="uncommitted"))
-    with begun(shared_broker.broker, topic):
-        assert told(lake.load(topic)) == (None, 4 * EACH, 4 * EACH + 3, {"control": 3})
+    with transactions(shared_broker.broker, topic):
+        assert summary_of(lake.load(topic)) == (None, 4 * EACH, 4 * EACH + 3, {"control": 3})
         assert lake.rows(topic) == read(shared_broker.broker, topic, isolation="uncommitted")

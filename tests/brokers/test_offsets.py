@@ -1,4 +1,4 @@
-"""Offsets of groups on real brokers: what we tell them clients of others see, and the reverse."""
+"""Offsets of groups on real brokers: other clients see our commits, and we see theirs."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""A browser on Dagster's pages: it waits for what they are to show, and clicks as a person does."""
+"""A browser that opens Dagster's pages, waits for texts, and clicks as a person does."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _PATIENCE_S = 90
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Browser:
-    """Chromium on Dagster's pages. Every page that was looked at leaves a picture in `pictures`."""
+    """Chromium on Dagster's pages. It saves a screenshot of every page in `pictures`."""
 
     driver: webdriver.Chrome
     url: str
@@ -46,13 +46,13 @@ class Browser:
 
     @property
     def text(self) -> str:
-        """All that the page shows now."""
+        """The text that the page shows now."""
         with suppress(StaleElementReferenceException):
             return self.driver.find_element(By.TAG_NAME, "body").text
         return ""
 
     def click(self, label: str) -> None:
-        """Click what has this text, once there is such a thing that can be clicked."""
+        """Click the element with this text, as soon as it exists and can be clicked."""
         until(lambda: self._clicked(f"//*[normalize-space(text())='{label}']"), f"{label!r}", patience_s=_PATIENCE_S)
 
     def click_beside(self, label: str) -> None:
@@ -63,6 +63,6 @@ class Browser:
     def _clicked(self, xpath: str) -> bool:
         for element in self.driver.find_elements(By.XPATH, xpath):
             with suppress(StaleElementReferenceException, ElementNotInteractableException):
-                element.click()  # where another lies over it this raises an error that is one of the two
+                element.click()  # raises one of these two errors if another element covers it
                 return True
         return False

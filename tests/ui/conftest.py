@@ -1,4 +1,4 @@
-"""A live cluster, Dagster's daemon and webserver on it, and a browser: once for all tests of the pages."""
+"""A live cluster, Dagster's daemon and webserver, and a browser, shared by all tests of the pages."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,7 +29,7 @@ FLAGS = (
 
 @pytest.fixture(scope="session")
 def stand(zookeeper_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
-    """Two topics are there when Dagster starts, and loaded when this is given; home and instance are the demo's."""
+    """Dagster with the settings of the demo. Two topics exist at its start and have been loaded."""
     home = tmp_path_factory.mktemp("ui")
     with live_cluster(empty_registry(zookeeper_server), home) as live:
         live.configure("".join(f'{name} = "{RARELY}"\n' for name in ("cron", "watch_cron", "verify_cron")))
@@ -56,5 +56,5 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrom
 
 @pytest.fixture
 def browser(stand: Stand, driver: webdriver.Chrome, tmp_path: Path) -> Browser:
-    """A browser that looks at the stand."""
+    """A browser on the pages of the stand."""
     return Browser.of(driver, stand.url, tmp_path)

@@ -1,4 +1,4 @@
-"""A gate before the fetches of loads, in embedded brokers: loads stay in their middle for as long as a test wants."""
+"""A gate for the fetches of loads in embedded brokers: a test can stop loads in the middle."""
 
 import threading
 from collections.abc import Iterator
@@ -14,12 +14,12 @@ from kafka_io.testing.modern.node import BrokerNode, Caller
 
 _PATIENCE_S = 300
 _OF_LOADS_BYTES = 1024 * 1024
-"""What a load asks for of a partition, at least; who only looks how old a record is asks for less."""
+"""The smallest fetch of a load for a partition. Requests for the time of a record are smaller."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """Holds the loads of some topics, in all brokers from 0.8 on of this process; those of others pass."""
+    """Holds the loads of some topics, in all brokers from 0.8 on in this process. Other loads pass."""
 
     held: set[str] = field(default_factory=set)
     came: list[str] = field(default_factory=list)
@@ -40,7 +40,7 @@ class Gate:
                 self._changed.notify_all()
 
     def answer(self, request: FetchRequest, node: BrokerNode, caller: Caller) -> FetchResponse:
-        """In the place of the broker's own handler."""
+        """Handle a fetch in place of the broker's own handler."""
         by_name = caller.version < BY_ID_SINCE
         requested = {
             topic.topic if by_name else node.topics.find(None, topic.topic_id).name
@@ -55,7 +55,7 @@ class Gate:
 
 @contextmanager
 def gate() -> Iterator[Gate]:
-    """A gate that is open."""
+    """An open gate, for the length of a `with` block."""
     new_gate = Gate()
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(dialect.HANDLERS, FetchRequest, new_gate.answer)

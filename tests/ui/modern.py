@@ -1,4 +1,4 @@
-"""A broker of today in this process, and settings for it: loads from it are small, and need no Spark."""
+"""A modern broker in this process, and its settings file. Loads from it are small and need no Spark."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 
 RARELY = "0 0 1 1 *"
-"""A cron: tests ask schedules themselves."""
+"""A cron expression for New Year's Day: tests evaluate the schedules themselves."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Dagster's own processes on one instance, as an operator runs them: each can be killed, and started again."""
+"""Dagster's processes on one instance, as an operator runs them. Tests kill and start them again."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ DAEMON, WEBSERVER = "dagster._daemon", "dagster_webserver"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Servers:
-    """The daemon and the webserver; a context manager that ends them and all that they started.
+    """The daemon and the webserver. The context manager ends them and all processes that they started.
 
     Args:
         home: where their logs go.
@@ -45,11 +45,11 @@ class Servers:
         for process in self.started.values():
             end(process)
         for process in (*self.started.values(), *self.killed):
-            with suppress(ProcessLookupError):  # code servers and runs, that outlive a daemon which was killed
+            with suppress(ProcessLookupError):  # code servers and runs survive a killed daemon
                 os.killpg(process.pid, signal.SIGKILL)
 
     def start(self, name: str) -> None:
-        """Start the one of that name."""
+        """Start the daemon or the webserver."""
         options = ["run"] if name == DAEMON else ["-h", "127.0.0.1", "-p", str(self.port)]
         with (self.home / f"{name}.log").open("ab") as log:
             self.started[name] = subprocess.Popen(
@@ -64,18 +64,18 @@ class Servers:
             )
 
     def log(self, name: str) -> str:
-        """What the one of that name has printed."""
+        """The output of a server."""
         return (self.home / f"{name}.log").read_text()
 
     def kill(self, name: str) -> None:
-        """SIGKILL: it alone, not what it has started."""
+        """Kill a server, but not the processes that it started."""
         process = self.started.pop(name)
         process.kill()
         process.wait()
         self.killed.append(process)
 
     def code_servers(self, name: str = DAEMON) -> list[psutil.Process]:
-        """The code servers that the one of that name has started, the newest last."""
+        """The code servers that a server has started, the newest last."""
         children = psutil.Process(self.started[name].pid).children()
         return sorted(filter(_is_code_server, children), key=psutil.Process.create_time)
 

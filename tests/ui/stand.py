@@ -1,4 +1,4 @@
-"""What the tests of the UI stand on: a Dagster instance that runs, to ask and to wait on, and its tables."""
+"""The environment of the UI tests: a running Dagster instance, queries to it, and its tables."""
 
 import json
 import time
@@ -26,14 +26,14 @@ SOURCE = dg.AssetKey(["kafka", "main", "topics"])
 PAGE, SOURCE_PAGE = "/assets/lake/main/topics", "/assets/kafka/main/topics"
 _LOCATION = {"repositoryLocationName": "penstock", "repositoryName": "__repository__"}
 _PATIENCE_S = 900.0
-"""Long: the tests' machine may have much else to do."""
+"""It is long, because the machine may be busy."""
 
 
-def until(true: Callable[[], object], what: str, *, patience_s: float = _PATIENCE_S) -> None:
-    """Wait until `true()` is; fail with `what` was waited for."""
+def until(holds: Callable[[], object], event: str, *, patience_s: float = _PATIENCE_S) -> None:
+    """Wait until the condition holds; `event` names it in the failure."""
     end_at = time.monotonic() + patience_s
-    while not true():
-        assert time.monotonic() < end_at, f"{what}: not within {patience_s} s"
+    while not holds():
+        assert time.monotonic() < end_at, f"{event}: not within {patience_s} s"
         time.sleep(0.3)
 
 
@@ -46,16 +46,16 @@ class Stand:
 
     @property
     def url(self) -> str:
-        """The webserver's."""
+        """The URL of the webserver."""
         return f"http://127.0.0.1:{self.servers.port}"
 
     @property
     def settings(self) -> Settings:
-        """The settings, read afresh."""
+        """The current settings of the file."""
         return Settings.load(self.servers.settings)
 
     def publish(self, topic: str, messages: Sequence[bytes]) -> None:
-        """Publish `messages`; they can be read at once."""
+        """Publish messages. They can be read at once."""
         assert publish_by_settings(self.settings, topic, messages) == len(messages)
 
     def table(self, topic: str) -> LakeTable:
@@ -63,15 +63,15 @@ class Stand:
         return LakeTable.of(Lake.of(self.settings), "main", topic)
 
     def delta(self, topic: str) -> DeltaTable:
-        """The same for other readers."""
+        """The table as other readers open it."""
         return DeltaTable(self.table(topic).uri)
 
     def values(self, topic: str) -> list[bytes]:
-        """What the table of a topic holds, sorted."""
+        """The values in the table of a topic, sorted."""
         return sorted(self.delta(topic).to_pyarrow_table(columns=["value"])["value"].to_pylist())
 
     def proof(self, topic: str) -> Proof:
-        """What `penstock verify` says of a topic."""
+        """The proof of a topic's table."""
         return verify(self.table(topic))
 
     def ask(self, query: str, **variables: Any) -> Any:
@@ -102,11 +102,11 @@ class Stand:
         self.wait_for_runs()
 
     def wait_for_runs(self) -> None:
-        """Wait until none is queued or under way."""
+        """Wait until no run is queued or unfinished."""
         until(lambda: all(run.is_finished for run in self.instance.get_runs()), "the end of the runs")
 
     def launch(self, job: str, tags: Mapping[str, str], *, config: object = None) -> str:
-        """Launch a job as the launchpad's button does; the id of the run, which is queued."""
+        """Launch a job as the button of the launchpad does. Returns the id of the queued run."""
         response = self.ask(
             _LAUNCH,
             params={
@@ -118,7 +118,7 @@ class Stand:
         return str(response["run"]["runId"])
 
     def backfill(self, keys: Sequence[str], config: object) -> str:
-        """Launch a backfill of the asset over `keys`; its id."""
+        """Launch a backfill of the asset over `keys`. Returns its id."""
         response = self.ask(
             _BACKFILL,
             params={
@@ -130,11 +130,11 @@ class Stand:
         return str(response["backfillId"])
 
     def terminate(self, run_id: str) -> str:
-        """Terminate a run as its page's button does; what came of that."""
+        """Terminate a run as the button of its page does. Returns the type of the answer."""
         return str(self.ask(_TERMINATE, run=run_id)["terminateRun"]["__typename"])
 
     def preview(self, schedule: str) -> Any:
-        """What a schedule would do now: the button "Preview tick result"."""
+        """The requests of a schedule now, as the button "Preview tick result" shows them."""
         selector = {**_LOCATION, "scheduleName": schedule}
         return self.ask(_PREVIEW, selector=selector, now=time.time())["scheduleDryRun"]["evaluationResult"]
 
@@ -151,8 +151,8 @@ class Stand:
 
     def rows(self, key: str) -> list[int]:
         """The rows of each load of a topic, the newest first."""
-        wanted = dg.AssetRecordsFilter(asset_key=ASSET, asset_partitions=[key])
-        records = self.instance.fetch_materializations(wanted, limit=100).records
+        records_filter = dg.AssetRecordsFilter(asset_key=ASSET, asset_partitions=[key])
+        records = self.instance.fetch_materializations(records_filter, limit=100).records
         row_counts = [
             record.asset_materialization.metadata["rows"].value for record in records if record.asset_materialization
         ]
@@ -161,13 +161,13 @@ class Stand:
 
 @contextmanager
 def dagster_on(home: Path, settings: Path, *, runs_at_once: int = 1, loads_at_once: int = 2) -> Iterator[Stand]:
-    """Dagster with the demo's instance: it answers, and ends with the block."""
+    """A running Dagster with the instance settings of the demo, for the length of a `with` block."""
     state = DemoState(home=home / "state")
     state.begin()
     config_file = state.dagster_home / "dagster.yaml"
     text = config_file.read_text().replace("max_concurrent_runs: 1", f"max_concurrent_runs: {runs_at_once}")
     config_file.write_text(text.replace("default_limit: 2", f"default_limit: {loads_at_once}"))
-    # Before the processes: Dagster's storage is not made by two of them at once.
+    # Opened before the processes start, because two processes cannot create Dagster's storage at once.
     with dg.DagsterInstance.from_config(str(state.dagster_home)) as instance:
         servers = Servers(home=home, dagster_home=state.dagster_home, settings=settings, port=free_port())
         with servers:

@@ -1,4 +1,4 @@
-"""Dagster's processes are killed while a load is in its middle, and started again: nothing is lost or there twice."""
+"""Dagster's processes are killed in the middle of a load and started again: no record is lost or doubled."""
 
 # faults O01, O03
 
@@ -27,13 +27,13 @@ FAILED, SUCCESS = dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.SUCCESS
 
 @pytest.fixture(scope="module")
 def gated() -> Iterator[Gate]:
-    with gate() as made:
-        yield made
+    with gate() as open_gate:
+        yield open_gate
 
 
 @pytest.fixture(scope="module")
 def killed(gated: Gate, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
-    """Three topics were loaded, each by a run of its own; between the sensor's two ticks for them the daemon died."""
+    """Three topics were loaded, each in its own run. The daemon was killed between the two ticks of the sensor."""
     home = tmp_path_factory.mktemp("kills")
     with ExitStack() as running:
         settings = running.enter_context(modern_cluster(home, topics_per_run=1))
@@ -48,7 +48,7 @@ def killed(gated: Gate, tmp_path_factory: pytest.TempPathFactory) -> Iterator[St
 
 
 def publish_more(stand: Stand) -> list[bytes]:
-    """Add to all topics, whose tables hold all that was there; what they are to hold then, sorted."""
+    """Publish more messages to all topics, which are loaded completely. Returns the expected values, sorted."""
     row_count = len(stand.values("held"))
     for topic in TOPICS:
         stand.publish(topic, numbered(100, row_count))
@@ -56,7 +56,7 @@ def publish_more(stand: Stand) -> list[bytes]:
 
 
 def load_into_the_gate(stand: Stand, gated: Gate) -> str:
-    """A run over all topics that has come to the gate; its id."""
+    """Launch a run over all topics and wait until it is at the gate. Returns its id."""
     run_id = stand.launch(LOAD, run_tags(TOPICS))
     until(lambda: "held" in gated.came, "a fetch at the gate")
     return run_id
@@ -69,7 +69,7 @@ def worker_of(stand: Stand, run_id: str) -> psutil.Process:
 
 
 def check_all_is_there_once(stand: Stand, expected: list[bytes]) -> None:
-    """Every topic holds just `expected`, proven; no run is under way, and no topic counts as being loaded."""
+    """Check that every table has exactly the expected values, and that no run is unfinished."""
     stand.wait_for_runs()
     for topic in TOPICS:
         assert stand.values(topic) == expected
@@ -147,7 +147,7 @@ def test_the_topics_of_a_killed_run_are_loaded_by_the_next(killed: Stand, gated:
 
 
 def test_a_run_that_died_with_all_servers_is_marked_as_failed_and_frees_its_pool(killed: Stand, gated: Gate) -> None:
-    """As if the machine had gone down: nobody is left who saw the run die."""
+    """As after a crash of the machine: no process has seen the run die."""
     expected = publish_more(killed)
     with gated.holding("held"):
         run_id = load_into_the_gate(killed, gated)
@@ -185,7 +185,7 @@ def test_a_run_that_is_terminated_ends_and_leaves_its_topics_to_the_next(killed:
 
 
 def test_a_pool_of_one_runs_one_load_at_a_time_from_the_first_on(killed: Stand, gated: Gate) -> None:
-    """Also those that the sensor asked for in one tick, before Dagster knew of the pool."""
+    """Also runs that the sensor requested in one tick, before Dagster knew the pool."""
     expected = publish_more(killed)
     with gated.holding("held", "last"):
         runs = [killed.launch(LOAD, run_tags([topic])) for topic in ("held", "last")]

@@ -1,4 +1,4 @@
-"""Hundreds of topics on one Dagster: two ticks, no more runs than it takes, and one that fails is alone with that."""
+"""Hundreds of topics in one Dagster: two ticks and three runs load them, and a failing topic affects no other."""
 
 # fault O07
 
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.ui, pytest.mark.timeout(1800)]
 
 TOPICS = tuple(f"topic-{number:03}" for number in range(300))
 FOREIGN = "topic-123"
-"""In the place of its table lies somebody else's."""
+"""The topic whose table folder has a foreign Delta table."""
 GOOD = tuple(topic for topic in TOPICS if topic != FOREIGN)
 MESSAGES = numbered(3)
 LOAD = "load__main__topics"
@@ -34,7 +34,7 @@ LOAD = "load__main__topics"
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
-    """300 topics were there when Dagster started; the runs that it asked for are over."""
+    """Dagster after the runs for the 300 topics that existed at its start."""
     home = tmp_path_factory.mktemp("many")
     with ExitStack() as running:
         settings = running.enter_context(modern_cluster(home, topics_per_run=100))
@@ -54,7 +54,7 @@ def write_foreign(folder: Path) -> None:
 
 
 def the_failed(many: Stand) -> dg.DagsterRun:
-    """The run that had the foreign table in it."""
+    """The run that failed because of the foreign table."""
     (run,) = many.instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE]))
     return run
 
@@ -71,7 +71,7 @@ def test_two_ticks_add_all_topics_and_request_their_runs(many: Stand) -> None:
 
 
 def test_all_topics_except_the_failing_one_are_loaded(many: Stand) -> None:
-    """That their tables are proven is what the checks of the runs say."""
+    """Another test checks that their tables are proven."""
     assert many.instance.get_materialized_partitions(ASSET) == set(GOOD)
     assert all(many.values(topic) == sorted(MESSAGES) for topic in GOOD)
 
@@ -86,15 +86,15 @@ def test_the_failed_run_names_its_topic_and_the_checks_cover_the_others(many: St
 
 
 def evaluations(many: Stand) -> list[str]:
-    """What the check of the tables said, of all runs."""
+    """The descriptions of the check `offsets_covered` of all runs, sorted."""
     key = dg.AssetCheckKey(ASSET, "offsets_covered")
     history = many.instance.event_log_storage.get_asset_check_execution_history(key, limit=10)
-    done = [
+    succeeded = [
         execution.event
         for execution in history
         if execution.event and execution.status is AssetCheckExecutionRecordStatus.SUCCEEDED
     ]
-    events = [event.dagster_event for event in done]
+    events = [event.dagster_event for event in succeeded]
     return sorted(event.asset_check_evaluation_data.description or "" for event in events if event)
 
 

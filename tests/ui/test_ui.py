@@ -1,4 +1,4 @@
-"""Dagster as a person uses it: its daemon finds and loads topics, its pages show what the tables' ledgers hold."""
+"""Dagster as a person uses it: the daemon finds and loads topics, and the pages show the numbers of the ledgers."""
 
 import os
 import shutil
@@ -20,8 +20,8 @@ LOAD = "load__main__topics"
 
 
 def loads_of(stand: Stand, topic: str) -> list[HistoryEntry]:
-    """What the ledger of a topic's table says of its loads, the newest first."""
-    return [past for past in history(stand.table(topic)) if past.what == "load"]
+    """The loads in the ledger of a topic's table, the newest first."""
+    return [entry for entry in history(stand.table(topic)) if entry.what == "load"]
 
 
 def after(text: str, line: str) -> str:
@@ -77,7 +77,7 @@ def test_the_page_of_a_partition_shows_the_numbers_of_the_ledger(stand: Stand, b
 
 
 def keep(browser: Browser) -> None:
-    """Copy the last picture to the folder that the environment names, if it does: that of the README is made so."""
+    """Copy the last screenshot to the folder PENSTOCK_PICTURES, if it is set. This makes the README's picture."""
     if folder := os.environ.get("PENSTOCK_PICTURES"):
         shutil.copy(max(browser.pictures.iterdir()), Path(folder) / "ui.png")
 
@@ -143,7 +143,7 @@ def test_a_click_loads_all_topics_in_one_run(stand: Stand, browser: Browser) -> 
 
 
 def test_a_backfill_with_config_takes_the_chosen_partitions(stand: Stand) -> None:
-    """The mutation behind the button "Launch backfill", with what its config editor holds."""
+    """The mutation of the button "Launch backfill", with the content of its config editor."""
     stand.publish("Page.Views", numbered(50, 500))
     stand.publish("clicks", numbered(50, 9000))
     run_config = {"ops": {"lake__main__topics": {"config": {"since": "earliest", "on_expired": "skip"}}}}

@@ -28,17 +28,17 @@ async def _load(job: Job) -> None:
         max_partition_fetch_bytes=_FETCH_BYTES,
         fetch_max_wait_ms=10,
     )
-    partitions = [TopicPartition(job.topic, each) for each in range(PARTITIONS)]
+    partitions = [TopicPartition(job.topic, number) for number in range(PARTITIONS)]
     consumer.assign(partitions)
     await consumer.start()
     await consumer.seek_to_beginning(*partitions)
     left = job.records
     with PartitionFiles(job.folder, job.topic) as files:
         while left:
-            got = await consumer.getmany(timeout_ms=_WAIT_MS)
-            if not got:
+            batches = await consumer.getmany(timeout_ms=_WAIT_MS)
+            if not batches:
                 raise TimeoutError(f"{left} records are missing")
-            for partition, records in got.items():
+            for partition, records in batches.items():
                 left -= len(records)
                 rows = Rows(
                     keys=[record.key for record in records],

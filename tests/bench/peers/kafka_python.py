@@ -30,14 +30,14 @@ def _load(job: Job) -> None:
         fetch_max_wait_ms=10,
         max_poll_records=_POLL_RECORDS,
     )
-    consumer.assign([TopicPartition(job.topic, each) for each in range(PARTITIONS)])
+    consumer.assign([TopicPartition(job.topic, number) for number in range(PARTITIONS)])
     left = job.records
     with PartitionFiles(job.folder, job.topic) as files:
         while left:
-            got = consumer.poll(timeout_ms=_WAIT_MS)
-            if not got:
+            batches = consumer.poll(timeout_ms=_WAIT_MS)
+            if not batches:
                 raise TimeoutError(f"{left} records are missing")
-            for partition, records in got.items():
+            for partition, records in batches.items():
                 left -= len(records)
                 rows = Rows(
                     keys=[record.key for record in records],

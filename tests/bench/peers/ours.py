@@ -36,16 +36,16 @@ def settings(job: Job, *, tasks: int = 1) -> Settings:
     )
 
 
-def load(topic: str, using: Settings, session: Callable[[], Any], **rest: Any) -> None:
+def load(topic: str, using: Settings, session: Callable[[], Any], **options: Any) -> None:
     """Load the topic into a new table.
 
     Raises:
         NotLoaded: the load failed; the message has its error.
     """
     with open_cluster(using, _CLUSTER) as cluster:
-        done = Loader.of(using, cluster, session, **rest).load(topic)
-    if done.error:
-        raise NotLoaded(f"{done.error}\n{done.trace or ''}")
+        result = Loader.of(using, cluster, session, **options).load(topic)
+    if result.error:
+        raise NotLoaded(f"{result.error}\n{result.trace or ''}")
 
 
 def no_session() -> None:
