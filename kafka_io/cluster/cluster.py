@@ -2,17 +2,25 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from kafka_io.brokers.cluster_metadata import ClusterMetadata
 from kafka_io.brokers.connection import RetryPolicy
 from kafka_io.closing import Closing
 from kafka_io.cluster.retention import Retention
-from kafka_io.errors import KafkaIOError, Unsupported, Where
+from kafka_io.errors import KafkaIOError, Unsupported, Where, error_context
 from kafka_io.model import Bounds, Broker, BrokerPartition, Generation, TopicEntry
 from kafka_io.reader.source import Source
 from kafka_io.registry.listing import Listing
 from kafka_io.registry.zookeeper import Registry
+
+T = TypeVar("T")
+
+PartitionResults = dict[BrokerPartition, T | KafkaIOError]
+"""The result or the error for each partition of a topic."""
+
+TopicResults = dict[str, PartitionResults[T]]
+"""The result or the error for each partition, by topic."""
 
 
 class Cluster(Closing):
@@ -51,15 +59,24 @@ class Cluster(Closing):
     def cluster_id(self) -> str | None:
         """The cluster's own id; None before 0.10.1, where clusters have none."""
 
-    @abstractmethod
     def topics(self) -> Listing[TopicEntry]:
-        """All topics, listed again at each call, and what was skipped with the reason."""
+        """All topics but the brokers' own, listed again at each call, and what was skipped with the reason.
 
-    @abstractmethod
+        Raises:
+            RegistryError: ZooKeeper cannot be read.
+            NetworkError: there is no ZooKeeper, and no broker can be reached.
+        """
+        assert self.registry is not None
+        with error_context(self.where):
+            return self.registry.topics()
+
     def topic(self, name: str) -> TopicEntry | None:
-        """One topic as it is now; None if it does not exist."""
+        """One topic as it is now; None if it does not exist. Raises what `topics` does."""
+        assert self.registry is not None
+        with error_context(Where(cluster=self.name, topic=name)):
+            return self.registry.topic(name)
 
-    def bounds(self, topic: str, partitions: Iterable[BrokerPartition]) -> dict[BrokerPartition, Bounds | KafkaIOError]:
+    def bounds(self, topic: str, partitions: Iterable[BrokerPartition]) -> PartitionResults[Bounds]:
         """The offsets that the brokers hold of each partition; a failure hides only the partitions that it concerns.
 
         Before the latest offset no transaction is open, unless the read settings include uncommitted records.
@@ -70,15 +87,11 @@ class Cluster(Closing):
         return self.bounds_of({topic: partitions})[topic]
 
     @abstractmethod
-    def bounds_of(
-        self, topics: Mapping[str, Iterable[BrokerPartition]]
-    ) -> dict[str, dict[BrokerPartition, Bounds | KafkaIOError]]:
+    def bounds_of(self, topics: Mapping[str, Iterable[BrokerPartition]]) -> TopicResults[Bounds]:
         """The same as `bounds`, for many topics at once: from 0.8 on with a few requests to each broker."""
 
     @abstractmethod
-    def times_at(
-        self, offsets: Mapping[str, Mapping[BrokerPartition, int]]
-    ) -> dict[str, dict[BrokerPartition, int | KafkaIOError | None]]:
+    def times_at(self, offsets: Mapping[str, Mapping[BrokerPartition, int]]) -> TopicResults[int | None]:
         """When the first record at or after each offset was written, in ms since 1970, by topic and partition.
 
         From 0.10 on this is the record's own timestamp, as its producer or broker set it, even if it is absurd. The
@@ -111,9 +124,7 @@ class Cluster(Closing):
         """
 
     @abstractmethod
-    def offsets_at(
-        self, topic: str, partitions: Iterable[BrokerPartition], timestamp_ms: int
-    ) -> dict[BrokerPartition, int | KafkaIOError]:
+    def offsets_at(self, topic: str, partitions: Iterable[BrokerPartition], timestamp_ms: int) -> PartitionResults[int]:
         """The offset of each partition's first record that is not older than a time; the latest offset if none is.
 
         From 0.10 on this is exact. Earlier brokers know only when a segment was last written to. For them the result is

@@ -8,7 +8,7 @@ from kafka_io.brokers.cluster_metadata import ClusterMetadata, topic_id_text
 from kafka_io.brokers.connection import RetryPolicy
 from kafka_io.brokers.leaders import PartitionAnswers
 from kafka_io.cluster.bounds import bounds_of, offsets_at
-from kafka_io.cluster.cluster import Cluster
+from kafka_io.cluster.cluster import Cluster, PartitionResults, TopicResults
 from kafka_io.cluster.record_times import record_times
 from kafka_io.cluster.retention import SETTINGS, Retention
 from kafka_io.cluster.truncation import find_truncations
@@ -75,15 +75,9 @@ class ModernCluster(Cluster):
             return metadata.retry(lambda: metadata.cluster_id)
 
     def topics(self) -> Listing[TopicEntry]:
-        """All topics but Kafka's own, listed again at each call, and what was skipped with the reason.
-
-        Raises:
-            RegistryError: ZooKeeper cannot be read.
-            NetworkError: there is no ZooKeeper, and no broker can be reached.
-        """
+        """See Cluster."""
         if self.registry is not None:
-            with error_context(self.where):
-                return self.registry.topics()
+            return super().topics()
         skipped: list[SkippedNode] = []
         entries = [
             entry
@@ -93,35 +87,29 @@ class ModernCluster(Cluster):
         return Listing(found=tuple(sorted(entries, key=lambda entry: entry.name)), skipped=tuple(skipped))
 
     def topic(self, name: str) -> TopicEntry | None:
-        """One topic as it is now; None if it does not exist."""
+        """See Cluster."""
+        if self.registry is not None:
+            return super().topic(name)
+        metadata = self.metadata()
+        metadata.forget(name)
         with error_context(self._topic_where(name)):
-            if self.registry is not None:
-                return self.registry.topic(name)
-            metadata = self.metadata()
-            metadata.forget(name)
             topic = metadata.retry(lambda: metadata.topic(name))
             return _entry(topic, []) if topic else None
 
-    def bounds_of(
-        self, topics: Mapping[str, Iterable[BrokerPartition]]
-    ) -> dict[str, dict[BrokerPartition, Bounds | KafkaIOError]]:
+    def bounds_of(self, topics: Mapping[str, Iterable[BrokerPartition]]) -> TopicResults[Bounds]:
         """See Cluster."""
         with error_context(self.where):
             answers = bounds_of(self.metadata(), _addresses(topics), committed=self._read_settings.committed)
         return self._by_topic(topics, answers)
 
-    def offsets_at(
-        self, topic: str, partitions: Iterable[BrokerPartition], timestamp_ms: int
-    ) -> dict[BrokerPartition, int | KafkaIOError]:
+    def offsets_at(self, topic: str, partitions: Iterable[BrokerPartition], timestamp_ms: int) -> PartitionResults[int]:
         """See Cluster."""
         committed = self._read_settings.committed
         with error_context(self._topic_where(topic)):
             answers = offsets_at(self.metadata(), _addresses({topic: partitions}), timestamp_ms, committed=committed)
         return self._by_topic([topic], answers)[topic]
 
-    def times_at(
-        self, offsets: Mapping[str, Mapping[BrokerPartition, int]]
-    ) -> dict[str, dict[BrokerPartition, int | KafkaIOError | None]]:
+    def times_at(self, offsets: Mapping[str, Mapping[BrokerPartition, int]]) -> TopicResults[int | None]:
         """See Cluster."""
         requested = {partition: offsets[partition.topic][partition.within_topic] for partition in _addresses(offsets)}
         with error_context(self.where):
@@ -159,10 +147,8 @@ class ModernCluster(Cluster):
     def _topic_where(self, topic: str) -> Where:
         return Where(cluster=self.name, topic=topic)
 
-    def _by_topic(
-        self, topics: Iterable[str], answers: PartitionAnswers[T]
-    ) -> dict[str, dict[BrokerPartition, T | KafkaIOError]]:
-        by_topic: dict[str, dict[BrokerPartition, T | KafkaIOError]] = {topic: {} for topic in topics}
+    def _by_topic(self, topics: Iterable[str], answers: PartitionAnswers[T]) -> TopicResults[T]:
+        by_topic: TopicResults[T] = {topic: {} for topic in topics}
         for partition, answer in answers.items():
             by_topic[partition.topic][partition.within_topic] = self._located(partition.topic, answer)
         return by_topic

@@ -27,17 +27,13 @@ class Retention:
     def of(cls, settings: Mapping[str, str | None]) -> Self:
         """The retention from those of a topic's settings that are known; a compacted topic never expires."""
         policy = settings.get(_POLICY)
-        if policy is not None and "delete" not in _words(policy):
+        if policy is not None and "delete" not in map(str.strip, policy.split(",")):
             return cls(ms=FOREVER, bytes=FOREVER)
         return cls(ms=_limit(settings.get(_MS)), bytes=_limit(settings.get(_BYTES)))
 
 
-def _words(policy: str) -> list[str]:
-    return [word.strip() for word in policy.split(",")]
-
-
 def _limit(text: str | None) -> int | None:
-    """Brokers take any number below 0 for no limit; a text that is not a number is unknown."""
+    """The limit in a text: any negative number means no limit, and a text that is not a number is unknown."""
     try:
         return None if text is None else max(int(text), FOREVER)
     except ValueError:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from kafka_io.brokers.v07_connection import BrokerConnection07
-from kafka_io.cluster.cluster import Cluster
+from kafka_io.cluster.cluster import Cluster, PartitionResults, TopicResults
 from kafka_io.cluster.retention import Retention
 from kafka_io.cluster.segment_times import segment_times
 from kafka_io.errors import (
@@ -17,11 +17,10 @@ from kafka_io.errors import (
     Where,
     error_context,
 )
-from kafka_io.model import Bounds, Broker, BrokerPartition, Generation, TopicEntry
+from kafka_io.model import Bounds, Broker, BrokerPartition, Generation
 from kafka_io.reader.reader import ReadSettings
 from kafka_io.reader.source import Source
 from kafka_io.reader.v07_partition import Partition07
-from kafka_io.registry.listing import Listing
 from kafka_io.registry.zookeeper import Registry
 
 T = TypeVar("T")
@@ -45,16 +44,6 @@ class Cluster07(Cluster):
     def cluster_id(self) -> str | None:
         """None: clusters of 0.7 have no id."""
         return None
-
-    def topics(self) -> Listing[TopicEntry]:
-        """See Cluster."""
-        with error_context(self.where):
-            return self.registry.topics()
-
-    def topic(self, name: str) -> TopicEntry | None:
-        """See Cluster."""
-        with error_context(Where(cluster=self.name, topic=name)):
-            return self.registry.topic(name)
 
     def brokers_by_id(self) -> Mapping[int, Broker]:
         """The registered brokers. They are listed only once, because the addresses of a cluster seldom change.
@@ -84,24 +73,18 @@ class Cluster07(Cluster):
             read_settings=self._read_settings,
         )
 
-    def bounds_of(
-        self, topics: Mapping[str, Iterable[BrokerPartition]]
-    ) -> dict[str, dict[BrokerPartition, Bounds | KafkaIOError]]:
+    def bounds_of(self, topics: Mapping[str, Iterable[BrokerPartition]]) -> TopicResults[Bounds]:
         """See Cluster; one request for each partition."""
         return self._ask_each(topics, Partition07.bounds)
 
-    def times_at(
-        self, offsets: Mapping[str, Mapping[BrokerPartition, int]]
-    ) -> dict[str, dict[BrokerPartition, int | KafkaIOError | None]]:
+    def times_at(self, offsets: Mapping[str, Mapping[BrokerPartition, int]]) -> TopicResults[int | None]:
         """See Cluster: when the segment that contains each offset was last written to."""
         now_ms = time.time_ns() // 1_000_000
         return self._ask_each(
             offsets, lambda partition: time_at(partition, offsets[partition.topic][partition.id], now_ms=now_ms)
         )
 
-    def offsets_at(
-        self, topic: str, partitions: Iterable[BrokerPartition], timestamp_ms: int
-    ) -> dict[BrokerPartition, int | KafkaIOError]:
+    def offsets_at(self, topic: str, partitions: Iterable[BrokerPartition], timestamp_ms: int) -> PartitionResults[int]:
         """See Cluster: the start of the newest segment that was not written to since that time, or the earliest."""
         return self._ask_each({topic: partitions}, lambda partition: offset_at(partition, timestamp_ms))[topic]
 
@@ -128,7 +111,7 @@ class Cluster07(Cluster):
 
     def _ask_each(
         self, topics: Mapping[str, Iterable[BrokerPartition]], ask: Callable[[Partition07], T | KafkaIOError]
-    ) -> dict[str, dict[BrokerPartition, T | KafkaIOError]]:
+    ) -> TopicResults[T]:
         """The answer or the error for each partition. A broker that cannot be reached is tried only once."""
         self.brokers_by_id()  # raises what hides all partitions
         unreachable: dict[int, NetworkError] = {}

@@ -59,9 +59,14 @@ def port(path: str, text: str) -> int:
 def host(path: str, text: str) -> str:
     """A host name or address. An IPv6 address may have brackets, which are removed."""
     name = text[1:-1] if text.startswith("[") and text.endswith("]") else text
-    if _HOST.fullmatch(name) and (":" not in name or _is_ipv6(name)):
-        return name
-    raise malformed(path, f"{shown(text)} is not a host")
+    if not _HOST.fullmatch(name):
+        raise malformed(path, f"{shown(text)} is not a host")
+    if ":" in name:
+        try:
+            IPv6Address(name)
+        except ValueError as error:
+            raise malformed(path, f"{shown(text)} is not a host") from error
+    return name
 
 
 def shown(value: object) -> str:
@@ -74,14 +79,6 @@ def shown(value: object) -> str:
 def malformed(path: str, fault: str) -> NodeMalformed:
     """The error for a node that cannot be parsed."""
     return NodeMalformed(f"the registry node {path!r} is malformed: {fault}")
-
-
-def _is_ipv6(name: str) -> bool:
-    try:
-        IPv6Address(name)
-    except ValueError:
-        return False
-    return True
 
 
 def check_name(kind: str, name: str) -> None:

@@ -4,7 +4,6 @@ In a genuine cluster the controller writes the topics. Their nodes remain when t
 values.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 from kafka_io.errors import RegistryError
@@ -16,16 +15,6 @@ from kafka_io.registry.session import ZooKeeperQueries
 
 _PLAIN_VERSION, _ENDPOINTS_VERSION = 1, 4
 _NO_IDS_VERSION, _IDS_VERSION = 1, 3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedTopic:
-    """A topic, the number of its partitions, the broker that leads all of them, and the topic id, None before 2.8."""
-
-    name: str
-    partitions: int
-    leader: int
-    topic_id: str | None
 
 
 def format_broker(broker: Broker, *, started_ms: int, endpoints: bool) -> bytes:
@@ -48,19 +37,26 @@ def publish_cluster_id(queries: ZooKeeperQueries, cluster_id: str) -> None:
     _create(queries, CLUSTER_ID, {"version": "1", "id": cluster_id})
 
 
-def publish_topic(queries: ZooKeeperQueries, topic: PublishedTopic) -> None:
+def publish_topic(queries: ZooKeeperQueries, name: str, *, partitions: int, leader: int, topic_id: str | None) -> None:
     """Write the topic and the leader of each partition, in the order of a controller: the states are last (fault Z07).
 
-    Nodes of another incarnation of the topic, which a broker with other data left, are deleted first.
+    Nodes of another incarnation of the topic, which a broker with other data left, are deleted first. `topic_id` is
+    None before 2.8.
     """
-    path, value = topic_path(topic.name), _topic_value(topic)
+    value: dict[str, Any] = {
+        "version": _NO_IDS_VERSION if topic_id is None else _IDS_VERSION,
+        "partitions": {str(partition): [leader] for partition in range(partitions)},
+    }
+    if topic_id is not None:
+        value |= {"topic_id": topic_id, "adding_replicas": {}, "removing_replicas": {}}
+    path = topic_path(name)
     [(_, content)] = queries.contents([path])
     if content is not None and content.value != compact_json(value):
-        withdraw_topic(queries, topic.name)
+        withdraw_topic(queries, name)
     _create(queries, path, value)
-    state = {"version": 1, "leader": topic.leader, "leader_epoch": 0, "isr": [topic.leader], "controller_epoch": 1}
-    for partition in range(topic.partitions):
-        _create(queries, state_path(topic.name, str(partition)), state)
+    state = {"version": 1, "leader": leader, "leader_epoch": 0, "isr": [leader], "controller_epoch": 1}
+    for partition in range(partitions):
+        _create(queries, state_path(name, str(partition)), state)
 
 
 def withdraw_topic(queries: ZooKeeperQueries, name: str) -> None:
@@ -71,16 +67,6 @@ def withdraw_topic(queries: ZooKeeperQueries, name: str) -> None:
         queries.delete(f"{parent}/{child}")
     queries.delete(parent)
     queries.delete(topic_path(name))
-
-
-def _topic_value(topic: PublishedTopic) -> dict[str, Any]:
-    value: dict[str, Any] = {
-        "version": _NO_IDS_VERSION if topic.topic_id is None else _IDS_VERSION,
-        "partitions": {str(partition): [topic.leader] for partition in range(topic.partitions)},
-    }
-    if topic.topic_id is not None:
-        value |= {"topic_id": topic.topic_id, "adding_replicas": {}, "removing_replicas": {}}
-    return value
 
 
 def _create(queries: ZooKeeperQueries, path: str, value: dict[str, Any]) -> None:

@@ -25,7 +25,6 @@ from kafka_io.registry.paths import (
     share_path,
 )
 from kafka_io.registry.published import (
-    PublishedTopic,
     format_broker,
     publish_cluster_id,
     publish_topic,
@@ -159,10 +158,12 @@ class Registry(Closing):
         """Write the cluster id, as brokers do from 0.10.1 on, unless there is one."""
         self._session.in_one_session(lambda queries: publish_cluster_id(queries, cluster_id))
 
-    def publish_topic(self, topic: PublishedTopic) -> None:
-        """Write a topic of 0.8 or later. It remains when this registry is closed."""
-        check_topic_name(topic.name)
-        self._session.in_one_session(lambda queries: publish_topic(queries, topic))
+    def publish_topic(self, name: str, *, partitions: int, leader: int, topic_id: str | None) -> None:
+        """Write a topic of 0.8 or later, whose partitions one broker leads. It remains when this registry is closed."""
+        check_topic_name(name)
+        self._session.in_one_session(
+            lambda queries: publish_topic(queries, name, partitions=partitions, leader=leader, topic_id=topic_id)
+        )
 
     def withdraw_topic(self, name: str) -> None:
         """Delete what `publish_topic` wrote."""

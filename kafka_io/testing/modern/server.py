@@ -4,7 +4,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 
 from kafka_io.model import Broker, Generation
-from kafka_io.registry.published import PublishedTopic
 from kafka_io.registry.zookeeper import Registry
 from kafka_io.testing.broker import EmbeddedBroker, wall_ms
 from kafka_io.testing.listener import OpenSession
@@ -64,13 +63,12 @@ class ModernBrokerServer(EmbeddedBroker[ModernBrokerConfig, BrokerTopics]):
         if state is None:
             registry.withdraw_topic(topic)
             return
-        published = PublishedTopic(
-            name=topic,
+        registry.publish_topic(
+            topic,
             partitions=len(state.logs),
             leader=self.config.broker_id,
             topic_id=uuid_text(state.id) if self._is_modern else None,
         )
-        registry.publish_topic(published)
 
     def _flush(self) -> None:
         super()._flush()
