@@ -46,13 +46,13 @@ def parse_state(path: str, data: bytes) -> PartitionState:
 
 def registered_endpoints(registry: Registry) -> Listing[tuple[Endpoint, ...]]:
     """All endpoints of each broker, sorted by the broker's id."""
-    return registry._session.in_one_session(lambda queries: collect(lambda skip: list_endpoints(queries, skip)))
+    return registry.in_one_session(lambda queries: collect(lambda skip: list_endpoints(queries, skip)))
 
 
 def partition_states(registry: Registry, topic: str) -> Mapping[int, PartitionState]:
     """The leader of each partition of a topic of 0.8 or later; empty in 0.7."""
     check_topic_name(topic)
-    return registry._session.in_one_session(lambda queries: _read_states(queries, topic))
+    return registry.in_one_session(lambda queries: _read_states(queries, topic))
 
 
 def _read_states(queries: ZooKeeperQueries, name: str) -> Mapping[int, PartitionState]:

@@ -50,10 +50,8 @@ def offsets_at(
         # In a request, -1 and -2 mean the latest and the earliest; no record with a timestamp is older than 0.
         times = dict.fromkeys(leaders, max(timestamp_ms, 0))
         offsets = list_offsets(connection, leaders, times, committed=committed)
-        is_exact = connection.versions.pick(ListOffsetsRequest.API) >= _EXACT_TIMES_SINCE
-        return {
-            partition: _offset_at(offsets[partition], bounds[partition], is_exact=is_exact) for partition in leaders
-        }
+        exact = connection.versions.pick(ListOffsetsRequest.API) >= _EXACT_TIMES_SINCE
+        return {partition: _offset_at(offsets[partition], bounds[partition], exact=exact) for partition in leaders}
 
     return ask_leaders(metadata, partitions, ask)
 
@@ -134,7 +132,7 @@ def _bounds(
 
 
 def _offset_at(
-    offsets: tuple[int, ...] | KafkaIOError, bounds: Bounds | KafkaIOError, *, is_exact: bool
+    offsets: tuple[int, ...] | KafkaIOError, bounds: Bounds | KafkaIOError, *, exact: bool
 ) -> int | KafkaIOError:
     """The offset for a time. If the answer has none, all records are older, provided that times are exact."""
     if isinstance(bounds, KafkaIOError):
@@ -142,5 +140,5 @@ def _offset_at(
     if isinstance(offsets, KafkaIOError):
         return offsets
     if not offsets:
-        return bounds.latest if is_exact else bounds.earliest
+        return bounds.latest if exact else bounds.earliest
     return min(offsets[0], bounds.latest)

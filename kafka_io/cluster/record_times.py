@@ -5,7 +5,7 @@ partitions share a request. If the batch of a partition does not fit into the an
 room.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -22,7 +22,6 @@ from kafka_io.messages.fetch import FetchPartitionResponse, FetchRequest
 from kafka_io.model import TopicPartition
 from kafka_io.reader.modern_fetch import aborted_ranges, fetch
 from kafka_io.reader.reader import ReadSettings
-from kafka_io.records.decoded_batch import DecodedBatch
 from kafka_io.records.decoder import decode
 from kafka_io.records.record_set import RequestedOffsets
 
@@ -90,7 +89,10 @@ class _TimestampSearch:
         if self.read_settings.committed and answer.last_stable_offset >= 0:  # brokers send it from v4 on
             end = min(end, answer.last_stable_offset)
         if self.pending[partition] < end:
-            for decoded in self._decode(answer, self.pending[partition]):
+            requested = RequestedOffsets(start=self.pending[partition], high_watermark=answer.high_watermark)
+            aborted, limits = aborted_ranges(answer), self.read_settings.limits
+            data = answer.records or b""
+            for decoded in decode(data, requested, columns=("timestamp",), aborted=aborted, limits=limits):
                 if decoded.batch.num_rows:
                     time_ms = decoded.batch.column("timestamp").cast(pa.int64())[0].as_py()
                     self._settle(partition, time_ms if time_ms >= 0 else None)
@@ -104,12 +106,3 @@ class _TimestampSearch:
     def _settle(self, partition: TopicPartition, answer: int | KafkaIOError | None) -> None:
         self.answers[partition] = answer
         del self.pending[partition]
-
-    def _decode(self, answer: FetchPartitionResponse, offset: int) -> Iterator[DecodedBatch]:
-        return decode(
-            answer.records or b"",
-            RequestedOffsets(start=offset, high_watermark=answer.high_watermark),
-            columns=("timestamp",),
-            aborted=aborted_ranges(answer),
-            limits=self.read_settings.limits,
-        )

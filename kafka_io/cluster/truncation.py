@@ -6,13 +6,13 @@ epoch.
 """
 
 from collections.abc import Mapping
+from functools import partial
 
 from kafka_io.brokers.cluster_metadata import ClusterMetadata, Leader
 from kafka_io.error_codes import ErrorCode
 from kafka_io.errors import NOWHERE, AuthorizationFailed, Corrupt
 from kafka_io.messages.offset_for_leader_epoch import (
     LeaderEpochPartition,
-    LeaderEpochPartitionResponse,
     LeaderEpochTopic,
     OffsetForLeaderEpochRequest,
 )
@@ -35,24 +35,22 @@ def find_truncations(
     """
     truncations = {}
     for partition, (offset, epoch) in sorted(read.items()):
-        end = _end_of(metadata, topic, partition.partition, epoch)
-        if end is not None and end < offset:
+        ask = partial(_end_of_epoch, topic, partition.partition, epoch)
+        try:
+            end = metadata.on_leader(topic, partition.partition, ask)
+        except AuthorizationFailed:
+            continue
+        if _UNKNOWN < end < offset:
             truncations[partition] = end
     return truncations
 
 
-def _end_of(metadata: ClusterMetadata, topic: str, partition: int, epoch: int) -> int | None:
-    def ask(leader: Leader) -> LeaderEpochPartitionResponse:
-        epoch_request = LeaderEpochPartition(partition=partition, current_leader_epoch=leader.epoch, leader_epoch=epoch)
-        request = OffsetForLeaderEpochRequest(topics=(LeaderEpochTopic(topic=topic, partitions=(epoch_request,)),))
-        answers = [row for part in leader.connection.request(request).topics for row in part.partitions]
-        if [row.partition for row in answers] != [partition]:
-            raise Corrupt("the answer lacks the requested partition, or has others")
-        ErrorCode.check(answers[0].error_code, NOWHERE)
-        return answers[0]
-
-    try:
-        answer = metadata.on_leader(topic, partition, ask)
-    except AuthorizationFailed:
-        return None
-    return None if answer.end_offset == _UNKNOWN else answer.end_offset
+def _end_of_epoch(topic: str, partition: int, epoch: int, leader: Leader) -> int:
+    """The offset at which the epoch ends according to the leader."""
+    epoch_request = LeaderEpochPartition(partition=partition, current_leader_epoch=leader.epoch, leader_epoch=epoch)
+    request = OffsetForLeaderEpochRequest(topics=(LeaderEpochTopic(topic=topic, partitions=(epoch_request,)),))
+    answers = [answer for topic_ in leader.connection.request(request).topics for answer in topic_.partitions]
+    if [answer.partition for answer in answers] != [partition]:
+        raise Corrupt("the answer lacks the requested partition, or has others")
+    ErrorCode.check(answers[0].error_code, NOWHERE)
+    return answers[0].end_offset

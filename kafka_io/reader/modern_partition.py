@@ -82,7 +82,7 @@ class ModernPartition:
             except KafkaIOError as error:
                 if replica is None:
                     raise
-                self._read_from(LEADER)
+                self._metadata.read_near(self._topic, self._number, LEADER)
                 raise LogShort(f"the replica in the client's rack cannot be read: {error.reason}") from error
 
         with error_context(self._where.at_offset(offset)):
@@ -118,9 +118,6 @@ class ModernPartition:
             rack="" if self._metadata.leader_only(self._topic, self._number) else self._read_settings.rack,
         )
 
-    def _read_from(self, broker_id: int) -> None:
-        self._metadata.read_near(self._topic, self._number, broker_id)
-
     def _check_incarnation(self, topic_id: UUID) -> None:
         planned, current = self._planned.incarnation, topic_id_text(topic_id)
         if len(planned) == _TOPIC_ID_LETTERS and current is not None and current != planned:
@@ -144,7 +141,7 @@ class ModernPartition:
                     raise Corrupt(f"the broker answered for partition {partition.partition_index}, which is another")
                 ErrorCode.check(partition.error_code, NOWHERE)
                 if partition.preferred_read_replica >= 0 and not partition.records:
-                    self._read_from(partition.preferred_read_replica)
+                    self._metadata.read_near(self._topic, self._number, partition.preferred_read_replica)
                     raise LogShort(f"the leader asks to read from broker {partition.preferred_read_replica}")
                 return partition
         raise LogShort(f"the broker answered without records, and asks to wait {answer.throttle_time_ms} ms")

@@ -74,7 +74,4 @@ class Source:
 
 def warm(generation: Generation) -> None:
     """Compile the kernels for this generation's records, or load them from numba's cache, ahead of the first."""
-    if generation is Generation.V07:
-        v07_decoder.warm()
-    else:
-        decoder.warm()
+    (v07_decoder if generation is Generation.V07 else decoder).warm()

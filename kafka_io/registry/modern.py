@@ -16,7 +16,6 @@ Other fields are ignored. Sources: [kafka-0.8: Registry], and the nodes that rea
 """
 
 import re
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from kafka_io.model import Broker
@@ -45,8 +44,7 @@ class Endpoint(NamedTuple):
     broker: Broker
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicNode:
+class TopicNode(NamedTuple):
     """The content of a topic's node: the partition numbers in order, and the topic id (from 2.8 on)."""
 
     partitions: tuple[int, ...]

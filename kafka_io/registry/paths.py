@@ -16,6 +16,7 @@ from kafka_io.registry.node_values import broker_id, host, malformed, number, po
 
 BROKER_IDS = "/brokers/ids"
 TOPICS = "/brokers/topics"
+TOPIC_SETTINGS = "/config/topics"
 DELETED_TOPICS = "/admin/delete_topics"
 CLUSTER_ID = "/cluster/id"
 CONSUMERS = "/consumers"
@@ -53,16 +54,6 @@ def partitions_path(topic: str) -> str:
 def state_path(topic: str, partition: str) -> str:
     """The node with the leader of a partition, from 0.8 on."""
     return f"{TOPICS}/{topic}/partitions/{partition}/state"
-
-
-def settings_path(topic: str) -> str:
-    """The node with the topic settings that override those of the brokers, from 0.8.1 on."""
-    return f"/config/topics/{topic}"
-
-
-def share_path(topic: str, broker_id: int) -> str:
-    """The node with the number of partitions that a 0.7 broker has of a topic."""
-    return f"{TOPICS}/{topic}/{broker_id}"
 
 
 def check_topic_name(name: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from kafka_io.errors import RegistryError
 from kafka_io.model import Broker
 from kafka_io.registry.node_values import compact_json
-from kafka_io.registry.paths import CLUSTER_ID, partitions_path, state_path, topic_path
+from kafka_io.registry.paths import CLUSTER_ID, check_topic_name, partitions_path, state_path, topic_path
 from kafka_io.registry.registration import create_with_parents
 from kafka_io.registry.session import ZooKeeperQueries
 
@@ -49,6 +49,7 @@ def publish_topic(queries: ZooKeeperQueries, name: str, *, partitions: int, lead
     }
     if topic_id is not None:
         value |= {"topic_id": topic_id, "adding_replicas": {}, "removing_replicas": {}}
+    check_topic_name(name)
     path = topic_path(name)
     [(_, content)] = queries.contents([path])
     if content is not None and content.value != compact_json(value):
@@ -61,6 +62,7 @@ def publish_topic(queries: ZooKeeperQueries, name: str, *, partitions: int, lead
 
 def withdraw_topic(queries: ZooKeeperQueries, name: str) -> None:
     """Delete the nodes of a topic, children first."""
+    check_topic_name(name)
     parent = partitions_path(name)
     for child in queries.children(parent):
         queries.delete(state_path(name, child))

@@ -11,9 +11,8 @@ import struct
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import (
@@ -159,16 +158,14 @@ class ZooKeeperSession:
             raise RegistryUnavailable(f"no ZooKeeper answers at {self._connect!r} within {self._timeout_s:g} s")
 
 
-@dataclass(frozen=True, slots=True)
-class ZooKeeperNode:
+class ZooKeeperNode(NamedTuple):
     """The children of a node, and the zxid of its creation. A node that is created again has another zxid."""
 
     children: tuple[str, ...]
     created_zxid: int
 
 
-@dataclass(frozen=True, slots=True)
-class NodeContent:
+class NodeContent(NamedTuple):
     """The value of a node, the zxid of its creation, and the number of its children."""
 
     value: bytes

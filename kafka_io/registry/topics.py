@@ -16,10 +16,10 @@ from kafka_io.registry.paths import (
     BROKER_IDS,
     DELETED_TOPICS,
     INTERNAL_TOPICS,
+    TOPIC_SETTINGS,
     TOPICS,
     check_topic_name,
     parse_topic_share,
-    settings_path,
     topic_path,
 )
 from kafka_io.registry.registry_format import FormatEvidence, RegistryFormat
@@ -73,7 +73,7 @@ def read_topic(queries: ZooKeeperQueries, name: str) -> TopicEntry | None:
 def read_settings(queries: ZooKeeperQueries, names: Iterable[str]) -> dict[str, dict[str, str] | NodeMalformed]:
     """The settings of each topic that override those of its brokers; empty for a topic without such a node."""
     queries.sync()
-    paths = {settings_path(name): name for name in names}
+    paths = {f"{TOPIC_SETTINGS}/{name}": name for name in names}
     settings: dict[str, dict[str, str] | NodeMalformed] = {}
     for path, content in queries.contents(paths):
         try:
@@ -125,15 +125,14 @@ def _entry(path: str, content: NodeContent) -> TopicEntry:
     with the value, shows it without another request.
     """
     node = parse_topic(path, content.value)
+    numbers = node.partitions if content.child_count else ()
     # The creation zxid identifies the incarnation of the topic. It stays when an upgrade to 2.8 gives the topic an id.
     created = str(content.created_zxid)
     return TopicEntry(
         name=_name(path),
         incarnation=node.topic_id or created,
         also=(created,) if node.topic_id else (),
-        partitions=tuple(BrokerPartition(None, partition) for partition in node.partitions)
-        if content.child_count
-        else (),
+        partitions=tuple(BrokerPartition(None, number) for number in numbers),
     )
 
 

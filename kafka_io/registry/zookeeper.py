@@ -4,7 +4,7 @@ Each call reads ZooKeeper again, and returns the whole answer or raises an error
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Self
+from typing import Self, TypeVar
 
 from kafka_io.closing import Closing
 from kafka_io.errors import NodeMalformed
@@ -22,18 +22,15 @@ from kafka_io.registry.paths import (
     check_topic_name,
     format_broker_07,
     format_topic_share,
-    share_path,
+    topic_path,
 )
-from kafka_io.registry.published import (
-    format_broker,
-    publish_cluster_id,
-    publish_topic,
-    withdraw_topic,
-)
+from kafka_io.registry.published import format_broker
 from kafka_io.registry.registration import EphemeralNodes
 from kafka_io.registry.registry_format import RegistryFormat
 from kafka_io.registry.session import ZooKeeperQueries, ZooKeeperSession
 from kafka_io.registry.topics import list_topics, read_format, read_settings, read_topic
+
+T = TypeVar("T")
 
 
 class Registry(Closing):
@@ -147,28 +144,16 @@ class Registry(Closing):
     def register_topic(self, topic: str, broker_id: int, partitions: int) -> None:
         """Register the number of partitions that a 0.7 broker has of a topic, as long as this registry is open."""
         check_topic_name(topic)
-        self._registration.claim(share_path(topic, broker_id), format_topic_share(partitions))
+        self._registration.claim(f"{topic_path(topic)}/{broker_id}", format_topic_share(partitions))
 
     def register_modern_broker(self, broker: Broker, *, started_ms: int, endpoints: bool) -> None:
         """Register a broker of 0.8 or later; with `endpoints` in the form of 0.10.2 and later."""
         value = format_broker(broker, started_ms=started_ms, endpoints=endpoints)
         self._registration.claim(broker_path(broker.id), value)
 
-    def publish_cluster_id(self, cluster_id: str) -> None:
-        """Write the cluster id, as brokers do from 0.10.1 on, unless there is one."""
-        self._session.in_one_session(lambda queries: publish_cluster_id(queries, cluster_id))
-
-    def publish_topic(self, name: str, *, partitions: int, leader: int, topic_id: str | None) -> None:
-        """Write a topic of 0.8 or later, whose partitions one broker leads. It remains when this registry is closed."""
-        check_topic_name(name)
-        self._session.in_one_session(
-            lambda queries: publish_topic(queries, name, partitions=partitions, leader=leader, topic_id=topic_id)
-        )
-
-    def withdraw_topic(self, name: str) -> None:
-        """Delete what `publish_topic` wrote."""
-        check_topic_name(name)
-        self._session.in_one_session(lambda queries: withdraw_topic(queries, name))
+    def in_one_session(self, action: Callable[[ZooKeeperQueries], T]) -> T:
+        """What `action` returns for queries of one session; see `ZooKeeperSession.in_one_session`."""
+        return self._session.in_one_session(action)
 
     def watch(self, callback: Callable[[], None]) -> None:
         """Call `callback` on another thread when topics or brokers may have changed.

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 
 from kafka_io.model import Broker, Generation
+from kafka_io.registry.published import publish_cluster_id, publish_topic, withdraw_topic
 from kafka_io.registry.zookeeper import Registry
 from kafka_io.testing.broker import EmbeddedBroker, wall_ms
 from kafka_io.testing.listener import OpenSession
@@ -55,19 +56,19 @@ class ModernBrokerServer(EmbeddedBroker[ModernBrokerConfig, BrokerTopics]):
     def _register_broker(self, registry: Registry, broker: Broker) -> None:
         registry.register_modern_broker(broker, started_ms=wall_ms(), endpoints=self._is_modern)
         if self._is_modern:
-            registry.publish_cluster_id(self._logs.cluster_id)
+            cluster_id = self._logs.cluster_id
+            registry.in_one_session(lambda queries: publish_cluster_id(queries, cluster_id))
 
     def _register_topic(self, registry: Registry, topic: str) -> None:
         """Register the state that a topic has when its turn comes: one that was deleted meanwhile is removed."""
         state = self._logs.get(topic)
         if state is None:
-            registry.withdraw_topic(topic)
+            registry.in_one_session(lambda queries: withdraw_topic(queries, topic))
             return
-        registry.publish_topic(
-            topic,
-            partitions=len(state.logs),
-            leader=self.config.broker_id,
-            topic_id=uuid_text(state.id) if self._is_modern else None,
+        partitions, leader = len(state.logs), self.config.broker_id
+        topic_id = uuid_text(state.id) if self._is_modern else None
+        registry.in_one_session(
+            lambda queries: publish_topic(queries, topic, partitions=partitions, leader=leader, topic_id=topic_id)
         )
 
     def _flush(self) -> None:
