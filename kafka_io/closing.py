@@ -1,8 +1,28 @@
-"""A base class for objects that a `with` block closes."""
+"""Closes objects at the end of a `with` block."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
+
+
+class Closable(Protocol):
+    """Anything with a method `close`."""
+
+    def close(self) -> None:
+        """Release all resources."""
+        ...
+
+
+@contextmanager
+def closed_on_error(resource: Closable) -> Iterator[None]:
+    """Close `resource` if the `with` block raises an error or is interrupted."""
+    try:
+        yield
+    except BaseException:
+        resource.close()
+        raise
 
 
 class Closing(ABC):

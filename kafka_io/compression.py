@@ -1,7 +1,8 @@
 """The codecs of message sets and record batches, by their number on the wire.
 
-Nothing a stream claims is believed: gzip and lz4 are read in small steps and stop at the cap, a zstd frame is measured
-block by block, and what a snappy block says it holds is held against the cap before memory is given (faults R15, R16).
+No size that a stream states is trusted (faults R15, R16). gzip and lz4 are decompressed in small steps that stop at the
+cap. The blocks of a zstd stream are added up, and the size in a snappy block is compared with the cap, before memory is
+allocated.
 """
 
 import threading
@@ -21,43 +22,44 @@ from kafka_io.errors import Corrupt, TooLarge
 
 BytesLike = bytes | bytearray | memoryview
 
-# A stream is given to its reader in pieces of at most _PIECE bytes and taken from it in steps of at most _STEP: what is
-# held beyond the cap is one step, and what many small streams copy is one piece each.
+# A decompressor receives pieces of at most _PIECE bytes and returns steps of at most _STEP bytes. So at most one step
+# beyond the cap is in memory, and each of many small streams copies at most one piece.
 _PIECE = 16 * 1024
 _STEP = 256 * 1024
 
-# The framing of xerial's SnappyOutputStream, which 0.7 uses already [kafka-0.7: Compression]: magic | version | lowest
-# version that can read it, then blocks of 32 KiB uncompressed, each after its compressed length.
+# The framing of xerial's SnappyOutputStream, since 0.7 [kafka-0.7: Compression]: magic | version | lowest version that
+# can read it | blocks. A block is its compressed length and its data, 32 KiB when uncompressed.
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = Struct(">8sii")
 _XERIAL_VERSION = 1
 _XERIAL_BLOCK = 32 * 1024
 _BLOCK_LENGTH = Struct(">i")
 
-# LZ4 frame format: magic | FLG | BD | content size, if FLG says so | header checksum.
+# LZ4 frame format: magic | FLG | BD | content size, if a bit of FLG is set | header checksum.
 _LZ4_MAGIC = b"\x04\x22\x4d\x18"
-_LZ4_FLG_AT = 4
+_LZ4_FLG = 4
 _LZ4_SHORT_HEADER, _LZ4_SIZED_HEADER = 6, 14
 _LZ4_SIZED = 0x08
 
-# RFC 8878: a frame is a header, blocks that each begin with three bytes, and a checksum if its header says so. A
-# skippable frame is a magic and its length.
+# RFC 8878: a frame is a header, blocks with a header of three bytes each, and a checksum if a bit of the header is set.
+# A skippable frame is a magic, a length and that many bytes.
 _ZSTD_MAGIC = 0xFD2FB528
 _ZSTD_SKIPPABLE = 0x184D2A50
 _ZSTD_SKIPPABLE_HEADER = Struct("<II")
 _ZSTD_CHECKED, _ZSTD_CHECKSUM = 0b100, 4
-# Of a block: whether it is the last, its kind in two bits, its size in 21.
+# The header of a block: one bit for the last block, two bits for the kind, 21 bits for the size.
 _ZSTD_BLOCK = Struct("<HB")
 _ZSTD_KIND, _ZSTD_RLE, _ZSTD_COMPRESSED = 0b110, 0b010, 0b100
 _ZSTD_LARGEST_BLOCK = 128 * 1024
-_ZSTD_LARGEST_WINDOW = 1 << 27  # what level 22 asks for, and the library's own default limit
+_ZSTD_LARGEST_WINDOW = 1 << 27  # the window of level 22, and the default limit of the library
 
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """A way to compress a message set; `decompress` gives at most `cap` bytes.
+    """A way to compress a message set.
 
-    `decompress` raises Corrupt for a stream that is not whole and right, TooLarge for one that holds more than `cap`.
+    `decompress` returns at most `cap` bytes. It raises Corrupt for a stream that is incomplete or damaged, and TooLarge
+    for one that contains more than `cap` bytes.
     """
 
     name: str
@@ -66,7 +68,7 @@ class Codec:
 
 
 def _too_large(cap: int) -> TooLarge:
-    return TooLarge(f"compressed data holds more than the {cap} bytes that max_decompressed_bytes leaves for it")
+    return TooLarge(f"compressed data contains more than the {cap} bytes that max_decompressed_bytes leaves for it")
 
 
 def _plain_compress(data: bytes) -> bytes:
@@ -80,51 +82,51 @@ def _plain_decompress(data: BytesLike, cap: int) -> BytesLike:
 
 
 def _gzip_compress(data: bytes) -> bytes:
-    # No time in the header: the same messages give the same bytes.
+    # Without a time in the header, equal messages become equal bytes.
     return bytes(igzip.compress(data, mtime=0))
 
 
 def _gzip_decompress(data: BytesLike, cap: int) -> BytesLike:
-    """One gzip member or several, one after the other, up to the last byte of `data`."""
+    """The contents of one or more consecutive gzip members, which fill `data` to its last byte."""
     view, out = memoryview(data), bytearray()
     try:
-        at = _read_member(view, 0, out, cap)
-        while at < len(view):
-            at = _read_member(view, at, out, cap)
+        position = _decompress_member(view, 0, out, cap)
+        while position < len(view):
+            position = _decompress_member(view, position, out, cap)
     except igzip_lib.IsalError as error:  # type: ignore[misc] # the stub calls the class an instance
-        raise Corrupt(f"a gzip stream that cannot be read: {error}") from error
+        raise Corrupt(f"cannot decompress a gzip stream: {error}") from error
     return out
 
 
-def _read_member(view: memoryview, at: int, out: bytearray, cap: int) -> int:
-    """Append what the gzip member at `at` holds to `out`; where it ends."""
-    reader = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
-    while not reader.eof:
+def _decompress_member(view: memoryview, position: int, out: bytearray, cap: int) -> int:
+    """Append the content of the gzip member at `position` to `out`. Returns the position after the member."""
+    member = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
+    while not member.eof:
         piece = memoryview(b"")
-        if reader.needs_input:
-            if at >= len(view):
-                raise Corrupt("a gzip stream that is cut")
-            piece = view[at : at + _PIECE]
-            at += len(piece)
-        out += reader.decompress(piece, max_length=min(_STEP, cap - len(out) + 1))
+        if member.needs_input:
+            if position >= len(view):
+                raise Corrupt("a gzip stream is incomplete")
+            piece = view[position : position + _PIECE]
+            position += len(piece)
+        out += member.decompress(piece, max_length=min(_STEP, cap - len(out) + 1))
         if len(out) > cap:
             raise _too_large(cap)
-    return at - len(reader.unused_data)
+    return position - len(member.unused_data)
 
 
 def _snappy_compress(data: bytes) -> bytes:
     parts = [_XERIAL_HEADER.pack(_XERIAL_MAGIC, _XERIAL_VERSION, _XERIAL_VERSION)]
-    for at in range(0, len(data), _XERIAL_BLOCK):
-        block = snappy.compress(data[at : at + _XERIAL_BLOCK])
+    for start in range(0, len(data), _XERIAL_BLOCK):
+        block = snappy.compress(data[start : start + _XERIAL_BLOCK])
         parts += (_BLOCK_LENGTH.pack(len(block)), block)
     return b"".join(parts)
 
 
 def _snappy_decompress(data: BytesLike, cap: int) -> BytesLike:
-    """Blocks in xerial's framing, or one bare block.
+    """The contents of blocks in xerial's framing, or of one block without framing.
 
-    python-snappy returns each block as a new object. cramjam tells the size of a block beforehand, so the sum is held
-    against the cap before memory is allocated, and decompresses each block to its place in one buffer.
+    python-snappy would return each block as a new object. cramjam reads the size of a block without decompressing it,
+    so the sum is compared with the cap before memory is allocated, and it decompresses each block into one buffer.
     """
     view = memoryview(data)
     length = cramjam.snappy.decompress_raw_len
@@ -140,28 +142,28 @@ def _snappy_decompress(data: BytesLike, cap: int) -> BytesLike:
             if filled := cramjam.snappy.decompress_raw_into(block, rest):
                 rest = rest[filled:]
     except cramjam.DecompressionError as error:
-        raise Corrupt(f"a snappy block that cannot be read: {error}") from error
+        raise Corrupt(f"cannot decompress a snappy block: {error}") from error
     return out
 
 
 def _snappy_blocks(view: memoryview) -> Iterator[memoryview]:
-    """One after the other; there may be far too many to hold."""
+    """The blocks, one after the other: a stream can contain far too many for a list."""
     if view[: len(_XERIAL_MAGIC)] != _XERIAL_MAGIC:
         yield view
         return
-    at = _XERIAL_HEADER.size
-    if len(view) < at:
-        raise Corrupt("a snappy stream that is cut in its header")
+    position = _XERIAL_HEADER.size
+    if len(view) < position:
+        raise Corrupt("a snappy stream is incomplete: it ends in its header")
     unpack = _BLOCK_LENGTH.unpack_from
-    while at < len(view):
-        if len(view) - at < _BLOCK_LENGTH.size:
-            raise Corrupt("a snappy stream that is cut in a block's length")
-        (length,) = unpack(view, at)
-        at += _BLOCK_LENGTH.size
-        if not 0 < length <= len(view) - at:
-            raise Corrupt(f"a snappy block of {length} bytes where {len(view) - at} are left")
-        yield view[at : at + length]
-        at += length
+    while position < len(view):
+        if len(view) - position < _BLOCK_LENGTH.size:
+            raise Corrupt("a snappy stream is incomplete: it ends in the length of a block")
+        (length,) = unpack(view, position)
+        position += _BLOCK_LENGTH.size
+        if not 0 < length <= len(view) - position:
+            raise Corrupt(f"a snappy block states {length} bytes, but {len(view) - position} follow")
+        yield view[position : position + length]
+        position += length
 
 
 def _lz4_compress(data: bytes) -> bytes:
@@ -171,19 +173,19 @@ def _lz4_compress(data: bytes) -> bytes:
 
 
 def _lz4_decompress(data: BytesLike, cap: int) -> BytesLike:
-    """Frames one after the other, of linked or independent blocks."""
+    """The contents of consecutive frames, of linked or independent blocks."""
     view, out = memoryview(data), bytearray()
     context = lz4.frame.create_decompression_context()
-    at, ended = 0, False
-    while at < len(view) or not ended:
-        piece = view[at : at + _PIECE]
+    position, ended = 0, False
+    while position < len(view) or not ended:
+        piece = view[position : position + _PIECE]
         try:
-            step, taken, ended = lz4.frame.decompress_chunk(context, piece, max_length=min(_STEP, cap - len(out) + 1))
-        except RuntimeError as error:  # the library's only kind
-            raise Corrupt(f"an lz4 stream that cannot be read: {error}") from error
-        if not taken and not step:
-            raise Corrupt("an lz4 stream that is cut")
-        at += taken
+            step, used, ended = lz4.frame.decompress_chunk(context, piece, max_length=min(_STEP, cap - len(out) + 1))
+        except RuntimeError as error:  # the library raises no other error
+            raise Corrupt(f"cannot decompress an lz4 stream: {error}") from error
+        if not used and not step:
+            raise Corrupt("an lz4 stream is incomplete")
+        position += used
         out += step
         if len(out) > cap:
             raise _too_large(cap)
@@ -192,121 +194,111 @@ def _lz4_decompress(data: BytesLike, cap: int) -> BytesLike:
 
 def _old_lz4_compress(data: bytes) -> bytes:
     frame = _lz4_compress(data)
-    return _with_lz4_checksum(frame, _old_lz4_checksum(frame))
+    header = _lz4_header(frame, checksum_start=0)
+    return header + frame[len(header) :]
 
 
 def _old_lz4_decompress(data: BytesLike, cap: int) -> BytesLike:
-    """As `_lz4_decompress`; the first frame's header may have Kafka's old checksum."""
+    """Like `_lz4_decompress`. The header of the first frame may have Kafka's old checksum, which is replaced.
+
+    Until message format 1, Kafka's clients included the magic in the checksum, against the frame format (KAFKA-3160).
+    """
     view = memoryview(data)
     if view[: len(_LZ4_MAGIC)] == _LZ4_MAGIC and len(view) > _LZ4_SHORT_HEADER:
-        at = _lz4_checksum_at(view)
-        if view[at : at + 1] == bytes([_old_lz4_checksum(view)]):
-            data = _with_lz4_checksum(view, _header_checksum(view[_LZ4_FLG_AT:at]))
+        header = _lz4_header(view, checksum_start=0)
+        if view[: len(header)] == header:
+            data = b"".join((_lz4_header(view, checksum_start=_LZ4_FLG), view[len(header) :]))
     return _lz4_decompress(data, cap)
 
 
-def _lz4_checksum_at(frame: BytesLike) -> int:
-    return _LZ4_SIZED_HEADER if frame[_LZ4_FLG_AT] & _LZ4_SIZED else _LZ4_SHORT_HEADER
-
-
-def _with_lz4_checksum(frame: BytesLike, checksum: int) -> bytes:
-    at = _lz4_checksum_at(frame)
-    return b"".join((frame[:at], bytes([checksum]), frame[at + 1 :]))
-
-
-def _old_lz4_checksum(frame: BytesLike) -> int:
-    """Until message format 1 Kafka's clients counted the magic in; the frame format leaves it out (KAFKA-3160)."""
-    return _header_checksum(frame[: _lz4_checksum_at(frame)])
-
-
-def _header_checksum(header: BytesLike) -> int:
-    """The checksum byte of an LZ4 frame header: the second byte of its XXH32."""
-    return xxhash.xxh32_intdigest(header) >> 8 & 0xFF
+def _lz4_header(frame: BytesLike, *, checksum_start: int) -> bytes:
+    """The header of a frame with a new checksum, the second byte of the XXH32 of the bytes from `checksum_start` on."""
+    end = _LZ4_SIZED_HEADER if frame[_LZ4_FLG] & _LZ4_SIZED else _LZ4_SHORT_HEADER
+    checksum = xxhash.xxh32_intdigest(frame[checksum_start:end]) >> 8 & 0xFF
+    return bytes(frame[:end]) + bytes([checksum])
 
 
 def _zstd_compress(data: bytes) -> bytes:
     return zstandard.ZstdCompressor().compress(data)
 
 
-# Making a decompressor costs as much as reading a small batch, and threads may not share one.
-_ZSTD = threading.local()
+class _ThreadDecompressor(threading.local):
+    """A decompressor per thread. Making one costs as much as decompressing a small batch, and threads may not share."""
+
+    def __init__(self) -> None:
+        self.zstd = zstandard.ZstdDecompressor(max_window_size=_ZSTD_LARGEST_WINDOW)
 
 
-def _zstd_decompressor() -> zstandard.ZstdDecompressor:
-    """This thread's own."""
-    found: zstandard.ZstdDecompressor | None = getattr(_ZSTD, "decompressor", None)
-    if found is None:
-        found = _ZSTD.decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_LARGEST_WINDOW)
-    return found
+_THREAD = _ThreadDecompressor()
 
 
 def _zstd_decompress(data: BytesLike, cap: int) -> BytesLike:
-    """Frames one after the other, also skippable ones, up to the last byte of `data`.
+    """The contents of consecutive frames, also skippable ones, which fill `data` to its last byte.
 
-    The library takes a stream that is cut for one that ends, so the frames are measured first.
+    The library takes an incomplete stream for a complete one, so the frames are measured first.
     """
     try:
-        most = _zstd_bound(memoryview(data))
-        # Pages that stay untouched cost nothing.
-        out = memoryview(np.empty(min(most, cap) + 1, np.uint8).data)
+        bound = _zstd_bound(memoryview(data))
+        # Allocated memory costs nothing until it is written.
+        out = memoryview(np.empty(min(bound, cap) + 1, np.uint8).data)
         filled = 0
-        with _zstd_decompressor().stream_reader(data, read_across_frames=True) as stream:
+        with _THREAD.zstd.stream_reader(data, read_across_frames=True) as stream:
             while filled < len(out) and (step := stream.readinto(out[filled:])):
                 filled += step
     except zstandard.ZstdError as error:
-        raise Corrupt(f"a zstd stream that cannot be read: {error}") from error
+        raise Corrupt(f"cannot decompress a zstd stream: {error}") from error
     if filled > cap:
         raise _too_large(cap)
     return out[:filled]
 
 
 def _zstd_bound(view: memoryview) -> int:
-    """The most that the frames in `view` can hold, which are all there to their last byte."""
-    at, most = _zstd_frame(view, 0)
-    while at < len(view):
-        at, more = _zstd_frame(view, at)
-        most += more
-    if at > len(view):
-        raise Corrupt("a zstd stream that is cut")
-    return most
+    """The maximum size of the content of the frames in `view`. All frames are there to their last byte."""
+    position, bound = _zstd_frame(view, 0)
+    while position < len(view):
+        position, frame_bound = _zstd_frame(view, position)
+        bound += frame_bound
+    if position > len(view):
+        raise Corrupt("a zstd stream is incomplete")
+    return bound
 
 
-def _zstd_frame(view: memoryview, at: int) -> tuple[int, int]:
-    """Where the frame at `at` ends, maybe past the end of `view`, and the most that it can hold."""
-    if len(view) - at < _ZSTD_SKIPPABLE_HEADER.size:
-        raise Corrupt("a zstd stream that is cut in a header")
-    magic, length = _ZSTD_SKIPPABLE_HEADER.unpack_from(view, at)
+def _zstd_frame(view: memoryview, position: int) -> tuple[int, int]:
+    """The end of the frame at `position`, which can be past the end of `view`, and the maximum size of its content."""
+    if len(view) - position < _ZSTD_SKIPPABLE_HEADER.size:
+        raise Corrupt("a zstd stream is incomplete: it ends in a header")
+    magic, length = _ZSTD_SKIPPABLE_HEADER.unpack_from(view, position)
     if magic & ~0xF == _ZSTD_SKIPPABLE:
-        return at + _ZSTD_SKIPPABLE_HEADER.size + length, 0
+        return position + _ZSTD_SKIPPABLE_HEADER.size + length, 0
     if magic != _ZSTD_MAGIC:
-        raise Corrupt("a zstd stream with something else between its frames")
+        raise Corrupt("a zstd stream has bytes between its frames that are no frame")
     descriptor = length & 0xFF
-    at, most = _zstd_blocks(view, at + _zstd_header_bytes(descriptor))
-    return at + (_ZSTD_CHECKSUM if descriptor & _ZSTD_CHECKED else 0), most
+    end, bound = _zstd_blocks(view, position + _zstd_header_bytes(descriptor))
+    return end + (_ZSTD_CHECKSUM if descriptor & _ZSTD_CHECKED else 0), bound
 
 
 def _zstd_header_bytes(descriptor: int) -> int:
-    """Magic | descriptor | window, unless the frame is one segment | number of the dictionary | size of the content."""
+    """Magic | descriptor | window, unless the frame is a single segment | dictionary id | size of the content."""
     single = descriptor >> 5 & 1
     return 5 + (1 - single) + (0, 1, 2, 4)[descriptor & 3] + (single, 2, 4, 8)[descriptor >> 6]
 
 
-def _zstd_blocks(view: memoryview, at: int) -> tuple[int, int]:
-    """Where the last of the blocks from `at` on ends, and the most that they can hold.
+def _zstd_blocks(view: memoryview, position: int) -> tuple[int, int]:
+    """The end of the blocks that start at `position`, and the maximum size of their content.
 
-    A block may be three bytes that hold nothing: 4 MiB of these take a quarter of a second.
+    A block can be a header of three bytes without content: the loop needs a quarter of a second for 4 MiB of these.
     """
     unpack, end = _ZSTD_BLOCK.unpack_from, len(view) - _ZSTD_BLOCK.size
-    most = last = 0
-    while not last and at <= end:
-        low, high = unpack(view, at)
+    bound = last = 0
+    while not last and position <= end:
+        low, high = unpack(view, position)
         last, kind, size = low & 1, low & _ZSTD_KIND, low >> 3 | high << 13
-        at += _ZSTD_BLOCK.size + (1 if kind == _ZSTD_RLE else size)
+        position += _ZSTD_BLOCK.size + (1 if kind == _ZSTD_RLE else size)
         if size:
-            most += _ZSTD_LARGEST_BLOCK if kind == _ZSTD_COMPRESSED else min(size, _ZSTD_LARGEST_BLOCK)
+            bound += _ZSTD_LARGEST_BLOCK if kind == _ZSTD_COMPRESSED else min(size, _ZSTD_LARGEST_BLOCK)
     if not last:
-        raise Corrupt("a zstd stream that is cut")
-    return at, most
+        raise Corrupt("a zstd stream is incomplete")
+    return position, bound
 
 
 CODECS: dict[int, Codec] = {
@@ -317,7 +309,7 @@ CODECS: dict[int, Codec] = {
     4: Codec("zstd", _zstd_compress, _zstd_decompress),
 }
 OLD_LZ4 = Codec("lz4", _old_lz4_compress, _old_lz4_decompress)
-# What messages may be compressed with, by format.
+# The codecs of messages, for message formats 0 and 1.
 MESSAGE_CODECS: tuple[dict[int, Codec], ...] = (
     {1: CODECS[1], 2: CODECS[2], 3: OLD_LZ4},
     {1: CODECS[1], 2: CODECS[2], 3: CODECS[3]},

@@ -111,10 +111,7 @@ class ErrorCode(KafkaErrorCode):
     UNSUPPORTED_VERSION = 35, "the broker does not support this version of the API"
     TOPIC_ALREADY_EXISTS = 36, "a topic with this name exists"
     INVALID_PARTITIONS = 37, "the number of partitions is not valid"
-    INVALID_REPLICATION_FACTOR = (
-        38,
-        "the replication factor is not valid, for example larger than the number of brokers",
-    )
+    INVALID_REPLICATION_FACTOR = 38, "the replication factor is not valid, for example above the number of brokers"
     INVALID_REPLICA_ASSIGNMENT = 39, "the replica assignment is not valid"
     INVALID_CONFIG = 40, "a setting has a value that is not valid"
     NOT_CONTROLLER = 41, "another broker is the controller", LeaderMoved
@@ -129,11 +126,7 @@ class ErrorCode(KafkaErrorCode):
     INVALID_TRANSACTION_TIMEOUT = 50, "the transaction timeout is longer than the broker allows"
     CONCURRENT_TRANSACTIONS = 51, "the producer's previous transaction is not finished", BrokerBusy
     TRANSACTION_COORDINATOR_FENCED = 52, "there is a newer transaction coordinator"
-    TRANSACTIONAL_ID_AUTHORIZATION_FAILED = (
-        53,
-        "the client is not authorized to use the transactional id",
-        AuthorizationFailed,
-    )
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53, "the client may not use the transactional id", AuthorizationFailed
     SECURITY_DISABLED = 54, "security is switched off on the broker"
     OPERATION_NOT_ATTEMPTED = 55, "not tried, because another part of the request failed"
     KAFKA_STORAGE_ERROR = 56, "the broker's disk failed", LeaderMoved
@@ -145,11 +138,7 @@ class ErrorCode(KafkaErrorCode):
     DELEGATION_TOKEN_NOT_FOUND = 62, "the delegation token does not exist"
     DELEGATION_TOKEN_OWNER_MISMATCH = 63, "the delegation token belongs to another user"
     DELEGATION_TOKEN_REQUEST_NOT_ALLOWED = 64, "delegation tokens cannot be requested on this connection"
-    DELEGATION_TOKEN_AUTHORIZATION_FAILED = (
-        65,
-        "the client is not authorized to use the delegation token",
-        AuthorizationFailed,
-    )
+    DELEGATION_TOKEN_AUTHORIZATION_FAILED = 65, "the client may not use the delegation token", AuthorizationFailed
     DELEGATION_TOKEN_EXPIRED = 66, "the delegation token has expired"
     INVALID_PRINCIPAL_TYPE = 67, "the broker does not know this type of principal"
     NON_EMPTY_GROUP = 68, "the group has members"

@@ -1,7 +1,7 @@
-"""Every error kafka_io raises: one family, each with the place it happened as data.
+"""All errors of kafka_io. Each has its location (cluster, broker, topic ...) as data.
 
-An error is rebuilt from its `args`, so it survives pickling from a Spark executor to the driver.
-`retriable` tells the retry loop (kafka_io/brokers/retry.py) whether another attempt can help.
+Errors are pickled on their way from a Spark executor to the driver, so `args` must be enough to create them again.
+The retry loop (kafka_io/brokers/retry.py) reads from `retriable` whether another attempt can help.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Where:
-    """The place an error belongs to; unknown parts stay None and are left out of its text.
+    """The location of an error. Unknown parts are None, and its text leaves them out.
 
     >>> str(Where(topic="clicks", partition=3, offset=7))
     'topic=clicks partition=3 offset=7'
@@ -25,20 +25,20 @@ class Where:
     offset: int | None = None
 
     def at_offset(self, offset: int) -> "Where":
-        """The same place at another offset."""
+        """The same location at another offset."""
         return replace(self, offset=offset)
 
     def within(self, outer: "Where") -> "Where":
-        """The same place with its unknown parts taken from `outer`."""
+        """The same location with its unknown parts taken from `outer`."""
         return replace(outer, **self.as_dict())
 
     def as_dict(self) -> dict[str, Any]:
-        """The known parts, in the order they are read."""
+        """The known parts, in the order of the text."""
         known = ((field.name, getattr(self, field.name)) for field in fields(self))
         return {name: value for name, value in known if value is not None}
 
     def __str__(self) -> str:
-        # Topic names come from the registry: repr keeps line ends and escape codes out of logs (fault X05).
+        # Topic names come from other programs. `repr` keeps line ends and escape codes out of logs (fault X05).
         parts = (f"{name}={_plain(value)}" for name, value in self.as_dict().items())
         return " ".join(parts)
 
@@ -52,7 +52,7 @@ NOWHERE = Where()
 
 
 class LocatedError(Exception):
-    """What went wrong, in one sentence, and where."""
+    """An error with a reason, which is one sentence, and a location."""
 
     retriable: ClassVar[bool] = False
 
@@ -62,17 +62,17 @@ class LocatedError(Exception):
         self.where = where
 
     def with_context(self, where: Where) -> Self:
-        """The same error with the unknown parts of its place taken from `where`."""
+        """The same error with the unknown parts of its location taken from `where`."""
         return type(self)(self.reason, self.where.within(where), *self.args[2:])
 
     def __str__(self) -> str:
-        place = str(self.where)
-        return f"{self.reason} [{place}]" if place else self.reason
+        location = str(self.where)
+        return f"{self.reason} [{location}]" if location else self.reason
 
 
 @contextmanager
 def error_context(where: Where) -> Iterator[None]:
-    """Errors that leave this block know at least `where`: a layer adds what it knows of the place."""
+    """Add `where` to the location of every error that leaves the `with` block."""
     try:
         yield
     except LocatedError as error:
@@ -80,7 +80,7 @@ def error_context(where: Where) -> Iterator[None]:
 
 
 class KafkaIOError(LocatedError):
-    """The base of every error this package raises.
+    """The base class of all errors of kafka_io.
 
     >>> error = Corrupt("a checksum is wrong", Where(topic="clicks"))
     >>> str(error.with_context(Where(cluster="main"))), isinstance(error, KafkaIOError), error.retriable
@@ -89,67 +89,67 @@ class KafkaIOError(LocatedError):
 
 
 class WireError(KafkaIOError):
-    """Bytes from the other side that do not follow the protocol."""
+    """The other side sent bytes that do not follow the protocol."""
 
 
 class Truncated(WireError):
-    """A structure ends before all its fields are there."""
+    """A structure ends before its last field."""
 
 
 class Corrupt(WireError):
-    """A checksum, length, count or offset that cannot be right."""
+    """A checksum, length, count or offset is wrong."""
 
 
 class PastEnd(Corrupt):
-    """Records behind the end that the broker tells of its log in the same answer.
+    """An answer contains records after the end of the log that it states.
 
-    Genuine brokers look at the end before they read: what is written meanwhile may be in the answer all the same. The
-    next answer shows whether that is so, or an offset is wrong.
+    A genuine broker looks at the end of its log before it reads the records, so its answer can contain records that
+    were written in between. Another answer shows whether this is the reason, or an offset is wrong.
     """
 
     retriable = True
 
 
 class Unsupported(WireError):
-    """A magic, codec or generation that this version does not read."""
+    """A magic, codec, API version or generation is not supported."""
 
 
 class TooLarge(WireError):
-    """Something passed a cap; the sentence names the setting that raises it."""
+    """Data is larger than a limit; the reason names the setting that raises the limit."""
 
 
 class NetworkError(KafkaIOError):
-    """A broker could not be reached, went away, or did not answer in time."""
+    """A broker could not be reached, closed the connection, or did not answer in time."""
 
     retriable = True
 
 
 class ConnectFailed(NetworkError):
-    """No connection could be made."""
+    """A connection could not be opened."""
 
 
 class ConnectionLost(NetworkError):
-    """The connection ended before the answer was whole."""
+    """The connection ended before the answer was complete."""
 
 
 class DeadlineExceeded(NetworkError):
-    """The answer was not whole when its deadline came."""
+    """The answer was not complete before its deadline."""
 
 
 class TlsFailed(KafkaIOError):
-    """No TLS connection with a proven broker: a certificate is refused, or the two sides have no TLS in common."""
+    """TLS failed: one side refuses the other's certificate, or they have no version of TLS in common."""
 
 
 class AuthenticationFailed(KafkaIOError):
-    """The broker refused our name or secret, or did not prove that it knows the secret too."""
+    """The broker refused the login, or did not prove that it knows the secret."""
 
 
 class SecretMissing(KafkaIOError):
-    """A reference to a secret leads nowhere in this process."""
+    """A secret does not exist where its reference says, on this machine."""
 
 
 class BrokerError(KafkaIOError):
-    """An error code in a broker's answer; `code` is its number (see error_codes)."""
+    """A broker answered with an error code; `code` is its number (see error_codes)."""
 
     def __init__(self, reason: str, where: Where = NOWHERE, code: int = -1) -> None:
         super().__init__(reason, where)
@@ -158,50 +158,50 @@ class BrokerError(KafkaIOError):
 
 
 class OffsetOutOfRange(BrokerError):
-    """The offset asked for is not, or no longer, in the broker's log."""
+    """The broker's log does not contain the requested offset, or no longer."""
 
 
 class BrokerBusy(BrokerError):
-    """The broker cannot do it now; the same request may succeed a little later."""
+    """The broker cannot do it now; the same request can succeed later."""
 
     retriable = True
 
 
 class LeaderMoved(BrokerError):
-    """The broker that was asked does not lead what was asked for: metadata must be read again before the next try."""
+    """The broker does not lead the partition: metadata must be requested again before the next attempt."""
 
     retriable = True
 
 
 class CoordinatorMoved(BrokerError):
-    """The broker that was asked does not coordinate this group or transaction: the coordinator must be found again."""
+    """The broker does not coordinate the group or transaction: the coordinator must be looked up again."""
 
     retriable = True
 
 
 class AuthorizationFailed(BrokerError):
-    """Who asked is known to the broker and may not do this."""
+    """The client is not authorized to do this."""
 
 
 class LogShort(KafkaIOError):
-    """The broker's log ends where it was longer before."""
+    """The broker's log is shorter than it was before."""
 
     retriable = True
 
 
 class TopicReplaced(KafkaIOError):
-    """The topic was deleted and made anew: its offsets are others now."""
+    """The topic was deleted and created again, so its offsets have another meaning now."""
 
 
 class RegistryError(KafkaIOError):
-    """ZooKeeper's registry could not be read, or holds something that cannot be right."""
+    """The registry in ZooKeeper could not be read, or its contents are wrong."""
 
 
 class RegistryUnavailable(RegistryError):
-    """ZooKeeper gave no answer. This is never the same as an empty registry."""
+    """ZooKeeper did not answer. This never means that the registry is empty."""
 
     retriable = True
 
 
 class NodeMalformed(RegistryError):
-    """A registry node whose value or name does not parse."""
+    """The name or value of a node in ZooKeeper has the wrong form."""

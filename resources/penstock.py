@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Self
 
 import dagster as dg
@@ -52,18 +52,14 @@ class PenstockResource(dg.ConfigurableResource["PenstockResource"]):
             self._snapshot = Settings.load(self.settings_file)
         return self._snapshot
 
-    @contextmanager
-    def cluster(self, name: str) -> Iterator[Cluster]:
-        """The cluster of this name, open for the length of a `with` block."""
-        with open_cluster(self.settings(), name) as cluster:
-            yield cluster
+    def cluster(self, name: str) -> AbstractContextManager[Cluster]:
+        """The cluster of this name, open until the end of a `with` block."""
+        return open_cluster(self.settings(), name)
 
-    @contextmanager
-    def cluster_with_short_timeout(self, name: str) -> Iterator[Cluster]:
+    def cluster_with_short_timeout(self, name: str) -> AbstractContextManager[Cluster]:
         """The same with few retries: Dagster stops a tick of a schedule or sensor after 60 s."""
         settings = self.settings().with_short_timeout(attempts=_SHORT_ATTEMPTS, timeout_s=_SHORT_TIMEOUT_S)
-        with open_cluster(settings, name) as cluster:
-            yield cluster
+        return open_cluster(settings, name)
 
     def topics(self, name: str) -> list[TopicEntry]:
         """The topics of a cluster that the settings allow, sorted by name. Each call asks the cluster.

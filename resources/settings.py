@@ -10,7 +10,7 @@ from math import inf
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
 from kafka_io.brokers.bootstrap import parse_bootstrap
 from kafka_io.errors import NodeMalformed
@@ -42,6 +42,19 @@ def _group(name: str) -> str:
     except NodeMalformed as error:
         raise ValueError(error.reason) from error
     return name
+
+
+def _spark_settings(value: Any, *, prefix: str = "") -> Any:
+    """Spark's settings as texts, with dotted names: TOML reads `spark.driver.memory = "2g"` as nested tables."""
+    if not isinstance(value, dict):
+        return value
+    settings: dict[str, Any] = {}
+    for key, setting in value.items():
+        if isinstance(setting, dict):
+            settings |= _spark_settings(setting, prefix=f"{prefix}{key}.")
+        else:
+            settings[prefix + key] = str(setting).lower() if isinstance(setting, int | float) else setting
+    return settings
 
 
 Size = Annotated[int, Field(gt=0)]
@@ -245,16 +258,8 @@ class Settings(Section):
     alerts: Alerts = Alerts()
     """Alerts about failed runs and failed checks."""
 
-    spark: dict[str, str] = Field(default={})
+    spark: Annotated[dict[str, str], BeforeValidator(_spark_settings)] = Field(default={})
     """`master`, or `remote` for Spark Connect, and any other Spark setting. The master is `local[*,4]` by default."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _spark_values_are_text(cls, data: Any) -> Any:
-        spark = data.get("spark") if isinstance(data, dict) else None
-        if isinstance(spark, dict):
-            data = {**data, "spark": {key: _spark_text(value) for key, value in _flat(spark).items()}}
-        return data
 
     @model_validator(mode="after")
     def _checked(self) -> Self:
@@ -335,23 +340,6 @@ class Settings(Section):
 
 def _resolved(lake: str, folder: Path) -> str:
     return lake if "://" in lake else str((folder / Path(lake).expanduser()).resolve())
-
-
-def _flat(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested tables as one table with dotted names: TOML reads `spark.driver.memory = "2g"` as nested tables."""
-    flat: dict[str, Any] = {}
-    for key, value in table.items():
-        if isinstance(value, dict):
-            flat |= _flat(value, f"{prefix}{key}.")
-        else:
-            flat[prefix + key] = value
-    return flat
-
-
-def _spark_text(value: object) -> object:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value) if isinstance(value, int | float) else value
 
 
 def _first_problem(error: ValidationError) -> str:

@@ -33,6 +33,7 @@ This file sets every key. Your own file needs only `lake` and one cluster.
 """
 _PER_NAME = "NAME"  # stands for the name of a cluster or a group
 _KINDS = {"string": "text", "boolean": "true or false", "integer": "whole number", "number": "number"}
+_BOUNDS = {"exclusiveMinimum": " above {}", "minimum": " from {}", "maximum": " up to {:_}"}
 _FORMATS = {"secret": "`env:NAME` or `file:PATH`", "path": "path, relative to this file"}
 
 
@@ -80,14 +81,17 @@ def reference() -> str:
 
 def _page(schema: _Schema, model: _Schema, places: Sequence[str]) -> SectionPage:
     required = model.get("required", ())
-    keys = (_key(schema, name, field, required=name in required) for name, field in model["properties"].items())
+    keys = tuple(
+        Key(
+            name=name,
+            kind=_kind(schema, field),
+            default="" if name in required else _default(field),
+            meaning=_line(field["description"]),
+        )
+        for name, field in model["properties"].items()
+    )
     meaning = _line(model["description"].partition("\n\nRaises:")[0])
-    return SectionPage(places=tuple(places), meaning=meaning, keys=tuple(keys))
-
-
-def _key(schema: _Schema, name: str, field: _Schema, *, required: bool) -> Key:
-    default = "" if required else _default(field)
-    return Key(name=name, kind=_kind(schema, field), default=default, meaning=_line(field["description"]))
+    return SectionPage(places=tuple(places), meaning=meaning, keys=keys)
 
 
 def _section_of(field: _Schema) -> tuple[str, str]:
@@ -119,12 +123,7 @@ def _kind(schema: _Schema, field: _Schema) -> str:
 
 
 def _bounds(field: _Schema) -> str:
-    bounds = [
-        *([f"above {field['exclusiveMinimum']}"] if "exclusiveMinimum" in field else []),
-        *([f"from {field['minimum']}"] if "minimum" in field else []),
-        *([f"up to {field['maximum']:_}"] if "maximum" in field else []),
-    ]
-    return "".join(f" {bound}" for bound in bounds)
+    return "".join(phrase.format(field[bound]) for bound, phrase in _BOUNDS.items() if bound in field)
 
 
 def _default(field: _Schema) -> str:
@@ -136,12 +135,8 @@ def _default(field: _Schema) -> str:
 
 def _lines(page: SectionPage) -> Iterator[str]:
     heading = ", ".join(f"`[{place}]`" for place in page.places if place)
-    yield f"## {heading or 'Top of the file'}"
-    yield ""
-    yield page.meaning
-    yield ""
-    yield "| key | type | default | meaning |"
-    yield "|---|---|---|---|"
+    yield f"## {heading or 'Top of the file'}\n\n{page.meaning}\n"
+    yield "| key | type | default | meaning |\n|---|---|---|---|"
     for key in page.keys:
         cells = (f"`{key.name}`", key.kind, key.default or "required", key.meaning)
         yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"

@@ -9,12 +9,12 @@ import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Self
 
 import click
 import pyspark
 
+from kafka_io.closing import Closing, closed_on_error
 from kafka_io.errors import RegistryUnavailable
 from kafka_io.registry.session import ZooKeeperSession
 from kafka_io.stopping import stop_signals
@@ -48,7 +48,7 @@ class ZooKeeperNotStarted(RuntimeError):
     """The server ended, or did not accept sessions in time. The message contains the end of its log."""
 
 
-class ZooKeeperServer:
+class ZooKeeperServer(Closing):
     """A server whose data in `data_dir` survives a restart. A context manager.
 
     On Linux the kernel kills the server when the thread that started it ends, so start it from a thread that lives long
@@ -87,19 +87,15 @@ class ZooKeeperServer:
         config.write_text(_CONFIG.format(port=self.port, host=self.host, data_dir=data_dir))
         with self.log.open("ab") as log:
             self._jvm = _start_jvm(config, log)
-        try:
+        with closed_on_error(self):
             self._wait_for_sessions()
-        except BaseException:
-            self.stop()
-            raise
         return self
 
-    def stop(self) -> None:
-        """End the server. May be called again."""
-        if self._jvm is None:
-            return
-        end(self._jvm)
-        self._jvm = None
+    def close(self) -> None:
+        """End the server; safe to call again."""
+        if self._jvm is not None:
+            end(self._jvm)
+            self._jvm = None
 
     def check(self) -> None:
         """Check that the server still runs.
@@ -129,11 +125,6 @@ class ZooKeeperServer:
 
     def __enter__(self) -> Self:
         return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
 
 def run_foreground(
@@ -174,6 +165,6 @@ def _start_jvm(config: Path, log: IO[bytes]) -> subprocess.Popen[bytes]:
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=subprocess.STDOUT,
-        process_group=0,  # Ctrl-C must not reach the server; `stop` ends it
+        process_group=0,  # Ctrl-C must not reach the server; `close` ends it
         preexec_fn=dying_with_parent(),  # noqa: PLW1509 - it makes two system calls, which were looked up before the fork
     )

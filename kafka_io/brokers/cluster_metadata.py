@@ -97,10 +97,8 @@ class ClusterMetadata(Closing):
 
     def serving(self, topic: str, partition: int) -> Broker | None:
         """The broker that the partition is read from, as far as it is known; no broker is asked."""
-        known = self._topics.get(topic)
-        leaders = (row.leader_id for row in known.partitions if row.partition_index == partition) if known else ()
-        leader = self._brokers.get(next(iter(leaders), LEADER))
-        return self._replica(topic, partition) or leader
+        row = _partition(self._topics.get(topic), partition)
+        return self._replica(topic, partition) or (self._brokers.get(row.leader_id) if row else None)
 
     def all_topics(self) -> MetadataResponse:
         """Every topic of the cluster, requested again after retriable errors.
@@ -142,22 +140,15 @@ class ClusterMetadata(Closing):
             NetworkError: no broker can be reached.
         """
         metadata = self.topic(topic)
-        if metadata is None:
-            ErrorCode.check(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, Where(topic=topic))
-        assert metadata is not None
+        row = _partition(metadata, partition)
         where = Where(topic=topic, partition=partition)
-        for row in metadata.partitions:
-            if row.partition_index == partition:
-                return self._leader(metadata, row, where)
-        raise LeaderMoved(
-            "the broker does not know this partition of the topic", where, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        )
-
-    def _leader(self, topic: MetadataTopic, row: MetadataPartition, where: Where) -> Leader:
+        if metadata is None or row is None:
+            subject = "topic" if metadata is None else "partition of the topic"
+            raise LeaderMoved(f"the broker does not know this {subject}", where, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         broker = self._brokers.get(row.leader_id)
         if broker is None:
             raise LeaderMoved("the partition has no leader", where, ErrorCode.LEADER_NOT_AVAILABLE)
-        return Leader(connection=self.connection(broker), epoch=row.leader_epoch, topic_id=topic.topic_id)
+        return Leader(connection=self.connection(broker), epoch=row.leader_epoch, topic_id=metadata.topic_id)
 
     def topic(self, name: str) -> MetadataTopic | None:
         """What is known of a topic; None if the cluster does not have it.
@@ -253,13 +244,17 @@ class ClusterMetadata(Closing):
         self._closing.close()
 
 
+def _partition(topic: MetadataTopic | None, partition: int) -> MetadataPartition | None:
+    return next((row for row in topic.partitions if row.partition_index == partition), None) if topic else None
+
+
 def _metadata_request(connection: ModernBrokerConnection, *topics: str) -> MetadataRequest:
     """The request for some topics; for all if none is named, or if a request that names a topic might create it.
 
     v0 means "all topics" with an empty list, later versions with null.
     """
     version = connection.versions.pick(MetadataRequest.API)
+    named: tuple[MetadataRequestTopic, ...] | None = tuple(MetadataRequestTopic(name=topic) for topic in topics)
     if not topics or version < _NO_AUTO_CREATE_SINCE:
-        return MetadataRequest(topics=() if version == 0 else None, allow_auto_topic_creation=False)
-    named = tuple(MetadataRequestTopic(name=topic) for topic in topics)
+        named = () if version == 0 else None
     return MetadataRequest(topics=named, allow_auto_topic_creation=False)

@@ -1,8 +1,10 @@
 """A connection to one broker, opened when it is first used and again after it broke."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from functools import partial
+from typing import Generic, TypeVar
 
 from kafka_io.brokers.retry import Backoff
 from kafka_io.closing import Closing
@@ -20,29 +22,6 @@ class RetryPolicy:
 
     timeout_s: float = 30.0
     backoff: Backoff = field(default_factory=Backoff)
-
-
-class PendingAnswer(Generic[AnswerT]):
-    """A request whose answer is taken later. It belongs to one connection, so its answer is never that of another."""
-
-    def __init__(self, connection: Connection[Any, AnswerT] | None, where: Where) -> None:
-        self._connection = connection
-        self._where = where
-
-    def answer(self) -> AnswerT | None:
-        """The answer; None if the connection broke, or was used for another request meanwhile.
-
-        Raises:
-            WireError: the broker sent something that is not the answer.
-        """
-        connection, self._connection = self._connection, None
-        if connection is None or connection.closed:
-            return None
-        try:
-            with error_context(self._where):
-                return connection.answer()
-        except NetworkError:
-            return None
 
 
 class BrokerConnection(Closing, Generic[RequestT, AnswerT]):
@@ -69,8 +48,11 @@ class BrokerConnection(Closing, Generic[RequestT, AnswerT]):
         with error_context(self.where):
             self._open().send(request)
 
-    def request_ahead(self, request: RequestT) -> PendingAnswer[AnswerT]:
-        """Send `request` now, and take its answer later. It is never sent again.
+    def request_ahead(self, request: RequestT) -> Callable[[], AnswerT | None]:
+        """Send `request` now. The function that is returned waits for the answer; the request is never sent again.
+
+        The function returns None if the connection broke, or was used for another request in between. It raises
+        WireError if the broker sent something that is not the answer.
 
         Raises:
             WireError: the broker sent something that was not requested.
@@ -80,8 +62,18 @@ class BrokerConnection(Closing, Generic[RequestT, AnswerT]):
                 connection = self._without_pending()
                 connection.send(request)
             except NetworkError:
-                return PendingAnswer(None, self.where)
-        return PendingAnswer(connection, self.where)
+                return lambda: None
+        return partial(self._pending_answer, connection)
+
+    def _pending_answer(self, connection: Connection[RequestT, AnswerT]) -> AnswerT | None:
+        # Another request closes a connection on which an answer is pending, so this answer is never that of another.
+        if connection.closed or not connection.waiting:
+            return None
+        with error_context(self.where):
+            try:
+                return connection.answer()
+            except NetworkError:
+                return None
 
     def close(self) -> None:
         """Close the connection; the next request opens another."""

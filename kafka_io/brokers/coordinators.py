@@ -1,4 +1,4 @@
-"""The broker that keeps a group's offsets and members, or a transaction: asked for, and again when it has moved."""
+"""The coordinator of a group or of a transactional id: the broker that keeps its members, offsets or state."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -6,65 +6,68 @@ from typing import TypeVar
 from kafka_io.brokers.cluster_metadata import ClusterMetadata
 from kafka_io.brokers.modern_connection import ModernBrokerConnection
 from kafka_io.error_codes import ErrorCode
-from kafka_io.errors import CoordinatorMoved, Corrupt, NetworkError, Where, error_context
+from kafka_io.errors import NOWHERE, CoordinatorMoved, Corrupt, NetworkError, error_context
 from kafka_io.messages.find_coordinator import GROUP, FindCoordinatorRequest, FindCoordinatorResponse
 from kafka_io.model import Broker
 
 T = TypeVar("T")
 
-_MANY_SINCE = 4  # KIP-699
+_MANY_KEYS_SINCE = 4  # version of FindCoordinator (KIP-699)
 
 
 class CoordinatorConnection:
-    """Asks the coordinator of one group, or of one transactional id, over the connections of `brokers`."""
+    """Finds the coordinator of one group or transactional id, and looks it up again when it has moved.
 
-    def __init__(self, brokers: ClusterMetadata, group: str, *, key_type: int = GROUP) -> None:
-        self.group = group
+    It uses the connections of `metadata`.
+    """
+
+    def __init__(self, metadata: ClusterMetadata, key: str, *, key_type: int = GROUP) -> None:
+        self.key = key
         self._key_type = key_type
-        self._brokers = brokers
-        self._found: Broker | None = None
+        self._metadata = metadata
+        self._broker: Broker | None = None
 
     def on(self, act: Callable[[ModernBrokerConnection], T]) -> T:
-        """What `act` returns for the coordinator; when that moved or went away, the next one is found.
+        """What `act` returns for the coordinator; after a retriable error it is called again for the next one.
 
         Raises:
-            KafkaIOError: the last of `act`'s, or that there is no coordinator.
+            KafkaIOError: the last error of `act`, or that there is no coordinator.
         """
-        with error_context(self._brokers.where.within(Where())):
-            return self._brokers.retry(lambda: self.once(act))
+        with error_context(self._metadata.where):
+            return self._metadata.retry(lambda: self.once(act))
 
     def once(self, act: Callable[[ModernBrokerConnection], T]) -> T:
-        """The same, and no other attempt: for requests whose answers say whether there may be one."""
+        """The same without another attempt, for requests that must not be repeated blindly."""
         try:
-            link = self.connection()
-            with error_context(link.where):
-                return act(link)
+            connection = self.connection()
+            with error_context(connection.where):
+                return act(connection)
         except (NetworkError, CoordinatorMoved):
             self.forget()
             raise
 
     def connection(self) -> ModernBrokerConnection:
-        """The connection to the coordinator as far as is known; asked for if it is not.
+        """The connection to the coordinator; brokers are asked for the coordinator if it is not known.
 
         Raises:
-            CoordinatorMoved: there is none yet.
-            BrokerError: we may not know.
+            CoordinatorMoved: there is no coordinator yet.
+            BrokerError: the client is not authorized to know the coordinator.
             NetworkError: no broker can be reached.
         """
-        if self._found is None:
-            self._found = self._brokers.from_any(self._ask)
-        return self._brokers.connection(self._found)
+        if self._broker is None:
+            self._broker = self._metadata.from_any(self._find)
+        return self._metadata.connection(self._broker)
 
     def forget(self) -> None:
-        """Ask anew next time."""
-        self._found = None
+        """Look the coordinator up again when it is needed next."""
+        self._broker = None
 
-    def _ask(self, link: ModernBrokerConnection) -> Broker:
-        version = link.versions.pick(FindCoordinatorRequest.API)
-        asked = {"coordinator_keys": (self.group,)} if version >= _MANY_SINCE else {"key": self.group}
-        answer: FindCoordinatorResponse = link.request(FindCoordinatorRequest(key_type=self._key_type, **asked))
-        found = answer if version < _MANY_SINCE else next((one for one in answer.coordinators), None)
-        if found is None:
-            raise Corrupt("an answer without the coordinator that was asked for")
-        ErrorCode.check(found.error_code, Where())
-        return Broker(found.node_id, found.host, found.port)
+    def _find(self, connection: ModernBrokerConnection) -> Broker:
+        version = connection.versions.pick(FindCoordinatorRequest.API)
+        key = {"coordinator_keys": (self.key,)} if version >= _MANY_KEYS_SINCE else {"key": self.key}
+        response: FindCoordinatorResponse = connection.request(FindCoordinatorRequest(key_type=self._key_type, **key))
+        coordinator = response if version < _MANY_KEYS_SINCE else next(iter(response.coordinators), None)
+        if coordinator is None:
+            raise Corrupt("the answer to FindCoordinator contains no coordinator")
+        ErrorCode.check(coordinator.error_code, NOWHERE)
+        return Broker(coordinator.node_id, coordinator.host, coordinator.port)

@@ -34,7 +34,11 @@ def ask_leaders(
         nonlocal pending
         errors: dict[TopicPartition, KafkaIOError] = {}
         for connection, leaders in _group_by_leader(metadata, pending, errors):
-            for partition, answer in _ask_leader(ask, connection, leaders).items():
+            try:
+                received = ask(connection, leaders)
+            except KafkaIOError as error:
+                received = dict.fromkeys(leaders, error)
+            for partition, answer in received.items():
                 if isinstance(answer, KafkaIOError):
                     errors[partition] = answer.with_context(_where(partition).within(connection.where))
                 else:
@@ -77,17 +81,6 @@ def _group_by_leader(
         else:
             groups.setdefault(leader.connection, {})[partition] = leader
     return groups.items()
-
-
-def _ask_leader(
-    ask: Callable[[ModernBrokerConnection, PartitionLeaders], PartitionAnswers[T]],
-    connection: ModernBrokerConnection,
-    leaders: PartitionLeaders,
-) -> PartitionAnswers[T]:
-    try:
-        return ask(connection, leaders)
-    except KafkaIOError as error:
-        return dict.fromkeys(leaders, error)
 
 
 def _where(partition: TopicPartition) -> Where:

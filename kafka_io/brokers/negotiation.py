@@ -8,6 +8,7 @@ they support the version: for them the versions are fixed.
 from dataclasses import dataclass
 from typing import Any
 
+from kafka_io.closing import closed_on_error
 from kafka_io.error_codes import ErrorCode
 from kafka_io.errors import NOWHERE, AuthenticationFailed, BrokerError, ConnectionLost, DeadlineExceeded, Unsupported
 from kafka_io.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -20,8 +21,8 @@ from kafka_io.messages.sasl import (
 )
 from kafka_io.model import Broker, Generation
 from kafka_io.net.connection import Connection
-from kafka_io.net.sasl.choosing import mechanism_of
-from kafka_io.net.sasl.mechanism import authenticate
+from kafka_io.net.sasl.authentication import authenticate
+from kafka_io.net.sasl.mechanisms import mechanism_of
 from kafka_io.net.security import PLAINTEXT, Sasl, Security
 from kafka_io.net.tls import tls_context
 from kafka_io.wire.conversation import ApiVersionRanges, ClientConversation, VersionedRequest
@@ -90,11 +91,8 @@ class Connector:
         """
         negotiated = self._negotiated(broker)
         if self._sasl is not None:
-            try:
+            with closed_on_error(negotiated.connection):
                 _log_in(negotiated, self._sasl)
-            except BaseException:
-                negotiated.connection.close()
-                raise
         return negotiated
 
     def _negotiated(self, broker: Broker) -> NegotiatedConnection:

@@ -1,10 +1,9 @@
 """A connection to a broker: a byte stream, and a conversation that encodes requests and decodes answers."""
 
 import ssl
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Generic, Protocol, Self, TypeVar
 
+from kafka_io.closing import closed_on_error
 from kafka_io.errors import Corrupt
 from kafka_io.model import Broker
 from kafka_io.net.deadline import Deadline
@@ -77,7 +76,7 @@ class Connection(Generic[RequestT_contra, AnswerT_co]):
 
     def send(self, request: RequestT_contra) -> None:
         """Send a request without waiting; `answer` returns its answer later. Raises the errors of `answer`."""
-        with self._closed_on_error():
+        with closed_on_error(self):
             self._send(request, Deadline.after(self._timeout_s))
 
     def answer(self) -> AnswerT_co:
@@ -89,13 +88,13 @@ class Connection(Generic[RequestT_contra, AnswerT_co]):
             NetworkError: the connection broke, or the broker is too slow.
             WireError: the received bytes cannot be the answer.
         """
-        with self._closed_on_error():
+        with closed_on_error(self):
             return self._answer(Deadline.after(self._timeout_s))
 
     def request(self, request: RequestT_contra, *, timeout_s: float | None = None) -> AnswerT_co:
         """Send a request and wait for its answer, both within one deadline. Raises the errors of `answer`."""
         deadline = Deadline.after(timeout_s or self._timeout_s)
-        with self._closed_on_error():
+        with closed_on_error(self):
             self._send(request, deadline)
             return self._answer(deadline)
 
@@ -106,7 +105,7 @@ class Connection(Generic[RequestT_contra, AnswerT_co]):
         """
         deadline = Deadline.after(self._timeout_s)
         frames = Frames(min_size=0, max_size=lambda: _MAX_LOGIN_FRAME)
-        with self._closed_on_error():
+        with closed_on_error(self):
             self._stream.send(framed(data), deadline)
             while True:
                 frame = frames.filled(self._stream.receive_into(frames.space(), deadline))
@@ -131,11 +130,3 @@ class Connection(Generic[RequestT_contra, AnswerT_co]):
             answer = self._conversation.filled(count)
             if answer is not None:
                 return answer
-
-    @contextmanager
-    def _closed_on_error(self) -> Iterator[None]:
-        try:
-            yield
-        except BaseException:
-            self.close()
-            raise

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Self
 
+from kafka_io.closing import closed_on_error
 from kafka_io.errors import ConnectFailed, ConnectionLost, DeadlineExceeded, NetworkError, TlsFailed
 from kafka_io.net.deadline import Deadline
 from kafka_io.net.tls import handshake, is_alert, refusal
@@ -20,9 +21,8 @@ class Stream:
     def __init__(self, connected: socket.socket) -> None:
         self._socket = connected
         self._kept_byte = b""
-        self._first_checked = isinstance(
-            connected, ssl.SSLSocket
-        )  # the first bytes of a plain stream can show that the port speaks TLS
+        # The first bytes of a plain stream can show that the port speaks TLS.
+        self._first_checked = isinstance(connected, ssl.SSLSocket)
 
     @classmethod
     def connect(cls, host: str, port: int, deadline: Deadline, tls: ssl.SSLContext | None = None) -> Self:
@@ -39,7 +39,7 @@ class Stream:
         reasons = []
         for tried, (family, _, _, _, address) in enumerate(addresses):
             try:
-                share = Deadline.after(deadline.left() / (len(addresses) - tried), deadline.clock)
+                share = Deadline.after(deadline.left() / (len(addresses) - tried))
                 connected = _connected(family, address, share)
                 return cls(connected if tls is None else handshake(connected, host, tls, share))
             except (OSError, NetworkError) as error:
@@ -131,12 +131,9 @@ def _addresses(host: str, port: int) -> list[Any]:
 
 def _connected(family: int, address: Any, deadline: Deadline) -> socket.socket:
     connection = socket.socket(family, socket.SOCK_STREAM)
-    try:
+    with closed_on_error(connection):
         # SO_RCVBUF is not set: that would end the tuning by the kernel, and most kernels limit it to 208 KiB.
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.settimeout(deadline.left())
         connection.connect(address)
-    except BaseException:
-        connection.close()
-        raise
     return connection

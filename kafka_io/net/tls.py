@@ -3,10 +3,11 @@
 import re
 import socket
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
+from kafka_io.closing import closed_on_error
 from kafka_io.errors import ConnectionLost, DeadlineExceeded, KafkaIOError, TlsFailed
 from kafka_io.net.deadline import Deadline
 from kafka_io.net.security import Tls
@@ -39,8 +40,10 @@ def tls_context(tls: Tls) -> ssl.SSLContext:
         with _naming_files(f"ca {tls.ca}"):
             context.load_verify_locations(tls.ca)
     if tls.certificate is not None:
+        # The password is always a function: without one OpenSSL would wait for a password on the terminal.
         password = _no_password if tls.key_password is None else tls.key_password.read().reveal
-        _load_client_certificate(context, tls.certificate, tls.key, password)
+        with _naming_files(f"certificate {tls.certificate}, key {tls.key or 'in the same file'}"):
+            context.load_cert_chain(tls.certificate, tls.key, password)
     return context
 
 
@@ -53,10 +56,10 @@ def handshake(connected: socket.socket, host: str, context: ssl.SSLContext, dead
         DeadlineExceeded: the handshake took too long.
     """
     try:
-        with _closed_on_error(connected):
+        with closed_on_error(connected):
             connected.settimeout(deadline.left())
             wrapped = context.wrap_socket(connected, server_hostname=host, do_handshake_on_connect=False)
-        with _closed_on_error(wrapped):
+        with closed_on_error(wrapped):
             wrapped.do_handshake()
     except OSError as error:
         raise _mapped(error) from error
@@ -88,34 +91,14 @@ def _mapped(error: OSError) -> KafkaIOError:
 
 def _failed(error: ssl.SSLError) -> TlsFailed:
     reason = error.reason or str(error)
+    words = reason.lower().replace("_", " ")
     if _ABOUT_OUR_CERTIFICATE.search(reason):
-        return TlsFailed(f"the broker requires a client certificate, or does not trust ours ({_readable(reason)})")
-    return TlsFailed(_SENTENCES.get(reason) or f"the TLS handshake failed: {_readable(reason)}")
-
-
-def _readable(reason: str) -> str:
-    return reason.lower().replace("_", " ")
-
-
-def _load_client_certificate(
-    context: ssl.SSLContext, certificate: str, key: str | None, password: Callable[[], bytes]
-) -> None:
-    with _naming_files(f"certificate {certificate}, key {key or 'in the same file'}"):
-        # The password is always a function: without one OpenSSL would wait for a password on the terminal.
-        context.load_cert_chain(certificate, key, password)
+        return TlsFailed(f"the broker requires a client certificate, or does not trust ours ({words})")
+    return TlsFailed(_SENTENCES.get(reason) or f"the TLS handshake failed: {words}")
 
 
 def _no_password() -> NoReturn:
     raise TlsFailed("the key is encrypted; set `key_password` to a reference to its password")
-
-
-@contextmanager
-def _closed_on_error(connected: socket.socket) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:
-        connected.close()
-        raise
 
 
 @contextmanager

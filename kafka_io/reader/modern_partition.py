@@ -98,7 +98,7 @@ class ModernPartition:
             return None
 
         def answer() -> FetchedChunk | None:
-            response = pending.answer()
+            response = pending()
             try:
                 return None if response is None else self._fetched(response, offset)
             except (BrokerError, LogShort, Corrupt):

@@ -114,7 +114,7 @@ class Partition07:
     def _send_ahead(self, stop: int, offset: int, size: int) -> Pending:
         size = min(size, stop - offset)
         pending = self.connection.request_ahead(self.fetch(offset, size))
-        return lambda: self._chunk(stop, offset, size, pending.answer())
+        return lambda: self._chunk(stop, offset, size, pending())
 
     def _chunk(self, stop: int, offset: int, size: int, answer: AnyAnswer | None) -> FetchedChunk | None:
         """The messages before `stop` in the answer to a fetch; None for no answer or an empty one."""

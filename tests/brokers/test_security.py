@@ -10,8 +10,8 @@ import pytest
 
 from kafka_io.errors import AuthenticationFailed, BrokerError, ConnectionLost, NetworkError, TlsFailed
 from kafka_io.net.deadline import Deadline
-from kafka_io.net.sasl.choosing import mechanism_of
-from kafka_io.net.sasl.mechanism import authenticate
+from kafka_io.net.sasl.authentication import authenticate
+from kafka_io.net.sasl.mechanisms import mechanism_of
 from kafka_io.net.secret import SecretReference
 from kafka_io.net.security import MechanismName, Sasl, Tls
 from kafka_io.net.stream import Stream

@@ -1,4 +1,4 @@
-"""Every error code of every generation becomes one exception, which says which it was and whether to try again."""
+"""Every error code of every generation becomes one exception with its number and whether it is retriable."""
 
 import json
 import pickle
@@ -37,7 +37,7 @@ AUTHORIZATION = {29, 30, 31, 53, 65}
 
 
 def kind_of(code: int) -> type[BrokerError]:
-    """What a code from 0.8 on must become."""
+    """The expected exception for a code from 0.8 on."""
     if code in COORDINATOR:
         return CoordinatorMoved
     if code in LEADER:
@@ -49,26 +49,26 @@ def kind_of(code: int) -> type[BrokerError]:
     return BrokerBusy if KAFKA[code][1] else BrokerError
 
 
-def test_the_table_has_the_rows_this_test_knows() -> None:  # fault W14
+def test_the_table_has_exactly_the_expected_codes() -> None:  # fault W14
     assert set(ErrorCode07) == EXPECTED.keys()
 
 
 @pytest.mark.parametrize("code", sorted(EXPECTED))
 def test_a_known_code_becomes_its_exception(code: int) -> None:  # fault W14
-    with pytest.raises(BrokerError) as caught:
+    with pytest.raises(BrokerError) as raised:
         ErrorCode07.check(code, WHERE)
-    error = caught.value
+    error = raised.value
     assert (type(error), error.code, error.where, error.retriable) == (EXPECTED[code], code, WHERE, False)
     row = next(row for row in ErrorCode07 if row == code)
     assert error.reason == f"{row.sentence} (error {code} {row.name})"
 
 
-def test_every_code_of_kafka_4_1_has_its_row_under_its_name() -> None:  # fault W14
+def test_every_code_of_kafka_4_1_is_in_the_table_under_its_name() -> None:  # fault W14
     names = {code.value: code.name for code in ErrorCode if code is not ErrorCode.NONE}
     assert names == {code: name for code, (name, _, _) in KAFKA.items()}
 
 
-def test_every_row_has_a_sentence_of_its_own() -> None:
+def test_every_code_has_its_own_sentence() -> None:
     for codes in (ErrorCode07, ErrorCode):
         sentences = [code.sentence for code in codes]
         assert len(set(sentences)) == len(sentences)
@@ -76,10 +76,10 @@ def test_every_row_has_a_sentence_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("code", sorted(KAFKA))
-def test_a_code_is_tried_again_where_kafkas_own_clients_do(code: int) -> None:  # fault W14
-    with pytest.raises(BrokerError) as caught:
+def test_a_code_is_retriable_if_kafkas_own_clients_retry_it(code: int) -> None:  # fault W14
+    with pytest.raises(BrokerError) as raised:
         ErrorCode.check(code, WHERE)
-    error = caught.value
+    error = raised.value
     assert (type(error), error.retriable) == (kind_of(code), KAFKA[code][1])
     assert error.reason == f"{ErrorCode[KAFKA[code][0]].sentence} (error {code} {KAFKA[code][0]})"
     copy = pickle.loads(pickle.dumps(error))
@@ -89,17 +89,17 @@ def test_a_code_is_tried_again_where_kafkas_own_clients_do(code: int) -> None:  
 @pytest.mark.parametrize("code", [999, -2, 134, 2**15 - 1])
 @pytest.mark.parametrize("codes", [ErrorCode07, ErrorCode], ids=["0.7", "modern"])
 def test_an_unknown_code_keeps_its_number(code: int, codes: type[KafkaErrorCode]) -> None:  # fault W13
-    with pytest.raises(BrokerError, match=rf"\(error {code} \?\)") as caught:
+    with pytest.raises(BrokerError, match=rf"\(error {code} \?\)") as raised:
         codes.check(code, WHERE)
-    assert (caught.value.code, caught.value.where, caught.value.retriable) == (code, WHERE, False)
+    assert (raised.value.code, raised.value.where, raised.value.retriable) == (code, WHERE, False)
 
 
-def test_zero_is_no_error() -> None:
+def test_code_zero_is_no_error() -> None:
     ErrorCode07.check(0, WHERE)
     ErrorCode.check(0, WHERE)
 
 
-def test_the_table_knows_every_code_a_genuine_broker_sent() -> None:  # fault W14
+def test_the_table_has_every_code_that_a_genuine_broker_sent() -> None:  # fault W14
     records = [record for file in WIRE.glob("*.json") for record in json.loads(file.read_text())]
     codes = {(record.get("response") or {}).get("error_code") for record in records}
     assert codes - {None, 0} <= set(ErrorCode07)

@@ -1,4 +1,4 @@
-"""Errors carry their place as data: over processes, from layer to layer, and safely into logs."""
+"""Errors have their location as data; it survives pickling, and its text is safe in logs."""
 
 import pickle
 from typing import Any
@@ -21,7 +21,7 @@ PLACES = st.builds(
 
 
 def family(base: type[LocatedError]) -> list[type[LocatedError]]:
-    """`base` and all that are made of it in kafka_io.errors."""
+    """`base` and all its subclasses in kafka_io.errors."""
     return [
         kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, base) and kind is not base
     ]
@@ -33,7 +33,7 @@ BROKER = [BrokerError, *family(BrokerError)]
 
 @pytest.mark.parametrize("kind", PLACED)
 @given(reason=st.text(), where=PLACES)
-def test_every_error_survives_pickling_with_its_parts(kind: type[LocatedError], reason: str, where: Where) -> None:
+def test_every_error_survives_pickling(kind: type[LocatedError], reason: str, where: Where) -> None:
     error = kind(reason, where)
     copy = pickle.loads(pickle.dumps(error))
     assert (type(copy), copy.reason, copy.where, str(copy)) == (kind, reason, where, str(error))
@@ -41,7 +41,7 @@ def test_every_error_survives_pickling_with_its_parts(kind: type[LocatedError], 
 
 @pytest.mark.parametrize("kind", BROKER)
 @given(code=st.integers(-(2**15), 2**15 - 1), where=PLACES, outer=PLACES)
-def test_a_brokers_error_keeps_its_code_however_it_travels(
+def test_a_broker_error_keeps_its_code_when_it_is_copied_or_pickled(
     kind: type[BrokerError], code: int, where: Where, outer: Where
 ) -> None:
     error = kind("no", where, code)
@@ -54,17 +54,17 @@ def test_a_brokers_error_keeps_its_code_however_it_travels(
 
 
 @given(inner=PLACES, outer=PLACES)
-def test_a_place_within_another_keeps_all_it_knew_and_learns_the_rest(inner: Where, outer: Where) -> None:
+def test_a_location_keeps_its_known_parts_and_takes_the_others_from_the_outer_one(inner: Where, outer: Where) -> None:
     assert inner.within(outer).as_dict() == {**outer.as_dict(), **inner.as_dict()}
 
 
 @given(where=PLACES, offset=st.integers())
-def test_a_place_at_an_offset_differs_in_nothing_else(where: Where, offset: int) -> None:
+def test_a_location_at_an_offset_differs_only_in_the_offset(where: Where, offset: int) -> None:
     assert where.at_offset(offset).as_dict() == {**where.as_dict(), "offset": offset}
 
 
 @given(where=PLACES)
-def test_no_place_can_break_a_line_or_colour_a_terminal(where: Where) -> None:  # fault X05
+def test_a_location_cannot_break_a_line_or_colour_a_terminal(where: Where) -> None:  # fault X05
     text = str(where)
     assert text.isprintable()
     assert len(text.splitlines()) <= 1
@@ -81,11 +81,11 @@ def test_no_place_can_break_a_line_or_colour_a_terminal(where: Where) -> None:  
         ("caf\xe9", "topic=caf\xe9"),
     ],
 )
-def test_topic_names_are_told_so_that_they_cannot_pass_for_something_else(topic: str, text: str) -> None:  # fault X05
+def test_a_topic_name_with_unusual_characters_is_quoted(topic: str, text: str) -> None:  # fault X05
     assert str(Where(topic=topic)) == text
 
 
-def test_an_error_reads_as_a_sentence_and_a_place() -> None:
+def test_the_text_of_an_error_is_a_sentence_and_a_location() -> None:
     where = Where(cluster="main", broker="0@127.0.0.1:9092", topic="clicks", partition="0-1", offset=41)
     place = "cluster=main broker=0@127.0.0.1:9092 topic=clicks partition=0-1 offset=41"
     assert str(Corrupt("wrong CRC", where)) == f"wrong CRC [{place}]"
@@ -96,24 +96,24 @@ def test_offset_zero_and_partition_zero_are_known_parts() -> None:
     assert str(Where(partition=0, offset=0)) == "partition=0 offset=0"
 
 
-def test_each_layer_adds_what_it_knows_and_the_cause_stays() -> None:
+def test_each_context_adds_unknown_parts_and_keeps_the_cause() -> None:
     cause = OSError("reset")
 
     def fail() -> None:
         with error_context(Where(cluster="main", topic="outer")), error_context(Where(topic="clicks")):
             raise ConnectionLost("broke", Where(offset=3)) from cause
 
-    with pytest.raises(ConnectionLost) as caught:
+    with pytest.raises(ConnectionLost) as raised:
         fail()
-    assert caught.value.where == Where(cluster="main", topic="clicks", offset=3)
-    assert caught.value.__cause__ is cause
+    assert raised.value.where == Where(cluster="main", topic="clicks", offset=3)
+    assert raised.value.__cause__ is cause
 
 
-def test_other_exceptions_pass_a_layer_untouched() -> None:
+def test_a_context_does_not_change_other_exceptions() -> None:
     error = ValueError("a bug")
-    with pytest.raises(ValueError, match="a bug") as caught, error_context(Where(topic="clicks")):
+    with pytest.raises(ValueError, match="a bug") as raised, error_context(Where(topic="clicks")):
         raise error
-    assert caught.value is error
+    assert raised.value is error
 
 
 @pytest.mark.parametrize(

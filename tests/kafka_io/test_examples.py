@@ -1,4 +1,4 @@
-"""The examples in the docstrings of what the door shows: every class has one, and it is true."""
+"""Every public class has an example in its docstring, and the examples are correct."""
 
 import doctest
 import inspect
@@ -13,26 +13,28 @@ from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from tests.kafka_io.testing.modern.talk import Client
 
-DOOR = [getattr(kafka_io, name) for name in kafka_io.__all__]
-CLASSES = [one for one in DOOR if inspect.isclass(one)]
-ERRORS = [one for one in CLASSES if issubclass(one, kafka_io.KafkaIOError) and one is not kafka_io.KafkaIOError]
+PUBLIC = [getattr(kafka_io, name) for name in kafka_io.__all__]
+CLASSES = [public for public in PUBLIC if inspect.isclass(public)]
+ERRORS = [error for error in CLASSES if issubclass(error, kafka_io.KafkaIOError) and error is not kafka_io.KafkaIOError]
 ELSEWHERE = ("consumer", "producer")
-"""Rooms whose examples need more of a world, and are run by tests of their own."""
+"""Rooms whose examples need more than a broker. The tests of these rooms run them."""
 HERE = [
-    one
-    for one in DOOR
-    if ">>> " in str(one.__doc__) and not one.__module__.removeprefix("kafka_io.").startswith(ELSEWHERE)
+    public
+    for public in PUBLIC
+    if ">>> " in str(public.__doc__) and not public.__module__.removeprefix("kafka_io.").startswith(ELSEWHERE)
 ]
 
 
-@pytest.mark.parametrize("one", [one for one in CLASSES if one not in ERRORS], ids=lambda one: one.__name__)
-def test_every_class_of_the_door_shows_how_it_is_used(one: type) -> None:
-    assert ">>> " in str(one.__doc__)
+@pytest.mark.parametrize(
+    "class_", [public for public in CLASSES if public not in ERRORS], ids=lambda public: public.__name__
+)
+def test_every_public_class_has_an_example(class_: type) -> None:
+    assert ">>> " in str(class_.__doc__)
 
 
 @pytest.fixture
 def bootstrap(tmp_path: Path) -> Iterator[str]:
-    """A broker of each example's own, with the topic that examples speak of: none leans on what another did."""
+    """A broker for one example, with the topic that the examples use."""
     with ModernBrokerServer(ModernBrokerConfig(broker_id=1, data_dir=tmp_path)) as broker:
         with Client(broker.port) as client:
             assert client.create("clicks") == 0
@@ -40,11 +42,13 @@ def bootstrap(tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.mark.zookeeper
-@pytest.mark.parametrize("one", HERE, ids=lambda one: one.__name__)
-def test_the_example_is_true(one: Any, bootstrap: str, chroot: str) -> None:
+@pytest.mark.parametrize("object_", HERE, ids=lambda public: public.__name__)
+def test_the_example_is_true(object_: Any, bootstrap: str, chroot: str) -> None:
     given = {name: getattr(kafka_io, name) for name in kafka_io.__all__}
     given |= {"bootstrap": bootstrap, "zookeeper": chroot}
-    parsed = doctest.DocTestParser().get_doctest(inspect.cleandoc(str(one.__doc__)), given, one.__name__, None, None)
+    parsed = doctest.DocTestParser().get_doctest(
+        inspect.cleandoc(str(object_.__doc__)), given, object_.__name__, None, None
+    )
     runner = doctest.DocTestRunner()
     runner.run(parsed)
     assert (runner.failures, runner.tries > 0) == (0, True)

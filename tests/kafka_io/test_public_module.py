@@ -20,7 +20,7 @@ PROBE = f"""
 import json, os, sys
 import kafka_io
 
-found = {{}}
+needs = {{}}
 for module, names in kafka_io._NAMES.items():
     read, write = os.pipe()
     child = os.fork()
@@ -33,9 +33,9 @@ for module, names in kafka_io._NAMES.items():
         os._exit(0)
     os.close(write)
     with os.fdopen(read) as into:
-        found[module] = json.load(into)
+        needs[module] = json.load(into)
     os.waitpid(child, 0)
-print(json.dumps(found))
+print(json.dumps(needs))
 """
 RECORDS = ["llvmlite", "numba", "numpy", "pyarrow"]
 CLIENTS = ["kazoo", *RECORDS]
@@ -45,8 +45,8 @@ CLIENTS = ["kazoo", *RECORDS]
 def loaded() -> dict[str, tuple[set[str], list[str]]]:
     """By public name: the modules of kafka_io, and the heavy packages, that using it (or its neighbours) loads."""
     done = subprocess.run([sys.executable, "-c", PROBE], capture_output=True, text=True, check=True, cwd=ROOT)
-    found = json.loads(done.stdout)
-    return {name: (set(found[module][0]), found[module][1]) for name, module in kafka_io._MODULES.items()}
+    needs = json.loads(done.stdout)
+    return {name: (set(needs[module][0]), needs[module][1]) for name, module in kafka_io._MODULES.items()}
 
 
 @cache
@@ -54,13 +54,13 @@ def imports_of(module: str) -> frozenset[str]:
     """The modules of kafka_io that a module imports at its top level, with their packages."""
     path = ROOT.joinpath(*module.split("."))
     source = (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text()
-    found: set[str] = set()
+    modules: set[str] = set()
     for statement in ast.parse(source).body:
         if isinstance(statement, ast.ImportFrom) and (statement.module or "").split(".")[0] == "kafka_io":
             package = statement.module or ""
             parts = [f"{package}.{alias.name}" for alias in statement.names]
-            found |= {package, *(part for part in parts if is_module(part))}
-    return frozenset(found)
+            modules |= {package, *(part for part in parts if is_module(part))}
+    return frozenset(modules)
 
 
 def is_module(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Groups of topics: which topic is in which, and names that Dagster can tell apart."""
+"""Groups of topics: which topic belongs to which, and names that Dagster can distinguish."""
 
 import pytest
 from pydantic import ValidationError
@@ -33,16 +33,16 @@ GROUPED = settings(
         ("old", "clicks", REST),
     ],
 )
-def test_the_first_group_that_matches_the_whole_name_takes_a_topic(cluster: str, topic: str, group: str) -> None:
+def test_a_topic_belongs_to_the_first_group_that_matches_its_whole_name(cluster: str, topic: str, group: str) -> None:
     assert GROUPED.group_of(cluster, topic) == group
 
 
-def test_a_cluster_has_the_groups_that_may_take_its_topics() -> None:
+def test_a_cluster_has_the_groups_that_can_contain_its_topics() -> None:
     assert GROUPED.groups_of("old") == ["billing", "logs", REST]
     assert GROUPED.groups_of("new") == ["billing", REST]
 
 
-def test_a_group_follows_the_file_where_it_says_nothing() -> None:
+def test_a_group_without_own_values_has_those_of_the_file() -> None:
     assert (GROUPED.timing_of("billing").cron, GROUPED.timing_of("billing").limits) == (
         "*/5 * * * *",
         GroupLimits(late_minutes=10),
@@ -52,7 +52,7 @@ def test_a_group_follows_the_file_where_it_says_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "message"),
     [
         ({"groups": {"a-b": {"topics": "x"}, "a_b": {"topics": "y"}}}, "the names a-b and a_b differ only by - and _"),
         ({"groups": {"a__b": {"topics": "x"}}}, "groups.a__b: a name has"),
@@ -64,12 +64,12 @@ def test_a_group_follows_the_file_where_it_says_nothing() -> None:
         ({"limits": {"retention_left": 1.5}}, "less than or equal to 1"),
     ],
 )
-def test_what_cannot_be_is_refused(fields: dict[str, object], said: str) -> None:
-    with pytest.raises(ValidationError) as caught:
+def test_invalid_groups_are_refused(fields: dict[str, object], message: str) -> None:
+    with pytest.raises(ValidationError) as raised:
         settings(**fields)
-    assert said in str(caught.value)
+    assert message in str(raised.value)
 
 
-def test_a_group_without_clusters_is_of_all() -> None:
+def test_a_group_without_clusters_belongs_to_all_clusters() -> None:
     assert TopicGroupSettings(topics=("a",)).takes_cluster("any")
     assert not TopicGroupSettings(topics=("a",), clusters=("old",)).takes("new", "a")

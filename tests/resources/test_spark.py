@@ -1,4 +1,4 @@
-"""Spark sessions: our code reaches the workers, errors say what happened, interrupted work is cancelled."""
+"""Spark sessions: executors receive the code, errors name their cause, an interrupt cancels the job."""
 
 import signal
 import subprocess
@@ -22,7 +22,7 @@ Handler = Callable[..., Any]
 
 
 def nothing(_done: int, _total: int) -> None:
-    """Progress that nobody looks at."""
+    """Ignore the progress."""
 
 
 WHERE_OUR_CODE_IS = """
@@ -42,8 +42,8 @@ print(row["place"])
 """
 
 
-def test_our_code_travels_with_the_job(tmp_path: Path) -> None:
-    """From another folder than ours: local workers would find the checkout in their working directory."""
+def test_executors_receive_the_code_with_the_job(tmp_path: Path) -> None:
+    """The test runs in another folder: local workers would find the checkout in their working directory."""
     done = subprocess.run(
         [sys.executable, "-c", WHERE_OUR_CODE_IS],
         cwd=tmp_path,
@@ -62,13 +62,13 @@ def broken(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield batch
 
 
-def test_an_error_says_what_happened(spark: SparkSession) -> None:
+def test_an_error_names_its_cause(spark: SparkSession) -> None:
     with pytest.raises(SparkFailed, match="ValueError: no 1 rows"):
         collect(spark, spark.range(1).mapInArrow(broken, "place string"), nothing)
 
 
-def test_progress_is_told(spark: SparkSession) -> None:
-    told: list[tuple[int, int]] = []
+def test_progress_is_reported(spark: SparkSession) -> None:
+    reports: list[tuple[int, int]] = []
 
     def slow(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import time  # noqa: PLC0415 - in the worker
@@ -78,11 +78,13 @@ def test_progress_is_told(spark: SparkSession) -> None:
             yield pa.RecordBatch.from_pydict({"place": ["x"]})
 
     collect(
-        spark, spark.range(0, 4, 1, 4).mapInArrow(slow, "place string"), lambda done, total: told.append((done, total))
+        spark,
+        spark.range(0, 4, 1, 4).mapInArrow(slow, "place string"),
+        lambda done, total: reports.append((done, total)),
     )
-    assert told
-    assert {total for _, total in told} == {4}
-    assert sorted(told) == told
+    assert reports
+    assert {total for _, total in reports} == {4}
+    assert sorted(reports) == reports
 
 
 def endless(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -94,8 +96,8 @@ def endless(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 @pytest.mark.parametrize("handler", [None, signal.default_int_handler])
-def test_an_interrupted_caller_leaves_no_job_behind(spark: SparkSession, handler: Handler | None) -> None:
-    """Whoever handles the signal: PySpark, whose handler is there since its start, or Dagster, which raises only."""
+def test_an_interrupted_caller_leaves_no_running_job(spark: SparkSession, handler: Handler | None) -> None:
+    """The handler is that of PySpark, or that of Dagster, which only raises an exception."""
     caller = threading.get_ident()
     tracker = spark.sparkContext.statusTracker()
 

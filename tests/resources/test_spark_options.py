@@ -1,4 +1,4 @@
-"""What a session of Spark is told, and when a job is given up: what can be judged without Spark."""
+"""The options of a Spark session, and the end of a job that no executor runs; tested without Spark."""
 
 import os
 import sys
@@ -12,14 +12,14 @@ from resources import spark
 from resources.errors import SparkFailed
 
 
-def test_a_server_that_runs_is_told_only_what_is_of_a_session() -> None:
-    told = spark._options({"remote": "sc://host:15002", "spark.sql.shuffle.partitions": "8"})
-    assert told["spark.sql.shuffle.partitions"] == "8"
-    assert all(key.startswith("spark.sql.") for key in told)
+def test_a_connect_server_receives_only_options_of_a_session() -> None:
+    options = spark._options({"remote": "sc://host:15002", "spark.sql.shuffle.partitions": "8"})
+    assert options["spark.sql.shuffle.partitions"] == "8"
+    assert all(key.startswith("spark.sql.") for key in options)
 
 
 @pytest.mark.parametrize("place", [{}, {"master": "local[2]"}, {"remote": "local[2]"}])
-def test_on_one_machine_all_stays_on_loopback(place: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_local_session_uses_only_loopback(place: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     environment = prepared(place, monkeypatch)
     assert environment["SPARK_LOCAL_IP"] == spark._options(place)["spark.driver.host"] == "127.0.0.1"
 
@@ -30,14 +30,14 @@ def test_executors_elsewhere_can_reach_the_driver(place: dict[str, str], monkeyp
     assert "spark.driver.host" not in spark._options(place)
 
 
-def test_executors_run_the_python_that_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_executors_run_the_python_of_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     environment = prepared({"master": "yarn", "spark.pyspark.python": "./environment/bin/python"}, monkeypatch)
     assert environment["PYSPARK_PYTHON"] == "./environment/bin/python"
     assert environment["PYSPARK_DRIVER_PYTHON"] == sys.executable
     assert prepared({}, monkeypatch)["PYSPARK_PYTHON"] == sys.executable
 
 
-def test_executors_receive_what_reads_and_nothing_that_only_tests_and_demos_start() -> None:
+def test_executors_do_not_receive_the_embedded_brokers() -> None:
     with zipfile.ZipFile(spark._shipped_code()) as archive:
         names = archive.namelist()
     assert "pipelines/loading/fetch.py" in names
@@ -46,7 +46,7 @@ def test_executors_receive_what_reads_and_nothing_that_only_tests_and_demos_star
 
 
 def prepared(settings: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """The environment, empty at first, as it is made ready for Spark."""
+    """The environment that is prepared for Spark, from an empty one."""
     environment: dict[str, str] = {}
     monkeypatch.setattr(spark, "find_java", lambda: Path("java"))
     monkeypatch.setattr(os, "environ", environment)

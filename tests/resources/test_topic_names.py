@@ -10,13 +10,13 @@ topics = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_siz
 
 
 @given(topics)
-def test_every_topic_comes_back(topic: str) -> None:  # fault X03
+def test_every_encoded_topic_can_be_decoded(topic: str) -> None:  # fault X03
     assert decode(encode(topic)) == topic
     assert decode_folders(folders(topic)) == topic
 
 
 @given(topics)
-def test_folders_are_plain_small_names(topic: str) -> None:  # fault X03
+def test_folders_have_short_names_of_plain_characters(topic: str) -> None:  # fault X03
     for folder in folders(topic):
         assert 0 < len(folder) <= 201
         assert folder.isascii()
@@ -26,8 +26,8 @@ def test_folders_are_plain_small_names(topic: str) -> None:  # fault X03
 
 
 @given(topics, topics)
-def test_two_topics_never_share_a_folder_even_where_case_is_ignored(one: str, other: str) -> None:  # fault O06
-    assert (one == other) == ("/".join(folders(one)).lower() == "/".join(folders(other)).lower())
+def test_two_topics_never_share_a_folder_even_where_case_is_ignored(topic: str, other: str) -> None:  # fault O06
+    assert (topic == other) == ("/".join(folders(topic)).lower() == "/".join(folders(other)).lower())
 
 
 @pytest.mark.parametrize(
@@ -49,11 +49,11 @@ def test_names_stay_readable(topic: str, name: str) -> None:  # faults O06, X03
     assert encode(topic) == name
 
 
-def test_the_longest_topic_fits_any_file_system() -> None:
+def test_the_longest_topic_name_fits_every_file_system() -> None:
     assert [len(folder) for folder in folders("A" * 249)] == [201, 201, 201, 147]
 
 
 @pytest.mark.parametrize("name", ["~4", "A", "~zz", "a..b", "~ff"])
-def test_a_name_that_stands_for_no_topic_is_refused(name: str) -> None:
+def test_a_name_that_is_not_an_encoded_topic_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         decode(name)

@@ -1,4 +1,4 @@
-"""The embedded server: ready when it says so, gone when it should be, its data kept."""
+"""The embedded ZooKeeper is ready when it says so, ends when it should, and keeps its data."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ FOREGROUND += "run_foreground(0, Path(sys.argv[1]))"
 
 @contextmanager
 def in_foreground(data_dir: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """What `penstock zookeeper` runs, and what it said when it was ready."""
+    """A process of `penstock zookeeper`, and the line that it printed when it was ready."""
     command = [sys.executable, "-c", FOREGROUND, str(data_dir)]
     root = Path(__file__).parents[2]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root, process_group=0) as process:
@@ -36,7 +36,7 @@ def in_foreground(data_dir: Path) -> Iterator[tuple[subprocess.Popen[str], str]]
 
 
 def refuses(address: str) -> bool:
-    """Nobody listens there, now or within half a minute."""
+    """Whether nobody listens at the address, now or within half a minute."""
     host, _, port = address.rpartition(":")
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
@@ -55,47 +55,47 @@ def test_data_survives_a_stop_and_a_start(tmp_path: Path) -> None:
             client = KazooClient(server.connect)
             client.start()
             try:
-                found = client.get("/node")[0] if client.exists("/node") else None
+                value = client.get("/node")[0] if client.exists("/node") else None
                 client.ensure_path("/node")
                 client.set("/node", b"kept")
             finally:
                 client.stop()
                 client.close()
-            assert found == expected
+            assert value == expected
         assert refuses(server.connect)
 
 
-def test_listens_on_loopback_alone(zookeeper_server: str) -> None:
+def test_the_server_listens_only_on_loopback(zookeeper_server: str) -> None:
     port = int(zookeeper_server.rpartition(":")[2])
     with socket.socket() as elsewhere:
         elsewhere.bind(("127.0.0.2", port))  # refused if the server listened on all addresses
     assert zookeeper_server.startswith("127.0.0.1:")
 
 
-def test_a_taken_port_is_named(zookeeper_server: str, tmp_path: Path) -> None:
+def test_the_error_names_a_port_that_is_in_use(zookeeper_server: str, tmp_path: Path) -> None:
     port = int(zookeeper_server.rpartition(":")[2])
     with pytest.raises(ZooKeeperNotStarted, match=f"cannot listen on 127.0.0.1 port {port}"):
         ZooKeeperServer(port, tmp_path).start()
 
 
-def test_a_server_that_dies_leaves_its_last_words(tmp_path: Path) -> None:
+def test_the_error_of_a_server_that_ended_contains_the_end_of_its_log(tmp_path: Path) -> None:
     (tmp_path / "version-2").write_text("a file where the server wants a directory")
     with pytest.raises(ZooKeeperNotStarted, match=r"(?s)The end of .*zookeeper.log:\n.*version-2"):
         ZooKeeperServer(None, tmp_path).start()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_in_the_foreground_a_signal_ends_it_cleanly(number: signal.Signals, tmp_path: Path) -> None:
+def test_a_signal_ends_a_foreground_server_cleanly(number: signal.Signals, tmp_path: Path) -> None:
     with in_foreground(tmp_path) as (process, line):
-        said, address = line.rsplit(" ", 1)
-        assert said == "ZooKeeper is ready on"
+        sentence, address = line.rsplit(" ", 1)
+        assert sentence == "ZooKeeper is ready on"
         Registry.open(address).close()
         process.send_signal(number)
         assert process.wait(30) == 0
         assert refuses(address)
 
 
-def test_a_killed_parent_leaves_no_server_behind(tmp_path: Path) -> None:
+def test_a_killed_parent_leaves_no_running_server(tmp_path: Path) -> None:
     with in_foreground(tmp_path) as (process, line):
         address = line.rsplit(" ", 1)[1]
         Registry.open(address).close()
@@ -104,7 +104,7 @@ def test_a_killed_parent_leaves_no_server_behind(tmp_path: Path) -> None:
         assert refuses(address)
 
 
-def test_in_the_foreground_a_server_that_ends_by_itself_is_an_error(tmp_path: Path) -> None:
+def test_a_foreground_server_that_ends_by_itself_is_an_error(tmp_path: Path) -> None:
     with in_foreground(tmp_path) as (process, _):
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         os.kill(int(children[0]), signal.SIGKILL)

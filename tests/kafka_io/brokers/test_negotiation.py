@@ -1,4 +1,4 @@
-"""What a broker speaks is found out by asking it, within a deadline, whatever it does with the question."""
+"""The generation and versions of a broker are detected within a deadline, however it reacts to the requests."""
 
 import time
 from collections.abc import Callable
@@ -25,17 +25,17 @@ def short_silence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(negotiation, "_SILENCE_S", 0.2)
 
 
-def test_a_modern_broker_tells_its_versions() -> None:
+def test_the_versions_of_a_modern_broker_come_from_its_answer() -> None:
     with FakeCluster(logs={}, offered={**EVERYTHING, 1: (4, 9)}) as cluster:
         negotiated = CONNECTOR.connect(cluster.bootstrap[0])
         assert negotiated.generation is Generation.MODERN
         assert negotiated.versions.pick(FetchRequest.API) == 9
         assert negotiated.versions.pick(FetchRequest.API, max_version=8) == 8
-        assert [one.version for one in cluster.heard(API_VERSIONS)] == [0]
+        assert [received.version for received in cluster.heard(API_VERSIONS)] == [0]
         negotiated.connection.close()
 
 
-def test_a_version_that_no_side_shares_is_an_error() -> None:
+def test_an_api_without_a_common_version_is_an_error() -> None:
     with FakeCluster(logs={}, offered={API_VERSIONS: (0, 0), METADATA: (40, 41)}) as cluster:
         negotiated = CONNECTOR.connect(cluster.bootstrap[0])
         negotiated.connection.close()
@@ -48,7 +48,7 @@ def test_a_version_that_no_side_shares_is_an_error() -> None:
 
 # 0.8 closes on ApiVersions, 0.9 neither answers nor closes
 @pytest.mark.parametrize("reaction", [CLOSE, SILENCE], ids=["closing", "silent"])
-def test_a_broker_that_answers_metadata_but_no_api_versions_is_old(reaction: object) -> None:
+def test_a_broker_that_answers_metadata_but_not_api_versions_is_old(reaction: object) -> None:
     with FakeCluster(logs={}) as cluster:
         cluster.brokers[0].handlers[API_VERSIONS] = lambda _: reaction
         negotiated = CONNECTOR.connect(cluster.bootstrap[0])
@@ -58,7 +58,7 @@ def test_a_broker_that_answers_metadata_but_no_api_versions_is_old(reaction: obj
         negotiated.connection.close()
 
 
-def test_a_generation_that_is_known_is_not_asked_for() -> None:
+def test_a_generation_of_the_settings_is_not_detected_again() -> None:
     with FakeCluster(logs={}) as cluster:
         connector = Connector(timeout_s=5.0, max_answer_bytes=10_000, generation=Generation.V08)
         negotiated = connector.connect(cluster.bootstrap[0])
@@ -68,19 +68,19 @@ def test_a_generation_that_is_known_is_not_asked_for() -> None:
 
 
 def slow_at_first(answer: Callable[[ReceivedRequest], object]) -> Callable[[ReceivedRequest], object]:
-    """As a broker whose machine stood still for a moment."""
-    times: list[ReceivedRequest] = []
+    """A broker whose machine pauses once."""
+    requests: list[ReceivedRequest] = []
 
-    def handler(one: ReceivedRequest) -> object:
-        times.append(one)
-        if len(times) == 1:
+    def handler(received: ReceivedRequest) -> object:
+        requests.append(received)
+        if len(requests) == 1:
             time.sleep(0.5)
-        return answer(one)
+        return answer(received)
 
     return handler
 
 
-def test_a_modern_broker_that_was_slow_once_does_not_pass_for_an_old_one() -> None:
+def test_a_modern_broker_that_was_slow_once_is_not_treated_as_an_old_one() -> None:
     with FakeCluster(logs={}) as cluster:
         handlers = cluster.brokers[0].handlers
         handlers[API_VERSIONS] = slow_at_first(handlers[API_VERSIONS])
@@ -89,20 +89,20 @@ def test_a_modern_broker_that_was_slow_once_does_not_pass_for_an_old_one() -> No
         negotiated.connection.close()
 
 
-def test_what_closes_on_every_question_is_no_broker_of_ours() -> None:
+def test_a_server_that_closes_on_every_request_is_unsupported() -> None:
     with FakeCluster(logs={}) as cluster:
         cluster.brokers[0].handlers[API_VERSIONS] = cluster.brokers[0].handlers[METADATA] = lambda _: CLOSE
         with pytest.raises(Unsupported, match="found through ZooKeeper"):
             CONNECTOR.connect(cluster.bootstrap[0])
 
 
-def test_a_broker_of_07_which_is_silent_on_everything_ends_with_the_deadline() -> None:
+def test_a_broker_of_07_that_answers_nothing_ends_with_the_deadline() -> None:
     connector = Connector(timeout_s=0.5, max_answer_bytes=10_000)
     with HostileServer([hear, stall]) as server, pytest.raises(DeadlineExceeded):
         connector.connect(server.broker)
 
 
-def test_an_address_that_leads_nowhere_is_told_at_once() -> None:
+def test_an_address_without_a_listener_fails_at_once() -> None:
     with pytest.raises(ConnectFailed):
         CONNECTOR.connect(Broker(1, "127.0.0.1", 1))
 

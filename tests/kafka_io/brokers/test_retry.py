@@ -1,4 +1,4 @@
-"""The retry loop, with a sleep that only takes notes."""
+"""The retry loop, with a `sleep` that only records the pauses."""
 
 import pytest
 
@@ -7,27 +7,27 @@ from kafka_io.errors import ConnectionLost, Corrupt, KafkaIOError
 
 
 class Failing:
-    """An act that raises `errors` one after the other, then works."""
+    """A function that raises `errors` one after the other, and then succeeds."""
 
     def __init__(self, *errors: Exception) -> None:
         self.errors = list(errors)
         self.calls = 0
 
     def __call__(self) -> str:
-        """Act."""
+        """Raise the next error, or succeed."""
         self.calls += 1
         if self.errors:
             raise self.errors.pop(0)
         return "done"
 
 
-def test_what_works_is_done_once_and_without_a_pause() -> None:
+def test_a_call_that_succeeds_is_made_once_without_a_pause() -> None:
     act, pauses = Failing(), list[float]()
     assert retrying(act, Backoff(), sleep=pauses.append) == "done"
     assert (act.calls, pauses) == (1, [])
 
 
-def test_errors_that_pass_are_tried_again() -> None:
+def test_a_call_is_repeated_after_retriable_errors() -> None:
     act, pauses = Failing(ConnectionLost("1"), ConnectionLost("2")), list[float]()
     assert retrying(act, Backoff(attempts=3), sleep=pauses.append) == "done"
     assert (act.calls, len(pauses)) == (3, 2)
@@ -42,14 +42,14 @@ def test_the_last_error_is_raised_when_the_attempts_are_used_up(attempts: int) -
 
 
 @pytest.mark.parametrize("error", [Corrupt("not ours"), KafkaIOError("whatever"), ValueError("a bug")])
-def test_what_another_attempt_cannot_help_is_raised_at_once(error: Exception) -> None:
+def test_an_error_that_is_not_retriable_is_raised_at_once(error: Exception) -> None:
     act = Failing(error)
-    with pytest.raises(type(error)) as caught:
+    with pytest.raises(type(error)) as raised:
         retrying(act, Backoff(), sleep=lambda _: None)
-    assert (caught.value, act.calls) == (error, 1)
+    assert (raised.value, act.calls) == (error, 1)
 
 
-def test_pauses_double_within_their_bounds_and_jitter_down_to_half() -> None:
+def test_pauses_double_up_to_the_maximum_with_jitter_down_to_half() -> None:
     backoff = Backoff(first_s=0.2, max_s=5.0)
     for failures, longest in enumerate([0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0], start=1):
         pauses = [backoff.pause_s(failures) for _ in range(200)]

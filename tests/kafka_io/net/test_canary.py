@@ -1,7 +1,6 @@
-"""A secret that is read, used, echoed and refused on every path is found in nothing that anyone could log (fault X01).
+"""No text that anyone could log contains a secret, however its use fails (fault X01).
 
-Not even in the locals of the frames an error came through, which Python's own tracebacks leave out and other printers
-of them show.
+The local variables of the frames in a traceback do not contain it either: some loggers print them.
 """
 
 import io
@@ -21,8 +20,8 @@ from rich.traceback import Traceback
 
 from kafka_io.errors import BrokerError, ConnectionLost, DeadlineExceeded, KafkaIOError, Where, error_context
 from kafka_io.net.deadline import Deadline
-from kafka_io.net.sasl.choosing import mechanism_of
-from kafka_io.net.sasl.mechanism import authenticate
+from kafka_io.net.sasl.authentication import authenticate
+from kafka_io.net.sasl.mechanisms import mechanism_of
 from kafka_io.net.secret import SecretReference
 from kafka_io.net.security import Sasl, Security, Tls
 from kafka_io.net.stream import Stream
@@ -49,7 +48,7 @@ def _secret(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def raising(error: Callable[[bytes], Exception]) -> Ask:
-    """A transport that fails with what it makes of the token."""
+    """A transport that fails with an error which may contain the token."""
 
     def ask(token: bytes) -> bytes:
         raise error(token) from OSError(f"while sending {token!r}")
@@ -58,7 +57,7 @@ def raising(error: Callable[[bytes], Exception]) -> Ask:
 
 
 def wrong_proof(_: bytes) -> bytes:
-    """A SCRAM server whose proof is for another password, and to the others one who asks for more."""
+    """A SCRAM server that proves another password; for other mechanisms it requests another step."""
     server = ScramServer("sha256", "loader", "another", salt=b"salt", iterations=4096, nonce="theirs")
     return server.first(_) if _.startswith(b"n,,n=") else b"v=AAAA"
 
@@ -81,7 +80,7 @@ FAILING: dict[str, Ask] = {
 
 
 def shown(error: BaseException) -> Iterator[str]:
-    """All that could be printed of an error by anyone."""
+    """All texts that a program could print of an error."""
     yield str(error)
     yield repr(error)
     yield repr(pickle.dumps(error))
@@ -99,7 +98,7 @@ def shown(error: BaseException) -> Iterator[str]:
 
 
 def frames(error: BaseException | None) -> Iterator[FrameType]:
-    """Those of the error and of all that it came from, also where that is kept from view."""
+    """The frames of the error, its cause and its context."""
     if error is not None:
         yield from (frame for frame, _ in traceback.walk_tb(error.__traceback__))
         yield from frames(error.__cause__)
@@ -107,22 +106,22 @@ def frames(error: BaseException | None) -> Iterator[FrameType]:
 
 
 def assert_silent(error: BaseException) -> None:
-    """No text of the error holds the secret."""
+    """Check that no text of the error contains the secret."""
     for text in shown(error):
         assert CANARY not in text
 
 
 @pytest.mark.parametrize("sasl", SASLS, ids=lambda sasl: sasl.mechanism)
 @pytest.mark.parametrize("name", FAILING)
-def test_a_failed_authentication_does_not_tell_the_secret(sasl: Sasl, name: str) -> None:
-    with pytest.raises(KafkaIOError) as caught, error_context(Where(cluster="main")):
+def test_a_failed_authentication_does_not_show_the_secret(sasl: Sasl, name: str) -> None:
+    with pytest.raises(KafkaIOError) as raised, error_context(Where(cluster="main")):
         authenticate(mechanism_of(sasl), FAILING[name])
-    assert_silent(caught.value)
+    assert_silent(raised.value)
 
 
 @pytest.mark.parametrize("sasl", SASLS, ids=lambda sasl: sasl.mechanism)
 @pytest.mark.parametrize("script", [[hear, reset], [hear], [stall]], ids=["reset", "closed", "silent"])
-def test_a_connection_that_breaks_meanwhile_does_not_tell_the_secret(
+def test_a_connection_that_breaks_during_the_login_does_not_show_the_secret(
     sasl: Sasl, script: list[Callable[..., None]]
 ) -> None:
     with HostileServer(script) as server:
@@ -134,32 +133,32 @@ def test_a_connection_that_breaks_meanwhile_does_not_tell_the_secret(
             stream.receive_into(memoryview(bytearray(4)), Deadline.after(0.3))
             return request
 
-        with closing(stream), pytest.raises(KafkaIOError) as caught:
+        with closing(stream), pytest.raises(KafkaIOError) as raised:
             authenticate(mechanism_of(sasl), ask)
-    assert_silent(caught.value)
+    assert_silent(raised.value)
 
 
 @pytest.mark.parametrize("sasl", [SASLS[0], SASLS[3]], ids=lambda sasl: sasl.mechanism)
-def test_a_secret_that_cannot_be_sent_is_not_told(tmp_path: Path, sasl: Sasl) -> None:
+def test_a_secret_that_cannot_be_sent_is_not_shown(tmp_path: Path, sasl: Sasl) -> None:
     file = tmp_path / "secret"
     file.write_bytes(CANARY.encode() + b"\0")
     elsewhere = SecretReference("file", str(file))
     sasl = replace(sasl, password=sasl.password and elsewhere, token=sasl.token and elsewhere)
-    with pytest.raises(KafkaIOError) as caught:
+    with pytest.raises(KafkaIOError) as raised:
         mechanism_of(sasl)
-    assert_silent(caught.value)
+    assert_silent(raised.value)
 
 
 @pytest.mark.parametrize("certificate", ["loader.pem", "ca.pem", "none.pem"])
-def test_a_keys_password_that_does_not_fit_is_not_told(certificate: str) -> None:
+def test_a_wrong_key_password_is_not_shown(certificate: str) -> None:
     tls = Tls(ca=CA, certificate=str(GOLDEN / certificate), key=str(GOLDEN / "encrypted.key"), key_password=WHERE)
-    with pytest.raises(KafkaIOError) as caught:
+    with pytest.raises(KafkaIOError) as raised:
         tls_context(tls)
-    assert_silent(caught.value)
+    assert_silent(raised.value)
 
 
 @pytest.mark.parametrize("sasl", SASLS, ids=lambda sasl: sasl.mechanism)
-def test_what_is_set_and_what_is_in_use_hold_references_only(sasl: Sasl) -> None:  # fault X02
+def test_settings_and_mechanisms_show_only_references(sasl: Sasl) -> None:  # fault X02
     security = Security(tls=Tls(ca=CA, certificate=CA, key_password=WHERE), sasl=sasl)
     mechanism = mechanism_of(sasl)
     for text in (
@@ -173,8 +172,8 @@ def test_what_is_set_and_what_is_in_use_hold_references_only(sasl: Sasl) -> None
         assert CANARY not in repr(pickle.dumps(mechanism))
 
 
-def test_the_canary_would_be_found() -> None:
-    """The eyes of this file are open: the same texts, of an error that does tell."""
-    with pytest.raises(ValueError, match="tweet") as caught:
+def test_these_checks_find_a_secret_that_is_shown() -> None:
+    """The checks fail for an error whose message is the secret."""
+    with pytest.raises(ValueError, match="tweet") as raised:
         raise ValueError(CANARY)
-    assert sum(CANARY in text for text in shown(caught.value)) >= 5
+    assert sum(CANARY in text for text in shown(raised.value)) >= 5

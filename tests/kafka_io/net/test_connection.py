@@ -1,4 +1,4 @@
-"""Connections of the 0.7 dialect to a server that breaks every rule of it."""
+"""Connections of 0.7 to a server that breaks every rule of the protocol."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -38,7 +38,7 @@ def connection(script: Sequence[Act], *, timeout_s: float = GENEROUS) -> Iterato
             yield opened
 
 
-def test_answers_belong_to_requests_in_their_order() -> None:
+def test_answers_arrive_in_the_order_of_their_requests() -> None:
     answers = [FetchAnswer07(0, bytes((number,))) for number in range(3)]
     with connection([hear, hear, hear, *(send(answer.encode()) for answer in answers)]) as asking:
         for _ in answers:
@@ -48,7 +48,7 @@ def test_answers_belong_to_requests_in_their_order() -> None:
         assert asking.waiting == 0
 
 
-def test_an_answer_may_come_byte_by_byte() -> None:
+def test_an_answer_can_arrive_byte_by_byte() -> None:
     with connection([hear, drip(ANSWER, every_s=0.0)]) as asking:
         assert asking.request(FETCH) == FetchAnswer07(0, b"some bytes")
 
@@ -63,14 +63,14 @@ def test_an_answer_that_ends_early_is_a_lost_connection(cut: int, end: list[Act]
 
 
 @pytest.mark.parametrize("cut", [0, 3, len(ANSWER) - 1])
-def test_an_answer_that_stops_half_way_ends_with_the_deadline(cut: int) -> None:  # fault W04
+def test_waiting_for_an_incomplete_answer_ends_with_the_deadline(cut: int) -> None:  # fault W04
     with connection([hear, send(ANSWER[:cut]), stall], timeout_s=SHORT) as asking:
         with pytest.raises(DeadlineExceeded):
             asking.request(FETCH)
         assert asking.closed
 
 
-def test_a_byte_now_and_then_does_not_put_the_deadline_off() -> None:  # fault W05
+def test_single_bytes_do_not_extend_the_deadline() -> None:  # fault W05
     trickle = drip(ANSWER * 100, every_s=0.05)
     with connection([hear, trickle], timeout_s=SHORT) as asking, pytest.raises(DeadlineExceeded):
         asking.request(FETCH)
@@ -93,16 +93,16 @@ def test_a_byte_now_and_then_does_not_put_the_deadline_off() -> None:  # fault W
         (OFFSETS, framed(OffsetsAnswer07(0, (5,)).encode()[4:], b"x"), WireError),  # fault W12
     ],
 )  # fmt: skip
-def test_what_cannot_be_the_answer_is_refused_and_ends_the_connection(
+def test_an_invalid_answer_is_an_error_and_closes_the_connection(
     request_: AnyRequest, answer: bytes, error: type[KafkaIOError]
 ) -> None:
     with connection([hear, send(answer), stall]) as asking:
-        with pytest.raises(error) as caught:
+        with pytest.raises(error) as raised:
             asking.request(request_)
-        assert (asking.closed, caught.value.retriable) == (True, False)
+        assert (asking.closed, raised.value.retriable) == (True, False)
 
 
-def test_a_repeated_answer_is_never_taken_for_the_next_one() -> None:  # fault W08
+def test_a_duplicated_answer_is_never_taken_for_the_next_one() -> None:  # fault W08
     with connection([hear, send(ANSWER + ANSWER), stall]) as asking:
         asking.request(FETCH)
         with pytest.raises(Corrupt, match="without a request"):
@@ -110,14 +110,14 @@ def test_a_repeated_answer_is_never_taken_for_the_next_one() -> None:  # fault W
         assert asking.closed
 
 
-def test_bytes_before_any_request_end_the_connection() -> None:  # fault W08
+def test_bytes_without_a_request_close_the_connection() -> None:  # fault W08
     with HostileServer([send(ANSWER), stall]) as server:
         opened = Connection[AnyRequest, AnyAnswer].open(server.broker, ClientConversation07(), timeout_s=GENEROUS)
         with closing(opened), pytest.raises(Corrupt, match="without a request"):
             opened.answer()
 
 
-def test_a_connection_that_the_broker_closed_meanwhile_is_noticed_before_it_is_used() -> None:
+def test_a_connection_that_the_broker_closed_is_noticed_before_the_next_request() -> None:
     with connection([hear, send(ANSWER)]) as asking:
         asking.request(FETCH)
         with pytest.raises(ConnectionLost):  # waits for the end of the stream, and leaves it there

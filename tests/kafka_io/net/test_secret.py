@@ -1,4 +1,4 @@
-"""References lead to secrets; secrets show themselves to nobody."""
+"""References are read as secrets, and secrets are never shown."""
 
 import copy
 import json
@@ -14,11 +14,11 @@ from kafka_io.net.secret import HOW_TO_NAME_ONE, Secret, SecretReference
 
 
 @pytest.mark.parametrize("text", ["env:KAFKA_PASSWORD", "env:_a1", "file:/run/secrets/kafka", "file:/with:colon"])
-def test_a_reference_is_its_text(text: str) -> None:
+def test_a_reference_is_written_as_its_text(text: str) -> None:
     assert str(SecretReference.parse(text)) == text
 
 
-def test_a_reference_travels_as_plain_data() -> None:
+def test_a_reference_survives_json() -> None:
     reference = SecretReference.parse("file:/run/secrets/kafka")
     assert SecretReference(**json.loads(json.dumps(asdict(reference)))) == reference
 
@@ -27,13 +27,13 @@ def test_a_reference_travels_as_plain_data() -> None:
     "text",
     ["canary", "", ":", "env:", "env", "env:canary!", "env:1canary", "file:", "file:canary", "file", "http://canary"],
 )
-def test_what_is_no_reference_may_be_a_secret_and_is_not_repeated(text: str) -> None:  # fault X01
-    with pytest.raises(ValueError, match="env:NAME") as caught:
+def test_an_error_does_not_repeat_a_text_that_may_be_a_secret(text: str) -> None:  # fault X01
+    with pytest.raises(ValueError, match="env:NAME") as raised:
         SecretReference.parse(text)
-    assert str(caught.value) == HOW_TO_NAME_ONE
+    assert str(raised.value) == HOW_TO_NAME_ONE
 
 
-def test_a_kind_that_nobody_knows_is_refused() -> None:
+def test_an_unknown_kind_is_refused() -> None:
     with pytest.raises(ValueError, match="env:NAME"):
         SecretReference("http", "/canary")
 
@@ -45,7 +45,7 @@ def test_a_variable_is_read_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
         assert reference.read().reveal() == value.encode()
 
 
-def test_a_file_is_read_each_time_and_ends_before_its_line_ends(tmp_path: Path) -> None:
+def test_a_file_is_read_each_time_without_its_last_line_ends(tmp_path: Path) -> None:
     file = tmp_path / "secret"
     reference = SecretReference("file", str(file))
     for content, secret in ((b"one", b"one"), (b"two\n", b"two"), (b"three \r\n\n", b"three "), (b"\xff\0", b"\xff\0")):
@@ -53,11 +53,11 @@ def test_a_file_is_read_each_time_and_ends_before_its_line_ends(tmp_path: Path) 
         assert reference.read().reveal() == secret
 
 
-def test_a_reference_that_leads_nowhere_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_names_a_reference_to_a_missing_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PENSTOCK_TEST", raising=False)
-    with pytest.raises(SecretMissing, match="env:PENSTOCK_TEST is not in the environment of this process") as caught:
+    with pytest.raises(SecretMissing, match="env:PENSTOCK_TEST is not in the environment of this process") as raised:
         SecretReference("env", "PENSTOCK_TEST").read()
-    assert not caught.value.retriable
+    assert not raised.value.retriable
     with pytest.raises(SecretMissing, match=f"file:{tmp_path}/none cannot be read: .*No such file"):
         SecretReference("file", f"{tmp_path}/none").read()
     with pytest.raises(SecretMissing, match=r"cannot be read: .*directory"):
@@ -66,7 +66,7 @@ def test_a_reference_that_leads_nowhere_is_told(tmp_path: Path, monkeypatch: pyt
         SecretReference("file", "/nul\0").read()
 
 
-def test_an_empty_secret_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_secret_counts_as_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "secret").write_text("\n")
     monkeypatch.setenv("PENSTOCK_TEST", "")
     for reference in (SecretReference("file", str(tmp_path / "secret")), SecretReference("env", "PENSTOCK_TEST")):
@@ -74,24 +74,24 @@ def test_an_empty_secret_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             reference.read()
 
 
-def test_a_file_without_end_is_not_read_to_it() -> None:
+def test_a_file_without_end_is_read_only_up_to_the_limit() -> None:
     with pytest.raises(SecretMissing, match="larger than 65536 bytes"):
         SecretReference("file", "/dev/zero").read()
 
 
-def test_a_secret_shows_as_stars() -> None:  # fault X01
+def test_a_secret_is_printed_as_stars() -> None:  # fault X01
     secret = Secret(b"canary")
     assert {str(secret), repr(secret), f"{secret}", f"{secret!r:>3}", repr([secret])} == {"***", "[***]"}
 
 
 @pytest.mark.parametrize("travel", [pickle.dumps, copy.copy, copy.deepcopy])
-def test_a_secret_does_not_travel(travel: Any) -> None:  # faults X01, X02
+def test_a_secret_cannot_be_pickled_or_copied(travel: Any) -> None:  # faults X01, X02
     with pytest.raises(TypeError, match="pickle its reference"):
         travel(Secret(b"canary"))
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "masked"),
     [
         ("is it canary?", "is it ***?"),
         ("a\nFATAL \x1b[31m", "a?FATAL ?[31m"),
@@ -100,5 +100,5 @@ def test_a_secret_does_not_travel(travel: Any) -> None:  # faults X01, X02
         ("", ""),
     ],
 )
-def test_what_the_other_side_says_is_told_without_the_secret(text: str, told: str) -> None:  # faults X01, X05
-    assert Secret(b"canary").masked(text) == told
+def test_a_masked_text_is_short_and_printable_and_lacks_the_secret(text: str, masked: str) -> None:  # faults X01, X05
+    assert Secret(b"canary").masked(text) == masked

@@ -1,4 +1,4 @@
-"""What is set of a cluster's security: it makes sense, it travels as JSON, and it lets no secret over plain wires."""
+"""Security settings are consistent, survive JSON, and send no secret without encryption."""
 
 from typing import Any
 
@@ -30,24 +30,24 @@ VALID = [
 
 
 @pytest.mark.parametrize(("security", "protocol"), VALID)
-def test_security_travels_as_json(security: Security, protocol: str) -> None:
+def test_security_survives_json(security: Security, protocol: str) -> None:
     assert msgspec.json.decode(msgspec.json.encode(security), type=Security) == security
     assert security.protocol == protocol
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "OAUTHBEARER"])
-def test_a_secret_over_plaintext_must_be_allowed_by_name(mechanism: MechanismName) -> None:  # fault X08
-    words: dict[str, Any] = (
+def test_a_secret_over_plaintext_must_be_allowed_explicitly(mechanism: MechanismName) -> None:  # fault X08
+    fields: dict[str, Any] = (
         {"token": PASSWORD} if mechanism == "OAUTHBEARER" else {"username": "loader", "password": PASSWORD}
     )
     with pytest.raises(ValueError, match=rf"{mechanism} without tls .*`allow_secret_over_plaintext = true`"):
-        Security(sasl=Sasl(mechanism=mechanism, **words))
-    allowed = Sasl(mechanism=mechanism, allow_secret_over_plaintext=True, **words)
+        Security(sasl=Sasl(mechanism=mechanism, **fields))
+    allowed = Sasl(mechanism=mechanism, allow_secret_over_plaintext=True, **fields)
     assert Security(sasl=allowed).protocol == "SASL_PLAINTEXT"
-    assert Security(tls=Tls(), sasl=Sasl(mechanism=mechanism, **words)).protocol == "SASL_SSL"
+    assert Security(tls=Tls(), sasl=Sasl(mechanism=mechanism, **fields)).protocol == "SASL_SSL"
 
 
-def test_what_was_refused_here_is_refused_on_the_other_side_too() -> None:  # fault X08
+def test_decoding_checks_the_values_again() -> None:  # fault X08
     data = msgspec.to_builtins(Security(sasl=PLAIN))
     data["sasl"]["allow_secret_over_plaintext"] = False
     with pytest.raises(ValueError, match="PLAIN without tls"):
@@ -55,7 +55,7 @@ def test_what_was_refused_here_is_refused_on_the_other_side_too() -> None:  # fa
 
 
 @pytest.mark.parametrize(
-    "words",
+    "fields",
     [
         {"mechanism": "OAUTHBEARER"},
         {"mechanism": "OAUTHBEARER", "token": PASSWORD, "username": "loader"},
@@ -68,19 +68,21 @@ def test_what_was_refused_here_is_refused_on_the_other_side_too() -> None:  # fa
         {"mechanism": "GSSAPI"},
     ],
 )
-def test_a_mechanism_takes_what_it_needs_and_no_more(words: dict[str, Any]) -> None:
+def test_a_mechanism_needs_exactly_its_own_fields(fields: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"^sasl: "):
-        Sasl(**words)
+        Sasl(**fields)
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("fields", "message"),
     [
         ({"key": "/k"}, "belong to a `certificate`"),
         ({"key_password": PASSWORD}, "belong to a `certificate`"),
         ({"check_hostname": False}, "only with a `ca` of your own"),
     ],
 )
-def test_parts_of_tls_that_need_others_are_refused_without(words: dict[str, Any], said: str) -> None:  # fault X07
-    with pytest.raises(ValueError, match=said):
-        Tls(**words)
+def test_tls_fields_that_need_others_are_refused_without_them(
+    fields: dict[str, Any], message: str
+) -> None:  # fault X07
+    with pytest.raises(ValueError, match=message):
+        Tls(**fields)

@@ -1,4 +1,4 @@
-"""Streams: how they connect, and what of the operating system's they turn into errors of ours."""
+"""Streams connect within a deadline, and turn errors of the operating system into errors of kafka_io."""
 
 import socket
 from collections.abc import Callable, Iterator
@@ -21,14 +21,14 @@ SHORT = 0.3
 
 @pytest.fixture
 def dead_port() -> int:
-    """A port of loopback on which nobody listens."""
+    """A port of loopback without a listener."""
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         return int(server.getsockname()[1])
 
 
 @pytest.fixture
 def black_hole() -> Iterator[int]:
-    """A port that answers no SYN: its queue of waiting connections is full."""
+    """A port that answers no SYN, because its queue of waiting connections is full."""
     with ExitStack() as sockets:
         server = sockets.enter_context(closing(socket.create_server(("127.0.0.1", 0), backlog=0)))
         for _ in range(4):
@@ -40,7 +40,7 @@ def black_hole() -> Iterator[int]:
 
 @pytest.fixture
 def connected() -> Iterator[Connected]:
-    """Streams to a server that does as told."""
+    """Streams to a server that follows a script."""
     with ExitStack() as opened:
 
         def connect(script: list[Act]) -> Stream:
@@ -52,7 +52,7 @@ def connected() -> Iterator[Connected]:
 
 
 def resolve_to(monkeypatch: pytest.MonkeyPatch, *ports: int) -> None:
-    """Every host name has these addresses: ports of loopback stand for hosts."""
+    """Resolve every host name to these ports of loopback, which stand for hosts."""
 
     def getaddrinfo(*_: Any, **__: Any) -> list[Any]:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port)) for port in ports]
@@ -60,18 +60,18 @@ def resolve_to(monkeypatch: pytest.MonkeyPatch, *ports: int) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
 
 
-def test_a_refused_connection_says_which_address_refused(dead_port: int) -> None:  # fault W01
-    with pytest.raises(ConnectFailed, match=rf"port {dead_port} \(127.0.0.1: .*refused") as caught:
+def test_the_error_names_the_address_that_refused_the_connection(dead_port: int) -> None:  # fault W01
+    with pytest.raises(ConnectFailed, match=rf"port {dead_port} \(127.0.0.1: .*refused") as raised:
         Stream.connect("127.0.0.1", dead_port, Deadline.after(GENEROUS))
-    assert caught.value.retriable
+    assert raised.value.retriable
 
 
-def test_a_black_hole_ends_with_the_deadline(black_hole: int) -> None:  # fault W01
+def test_connecting_to_a_silent_address_ends_with_the_deadline(black_hole: int) -> None:  # fault W01
     with pytest.raises(ConnectFailed, match="timed out"):
         Stream.connect("127.0.0.1", black_hole, Deadline.after(SHORT))
 
 
-def test_a_dead_address_does_not_hide_the_living_one_behind_it(  # faults W01, W17
+def test_the_next_address_is_tried_after_a_dead_one(  # faults W01, W17
     monkeypatch: pytest.MonkeyPatch, dead_port: int
 ) -> None:
     with HostileServer([send(b"hello")]) as server:
@@ -80,7 +80,7 @@ def test_a_dead_address_does_not_hide_the_living_one_behind_it(  # faults W01, W
             assert stream.receive_into(memoryview(bytearray(5)), Deadline.after(GENEROUS)) == 5
 
 
-def test_a_black_hole_leaves_time_for_the_address_behind_it(  # faults W01, W17
+def test_a_silent_address_leaves_time_for_the_next_one(  # faults W01, W17
     monkeypatch: pytest.MonkeyPatch, black_hole: int
 ) -> None:
     with HostileServer([send(b"hello")]) as server:
@@ -89,13 +89,13 @@ def test_a_black_hole_leaves_time_for_the_address_behind_it(  # faults W01, W17
             assert stream.receive_into(memoryview(bytearray(5)), Deadline.after(GENEROUS)) == 5
 
 
-def test_all_dead_addresses_are_named(monkeypatch: pytest.MonkeyPatch, dead_port: int) -> None:  # fault W01
+def test_the_error_names_all_dead_addresses(monkeypatch: pytest.MonkeyPatch, dead_port: int) -> None:  # fault W01
     resolve_to(monkeypatch, dead_port, dead_port)
     with pytest.raises(ConnectFailed, match=r"refused; 127\.0\.0\.1: .*refused"):
         Stream.connect("broker.example", 9092, Deadline.after(GENEROUS))
 
 
-def test_an_address_family_the_machine_does_not_have_is_passed_over(
+def test_an_address_family_that_the_machine_lacks_is_skipped(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fault W17
     with HostileServer([stall]) as server:
@@ -110,7 +110,7 @@ def test_a_host_name_without_address_is_a_failed_connection(host: str) -> None:
         Stream.connect(host, 1, Deadline.after(GENEROUS))
 
 
-def test_no_address_is_tried_once_the_deadline_has_come(dead_port: int) -> None:
+def test_no_address_is_tried_after_the_deadline(dead_port: int) -> None:
     with pytest.raises(ConnectFailed, match="before its deadline"):
         Stream.connect("127.0.0.1", dead_port, Deadline.after(-1))
 
@@ -125,20 +125,20 @@ def test_an_ended_stream_is_a_lost_connection(connected: Connected, script: list
         stream.has_unread()
 
 
-def test_silence_ends_with_the_deadline(connected: Connected) -> None:  # fault W04
+def test_waiting_for_a_silent_peer_ends_with_the_deadline(connected: Connected) -> None:  # fault W04
     stream = connected([stall])
     with pytest.raises(DeadlineExceeded):
         stream.receive_into(memoryview(bytearray(1)), Deadline.after(SHORT))
 
 
-def test_a_peer_that_takes_nothing_is_not_waited_for_past_the_deadline() -> None:
+def test_sending_to_a_peer_that_reads_nothing_ends_with_the_deadline() -> None:
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         stream = Stream.connect("127.0.0.1", int(server.getsockname()[1]), Deadline.after(GENEROUS))
         with closing(stream), pytest.raises(DeadlineExceeded):
             stream.send(bytes(64 * 1024 * 1024), Deadline.after(SHORT))
 
 
-def test_unread_bytes_are_seen_and_stay_where_they_are(connected: Connected) -> None:  # fault W08
+def test_unread_bytes_are_noticed_and_can_still_be_received(connected: Connected) -> None:  # fault W08
     stream, space = connected([send(b"ab"), stall]), memoryview(bytearray(2))
     assert stream.receive_into(space[:1], Deadline.after(GENEROUS)) == 1
     assert stream.has_unread()

@@ -1,4 +1,4 @@
-"""TLS over real sockets: who is trusted, who is refused, and that a stream over it keeps a stream's promises."""
+"""TLS over real sockets: which brokers are trusted, and a TLS stream behaves like a plain one."""
 
 import re
 import socket
@@ -31,7 +31,7 @@ Connected = Callable[..., Stream]
 
 @pytest.fixture
 def connected() -> Iterator[Connected]:
-    """TLS streams to a server that does as told."""
+    """TLS streams to a server that follows a script."""
     with ExitStack() as opened:
 
         def connect(*script: Act, tls: Tls | None = TRUSTING, host: str = "127.0.0.1", within: float = GENEROUS) -> Any:
@@ -52,25 +52,25 @@ def received(stream: Stream, count: int) -> bytes:
 
 
 def hello(peer: Peer) -> None:
-    """Hear the start of a handshake."""
+    """Receive the start of a handshake."""
     peer.read(5)
 
 
 def echo(peer: Peer) -> None:
-    """Hear a request and send it back."""
+    """Receive a request and send it back."""
     hear(peer)
     peer.socket.sendall(peer.requests[-1])
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_bytes_go_both_ways_to_a_broker_that_proved_its_name(connected: Connected, version: ssl.TLSVersion) -> None:
+def test_bytes_go_both_ways_after_the_broker_proved_its_name(connected: Connected, version: ssl.TLSVersion) -> None:
     stream, data = connected(over_tls(serving(only=version), echo)), bytes(range(256)) * 4096
     stream.send(framed(data), Deadline.after(GENEROUS))
     assert received(stream, len(data)) == data
 
 
 @pytest.mark.parametrize(
-    ("certificate", "host", "ca", "said"),
+    ("certificate", "host", "ca", "message"),
     [
         ("broker", "localhost", CA, "mismatch, certificate is not valid for 'localhost'"),
         ("broker", "127.0.0.1", str(GOLDEN / "other-ca.pem"), "unable to get local issuer certificate"),
@@ -79,20 +79,20 @@ def test_bytes_go_both_ways_to_a_broker_that_proved_its_name(connected: Connecte
     ],
     ids=["another host", "unknown authority", "not of the system's authorities", "expired"],
 )
-def test_a_broker_that_does_not_prove_itself_is_refused(  # fault X07
-    connected: Connected, certificate: str, host: str, ca: str | None, said: str
+def test_a_broker_without_a_valid_certificate_is_refused(  # fault X07
+    connected: Connected, certificate: str, host: str, ca: str | None, message: str
 ) -> None:
-    with pytest.raises(TlsFailed, match=f"certificate is not valid: .*{said}") as caught:
+    with pytest.raises(TlsFailed, match=f"certificate is not valid: .*{message}") as raised:
         connected(over_tls(serving(certificate), stall), tls=Tls(ca=ca), host=host)
-    assert not caught.value.retriable
+    assert not raised.value.retriable
 
 
-def test_a_broker_of_our_own_authority_may_have_any_name_where_that_is_set(connected: Connected) -> None:
+def test_without_check_hostname_a_broker_of_the_own_authority_can_have_any_name(connected: Connected) -> None:
     stream = connected(over_tls(serving(), send(b"hello")), tls=Tls(ca=CA, check_hostname=False), host="localhost")
     assert received(stream, 5) == b"hello"
 
 
-def test_a_stranger_is_refused_even_where_names_do_not_count(connected: Connected) -> None:  # fault X07
+def test_without_check_hostname_a_broker_of_another_authority_is_refused(connected: Connected) -> None:  # fault X07
     tls = Tls(ca=str(GOLDEN / "other-ca.pem"), check_hostname=False)
     with pytest.raises(TlsFailed, match="certificate is not valid"):
         connected(over_tls(serving(), stall), tls=tls)
@@ -107,16 +107,18 @@ def test_a_broker_that_offers_less_than_tls_1_2_is_refused(connected: Connected)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_broker_that_misses_our_certificate_says_so(connected: Connected, version: ssl.TLSVersion) -> None:
+def test_the_error_says_that_the_broker_requires_a_client_certificate(
+    connected: Connected, version: ssl.TLSVersion
+) -> None:
     # With TLS 1.3 only after the handshake: the first wait for an answer brings the alert.
-    with pytest.raises(TlsFailed, match=r"require.* a client certificate") as caught:
+    with pytest.raises(TlsFailed, match=r"require.* a client certificate") as raised:
         received(connected(over_tls(serving(loaders_only=True, only=version), stall)), 1)
-    assert not caught.value.retriable
+    assert not raised.value.retriable
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("key", [None, LOADER, ENCRYPTED], ids=["in the certificate's file", "plain", "encrypted"])
-def test_our_certificate_is_shown_to_a_broker_that_asks(
+def test_the_client_certificate_is_sent_to_a_broker_that_requests_it(
     connected: Connected, monkeypatch: pytest.MonkeyPatch, version: ssl.TLSVersion, key: str | None
 ) -> None:
     monkeypatch.setenv("KEY_PASSWORD", "letmein")
@@ -127,7 +129,7 @@ def test_our_certificate_is_shown_to_a_broker_that_asks(
 
 
 @pytest.mark.parametrize(
-    ("tls", "said"),
+    ("tls", "message"),
     [
         (Tls(ca="/no/such/ca.pem"), "ca /no/such/ca.pem: .*No such file"),
         (Tls(ca=ENCRYPTED), "ca .*encrypted.key"),
@@ -140,57 +142,55 @@ def test_our_certificate_is_shown_to_a_broker_that_asks(
         (Tls(ca="nul\0"), "null"),
     ],
 )
-def test_files_that_cannot_be_used_are_named(monkeypatch: pytest.MonkeyPatch, tls: Tls, said: str) -> None:
+def test_the_error_names_files_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch, tls: Tls, message: str) -> None:
     monkeypatch.setenv("WRONG", "guess")
     monkeypatch.setenv("LONG", "x" * 1025)
-    with pytest.raises(TlsFailed, match=said):
+    with pytest.raises(TlsFailed, match=message):
         tls_context(tls)
 
 
-def test_a_keys_password_that_is_missing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_key_password_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KEY_PASSWORD", raising=False)
     with pytest.raises(SecretMissing, match="env:KEY_PASSWORD"):
         tls_context(Tls(certificate=LOADER, key=ENCRYPTED, key_password=SecretReference("env", "KEY_PASSWORD")))
 
 
-def test_session_keys_are_written_nowhere_whatever_the_environment_says(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_session_keys_are_never_written_to_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SSLKEYLOGFILE", str(tmp_path / "keys"))
     assert tls_context(Tls(ca=CA)).keylog_filename is None
 
 
 @pytest.mark.parametrize("script", [[hello], [hello, reset]], ids=["closes", "resets"])
-def test_a_port_that_ends_the_handshake_may_be_plain_and_may_recover(connected: Connected, script: list[Act]) -> None:
-    with pytest.raises(ConnectFailed, match="does this port speak TLS") as caught:  # fault W16
+def test_a_handshake_that_the_port_ends_is_a_retriable_error(connected: Connected, script: list[Act]) -> None:
+    with pytest.raises(ConnectFailed, match="does this port speak TLS") as raised:  # fault W16
         connected(*script)
-    assert caught.value.retriable
+    assert raised.value.retriable
 
 
 @pytest.mark.parametrize("script", [[stall], [drip(b"\x16\x03\x03\x00\xff" + bytes(255), every_s=0.05)]])
-def test_a_handshake_that_does_not_end_is_not_waited_for(
+def test_waiting_for_a_handshake_ends_with_the_deadline(
     connected: Connected, script: list[Act]
 ) -> None:  # faults W05, W16
     with pytest.raises(ConnectFailed, match="the TLS handshake did not finish before its deadline"):
         connected(*script, within=SHORT)
 
 
-def test_a_plain_answer_to_a_handshake_is_told(connected: Connected) -> None:  # fault W16
+def test_the_error_says_that_the_port_does_not_speak_tls(connected: Connected) -> None:  # fault W16
     with pytest.raises(TlsFailed, match="this port does not speak TLS"):
         connected(send(b"HTTP/1.1 400 Bad Request\r\n\r\n"), stall)
 
 
 @pytest.mark.parametrize("minor", range(5))
-def test_a_plain_client_is_told_of_a_tls_port(connected: Connected, minor: int) -> None:  # fault W16
+def test_a_client_without_tls_learns_that_the_port_speaks_tls(connected: Connected, minor: int) -> None:  # fault W16
     # The JVM's alert: unexpected_message, or internal_error. Its first four bytes as a frame's size are 352 MB.
     stream = connected(hear, send(bytes((0x15, 3, minor, 0, 2, 2, 80))), stall, tls=None)
     stream.send(framed(b"a request"), Deadline.after(GENEROUS))
-    with pytest.raises(TlsFailed, match="this port speaks TLS") as caught:
+    with pytest.raises(TlsFailed, match="this port speaks TLS") as raised:
         received(stream, 4)
-    assert not caught.value.retriable
+    assert not raised.value.retriable
 
 
-def test_a_plain_client_is_told_of_a_port_that_only_closes(connected: Connected) -> None:  # fault W16
+def test_a_client_without_tls_learns_that_the_port_may_require_tls_or_sasl(connected: Connected) -> None:  # fault W16
     stream = connected(over_tls(serving(), stall), tls=None)
     stream.send(framed(b"x"), Deadline.after(GENEROUS))
     with pytest.raises(ConnectionLost, match="does this port require TLS or SASL"):
@@ -198,7 +198,7 @@ def test_a_plain_client_is_told_of_a_port_that_only_closes(connected: Connected)
 
 
 @pytest.mark.parametrize("data", [b"\x15\x03\x03\x01", b"\x00\x03\x03\x00", b"\x16\x03\x03\x00"])
-def test_a_first_answer_that_is_no_alert_is_data(connected: Connected, data: bytes) -> None:
+def test_a_first_answer_that_is_not_an_alert_is_data(connected: Connected, data: bytes) -> None:
     assert received(connected(send(data), tls=None), 4) == data
 
 
@@ -209,7 +209,7 @@ def test_an_alert_later_in_a_plain_stream_is_data(connected: Connected) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_session_ticket_is_no_unread_byte(connected: Connected, version: ssl.TLSVersion) -> None:  # fault W08
+def test_a_session_ticket_is_not_an_unread_byte(connected: Connected, version: ssl.TLSVersion) -> None:  # fault W08
     stream = connected(over_tls(serving(only=version), hear, send(b"ab"), stall))
     stream.send(framed(b"x"), Deadline.after(GENEROUS))
     assert received(stream, 1) == b"a"
@@ -219,9 +219,9 @@ def test_a_session_ticket_is_no_unread_byte(connected: Connected, version: ssl.T
     assert not stream.has_unread()
 
 
-def test_a_ticket_that_lies_there_is_taken_without_waiting(connected: Connected) -> None:  # fault W08
-    told = over_tls(serving(only=ssl.TLSVersion.TLSv1_3), stall)
-    stream = connected(told)
+def test_a_received_session_ticket_is_processed_without_waiting(connected: Connected) -> None:  # fault W08
+    script = over_tls(serving(only=ssl.TLSVersion.TLSv1_3), stall)
+    stream = connected(script)
     stream._socket.settimeout(GENEROUS)
     assert socket.socket.recv(stream._socket, 1, socket.MSG_PEEK)  # the server's tickets are here
     assert not stream.has_unread()
@@ -240,13 +240,13 @@ def test_an_ended_stream_is_a_lost_connection(
         stream.has_unread()
 
 
-def test_silence_ends_with_the_deadline(connected: Connected) -> None:  # fault W04
+def test_waiting_for_a_silent_peer_ends_with_the_deadline(connected: Connected) -> None:  # fault W04
     stream = connected(over_tls(serving(), stall))
     with pytest.raises(DeadlineExceeded):
         stream.receive_into(memoryview(bytearray(1)), Deadline.after(SHORT))
 
 
-def test_a_peer_that_takes_a_little_at_a_time_is_not_waited_for_past_the_deadline(
+def test_sending_to_a_slow_peer_ends_with_the_deadline(
     connected: Connected,
 ) -> None:  # fault W05
     def sip(peer: Peer) -> None:
@@ -258,12 +258,14 @@ def test_a_peer_that_takes_a_little_at_a_time_is_not_waited_for_past_the_deadlin
         stream.send(bytes(64 * 1024 * 1024), Deadline.after(SHORT))
 
 
-def test_a_dead_address_does_not_hide_the_living_one_behind_it(
+def test_the_next_address_is_tried_after_a_dead_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # faults W01, W17
     with HostileServer([reset]) as dead, HostileServer([over_tls(serving(), send(b"hello"))]) as living:
-        found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", one.port)) for one in (dead, living)]
-        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+        addresses = [
+            (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", server.port)) for server in (dead, living)
+        ]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: addresses)
         stream = Stream.connect("broker.example", 9092, Deadline.after(GENEROUS), tls_context(Tls(ca=CA)))
         with closing(stream):
             assert received(stream, 5) == b"hello"

@@ -65,7 +65,7 @@ def test_without_zookeeper_what_is_owned_is_read_on_and_afterwards_committed(tmp
         with reading(connector.create_message_streams({"clicks": 1})["clicks"], connector) as [reader]:
             until(lambda: len(reader.messages) == 30)
             port = server.port
-            server.stop()
+            server.close()
             client.produce("clicks", *map(message, messages[30:60]))
             until(lambda: len(set(reader.values)) == 60)
             back = running.enter_context(ZooKeeperServer(port, tmp_path / "zookeeper"))

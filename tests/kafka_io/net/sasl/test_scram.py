@@ -1,4 +1,4 @@
-"""SCRAM against the RFC's example, a server written from the RFC, a client of another hand, and servers that lie."""
+"""SCRAM against the example of the RFC, a server written from the RFC, another client, and servers that lie."""
 
 import base64
 import re
@@ -33,7 +33,7 @@ def server(name: ScramName, username: str = "user", password: str = "pencil") ->
     return ScramServer(DIGESTS[name], username, password, salt=b"some salt", iterations=4096, nonce="%theirs")
 
 
-def test_speaks_the_rfcs_example() -> None:
+def test_scram_sends_the_example_of_the_rfc() -> None:
     scram = client()
     assert scram.first() == FIRST
     assert scram.answer(SERVER_FIRST) == LAST
@@ -43,16 +43,18 @@ def test_speaks_the_rfcs_example() -> None:
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=15, deadline=None)
 @given(username=st.text(min_size=1), password=st.text(min_size=1))
-def test_each_side_proves_itself_to_the_other_whatever_the_words(name: ScramName, username: str, password: str) -> None:
-    ours, theirs = client(name, username, password), server(name, username, password)
-    last = ours.answer(theirs.first(ours.first()))
+def test_client_and_server_authenticate_each_other_with_any_name_and_password(
+    name: ScramName, username: str, password: str
+) -> None:
+    scram, scram_server = client(name, username, password), server(name, username, password)
+    last = scram.answer(scram_server.first(scram.first()))
     assert last is not None
-    assert ours.answer(theirs.last(last)) is None
-    assert theirs.authenticated
+    assert scram.answer(scram_server.last(last)) is None
+    assert scram_server.authenticated
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_server_that_judges_us_is_understood_by_a_client_of_another_hand(name: ScramName) -> None:
+def test_another_implementation_of_the_client_accepts_the_server_of_these_tests(name: ScramName) -> None:
     judge, other = server(name), ScramClient("user", "pencil", name)
     other.process_server_first_message(judge.first(other.first_message()))
     other.process_server_final_message(judge.last(other.final_message()))
@@ -60,22 +62,22 @@ def test_the_server_that_judges_us_is_understood_by_a_client_of_another_hand(nam
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_wrong_password_is_refused_with_the_servers_reason(name: ScramName) -> None:
-    ours, theirs = client(name, password="guess"), server(name)
-    last = ours.answer(theirs.first(ours.first()))
+def test_a_wrong_password_is_an_error_with_the_reason_of_the_server(name: ScramName) -> None:
+    scram, scram_server = client(name, password="guess"), server(name)
+    last = scram.answer(scram_server.first(scram.first()))
     assert last is not None
-    with pytest.raises(AuthenticationFailed, match=f"{name}: the broker refuses us: invalid-proof") as caught:
-        ours.answer(theirs.last(last))
-    assert not caught.value.retriable
+    with pytest.raises(AuthenticationFailed, match=f"{name}: the broker refuses us: invalid-proof") as raised:
+        scram.answer(scram_server.last(last))
+    assert not raised.value.retriable
 
 
-def test_every_authentication_has_a_nonce_of_its_own() -> None:
+def test_every_authentication_has_its_own_nonce() -> None:
     firsts = {Scram("SCRAM-SHA-256", "user", Secret(b"pencil")).first() for _ in range(100)}
     assert len(firsts) == 100
     assert all(re.fullmatch(rb"n,,n=user,r=[!-+\--~]{20,}", first) for first in firsts)
 
 
-def test_a_name_cannot_break_out_of_its_field() -> None:
+def test_a_user_name_cannot_end_its_field() -> None:
     assert client(username="a=b,r=x").first() == b"n,,n=a=3Db=2Cr=3Dx,r=" + NONCE.encode()
 
 
@@ -84,7 +86,7 @@ def changed(old: bytes, new: bytes) -> Callable[[bytes], bytes]:
 
 
 @pytest.mark.parametrize(
-    ("lie", "said"),
+    ("lie", "message"),
     [  # fault X09
         (changed(b"r=rOpr", b"r=xOpr"), "the broker's nonce does not continue ours"),
         (changed(b"%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0", b""), "the broker's nonce does not continue ours"),
@@ -109,15 +111,15 @@ def changed(old: bytes, new: bytes) -> Callable[[bytes], bytes]:
         (lambda _: b"e=pencil\nFATAL \x1b[31m" + b"x" * 1000, r"refuses us: \*\*\*\?FATAL \?\[31mx{1,200}$"),
     ],
 )
-def test_a_first_message_that_lies_is_refused(lie: Callable[[bytes], bytes], said: str) -> None:
+def test_an_invalid_first_message_is_refused(lie: Callable[[bytes], bytes], message: str) -> None:
     scram = client()
     scram.first()
-    with pytest.raises(AuthenticationFailed, match=said):
+    with pytest.raises(AuthenticationFailed, match=message):
         scram.answer(lie(SERVER_FIRST))
 
 
 @pytest.mark.parametrize(
-    ("last", "said"),
+    ("last", "message"),
     [  # fault X09
         (b"v=" + base64.b64encode(bytes(32)), "the broker's proof is wrong"),
         (b"v=" + base64.b64encode(bytes(31)), "the broker's proof is wrong"),
@@ -130,15 +132,15 @@ def test_a_first_message_that_lies_is_refused(lie: Callable[[bytes], bytes], sai
         (b"e=other-error", "the broker refuses us: other-error"),
     ],
 )
-def test_a_broker_without_the_proof_is_refused(last: bytes, said: str) -> None:
+def test_a_broker_without_a_valid_proof_is_refused(last: bytes, message: str) -> None:
     scram = client()
     scram.first()
     scram.answer(SERVER_FIRST)
-    with pytest.raises(AuthenticationFailed, match=said):
+    with pytest.raises(AuthenticationFailed, match=message):
         scram.answer(last)
 
 
-def test_extensions_that_need_not_be_known_are_passed_over() -> None:
+def test_optional_extensions_are_ignored() -> None:
     scram = client()
     scram.first()
     assert scram.answer(SERVER_FIRST + b",x=1") is not None
@@ -146,7 +148,7 @@ def test_extensions_that_need_not_be_known_are_passed_over() -> None:
         scram.answer(SERVER_LAST + b",y=2")
 
 
-def test_nothing_follows_the_proofs() -> None:
+def test_a_message_after_the_proofs_is_refused() -> None:
     scram = client()
     scram.first()
     scram.answer(SERVER_FIRST)

@@ -1,4 +1,4 @@
-"""One authentication over whatever carries its tokens."""
+"""Authentication with every mechanism, independent of the transport of its tokens."""
 
 from collections.abc import Callable
 from contextlib import closing
@@ -15,9 +15,8 @@ from kafka_io.errors import (
     Where,
 )
 from kafka_io.net.deadline import Deadline
-from kafka_io.net.sasl.choosing import mechanism_of
-from kafka_io.net.sasl.mechanism import authenticate
-from kafka_io.net.sasl.plain import Plain
+from kafka_io.net.sasl.authentication import authenticate
+from kafka_io.net.sasl.mechanisms import Plain, mechanism_of
 from kafka_io.net.sasl.scram import Scram
 from kafka_io.net.secret import Secret, SecretReference
 from kafka_io.net.security import MechanismName, Sasl, Security, Tls
@@ -38,7 +37,7 @@ def _password(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def failing(error: Exception) -> Callable[[bytes], bytes]:
-    """A broker to which each token brings `error`."""
+    """A broker that answers each token with `error`."""
 
     def ask(_: bytes) -> bytes:
         raise error
@@ -55,7 +54,7 @@ def failing(error: Exception) -> Callable[[bytes], bytes]:
         ("OAUTHBEARER", b"n,,\x01auth=Bearer pencil\x01\x01"),
     ],
 )
-def test_the_mechanism_is_the_one_that_is_set(name: MechanismName, first: bytes) -> None:
+def test_the_mechanism_is_that_of_the_settings(name: MechanismName, first: bytes) -> None:
     by_token = Sasl(mechanism="OAUTHBEARER", token=PASSWORD)
     sasl = by_token if name == "OAUTHBEARER" else Sasl(mechanism=name, username="user", password=PASSWORD)
     mechanism = mechanism_of(sasl)
@@ -63,21 +62,21 @@ def test_the_mechanism_is_the_one_that_is_set(name: MechanismName, first: bytes)
     assert mechanism.first().startswith(first)
 
 
-def test_a_token_that_was_renewed_is_the_one_that_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_renewed_token_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     sasl = Sasl(mechanism="OAUTHBEARER", token=PASSWORD)
     mechanism_of(sasl)
     monkeypatch.setenv("KAFKA_PASSWORD", "crayon")
     assert b"crayon" in mechanism_of(sasl).first()
 
 
-def test_a_secret_that_is_missing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_names_a_missing_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KAFKA_PASSWORD")
     with pytest.raises(SecretMissing, match="env:KAFKA_PASSWORD"):
         mechanism_of(Sasl(mechanism="PLAIN", username="user", password=PASSWORD))
 
 
 @pytest.mark.parametrize(("name", "digest"), [("SCRAM-SHA-256", "sha256"), ("SCRAM-SHA-512", "sha512")])
-def test_both_steps_of_scram_are_asked(name: MechanismName, digest: str) -> None:
+def test_scram_takes_both_steps(name: MechanismName, digest: str) -> None:
     server = ScramServer(digest, "user", "pencil", salt=b"salt", iterations=4096, nonce="theirs")
     steps = iter((server.first, server.last))
 
@@ -94,7 +93,7 @@ def test_a_broker_that_ends_scram_before_its_proof_is_refused() -> None:  # faul
 
 
 @pytest.mark.parametrize(
-    ("error", "kind", "said"),
+    ("error", "kind", "message"),
     [
         (BrokerError("wrong password", PLACE, 58), AuthenticationFailed, "PLAIN: wrong password"),
         (BrokerError("is pencil\nyours?", PLACE, 58), AuthenticationFailed, r"PLAIN: is \*\*\*\?yours\?"),
@@ -102,14 +101,14 @@ def test_a_broker_that_ends_scram_before_its_proof_is_refused() -> None:  # faul
         (DeadlineExceeded("late", PLACE), DeadlineExceeded, "late"),
     ],
 )
-def test_a_refusal_is_told_with_its_place(error: KafkaIOError, kind: type[KafkaIOError], said: str) -> None:
-    with pytest.raises(kind, match=said) as caught:
+def test_the_error_of_a_refusal_has_its_location(error: KafkaIOError, kind: type[KafkaIOError], message: str) -> None:
+    with pytest.raises(kind, match=message) as raised:
         authenticate(Plain("user", Secret(b"pencil")), failing(error))
-    assert caught.value.where == PLACE
-    assert caught.value.retriable is kind.retriable
+    assert raised.value.where == PLACE
+    assert raised.value.retriable is kind.retriable
 
 
-def test_a_secret_is_said_over_tls_only_after_the_broker_proved_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_secret_is_sent_over_tls_only_after_the_broker_proved_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     security = Security(tls=Tls(ca=CA), sasl=Sasl(mechanism="PLAIN", username="user", password=PASSWORD))
     assert security.tls is not None
     assert security.sasl is not None

@@ -1,0 +1,83 @@
+"""The SASL mechanisms PLAIN and OAUTHBEARER, and the choice of a mechanism by the settings."""
+
+import json
+import re
+from typing import Any
+
+from kafka_io.errors import AuthenticationFailed
+from kafka_io.net.sasl.authentication import Mechanism
+from kafka_io.net.sasl.scram import Scram
+from kafka_io.net.secret import Secret
+from kafka_io.net.security import Sasl
+
+# RFC 6750, section 2.1. Other characters could end the field or the message.
+_TOKEN = re.compile(rb"[A-Za-z0-9._~+/-]+=*")
+
+
+def mechanism_of(sasl: Sasl) -> Mechanism:
+    """The mechanism for one connection. It reads its secret now; drop it after the login.
+
+    Raises:
+        SecretMissing: the secret does not exist.
+        AuthenticationFailed: this mechanism cannot send the secret.
+    """
+    if sasl.mechanism == "OAUTHBEARER":
+        assert sasl.token is not None
+        return OAuthBearer(sasl.token.read())
+    assert sasl.username is not None
+    assert sasl.password is not None
+    if sasl.mechanism == "PLAIN":
+        return Plain(sasl.username, sasl.password.read())
+    return Scram(sasl.mechanism, sasl.username, sasl.password.read())
+
+
+class Plain:
+    """The client's side of PLAIN (RFC 4616). It sends name and password unencrypted; only TLS protects them."""
+
+    name = "PLAIN"
+
+    def __init__(self, username: str, password: Secret) -> None:
+        self.secret = password
+        self._username = username.encode()
+        if b"\0" in self._username or b"\0" in password.reveal():
+            raise AuthenticationFailed("PLAIN: the name or password contains a NUL character, which cannot be sent")
+
+    def first(self) -> bytes:
+        """NUL, name, NUL, password. The empty first part requests no other identity."""
+        return b"\0" + self._username + b"\0" + self.secret.reveal()
+
+    def answer(self, challenge: bytes) -> None:
+        """Check that the broker's answer is empty."""
+        if challenge:
+            raise AuthenticationFailed("PLAIN: the broker requests another step, but the mechanism has none")
+
+
+class OAuthBearer:
+    """The client's side of OAUTHBEARER (RFC 7628). It sends a token of another program; only TLS protects it."""
+
+    name = "OAUTHBEARER"
+
+    def __init__(self, token: Secret) -> None:
+        self.secret = token
+        if not _TOKEN.fullmatch(token.reveal()):
+            raise AuthenticationFailed("OAUTHBEARER: the token contains characters that bearer tokens cannot have")
+
+    def first(self) -> bytes:
+        """A header without channel binding and without another identity, then the token in the form of HTTP."""
+        return b"n,,\x01auth=Bearer " + self.secret.reveal() + b"\x01\x01"
+
+    def answer(self, challenge: bytes) -> None:
+        """Check the broker's answer: it is empty, or contains the reason of a refusal.
+
+        The RFC's empty reply to a refusal is not sent, because it only leads to another refusal.
+        """
+        if challenge:
+            raise AuthenticationFailed(f"OAUTHBEARER: the broker refuses the token: {self._status(challenge)}")
+
+    def _status(self, challenge: bytes) -> str:
+        try:
+            fields: Any = json.loads(challenge)
+        except (ValueError, RecursionError):
+            fields = None
+        status = fields.get("status") if isinstance(fields, dict) else None
+        return self.secret.masked(str(status)) if status else "the broker gives no reason"
