@@ -1,1 +1,1 @@
-"""The embedded broker: a real log on disk, served in the 0.7 dialect; from 0.8 on in `modern`."""
+"""Embedded brokers with real logs on disk: 0.7 in `v07`, later generations in `modern`; both share the files here."""

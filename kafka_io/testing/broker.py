@@ -10,10 +10,9 @@ import queue
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from kafka_io.model import Broker
 from kafka_io.registry.zookeeper import Registry
@@ -43,6 +42,7 @@ class EmbeddedBroker(ABC, Generic[ConfigT, LogsT]):
         clock: returns the wall time in ms since 1970, for rolling, retention and offsets by time.
     """
 
+    LOGS_TYPE: ClassVar[type[Any]]
     _logs: LogsT
 
     def __init__(self, config: ConfigT, *, zookeeper: str | None = None, clock: ClockMs = wall_ms) -> None:
@@ -75,7 +75,7 @@ class EmbeddedBroker(ABC, Generic[ConfigT, LogsT]):
         changed_topics: TopicQueue = queue.SimpleQueue()
         with ExitStack() as parts:
             parts.enter_context(locked_data_dir(self.config.data_dir))
-            self._logs = self._create_logs(changed_topics.put)
+            self._logs = self.LOGS_TYPE(self.config, clock=self._clock, on_change=changed_topics.put)
             parts.callback(self._logs.close)
             self._logs.load()
             listener = SocketListener(self.config)
@@ -99,10 +99,6 @@ class EmbeddedBroker(ABC, Generic[ConfigT, LogsT]):
         """Leave ZooKeeper, end all connections and threads, and flush. Calling it again does nothing."""
         self._listener = None
         self._parts.close()
-
-    @abstractmethod
-    def _create_logs(self, on_change: Callable[[str], None]) -> LogsT:
-        """The logs, not loaded yet; `on_change` is called with each topic that is created or deleted."""
 
     @abstractmethod
     def _start_services(self, parts: ExitStack, broker: Broker) -> OpenSession:

@@ -5,6 +5,7 @@ import logging
 import socket
 import struct
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from kafka_io.errors import KafkaIOError
@@ -27,6 +28,7 @@ class RequestStream(Protocol[RequestT_co]):
         ...
 
 
+@dataclass(frozen=True, eq=False)
 class ClientSession(Generic[RequestT]):
     """Serves one socket until the client disconnects, violates the protocol, or sends a request that closes it.
 
@@ -37,28 +39,20 @@ class ClientSession(Generic[RequestT]):
         send_timeout_ms: a client that takes no byte for this long is closed.
     """
 
-    def __init__(
-        self,
-        client: socket.socket,
-        requests: RequestStream[RequestT],
-        serve: Callable[[RequestT], None],
-        *,
-        send_timeout_ms: int,
-    ) -> None:
-        self._client = client
-        self._requests = requests
-        self._serve = serve
-        self._send_timeout_ms = send_timeout_ms
+    client: socket.socket
+    requests: RequestStream[RequestT]
+    serve: Callable[[RequestT], None]
+    send_timeout_ms: int
 
     def run(self) -> None:
         """Serve requests. The socket is closed on return."""
-        with self._client:
+        with self.client:
             try:
-                _prepare(self._client, self._send_timeout_ms)
-                while count := self._client.recv_into(self._requests.space()):
-                    request = self._requests.filled(count)
+                _prepare(self.client, self.send_timeout_ms)
+                while count := self.client.recv_into(self.requests.space()):
+                    request = self.requests.filled(count)
                     if request is not None:
-                        self._serve(request)
+                        self.serve(request)
             except (KafkaIOError, OSError) as error:
                 # A broker refuses what it cannot answer by closing the connection [kafka-0.7: Errors].
                 logger.info("connection closed: %s", error)
@@ -66,7 +60,7 @@ class ClientSession(Generic[RequestT]):
     def interrupt(self) -> None:
         """Make `run` return soon; called from another thread."""
         with contextlib.suppress(OSError):  # `run` has returned already
-            self._client.shutdown(socket.SHUT_RDWR)
+            self.client.shutdown(socket.SHUT_RDWR)
 
 
 def _prepare(client: socket.socket, send_timeout_ms: int) -> None:

@@ -143,6 +143,7 @@ class SegmentedLog(Generic[SegmentT, ConfigT]):
         Raises:
             OffsetOutOfRange: `offset` is before the start or after the end of the log.
         """
+        # The tuple is read once. Retention may delete the segment meanwhile, but it can still be read.
         segments, start = self._segments, self.start
         end = segments[-1].end
         if not start <= offset <= end:

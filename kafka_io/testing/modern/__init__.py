@@ -1,1 +1,1 @@
-"""The embedded broker from 0.8 on: record batches in an offset-indexed log, served in two dialects."""
+"""The embedded broker of 0.8 and later: topics, consumer groups and transactions, in two generations."""

@@ -1,7 +1,7 @@
 """The embedded broker of Kafka 0.8 and later."""
 
-from collections.abc import Callable
 from contextlib import ExitStack
+from typing import ClassVar
 
 from kafka_io.model import Broker, Generation
 from kafka_io.registry.published import publish_cluster_id, publish_topic, withdraw_topic
@@ -26,14 +26,12 @@ class ModernBrokerServer(EmbeddedBroker[ModernBrokerConfig, BrokerTopics]):
     does the work of a genuine cluster's controller.
     """
 
+    LOGS_TYPE: ClassVar[type[BrokerTopics]] = BrokerTopics
     _transactions: TransactionCoordinator
 
     @property
     def _is_modern(self) -> bool:
         return self.config.generation is Generation.MODERN
-
-    def _create_logs(self, on_change: Callable[[str], None]) -> BrokerTopics:
-        return BrokerTopics(self.config, clock=self._clock, on_change=on_change)
 
     def _start_services(self, parts: ExitStack, broker: Broker) -> OpenSession:
         coordinator = GroupCoordinator(self.config)

@@ -27,10 +27,8 @@ def validate_produced(records: memoryview, version: int, config: ModernBrokerCon
         BrokerError: the records are invalid; the error has the code of the answer.
     """
     if len(records) > config.max_message_bytes:
-        raise BrokerError(
-            f"{len(records)} bytes of records, max_message_bytes is {config.max_message_bytes}",
-            code=ErrorCode.MESSAGE_TOO_LARGE,
-        )
+        reason = f"{len(records)} bytes of records, max_message_bytes is {config.max_message_bytes}"
+        raise BrokerError(reason, code=ErrorCode.MESSAGE_TOO_LARGE)
     try:
         if version < _BATCHES_SINCE:
             return _convert_messages(records, config)

@@ -86,13 +86,13 @@ def _produce(request: ProduceRequest07, logs: BrokerLogs07) -> Reply:
         partition = logs.any_partition(request.topic)
     log = logs.find_or_create(request.topic, partition)
     where = Where(topic=request.topic, partition=partition)
-    checked = validate_message_set(request.message_set, where=where)
+    summary = validate_message_set(request.message_set, where=where)
     max_bytes = logs.config.max_message_bytes
-    if checked.largest_payload > max_bytes:
-        size = checked.largest_payload
+    size = summary.largest_payload
+    if size > max_bytes:
         logger.warning("a message of %d bytes was dropped, max_message_bytes is %d [%s]", size, max_bytes, where)
     else:
-        log.append(request.message_set[: checked.whole_bytes], checked.messages)
+        log.append(request.message_set[: summary.whole_bytes], summary.messages)
     return ()
 
 
@@ -131,7 +131,7 @@ def frame(*parts: bytes | FileRegion) -> Reply:
 
 
 def _size_of(reply: Reply) -> int:
-    """The bytes that a reply announces. The negative size of a region counts as it is [kafka-0.7: Fetch]."""
+    """The number of bytes that a reply announces. A region can have a negative size [kafka-0.7: Fetch]."""
     return sum(part.count if isinstance(part, FileRegion) else len(part) for part in reply)
 
 

@@ -1,8 +1,8 @@
 """The embedded broker of Kafka 0.7: its server, the sessions of clients, and its entries in ZooKeeper."""
 
 import socket
-from collections.abc import Callable
 from contextlib import ExitStack
+from typing import ClassVar
 
 from kafka_io.model import Broker
 from kafka_io.registry.zookeeper import Registry
@@ -24,8 +24,7 @@ class BrokerServer07(EmbeddedBroker[BrokerConfig07, BrokerLogs07]):
     registry creates them again after a lost session.
     """
 
-    def _create_logs(self, on_change: Callable[[str], None]) -> BrokerLogs07:
-        return BrokerLogs07(self.config, clock=self._clock, on_change=on_change)
+    LOGS_TYPE: ClassVar[type[BrokerLogs07]] = BrokerLogs07
 
     def _start_services(self, parts: ExitStack, broker: Broker) -> OpenSession:  # noqa: ARG002 - sessions need the logs alone
         return self._open_session

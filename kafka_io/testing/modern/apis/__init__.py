@@ -1,1 +1,1 @@
-"""What the broker answers, one file per API: `(received, node) -> answer`, None where nothing goes back."""
+"""The handlers of the APIs: `(request, node, caller) -> answer`; the answer is None if the client expects none."""

@@ -21,8 +21,8 @@ from kafka_io.testing.modern.topics import BrokerTopic
 def metadata(request: MetadataRequest, node: BrokerNode, caller: Caller) -> MetadataResponse:
     """All topics, or the requested ones."""
     broker = node.broker
-    everything = request.topics is None or (caller.version == 0 and not request.topics)
-    if everything:
+    wants_all = request.topics is None or (caller.version == 0 and not request.topics)
+    if wants_all:
         topics = tuple(_describe(topic, broker.id) for topic in node.topics.all())
     else:
         auto_create = node.config.auto_create_topics and request.allow_auto_topic_creation

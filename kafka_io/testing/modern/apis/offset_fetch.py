@@ -48,8 +48,8 @@ def _fetch_topics(
     rows: defaultdict[str, list[OffsetFetchPartitionResponse]] = defaultdict(list)
     for partition in requested:
         is_pending = partition in pending
-        none = CommittedOffset(partition.topic, partition.partition, _NO_OFFSET)
-        committed = none if is_pending else offsets.get(partition, none)
+        no_offset = CommittedOffset(partition.topic, partition.partition, _NO_OFFSET)
+        committed = no_offset if is_pending else offsets.get(partition, no_offset)
         response = OffsetFetchPartitionResponse(
             partition_index=committed.partition,
             committed_offset=committed.offset,

@@ -54,7 +54,7 @@ def attempt(
 
 
 def error_code(action: Callable[[], object], *, disk_error: ErrorCode = ErrorCode.KAFKA_STORAGE_ERROR) -> int:
-    """Run `action`, whose result does not matter. Returns its error code; see `attempt`."""
+    """Run `action` and ignore its result. Returns 0, or the code of the error that it raises; see `attempt`."""
     return attempt(action, None, disk_error=disk_error).code
 
 

@@ -28,7 +28,6 @@ from kafka_io.testing.modern.apis.results import attempt, by_topic
 from kafka_io.testing.modern.node import BrokerNode, Caller
 from kafka_io.wire.types import NULL_UUID
 
-_BY_ID_SINCE = 6  # DeleteTopics, KIP-516
 _DEFAULT = -1
 _END_OF_LOG = -1
 _NO_OFFSET = -1
@@ -41,12 +40,9 @@ def create_topics(request: CreateTopicsRequest, node: BrokerNode, _caller: Calle
     )
 
 
-def delete_topics(request: DeleteTopicsRequest, node: BrokerNode, caller: Caller) -> DeleteTopicsResponse:
-    """An error code for each topic."""
-    if caller.version >= _BY_ID_SINCE:
-        topics = request.topics
-    else:
-        topics = tuple(DeleteTopic(name=name) for name in request.topic_names)
+def delete_topics(request: DeleteTopicsRequest, node: BrokerNode, _caller: Caller) -> DeleteTopicsResponse:
+    """An error code for each topic. The first versions have names alone (KIP-516)."""
+    topics = (*request.topics, *(DeleteTopic(name=name) for name in request.topic_names))
     return DeleteTopicsResponse(responses=tuple(_delete_topic(topic, node) for topic in topics))
 
 

@@ -1,1 +1,1 @@
-"""Consumer groups: who is a member, who does what, and the offsets they commit."""
+"""Consumer groups: their members, generations and assignments, and the offsets that they commit."""

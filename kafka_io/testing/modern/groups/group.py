@@ -41,7 +41,7 @@ class GroupState(StrEnum):
 class BrokerGroupMember:
     """A member of a group: its last JoinGroup request, which has the member id, and its state.
 
-    `is_waiting` while that request waits for the next generation; `joined` is the answer that it gets.
+    While `is_waiting`, that request waits for the next generation. `joined` is the answer to it.
     """
 
     request: JoinGroupRequest
@@ -59,7 +59,7 @@ class BrokerGroupMember:
 
     @property
     def protocols(self) -> dict[str, bytes]:
-        """The protocols (strategies to assign partitions) that the member knows, with its message to the leader."""
+        """The strategies to assign partitions that the member knows, each with its metadata for the leader."""
         return {protocol.name: bytes(protocol.metadata) for protocol in self.request.protocols}
 
 
@@ -162,8 +162,7 @@ class BrokerGroup:
         """
         with self._changed:
             self._expire()
-            if instance_id is not None and not member_id:
-                member_id = self._id_of_static_member(instance_id) or ""
+            member_id = member_id or self._id_of_static_member(instance_id)
             if member_id in self._reserved_ids:
                 del self._reserved_ids[member_id]
             elif member_id in self._members:
@@ -226,9 +225,8 @@ class BrokerGroup:
 
     def _find_id(self, request: JoinGroupRequest) -> str | None:
         """The id of the present member that sends `request`; None for a new member."""
-        if request.group_instance_id is not None and (
-            static_id := self._id_of_static_member(request.group_instance_id)
-        ):
+        static_id = self._id_of_static_member(request.group_instance_id)
+        if static_id:
             if request.member_id and request.member_id != static_id:
                 raise BrokerError("another member has this static name", code=ErrorCode.FENCED_INSTANCE_ID)
             return static_id
@@ -257,10 +255,9 @@ class BrokerGroup:
             BrokerError: they have none (code 23).
         """
         others = [member for member in self._members.values() if member.member_id != request.member_id]
-        has_common_type = request.protocol_type and all(
-            member.request.protocol_type == request.protocol_type for member in others
-        )
-        if not has_common_type or not any(_all_support(others, protocol.name) for protocol in request.protocols):
+        types = {request.protocol_type, *(member.request.protocol_type for member in others)}
+        has_common_protocol = any(_all_support(others, protocol.name) for protocol in request.protocols)
+        if len(types) > 1 or "" in types or not has_common_protocol:
             reason = "the member has no protocol in common with the group"
             raise BrokerError(reason, code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
 
@@ -302,6 +299,7 @@ class BrokerGroup:
             self._become_empty()
 
     def _begin_generation(self) -> None:
+        """Choose the leader and the protocol, and answer the members, which all wait in JoinGroup."""
         self.state = GroupState.COMPLETING
         if self._leader not in self._members:
             self._leader = next(iter(self._members))
@@ -345,9 +343,10 @@ class BrokerGroup:
             raise BrokerError(reason, code=ErrorCode.ILLEGAL_GENERATION)
         return member
 
-    def _id_of_static_member(self, instance_id: str) -> str | None:
-        members = self._members.values()
-        return next((member.member_id for member in members if member.request.group_instance_id == instance_id), None)
+    def _id_of_static_member(self, instance_id: str | None) -> str:
+        """The id of the member with this static name (KIP-345); empty if there is none."""
+        names = {member.request.group_instance_id: member.member_id for member in self._members.values()}
+        return names.get(instance_id, "") if instance_id is not None else ""
 
     def _renew_session(self, member: BrokerGroupMember) -> None:
         member.deadline_s = self._now_s() + member.request.session_timeout_ms / 1000

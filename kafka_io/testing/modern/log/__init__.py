@@ -1,1 +1,1 @@
-"""The log of one partition: segments of record batches named by offset, found by an index in memory."""
+"""The log of one partition: record batches in segments, the state of producers and transactions, offsets by time."""

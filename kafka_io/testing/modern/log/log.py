@@ -75,7 +75,7 @@ class PartitionLog(SegmentedLog[LogSegment, ModernBrokerConfig]):
             return None
         position, header = segment.find(offset)
         max_bytes = max(max_bytes, header.size) if whole else max_bytes
-        visible = segment.visible
+        visible = segment.visible  # read once: a writer may replace it at any time
         end_position = visible.size if stop is None or stop >= visible.offset else segment.find(stop)[0]
         return FileRegion(segment=segment, position=position, count=max(0, min(max_bytes, end_position - position)))
 

@@ -1,1 +1,1 @@
-"""The log of one partition: segments named by offset, flush, recovery, retention."""
+"""The log of one 0.7 partition: its messages in segments, flushes, recovery, and reads by byte position."""
