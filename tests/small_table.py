@@ -43,7 +43,7 @@ class Small:
         return commit(log or self.table, at, self.loading(*facts, at=at, run=run), sleep=lambda _: None)
 
     def covered(self) -> dict[BrokerPartition, tuple[int, int]]:
-        """What the newest version of the table covers."""
+        """The offsets that the newest version of the table covers."""
         return dict(table_state(self.table.snapshot(), self.topic).covered)
 
 

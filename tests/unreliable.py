@@ -1,11 +1,11 @@
 """A table whose writes fail, although some of them land."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from pipelines.loading.ledger import CommittedRange, LedgerEntry
+from pipelines.loading.ledger import LedgerEntry
 from pipelines.loading.table_log import CommitOutcomeUnknown, TableLog, TableSnapshot
-from pipelines.loading.work import SliceFacts
+from pipelines.loading.work import CommittedRange, SliceFacts
 from resources.errors import LakeUnavailable
 
 
@@ -22,7 +22,7 @@ class Unreliable:
 
     @property
     def uri(self) -> str:
-        """The URI of the table."""
+        """See TableLog."""
         return self.table.uri
 
     def snapshot(self) -> TableSnapshot:
@@ -32,40 +32,29 @@ class Unreliable:
         return self.table.snapshot()
 
     def entries(self, upto: TableSnapshot, *, after: int = -1) -> Iterator[tuple[int, LedgerEntry]]:
-        """The entries of the table. The version `after` is recorded."""
+        """The table's entries; `looked_after` notes from which version they were asked for."""
         self.looked_after.append(after)
         return self.table.entries(upto, after=after)
 
     def check(self, files: Sequence[SliceFacts]) -> None:
-        """Check files as the table does."""
+        """See TableLog."""
         self.table.check(files)
 
-    def append(self, snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFacts]) -> int:
-        """Append with an error, as `landing` says."""
-        return self._answer(lambda: self.table.append(snapshot, entry, files))
+    def write(
+        self, snapshot: TableSnapshot, entry: LedgerEntry, new: Sequence[SliceFacts], replaced: Sequence[CommittedRange]
+    ) -> int:
+        """Write the entry, or do not write it, and lose the answer."""
+        if not self.landing:
+            return self.table.write(snapshot, entry, new, replaced)
+        if self.landing.pop(0):
+            self.table.write(snapshot, entry, new, replaced)
+        raise self.error("connection reset by peer")
 
     def count_rows(self, snapshot: TableSnapshot, ranges: Sequence[CommittedRange]) -> list[int]:
-        """The counts of the table."""
+        """See TableLog."""
         return self.table.count_rows(snapshot, ranges)
 
-    def replace(
-        self, snapshot: TableSnapshot, entry: LedgerEntry, ranges: Sequence[CommittedRange], files: Sequence[SliceFacts]
-    ) -> int:
-        """Write with an error, as `append` does."""
-        return self._answer(lambda: self.table.replace(snapshot, entry, ranges, files))
-
-    def restore(self, snapshot: TableSnapshot, entry: LedgerEntry) -> int:
-        """Write with an error, as `append` does."""
-        return self._answer(lambda: self.table.restore(snapshot, entry))
-
     def sync(self, *, after: int) -> None:
-        """Sync the table. The version `after` is recorded."""
+        """Sync the table, and note it in `synced`."""
         self.synced.append(after)
         self.table.sync(after=after)
-
-    def _answer(self, write: Callable[[], int]) -> int:
-        if not self.landing:
-            return write()
-        if self.landing.pop(0):
-            write()
-        raise self.error("connection reset by peer")

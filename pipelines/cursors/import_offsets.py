@@ -22,7 +22,7 @@ from pipelines.cursors.hadoop import hadoop_offsets
 from pipelines.cursors.imported import ImportedOffsets
 from pipelines.cursors.spark import spark_offsets
 from pipelines.loading.commit import LoadChange, commit
-from pipelines.loading.ledger import RecordedChoice, TableState
+from pipelines.loading.ledger import RecordedChoice, TableState, TopicIdentity
 from pipelines.loading.load import EXPIRED, Loader
 from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import TableSnapshot
@@ -264,7 +264,7 @@ def _change(loader: Loader, entry: TopicEntry, adopted: Iterable[_AdoptedOffset]
         if bound.epoch >= 0:
             epochs[id_] = bound.epoch
     return ImportChange(
-        state=TableState(topic=loader.identity(entry)),
+        state=TableState(topic=TopicIdentity.of(loader.cluster, entry)),
         facts=tuple(facts),
         epochs=epochs,
         choices=tuple(choices),

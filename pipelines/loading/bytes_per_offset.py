@@ -12,18 +12,14 @@ from contextlib import closing
 from dataclasses import replace
 from statistics import fmean
 
-from kafka_io.brokers.connection import RetryPolicy
 from kafka_io.brokers.retry import Backoff
 from kafka_io.errors import KafkaIOError
 from kafka_io.model import BrokerPartition, OffsetRange
-from kafka_io.reader.reader import FetchSizes, PlannedRange
+from kafka_io.reader.reader import PlannedRange
 from kafka_io.reader.source import Source
 from pipelines.loading.ledger import LedgerEntry
 from pipelines.loading.slices import SliceSizes
 from resources.settings import Caps
-
-SampleSizes = Callable[[Source, PlannedRange], float | None]
-"""Reads the first records of a range; returns their bytes per offset, or None if that is not known."""
 
 _MAX_USUAL_RECORD_BYTES = 1024 * 1024  # the brokers' default limit
 _MAX_SAMPLES = 3
@@ -38,6 +34,8 @@ def sizes_by_bytes(
     sample: Callable[[OffsetRange], float | None],
 ) -> SliceSizes:
     """The slice sizes for the wanted ranges, one of each partition. `known` holds the bytes per offset of partitions.
+
+    `sample` reads the first records of a range, and returns their bytes per offset or None.
 
     The largest of the unknown ranges are sampled, but only if all unknown ranges may be larger than one slice. The
     other partitions get the mean.
@@ -73,8 +71,9 @@ def read_sample(source: Source, planned: PlannedRange) -> float | None:
 
     Errors are left to the load: it meets them again and reports them.
     """
-    start, stop = planned.offsets.start, planned.offsets.stop
-    first_offsets = replace(planned, offsets=replace(planned.offsets, stop=min(stop, start + _SAMPLE_OFFSETS)))
+    start = planned.offsets.start
+    stop = min(planned.offsets.stop, start + _SAMPLE_OFFSETS)
+    first_offsets = replace(planned, offsets=replace(planned.offsets, stop=stop))
     try:
         with closing(_for_sample(source).open()) as reader:
             batches = (decoded for batches in reader.read([first_offsets]) for decoded in batches)
@@ -92,8 +91,8 @@ def _for_sample(source: Source) -> Source:
         source,
         read_settings=replace(
             settings,
-            sizes=FetchSizes(fetch_bytes=size, max_fetch_bytes=settings.sizes.max_fetch_bytes),
+            sizes=replace(settings.sizes, fetch_bytes=size),
             limits=replace(settings.limits, batch_bytes=size),
-            retry_policy=RetryPolicy(timeout_s=settings.retry_policy.timeout_s, backoff=Backoff(attempts=1)),
+            retry_policy=replace(settings.retry_policy, backoff=Backoff(attempts=1)),
         ),
     )

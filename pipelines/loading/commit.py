@@ -15,16 +15,15 @@ Nothing here deletes a file (fault L04).
 import random
 import time
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
-from typing import Protocol, Self
+from typing import Self
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.loading.failpoints import failpoint
 from pipelines.loading.ledger import (
     CommitKind,
-    CommittedRange,
     Coverage,
     LeaderEpochs,
     LedgerEntry,
@@ -32,7 +31,7 @@ from pipelines.loading.ledger import (
     TableState,
 )
 from pipelines.loading.table_log import CommitConflict, CommitOutcomeUnknown, TableLog, TableSnapshot
-from pipelines.loading.work import SliceFacts
+from pipelines.loading.work import CommittedRange, SliceFacts
 from resources.errors import CommitRefused, CommitUnknown, LakeUnavailable, LoadError
 
 _MAX_CONFLICTS = 20
@@ -77,48 +76,78 @@ def extended(covered: Coverage, facts: Iterable[SliceFacts]) -> Coverage:
     """
     after = dict(covered)
     ranges = sorted(slice_facts.offsets for slice_facts in facts)
-    for partition, group in groupby(ranges, key=lambda offsets: offsets.partition):
-        chain = list(group)
-        older = [offsets for offsets in chain if _is_backfill(offsets, covered)]
-        newer = chain[len(older) :]
-        start, stop = covered.get(partition, (chain[0].start, chain[0].start))
-        if older:
-            _check_chain(older, older[0].start, start)
-        if newer:
-            _check_chain(newer, stop, newer[-1].stop)
-        after[partition] = (min(start, chain[0].start), max(stop, chain[-1].stop))
+    for offsets in reversed([offsets for offsets in ranges if _is_backfill(offsets, covered)]):
+        start, stop = after[offsets.partition]
+        _check_adjoins(offsets, "end", offsets.stop, start)
+        after[offsets.partition] = (offsets.start, stop)
+    for offsets in (offsets for offsets in ranges if not _is_backfill(offsets, covered)):
+        start, stop = after.get(offsets.partition, (offsets.start, offsets.start))
+        _check_adjoins(offsets, "start", offsets.start, stop)
+        after[offsets.partition] = (start, offsets.stop)
     return after
 
 
-def _check_chain(chain: Sequence[OffsetRange], start: int, stop: int) -> None:
-    """Check that the ranges lead from `start` to `stop`, each from where the one before it ends."""
-    ends = [start, *(offsets.stop for offsets in chain)]
-    for offsets, end in zip(chain, ends, strict=False):
-        if offsets.start != end:
-            raise NotAdjoining(f"{offsets} does not start at {end}")
-    if ends[-1] != stop:
-        raise NotAdjoining(f"{chain[-1]} does not end at {stop}")
+def _check_adjoins(offsets: OffsetRange, edge: str, position: int, expected: int) -> None:
+    """Check that this edge of the range is where it touches what is covered."""
+    if position != expected:
+        raise NotAdjoining(f"{offsets} does not {edge} at {expected}")
 
 
-class Change(Protocol):
-    """What a commit does to a table, as a value that can be written on top of any snapshot."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change(ABC):
+    """What a commit does to a table, as a value that can be written on top of any snapshot.
 
-    @property
-    def commit(self) -> str:
-        """The commit's own id."""
-        ...
+    Args:
+        kind: what the commit does.
+        state: the table's state before the change; for a rewind, the state that it restores.
+        facts: the slices with the new rows.
+        choices: the user's choices that the change follows.
+        run: the run that makes the change.
+        commit: the commit's own id.
+    """
 
-    def write(self, log: TableLog, snapshot: TableSnapshot) -> int:
-        """Write the change on top of `snapshot`; returns the version. Raises what `TableLog.append` raises."""
-        ...
+    kind: CommitKind
+    state: TableState
+    facts: tuple[SliceFacts, ...] = ()
+    choices: tuple[RecordedChoice, ...] = ()
+    run: str
+    commit: str = field(default_factory=lambda: uuid.uuid4().hex)
 
+    @abstractmethod
     def rebased(self, newest: TableSnapshot) -> Self | None:
         """What is left of the change on top of other commits; None if they have done all of it.
 
         Raises:
             CommitRefused: the change is no longer possible.
         """
-        ...
+
+    @abstractmethod
+    def complete(
+        self, entry: LedgerEntry, log: TableLog, snapshot: TableSnapshot
+    ) -> tuple[LedgerEntry, Sequence[CommittedRange]]:
+        """The entry with what the change does to the table, and the ranges whose rows it replaces.
+
+        `entry` leaves the state as it is.
+        """
+
+    def write(self, log: TableLog, snapshot: TableSnapshot) -> int:
+        """Write the change on top of `snapshot`; returns the version. Raises what `TableLog.write` raises."""
+        unchanged = LedgerEntry(
+            commit=self.commit,
+            run=self.run,
+            kind=self.kind,
+            sequence=snapshot.next_sequence,
+            topic=self.state.topic,
+            ranges=(),
+            covered=self.state.covered,
+            epochs=self.state.epochs,
+            choices=self.choices,
+        )
+        entry, replaced = self.complete(unchanged, log, snapshot)
+        failpoint(f"before {self.kind} entry")
+        version = log.write(snapshot, entry, self.facts, replaced)
+        failpoint(f"after {self.kind} entry")
+        return version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +188,7 @@ def _write_until_known(
             return CommitResult(version=change.write(log, snapshot), change=change)
         except CommitConflict as error:
             conflicts, failure = conflicts + 1, error
-            failpoint("clash seen")
+            failpoint("conflict seen")
         except CommitOutcomeUnknown as error:
             unknown_outcomes, failure = unknown_outcomes + 1, error
         except LakeUnavailable as unreadable:
@@ -179,7 +208,7 @@ def _write_until_known(
         if conflicts == _MAX_CONFLICTS or unknown_outcomes == _MAX_UNKNOWN_OUTCOMES:
             raise LakeUnavailable(f"the commit did not land: {failure}") from failure
         change = rest
-        failpoint("built anew")
+        failpoint("rebased")
         # Waits of different lengths keep runs that write to one table from colliding again.
         sleep(min(_MAX_WAIT_S, _FIRST_WAIT_S * 2 ** (conflicts + unknown_outcomes)) * random.uniform(0.5, 1))  # noqa: S311 - jitter, not a secret
 
@@ -201,36 +230,25 @@ def _unknown(failure: Exception) -> CommitUnknown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoadChange:
-    """The change of a load: slices above the table's cursors, or below its starts. `state` is the table's before it."""
+class LoadChange(Change):
+    """The change of a load: slices above the table's cursors, or below its starts.
 
-    state: TableState
-    facts: tuple[SliceFacts, ...]
+    `epochs` are the leader epochs under which the run read the bounds of these partitions.
+    """
+
+    kind: CommitKind = CommitKind.LOAD
     epochs: LeaderEpochs = field(default_factory=dict)
-    choices: tuple[RecordedChoice, ...] = ()
-    run: str
-    commit: str = field(default_factory=lambda: uuid.uuid4().hex)
 
-    def write(self, log: TableLog, snapshot: TableSnapshot) -> int:
-        """Write the change on top of `snapshot`; returns the version."""
+    def complete(
+        self, entry: LedgerEntry, log: TableLog, snapshot: TableSnapshot
+    ) -> tuple[LedgerEntry, Sequence[CommittedRange]]:
+        """See Change. The data files are checked first."""
+        del snapshot
         log.check(self.facts)
         failpoint("files checked")
         covered = extended(self.state.covered, self.facts)
-        entry = LedgerEntry(
-            commit=self.commit,
-            run=self.run,
-            kind=CommitKind.LOAD,
-            sequence=snapshot.next_sequence,
-            topic=self.state.topic,
-            ranges=tuple(map(CommittedRange.of, self.facts)),
-            covered=covered,
-            epochs={**self.state.epochs, **self._new_epochs(covered)},
-            choices=self.choices,
-        )
-        failpoint("before log entry")
-        version = log.append(snapshot, entry, self.facts)
-        failpoint("after log entry")
-        return version
+        epochs = {**self.state.epochs, **self._new_epochs(covered)}
+        return replace(entry, ranges=tuple(map(CommittedRange.of, self.facts)), covered=covered, epochs=epochs), ()
 
     def _new_epochs(self, covered: Coverage) -> LeaderEpochs:
         """The epochs of partitions whose cursor moves; a backfill says nothing about the log at the cursor."""

@@ -1,18 +1,114 @@
-"""Run the fetch tasks of a plan in Spark, the only DataFrame of a load; only facts come back.
+"""Fetch slices: how large they are, which of them share a Spark task, and where the tasks run. Only facts come back.
 
-If all tasks fit into one Spark task, they run in the process that planned them: there is nothing to distribute, and to
-start a JVM and its workers takes longer than to fetch one slice.
+The tasks are the only DataFrame of a load. If all slices fit into one Spark task, they are fetched in the process that
+planned them: there is nothing to distribute, and to start a JVM and its workers takes longer than to fetch one slice.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from kafka_io.cluster.cluster import Cluster
+from kafka_io.model import OffsetRange, TopicEntry
+from kafka_io.reader.reader import PlannedRange
 from kafka_io.reader.source import warm
+from pipelines.loading.bytes_per_offset import committed_bytes_per_offset, read_sample, sizes_by_bytes
 from pipelines.loading.fetch import FACTS_SCHEMA, TASK_SCHEMA, fetch_slices
+from pipelines.loading.ledger import LedgerEntry
+from pipelines.loading.rows import PARTITION_COLUMN
+from pipelines.loading.slices import SliceSizes, group_slices
+from pipelines.loading.truncation import check_incarnation
 from pipelines.loading.work import FetchTask, SliceFacts, decode_facts, to_json
+from resources.settings import Caps
 from resources.spark import Progress, collect
+
+FetchSlices = Callable[[Sequence[FetchTask], Progress], list[SliceFacts]]
+"""Fetches slices; returns the facts of each, in order of partition and offset."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SliceFetcher:
+    """Fetches slices of the topics of one cluster.
+
+    Args:
+        cluster: where the topics are.
+        fetch: fetches slices; it is called only if there is something to fetch.
+        caps: the limits for slices and runs.
+        options: what the lake's store needs.
+        parquet_codec: the compression of new files.
+    """
+
+    cluster: Cluster
+    fetch: FetchSlices
+    caps: Caps
+    options: Mapping[str, str] = field(default_factory=dict)
+    parquet_codec: str = "zstd"
+
+    def slice_sizes(self, topic: TopicEntry, wanted: Sequence[OffsetRange], entry: LedgerEntry | None) -> SliceSizes:
+        """The sizes of slices for the wanted ranges; `entry` is the newest of the table.
+
+        In 0.7 offsets are bytes, so that one size fits all; later the records' sizes are estimated.
+        """
+        if all(offsets.partition.broker is not None for offsets in wanted):
+            return SliceSizes(slice=self.caps.slice_bytes)
+
+        def sample(offsets: OffsetRange) -> float | None:
+            return read_sample(self.cluster.source(offsets.partition), planned_range(topic, offsets))
+
+        return sizes_by_bytes(self.caps, wanted, committed_bytes_per_offset(entry), sample)
+
+    def fetch_slices(
+        self,
+        topic: TopicEntry,
+        table_uri: str,
+        slices: Sequence[OffsetRange],
+        began: datetime,
+        on_progress: Progress,
+        *,
+        sizes: SliceSizes,
+        below: str = "",
+    ) -> list[SliceFacts]:
+        """The facts of `slices`, fetched into the table's folders, or into folders below the path `below` in it.
+
+        Empty slices need no fetch.
+
+        Raises:
+            TopicRecreated: the topic may have been recreated meanwhile.
+        """
+        loaded_at_us = microseconds(began)
+        facts = [SliceFacts(offsets=offsets, loaded_at_us=loaded_at_us) for offsets in slices if not offsets.size]
+        groups = group_slices([offsets for offsets in slices if offsets.size], sizes)
+        tasks = [
+            FetchTask(
+                spark_task=number,
+                source=self.cluster.source(offsets.partition),
+                planned=planned_range(topic, offsets),
+                table_uri=table_uri,
+                folder=f"{below}{PARTITION_COLUMN}={began.date().isoformat()}",
+                options=self.options,
+                parquet_codec=self.parquet_codec,
+                loaded_at_us=loaded_at_us,
+            )
+            for number, group in enumerate(groups)
+            for offsets in group
+        ]
+        if tasks:
+            facts += self.fetch(tasks, on_progress)
+            check_incarnation(self.cluster, topic)
+        return facts
+
+
+def planned_range(topic: TopicEntry, offsets: OffsetRange) -> PlannedRange:
+    """The offsets of the topic in its present incarnation."""
+    return PlannedRange(topic=topic.name, offsets=offsets, incarnation=topic.incarnation)
+
+
+def microseconds(time: datetime) -> int:
+    """The time in microseconds since 1970, as the tables store it."""
+    return int(time.timestamp() * 1_000_000)
 
 
 def execute(spark: Callable[[], SparkSession], tasks: Sequence[FetchTask], on_progress: Progress) -> list[SliceFacts]:

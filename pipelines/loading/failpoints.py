@@ -5,53 +5,13 @@ import signal
 from collections import Counter
 
 KILL_AT = "PENSTOCK_TEST_KILL_AT"
-"""The variable that says where a process ends, and how: `[how:]failpoint[:n]`, at the n-th pass. `how` is one of HOWS.
+"""The variable that says where a process ends, and how: `[how:]failpoint[:n]`, at the n-th pass. `how` is kill,
+stop, fault, exit or raise.
 Several such texts are separated by commas."""
 ONCE = "PENSTOCK_TEST_KILL_ONCE"
 """The variable with a folder, in which the process that ends writes its id to a file named after the text. Of several
 processes with the same text, only the first ends."""
-HOWS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "fault": signal.SIGSEGV, "exit": None, "raise": None}
-
-FAILPOINTS = (
-    "discovered",
-    "no table found",
-    "table made",
-    "table opened",
-    "bounds known",
-    "before cut entry",
-    "after cut entry",
-    "planned",
-    "fetch began",
-    "batch fetched",
-    "file opened",
-    "file written",
-    "file closed",
-    "file synced",
-    "facts sent",
-    "fetched",
-    "replay planned",
-    "replay staged",
-    "replay compared",
-    "before replay entry",
-    "after replay entry",
-    "before rewind entry",
-    "after rewind entry",
-    "files checked",
-    "before log entry",
-    "log entry written",
-    "after log entry",
-    "clash seen",
-    "built anew",
-    "log entry found",
-    "log entry synced",
-    "loaded",
-    "mirrored",
-    "before compaction",
-    "compaction announced",
-    "after compaction",
-    "before clean",
-    "file cleaned",
-)
+_SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "fault": signal.SIGSEGV}
 
 _passed: Counter[str] = Counter()
 
@@ -73,7 +33,7 @@ def _pass(name: str) -> None:
 def parsed(text: str) -> tuple[str, str, int]:
     """How to end, at which failpoint, and at which pass of it."""
     parts = text.split(":")
-    how = parts.pop(0) if parts[0] in HOWS else "kill"
+    how = parts.pop(0) if parts[0] in {*_SIGNALS, "exit", "raise"} else "kill"
     return how, parts[0], int(parts[1]) if len(parts) > 1 else 1
 
 
@@ -90,10 +50,8 @@ def _is_first(text: str) -> bool:
 
 
 def _end(how: str, name: str) -> None:
-    number = HOWS[how]
-    if number is not None:
-        os.kill(os.getpid(), number)
-    elif how == "exit":
-        os._exit(1)
-    else:
+    if how == "raise":
         raise MemoryError(name)
+    if how == "exit":
+        os._exit(1)
+    os.kill(os.getpid(), _SIGNALS[how])

@@ -32,34 +32,27 @@ def cursors_after(covered: Coverage, committed: Iterable[SliceFacts]) -> Mirrore
     return cursors
 
 
-def no_mirror(_topic: str, _cursors: MirroredCursors) -> Sequence[str]:
-    """Copy nothing."""
-    return ()
-
-
-def mirror_of(cluster: Cluster, group: str | None) -> Mirror:
-    """The function that copies cursors to `group`; without a group it copies nothing."""
-    return GroupMirror(cluster, group) if group else no_mirror
-
-
 class GroupMirror:
-    """Copies the cursors of the topics of one run. After a temporary error it does not try again in the same run."""
+    """Copies the cursors of the topics of one run to `group`; without a group it copies nothing.
 
-    def __init__(self, cluster: Cluster, group: str) -> None:
+    After a temporary error it does not try again in the same run.
+    """
+
+    def __init__(self, cluster: Cluster, group: str | None) -> None:
         self._cluster = cluster
         self._group = group
         self._temporary_error: KafkaIOError | None = None
 
     def __call__(self, topic: str, cursors: MirroredCursors) -> Sequence[str]:
         """Commit the topic's cursors as the group's offsets; returns one warning if that fails."""
-        if not cursors:
+        if not (self._group and cursors):
             return ()
-        error = self._temporary_error or self._commit(topic, cursors)
+        error = self._temporary_error or self._commit(self._group, topic, cursors)
         return (f"the cursors were not copied to the consumer group {self._group}: {error}",) if error else ()
 
-    def _commit(self, topic: str, cursors: MirroredCursors) -> KafkaIOError | None:
+    def _commit(self, group: str, topic: str, cursors: MirroredCursors) -> KafkaIOError | None:
         try:
-            group_offsets(self._cluster, retry_policy=_RETRY_POLICY).commit(self._group, {topic: cursors})
+            group_offsets(self._cluster, retry_policy=_RETRY_POLICY).commit(group, {topic: cursors})
         except KafkaIOError as error:
             self._temporary_error = error if error.retriable else None
             return error

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from kafka_io.model import BrokerPartition
-from pipelines.loading.ledger import CommitKind, CommittedRange, LedgerEntry, TopicIdentity
+from pipelines.loading.ledger import CommitKind, LedgerEntry, TopicIdentity
+from pipelines.loading.work import CommittedRange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,22 +27,22 @@ class IncarnationRanges:
 class _PartitionRanges:
     """Ranges of one partition that do not overlap, in order; `limit` is the lowest cursor that a newer entry left."""
 
-    starts: list[int] = field(default_factory=list)
     ranges: list[CommittedRange] = field(default_factory=list)
     limit: int | None = None
 
     def overlapping(self, older: CommittedRange) -> Sequence[CommittedRange]:
-        first = bisect_left(self.starts, older.offsets.start)
+        first = self._index(older.offsets.start)
         if first and self.ranges[first - 1].offsets.stop > older.offsets.start:
             first -= 1
-        last = bisect_left(self.starts, older.offsets.stop)
-        return self.ranges[first:last]
+        return self.ranges[first : self._index(older.offsets.stop)]
 
     def insert(self, older: CommittedRange) -> None:
-        # An empty range records where a partition begins; bisect_left puts it before what was loaded there later.
-        index = bisect_left(self.starts, older.offsets.start)
-        self.starts.insert(index, older.offsets.start)
-        self.ranges.insert(index, older)
+        # An empty range records where a partition begins; it comes before what was loaded there later.
+        self.ranges.insert(self._index(older.offsets.start), older)
+
+    def _index(self, offset: int) -> int:
+        """The index of the first range that starts at this offset or after it."""
+        return bisect_left(self.ranges, offset, key=lambda committed: committed.offsets.start)
 
 
 def effective_entries(entries: Iterable[tuple[int, LedgerEntry]]) -> Iterator[tuple[int, LedgerEntry]]:
@@ -69,16 +70,12 @@ def incarnations(entries: Iterable[tuple[int, LedgerEntry]]) -> list[Incarnation
         IncarnationRanges(
             topic=topic,
             ranges=tuple(
-                committed for _, newer in sorted(by_partition.items(), key=_partition) for committed in newer.ranges
+                committed for partition in sorted(by_partition) for committed in by_partition[partition].ranges
             ),
             problems=tuple(problems[topic]),
         )
         for topic, by_partition in partitions.items()
     ]
-
-
-def _partition(item: tuple[BrokerPartition, _PartitionRanges]) -> BrokerPartition:
-    return item[0]
 
 
 def _add_older(newer: _PartitionRanges, older: CommittedRange) -> Iterator[str]:

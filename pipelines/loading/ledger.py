@@ -5,18 +5,22 @@ commit's sequence number, which grows by one with every commit of the table. The
 text, the `LedgerEntry`: the committed ranges with their rows, gaps and files.
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import cache
 from importlib import metadata
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
 from kafka_io.errors import Where
-from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.loading.work import SliceFacts
+from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry
+from pipelines.loading.work import CommittedRange
+
+if TYPE_CHECKING:
+    from kafka_io.cluster.cluster import Cluster
 
 KEY = "penstock"
 """The key of the ledger's text in the commit info."""
@@ -25,6 +29,11 @@ SEQUENCE = "penstock/sequence"
 Coverage = Mapping[BrokerPartition, tuple[int, int]]
 """For each partition the offsets `[start, cursor)` that the table covers without a hole."""
 LeaderEpochs = Mapping[BrokerPartition, int]
+
+
+def cursor_of(covered: Coverage, partition: BrokerPartition, bound: Bounds) -> int:
+    """The cursor of the partition; where its log begins, if the table does not cover the partition yet."""
+    return covered[partition][1] if partition in covered else bound.earliest
 
 
 class CommitKind(StrEnum):
@@ -45,6 +54,12 @@ class TopicIdentity:
     incarnation: str
     cluster_id: str = ""
 
+    @classmethod
+    def of(cls, cluster: "Cluster", topic: TopicEntry) -> Self:
+        """The topic of the cluster, in its present incarnation."""
+        cluster_id = cluster.cluster_id() or ""
+        return cls(cluster=cluster.name, cluster_id=cluster_id, name=topic.name, incarnation=topic.incarnation)
+
     def app_id(self, partition: BrokerPartition) -> str:
         """The appId of the `txn` action that holds the partition's next offset."""
         return f"penstock/{self.cluster_id or self.cluster}/{self.name}/{self.incarnation}/{partition}"
@@ -55,47 +70,14 @@ class TopicIdentity:
         return Where(cluster=self.cluster, topic=self.name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommittedRange:
-    """Committed offsets of one partition: each of them has a row (there are `rows` of them), or is in a gap.
-
-    The rows' `loaded_at` is `loaded_at_us` (microseconds since 1970). `source` is the broker that they were read from,
-    `id@host:port`; empty if no broker served the range.
-    """
-
-    offsets: OffsetRange
-    rows: int
-    bytes: int
-    loaded_at_us: int
-    gaps: Mapping[str, int] = field(default_factory=dict)
-    path: str | None = None
-    source: str = ""
-
-    @property
-    def partition(self) -> BrokerPartition:
-        """The partition of the range."""
-        return self.offsets.partition
-
-    def __str__(self) -> str:
-        return str(self.offsets)
-
-    @classmethod
-    def of(cls, facts: SliceFacts) -> Self:
-        """The range of a slice that a worker fetched."""
-        return cls(**{name.name: getattr(facts, name.name) for name in fields(cls)})
-
-    def as_dict(self) -> dict[str, Any]:
-        """The range as the ledger and `penstock history --json` show it: `broker`, `partition`, `start`, `stop`, ..."""
-        stored = msgspec.to_builtins(self)
-        offsets = stored.pop("offsets")
-        return {**offsets.pop("partition"), **offsets, **stored}
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
-        """The inverse of `as_dict`."""
-        partition = {"broker": stored["broker"], "partition": stored["partition"]}
-        offsets = {"partition": partition, "start": stored["start"], "stop": stored["stop"]}
-        return msgspec.convert({**stored, "offsets": offsets}, cls)
+def totals(slices: Sequence[CommittedRange]) -> dict[str, Any]:
+    """The sums over the slices: `rows`, `bytes`, `files`, and `gaps` by cause."""
+    return {
+        "rows": sum(part.rows for part in slices),
+        "bytes": sum(part.bytes for part in slices),
+        "files": len({part.path for part in slices if part.path}),
+        "gaps": dict(sum((Counter(part.gaps) for part in slices), Counter())),
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,11 +99,6 @@ class RecordedChoice:
         return cls(
             setting=setting, value=value, partition=str(offsets.partition), start=offsets.start, stop=offsets.stop
         )
-
-    @property
-    def offsets(self) -> OffsetRange:
-        """The offsets that the choice decided about."""
-        return OffsetRange(BrokerPartition.parse(self.partition), self.start, self.stop)
 
 
 @cache

@@ -2,29 +2,24 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.loading.ledger import CommittedRange
 from pipelines.loading.table_log import TableLog, TableSnapshot
+from pipelines.loading.work import CommittedRange
 
 MIXED = "mixed"
 """The cause of the gaps in a part of a range whose gaps have several causes: the ledger does not say which is where."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SplitRanges:
-    """The parts of committed ranges: those inside of given offsets, and those outside with the range they belong to.
+def split_ranges(
+    ranges: Iterable[CommittedRange], selected: Sequence[OffsetRange]
+) -> tuple[list[CommittedRange], list[tuple[CommittedRange, CommittedRange]]]:
+    """Split the `ranges` that overlap the `selected` offsets. Neither list may contain overlaps.
 
-    The rows of the parts are not counted yet; their file is that of the whole range.
+    Returns the parts inside of the selected offsets, and the parts outside, each with the range that it belongs to. The
+    rows of the parts are not counted yet; their file is that of the whole range.
     """
-
-    inside: tuple[CommittedRange, ...]
-    outside: tuple[tuple[CommittedRange, CommittedRange], ...]
-
-
-def split_ranges(ranges: Iterable[CommittedRange], selected: Sequence[OffsetRange]) -> SplitRanges:
-    """Split the `ranges` that overlap the `selected` offsets. Neither list may contain overlaps."""
     inside: list[CommittedRange] = []
     outside: list[tuple[CommittedRange, CommittedRange]] = []
     by_partition: dict[BrokerPartition, list[OffsetRange]] = defaultdict(list)
@@ -41,7 +36,7 @@ def split_ranges(ranges: Iterable[CommittedRange], selected: Sequence[OffsetRang
             end = part.stop
         if parts and end < whole.offsets.stop:
             outside.append((_part(whole, end, whole.offsets.stop), whole))
-    return SplitRanges(inside=tuple(inside), outside=tuple(outside))
+    return inside, outside
 
 
 def _part(whole: CommittedRange, start: int, stop: int) -> CommittedRange:

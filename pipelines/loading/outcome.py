@@ -3,13 +3,13 @@
 Lag is counted in offsets: in records from 0.8 on, in bytes of the log in 0.7.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
 
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange
-from pipelines.loading.ledger import Coverage
+from pipelines.loading.group_mirror import cursors_after
+from pipelines.loading.ledger import Coverage, cursor_of, totals
 from pipelines.loading.work import SliceFacts, SliceFailure
 
 
@@ -17,6 +17,12 @@ def printed_range(offsets: OffsetRange) -> dict[str, int | None]:
     """The range as the commands print it in JSON, and as Dagster's tables show it."""
     partition = offsets.partition
     return {"broker": partition.broker, "partition": partition.partition, "start": offsets.start, "end": offsets.stop}
+
+
+def printed_fields(result: Any) -> dict[str, Any]:
+    """The fields of a dataclass as the commands print them in JSON; its `offsets` come first (see `printed_range`)."""
+    printed = {item.name: getattr(result, item.name) for item in fields(result)}
+    return {**printed_range(printed.pop("offsets")), **printed}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,31 +51,9 @@ class PartitionLoad:
     seconds: float = 0.0
     source: str = ""
 
-    def then(self, later: Self) -> Self:
-        """This load and a later step of the same run as one.
-
-        The later step committed offsets directly before or after this one's, or none.
-        """
-        parts = [load.offsets for load in (self, later) if load.offsets.size > 0] or [later.offsets]
-        offsets = replace(later.offsets, start=min(part.start for part in parts), stop=max(part.stop for part in parts))
-        return replace(
-            later,
-            offsets=offsets,
-            rows=self.rows + later.rows,
-            bytes=self.bytes + later.bytes,
-            files=self.files + later.files,
-            gaps=dict(Counter(self.gaps) + Counter(later.gaps)),
-            lag_before=self.lag_before,
-            seconds=round(self.seconds + later.seconds, 3),
-            source=later.source or self.source,
-        )
-
     def as_dict(self) -> dict[str, Any]:
         """The JSON fields of `penstock load --json`."""
-        return {
-            **printed_range(self.offsets),
-            **{item.name: getattr(self, item.name) for item in fields(self) if item.name != "offsets"},
-        }
+        return printed_fields(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,18 +67,16 @@ class SliceLoad:
     def __str__(self) -> str:
         return f"{self.offsets}: {self.rows} rows in {self.seconds:.1f} s"
 
+    @classmethod
+    def of(cls, facts: SliceFacts) -> Self:
+        """The slice with these facts."""
+        return cls(offsets=facts.offsets, rows=facts.rows, seconds=round(facts.seconds, 3))
+
     def as_dict(self) -> dict[str, Any]:
         """The JSON fields of `penstock load --json`."""
-        start, stop = self.offsets.start, self.offsets.stop
-        partition = self.offsets.partition
-        return {
-            "broker": partition.broker,
-            "partition": partition.partition,
-            "start": start,
-            "stop": stop,
-            "rows": self.rows,
-            "seconds": self.seconds,
-        }
+        printed = printed_range(self.offsets)
+        stop = printed.pop("end")
+        return {**printed, "stop": stop, "rows": self.rows, "seconds": self.seconds}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,36 +133,6 @@ class TopicLoad:
         """The speed of the whole load in bytes."""
         return self.bytes / self.seconds if self.seconds else 0.0
 
-    def failed(self, failures: Sequence[SliceFailure]) -> Self:
-        """This load with the error for `failures`; unchanged if there are none."""
-        if not failures:
-            return self
-        others = f" (and {len(failures) - 1} more)" if failures[1:] else ""
-        return replace(
-            self,
-            error=f"{failures[0]}{others}",
-            retriable=any(failure.retriable for failure in failures),
-            trace=next((failure.trace for failure in failures if failure.trace), None),
-        )
-
-    def then(self, later: Self) -> Self:
-        """This load and the next step of the same run as one."""
-        partitions = {load.offsets.partition: load for load in self.partitions}
-        for load in later.partitions:
-            before = partitions.get(load.offsets.partition)
-            partitions[load.offsets.partition] = before.then(load) if before else load
-        return replace(
-            later,
-            version=self.version if later.version is None else later.version,
-            rows=self.rows + later.rows,
-            bytes=self.bytes + later.bytes,
-            files=self.files + later.files,
-            partitions=tuple(partitions.values()),
-            slowest=max(filter(None, (self.slowest, later.slowest)), key=lambda load: load.seconds, default=None),
-            warnings=tuple(dict.fromkeys((*self.warnings, *later.warnings))),
-            seconds=round(self.seconds + later.seconds, 3),
-        )
-
     def as_dict(self) -> dict[str, Any]:
         """The JSON fields of `penstock load --json`."""
         names = ("topic", "table", "version", "rows", "bytes", "files", "lag_before", "lag", "error", "seconds")
@@ -194,63 +146,75 @@ class TopicLoad:
         }
 
 
-def outcome(
-    committed: Sequence[SliceFacts],
-    bounds: Mapping[BrokerPartition, Bounds],
-    covered: Coverage,
-    *,
-    topic: str,
-    table: str,
-    version: int,
-    warnings: Sequence[str],
-) -> TopicLoad:
-    """The result of a step that committed some slices; `bounds` and `covered` are those that it was planned on."""
-    fetched = [facts for facts in committed if facts.source]
-    slowest = max(fetched, key=lambda facts: facts.seconds, default=None)
-    return TopicLoad(
-        topic=topic,
-        table=table,
-        version=version,
-        rows=sum(facts.rows for facts in committed),
-        bytes=sum(facts.bytes for facts in committed),
-        files=sum(facts.path is not None for facts in committed),
-        partitions=tuple(by_partition(committed, bounds, covered)),
-        slowest=SliceLoad(offsets=slowest.offsets, rows=slowest.rows, seconds=round(slowest.seconds, 3))
-        if slowest
-        else None,
-        warnings=tuple(warnings),
-    )
+@dataclass(slots=True, kw_only=True)
+class RunRecord:
+    """What the steps of one run have done to a topic.
 
-
-def by_partition(
-    committed: Sequence[SliceFacts], bounds: Mapping[BrokerPartition, Bounds], covered: Coverage
-) -> Iterator[PartitionLoad]:
-    """What happened to each partition of which the table or its broker holds something.
-
-    The committed slices of a partition are adjacent, so together they are one range.
+    Args:
+        topic: the topic's name.
+        table: the table's URI.
+        version: the table's version after the last step.
+        warnings: the warnings of all steps.
+        failures: why slices were not fetched, and other errors.
+        slices: the committed slices of each partition of which the table or its broker holds something.
+        lag_before: the lag of these partitions when the run began.
+        cursors: their cursors after the last step, and the ends of their logs that it knew.
     """
-    slices: dict[BrokerPartition, list[SliceFacts]] = defaultdict(list)
-    for facts in committed:
-        slices[facts.offsets.partition].append(facts)
-    known = (id_ for id_, bound in bounds.items() if id_ in covered or id_ in slices or bound.earliest < bound.latest)
-    for id_ in sorted(known):
-        yield _partition_load(id_, slices.get(id_, ()), bounds[id_], covered)
 
+    topic: str
+    table: str
+    version: int | None = None
+    warnings: list[str] = field(default_factory=list)
+    failures: list[SliceFailure] = field(default_factory=list)
+    slices: dict[BrokerPartition, list[SliceFacts]] = field(default_factory=dict)
+    lag_before: dict[BrokerPartition, int] = field(default_factory=dict)
+    cursors: dict[BrokerPartition, tuple[int, int]] = field(default_factory=dict)
 
-def _partition_load(
-    id_: BrokerPartition, slices: Sequence[SliceFacts], bound: Bounds, covered: Coverage
-) -> PartitionLoad:
-    cursor = covered[id_][1] if id_ in covered else bound.earliest
-    start = min((facts.offsets.start for facts in slices), default=cursor)
-    stop = max((facts.offsets.stop for facts in slices), default=cursor)
-    return PartitionLoad(
-        offsets=OffsetRange(id_, start, stop),
-        rows=sum(facts.rows for facts in slices),
-        bytes=sum(facts.bytes for facts in slices),
-        files=sum(facts.path is not None for facts in slices),
-        gaps=dict(sum((Counter(facts.gaps) for facts in slices), Counter())),
-        lag_before=bound.latest - cursor,
-        lag=bound.latest - max(cursor, stop),
-        seconds=round(sum(facts.seconds for facts in slices), 3),
-        source=next((facts.source for facts in reversed(slices) if facts.source), ""),
-    )
+    def add(self, committed: Sequence[SliceFacts], bounds: Mapping[BrokerPartition, Bounds], covered: Coverage) -> None:
+        """Add a step that committed some slices; `bounds` and `covered` are those that it was planned on."""
+        after = cursors_after(covered, committed)
+        for id_, bound in sorted(bounds.items(), key=lambda item: item[0]):
+            if id_ in after or bound.earliest < bound.latest:
+                cursor = cursor_of(covered, id_, bound)
+                self.slices.setdefault(id_, [])
+                self.lag_before.setdefault(id_, bound.latest - cursor)
+                self.cursors[id_] = after.get(id_, cursor), bound.latest
+        for facts in committed:
+            # The statistics are large, and nobody needs them after the commit.
+            self.slices[facts.offsets.partition].append(replace(facts, stats={}))
+
+    def outcome(self, *, seconds: float) -> TopicLoad:
+        """The result of the run, which took so many seconds."""
+        partitions = tuple(self._partition_load(id_, slices) for id_, slices in self.slices.items())
+        fetched = [facts for slices in self.slices.values() for facts in slices if facts.source]
+        slowest = max(fetched, key=lambda facts: facts.seconds, default=None)
+        others = f" (and {len(self.failures) - 1} more)" if self.failures[1:] else ""
+        return TopicLoad(
+            topic=self.topic,
+            table=self.table,
+            version=self.version,
+            rows=sum(load.rows for load in partitions),
+            bytes=sum(load.bytes for load in partitions),
+            files=sum(load.files for load in partitions),
+            error=f"{self.failures[0]}{others}" if self.failures else None,
+            retriable=any(failure.retriable for failure in self.failures),
+            partitions=partitions,
+            slowest=SliceLoad.of(slowest) if slowest else None,
+            warnings=tuple(dict.fromkeys(self.warnings)),
+            seconds=round(seconds, 3),
+            trace=next((failure.trace for failure in self.failures if failure.trace), None),
+        )
+
+    def _partition_load(self, id_: BrokerPartition, slices: Sequence[SliceFacts]) -> PartitionLoad:
+        """The load of one partition. Its committed slices are adjacent, so together they are one range."""
+        cursor, latest = self.cursors[id_]
+        start = min((facts.offsets.start for facts in slices), default=cursor)
+        stop = max((facts.offsets.stop for facts in slices), default=cursor)
+        return PartitionLoad(
+            offsets=OffsetRange(id_, start, stop),
+            **totals(slices),
+            lag_before=self.lag_before[id_],
+            lag=latest - cursor,
+            seconds=round(sum(facts.seconds for facts in slices), 3),
+            source=next((facts.source for facts in reversed(slices) if facts.source), ""),
+        )

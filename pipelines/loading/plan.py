@@ -3,14 +3,15 @@
 If the cursor and the log are inconsistent, planning stops with the exact range.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Self
 
 from kafka_io.errors import Where
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange
 from pipelines.loading.ledger import Coverage, RecordedChoice, TableState
 from pipelines.loading.slices import SliceSizes, cut_slices
+from pipelines.loading.window import AllBounds, OffsetWindow
 from resources.errors import CursorAheadOfLog, CursorExpired, LoadError
 from resources.spark import Progress
 
@@ -38,14 +39,13 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTarget:
-    """What a run loads in all its steps: `total` offsets, of which `taken` are done.
+    """What a run loads in all its steps: `total` offsets of a window, of which `taken` are done.
 
-    They are between `starts` and `ends` (see OffsetWindow). These are fixed when the run begins, so that the run ends:
-    the next run loads the records and partitions that appear later.
+    The window is fixed when the run begins, so that the run ends: the next run loads the records and partitions that
+    appear later.
     """
 
-    ends: Mapping[BrokerPartition, int]
-    starts: Mapping[BrokerPartition, int] = field(default_factory=dict)
+    window: OffsetWindow
     total: int
     taken: int = 0
 
@@ -71,63 +71,52 @@ class RunTarget:
 
 
 def plan(
-    covered: Coverage,
-    bounds: Mapping[BrokerPartition, Bounds],
-    *,
-    starts: Mapping[BrokerPartition, int],
-    ends: Mapping[BrokerPartition, int],
-    sizes: SliceSizes,
-    skip_expired: bool = False,
-    where: Where,
+    state: TableState, bounds: AllBounds, window: OffsetWindow, sizes: SliceSizes, *, skip_expired: bool = False
 ) -> Plan:
-    """Cut what is new below `ends` into slices; a partition without an end gets none.
+    """Cut what is new below the window's end into slices; a partition without an end gets none.
 
-    A partition without a cursor starts at its earliest offset. Only a new table may begin later, at `starts`. If
-    nothing is there to load yet, an empty slice records the start, so that the next run continues from there. A
+    A partition without a cursor starts at its earliest offset. Only a new table may begin later, at the window's start.
+    If nothing is there to load yet, an empty slice records the start, so that the next run continues from there. A
     partition that appears later is loaded from its beginning, because all of it is new (fault B10).
 
     Raises:
         CursorExpired: the log begins after the cursor (fault B07), and `skip_expired` is not set.
         CursorAheadOfLog: the log ends before the cursor (faults B05, B14).
     """
+    covered = state.covered
     begins: dict[BrokerPartition, int] = {}
     skipped: list[OffsetRange] = []
     for id_, bound in bounds.items():
-        first = bound.earliest if covered else max(bound.earliest, starts.get(id_, bound.earliest))
+        first = bound.earliest if covered else max(bound.earliest, window.starts.get(id_, bound.earliest))
         begin = covered[id_][1] if id_ in covered else first
         if skip_expired and begin < bound.earliest:
             skipped.append(OffsetRange(id_, begin, bound.earliest))
             begin = bound.earliest
         if not bound.earliest <= begin <= bound.latest:
-            raise _outside_log(begin, bound, where.within(Where(partition=str(id_))))
+            raise _outside_log(begin, bound, state.topic.where.within(Where(partition=str(id_))))
         begins[id_] = begin
-    new = [OffsetRange(id_, begins[id_], min(ends[id_], bound.latest)) for id_, bound in bounds.items() if id_ in ends]
+    ends = {id_: min(window.ends[id_], bound.latest) for id_, bound in bounds.items() if id_ in window.ends}
+    new = [OffsetRange(id_, begins[id_], end) for id_, end in ends.items()]
     slices = list(cut_slices(new, bounds, sizes))
-    if not covered and starts:
+    if not covered and window.starts:
         slices += _empty_starts(new, bounds)
     return Plan(slices=tuple(sorted(slices)), skipped=tuple(sorted(skipped)))
 
 
-def plan_backfill(
-    covered: Coverage,
-    bounds: Mapping[BrokerPartition, Bounds],
-    *,
-    starts: Mapping[BrokerPartition, int],
-    sizes: SliceSizes,
-) -> list[OffsetRange]:
-    """Cut what the brokers hold between `starts` and the table's first offsets into slices.
+def plan_backfill(covered: Coverage, bounds: AllBounds, window: OffsetWindow, sizes: SliceSizes) -> list[OffsetRange]:
+    """Cut what the brokers hold between the window's start and the table's first offsets into slices.
 
     A run with a cap takes the newest of these slices: so the table covers no hole, and the next run continues below.
     """
     older = [
         OffsetRange(id_, max(start, bounds[id_].earliest), covered[id_][0])
-        for id_, start in starts.items()
+        for id_, start in window.starts.items()
         if id_ in bounds and id_ in covered
     ]
     return sorted(cut_slices(older, bounds, sizes, order=reversed))
 
 
-def _empty_starts(new: Sequence[OffsetRange], bounds: Mapping[BrokerPartition, Bounds]) -> Iterator[OffsetRange]:
+def _empty_starts(new: Sequence[OffsetRange], bounds: AllBounds) -> Iterator[OffsetRange]:
     """Empty slices that record where a new table begins, for partitions of which it leaves out older offsets.
 
     Partitions that hold nothing need no slice. But if all of them are like that, one slice records that the table has

@@ -6,9 +6,8 @@ accept any version of the `txn`, even a lower one (decision D14): no handle is r
 committing.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,11 +24,11 @@ from deltalake.transaction import AddAction
 
 from kafka_io.errors import Where
 from pipelines.loading.failpoints import failpoint
-from pipelines.loading.ledger import KEY, SEQUENCE, CommittedRange, LedgerEntry
+from pipelines.loading.ledger import KEY, SEQUENCE, CommitKind, LedgerEntry
 from pipelines.loading.log_commits import LogCommit, newest_entry
 from pipelines.loading.rows import FILE_SCHEMA, PARTITION_COLUMN, TABLE_SCHEMA
 from pipelines.loading.table_log import CommitConflict, CommitOutcomeUnknown, TableSnapshot
-from pipelines.loading.work import SliceFacts
+from pipelines.loading.work import CommittedRange, SliceFacts
 from resources import durable
 from resources.errors import CommitUnknown, CursorMismatch, FileRefused, LakeUnavailable, LogTorn, TableForeign
 from resources.lake import Lake, filesystem, lake_errors, reason_of
@@ -41,6 +40,7 @@ _CONFIGURATION = {
 }
 _FOOTERS_AT_ONCE = 8
 _LOGGED = {".json", ".parquet"}
+_REPLACING = {CommitKind.REPLAY, CommitKind.CUT}
 WRITING = WriterProperties(compression="ZSTD", compression_level=1)
 """The options for files that deltalake writes, when rows are replaced or files are merged."""
 
@@ -102,12 +102,12 @@ class LakeTable:
             LogTorn: it is the reason.
         """
         files = filesystem(self.uri, self.lake.options)
-        with self._store_errors():
+        with lake_errors(self.uri):
             infos = files.get_file_info(pafs.FileSelector("_delta_log", allow_not_found=True))
-        numbers = [info.base_name.removesuffix(".json") for info in infos if info.base_name.endswith(".json")]
-        last = max((int(number) for number in numbers if number.isdecimal()), default=None)
-        for _ in self._commits(last, after=last - 1) if last is not None else ():
-            return
+        names = [info.base_name.partition(".") for info in infos]
+        versions = [int(number) for number, _, suffix in names if suffix == "json" and number.isdecimal()]
+        if versions:
+            next(self.commits(max(versions)))
 
     def _create(self) -> DeltaTable:
         failpoint("no table found")
@@ -133,20 +133,16 @@ class LakeTable:
 
     def entries(self, upto: TableSnapshot, *, after: int = -1) -> Iterator[tuple[int, LedgerEntry]]:
         """Version and entry of Penstock's commits in `(after, upto.version]`, newest first."""
-        for version, info in self._commits(upto.version, after=after):
-            if KEY in info:
-                yield version, LedgerEntry.from_json(info[KEY])
+        for commit in self.commits(upto.version, after=after):
+            if commit.entry is not None:
+                yield commit.version, commit.entry
 
-    def commits(self, newest: int) -> Iterator[LogCommit]:
-        """Every commit up to version `newest`, newest first; each is read when the caller asks for it."""
-        for version, info in self._commits(newest):
-            yield LogCommit.of(version, info)
+    def commits(self, newest: int, *, after: int = -1) -> Iterator[LogCommit]:
+        """Every commit of the versions in `(after, newest]`, newest first; each is read when the caller asks for it.
 
-    def _commits(self, newest: int, *, after: int = -1) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Version and commit info of the versions in `(after, newest]`, newest first, read from the log itself.
-
-        deltalake's `history` numbers the commits down from the handle's version, but starts with the newest commit of
-        the log. If the log has newer commits than the handle, it gives them under earlier numbers.
+        They are read from the log itself. deltalake's `history` numbers the commits down from the handle's version, but
+        starts with the newest commit of the log. If the log has newer commits than the handle, it gives them under
+        earlier numbers.
         """
         files = filesystem(self.uri, self.lake.options)
         for version in range(newest, after, -1):
@@ -161,7 +157,9 @@ class LakeTable:
                     "load again",
                     self.where,
                 ) from error
-            yield version, next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+            yield LogCommit.of(
+                version, next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+            )
 
     def check(self, files: Sequence[SliceFacts]) -> None:
         """Check that every file of `files` exists, with the size and the rows that its worker wrote (fault L07).
@@ -173,17 +171,18 @@ class LakeTable:
         """
         store = filesystem(self.uri, self.lake.options)
         by_path = {facts.path: facts for facts in files if facts.path}
-        with self._store_errors():
+        with lake_errors(self.uri):
             for info in store.get_file_info(list(by_path)):
                 expected = by_path[info.path].size
-                if info.type != pafs.FileType.File or info.size != expected:
-                    actual = f"has {info.size} bytes" if info.type == pafs.FileType.File else "is not there"
+                if info.size != expected:
+                    actual = "is not there" if info.size is None else f"has {info.size} bytes"
                     raise FileRefused(f"the data file {info.path} {actual}; its worker wrote {expected}", self.where)
             with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as readers:
-                for path, rows in readers.map(lambda path: (path, self._footer_rows(store, path)), by_path):
-                    if rows != by_path[path].rows:
+                footer_rows = readers.map(lambda path: self._footer_rows(store, path), by_path)
+                for (path, facts), rows in zip(by_path.items(), footer_rows, strict=True):
+                    if rows != facts.rows:
                         raise FileRefused(
-                            f"the data file {path} holds {rows} rows; its worker wrote {by_path[path].rows}", self.where
+                            f"the data file {path} holds {rows} rows; its worker wrote {facts.rows}", self.where
                         )
 
     def _footer_rows(self, store: pafs.FileSystem, path: str) -> int:
@@ -193,71 +192,63 @@ class LakeTable:
         except pa.ArrowInvalid as error:
             raise FileRefused(f"the data file {path} is not a Parquet file: {error}", self.where) from error
 
-    def append(self, snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFacts]) -> int:
-        """Write `entry` and the files on top of `snapshot`; returns their version.
+    def write(
+        self, snapshot: TableSnapshot, entry: LedgerEntry, new: Sequence[SliceFacts], replaced: Sequence[CommittedRange]
+    ) -> int:
+        """Write `entry` on top of `snapshot`, with what its kind does to the rows; returns the version.
 
         Raises:
             CommitConflict: another commit is on top of the snapshot already.
-            CommitOutcomeUnknown: whether they landed is not known.
+            CommitOutcomeUnknown: whether the entry landed is not known.
         """
-        with log_errors():
-            snapshot.handle.create_write_transaction(
-                [_add(facts) for facts in files if facts.path],
-                mode="append",
-                schema=snapshot.handle.schema(),
-                partition_by=[PARTITION_COLUMN],
-                commit_properties=properties(snapshot, entry),
-            )
+        files = [facts for facts in new if facts.path]
+        # deltalake's delete writes no entry if it finds no row: then the entry is appended without files.
+        replaces = entry.kind in _REPLACING and (files or any(self.count_rows(snapshot, replaced)))
+        try:
+            if entry.target is not None:
+                # All cursors are set, because those in the table may differ from those in the newest entry.
+                all_cursors = properties(replace(snapshot, entry=None), entry)
+                snapshot.handle.restore(entry.target, commit_properties=all_cursors)
+            elif replaces:
+                self._replace(snapshot, entry, files, replaced)
+            else:
+                _append(snapshot, entry, files)
             failpoint("log entry written")
             return self.version_of(entry, after=snapshot.version)
+        except CommitFailedError as error:
+            raise CommitConflict(reason_of(error)) from error
+        except (DeltaError, OSError, LakeUnavailable) as error:
+            raise CommitOutcomeUnknown(reason_of(error)) from error
 
     def count_rows(self, snapshot: TableSnapshot, ranges: Sequence[CommittedRange]) -> list[int]:
         """The number of rows that the table has of each range: with its partition, offsets and loading time."""
         rows = snapshot.handle.to_pyarrow_dataset()
-        with self._store_errors():
+        with lake_errors(self.uri):
             return [rows.count_rows(filter=_arrow_filter(committed)) for committed in ranges]
 
-    def replace(
-        self, snapshot: TableSnapshot, entry: LedgerEntry, ranges: Sequence[CommittedRange], files: Sequence[SliceFacts]
-    ) -> int:
-        """Write `entry` on top of `snapshot` and replace the rows of `ranges` by those of `files`; returns the version.
+    def _replace(
+        self, snapshot: TableSnapshot, entry: LedgerEntry, new: Sequence[SliceFacts], replaced: Sequence[CommittedRange]
+    ) -> None:
+        """Replace the rows of the ranges by those of the new files.
 
         This process writes the new rows into new files, together with the other rows of the files that held replaced
-        ones. Raises what `append` raises.
+        ones.
         """
-        new = [facts for facts in files if facts.rows]
-        if not new and not any(self.count_rows(snapshot, ranges)):
-            return self.append(snapshot, entry, [])  # deltalake's delete writes no entry if it finds no row
         options: dict[str, Any] = {"writer_properties": WRITING, "commit_properties": properties(snapshot, entry)}
-        replaced = [*ranges, *map(CommittedRange.of, new)]
-        predicate = " OR ".join(map(_sql_filter, replaced))
-        with log_errors():
-            if new:
-                write_deltalake(snapshot.handle, self._staged(new), mode="overwrite", predicate=predicate, **options)
-            else:
-                snapshot.handle.delete(predicate, **options)
-            failpoint("log entry written")
-            return self.version_of(entry, after=snapshot.version)
-
-    def restore(self, snapshot: TableSnapshot, entry: LedgerEntry) -> int:
-        """Write `entry` on top of `snapshot`, with the files of the version `entry.target`; returns the version.
-
-        All cursors are set, because those in the table may differ from those in the newest entry. Raises what `append`
-        raises.
-        """
-        with log_errors():
-            all_cursors = properties(replace(snapshot, entry=None), entry)
-            snapshot.handle.restore(entry.target, commit_properties=all_cursors)
-            failpoint("log entry written")
-            return self.version_of(entry, after=snapshot.version)
+        predicate = " OR ".join(map(_sql_filter, [*replaced, *map(CommittedRange.of, new)]))
+        if new:
+            write_deltalake(snapshot.handle, self._staged(new), mode="overwrite", predicate=predicate, **options)
+        else:
+            snapshot.handle.delete(predicate, **options)
 
     def _staged(self, files: Sequence[SliceFacts]) -> pa.RecordBatchReader:
         """The rows of the files, with the partition column, whose value is in the name of the files' folder."""
-        paths = [facts.path for facts in files if facts.path]
+        paths = [str(facts.path) for facts in files]
         store = filesystem(self.uri, self.lake.options)
         batches = pads.dataset(paths, schema=FILE_SCHEMA, filesystem=store, format="parquet").to_batches()
-        [day] = {folder_date(path) for path in paths}
-        rows = (batch.append_column(PARTITION_COLUMN, pa.repeat(day, batch.num_rows)) for batch in batches)
+        [day] = {_folder_value(path) for path in paths}
+        date = pa.scalar(day).cast(pa.date32())
+        rows = (batch.append_column(PARTITION_COLUMN, pa.repeat(date, batch.num_rows)) for batch in batches)
         return pa.RecordBatchReader.from_batches(TABLE_SCHEMA, rows)
 
     def version_of(self, entry: LedgerEntry, *, after: int) -> int:
@@ -296,24 +287,6 @@ class LakeTable:
         except OSError as error:
             raise CommitUnknown(f"the commit landed, but could not be forced to disk: {error}", self.where) from error
 
-    @contextmanager
-    def _store_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise LakeUnavailable(f"the table {self.uri} cannot be read: {error}", self.where) from error
-
-
-@contextmanager
-def log_errors() -> Iterator[None]:
-    """Errors of a write to the log leave this block as CommitConflict or CommitOutcomeUnknown."""
-    try:
-        yield
-    except CommitFailedError as error:
-        raise CommitConflict(reason_of(error)) from error
-    except (DeltaError, OSError, LakeUnavailable) as error:
-        raise CommitOutcomeUnknown(reason_of(error)) from error
-
 
 def properties(snapshot: TableSnapshot, entry: LedgerEntry) -> CommitProperties:
     """What a commit writes into the log beside its files: the entry, its number, and the cursors that it moves."""
@@ -330,20 +303,13 @@ def properties(snapshot: TableSnapshot, entry: LedgerEntry) -> CommitProperties:
     )
 
 
-def mismatched_cursors(snapshot: TableSnapshot) -> Iterator[str]:
-    """A problem for each `txn` that is not where the newest entry left it."""
-    entry = snapshot.entry
-    if entry is None:
-        return
-    expected: Mapping[str, tuple[str, int]] = {
-        SEQUENCE: ("the number of the newest commit", entry.sequence),
-        **{
-            entry.topic.app_id(partition): (f"partition {partition}: the cursor", cursor)
-            for partition, (_, cursor) in entry.covered.items()
-        },
-    }
+def mismatched_cursors(handle: DeltaTable, newest: LedgerEntry) -> Iterator[str]:
+    """A problem for each `txn` of the table that is not where the newest entry left it."""
+    expected = {SEQUENCE: ("the number of the newest commit", newest.sequence)}
+    for partition, (_, cursor) in newest.covered.items():
+        expected[newest.topic.app_id(partition)] = (f"partition {partition}: the cursor", cursor)
     for app_id, (name, value) in expected.items():
-        stored = snapshot.handle.transaction_version(app_id)
+        stored = handle.transaction_version(app_id)
         if stored != value:
             yield f"{name} is {stored}, but the newest commit left it at {value}"
 
@@ -352,10 +318,10 @@ def _log_entry(version: int) -> str:
     return f"_delta_log/{version:020d}.json"
 
 
-def folder_date(path: str) -> pa.Scalar:
+def _folder_value(path: str) -> str:
     """The value of the partition column, from the name of a file's folder."""
     [value] = [part.partition("=")[2] for part in path.split("/") if part.startswith(f"{PARTITION_COLUMN}=")]
-    return pa.scalar(value).cast(pa.date32())
+    return value
 
 
 def _arrow_filter(committed: CommittedRange) -> pads.Expression:
@@ -378,13 +344,22 @@ def _sql_filter(committed: CommittedRange) -> str:
     return f"({of_broker}partition = {partition} AND {offsets} AND loaded_at = {loaded_at})"
 
 
-def _add(facts: SliceFacts) -> AddAction:
-    assert facts.path is not None
-    folder = facts.path.partition("/")[0]
+def _append(snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFacts]) -> None:
+    """Write `entry` with the files."""
+    snapshot.handle.create_write_transaction(
+        [_add(facts, str(facts.path)) for facts in files],
+        mode="append",
+        schema=snapshot.handle.schema(),
+        partition_by=[PARTITION_COLUMN],
+        commit_properties=properties(snapshot, entry),
+    )
+
+
+def _add(facts: SliceFacts, path: str) -> AddAction:
     return AddAction(
-        path=facts.path,
+        path=path,
         size=facts.size,
-        partition_values={PARTITION_COLUMN: folder.removeprefix(f"{PARTITION_COLUMN}=")},
+        partition_values={PARTITION_COLUMN: _folder_value(path)},
         modification_time=int(datetime.now(UTC).timestamp() * 1000),
         data_change=True,
         stats=msgspec.json.encode(facts.stats).decode(),

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from pipelines.loading.ledger import CommittedRange, LedgerEntry, TableState, TopicIdentity
-from pipelines.loading.work import SliceFacts
+from pipelines.loading.ledger import LedgerEntry, TableState, TopicIdentity
+from pipelines.loading.work import CommittedRange, SliceFacts
 from resources.errors import ClusterChanged, TopicRecreated
 
 
@@ -48,7 +48,6 @@ class TableLog(Protocol):
     @property
     def uri(self) -> str:
         """The table's URI."""
-        ...
 
     def snapshot(self) -> TableSnapshot:
         """The newest version. A table that does not exist is created.
@@ -56,11 +55,9 @@ class TableLog(Protocol):
         Raises:
             LoadError: the table cannot be read, or must not be written to.
         """
-        ...
 
     def entries(self, upto: TableSnapshot, *, after: int = -1) -> Iterator[tuple[int, LedgerEntry]]:
         """Version and entry of Penstock's commits in `(after, upto.version]`, newest first."""
-        ...
 
     def check(self, files: Sequence[SliceFacts]) -> None:
         """Check that every file of `files` exists with the content that its worker wrote.
@@ -68,36 +65,23 @@ class TableLog(Protocol):
         Raises:
             FileRefused: a file is missing or different.
         """
-        ...
-
-    def append(self, snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFacts]) -> int:
-        """Write `entry` and the files on top of `snapshot`; returns their version.
-
-        Raises:
-            CommitConflict: another commit is on top of the snapshot already.
-            CommitOutcomeUnknown: whether they landed is not known.
-        """
-        ...
 
     def count_rows(self, snapshot: TableSnapshot, ranges: Sequence[CommittedRange]) -> list[int]:
         """The number of rows that the table has of each range: with its partition, offsets and loading time."""
-        ...
 
-    def replace(
-        self, snapshot: TableSnapshot, entry: LedgerEntry, ranges: Sequence[CommittedRange], files: Sequence[SliceFacts]
+    def write(
+        self, snapshot: TableSnapshot, entry: LedgerEntry, new: Sequence[SliceFacts], replaced: Sequence[CommittedRange]
     ) -> int:
-        """Write `entry` on top of `snapshot` and replace the rows of `ranges` by those of `files`; returns the version.
+        """Write `entry` on top of `snapshot`, with what its kind does to the rows; returns the version.
 
-        The rows are copied out of the files; the log does not name the files themselves. Raises what `append` raises.
+        A load adds the files of the `new` slices. A replay or a cut replaces the rows of the `replaced` ranges by those
+        of the new slices: they are copied, and the log does not name these files. A rewind brings back the files of
+        version `entry.target`.
+
+        Raises:
+            CommitConflict: another commit is on top of the snapshot already.
+            CommitOutcomeUnknown: whether the entry landed is not known.
         """
-        ...
-
-    def restore(self, snapshot: TableSnapshot, entry: LedgerEntry) -> int:
-        """Write `entry` on top of `snapshot`, with the files of the version `entry.target`; returns the version.
-
-        Raises what `append` raises.
-        """
-        ...
 
     def sync(self, *, after: int) -> None:
         """Make the versions above `after` survive a loss of power.
@@ -105,7 +89,6 @@ class TableLog(Protocol):
         Raises:
             CommitUnknown: they may not survive it.
         """
-        ...
 
 
 def table_state(

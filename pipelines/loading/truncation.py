@@ -6,8 +6,8 @@ from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import Where
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry
 from pipelines.loading.commit import commit
-from pipelines.loading.ledger import Coverage, RecordedChoice, TableState
-from pipelines.loading.replacement import truncate
+from pipelines.loading.ledger import Coverage, TableState
+from pipelines.loading.replacement import CutChange
 from pipelines.loading.table_log import TableLog, TableSnapshot, table_state
 from resources.choices import Choices
 from resources.errors import CommitRefused, LogTruncated, PartitionsVanished, TopicRecreated
@@ -58,27 +58,20 @@ def lost_offsets(
     return tuple(offsets for offsets in lost if offsets.size > 0)
 
 
-def take_back(
-    log: TableLog,
-    snapshot: TableSnapshot,
-    state: TableState,
-    lost: tuple[OffsetRange, ...],
-    *,
-    run: str,
-    choices: tuple[RecordedChoice, ...],
-) -> tuple[TableSnapshot, TableState]:
-    """Take the lost offsets out of the table, in a commit of its own; returns the table after it.
+def take_back(log: TableLog, snapshot: TableSnapshot, change: CutChange) -> tuple[TableSnapshot, TableState]:
+    """Take offsets that the logs have lost out of the table, in a commit of its own; returns the table after it.
 
     Raises:
         CommitRefused: another run committed meanwhile.
     """
-    change = truncate(state, lost, run=run, choices=choices)
     commit(log, snapshot, change)
     newest = log.snapshot()
+    # The cut must be the only commit since the snapshot. Another run may have committed just before it (then its
+    # sequence number is higher) or after it (then the newest entry is not the cut). If that was a rewind, it has
+    # restored rows that nobody has compared with the logs.
     if newest.entry is None or (newest.entry.commit, newest.entry.sequence) != (change.commit, snapshot.next_sequence):
-        # For example a rewind just before or after the cut: nobody compared what it restores with the logs.
-        raise CommitRefused("another run committed meanwhile; run again", state.topic.where)
-    return newest, table_state(newest, state.topic)
+        raise CommitRefused("another run committed meanwhile; run again", change.state.topic.where)
+    return newest, table_state(newest, change.state.topic)
 
 
 def check_incarnation(cluster: Cluster, topic: TopicEntry) -> None:

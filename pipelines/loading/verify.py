@@ -5,10 +5,10 @@ range has as many rows of its commit as the commit counted, and none twice; no r
 on, where offsets count records, the rows and the gaps of a range add up to its size.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, NamedTuple
 
 import duckdb
 import pyarrow as pa
@@ -17,11 +17,12 @@ import pyarrow.fs as pafs
 from deltalake import DeltaTable
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.loading.incarnations import IncarnationRanges, incarnations
-from pipelines.loading.ledger import CommittedRange, Coverage
-from pipelines.loading.outcome import printed_range
+from pipelines.loading.incarnations import incarnations
+from pipelines.loading.ledger import Coverage, TopicIdentity, totals
+from pipelines.loading.outcome import printed_fields
 from pipelines.loading.table import LakeTable, mismatched_cursors
 from pipelines.loading.table_log import TableSnapshot
+from pipelines.loading.work import CommittedRange
 from resources.errors import LakeUnavailable, LoadError
 from resources.lake import Lake, filesystem, lake_errors
 
@@ -34,7 +35,7 @@ _COUNT = """
             count(*) AS copies
         FROM held GROUP BY ALL
     )
-    SELECT ranges.number, count(*) AS distinct_rows, sum(copies) AS all_rows
+    SELECT ranges.number, count(*) AS distinct_rows, sum(copies) - count(*) AS further_copies
     FROM found LEFT JOIN ranges
         ON ranges.broker IS NOT DISTINCT FROM found.broker AND ranges.partition = found.partition
         AND ranges.loaded_us = found.loaded_us
@@ -67,14 +68,7 @@ class PartitionProof:
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON fields of `penstock verify --json`."""
-        return {
-            "incarnation": self.incarnation,
-            **printed_range(self.offsets),
-            "rows": self.rows,
-            "gaps": self.gaps,
-            "missing": self.missing,
-            "duplicates": self.duplicates,
-        }
+        return {"incarnation": self.incarnation, **printed_fields(self)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,13 +96,13 @@ class Proof:
         }
 
 
-@dataclass(slots=True)
-class _Counts:
-    """What is in the files: different rows and further copies by the number of their range, and rows outside of all."""
+class _CountedRange(NamedTuple):
+    """A committed range of an incarnation, and what the files hold of it: different rows, and copies of them."""
 
-    rows: Counter[int] = field(default_factory=Counter)
-    copies: Counter[int] = field(default_factory=Counter)
-    outside: int = 0
+    topic: TopicIdentity
+    committed: CommittedRange
+    rows: int
+    copies: int
 
 
 def verify(table: LakeTable) -> Proof:
@@ -124,7 +118,8 @@ def verify(table: LakeTable) -> Proof:
     snapshot = TableSnapshot(version=handle.version(), entry=None, handle=handle)
     entries = list(table.entries(snapshot))
     by_incarnation = incarnations(entries)
-    ranges = [committed for incarnation in by_incarnation for committed in incarnation.ranges]
+    owned = [(incarnation.topic, committed) for incarnation in by_incarnation for committed in incarnation.ranges]
+    ranges = [committed for _, committed in owned]
     problems = [
         problem
         for incarnation in by_incarnation
@@ -133,19 +128,23 @@ def verify(table: LakeTable) -> Proof:
     problems += _why_not_loadable(table)
     if entries:
         _, newest = entries[0]
-        problems += mismatched_cursors(replace(snapshot, entry=newest))
+        problems += mismatched_cursors(handle, newest)
         problems += _short_of_cursor(by_incarnation[0].ranges, newest.covered)
     complete, damaged = _files(table.lake, handle)
     problems += [_damaged_file(path, ranges) for path in damaged]
     counts = _count(table, ranges, complete)
-    if counts.outside:
-        problems.append(f"{counts.outside} rows are outside of every committed range")
-    problems += _miscounts(ranges, counts)
+    outside = sum(counts.pop(None, ()))
+    if outside:
+        problems.append(f"{outside} rows are outside of every committed range")
+    counted = [
+        _CountedRange(*topic_and_range, *counts.get(number, (0, 0))) for number, topic_and_range in enumerate(owned)
+    ]
+    problems += _miscounts(counted)
     return Proof(
         topic=topic,
         table=table.uri,
         problems=tuple(dict.fromkeys(problems[:_MAX_PROBLEMS])),
-        partitions=tuple(_proofs(by_incarnation, counts)),
+        partitions=tuple(_proofs(counted)),
     )
 
 
@@ -198,70 +197,55 @@ def _damaged_file(path: str, ranges: Iterable[CommittedRange]) -> str:
     return f"the data file {path} is missing or truncated: it held {', '.join(contents) or 'compacted rows'}"
 
 
-def _count(table: LakeTable, ranges: Sequence[CommittedRange], paths: list[str]) -> _Counts:
-    """Count rows and copies of each range in the complete files. DuckDB moves data to disk if memory is short."""
-    counts = _Counts()
+def _count(table: LakeTable, ranges: Sequence[CommittedRange], paths: list[str]) -> dict[int | None, tuple[int, int]]:
+    """Different rows and further copies in the complete files, by the number of their range; None is outside of all.
+
+    DuckDB moves data to disk if memory is short.
+    """
     if not paths:
-        return counts
-    numbered = [
-        (
-            number,
-            committed.partition.broker,
-            committed.partition.partition,
-            committed.offsets.start,
-            committed.offsets.stop,
-            committed.loaded_at_us,
-        )
-        for number, committed in enumerate(ranges)
-    ]
-    names = ("number", "broker", "partition", "start", "stop", "loaded_us")
-    columns = list(zip(*numbered, strict=True)) or [()] * len(names)
+        return {}
+    columns: dict[str, list[int | None]] = {
+        "number": [*range(len(ranges))],
+        "broker": [committed.partition.broker for committed in ranges],
+        "partition": [committed.partition.partition for committed in ranges],
+        "start": [committed.offsets.start for committed in ranges],
+        "stop": [committed.offsets.stop for committed in ranges],
+        "loaded_us": [committed.loaded_at_us for committed in ranges],
+    }
     held = pads.dataset(paths, filesystem=filesystem(table.uri, table.lake.options), format="parquet")
     with lake_errors(table.uri), duckdb.connect() as database:
         database.register("held", held)
-        database.register("ranges", pa.table([pa.array(values, pa.int64()) for values in columns], names=names))
-        for number, distinct_rows, all_rows in database.execute(_COUNT).fetchall():
-            if number is None:
-                counts.outside = int(all_rows)
-            else:
-                counts.rows[number] = int(distinct_rows)
-                counts.copies[number] = int(all_rows) - int(distinct_rows)
-    return counts
+        database.register("ranges", pa.table(columns, schema=pa.schema([(name, pa.int64()) for name in columns])))
+        rows = database.execute(_COUNT).fetchall()
+    return {number: (int(distinct), int(copies)) for number, distinct, copies in rows}
 
 
-def _proofs(by_incarnation: Sequence[IncarnationRanges], counts: _Counts) -> Iterator[PartitionProof]:
-    groups: dict[tuple[int, BrokerPartition], dict[int, CommittedRange]] = defaultdict(dict)
-    ranges = ((index, committed) for index, found in enumerate(by_incarnation) for committed in found.ranges)
-    for number, (index, committed) in enumerate(ranges):
-        groups[index, committed.partition][number] = committed
-    for (index, partition), numbered in sorted(groups.items(), key=lambda item: item[0]):
-        yield _proof(by_incarnation[index].topic.incarnation, partition, numbered, counts)
+def _proofs(counted: Iterable[_CountedRange]) -> Iterator[PartitionProof]:
+    """The proofs of the partitions; `counted` are in order of incarnation, partition and offset."""
+    groups = groupby(counted, key=lambda counted_range: (counted_range.topic, counted_range.committed.partition))
+    for (topic, partition), group in groups:
+        ranges = list(group)
+        committed_ranges = [committed for _, committed, _, _ in ranges]
+        yield PartitionProof(
+            incarnation=topic.incarnation,
+            offsets=OffsetRange(
+                partition,
+                min(committed.offsets.start for committed in committed_ranges),
+                max(committed.offsets.stop for committed in committed_ranges),
+            ),
+            rows=sum(rows for _, _, rows, _ in ranges),
+            gaps=totals(committed_ranges)["gaps"],
+            missing=sum(max(0, committed.rows - rows) for _, committed, rows, _ in ranges),
+            duplicates=sum(copies for _, _, _, copies in ranges),
+        )
 
 
-def _proof(
-    incarnation: str, partition: BrokerPartition, ranges: Mapping[int, CommittedRange], counts: _Counts
-) -> PartitionProof:
-    gaps: Counter[str] = Counter()
-    for committed in ranges.values():
-        gaps.update(committed.gaps)
-    start = min(committed.offsets.start for committed in ranges.values())
-    stop = max(committed.offsets.stop for committed in ranges.values())
-    return PartitionProof(
-        incarnation=incarnation,
-        offsets=OffsetRange(partition, start, stop),
-        rows=sum(counts.rows[number] for number in ranges),
-        gaps=dict(gaps),
-        missing=sum(max(0, committed.rows - counts.rows[number]) for number, committed in ranges.items()),
-        duplicates=sum(counts.copies[number] for number in ranges),
-    )
-
-
-def _miscounts(ranges: Sequence[CommittedRange], counts: _Counts) -> Iterable[str]:
-    for number, committed in enumerate(ranges):
+def _miscounts(counted: Iterable[_CountedRange]) -> Iterator[str]:
+    for _, committed, rows, copies in counted:
         gaps = sum(committed.gaps.values())
         if committed.partition.broker is None and committed.rows + gaps != committed.offsets.size:
             yield f"{committed}: its {committed.rows} rows and {gaps} offsets in gaps do not add up to its size"
-        if counts.rows[number] != committed.rows:
-            yield f"{committed} holds {counts.rows[number]} rows, but its commit counted {committed.rows}"
-        if counts.copies[number]:
-            yield f"{committed} holds {counts.copies[number]} rows more than once"
+        if rows != committed.rows:
+            yield f"{committed} holds {rows} rows, but its commit counted {committed.rows}"
+        if copies:
+            yield f"{committed} holds {copies} rows more than once"

@@ -6,16 +6,19 @@ begin with older records, and the next run loads what the window leaves out befo
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Self
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import KafkaIOError
 from kafka_io.model import Bounds, BrokerPartition
-from pipelines.loading.ledger import Coverage, TableState
+from pipelines.loading.ledger import Coverage, TableState, cursor_of
 from pipelines.loading.positions import NamedPosition, TimePosition, WindowEdge, offsets_of, parse_position
 from resources.settings import Start
+
+AllBounds = Mapping[BrokerPartition, Bounds]
+"""The bounds of a topic's partitions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +53,7 @@ class LoadWindow:
                 raise ValueError(f"nothing is between {since} and {until}")
         return window
 
-    def in_offsets(
-        self, cluster: Cluster, state: TableState, bounds: Mapping[BrokerPartition, Bounds], *, start: Start
-    ) -> "OffsetWindow":
+    def in_offsets(self, cluster: Cluster, state: TableState, bounds: AllBounds, *, start: Start) -> "OffsetWindow":
         """The window in offsets of each partition, for a table in this state. `start` is the setting for new tables.
 
         Brokers are asked for the offset of a time only if the answer matters: not for partitions that have nothing to
@@ -68,7 +69,7 @@ class LoadWindow:
         above = {
             id_: bound
             for id_, bound in bounds.items()
-            if id_ in backfilled or _cursor(id_, bound, covered) < bound.latest
+            if id_ in backfilled or cursor_of(covered, id_, bound) < bound.latest
         }
         starts, start_errors = _offsets(since, cluster, state, below)
         ends, end_errors = _offsets(self.until, cluster, state, above)
@@ -90,9 +91,9 @@ class OffsetWindow:
     partition has a start.
     """
 
-    starts: Mapping[BrokerPartition, int]
+    starts: Mapping[BrokerPartition, int] = field(default_factory=dict)
     ends: Mapping[BrokerPartition, int]
-    errors: Mapping[BrokerPartition, KafkaIOError]
+    errors: Mapping[BrokerPartition, KafkaIOError] = field(default_factory=dict)
 
     def warnings(self, covered: Coverage) -> Iterator[str]:
         """Warnings for partitions where the load fetches more than the requested window.
@@ -125,12 +126,8 @@ def _backfill_end(partition: BrokerPartition, bound: Bounds, covered: Coverage) 
     return bound.earliest if covered else bound.latest  # a partition that came later is loaded as a whole (fault B10)
 
 
-def _cursor(partition: BrokerPartition, bound: Bounds, covered: Coverage) -> int:
-    return covered[partition][1] if partition in covered else bound.earliest
-
-
 def _offsets(
-    edge: WindowEdge | None, cluster: Cluster, state: TableState, bounds: Mapping[BrokerPartition, Bounds]
+    edge: WindowEdge | None, cluster: Cluster, state: TableState, bounds: AllBounds
 ) -> tuple[dict[BrokerPartition, int], dict[BrokerPartition, KafkaIOError]]:
     """The offset of the edge in each partition, and the error where it is not known."""
     if edge is None or not bounds:

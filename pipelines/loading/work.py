@@ -4,13 +4,13 @@ Both travel as JSON text in a column of a DataFrame.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 import msgspec
 
 from kafka_io.errors import LocatedError, Where
-from kafka_io.model import OffsetRange
+from kafka_io.model import BrokerPartition, OffsetRange
 from kafka_io.reader.reader import PlannedRange
 from kafka_io.reader.source import Source
 
@@ -69,7 +69,7 @@ class SliceFailure:
     retriable: bool = False
 
     @classmethod
-    def of(cls, error: Exception, where: Where, trace: str) -> Self:
+    def of(cls, error: Exception, where: Where, trace: str = "") -> Self:
         """The failure for `error`; `where` completes the place that the error itself knows."""
         reason, retriable = str(error), False
         if isinstance(error, LocatedError):
@@ -87,34 +87,69 @@ class SliceFailure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SliceFacts:
-    """The result of one slice: its file, if it has rows, or its failure.
+class CommittedRange:
+    """Offsets of one partition as the ledger records them: each of them has a row, or is in a gap.
 
     Args:
-        offsets: the slice.
-        rows: the number of rows in the file.
+        offsets: the offsets.
+        rows: the number of rows.
         bytes: the bytes that were read: of the log in 0.7; of columns later, where a slice may cut through records
             that are compressed together.
-        path: the file, relative to the table; None without rows.
-        size: the size of the file in bytes.
-        stats: the statistics of the file's columns, as Delta's log stores them.
-        gaps: the number of offsets without a row, by cause.
-        seconds: how long the fetch took.
         loaded_at_us: the rows' `loaded_at`, in microseconds since 1970.
-        source: the broker that served the last read, `id@host:port`.
-        failure: why the slice was not fetched.
+        gaps: the number of offsets without a row, by cause.
+        path: the file with the rows, relative to the table; None without rows.
+        source: the broker that served the last read, `id@host:port`; empty if no broker served the range.
     """
 
     offsets: OffsetRange
     rows: int = 0
     bytes: int = 0
+    loaded_at_us: int = 0
+    gaps: Mapping[str, int] = field(default_factory=dict)
     path: str | None = None
+    source: str = ""
+
+    @property
+    def partition(self) -> BrokerPartition:
+        """The partition of the range."""
+        return self.offsets.partition
+
+    def __str__(self) -> str:
+        return str(self.offsets)
+
+    @classmethod
+    def of(cls, facts: "SliceFacts") -> Self:
+        """The range of a slice that a worker fetched, without what the ledger does not record."""
+        return cls(**{name.name: getattr(facts, name.name) for name in fields(cls)})
+
+    def as_dict(self) -> dict[str, Any]:
+        """The range as the ledger and `penstock history --json` show it: `broker`, `partition`, `start`, `stop`, ..."""
+        stored = msgspec.to_builtins(self)
+        offsets = stored.pop("offsets")
+        return {**offsets.pop("partition"), **offsets, **stored}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
+        """The inverse of `as_dict`."""
+        partition = {"broker": stored["broker"], "partition": stored["partition"]}
+        offsets = {"partition": partition, "start": stored["start"], "stop": stored["stop"]}
+        return msgspec.convert({**stored, "offsets": offsets}, cls)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceFacts(CommittedRange):
+    """The result of one slice: the range that a commit would record, and its file, or its failure.
+
+    Args:
+        size: the size of the file in bytes.
+        stats: the statistics of the file's columns, as Delta's log stores them.
+        seconds: how long the fetch took.
+        failure: why the slice was not fetched.
+    """
+
     size: int = 0
     stats: Mapping[str, Any] = field(default_factory=dict)
-    gaps: Mapping[str, int] = field(default_factory=dict)
     seconds: float = 0.0
-    loaded_at_us: int = 0
-    source: str = ""
     failure: SliceFailure | None = None
 
 

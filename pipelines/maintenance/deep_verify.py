@@ -5,7 +5,7 @@ This process reads the records as a load reads them: with the caps, the isolatio
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
@@ -13,12 +13,13 @@ from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import KafkaIOError, LocatedError
 from kafka_io.model import OffsetRange, TopicEntry
 from kafka_io.reader.reader import PlannedRange
-from pipelines.loading.ledger import CommittedRange, TopicIdentity
+from pipelines.loading.ledger import TopicIdentity
 from pipelines.loading.outcome import printed_range
 from pipelines.loading.rows import table_rows
 from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import TableSnapshot, table_state
 from pipelines.loading.verify import Proof, verify
+from pipelines.loading.work import CommittedRange
 from pipelines.maintenance.compare import Comparison, compare
 from pipelines.maintenance.table_rows import LiveRows, TableRows
 from resources.errors import LogTruncated, TopicUnknown
@@ -59,48 +60,45 @@ def deep_verify(table: LakeTable, cluster: Cluster, *, on_progress: Progress = l
         LakeUnavailable: the store does not answer.
     """
     proof = verify(table)
+    problems = list(proof.problems)
+    compared: list[PartitionComparison] = []
     try:
         snapshot = table.existing()
-        if snapshot is None or snapshot.entry is None:
-            return _deep_proof(proof, [])
-        topic, rows = _newest_incarnation(table, snapshot, cluster)
+        if snapshot is not None and snapshot.entry is not None:
+            topic, rows = _newest_incarnation(table, snapshot, cluster)
+            for result in _comparisons(cluster, topic, rows, on_progress):
+                if isinstance(result, PartitionComparison):
+                    compared.append(result)
+                    problems += _problems(result)
+                else:
+                    problems.append(result)
     except LocatedError as error:
-        return _deep_proof(proof, [f"nothing was compared with the brokers: {error}"])
-    compared: list[PartitionComparison] = []
-    problems: list[str] = []
+        problems.append(f"nothing was compared with the brokers: {error}")
+    values = {item.name: getattr(proof, item.name) for item in fields(proof)}
+    return DeepProof(**{**values, "problems": tuple(problems), "compared": tuple(compared)})
+
+
+def _comparisons(
+    cluster: Cluster, topic: TopicEntry, rows: TableRows, on_progress: Progress
+) -> Iterator[PartitionComparison | str]:
+    """The comparison of each partition, or why it was not compared."""
     done, total = 0, sum(_extent(ranges) for ranges in rows.ranges.values())
     for partition, ranges in sorted(rows.ranges.items()):
         try:
-            comparison = _compare(
-                cluster, topic, rows.of(partition), ranges, partial(_report, on_progress, done, total)
-            )
+            yield _compare(cluster, topic, rows.of(partition), ranges, partial(_report, on_progress, done, total))
         except LocatedError as error:
-            problems.append(f"partition {partition} was not compared with its broker: {error}")
-        else:
-            compared.append(comparison)
-            problems += _problems(comparison)
+            yield f"partition {partition} was not compared with its broker: {error}"
         done += _extent(ranges)
         on_progress(done, total)
-    return _deep_proof(proof, problems, compared)
 
 
-def _deep_proof(proof: Proof, problems: Sequence[str], compared: Sequence[PartitionComparison] = ()) -> DeepProof:
-    return DeepProof(
-        topic=proof.topic,
-        table=proof.table,
-        problems=(*proof.problems, *problems),
-        partitions=proof.partitions,
-        compared=tuple(compared),
-    )
+def _report(on_progress: Progress, done: int, total: int, more: int) -> None:
+    on_progress(done + more, total)
 
 
 def _extent(ranges: Sequence[CommittedRange]) -> int:
     """The number of offsets from the first range's start to the last one's stop."""
     return ranges[-1].offsets.stop - ranges[0].offsets.start
-
-
-def _report(on_progress: Progress, done: int, total: int, more: int) -> None:
-    on_progress(done + more, total)
 
 
 def _newest_incarnation(table: LakeTable, snapshot: TableSnapshot, cluster: Cluster) -> tuple[TopicEntry, TableRows]:
@@ -109,14 +107,11 @@ def _newest_incarnation(table: LakeTable, snapshot: TableSnapshot, cluster: Clus
     Raises:
         LocatedError: the topic is unknown, or the table holds another incarnation.
     """
-    name = table.where.topic or ""
-    entry = cluster.topic(name)
+    entry = cluster.topic(table.where.topic or "")
     if entry is None:
         raise TopicUnknown("the registry has no such topic")
-    topic = TopicIdentity(
-        cluster=cluster.name, cluster_id=cluster.cluster_id() or "", name=name, incarnation=entry.incarnation
-    )
-    return entry, TableRows(table, snapshot, table_state(snapshot, topic, entry.also).topic)
+    state = table_state(snapshot, TopicIdentity.of(cluster, entry), entry.also)
+    return entry, TableRows(table, snapshot, state.topic)
 
 
 def _compare(

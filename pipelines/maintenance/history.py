@@ -1,26 +1,42 @@
 """History: every commit of a table, and which of them a rewind has cancelled."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Self
 
-from pipelines.loading.ledger import CommittedRange, LedgerEntry
+from pipelines.loading.ledger import LedgerEntry, totals
 from pipelines.loading.log_commits import LogCommit
 from pipelines.loading.table import LakeTable
+from pipelines.loading.work import CommittedRange
 from resources.errors import TableMissing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryEntry:
-    """One commit. `undone_by` is the version of the rewind that cancelled it.
+    """One commit, with sums over the ranges of its entry.
 
-    The numbers are sums over the ranges of the commit's entry. A replay or a cut lists again what remains of the ranges
-    that it replaces in part.
+    A replay or a cut lists again what remains of the ranges that it replaces in part.
+
+    Args:
+        commit: the commit.
+        undone_by: the version of the rewind that cancelled it.
+        rows: the number of rows in the ranges.
+        bytes: the bytes that were read for the ranges (see SliceFacts).
+        files: the number of files that hold the ranges.
+        gaps: the number of offsets without a row, by cause.
     """
 
     commit: LogCommit
     undone_by: int | None = None
+    rows: int
+    bytes: int
+    files: int
+    gaps: Mapping[str, int]
+
+    @classmethod
+    def of(cls, commit: LogCommit, undone_by: int | None) -> Self:
+        """The entry of the commit."""
+        return cls(commit=commit, undone_by=undone_by, **totals(commit.entry.ranges if commit.entry else ()))
 
     @property
     def entry(self) -> LedgerEntry | None:
@@ -31,31 +47,6 @@ class HistoryEntry:
     def ranges(self) -> tuple[CommittedRange, ...]:
         """The ranges of the entry."""
         return self.entry.ranges if self.entry else ()
-
-    @property
-    def rows(self) -> int:
-        """The number of rows in the ranges."""
-        return sum(committed.rows for committed in self.ranges)
-
-    @property
-    def bytes(self) -> int:
-        """The bytes that were read for the ranges (see SliceFacts)."""
-        return sum(committed.bytes for committed in self.ranges)
-
-    @property
-    def files(self) -> int:
-        """The number of files that hold the ranges."""
-        return len({committed.path for committed in self.ranges if committed.path})
-
-    @property
-    def partitions(self) -> int:
-        """The number of partitions of the ranges."""
-        return len({committed.partition for committed in self.ranges})
-
-    @property
-    def gaps(self) -> Mapping[str, int]:
-        """The number of offsets without a row, by cause."""
-        return dict(sum((Counter(committed.gaps) for committed in self.ranges), Counter()))
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -92,15 +83,12 @@ class HistoryEntry:
         }
         if entry is None:
             return common
-        names = ("kind", "run", "commit", "sequence", "code", "target")
+        names, sums = ("kind", "run", "commit", "sequence", "code", "target"), ("rows", "bytes", "files", "gaps")
         return {
             **common,
             **{name: getattr(entry, name) for name in names},
             "incarnation": entry.topic.incarnation,
-            "rows": self.rows,
-            "bytes": self.bytes,
-            "files": self.files,
-            "gaps": self.gaps,
+            **{name: getattr(self, name) for name in sums},
             "sources": list(self.sources),
             "choices": [asdict(choice) for choice in entry.choices],
             "covered": {str(partition): list(offsets) for partition, offsets in sorted(entry.covered.items())},
@@ -125,9 +113,7 @@ def with_rewinds(commits: Iterable[LogCommit]) -> Iterator[HistoryEntry]:
     """Commits, newest first, each with the rewind that cancelled it; `effective_entries` leaves out the same ones."""
     rewind, target = 0, None
     for commit in commits:
-        if target is not None and commit.version > target:
-            yield HistoryEntry(commit=commit, undone_by=rewind)
-            continue
-        yield HistoryEntry(commit=commit)
-        if commit.entry is not None:
+        is_undone = target is not None and commit.version > target
+        yield HistoryEntry.of(commit, rewind if is_undone else None)
+        if commit.entry is not None and not is_undone:
             rewind, target = commit.version, commit.entry.target

@@ -4,25 +4,23 @@ The cursor does not move, and scheduled loads may run meanwhile. The fetched row
 are compared with it. If both are the same, nothing is committed; so a second replay changes nothing.
 """
 
-import dataclasses
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from kafka_io.errors import LocatedError, Where
-from kafka_io.model import OffsetRange, TopicEntry
+from kafka_io.model import OffsetRange
 from pipelines.loading.commit import commit
 from pipelines.loading.failpoints import failpoint
 from pipelines.loading.ledger import CommitKind, Coverage, RecordedChoice, TableState
 from pipelines.loading.load import Loader
 from pipelines.loading.offset_ranges import split_ranges
 from pipelines.loading.replacement import ReplaceChange
-from pipelines.loading.slices import SliceSizes, sliced
+from pipelines.loading.slices import sliced
 from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import TableSnapshot
-from pipelines.loading.truncation import truncations
-from pipelines.loading.work import SliceFacts
 from pipelines.maintenance.compare import Comparison, compare
-from pipelines.maintenance.replay_request import ReplayRequest, ReplayResolver, bounds_of
+from pipelines.maintenance.replay_request import ReplayRequest, ReplayResolver
 from pipelines.maintenance.replay_result import PartitionReplay, TopicReplay
 from pipelines.maintenance.staging import StagedFiles, staging_folder
 from pipelines.maintenance.table_rows import TableRows
@@ -38,7 +36,7 @@ def replay(loader: Loader, table: LakeTable, request: ReplayRequest) -> TopicRep
     except LocatedError as error:
         located = error.with_context(Where(cluster=loader.cluster.name, topic=request.topic))
         result = TopicReplay(topic=request.topic, table=table.uri, error=f"{type(error).__name__}: {located}")
-    return dataclasses.replace(result, seconds=round((loader.now() - began).total_seconds(), 3))
+    return replace(result, seconds=round((loader.now() - began).total_seconds(), 3))
 
 
 def _replay(loader: Loader, table: LakeTable, request: ReplayRequest, began: datetime) -> TopicReplay:
@@ -51,7 +49,14 @@ def _replay(loader: Loader, table: LakeTable, request: ReplayRequest, began: dat
     if not state.covered:
         raise ReplayRefused("the table holds nothing of the topic's present incarnation")
     rows = TableRows(table, snapshot, state.topic)
-    ranges, slices, sizes = _plan(loader, topic, snapshot, state, request=request, rows=rows)
+    resolver = ReplayResolver.of(loader.cluster, state, request.partitions, rows.of)
+    ranges = resolver.ranges(request)
+    sizes = loader.slice_sizes(topic, ranges, snapshot.entry)
+    slices = [
+        piece
+        for offsets in ranges
+        for piece in sliced(offsets, resolver.bounds[offsets.partition].segment_starts, sizes.target(offsets.partition))
+    ]
     failpoint("replay planned")
     folder = staging_folder(loader.run_id)
     progress = _progress(loader, request, slices)
@@ -59,7 +64,7 @@ def _replay(loader: Loader, table: LakeTable, request: ReplayRequest, began: dat
     failpoint("replay staged")
     result = TopicReplay(topic=request.topic, table=table.uri, version=snapshot.version)
     for failure in (slice_facts.failure for slice_facts in facts if slice_facts.failure):
-        return dataclasses.replace(result, error=str(failure), trace=failure.trace)
+        return replace(result, error=str(failure), trace=failure.trace)
     staged = StagedFiles(table, folder, facts)
     compared = tuple(PartitionReplay.of(offsets, facts, _compare(staged, rows, offsets)) for offsets in ranges)
     complete = [_is_complete(table, snapshot, rows, staged, offsets) for offsets in ranges]
@@ -68,50 +73,16 @@ def _replay(loader: Loader, table: LakeTable, request: ReplayRequest, began: dat
     changed = not all(complete) or not all(partition.comparison.same for partition in compared)
     version = snapshot.version
     if changed:
-        change = replay_change(state, ranges, facts, choices=choices, run=loader.run_id)
+        change = ReplayChange(state=state, ranges=tuple(ranges), facts=tuple(facts), choices=choices, run=loader.run_id)
         version = _commit(table, snapshot, change)
     staged.remove()
-    return dataclasses.replace(result, version=version, changed=changed, partitions=compared)
+    return replace(result, version=version, changed=changed, partitions=compared)
 
 
 def _progress(loader: Loader, request: ReplayRequest, slices: Sequence[OffsetRange]) -> Progress:
     """The callback for the fetch, which counts slices; it reports offsets to the loader's callback."""
     on_progress, size = loader.on_progress(request.topic), sum(offsets.size for offsets in slices)
     return lambda done, total: on_progress(size * done // total, size)
-
-
-def _plan(
-    loader: Loader,
-    topic: TopicEntry,
-    snapshot: TableSnapshot,
-    state: TableState,
-    *,
-    request: ReplayRequest,
-    rows: TableRows,
-) -> tuple[Sequence[OffsetRange], Sequence[OffsetRange], SliceSizes]:
-    """The ranges to replay, the same cut into slices, and the slices' sizes.
-
-    Raises:
-        ReplayRefused: the brokers do not hold all of a range, or the table does not cover it.
-    """
-    bounds = bounds_of(loader.cluster, state, request.partitions)
-    resolver = ReplayResolver(cluster=loader.cluster, state=state, bounds=bounds, rows=rows.of)
-    ranges = resolver.ranges(request)
-    truncated = truncations(loader.cluster, state, bounds)
-    for offsets in ranges:
-        end = truncated.get(offsets.partition, offsets.stop)
-        if end < offsets.stop:
-            raise ReplayRefused(
-                f"the log was truncated at {end} and written again: load the topic first",
-                state.topic.where.within(Where(partition=str(offsets.partition))),
-            )
-    sizes = loader.slice_sizes(topic, ranges, snapshot.entry)
-    slices = [
-        piece
-        for offsets in ranges
-        for piece in sliced(offsets, bounds[offsets.partition].segment_starts, sizes.target(offsets.partition))
-    ]
-    return ranges, slices, sizes
 
 
 def _compare(staged: StagedFiles, rows: TableRows, offsets: OffsetRange) -> Comparison:
@@ -133,9 +104,9 @@ def _is_complete(
     counts = rows.of(offsets.partition).counts(offsets.start, offsets.stop)
     incomplete = [whole for whole, count in counts if count != whole.rows]
     for whole in incomplete:
-        split = split_ranges([whole], [offsets])
-        outside = table.count_rows(snapshot, [part for part, _ in split.outside])
-        if outside and sum(outside) + sum(map(staged.rows, split.inside)) != whole.rows:
+        inside, outside = split_ranges([whole], [offsets])
+        outside_rows = table.count_rows(snapshot, [part for part, _ in outside])
+        if outside and sum(outside_rows) + sum(map(staged.rows, inside)) != whole.rows:
             raise ReplayRefused(f"{whole} also lacks rows outside of {offsets}: replay all of it")
     return not incomplete
 
@@ -164,39 +135,26 @@ def _choices(
         yield RecordedChoice.of("on_compacted", "drop", offsets)
 
 
-def replay_change(
-    state: TableState,
-    ranges: Sequence[OffsetRange],
-    facts: Sequence[SliceFacts],
-    *,
-    choices: tuple[RecordedChoice, ...] = (),
-    run: str,
-) -> ReplaceChange:
-    """The change that replaces the rows of `ranges` by those of `facts`; no cursor moves."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayChange(ReplaceChange):
+    """The change of a replay: it replaces rows, and moves no cursor."""
 
-    def unchanged(covered: Coverage) -> Coverage:
-        for offsets in ranges:
+    kind: CommitKind = CommitKind.REPLAY
+
+    def coverage_after(self, covered: Coverage) -> Coverage:
+        """See ReplaceChange."""
+        for offsets in self.ranges:
             start, cursor = covered.get(offsets.partition, (0, 0))
             if not start <= offsets.start < offsets.stop <= cursor:
                 raise CommitRefused(
                     f"the table covers [{start}, {cursor}) of partition {offsets.partition} now, and no longer all of "
                     f"{offsets}",
-                    state.topic.where,
+                    self.state.topic.where,
                 )
         return covered
 
-    return ReplaceChange(
-        kind=CommitKind.REPLAY,
-        state=state,
-        ranges=tuple(ranges),
-        coverage_after=unchanged,
-        facts=tuple(facts),
-        choices=choices,
-        run=run,
-    )
 
-
-def _commit(table: LakeTable, snapshot: TableSnapshot, change: ReplaceChange) -> int:
+def _commit(table: LakeTable, snapshot: TableSnapshot, change: ReplayChange) -> int:
     """Commit the change on top of the newest version, because loads may have run since `snapshot`; the new version.
 
     Raises:

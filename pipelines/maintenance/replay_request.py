@@ -17,6 +17,7 @@ from pipelines.loading.positions import (
     parse_partition,
     parse_topic_position,
 )
+from pipelines.loading.truncation import truncations
 from pipelines.maintenance.table_rows import LiveRows
 from resources.errors import ReplayRefused
 
@@ -99,6 +100,27 @@ class ReplayResolver:
     bounds: Mapping[BrokerPartition, Bounds]
     rows: Callable[[BrokerPartition], LiveRows]
 
+    @classmethod
+    def of(
+        cls,
+        cluster: Cluster,
+        state: TableState,
+        requested: Collection[BrokerPartition],
+        rows: Callable[[BrokerPartition], LiveRows],
+    ) -> Self:
+        """The resolver for the requested partitions; without any, for all partitions that the table covers.
+
+        Raises:
+            ReplayRefused: the table does not cover a requested partition.
+            KafkaIOError: a broker does not answer.
+        """
+        for partition in sorted(set(requested) - state.covered.keys()):
+            where = state.topic.where.within(Where(partition=str(partition)))
+            raise ReplayRefused("the table holds nothing of this partition", where)
+        answers = cluster.bounds(state.topic.name, sorted(requested or state.covered))
+        bounds = {partition: _value(answer) for partition, answer in answers.items()}
+        return cls(cluster=cluster, state=state, bounds=bounds, rows=rows)
+
     def ranges(self, request: ReplayRequest) -> list[OffsetRange]:
         """The requested offsets of each partition; empty ranges are left out.
 
@@ -107,10 +129,12 @@ class ReplayResolver:
         selects whole segments.
 
         Raises:
-            ReplayRefused: an offset is not covered, or the brokers do not hold all of a range. Nothing has changed.
+            ReplayRefused: an offset is not covered, or the brokers do not hold all of a range, or hold other records
+                there, because the log was truncated and written again. Nothing has changed.
             KafkaIOError: a broker does not answer.
         """
         starts, stops = self._offsets(request.since, self._start), self._offsets(request.until, self._stop)
+        truncated = truncations(self.cluster, self.state, self.bounds)
         ranges = []
         for partition in sorted(self.bounds):
             start, stop = starts[partition], stops[partition]
@@ -119,6 +143,12 @@ class ReplayResolver:
             if start < stop:
                 offsets = OffsetRange(partition, start, stop)
                 self._check_held(offsets)
+                end = truncated.get(partition, stop)
+                if end < stop:
+                    raise ReplayRefused(
+                        f"the log was truncated at {end} and written again: load the topic first",
+                        self._where(partition),
+                    )
                 ranges.append(offsets)
         return ranges
 
@@ -175,22 +205,6 @@ class ReplayResolver:
 
     def _where(self, partition: BrokerPartition) -> Where:
         return self.state.topic.where.within(Where(partition=str(partition)))
-
-
-def bounds_of(
-    cluster: Cluster, state: TableState, requested: Collection[BrokerPartition]
-) -> dict[BrokerPartition, Bounds]:
-    """What the brokers hold of the requested partitions; without any, of all partitions that the table covers.
-
-    Raises:
-        ReplayRefused: the table does not cover a requested partition.
-        KafkaIOError: a broker does not answer.
-    """
-    for partition in sorted(set(requested) - state.covered.keys()):
-        where = state.topic.where.within(Where(partition=str(partition)))
-        raise ReplayRefused("the table holds nothing of this partition", where)
-    answers = cluster.bounds(state.topic.name, sorted(requested or state.covered))
-    return {partition: _value(answer) for partition, answer in answers.items()}
 
 
 def _value(answer: T | KafkaIOError) -> T:

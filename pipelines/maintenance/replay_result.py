@@ -1,12 +1,12 @@
 """The result of a replay: the values that the command line prints and the Dagster UI shows."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from kafka_io.model import OffsetRange
-from pipelines.loading.outcome import printed_range
+from pipelines.loading.ledger import totals
+from pipelines.loading.outcome import printed_fields
 from pipelines.loading.work import SliceFacts
 from pipelines.maintenance.compare import Comparison
 
@@ -28,21 +28,16 @@ class PartitionReplay:
     comparison: Comparison
 
     @classmethod
-    def of(cls, offsets: OffsetRange, facts: Sequence[SliceFacts], comparison: Comparison) -> "PartitionReplay":
+    def of(cls, offsets: OffsetRange, facts: Sequence[SliceFacts], comparison: Comparison) -> Self:
         """The result for `offsets`; `facts` are all slices of the replay."""
-        own = [slice_facts for slice_facts in facts if slice_facts.offsets.partition == offsets.partition]
-        gaps = sum((Counter(slice_facts.gaps) for slice_facts in own), Counter())
-        rows = sum(slice_facts.rows for slice_facts in own)
-        return cls(offsets=offsets, rows=rows, gaps=dict(gaps), comparison=comparison)
+        own = totals([slice_facts for slice_facts in facts if slice_facts.offsets.partition == offsets.partition])
+        return cls(offsets=offsets, rows=own["rows"], gaps=own["gaps"], comparison=comparison)
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON fields of `penstock replay --json`."""
-        return {
-            **printed_range(self.offsets),
-            "rows": self.rows,
-            "gaps": dict(self.gaps),
-            **self.comparison.as_dict(),
-        }
+        printed = printed_fields(self)
+        comparison: Comparison = printed.pop("comparison")
+        return {**printed, **comparison.as_dict()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

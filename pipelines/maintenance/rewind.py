@@ -4,9 +4,8 @@ deltalake's `restore` brings back the rows but not the cursors, so the next load
 (fault L14). A rewind also repairs that: it accepts a table whose cursors do not match its rows.
 """
 
-import uuid
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Self
 
@@ -15,53 +14,39 @@ import pyarrow.fs as pafs
 from deltalake import DeltaTable
 
 from kafka_io.model import BrokerPartition
-from pipelines.loading.commit import commit
-from pipelines.loading.failpoints import failpoint
+from pipelines.loading.commit import Change, commit
 from pipelines.loading.ledger import CommitKind, Coverage, LedgerEntry, TableState
 from pipelines.loading.log_commits import LogCommit, newest_entry
 from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import TableLog, TableSnapshot
+from pipelines.loading.work import CommittedRange
 from resources.errors import CommitRefused, RewindRefused, TableMissing
 from resources.lake import filesystem, lake_errors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RewindChange:
-    """Takes a table back to version `target`, in which it had the state `restored`.
+class RewindChange(Change):
+    """Takes a table back to version `target`; `state` is what the table had there.
 
     `seen` is the id of the newest commit when the user chose the target. If others are added, the user does not know
     what the rewind would take back.
     """
 
+    kind: CommitKind = CommitKind.REWIND
     target: int
-    restored: TableState
     seen: str
-    run: str
-    commit: str = field(default_factory=lambda: uuid.uuid4().hex)
 
-    def write(self, log: TableLog, snapshot: TableSnapshot) -> int:
-        """Write the change on top of `snapshot`; returns the version."""
-        entry = LedgerEntry(
-            commit=self.commit,
-            run=self.run,
-            kind=CommitKind.REWIND,
-            sequence=snapshot.next_sequence,
-            topic=self.restored.topic,
-            ranges=(),
-            covered=self.restored.covered,
-            epochs=self.restored.epochs,
-            target=self.target,
-        )
-        failpoint("before rewind entry")
-        version = log.restore(snapshot, entry)
-        failpoint("after rewind entry")
-        return version
+    def complete(
+        self, entry: LedgerEntry, _log: TableLog, _snapshot: TableSnapshot
+    ) -> tuple[LedgerEntry, Sequence[CommittedRange]]:
+        """See Change."""
+        return replace(entry, target=self.target), ()
 
     def rebased(self, newest: TableSnapshot) -> Self:
         """The same change, if no other commit was added."""
         if newest.entry is None or newest.entry.commit != self.seen:
             rival = f"run {newest.entry.run}" if newest.entry else "another writer"
-            raise CommitRefused(f"{rival} committed meanwhile; look at the history again", self.restored.topic.where)
+            raise CommitRefused(f"{rival} committed meanwhile; look at the history again", self.state.topic.where)
         return self
 
 
@@ -92,7 +77,6 @@ class Rewind:
         change: the change to commit.
         time: when the target was committed.
         rows: how many rows fewer the table has after the rewind; negative if the rewind cancels another rewind.
-        before: what the table covers now.
     """
 
     table: LakeTable
@@ -100,7 +84,6 @@ class Rewind:
     change: RewindChange
     time: datetime
     rows: int
-    before: Coverage
 
     @property
     def target(self) -> int:
@@ -115,7 +98,8 @@ class Rewind:
     @property
     def cursors(self) -> Iterator[tuple[BrokerPartition, int | None, int | None]]:
         """Each partition with its cursor before and after; None if the table does not hold the partition."""
-        before, after = self.before, self.change.restored.covered
+        before: Coverage = self.snapshot.entry.covered if self.snapshot.entry else {}
+        after = self.change.state.covered
         for partition in sorted({*before, *after}):
             old = before[partition][1] if partition in before else None
             new = after[partition][1] if partition in after else None
@@ -124,7 +108,7 @@ class Rewind:
     def as_dict(self) -> dict[str, Any]:
         """The JSON fields of `penstock rewind --json`."""
         return {
-            "topic": self.change.restored.topic.name,
+            "topic": self.change.state.topic.name,
             "table": self.table.uri,
             "target": self.target,
             "time": self.time.isoformat(),
@@ -156,10 +140,9 @@ def plan_rewind(table: LakeTable, to: int | datetime, *, run: str) -> Rewind:
     return Rewind(
         table=table,
         snapshot=snapshot,
-        change=RewindChange(target=target.version, restored=restored, seen=snapshot.entry.commit, run=run),
+        change=RewindChange(target=target.version, state=restored, seen=snapshot.entry.commit, run=run),
         time=target.time,
         rows=_rows_since(table, target.version, snapshot),
-        before=snapshot.entry.covered,
     )
 
 

@@ -8,9 +8,8 @@ import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
 from kafka_io.model import OffsetRange
-from pipelines.loading.ledger import CommittedRange
 from pipelines.loading.table import LakeTable
-from pipelines.loading.work import SliceFacts
+from pipelines.loading.work import CommittedRange, SliceFacts
 from resources.lake import filesystem
 
 STAGING_FOLDER = "_replays"

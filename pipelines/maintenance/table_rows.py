@@ -2,7 +2,6 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from itertools import groupby
 
 import numpy as np
@@ -13,9 +12,10 @@ import pyarrow.dataset as pads
 
 from kafka_io.model import BrokerPartition
 from pipelines.loading.incarnations import incarnations
-from pipelines.loading.ledger import CommittedRange, TopicIdentity
+from pipelines.loading.ledger import TopicIdentity
 from pipelines.loading.rows import FILE_SCHEMA
 from pipelines.loading.table_log import TableLog, TableSnapshot
+from pipelines.loading.work import CommittedRange
 from resources.errors import LakeUnavailable
 
 _BATCH_ROWS = 65_536
@@ -87,7 +87,8 @@ class LiveRows:
         """
         filter_ = self._filter & _between(start, stop)
         names = ["offset", "inner", *columns]
-        with self._errors():
+        schema = pa.schema([FILE_SCHEMA.field(name) for name in names])
+        try:
             for batch in self._files.to_batches(
                 columns=[*names, "loaded_at"],
                 filter=filter_ if also is None else filter_ & also,
@@ -95,8 +96,11 @@ class LiveRows:
                 batch_readahead=_BATCHES_AHEAD,
                 fragment_readahead=1,
             ):
-                if batch.num_rows:
-                    yield _with_file_names(self._live(batch).select(names))
+                live = self._live(batch).select(names)
+                if live.num_rows:
+                    yield live.cast(schema)  # Delta names the elements of lists differently
+        except (OSError, pa.ArrowException) as error:
+            raise LakeUnavailable(f"the table {self._uri} cannot be read: {error}") from error
 
     def counts(self, start: int, stop: int) -> list[tuple[CommittedRange, int]]:
         """The ranges that overlap `[start, stop)`, and the number of rows in all of each range."""
@@ -113,21 +117,21 @@ class LiveRows:
         timestamp = pads.field("timestamp")
         since = pa.scalar(time_ms * 1000, FILE_SCHEMA.field("timestamp").type)
         batches = self.between(0, below, also=(timestamp >= since) | timestamp.is_null())
-        return min((_min_offset(batch) for batch in batches if batch.num_rows), default=None)
+        return min((int(pc.min(batch.column("offset")).as_py()) for batch in batches), default=None)
 
     def start_before(self, offset: int) -> int:
         """The last offset, not above `offset`, at which a row or a range is known to start."""
         starts = (committed.offsets.start for committed in self._ranges)
         range_start = max((start for start in starts if start <= offset), default=offset)
         batches = self.between(range_start, offset + 1)
-        return max((_max_offset(batch) for batch in batches if batch.num_rows), default=range_start)
+        return max((int(pc.max(batch.column("offset")).as_py()) for batch in batches), default=range_start)
 
     def start_after(self, offset: int) -> int:
         """The first offset, not below `offset`, at which a row is known to start or a range to end."""
         stops = (committed.offsets.stop for committed in self._ranges)
         range_stop = min((stop for stop in stops if offset <= stop), default=offset)
         batches = self.between(offset, range_stop)
-        return min((_min_offset(batch) for batch in batches if batch.num_rows), default=range_stop)
+        return min((int(pc.min(batch.column("offset")).as_py()) for batch in batches), default=range_stop)
 
     def _live(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows that belong to a live range: they have the loading time of the range with their offset."""
@@ -135,13 +139,6 @@ class LiveRows:
         indexes = np.searchsorted(self._starts, offsets, side="right") - 1
         live = (indexes >= 0) & (offsets < self._stops[indexes]) & (loaded_us == self._loaded_us[indexes])
         return batch if live.all() else batch.filter(pa.array(live))
-
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except (OSError, pa.ArrowException) as error:
-            raise LakeUnavailable(f"the table {self._uri} cannot be read: {error}") from error
 
 
 def numbers(column: pa.Array) -> OffsetArray:
@@ -152,16 +149,3 @@ def numbers(column: pa.Array) -> OffsetArray:
 
 def _between(start: int, stop: int) -> pads.Expression:
     return (pads.field("offset") >= start) & (pads.field("offset") < stop)
-
-
-def _min_offset(batch: pa.RecordBatch) -> int:
-    return int(pc.min(batch.column("offset")).as_py())
-
-
-def _max_offset(batch: pa.RecordBatch) -> int:
-    return int(pc.max(batch.column("offset")).as_py())
-
-
-def _with_file_names(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with the names of FILE_SCHEMA: Delta names the elements of lists differently."""
-    return batch.cast(pa.schema([FILE_SCHEMA.field(name) for name in batch.schema.names]))

@@ -12,10 +12,11 @@ import traceback
 from collections import Counter
 from pathlib import Path
 
-from pipelines.loading.failpoints import FAILPOINTS, parsed
+from pipelines.loading.failpoints import parsed
 from resources.zookeeper_server import ZooKeeperServer
 from tests.crash.chance import Failed, attempt
 from tests.crash.stage import Stage
+from tests.failpoints import FAILPOINTS
 
 _PROGRESS_SECONDS = 10.0
 _ENDED = ("loaded", "killed", "refused")

@@ -25,7 +25,7 @@ def attempt(stage: Stage, seed: int, folder: Path) -> Counter[str]:
     """Play the story of this seed; where drivers were ended, and how the others ended. Its lake is kept if it fails.
 
     Raises:
-        Failed: with the seed, which makes the same drivers anew, though not the same races between them.
+        Failed: with the seed, which starts the same drivers again, but not the same races between them.
     """
     home = folder / f"seed-{seed}"
     shutil.rmtree(home, ignore_errors=True)
@@ -80,7 +80,7 @@ class _Storms:
         return f"{how}{name}:{self.rng.randint(1, steps[name])}" if how else ""
 
     def calm_down(self) -> None:
-        """All that waited go on, late."""
+        """Let all stopped drivers continue, late."""
         for driver in [*self.stopped]:
             self._let_go(driver)
 
@@ -96,7 +96,7 @@ class _Storms:
         self.trial.check()
 
     def end(self) -> None:
-        """Leave no process behind."""
+        """End all processes."""
         for driver in self.stopped:
             with suppress(ProcessLookupError):
                 driver.process.kill()

@@ -1,4 +1,4 @@
-"""Drivers: `penstock` as a process of its own, that a test ends or stops at a named step and goes on with."""
+"""Drivers: `penstock` as a process of its own, that a test ends at a failpoint, or stops there and continues later."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ _POLL_S = 0.002
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How a driver ended: its exit code, negative if a signal ended it; where it had been told to; what it printed."""
+    """The end of a driver: its exit code, negative after a signal; the failpoint that had to end it; its output."""
 
     code: int
     reached: tuple[str, ...]
@@ -55,7 +55,7 @@ class Driver:
 
     @property
     def reached(self) -> tuple[str, ...]:
-        """Of the steps at which it was to end, or be stopped, those that it has come to."""
+        """The failpoints at which the driver had to end or stop, and which it has reached."""
         return reached(self.home)
 
     def stopped(self) -> bool:
@@ -70,7 +70,7 @@ class Driver:
         raise TimeoutError(f"neither stopped nor ended: {self.reached}")
 
     def _state(self) -> str:
-        """Of the process, as the kernel has it: T is stopped."""
+        """The state of the process in the kernel; T means stopped."""
         try:
             return Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[0]
         except FileNotFoundError:
@@ -82,7 +82,7 @@ class Driver:
         os.kill(self.process.pid, signal.SIGCONT)
 
     def wait(self) -> Ended:
-        """Its end; one that does not come is a failure."""
+        """Wait for the end of the driver; fail if it does not come."""
         self.process.join(_LONGEST_S)
         if self.process.exitcode is None:
             self.process.kill()

@@ -1,4 +1,4 @@
-"""Where all processes of these tests are forked from."""
+"""The server from which all processes of these tests are forked."""
 
 import multiprocessing
 from multiprocessing.context import ForkServerContext

@@ -1,4 +1,4 @@
-"""One table under test: drivers work on it, end where they are told to, and what is there is judged after each."""
+"""One table under test: drivers work on it, end at given failpoints, and the table is checked after each."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +36,7 @@ class Act:
 
 @dataclass(slots=True, kw_only=True)
 class Trial:
-    """A lake in a folder, filled from a world. `whole` is what the topic holds, told by a load that nothing disturbed.
+    """A lake in a folder, filled from a world. `whole` is the content of the topic, from a load that nothing disturbed.
 
     Every check counts what was seen before: no file goes, and no cursor falls.
     """
@@ -101,11 +101,11 @@ class Trial:
         self._judged = at.version, files
 
     def check_whole(self, expected: Numbers | None = None) -> None:
-        """Every message is there once, in its place."""
+        """Check that every message is in the table once, in its place."""
         assert self.held() == (self.whole if expected is None else expected)
 
     def held(self) -> Numbers:
-        """What readers of the table see."""
+        """The messages that readers of the table see."""
         at = self.table.existing()
         return numbers(at.handle.to_pyarrow_table()) if at else {}
 
@@ -144,7 +144,7 @@ def _is_stretch(held: Sequence[int], whole: Sequence[int]) -> bool:
 
 
 def undisturbed(world: World, home: Path) -> Numbers:
-    """What the topic holds by partition, as a load tells it that nothing disturbs: all that was published, in order."""
+    """The messages of the topic by partition, from a load that nothing disturbs: all that was published, in order."""
     trial = Trial(world=world, home=home)
     ended = trial.start(Act()).wait()
     assert ended.code == 0, ended.output

@@ -48,7 +48,7 @@ class Stage:
         return all(act.settings.get("myself", "now") in {"now", *selves} for act in story.acts)
 
     def passed(self, world: str, story: Story) -> list[Counter[str]]:
-        """How often each act of the story passes each step in this world."""
+        """The number of times that each act of the story passes each failpoint in this world."""
         key = world, story.name
         if key not in self._passed:
             trial = self.trial(world, self._folder / world / f"trial of {story.name}")

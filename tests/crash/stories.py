@@ -1,4 +1,4 @@
-"""What happens to a table in a story: acts one after the other, each disturbed, then run until it is done."""
+"""Stories of a table: acts one after the other; each is disturbed, and then run until it is done."""
 
 import os
 import shutil
@@ -29,7 +29,7 @@ class Story:
 
 
 def _old_stage(table: Path) -> None:
-    """Files that a replay left behind when it was killed, long ago."""
+    """Files of a replay that was killed long ago."""
     for name in ("a", "b", "c"):
         file = table / "_replays" / name / "0.parquet"
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -53,7 +53,7 @@ STORIES = (
     Story(
         name="rival",
         acts=(Act(terms=_ALL_AT_ONCE),),
-        meets_at="before log entry",
+        meets_at="before load entry",
         rival=Act(settings={"capped": True}),
     ),
     Story(name="cut", acts=(Act(), Act(settings={"myself": "former"}), Act())),
@@ -89,14 +89,14 @@ def _disturbed(trial: Trial, story: Story, act: Act, at: str) -> Ended:
 
 
 def meet(trial: Trial, driver: Driver, rival: Act) -> None:
-    """Once the driver has stopped, the rival does its part, and the driver goes on."""
+    """When the driver has stopped, let the rival act, and then let the driver continue."""
     if driver.stopped():
         assert trial.run(rival).code == 0
         driver.go_on()
 
 
 def passed(trial: Trial, story: Story, lakes: Path) -> list[Counter[str]]:
-    """How often each act of the story passes each step, when nothing ends it.
+    """The number of times that each act of the story passes each failpoint, if nothing ends it.
 
     A copy of the lake before each act is left in `lakes`, in a folder with the act's number.
     """
@@ -113,6 +113,6 @@ def passed(trial: Trial, story: Story, lakes: Path) -> list[Counter[str]]:
 
 
 def passings(story_steps: Sequence[Counter[str]], step: str) -> list[tuple[int, int]]:
-    """Where a story passes `step`, as the number of the act and of the passing in it: the first, and the last."""
+    """The first and the last place where a story passes `step`: the number of the act, and of the pass in it."""
     found = [(act, nth) for act, steps in enumerate(story_steps) for nth in range(1, steps[step] + 1)]
     return sorted({found[0], found[-1]}) if found else []

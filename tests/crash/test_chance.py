@@ -1,4 +1,4 @@
-"""Random stories keep a table right, and one that does not is told with the seed that makes it anew."""
+"""Random stories leave a correct table, and one that does not is reported with the seed that reproduces it."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ SEEDS = range(12)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_whatever_happens_the_table_is_right(
+def test_the_table_is_correct_whatever_happens(
     seed: int, stage: Stage, tmp_path: Path
 ) -> None:  # faults L05, L06, S04, S05
     outcomes = chance.attempt(stage, seed, tmp_path)
@@ -22,7 +22,7 @@ def test_whatever_happens_the_table_is_right(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_table_that_is_not_right_is_kept_and_told(
+def test_the_lake_of_a_failed_story_is_kept_and_named(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def twice(trial: Trial) -> None:
@@ -34,7 +34,7 @@ def test_a_table_that_is_not_right_is_kept_and_told(
     assert (tmp_path / "seed-7" / "lake").is_dir()
 
 
-def test_a_run_tells_how_drivers_ended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_reports_how_drivers_ended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     outcomes = run(1, 3, tmp_path)
     assert outcomes.total() > 0
     assert "1 stories from seed 3, drivers: " in capsys.readouterr().out

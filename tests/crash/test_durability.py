@@ -1,4 +1,4 @@
-"""What a load has committed is forced to disk before it says so, and data before the entry that names it.
+"""A load forces its commit to disk before it reports it, and data before the entry that names them.
 
 What `fsync` was asked for stands for what a loss of power would leave.
 """
@@ -29,13 +29,13 @@ class Synced:
     when: dict[tuple[int, int], set[str]] = field(default_factory=dict)
 
     def __call__(self, number: int) -> None:
-        """As `os.fsync`."""
+        """See `os.fsync`."""
         self.fsync(number)
         entries = {file.name for file in self.log.glob("*.json")} if self.log.exists() else set()
         self.when[_place(os.fstat(number))] = entries
 
     def entries_before(self, path: Path) -> set[str] | None:
-        """What the log had when the path was last forced to disk; None if it never was."""
+        """The files of the log when the path was last forced to disk; None if it never was."""
         return self.when.get(_place(path.stat()))
 
 
@@ -78,8 +78,8 @@ def test_the_entry_is_safe_before_the_load_ends(loaded: tuple[Trial, Synced]) ->
     assert synced.entries_before(synced.log / f"{0:020d}.json") == {f"{0:020d}.json"}
 
 
-def test_what_another_writer_has_not_finished_is_not_waited_for(loaded: tuple[Trial, Synced]) -> None:
-    """It is renamed between the look into the folder and the attempt to open it, as by now this one is."""
+def test_a_sync_ignores_unfinished_entries_of_other_writers(loaded: tuple[Trial, Synced]) -> None:
+    """Another writer may rename a file after the folder was listed and before the file is opened."""
     trial, synced = loaded
     (synced.log / f"{2:020d}.json#1").symlink_to("gone")
     trial.table.sync(after=0)

@@ -1,4 +1,4 @@
-"""A file that cannot be written whole is a clear error, and no version; when there is room, the load goes on."""
+"""A file that cannot be written completely is a clear error and no version; the next load with room continues."""
 
 import json
 from collections.abc import Callable
@@ -37,7 +37,7 @@ def log(trial: Trial, version: int) -> int:
         (FEW, lambda trial: data(trial)[0] - 1, "File too large", False),
     ],
 )
-def test_what_has_no_room_is_told_and_loaded_when_it_has(
+def test_a_load_without_disk_space_fails_and_the_next_one_loads_the_rest(
     slices: dict[str, int], most: Callable[[Trial], int], error: str, some: bool, stage: Stage, tmp_path: Path
 ) -> None:  # faults L09, S07
     complete = stage.trial("modern", tmp_path / "room")  # paths as long as the other's: the log has them

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.loading.failpoints import FAILPOINTS
 from tests.crash.stage import WORLDS, Stage
 from tests.crash.stories import STORIES, Story, passings, play
+from tests.failpoints import FAILPOINTS
 
 pytestmark = [pytest.mark.crash, pytest.mark.zookeeper]
 AT_LEAST = 3
 
 
 def cases(stage: Stage, step: str) -> Iterator[tuple[str, Story, int, int]]:
-    """In each world the first story that passes the step, the number of the act, and at which passing in it."""
+    """For each world: the first story that passes the failpoint, the number of the act, and the pass in it."""
     for world in WORLDS:
         for story in STORIES:
             if stage.shows(world, story) and (found := passings(stage.passed(world, story), step)):
@@ -24,7 +24,9 @@ def cases(stage: Stage, step: str) -> Iterator[tuple[str, Story, int, int]]:
 
 
 @pytest.mark.parametrize("step", FAILPOINTS)
-def test_a_driver_killed_at(step: str, stage: Stage, tmp_path: Path) -> None:  # faults L01, L02, L05, S04
+def test_a_load_whose_driver_is_killed_is_completed_by_the_next_one(
+    step: str, stage: Stage, tmp_path: Path
+) -> None:  # faults L01, L02, L05, S04
     found = list(cases(stage, step))
     assert found, f"no story passes {step}"
     times = max(len(found), AT_LEAST)

@@ -21,9 +21,9 @@ BEFORE_ITS_ENTRY = (
     "file opened",
     "fetched",
     "files checked",
-    "before log entry",
+    "before load entry",
 )
-AFTER_IT = ("log entry written", "after log entry", "log entry found", "log entry synced")
+AFTER_IT = ("log entry written", "after load entry", "log entry found", "log entry synced")
 
 
 def stopped(trial: Trial, act: Act, step: str) -> Driver:
@@ -37,7 +37,7 @@ def newest(trial: Trial) -> LedgerEntry | None:
 
 
 @pytest.mark.parametrize("number", range(4))
-def test_a_table_is_made_once(number: int, stage: Stage, tmp_path: Path) -> None:  # fault L05
+def test_a_table_is_created_once(number: int, stage: Stage, tmp_path: Path) -> None:  # fault L05
     trial = stage.trial("modern", tmp_path / "lake")
     drivers = [stopped(trial, AT_ONCE, "no table found") for _ in range(3)]
     for driver in drivers:
@@ -50,7 +50,7 @@ def test_a_table_is_made_once(number: int, stage: Stage, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize("step", BEFORE_ITS_ENTRY)
-def test_a_driver_that_wakes_late_is_told_that_all_is_done(
+def test_a_driver_that_wakes_late_learns_that_everything_is_committed(
     step: str, world: str, stage: Stage, tmp_path: Path
 ) -> None:  # faults L05, L06, S03, S05
     trial = stage.trial(world, tmp_path / "lake")
@@ -113,8 +113,8 @@ def test_a_slice_without_memory_fails_alone(stage: Stage, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("step", ["before compaction", "compaction announced"])
-def test_files_are_merged_once(step: str, stage: Stage, tmp_path: Path) -> None:  # fault L16
-    """Left to deltalake, both land, and every row is there twice."""
+def test_two_compactions_at_once_merge_files_once(step: str, stage: Stage, tmp_path: Path) -> None:  # fault L16
+    """Without a fence deltalake lets both land, and every row is in the table twice."""
     trial = stage.trial("modern", tmp_path / "lake")
     trial.finish(Act())
     late = stopped(trial, CLEAN, step)
@@ -128,7 +128,7 @@ def test_files_are_merged_once(step: str, stage: Stage, tmp_path: Path) -> None:
     trial.check_whole()
 
 
-def test_two_may_clean_at_once(stage: Stage, tmp_path: Path) -> None:
+def test_two_housekeeping_runs_can_run_at_once(stage: Stage, tmp_path: Path) -> None:
     trial = stage.trial("modern", tmp_path / "lake")
     trial.finish(Act())
     CLEAN.prepare(Path(trial.table.uri))

@@ -48,12 +48,14 @@ def await_that(holds: Callable[[], object]) -> None:
 
 
 def twice(trial: Trial) -> list[str]:
-    """The slices that have two files: names tell the slice, and then which attempt's they are."""
+    """The slices that have two files: a name contains the slice, and then a part that differs by attempt."""
     files = Counter(Path(file).name.rpartition("-")[0] for file in trial.files())
     return [name for name, count in files.items() if count > 1]
 
 
-def test_both_attempts_finish(driver: SparkDriver, stage: Stage, tmp_path: Path) -> None:  # fault S02
+def test_a_slice_that_two_attempts_fetch_is_committed_once(
+    driver: SparkDriver, stage: Stage, tmp_path: Path
+) -> None:  # fault S02
     trial = stage.trial("modern", tmp_path / "lake")
     home = driver.begin(trial, "stop:file synced")
     mark = home / "stop:file synced"

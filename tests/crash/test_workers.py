@@ -1,4 +1,4 @@
-"""Spark's workers, ended in the midst of a load: Spark begins their slices anew, and the load itself succeeds."""
+"""Spark workers that end in the middle of a load: Spark starts their slices again, and the load succeeds."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +21,7 @@ def driver() -> Iterator[SparkDriver]:
 
 
 @pytest.mark.parametrize("world", WORLDS)
-def test_a_load_outlives_workers_killed_at_each_step(
+def test_a_load_survives_workers_that_are_killed_at_each_failpoint(
     world: str, driver: SparkDriver, stage: Stage, tmp_path: Path
 ) -> None:  # fault S01
     trial = stage.trial(world, tmp_path / "lake")
@@ -30,7 +30,7 @@ def test_a_load_outlives_workers_killed_at_each_step(
     trial.check_whole()
 
 
-def test_a_load_outlives_workers_that_go_by_themselves(
+def test_a_load_survives_workers_that_exit_by_themselves(
     driver: SparkDriver, stage: Stage, tmp_path: Path
 ) -> None:  # fault S08
     trial = stage.trial("modern", tmp_path / "lake")

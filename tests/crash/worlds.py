@@ -23,7 +23,7 @@ _FORMER = 700  # of them, when the log was shorter
 _PARTITIONS = 4
 _BATCH = 7
 Numbers = Mapping[BrokerPartition, Sequence[int]]
-"""Of each partition the numbers of its messages, in order."""
+"""The numbers of the messages of each partition, in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ def _fill(config: ModernBrokerConfig, messages: Sequence[bytes]) -> None:
 
 
 def numbers(rows: pa.Table) -> Numbers:
-    """What a table holds, by partition, in the order of its offsets."""
+    """The messages of a table by partition, in the order of their offsets."""
     order = ("broker", "partition", "offset", "inner")
     held: dict[BrokerPartition, list[int]] = defaultdict(list)
     for row in rows.sort_by([(name, "ascending") for name in order]).select([*order, "value"]).to_pylist():

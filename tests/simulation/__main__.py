@@ -1,7 +1,7 @@
 """Simulated days for as long as one likes: `python -m tests.simulation --days 100000 --seed 7`.
 
 A world lasts twenty days and has a seed of its own, one after the other. The run ends when the days are over, or with
-the first world that breaks a law: then it tells the seed that shows it again, and the end of that world's trace.
+the first world that breaks a law: then it prints the seed that reproduces it, and the end of that world's trace.
 """
 
 import argparse
@@ -19,13 +19,13 @@ def run(days: int, seed: int) -> int:
     Raises:
         Failed: see `World.live`.
     """
-    began = told = time.monotonic()
+    began = printed = time.monotonic()
     worlds = -(-days // DAYS)
     for number in range(worlds):
         World(seed + number).live()
         now = time.monotonic()
-        if now - told >= _PROGRESS_SECONDS or number == worlds - 1:
-            told = now
+        if now - printed >= _PROGRESS_SECONDS or number == worlds - 1:
+            printed = now
             lived = (number + 1) * DAYS
             _say(f"{lived} days in {now - began:.0f} s, {lived / (now - began):.0f} a second; seed {seed + number}")
     return worlds

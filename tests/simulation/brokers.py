@@ -1,6 +1,6 @@
-"""A topic whose logs grow, expire, are compacted, are cut and written anew, and whose brokers lie about them.
+"""A topic whose logs grow, expire, are compacted, are truncated and written again, and whose brokers lie about them.
 
-Every record has a number that no other record has: it is its payload, and tells where a row came from.
+Every record has a number that no other record has: it is the payload, and shows where a row came from.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -22,7 +22,7 @@ _SEGMENT_BYTES = 120
 
 @dataclass(frozen=True, slots=True)
 class Era:
-    """What brokers of one time can do: count in bytes, tell leaders' epochs, notice a new life within a fetch."""
+    """What brokers of one version can do: count in bytes, report leader epochs, detect a recreated topic in a fetch."""
 
     name: str
     in_bytes: bool = False
@@ -78,17 +78,17 @@ class SimLog:
     def expire(self, to: int) -> None:
         """Retention: the log begins at `to`, or in 0.7 at the segment that holds it."""
         if self.era.in_bytes:
-            to = max((one for one in self.segments if one <= to), default=self.earliest)
-            self.segments = [one for one in self.segments if one > to]
+            to = max((cut_offset for cut_offset in self.segments if cut_offset <= to), default=self.earliest)
+            self.segments = [cut_offset for cut_offset in self.segments if cut_offset > to]
         self.earliest = max(self.earliest, to)
-        self.records = {at: payload for at, payload in self.records.items() if at >= self.earliest}
-        known = [one for one, start in self.starts if start <= self.earliest]
-        self.starts = [(known[-1], self.earliest), *(one for one in self.starts if one[1] > self.earliest)]
+        self.records = {offset: payload for offset, payload in self.records.items() if offset >= self.earliest}
+        known = [epoch for epoch, start in self.starts if start <= self.earliest]
+        self.starts = [(known[-1], self.earliest), *(begin for begin in self.starts if begin[1] > self.earliest)]
 
     def compact(self, offsets: Iterable[int]) -> None:
-        """Some records vanish, as newer ones have their keys."""
-        for at in offsets:
-            self.records.pop(at, None)
+        """Remove some records, because newer ones have their keys."""
+        for offset in offsets:
+            self.records.pop(offset, None)
 
     def elect(self) -> None:
         """Another leader, who has all of it."""
@@ -99,23 +99,25 @@ class SimLog:
         epoch = self.epoch + 1
         self.latest = at
         self.records = {offset: payload for offset, payload in self.records.items() if offset < at}
-        self.starts = [*((one, start) for one, start in self.starts if start < at), (epoch, at)]
+        self.starts = [*((older, start) for older, start in self.starts if start < at), (epoch, at)]
         self.cuts.append(Cut(tick, at))
 
     def end_of(self, epoch: int) -> int:
-        """Where the log of that epoch's leader ends, as the present leader has it."""
+        """The end offset of that leader epoch, as the present leader answers it."""
         return next((start for number, start in self.starts if number > epoch), self.latest)
 
     def at_time(self, time: int) -> int:
         """The first offset whose record is not older, or the segment's that has it; the latest if there is none."""
-        first = next((at for at, payload in sorted(self.records.items()) if payload >= time), self.latest)
+        first = next((offset for offset, payload in sorted(self.records.items()) if payload >= time), self.latest)
         if not self.era.in_bytes or first == self.latest:
             return first
-        return max((one for one in self.segments if self.earliest < one <= first), default=self.earliest)
+        return max(
+            (cut_offset for cut_offset in self.segments if self.earliest < cut_offset <= first), default=self.earliest
+        )
 
     def bounds(self) -> Bounds:
         """The truth."""
-        inside = tuple(one for one in self.segments if self.earliest < one < self.latest)
+        inside = tuple(cut_offset for cut_offset in self.segments if self.earliest < cut_offset < self.latest)
         return Bounds(
             earliest=self.earliest,
             latest=self.latest,
@@ -139,7 +141,7 @@ class SimCluster(Cluster):
 
     @property
     def incarnation(self) -> str:
-        """That of the topic as it is now."""
+        """The topic's present incarnation."""
         return f"life-{self.life}"
 
     def add_partition(self) -> None:
@@ -149,7 +151,7 @@ class SimCluster(Cluster):
         self.logs[id_] = SimLog(era=self.era)
 
     def recreate(self, partitions: int) -> None:
-        """The topic is deleted, and made anew under the same name."""
+        """The topic is deleted, and created again under the same name."""
         self.life += 1
         self.logs = {}
         self.away = set()
@@ -164,7 +166,7 @@ class SimCluster(Cluster):
         self.payloads += count
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Nothing is open."""
 
     def cluster_id(self) -> str | None:
         """See Cluster."""
@@ -187,17 +189,17 @@ class SimCluster(Cluster):
         return TopicEntry(name=TOPIC, incarnation=self.incarnation, partitions=there)
 
     def bounds(self, topic: str, partitions: Iterable[BrokerPartition]) -> dict[BrokerPartition, Bounds | KafkaIOError]:
-        """The truth, a lie or an error, each by chance; what was told is kept in `answered`, call by call."""
+        """The true bounds, false ones or an error, each by chance; `answered` keeps the answers of each call."""
         assert topic == TOPIC
-        found: dict[BrokerPartition, Bounds | KafkaIOError] = {}
+        result: dict[BrokerPartition, Bounds | KafkaIOError] = {}
         for id_ in partitions:
             self.scheduler.seam()
             if id_ not in self.logs or self.scheduler.harmed(0.5):
-                found[id_] = NetworkError("no answer")
+                result[id_] = NetworkError("no answer")
             else:
-                found[id_] = self._told(self.logs[id_])
-        self.answered.append({id_: told for id_, told in found.items() if isinstance(told, Bounds)})
-        return found
+                result[id_] = self._told(self.logs[id_])
+        self.answered.append({id_: answer for id_, answer in result.items() if isinstance(answer, Bounds)})
+        return result
 
     def bounds_of(
         self, topics: Mapping[str, Iterable[BrokerPartition]]
@@ -210,7 +212,7 @@ class SimCluster(Cluster):
         if not self.scheduler.harmed(0.3):
             return truth
         rng = self.scheduler.rng
-        self.scheduler.tell("a broker lies about a log's bounds")
+        self.scheduler.note("a broker lies about a log's bounds")
         log.lies.append(self.scheduler.tick)
         somewhere = rng.choice([truth.earliest, *log.records, truth.latest])
         starts = tuple(start for start in truth.segment_starts if start < somewhere)
@@ -237,7 +239,7 @@ class SimCluster(Cluster):
         return self.parted(read)
 
     def parted(self, read: Mapping[BrokerPartition, tuple[int, int]]) -> dict[BrokerPartition, int]:
-        """What `truncations` answers when nothing goes wrong."""
+        """The answer of `truncations` if nothing goes wrong."""
         ends = {id_: self.logs[id_].end_of(epoch) for id_, (_, epoch) in read.items() if id_ in self.logs}
         return {id_: end for id_, end in ends.items() if end < read[id_][0]}
 
@@ -246,14 +248,14 @@ class SimCluster(Cluster):
     ) -> dict[BrokerPartition, int | KafkaIOError]:
         """The time of a record is its number. Where offsets count bytes, brokers know those of segments only."""
         assert topic == TOPIC
-        found: dict[BrokerPartition, int | KafkaIOError] = {}
+        result: dict[BrokerPartition, int | KafkaIOError] = {}
         for id_ in partitions:
             self.scheduler.seam()
             if id_ not in self.logs or self.scheduler.harmed(0.5):
-                found[id_] = NetworkError("no answer")
+                result[id_] = NetworkError("no answer")
             else:
-                found[id_] = self.logs[id_].at_time(timestamp_ms)
-        return found
+                result[id_] = self.logs[id_].at_time(timestamp_ms)
+        return result
 
     def times_at(
         self, at: Mapping[str, Mapping[BrokerPartition, int]]

@@ -1,4 +1,4 @@
-"""What happens by itself: to the logs of the topic, and to the table's store."""
+"""Random events in the logs of the topic and in the table's store."""
 
 from dataclasses import dataclass
 
@@ -37,7 +37,7 @@ class Events:
         event()
 
     def calm(self) -> None:
-        """Everything is there again, and all that was under way has arrived."""
+        """All brokers are back, and all delayed writes have arrived."""
         self.store.full = False
         self.cluster.away = set()
         while self.store.late:
@@ -52,24 +52,24 @@ class Events:
     def _expire(self) -> None:
         id_, log = self._any()
         log.expire(self.scheduler.rng.randint(log.earliest, log.latest))
-        self.scheduler.tell(f"{id_} begins at {log.earliest}")
+        self.scheduler.note(f"{id_} begins at {log.earliest}")
 
     def _compact_log(self) -> None:
         id_, log = self._any()
-        log.compact([at for at in log.records if self.scheduler.rng.random() < 0.2])
-        self.scheduler.tell(f"{id_} is compacted")
+        log.compact([offset for offset in log.records if self.scheduler.rng.random() < 0.2])
+        self.scheduler.note(f"{id_} is compacted")
 
     def _elect(self) -> None:
         id_, log = self._any()
         log.elect()
-        self.scheduler.tell(f"{id_} has leader epoch {log.epoch} from {log.latest} on")
+        self.scheduler.note(f"{id_} has leader epoch {log.epoch} from {log.latest} on")
         self._go_on(id_)
 
     def _cut(self) -> None:
         id_, log = self._any()
         self.scheduler.tick += 1
         log.cut(self.scheduler.rng.randint(log.earliest, log.latest), self.scheduler.tick)
-        self.scheduler.tell(f"{id_} is cut at {log.latest}")
+        self.scheduler.note(f"{id_} is cut at {log.latest}")
         self._go_on(id_)
 
     def _go_on(self, id_: BrokerPartition) -> None:
@@ -79,26 +79,26 @@ class Events:
 
     def _send_to(self, id_: BrokerPartition) -> None:
         self.cluster.send(id_, self.scheduler.rng.randint(1, 40))
-        self.scheduler.tell(f"{id_} grows to {self.cluster.logs[id_].latest}")
+        self.scheduler.note(f"{id_} grows to {self.cluster.logs[id_].latest}")
 
     def _add_partition(self) -> None:
         if len(self.cluster.logs) < _MAX_PARTITIONS:
             self.cluster.add_partition()
-            self.scheduler.tell(f"{len(self.cluster.logs)} partitions")
+            self.scheduler.note(f"{len(self.cluster.logs)} partitions")
 
     def _recreate(self) -> None:
         self.cluster.recreate(self.scheduler.rng.randint(1, 4))
         for id_ in list(self.cluster.logs):
             self._send_to(id_)
-        self.scheduler.tell(f"the topic is made anew as {self.cluster.incarnation}")
+        self.scheduler.note(f"the topic is created again as {self.cluster.incarnation}")
 
     def _broker_leaves(self) -> None:
-        """Or comes back: a broker of 0.7 takes its partitions with it."""
+        """A broker leaves or comes back; a broker of 0.7 takes its partitions with it."""
         number = self.scheduler.rng.randint(0, 1)
         self.cluster.away ^= {id_ for id_ in self.cluster.logs if id_.broker == number}
-        self.scheduler.tell(f"away are {[str(one) for one in sorted(self.cluster.away)]}")
+        self.scheduler.note(f"away are {[str(partition) for partition in sorted(self.cluster.away)]}")
 
     def _fill(self) -> None:
         """Or somebody makes room."""
         self.store.full = not self.store.full
-        self.scheduler.tell("the store is full" if self.store.full else "the store has room")
+        self.scheduler.note("the store is full" if self.store.full else "the store has room")

@@ -7,7 +7,7 @@ from pipelines.loading.commit import commit
 from pipelines.loading.ledger import Coverage, TableState
 from pipelines.loading.load import Loader
 from pipelines.loading.truncation import truncations
-from pipelines.maintenance.replay import replay_change
+from pipelines.maintenance.replay import ReplayChange
 from pipelines.maintenance.rewind import RewindChange
 from tests.simulation.brokers import TOPIC, SimCluster
 from tests.simulation.scheduler import Scheduler
@@ -24,24 +24,26 @@ class Mending:
 
     def rewind(self, run: str) -> str:
         """Rewind to a random older version."""
-        at = self.store.snapshot()
-        if at.entry is None:
+        snapshot = self.store.snapshot()
+        if snapshot.entry is None:
             return "nothing to take back"
-        target = self.scheduler.rng.randrange(at.version)
-        entry = next((one for version, one in self.store.entries(at) if version <= target), None)
-        restored = TableState(topic=at.entry.topic)
+        target = self.scheduler.rng.randrange(snapshot.version)
+        entry = next(
+            (ledger_entry for version, ledger_entry in self.store.entries(snapshot) if version <= target), None
+        )
+        restored = TableState(topic=snapshot.entry.topic)
         if entry is not None:
             restored = TableState(topic=entry.topic, covered=entry.covered, epochs=entry.epochs)
-        change = RewindChange(target=target, restored=restored, seen=at.entry.commit, run=run)
-        return f"version {commit(self.store, at, change).version} is version {target}"
+        change = RewindChange(target=target, state=restored, seen=snapshot.entry.commit, run=run)
+        return f"version {commit(self.store, snapshot, change).version} is version {target}"
 
     def replay(self, loader: Loader) -> str:
         """Replay a random range of one partition, if the brokers hold it."""
-        found = self.cluster.topic(TOPIC)
-        assert found is not None
+        result = self.cluster.topic(TOPIC)
+        assert result is not None
         began = loader.now()
-        _, stands = loader.read_table(self.store, found)
-        bounds, _ = loader.bounds(found)
+        _, stands = loader.read_table(self.store, result)
+        bounds, _ = loader.bounds(result)
         known = sorted(stands.covered.keys() & bounds.keys())
         if not known:
             return "nothing to replay"
@@ -51,14 +53,14 @@ class Mending:
             return f"{interval} is not there"
         if truncations(self.cluster, stands, bounds).get(interval.partition, interval.stop) < interval.stop:
             return f"{interval} is not what it was"
-        sizes = loader.slice_sizes(found, [interval], None)
-        facts = loader.fetch_slices(found, self.store.uri, [interval], began, lambda _done, _total: None, sizes=sizes)
+        sizes = loader.slice_sizes(result, [interval], None)
+        facts = loader.fetch_slices(result, self.store.uri, [interval], began, lambda _done, _total: None, sizes=sizes)
         if facts[0].failure:
             return str(facts[0].failure)
         self.store.check(facts)
-        change = replay_change(stands, [interval], facts, run=loader.run_id)
+        change = ReplayChange(state=stands, ranges=(interval,), facts=tuple(facts), run=loader.run_id)
         now = self.store.snapshot()
-        return f"version {commit(self.store, now, change.rebased(now)).version} has {interval} anew"
+        return f"version {commit(self.store, now, change.rebased(now)).version} has {interval} again"
 
     def _interval(self, id_: BrokerPartition, covered: Coverage) -> OffsetRange:
         """A range between two rows, or up to the cursor: in 0.7 a message starts at no other offset."""

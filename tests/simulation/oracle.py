@@ -1,4 +1,4 @@
-"""What must be true of a table at every moment, whatever happened before; the oracle knows what was really there.
+"""The laws that a table must satisfy at every moment; the oracle knows what the logs really contained.
 
 It looks at the table from outside: at its log, its rows, what each fetch really read, and what every run was told to
 let pass. It shares with the code under test only the folding of the ledger into live ranges, which has tests of its
@@ -12,9 +12,10 @@ from itertools import pairwise
 
 from kafka_io.model import BrokerPartition
 from pipelines.loading.incarnations import IncarnationRanges, incarnations
-from pipelines.loading.ledger import CommitKind, CommittedRange, Coverage, LedgerEntry
+from pipelines.loading.ledger import CommitKind, Coverage, LedgerEntry
 from pipelines.loading.load import EXPIRED
 from pipelines.loading.outcome import TopicLoad
+from pipelines.loading.work import CommittedRange
 from resources.choices import Choices
 from tests.simulation.brokers import SimCluster
 from tests.simulation.store import Files, Row, SimStore
@@ -52,67 +53,67 @@ class Oracle:
         self.seen = version
         entry = self.store.versions[version].entry
         if entry is not None:
-            self._judge_entry(entry, next(self.store.told(version - 1), (-1, None))[1])
-        self._lives = incarnations(self.store.told(version))
+            self._judge_entry(entry, next(self.store.logged_entries(version - 1), (-1, None))[1])
+        self._lives = incarnations(self.store.logged_entries(version))
         rows = self._by_loading(self.store.versions[version].files)
         outside = len(self.store.rows) - sum(self._judge_life(life, rows) for life in self._lives)
         _demand(outside == 0, f"{outside} rows lie outside of every live range")
         if self._lives:
-            self._judge_cursors(self._lives[0], next(self.store.told(version))[1])
+            self._judge_cursors(self._lives[0], next(self.store.logged_entries(version))[1])
 
     def _by_loading(self, files: Files) -> Rows:
-        found: dict[tuple[BrokerPartition, int], dict[int, int]] = defaultdict(dict)
+        result: dict[tuple[BrokerPartition, int], dict[int, int]] = defaultdict(dict)
         for path, rows in files.items():
             if path not in self._parts:  # a file never changes once a version names it
                 self._parts[path] = _parts(rows)
             for key, part in self._parts[path].items():
-                _demand(not part.keys() & found[key].keys(), f"{path} holds rows that are there already")
-                found[key].update(part)
-        return found
+                _demand(not part.keys() & result[key].keys(), f"{path} holds rows that are there already")
+                result[key].update(part)
+        return result
 
     def _judge_entry(self, entry: LedgerEntry, before: LedgerEntry | None) -> None:
         """Check that a cursor moves back, or the incarnation changes, only if the run's choices allow it."""
         _demand(entry.sequence == (before.sequence + 1 if before else 1), "commits are counted up")
         choices = self.choices[entry.run]
-        told = {one.setting for one in entry.choices}
+        settings = {choice.setting for choice in entry.choices}
         covered: Coverage = before.covered if before else {}
         if before and before.topic != entry.topic and entry.kind is not CommitKind.REWIND:
-            _demand(choices.on_recreated == "restart" and "on_recreated" in told, "a new life begins by choice")
+            _demand(choices.on_recreated == "restart" and "on_recreated" in settings, "a new life begins by choice")
             covered = {}
         if entry.kind is CommitKind.CUT:
-            _demand(choices.on_truncated == "rewind" and "on_truncated" in told, "a cut is made by choice")
+            _demand(choices.on_truncated == "rewind" and "on_truncated" in settings, "a cut is made by choice")
         if entry.kind in {CommitKind.LOAD, CommitKind.REPLAY}:
             for id_, (start, cursor) in covered.items():
                 now = entry.covered.get(id_, (0, -1))
                 _demand(now[0] <= start and cursor <= now[1], f"{id_} went from {(start, cursor)} to {now}")
-        if any(EXPIRED in one.gaps for one in entry.ranges) and entry.kind is CommitKind.LOAD:
-            _demand(choices.on_expired == "skip" and "on_expired" in told, "a hole is left by choice")
+        if any(EXPIRED in committed.gaps for committed in entry.ranges) and entry.kind is CommitKind.LOAD:
+            _demand(choices.on_expired == "skip" and "on_expired" in settings, "a hole is left by choice")
 
     def _judge_life(self, life: IncarnationRanges, rows: Rows) -> int:
         """Check that each offset of the ranges has one row, equal to the brokers', or is in a gap; returns the rows."""
         _demand(not life.problems, "; ".join(life.problems))
-        for one, after in pairwise(life.ranges):
-            if one.partition == after.partition and one.offsets.stop != after.offsets.start:
-                raise Broken(f"{after} does not follow {one}")
-        return sum(self._judge_range(life.topic.incarnation, one, rows) for one in life.ranges)
+        for committed, after in pairwise(life.ranges):
+            if committed.partition == after.partition and committed.offsets.stop != after.offsets.start:
+                raise Broken(f"{after} does not follow {committed}")
+        return sum(self._judge_range(life.topic.incarnation, committed, rows) for committed in life.ranges)
 
     def _judge_range(self, incarnation: str, one: CommittedRange, rows: Rows) -> int:
-        held = _within(one, rows.get((one.partition, one.loaded_at_us), {}))
+        present = _within(one, rows.get((one.partition, one.loaded_at_us), {}))
         truth: dict[int, int] = {}
         for read in self._reads(one):
             if read.incarnation != incarnation:
                 raise Broken(f"{one} of {incarnation} was read in {read.incarnation}")
             truth.update(_within(one, read.payloads))
-        if held != truth:
-            raise Broken(f"{one} holds {held}, the broker had {truth}")
+        if present != truth:
+            raise Broken(f"{one} holds {present}, the broker had {truth}")
         gaps, size = sum(one.gaps.values()), one.offsets.stop - one.offsets.start
         all_told = one.partition.broker is None or EXPIRED in one.gaps
-        if one.rows != len(held) or (all_told and one.rows + gaps != size):
-            raise Broken(f"{one} counts {one.rows} rows and {gaps} offsets without one, and holds {len(held)}")
-        return len(held)
+        if one.rows != len(present) or (all_told and one.rows + gaps != size):
+            raise Broken(f"{one} counts {one.rows} rows and {gaps} offsets without one, and holds {len(present)}")
+        return len(present)
 
     def _reads(self, one: CommittedRange) -> list[Read]:
-        """What the workers read of a range: all of it, unless it expired."""
+        """The reads of a range by the workers: together they cover it, unless it expired."""
         reads = [
             read
             for read in self.workers.reads.get((one.partition, one.loaded_at_us), ())
@@ -124,39 +125,47 @@ class Oracle:
         return reads
 
     def _judge_cursors(self, life: IncarnationRanges, entry: LedgerEntry) -> None:
-        """Ranges reach from the start to the cursor, and logs that were written anew below it are told as such."""
+        """Ranges reach from start to cursor, and logs that were written again below it are reported as truncated."""
         reach: dict[BrokerPartition, list[CommittedRange]] = defaultdict(list)
-        for one in life.ranges:
-            reach[one.partition].append(one)
+        for committed in life.ranges:
+            reach[committed.partition].append(committed)
         for id_, (start, cursor) in entry.covered.items():
-            mine = reach.get(id_)
-            ends = (mine[0].offsets.start, mine[-1].offsets.stop) if mine else (start, start)
+            own = reach.get(id_)
+            ends = (own[0].offsets.start, own[-1].offsets.stop) if own else (start, start)
             _demand(ends == (start, cursor), f"{id_} covers {(start, cursor)}, its ranges {ends}")
         _demand(reach.keys() <= entry.covered.keys(), "ranges are of partitions that are covered")
         self.judge_partings()
 
     def judge_partings(self) -> None:
-        """What the table holds of a log that is no longer that log can be told, and nothing else is taken for it.
+        """Rows of a log that was truncated are reported as such, and no others.
 
-        It is told by the leaders' epochs that the ledger keeps (faults B03, B04); below 2.1 there are none.
+        The leader epochs in the ledger show it (faults B03, B04); below 2.1 there are none.
         """
         version = len(self.store.versions) - 1
-        found = next(self.store.told(version), None)
-        if found is None or found[1].topic.incarnation != self.cluster.incarnation:
+        result = next(self.store.logged_entries(version), None)
+        if result is None or result[1].topic.incarnation != self.cluster.incarnation:
             return
-        entry, [life, *_] = found[1], self._lives
+        entry, [life, *_] = result[1], self._lives
         read = {id_: (entry.covered[id_][1], epoch) for id_, epoch in entry.epochs.items()}
-        told = self.cluster.parted(read)
+        truncated = self.cluster.parted(read)
         for id_ in entry.covered if self.cluster.era.has_epochs else ():
             if id_ not in self.cluster.logs:
                 continue
             log = self.cluster.logs[id_]
-            mine = [one for one in life.ranges if one.partition == id_]
-            gone = [at for one in mine for at in self._dead(one) if at >= log.earliest]
+            own = [committed for committed in life.ranges if committed.partition == id_]
+            gone = [offset for committed in own for offset in self._dead(committed) if offset >= log.earliest]
             if gone:
-                _demand(told.get(id_, log.latest) <= min(gone), f"{id_} is another from {min(gone)} on: told {told}")
-            doubtful = not mine or any(self._doubtful(one) for one in mine)  # a cursor alone may be cut below, too
-            _demand(doubtful or id_ not in told, f"{id_} is what it was, and told as another from {told.get(id_)} on")
+                _demand(
+                    truncated.get(id_, log.latest) <= min(gone),
+                    f"{id_} differs from {min(gone)} on: reported {truncated}",
+                )
+            doubtful = not own or any(
+                self._doubtful(committed) for committed in own
+            )  # a cursor alone may be cut below, too
+            _demand(
+                doubtful or id_ not in truncated,
+                f"{id_} has not changed, but is reported as different from {truncated.get(id_)} on",
+            )
 
     def _dead(self, one: CommittedRange) -> Iterator[int]:
         """The offsets from which on a log that was read has been truncated since."""
@@ -167,55 +176,58 @@ class Oracle:
                     yield max(start, cut.offset)
 
     def _doubtful(self, one: CommittedRange) -> bool:
-        """Whether the log was cut below the range, or told as another than it is, after the range's load began."""
+        """Whether the log was truncated below the range, or a broker lied about it, after the range's load began."""
         began, log = self.workers.scheduler.ticks[one.loaded_at_us], self.cluster.logs[one.partition]
         cut = any(cut.tick > began and cut.offset < one.offsets.stop for cut in log.cuts)
         return cut or one.offsets.stop > log.latest or any(tick > began for tick in log.lies)
 
     def judge_load(self, run: str, since: int, load: TopicLoad, wanted: Mapping[BrokerPartition, int]) -> None:
-        """What a load told is what it did; without an error it left nothing behind of what it was to load.
+        """The report of a load agrees with what it did; without an error it has loaded everything that it had to.
 
         Args:
             run: the run's id.
             since: the newest version when it began.
-            load: what it told.
-            wanted: where the logs ended as the brokers told this load; empty if its caps may have left some of it.
+            load: the report.
+            wanted: where the logs ended as the brokers answered this load; empty if its caps may have left some of it.
         """
-        new = [one for _, one in self.store.told(len(self.store.versions) - 1, after=since)]
-        mine = [one for one in new if one.run == run and one.kind is CommitKind.LOAD]
-        rows = sum(one.rows for entry in mine for one in entry.ranges)
+        new = [ledger_entry for _, ledger_entry in self.store.logged_entries(len(self.store.versions) - 1, after=since)]
+        own = [entry for entry in new if entry.run == run and entry.kind is CommitKind.LOAD]
+        rows = sum(committed.rows for entry in own for committed in entry.ranges)
         known = load.error is None or not load.error.startswith(_UNSURE)
-        _demand(load.rows <= rows if not known else load.rows == rows, f"{run} told of {load.rows} rows of {rows}")
-        _demand(not any(f"run {run} " in one for one in load.warnings), f"{run} was told that it came before itself")
-        if load.error is None and all(one.kind is CommitKind.LOAD for one in new):
+        _demand(load.rows <= rows if not known else load.rows == rows, f"{run} reported {load.rows} rows of {rows}")
+        _demand(
+            not any(f"run {run} " in warning for warning in load.warnings),
+            f"{run} was reported to have committed before itself",
+        )
+        if load.error is None and all(entry.kind is CommitKind.LOAD for entry in new):
             assert load.version is not None
-            covered = next((one.covered for _, one in self.store.told(load.version)), {})
+            covered = next((ledger_entry.covered for _, ledger_entry in self.store.logged_entries(load.version)), {})
             for id_, end in wanted.items():
                 cursor = covered.get(id_, (0, 0))[1]
                 _demand(cursor >= end, f"{run} ended well and left {id_} at {cursor}, the log ended at {end}")
 
     def judge_refusal(self, ranges: Mapping[BrokerPartition, tuple[int, int]], error: str) -> None:
         """Check that a run was not refused although all `ranges` that it read were in the table when it last looked."""
-        covered: Coverage = next((one.covered for _, one in self.store.told(self.store.shown)), {})
-        held = all(
+        covered: Coverage = next((entry.covered for _, entry in self.store.logged_entries(self.store.shown)), {})
+        rows = all(
             id_ in covered and covered[id_][0] <= start and stop <= covered[id_][1]
             for id_, (start, stop) in ranges.items()
         )
-        _demand(not (ranges and held), f"all of it is in the table, and it was refused: {error}")
+        _demand(not (ranges and rows), f"all of it is in the table, and it was refused: {error}")
 
 
 def _parts(rows: Sequence[Row]) -> Rows:
-    found: dict[tuple[BrokerPartition, int], dict[int, int]] = defaultdict(dict)
+    result: dict[tuple[BrokerPartition, int], dict[int, int]] = defaultdict(dict)
     for row in rows:
-        mine = found[row.id, row.loaded_at_us]
-        if row.offset in mine:
-            raise Broken(f"{row} is there twice")
-        mine[row.offset] = row.payload
-    return found
+        own = result[row.id, row.loaded_at_us]
+        if row.offset in own:
+            raise Broken(f"{row} is in the table twice")
+        own[row.offset] = row.payload
+    return result
 
 
 def _within(one: CommittedRange, payloads: Mapping[int, int]) -> dict[int, int]:
-    return {at: payload for at, payload in payloads.items() if one.offsets.start <= at < one.offsets.stop}
+    return {offset: payload for offset, payload in payloads.items() if one.offsets.start <= offset < one.offsets.stop}
 
 
 def _demand(holds: bool, otherwise: str) -> None:

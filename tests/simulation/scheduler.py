@@ -26,7 +26,7 @@ class Killed(BaseException):
 
 @dataclass(slots=True, kw_only=True)
 class Odds:
-    """How often things go wrong, each as a probability at its place; none in a `calm` world."""
+    """The probabilities of failures; all are 0 in a `calm` world."""
 
     others: float = 0.04
     kill: float = 0.004
@@ -34,7 +34,7 @@ class Odds:
 
     @classmethod
     def calm(cls) -> "Odds":
-        """Nothing goes wrong, and nobody else is there."""
+        """Odds of a world in which nothing fails and nobody else acts."""
         return cls(others=0, kill=0, harm=0)
 
 
@@ -42,7 +42,7 @@ class Odds:
 class Scheduler:
     """The seed, the clock and the trace of one world. `meanwhile` lets somebody else do something.
 
-    `tick` counts what happens; `ticks` has it for every time that was told, in microseconds since 1970.
+    `tick` counts what happens; `ticks` has it for every time that was given, in microseconds since 1970.
     """
 
     rng: random.Random
@@ -61,7 +61,7 @@ class Scheduler:
         self.ticks[int(time.timestamp() * 1_000_000)] = self.tick
         return time
 
-    def tell(self, line: str) -> None:
+    def note(self, line: str) -> None:
         """Add to the trace."""
         self.tick += 1
         self.trace.append(f"day {self.day} {'.' * self.depth}{line}")

@@ -22,13 +22,13 @@ class SmallStore(Small):
         """Write a slice's file with one row per ten bytes."""
         self._times += 1
         id_ = BrokerPartition(0, partition)
-        held = [Row(id_, offset, self._times, offset) for offset in list(range(start, stop, 10))[:rows]]
+        present = [Row(id_, offset, self._times, offset) for offset in list(range(start, stop, 10))[:rows]]
         return SliceFacts(
             offsets=OffsetRange(BrokerPartition(0, partition), start, stop),
-            rows=len(held),
+            rows=len(present),
             bytes=stop - start,
-            path=self.table.stage(held) if held else None,
-            size=len(held),
+            path=self.table.stage(present) if present else None,
+            size=len(present),
             loaded_at_us=self._times,
         )
 

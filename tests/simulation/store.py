@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 from kafka_io.model import BrokerPartition
-from pipelines.loading.ledger import CommittedRange, LedgerEntry
+from pipelines.loading.ledger import CommitKind, LedgerEntry
 from pipelines.loading.table_log import CommitConflict, CommitOutcomeUnknown, TableSnapshot
-from pipelines.loading.work import SliceFacts
+from pipelines.loading.work import CommittedRange, SliceFacts
 from resources.errors import CommitUnknown, FileRefused, LakeUnavailable
 from tests.simulation.scheduler import Scheduler
 
@@ -82,10 +82,10 @@ class SimStore:
     def arrive(self) -> None:
         """Let the oldest delayed write arrive; it lands if its version is still free."""
         if self.late:
-            one = self.late.pop(0)
-            if one.number == len(self.versions):
-                self.scheduler.tell(f"version {one.number} lands late")
-                self._land(one.version)
+            late = self.late.pop(0)
+            if late.number == len(self.versions):
+                self.scheduler.note(f"version {late.number} lands late")
+                self._land(late.version)
 
     def _land(self, version: Version) -> int:
         self.versions.append(version)
@@ -100,15 +100,15 @@ class SimStore:
 
     def peek(self) -> TableSnapshot:
         """The newest version, without simulated failures."""
-        newest = next((one.entry for one in reversed(self.versions) if one.entry), None)
+        newest = next((version.entry for version in reversed(self.versions) if version.entry), None)
         return TableSnapshot(version=len(self.versions) - 1, entry=newest)
 
     def entries(self, upto: TableSnapshot, *, after: int = -1) -> Iterator[tuple[int, LedgerEntry]]:
         """See TableLog."""
         self._read()
-        return self.told(upto.version, after=after)
+        return self.logged_entries(upto.version, after=after)
 
-    def told(self, newest: int, *, after: int = -1) -> Iterator[tuple[int, LedgerEntry]]:
+    def logged_entries(self, newest: int, *, after: int = -1) -> Iterator[tuple[int, LedgerEntry]]:
         """The entries, without simulated failures."""
         for version in range(newest, after, -1):
             entry = self.versions[version].entry
@@ -123,57 +123,45 @@ class SimStore:
     def check(self, files: Sequence[SliceFacts]) -> None:
         """See TableLog. A file's size is the number of its rows."""
         self._read()
-        for one in files:
-            if one.path is not None and len(self.staged.get(one.path, ())) != one.size:
-                raise FileRefused(f"the data file {one.path} is not what its worker wrote")
+        for slice_facts in files:
+            if slice_facts.path is not None and len(self.staged.get(slice_facts.path, ())) != slice_facts.size:
+                raise FileRefused(f"the data file {slice_facts.path} is not what its worker wrote")
 
-    def append(self, snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFacts]) -> int:
-        """See TableLog. Commits of others may be between the snapshot and this one."""
+    def write(
+        self, snapshot: TableSnapshot, entry: LedgerEntry, new: Sequence[SliceFacts], replaced: Sequence[CommittedRange]
+    ) -> int:
+        """See TableLog. Between the snapshot and a load, somebody else may have compacted the table.
+
+        A replay, a cut and a rewind rewrite or remove files, so no other commit at all may be between.
+        """
 
         def made() -> Version:
-            if self.compares and self.peek().next_sequence != snapshot.next_sequence:
+            stale = self.peek().next_sequence != snapshot.next_sequence
+            if entry.kind is not CommitKind.LOAD:
+                stale = snapshot.version != len(self.versions) - 1
+            if self.compares and stale:
                 raise CommitConflict(f"version {snapshot.version} is not the newest")
-            new = {one.path: self.staged[one.path] for one in files if one.path}
-            return Version(entry=entry, files={**self.versions[-1].files, **new})
+            if entry.target is not None:
+                return Version(entry=entry, files=self.versions[entry.target].files)
+            files = {facts.path: self.staged[facts.path] for facts in new if facts.path}
+            return Version(entry=entry, files={**self._files_without(replaced), **files})
 
         return self._write(made)
+
+    def _files_without(self, replaced: Sequence[CommittedRange]) -> Files:
+        """The newest version's files without the rows of these ranges. A file that loses rows is written again."""
+        files: dict[str, tuple[Row, ...]] = {}
+        for path, rows in self.versions[-1].files.items():
+            kept = tuple(row for row in rows if not any(_is_of(row, committed) for committed in replaced))
+            if kept:
+                files[path if len(kept) == len(rows) else self.stage(kept)] = kept
+        return files
 
     def count_rows(self, snapshot: TableSnapshot, ranges: Sequence[CommittedRange]) -> list[int]:
         """See TableLog."""
         self._read()
         rows = [row for rows in self.versions[snapshot.version].files.values() for row in rows]
         return [sum(_is_of(row, committed) for row in rows) for committed in ranges]
-
-    def replace(
-        self, snapshot: TableSnapshot, entry: LedgerEntry, ranges: Sequence[CommittedRange], files: Sequence[SliceFacts]
-    ) -> int:
-        """See TableLog. It rewrites files, so no other commit at all may be between."""
-
-        def made() -> Version:
-            self._check_newest(snapshot)
-            kept: dict[str, tuple[Row, ...]] = {}
-            for path, rows in self.versions[-1].files.items():
-                left = tuple(row for row in rows if not any(_is_of(row, committed) for committed in ranges))
-                if left:
-                    kept[path if len(left) == len(rows) else self.stage(left)] = left
-            new = {one.path: self.staged[one.path] for one in files if one.path}
-            return Version(entry=entry, files={**kept, **new})
-
-        return self._write(made)
-
-    def restore(self, snapshot: TableSnapshot, entry: LedgerEntry) -> int:
-        """See TableLog."""
-
-        def made() -> Version:
-            self._check_newest(snapshot)
-            assert entry.target is not None
-            return Version(entry=entry, files=self.versions[entry.target].files)
-
-        return self._write(made)
-
-    def _check_newest(self, snapshot: TableSnapshot) -> None:
-        if self.compares and snapshot.version != len(self.versions) - 1:
-            raise CommitConflict(f"version {snapshot.version} is not the newest")
 
     def _write(self, made: Callable[[], Version]) -> int:
         """Write the version that `made` returns. By chance it lands or not, and its answer arrives or not."""
@@ -186,23 +174,23 @@ class SimStore:
         return self._land(made())
 
     def _lost_before(self, _made: Callable[[], Version]) -> None:
-        self.scheduler.tell("a write is lost")
+        self.scheduler.note("a write is lost")
         raise CommitOutcomeUnknown("connection reset by peer")
 
     def _lost_after(self, made: Callable[[], Version]) -> None:
         self._land(made())
-        self.scheduler.tell("a write's answer is lost")
+        self.scheduler.note("a write's answer is lost")
         raise CommitOutcomeUnknown("connection reset by peer")
 
     def _clashed_after(self, made: Callable[[], Version]) -> None:
         """The write lands, but the store's client repeats it, and conflicts with its own entry."""
         self._land(made())
-        self.scheduler.tell("a write clashes with itself")
-        raise CommitConflict("the version is there already")
+        self.scheduler.note("a write conflicts with itself")
+        raise CommitConflict("the version exists already")
 
     def _delayed(self, made: Callable[[], Version]) -> None:
         self.late.append(Late(number=len(self.versions), version=made()))
-        self.scheduler.tell("a write is under way, and is told as lost")
+        self.scheduler.note("a write is delayed, and reported as lost")
         raise CommitOutcomeUnknown("deadline exceeded")
 
     def sync(self, *, after: int) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.loading.ledger import CommitKind, CommittedRange, Coverage, LedgerEntry
+from pipelines.loading.ledger import CommitKind, Coverage, LedgerEntry
 from pipelines.loading.table_log import CommitConflict, TableSnapshot
-from pipelines.loading.work import SliceFacts
+from pipelines.loading.work import CommittedRange, SliceFacts
 from resources.errors import FileRefused
 from tests.simulation.scheduler import Odds, Scheduler
 from tests.simulation.small import SmallStore
@@ -53,64 +53,65 @@ def entry(
         kind=kind,
         sequence=at.next_sequence,
         topic=small.topic,
-        ranges=tuple(CommittedRange.of(one) for one in facts),
-        covered=covered or {**before, **{one.offsets.partition: (0, one.offsets.stop) for one in facts}},
+        ranges=tuple(CommittedRange.of(slice_facts) for slice_facts in facts),
+        covered=covered
+        or {**before, **{slice_facts.offsets.partition: (0, slice_facts.offsets.stop) for slice_facts in facts}},
         target=target,
     )
 
 
 def append(small: Small, at: TableSnapshot, *facts: SliceFacts) -> int:
     """Write to the log directly, without `commit`."""
-    return small.table.append(at, entry(small, at, *facts), facts)
+    return small.table.write(at, entry(small, at, *facts), facts, ())
 
 
-def test_versions_are_counted_up_and_each_tells_its_entry(small: Small) -> None:
+def test_versions_count_up_and_each_has_its_entry(small: Small) -> None:
     assert small.table.snapshot() == TableSnapshot(version=0, entry=None)
     for version in (1, 2, 3):
-        at = small.table.snapshot()
-        assert append(small, at, small.write(10 * version, 10 * version + 10)) == version
+        snapshot = small.table.snapshot()
+        assert append(small, snapshot, small.write(10 * version, 10 * version + 10)) == version
     now = small.table.snapshot()
     assert (now.version, now.next_sequence, small.rows()) == (3, 4, 3)
-    told = list(small.table.entries(now))
-    assert [(version, one.sequence) for version, one in told] == [(3, 3), (2, 2), (1, 1)]
+    entries = list(small.table.entries(now))
+    assert [(version, ledger_entry.sequence) for version, ledger_entry in entries] == [(3, 3), (2, 2), (1, 1)]
     assert [version for version, _ in small.table.entries(now, after=1)] == [3, 2]
     assert list(small.table.entries(now, after=3)) == []
-    assert told[0][1] == now.entry
+    assert entries[0][1] == now.entry
 
 
-def test_an_entry_lands_on_its_snapshot_or_clashes(small: Small) -> None:  # faults L05, L06
-    at = small.table.snapshot()
-    append(small, at, small.write(0, 10))
+def test_an_entry_lands_on_its_snapshot_or_conflicts(small: Small) -> None:  # faults L05, L06
+    snapshot = small.table.snapshot()
+    append(small, snapshot, small.write(0, 10))
     with pytest.raises(CommitConflict):
-        append(small, at, small.write(10, 20))
+        append(small, snapshot, small.write(10, 20))
     assert (small.table.snapshot().version, small.rows()) == (1, 1)
 
 
-def test_a_stale_snapshot_clashes_however_many_commits_later(small: Small) -> None:  # faults L06, S05
+def test_a_stale_snapshot_conflicts_after_any_number_of_commits(small: Small) -> None:  # faults L06, S05
     small.commit(small.write(0, 10))
-    at = small.table.snapshot()
+    snapshot = small.table.snapshot()
     for start in (10, 20, 30):
         small.commit(small.write(start, start + 10))
     with pytest.raises(CommitConflict):
-        append(small, at, small.write(10, 20))
+        append(small, snapshot, small.write(10, 20))
     assert small.covered() == {A: (0, 40)}
 
 
-def test_an_old_snapshot_still_tells_what_was_there_then(small: Small) -> None:
+def test_an_old_snapshot_still_shows_its_own_version(small: Small) -> None:
     small.commit(small.write(0, 20))
-    at = small.table.snapshot()
-    first = at.entry
+    snapshot = small.table.snapshot()
+    first = snapshot.entry
     small.commit(small.write(20, 50))
-    assert [one for _, one in small.table.entries(at)] == [first]
-    assert small.table.count_rows(at, first.ranges if first else ()) == [2]
+    assert [entry for _, entry in small.table.entries(snapshot)] == [first]
+    assert small.table.count_rows(snapshot, first.ranges if first else ()) == [2]
 
 
-def test_a_compaction_by_others_is_built_upon_by_a_load(small: Small) -> None:  # fault L16
+def test_a_load_lands_on_top_of_a_compaction_by_others(small: Small) -> None:  # fault L16
     small.commit(small.write(0, 20))
     small.commit(small.write(20, 40))
-    at = small.table.snapshot()
+    snapshot = small.table.snapshot()
     small.compact()
-    assert append(small, at, small.write(40, 50)) == 4
+    assert append(small, snapshot, small.write(40, 50)) == 4
     now = small.table.snapshot()
     assert (now.version, now.next_sequence, small.rows()) == (4, 4, 5)
     assert [version for version, _ in small.table.entries(now)] == [4, 2, 1]
@@ -118,9 +119,9 @@ def test_a_compaction_by_others_is_built_upon_by_a_load(small: Small) -> None:  
 
 def test_rows_are_counted_by_partition_offset_and_loading_time(small: Small) -> None:
     small.commit(small.write(0, 50), small.write(0, 30, partition=1))
-    at = small.table.snapshot()
-    assert at.entry is not None
-    first, second = at.entry.ranges
+    snapshot = small.table.snapshot()
+    assert snapshot.entry is not None
+    first, second = snapshot.entry.ranges
     pieces = [
         first,
         CommittedRange(
@@ -131,62 +132,62 @@ def test_rows_are_counted_by_partition_offset_and_loading_time(small: Small) -> 
         ),
         second,
     ]
-    assert small.table.count_rows(at, pieces) == [5, 2, 0, 3]
+    assert small.table.count_rows(snapshot, pieces) == [5, 2, 0, 3]
 
 
-def test_replaced_rows_are_gone_and_others_stay(small: Small) -> None:
+def test_replaced_rows_are_removed_and_others_stay(small: Small) -> None:
     small.commit(small.write(0, 50))
-    at = small.table.snapshot()
-    assert at.entry is not None
-    [whole] = at.entry.ranges
+    snapshot = small.table.snapshot()
+    assert snapshot.entry is not None
+    [whole] = snapshot.entry.ranges
     piece = CommittedRange(
         offsets=OffsetRange(BrokerPartition(0, 0), 20, 50), rows=0, bytes=0, loaded_at_us=whole.loaded_at_us
     )
     new = small.write(20, 50, rows=2)
-    told = entry(small, at, new, kind=CommitKind.REPLAY)
-    assert small.table.replace(at, told, [piece], [new]) == 2
+    replay_entry = entry(small, snapshot, new, kind=CommitKind.REPLAY)
+    assert small.table.write(snapshot, replay_entry, [new], [piece]) == 2
     now = small.table.snapshot()
     assert small.rows() == 4
-    assert small.table.count_rows(now, [whole, *told.ranges]) == [2, 2]
-    assert now.entry == told
+    assert small.table.count_rows(now, [whole, *replay_entry.ranges]) == [2, 2]
+    assert now.entry == replay_entry
 
 
-def test_rows_are_taken_out_without_others_in_their_place(small: Small) -> None:
+def test_rows_can_be_removed_without_replacement(small: Small) -> None:
     small.commit(small.write(0, 50))
-    at = small.table.snapshot()
-    assert at.entry is not None
-    [whole] = at.entry.ranges
+    snapshot = small.table.snapshot()
+    assert snapshot.entry is not None
+    [whole] = snapshot.entry.ranges
     piece = CommittedRange(
         offsets=OffsetRange(BrokerPartition(0, 0), 20, 50), rows=0, bytes=0, loaded_at_us=whole.loaded_at_us
     )
-    assert small.table.replace(at, entry(small, at, kind=CommitKind.CUT), [piece], []) == 2
+    assert small.table.write(snapshot, entry(small, snapshot, kind=CommitKind.CUT), (), [piece]) == 2
     assert small.rows() == 2
-    at = small.table.snapshot()
+    snapshot = small.table.snapshot()
     assert (
-        small.table.replace(at, entry(small, at, kind=CommitKind.CUT), [piece], []) == 3
+        small.table.write(snapshot, entry(small, snapshot, kind=CommitKind.CUT), (), [piece]) == 3
     )  # nothing is left to take out
     assert (small.rows(), small.table.snapshot().next_sequence) == (2, 4)
 
 
-def test_a_replacement_on_a_stale_snapshot_clashes(small: Small) -> None:
+def test_a_replacement_on_a_stale_snapshot_conflicts(small: Small) -> None:
     small.commit(small.write(0, 50))
-    at = small.table.snapshot()
-    assert at.entry is not None
+    snapshot = small.table.snapshot()
+    assert snapshot.entry is not None
     small.commit(small.write(50, 60))
     with pytest.raises(CommitConflict):
-        small.table.replace(at, entry(small, at, kind=CommitKind.CUT), at.entry.ranges, [])
+        small.table.write(snapshot, entry(small, snapshot, kind=CommitKind.CUT), (), snapshot.entry.ranges)
     assert small.rows() == 6
 
 
 def test_a_restore_takes_the_rows_of_its_target(small: Small) -> None:  # fault L14
     small.commit(small.write(0, 20))
     small.commit(small.write(20, 50))
-    at, stale = small.table.snapshot(), small.table.snapshot()
-    told = entry(small, at, kind=CommitKind.REWIND, target=1, covered={A: (0, 20)})
-    assert small.table.restore(at, told) == 3
+    snapshot, stale = small.table.snapshot(), small.table.snapshot()
+    rewind_entry = entry(small, snapshot, kind=CommitKind.REWIND, target=1, covered={A: (0, 20)})
+    assert small.table.write(snapshot, rewind_entry, (), ()) == 3
     assert (small.rows(), small.covered()) == (2, {A: (0, 20)})
     with pytest.raises(CommitConflict):
-        small.table.restore(stale, told)
+        small.table.write(stale, rewind_entry, (), ())
     assert small.table.snapshot().version == 3
 
 

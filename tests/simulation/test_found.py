@@ -9,14 +9,14 @@ import pytest
 from kafka_io.errors import KafkaIOError
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange
 from pipelines.loading.commit import CommitResult, LoadChange, commit
-from pipelines.loading.ledger import CommitKind, CommittedRange, TopicIdentity
+from pipelines.loading.ledger import CommitKind, TopicIdentity
 from pipelines.loading.load import Loader
 from pipelines.loading.offset_ranges import with_counts
 from pipelines.loading.outcome import TopicLoad
-from pipelines.loading.replacement import truncate
+from pipelines.loading.replacement import CutChange
 from pipelines.loading.table_log import TableSnapshot, table_state
-from pipelines.loading.work import FetchTask, SliceFacts
-from pipelines.maintenance.replay import replay_change
+from pipelines.loading.work import CommittedRange, FetchTask, SliceFacts
+from pipelines.maintenance.replay import ReplayChange
 from pipelines.maintenance.rewind import RewindChange
 from resources.choices import Choices
 from resources.errors import CommitRefused, CommitUnknown, LakeUnavailable
@@ -40,7 +40,7 @@ def fact(start: int, stop: int) -> SliceFacts:
 
 
 def loading(at: TableSnapshot, facts: list[SliceFacts], epoch: int) -> LoadChange:
-    epochs = {one.offsets.partition: epoch for one in facts}
+    epochs = {slice_facts.offsets.partition: epoch for slice_facts in facts}
     return LoadChange(state=table_state(at, CLICKS), facts=tuple(facts), epochs=epochs, run="run")
 
 
@@ -51,9 +51,9 @@ def land(store: SimStore, at: TableSnapshot, facts: list[SliceFacts], epoch: int
 def test_a_backfill_keeps_the_epoch_of_the_run_that_moved_the_cursor() -> None:  # fault B04
     store = SimStore(scheduler=calm())
     land(store, store.snapshot(), [fact(50, 60)], 5)
-    at = store.snapshot()
-    land(store, at, [fact(60, 70)], 6)
-    land(store, at, [fact(0, 50)], 5)
+    snapshot = store.snapshot()
+    land(store, snapshot, [fact(60, 70)], 6)
+    land(store, snapshot, [fact(0, 50)], 5)
     entry = store.snapshot().entry
     assert entry is not None
     assert (entry.covered[A], entry.epochs[A]) == ((0, 70), 6)
@@ -62,36 +62,40 @@ def test_a_backfill_keeps_the_epoch_of_the_run_that_moved_the_cursor() -> None: 
 def test_a_run_is_refused_where_another_moved_the_cursor_under_another_leader() -> None:  # faults B02, B04
     store = SimStore(scheduler=calm())
     land(store, store.snapshot(), [fact(0, 50)], 5)
-    at = store.snapshot()
-    land(store, at, [fact(50, 60)], 6)
+    snapshot = store.snapshot()
+    land(store, snapshot, [fact(50, 60)], 6)
     with pytest.raises(CommitRefused, match="partition 0 has another leader since"):
-        land(store, at, [fact(50, 60), fact(60, 70)], 5)
-    land(store, at, [fact(50, 60), fact(60, 70)], 6)
+        land(store, snapshot, [fact(50, 60), fact(60, 70)], 5)
+    land(store, snapshot, [fact(50, 60), fact(60, 70)], 6)
     entry = store.snapshot().entry
     assert entry is not None
     assert (entry.covered[A], entry.epochs[A]) == ((0, 70), 6)
 
 
-def test_what_was_cut_and_filled_again_meanwhile_is_not_gone_on_from() -> None:  # fault B04
+def test_a_load_does_not_continue_after_offsets_that_were_cut_and_loaded_again_meanwhile() -> None:  # fault B04
     store = SimStore(scheduler=calm())
     land(store, store.snapshot(), [fact(0, 50)], 5)
-    at = store.snapshot()
+    snapshot = store.snapshot()
     lost = (OffsetRange(A, 30, 50),)
-    commit(store, at, truncate(table_state(at, CLICKS), lost, run="rival", choices=()), sleep=lambda _: None)
+    commit(
+        store, snapshot, CutChange(state=table_state(snapshot, CLICKS), ranges=lost, run="rival"), sleep=lambda _: None
+    )
     land(store, store.snapshot(), [fact(30, 50)], 6)
     with pytest.raises(CommitRefused, match="has another leader since"):
-        land(store, at, [fact(50, 80)], 5)
+        land(store, snapshot, [fact(50, 80)], 5)
 
 
-def test_a_replay_of_what_was_cut_and_filled_again_meanwhile_is_refused() -> None:  # fault B04
+def test_a_replay_of_offsets_that_were_cut_and_loaded_again_meanwhile_is_refused() -> None:  # fault B04
     store = SimStore(scheduler=calm())
     land(store, store.snapshot(), [fact(0, 50)], 5)
-    at = store.snapshot()
-    change = replay_change(table_state(at, CLICKS), [OffsetRange(A, 30, 50)], [fact(30, 50)], run="replay")
+    snapshot = store.snapshot()
+    change = ReplayChange(
+        state=table_state(snapshot, CLICKS), ranges=(OffsetRange(A, 30, 50),), facts=(fact(30, 50),), run="replay"
+    )
     commit(
         store,
-        at,
-        truncate(table_state(at, CLICKS), (OffsetRange(A, 30, 50),), run="rival", choices=()),
+        snapshot,
+        CutChange(state=table_state(snapshot, CLICKS), ranges=(OffsetRange(A, 30, 50),), run="rival"),
         sleep=lambda _: None,
     )
     land(store, store.snapshot(), [fact(30, 50)], 6)
@@ -113,7 +117,7 @@ class Blind(SimStore):
             raise LakeUnavailable("no answer")
 
 
-def test_a_commit_that_may_land_yet_is_not_told_as_one_that_did_not() -> None:  # fault L03
+def test_a_commit_that_may_still_land_is_not_reported_as_failed() -> None:  # fault L03
     store = Blind(scheduler=calm())
     with pytest.raises(CommitUnknown, match="deadline exceeded"):
         land(store, store.snapshot(), [fact(0, 50)], 5)
@@ -155,20 +159,20 @@ class Place:
 
 
 @pytest.mark.parametrize("era", ERAS, ids=lambda era: era.name)
-def test_rows_of_a_topic_made_anew_under_a_load_are_not_taken_for_the_former_s(era: Era) -> None:  # fault B06
+def test_rows_of_a_topic_that_is_recreated_during_a_load_are_not_committed(era: Era) -> None:  # fault B06
     place = Place(era)
     place.cluster.send(place.id, 10)
 
-    def made_anew() -> None:
+    def recreated() -> None:
         place.cluster.recreate(1)
         place.cluster.send(place.id, 200)
 
-    error = place.load(Choices(), planned=made_anew).error or ""
+    error = place.load(Choices(), planned=recreated).error or ""
     assert error.startswith(("TopicRecreated", "TopicReplaced"))
     assert place.store.snapshot().entry is None
 
 
-def test_bounds_that_cannot_be_take_nothing_back(monkeypatch: pytest.MonkeyPatch) -> None:  # fault B14
+def test_impossible_bounds_take_no_rows_back(monkeypatch: pytest.MonkeyPatch) -> None:  # fault B14
     place = Place(ERAS[-1])
     place.cluster.send(place.id, 100)
     rewinds = Choices(on_truncated="rewind")
@@ -183,8 +187,8 @@ def test_bounds_that_cannot_be_take_nothing_back(monkeypatch: pytest.MonkeyPatch
     assert entry.covered[place.id][1] >= 100
 
 
-@pytest.mark.parametrize("first", [True, False], ids=["before the cut", "behind the cut"])
-def test_what_a_rewind_brings_back_beside_a_cut_is_not_gone_on_from(
+@pytest.mark.parametrize("first", [True, False], ids=["before the cut", "after the cut"])
+def test_a_load_does_not_continue_from_a_rewind_just_before_or_after_its_cut(
     first: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # faults B04, L14
     place = Place(ERAS[-1])
@@ -199,7 +203,7 @@ def test_what_a_rewind_brings_back_beside_a_cut_is_not_gone_on_from(
     def take_back(kind: CommitKind) -> None:
         now = place.store.snapshot()
         if now.entry and now.entry.kind is kind:
-            change = RewindChange(target=before.version, restored=restored, seen=now.entry.commit, run="rewind")
+            change = RewindChange(target=before.version, state=restored, seen=now.entry.commit, run="rewind")
             commit(place.store, now, change)
 
     parted = place.cluster.parted
@@ -219,25 +223,25 @@ def test_what_a_rewind_brings_back_beside_a_cut_is_not_gone_on_from(
     assert {row.offset: row.payload for row in place.store.rows} == place.cluster.logs[place.id].records
 
 
-def test_a_topic_made_anew_is_not_taken_for_one_that_was_cut(monkeypatch: pytest.MonkeyPatch) -> None:  # fault B05
+def test_a_recreated_topic_is_not_taken_for_a_truncated_one(monkeypatch: pytest.MonkeyPatch) -> None:  # fault B05
     place = Place(ERAS[0])
     place.cluster.send(place.id, 100)
     place.load(Choices())
     before = place.store.rows
     bounds = place.cluster.bounds
 
-    def made_anew(topic: str, partitions: Iterable[BrokerPartition]) -> dict[BrokerPartition, Bounds | KafkaIOError]:
+    def recreated(topic: str, partitions: Iterable[BrokerPartition]) -> dict[BrokerPartition, Bounds | KafkaIOError]:
         place.cluster.recreate(1)
         place.cluster.send(place.id, 10)
         return bounds(topic, partitions)
 
-    monkeypatch.setattr(place.cluster, "bounds", made_anew)
+    monkeypatch.setattr(place.cluster, "bounds", recreated)
     error = place.load(Choices(on_truncated="rewind")).error or ""
     assert error.startswith("TopicRecreated")
     assert place.store.rows == before
 
 
-def test_what_is_left_of_a_hole_is_still_a_hole() -> None:  # fault B07
+def test_a_part_of_an_expired_range_is_still_a_gap() -> None:  # fault B07
     hole = CommittedRange(
         offsets=OffsetRange(BrokerPartition(0, 0), 0, 100), rows=0, bytes=0, loaded_at_us=1, gaps={"expired": 100}
     )

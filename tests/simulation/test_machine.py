@@ -12,7 +12,6 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from kafka_io.errors import NOWHERE
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange
 from pipelines.loading.commit import LoadChange, commit, committable
 from pipelines.loading.incarnations import incarnations
@@ -21,6 +20,7 @@ from pipelines.loading.load import EXPIRED
 from pipelines.loading.plan import plan, plan_backfill
 from pipelines.loading.slices import SliceSizes
 from pipelines.loading.table_log import CommitConflict, CommitOutcomeUnknown, TableSnapshot, table_state
+from pipelines.loading.window import OffsetWindow
 from pipelines.loading.work import SliceFacts, SliceFailure
 from resources.errors import CommitRefused, LakeUnavailable
 from tests.simulation.scheduler import Odds, Scheduler
@@ -31,12 +31,12 @@ PARTITIONS = (BrokerPartition(None, 0), BrokerPartition(None, 1))
 RUNS = st.sampled_from("AB")
 _FAR = 1_000_000
 FATES = st.lists(st.sampled_from(["lands", "landed", "lost", "late", "clash"]), max_size=4)
-"""What becomes of one write after the other; once they are over, all land."""
+"""The fates of the next writes; all later writes land."""
 
 
 @dataclass(kw_only=True)
 class ToldStore(SimStore):
-    """A store that is told what to do with its next writes."""
+    """A store with given fates for its next writes."""
 
     fates: list[str] = field(default_factory=list)
 
@@ -98,39 +98,39 @@ class TwoRuns(RuleBasedStateMachine):
     )
     def plans(self, run: str, size: int, start: int | None, end: int) -> None:
         """A run begins, whose window may have a start and an end."""
-        at = self.store.snapshot()
+        snapshot = self.store.snapshot()
         ends = {id_: min(end, latest) for id_, (_, latest) in self.logs.items()}
         starts = {} if start is None else {id_: min(start, latest) for id_, (_, latest) in self.logs.items()}
         planned = plan(
-            table_state(at, TOPIC).covered,
+            table_state(snapshot, TOPIC),
             self._bounds(),
-            starts=starts,
-            ends=ends,
-            sizes=SliceSizes(slice=size),
+            OffsetWindow(starts=starts, ends=ends),
+            SliceSizes(slice=size),
             skip_expired=True,
-            where=NOWHERE,
         )
-        self.begun[run] = Begun(at, list(planned.slices), list(planned.skipped))
+        self.begun[run] = Begun(snapshot, list(planned.slices), list(planned.skipped))
 
     @rule(run=RUNS, size=st.sampled_from([1, 3, 100]), most=st.sampled_from([None, 4]), start=st.integers(0, 20))
     def plans_a_backfill(self, run: str, size: int, most: int | None, start: int) -> None:
-        """A run begins that looks behind the table's start."""
-        at = self.store.snapshot()
+        """A run begins that backfills offsets before the table's start."""
+        snapshot = self.store.snapshot()
         starts = dict.fromkeys(PARTITIONS, start)
         sizes = SliceSizes(slice=size, run=most)
-        slices = plan_backfill(table_state(at, TOPIC).covered, self._bounds(), starts=starts, sizes=sizes)
-        self.begun[run] = Begun(at, slices, [])
+        slices = plan_backfill(
+            table_state(snapshot, TOPIC).covered, self._bounds(), OffsetWindow(starts=starts, ends={}), sizes
+        )
+        self.begun[run] = Begun(snapshot, slices, [])
 
     @precondition(lambda self: self.begun)
     @rule(run=RUNS, fails=st.sets(st.integers(0, 6), max_size=2))
     def fetches(self, run: str, fails: set[int]) -> None:
         """A run fetches, and some of its slices fail."""
         if run in self.begun:
-            one = self.begun[run]
+            begun = self.begun[run]
             self.times += 1
-            facts = [self._fetched(piece, number in fails) for number, piece in enumerate(one.slices)]
-            gone = [replace(self._facts(piece), gaps={EXPIRED: piece.size}) for piece in one.skipped]
-            one.facts = sorted([*gone, *facts], key=lambda each: each.offsets)
+            facts = [self._fetched(piece, number in fails) for number, piece in enumerate(begun.slices)]
+            gone = [replace(self._facts(piece), gaps={EXPIRED: piece.size}) for piece in begun.skipped]
+            begun.facts = sorted([*gone, *facts], key=lambda slice_facts: slice_facts.offsets)
 
     def _fetched(self, piece: OffsetRange, fails: bool) -> SliceFacts:
         if fails or piece.start < self.logs[piece.partition][0]:
@@ -145,33 +145,35 @@ class TwoRuns(RuleBasedStateMachine):
     @precondition(lambda self: self.begun)
     @rule(run=RUNS, fates=FATES)
     def commits(self, run: str, fates: list[str]) -> None:
-        """A run commits, and its store does as it is told."""
-        one = self.begun.get(run)
-        if one is None or one.facts is None:
+        """A run commits, and the writes have the given fates."""
+        begun = self.begun.get(run)
+        if begun is None or begun.facts is None:
             return
-        stands = table_state(one.at, TOPIC)
-        good = committable(one.facts, stands.covered)
-        if good:
-            self._commit(one, LoadChange(state=stands, facts=tuple(good), run=run), fates)
+        stands = table_state(begun.at, TOPIC)
+        complete = committable(begun.facts, stands.covered)
+        if complete:
+            self._commit(begun, LoadChange(state=stands, facts=tuple(complete), run=run), fates)
         del self.begun[run]
 
     def _commit(self, one: Begun, change: LoadChange, fates: list[str]) -> None:
         self.store.fates = fates
         late, clashed = "late" in fates, bool(fates)
         try:
-            done = commit(self.store, one.at, change, sleep=lambda _: self.store.arrive())
+            result = commit(self.store, one.at, change, sleep=lambda _: self.store.arrive())
         except CommitRefused:
             assert self._landed(change) == []
         except LakeUnavailable:
             assert clashed
             assert late or self._landed(change) == []
         else:
-            assert self._landed(change) == ([] if done.done_by else [done.version])
+            assert self._landed(change) == ([] if result.done_by else [result.version])
         self.store.fates = []
 
     def _landed(self, change: LoadChange) -> list[int]:
         return [
-            version for version, one in self.store.told(len(self.store.versions) - 1) if one.commit == change.commit
+            version
+            for version, entry in self.store.logged_entries(len(self.store.versions) - 1)
+            if entry.commit == change.commit
         ]
 
     @rule(run=RUNS)
@@ -181,7 +183,7 @@ class TwoRuns(RuleBasedStateMachine):
 
     @rule()
     def what_was_late_arrives(self) -> None:
-        """A write arrives whose caller was told that it failed."""
+        """A write arrives after its caller got an error."""
         self.store.arrive()
 
     @rule()
@@ -202,23 +204,23 @@ class TwoRuns(RuleBasedStateMachine):
     @invariant()
     def what_is_covered_is_whole(self) -> None:
         """Ranges follow each other from start to cursor, and have each of their rows once."""
-        found = incarnations(self.store.told(len(self.store.versions) - 1))
+        result = incarnations(self.store.logged_entries(len(self.store.versions) - 1))
         rows = sorted((row.id, row.offset) for row in self.store.rows)
-        held = []
-        for life in found:
+        present = []
+        for life in result:
             assert not life.problems
-            for one, after in pairwise(life.ranges):
-                assert one.partition != after.partition or one.offsets.stop == after.offsets.start
-            held += [
-                (one.partition, at)
-                for one in life.ranges
-                if not one.gaps
-                for at in range(one.offsets.start, one.offsets.stop)
+            for committed, after in pairwise(life.ranges):
+                assert committed.partition != after.partition or committed.offsets.stop == after.offsets.start
+            present += [
+                (committed.partition, offset)
+                for committed in life.ranges
+                if not committed.gaps
+                for offset in range(committed.offsets.start, committed.offsets.stop)
             ]
             for id_, (start, cursor) in self.cursors.items():
-                mine = [one for one in life.ranges if one.partition == id_]
-                assert (mine[0].offsets.start, mine[-1].offsets.stop) == (start, cursor)
-        assert rows == sorted(held)
+                own = [committed for committed in life.ranges if committed.partition == id_]
+                assert (own[0].offsets.start, own[-1].offsets.stop) == (start, cursor)
+        assert rows == sorted(present)
 
 
 TestTwoRuns = TwoRuns.TestCase

@@ -6,13 +6,13 @@ from unittest.mock import patch
 
 import pytest
 
-from pipelines.loading import commit, load
+from pipelines.loading import commit, execute, load
 from pipelines.loading import replacement as replacing
 from pipelines.loading.commit import LoadChange
-from pipelines.loading.ledger import CommittedRange
 from pipelines.loading.plan import plan
 from pipelines.loading.replacement import ReplaceChange
 from pipelines.loading.table_log import TableLog, TableSnapshot
+from pipelines.loading.work import CommittedRange
 from tests.simulation.__main__ import run
 from tests.simulation.store import SimStore
 from tests.simulation.world import DAYS, Failed, World
@@ -26,7 +26,7 @@ _WORLDS_TO_FAIL = 300
 # faults L01, L02, L03, L04, L05, L06, L09, L16, O03, O04, O05, S04, S05, S06, S07,
 # B03, B04, B05, B06, B07, B08, B10, B14
 @pytest.mark.parametrize("seed", _SEEDS)
-def test_no_law_is_broken_on_any_day(seed: int) -> None:
+def test_no_law_is_broken_on_any_simulated_day(seed: int) -> None:
     assert run(_DAYS, seed) == _DAYS // DAYS
 
 
@@ -41,10 +41,10 @@ def test_the_same_seed_has_the_same_trace(seed: int) -> None:
 
 def test_worlds_differ() -> None:
     worlds = [World(seed) for seed in range(8)]
-    for one in worlds:
-        one.live(2)
-    assert len({tuple(one.trace) for one in worlds}) == len(worlds)
-    assert len({one.cluster.era for one in worlds}) > 1
+    for world in worlds:
+        world.live(2)
+    assert len({tuple(world.trace) for world in worlds}) == len(worlds)
+    assert len({world.cluster.era for world in worlds}) > 1
 
 
 def _looks_for_nothing(log: TableLog, *_: object) -> tuple[TableSnapshot, None]:
@@ -67,14 +67,14 @@ BROKEN: Mapping[str, tuple[object, str, object]] = {
     "a lost commit is not looked for": (commit, "_find_commit", _looks_for_nothing),
     "nothing is ever held": (commit, "_contains", lambda *_: False),
     "everything is held": (commit, "_contains", lambda *_: True),
-    "ranges need not adjoin": (commit, "_check_chain", lambda *_: None),
+    "ranges need not adjoin": (commit, "_check_adjoins", lambda *_: None),
     "what follows a failure is committed": (
         load,
         "committable",
-        lambda facts, _: [one for one in facts if not one.failure],
+        lambda facts, _: [slice_facts for slice_facts in facts if not slice_facts.failure],
     ),
     "an epoch is never set": (LoadChange, "_new_epochs", lambda *_: {}),
-    "a new life within a fetch goes unnoticed": (load, "check_incarnation", lambda *_: None),
+    "a new life within a fetch goes unnoticed": (execute, "check_incarnation", lambda *_: None),
     "holes are left without being asked": (
         load,
         "plan",
@@ -86,7 +86,7 @@ BROKEN: Mapping[str, tuple[object, str, object]] = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_the_simulation_fails_where_something_is_broken(name: str) -> None:
+def test_the_simulation_fails_if_something_is_broken(name: str) -> None:
     owner, attribute, value = BROKEN[name]
     with patch.object(owner, attribute, value), pytest.raises(Failed, match="seed"):
         run(_WORLDS_TO_FAIL * DAYS, 1)

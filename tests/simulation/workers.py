@@ -17,7 +17,7 @@ COMPACTED = "compacted"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """What a broker returned for `[start, stop)` at `tick`, in one incarnation of the topic."""
+    """The answer of a broker for `[start, stop)` at `tick`, in one incarnation of the topic."""
 
     start: int
     stop: int
@@ -37,28 +37,28 @@ class SimWorkers:
 
     def fetch(self, works: Sequence[FetchTask], on_progress: Progress) -> list[SliceFacts]:
         """The facts of each slice. Some fail; some are fetched by two attempts, and only one is reported."""
-        found = []
-        for done, work in enumerate(works, 1):
+        result = []
+        for fetched, work in enumerate(works, 1):
             self.scheduler.step("fetch began")
             try:
                 for _ in range(2 if self.scheduler.harmed(0.3) else 1):
                     facts, reads = self._attempt(work)
                 self.reads[work.offsets.partition, work.loaded_at_us] += reads
-                found.append(facts)
+                result.append(facts)
             except KafkaIOError as error:
                 empty = SliceFacts(offsets=work.offsets)
-                found.append(replace(empty, failure=SliceFailure.of(error, work.where, "")))
-            on_progress(done, len(works))
-        return sorted(found, key=lambda one: one.offsets)
+                result.append(replace(empty, failure=SliceFailure.of(error, work.where, "")))
+            on_progress(fetched, len(works))
+        return sorted(result, key=lambda facts: facts.offsets)
 
     def _attempt(self, work: FetchTask) -> tuple[SliceFacts, list[Read]]:
         reads = list(self._read(work))
-        payloads = {offset: payload for one in reads for offset, payload in one.payloads.items()}
+        payloads = {offset: payload for read in reads for offset, payload in read.payloads.items()}
         id_ = work.offsets.partition
         rows = [Row(id_, offset, work.loaded_at_us, payload) for offset, payload in payloads.items()]
         path = self.store.stage(rows) if rows else None
         if path and self.scheduler.harmed(0.1):
-            self.scheduler.tell(f"{path} is damaged")
+            self.scheduler.note(f"{path} is damaged")
             self.store.staged[path] = tuple(rows[1:])
         size = work.offsets.size
         missing = 0 if work.offsets.partition.broker is not None else size - len(rows)
@@ -87,7 +87,7 @@ class SimWorkers:
         if self.scheduler.harmed(0.3) or id_ in self.cluster.away or id_ not in self.cluster.logs:
             raise NetworkError("connection reset by peer")
         if self.cluster.era.knows_ids and work.planned.incarnation != self.cluster.incarnation:
-            raise TopicReplaced("the topic was made anew")
+            raise TopicReplaced("the topic was created again")
         log = self.cluster.logs[id_]
         if start < log.earliest:
             raise OffsetOutOfRange("no longer there")
@@ -99,5 +99,5 @@ class SimWorkers:
             stop=stop,
             tick=self.scheduler.tick,
             incarnation=self.cluster.incarnation,
-            payloads={at: payload for at, payload in log.records.items() if start <= at < stop},
+            payloads={offset: payload for offset, payload in log.records.items() if start <= offset < stop},
         )

@@ -33,8 +33,8 @@ _ALL = Choices(on_expired="skip", on_truncated="rewind", on_recreated="restart",
 class Failed(Exception):
     """A check failed in a world. The text contains the end of its trace; `seed` reproduces it."""
 
-    def __init__(self, told: str, seed: int) -> None:
-        super().__init__(told)
+    def __init__(self, message: str, seed: int) -> None:
+        super().__init__(message)
         self.seed = seed
 
 
@@ -50,11 +50,16 @@ class Taken:
     def note(self, facts: Sequence[SliceFacts]) -> None:
         """Remember the ranges of these facts."""
         self.ranges = {}
-        if any(one.failure for one in facts):
+        if any(slice_facts.failure for slice_facts in facts):
             return
-        for one in facts:
-            start, stop = self.ranges.get(one.offsets.partition, (one.offsets.start, one.offsets.stop))
-            self.ranges[one.offsets.partition] = (min(start, one.offsets.start), max(stop, one.offsets.stop))
+        for slice_facts in facts:
+            start, stop = self.ranges.get(
+                slice_facts.offsets.partition, (slice_facts.offsets.start, slice_facts.offsets.stop)
+            )
+            self.ranges[slice_facts.offsets.partition] = (
+                min(start, slice_facts.offsets.start),
+                max(stop, slice_facts.offsets.stop),
+            )
 
 
 class World:
@@ -74,7 +79,7 @@ class World:
         self.start: Start = self.rng.choice(("earliest", "earliest", "latest"))
         self._runs = 0
         self.cluster.recreate(self.rng.randint(1, 4))
-        self.scheduler.tell(f"brokers of {self.cluster.era.name}")
+        self.scheduler.note(f"brokers of {self.cluster.era.name}")
 
     @property
     def trace(self) -> list[str]:
@@ -82,7 +87,7 @@ class World:
         return self.scheduler.trace
 
     def live(self, days: int = DAYS) -> None:
-        """So many days, and a calm one at the end, after which nothing may be left behind.
+        """Live this number of days, and a calm one at the end, after which everything must be loaded.
 
         Raises:
             Failed: a law was broken.
@@ -94,8 +99,8 @@ class World:
                 self._end()
         except Exception as error:
             tail = "\n".join(self.trace[-_TAIL:])
-            told = f"seed {self.seed}, day {self.scheduler.day}: {type(error).__name__}: {error}"
-            raise Failed(f"{told}\n{tail}\n{told}", self.seed) from error
+            summary = f"seed {self.seed}, day {self.scheduler.day}: {type(error).__name__}: {error}"
+            raise Failed(f"{summary}\n{tail}\n{summary}", self.seed) from error
 
     def _live_a_day(self) -> None:
         self.scheduler.day += 1
@@ -123,7 +128,7 @@ class World:
         self.oracle.judge_partings()
 
     def _meanwhile(self) -> None:
-        """What other actors do during a run."""
+        """Let other actors do something during a run."""
         turns = {self._broker_event: 10, self._load: 8, self._rewind: 0.5, self._replay: 1}
         for turn in self.rng.choices(list(turns), weights=list(turns.values()), k=self.rng.choice((1, 1, 1, 3))):
             turn()
@@ -139,20 +144,20 @@ class World:
     def _mend(self, run: str, do: Callable[[], str]) -> None:
         with self._looking():
             try:
-                self.scheduler.tell(f"{run} ends: {do()}")
+                self.scheduler.note(f"{run} ends: {do()}")
             except (LocatedError, Killed) as ended:
-                self.scheduler.tell(f"{run} ends: {type(ended).__name__}: {ended}")
+                self.scheduler.note(f"{run} ends: {type(ended).__name__}: {ended}")
 
     def _begun(self, what: str, choices: Choices) -> str:
         self._runs += 1
         run = f"{what}-{self._runs}"
         self.oracle.choices[run] = choices
-        self.scheduler.tell(f"{run} begins")
+        self.scheduler.note(f"{run} begins")
         return run
 
     def _landed(self, version: int) -> None:
         entry = self.store.versions[version].entry
-        self.scheduler.tell(
+        self.scheduler.note(
             f"version {version}: " + (_line(entry.kind, entry.run, entry.ranges) if entry else "compacted")
         )
         self.oracle.look(version)
@@ -163,16 +168,16 @@ class World:
         loader = self._loader(run, taken)
         self.oracle.choices[run] = loader.choices
         since, life = len(self.store.versions) - 1, self.cluster.incarnation
-        self.scheduler.tell(
+        self.scheduler.note(
             f"{run} has {_told(loader.choices)}, {loader.caps.slice_records} in a slice, {loader.window}"
         )
         with self._looking():
             try:
                 load = loader.load(TOPIC)
             except Killed as killed:
-                self.scheduler.tell(f"{run} is killed at {killed}")
+                self.scheduler.note(f"{run} is killed at {killed}")
                 return None
-            self.scheduler.tell(f"{run} ends at version {load.version} with {load.rows} rows: {load.error}")
+            self.scheduler.note(f"{run} ends at version {load.version} with {load.rows} rows: {load.error}")
             capped = loader.caps.records_per_run or loader.window.until or life != self.cluster.incarnation
             self.oracle.judge_load(run, since, load, {} if capped else self._wanted())
             lost = load.error is not None and "committed first (partition" in load.error
@@ -211,7 +216,7 @@ class World:
 
     @contextmanager
     def _looking(self) -> Iterator[None]:
-        """What brokers and store tell in this block is kept apart from what they tell others."""
+        """Forget the answers that brokers and store give in this block."""
         answered, shown = self.cluster.answered, self.store.shown
         self.cluster.answered = []
         try:
@@ -220,13 +225,13 @@ class World:
             self.cluster.answered, self.store.shown = answered, shown
 
     def _wanted(self) -> dict[BrokerPartition, int]:
-        """Where the logs ended, as the brokers told a load at each of its steps."""
+        """The ends of the logs, as the brokers answered a load at each of its steps."""
         steps = self.cluster.answered
-        always = set.intersection(*(set(told) for told in steps)) if steps else set()
+        always = set.intersection(*(set(bounds) for bounds in steps)) if steps else set()
         return {
-            id_: min(told[id_].latest for told in steps)
+            id_: min(bounds[id_].latest for bounds in steps)
             for id_ in sorted(always)
-            if all(told[id_].earliest < told[id_].latest for told in steps)
+            if all(bounds[id_].earliest < bounds[id_].latest for bounds in steps)
         }
 
     def _end(self) -> None:

@@ -13,6 +13,7 @@ from unittest.mock import patch
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from pipelines.loading import execute
 from pipelines.loading.load import Loader
 from resources import spark
 from resources.kafka import open_cluster
@@ -114,12 +115,15 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 def _load(test: Connection, session: SparkSession, file: Path, starved_s: float) -> dict[str, Any]:
     settings = Settings.load(file)
-    with patch.object(spark, "_STARVED_S", starved_s), open_cluster(settings, "main") as cluster:
+    with (
+        patch.object(spark, "_STARVED_S", starved_s),
+        patch.object(execute, "read_sample", lambda _source, _planned: None),  # the broker would hold it like a fetch
+        open_cluster(settings, "main") as cluster,
+    ):
         loader = Loader.of(
             settings,
             cluster,
             lambda: session,
-            sample=lambda _source, _span: None,  # the gate would hold it like the workers' fetches
             on_progress=lambda _topic: lambda done, total: test.send((done, total)),
         )
         try:

@@ -1,4 +1,4 @@
-"""From 0.8 on slices are cut by bytes, which the table's newest commit or a sample of the log tells."""
+"""From 0.8 on slices are cut by bytes, as estimated from the table's newest commit or from a sample."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,10 +13,11 @@ from kafka_io.records.build import Record, record_batch
 from pipelines.loading import bytes_per_offset as density
 from pipelines.loading.bytes_per_offset import committed_bytes_per_offset, sizes_by_bytes
 from pipelines.loading.execute import fetch_here
-from pipelines.loading.ledger import CommitKind, CommittedRange, LedgerEntry, TopicIdentity
+from pipelines.loading.ledger import CommitKind, LedgerEntry, TopicIdentity
 from pipelines.loading.load import Loader
 from pipelines.loading.outcome import TopicLoad
 from pipelines.loading.verify import verify
+from pipelines.loading.work import CommittedRange
 from resources.kafka import open_cluster
 from resources.settings import Caps, ClusterSettings, Settings
 from tests.fakes.cluster import CLOSE, FakeCluster, Log
@@ -37,7 +38,7 @@ def never(one: OffsetRange) -> float | None:
 
 def of(*ranges: tuple[BrokerPartition, int, int, int]) -> LedgerEntry:
     """An entry of ranges with so many offsets, rows and bytes."""
-    held = tuple(
+    present = tuple(
         CommittedRange(
             offsets=OffsetRange(BrokerPartition(None, id_.partition), 0, size), rows=rows, bytes=count, loaded_at_us=0
         )
@@ -45,31 +46,31 @@ def of(*ranges: tuple[BrokerPartition, int, int, int]) -> LedgerEntry:
     )
     topic = TopicIdentity(cluster="main", name="clicks", incarnation="7")
     return LedgerEntry(
-        commit="c", run="r", code="", kind=CommitKind.LOAD, sequence=1, topic=topic, ranges=held, covered={}
+        commit="c", run="r", code="", kind=CommitKind.LOAD, sequence=1, topic=topic, ranges=present, covered={}
     )
 
 
-def test_a_commit_tells_the_bytes_of_an_offset_where_it_took_rows() -> None:
+def test_a_commit_gives_the_bytes_per_offset_of_partitions_with_rows() -> None:
     entry = of((A, 100, 50, 5000), (A, 100, 100, 15_000), (B, 1000, 0, 0))
     assert committed_bytes_per_offset(entry) == {A: 100.0}
     assert committed_bytes_per_offset(None) == {}
 
 
-def test_a_slice_has_as_many_records_as_come_to_its_bytes() -> None:
+def test_a_slice_has_as_many_records_as_fit_into_its_bytes() -> None:
     sizes = sizes_by_bytes(CAPS, [wanted(A, 5000), wanted(B, 5000)], {A: 1.0, B: 100.0}, never)
     assert (sizes.target(A), sizes.target(B)) == (1000, 100)
 
 
-def test_a_record_larger_than_a_slice_is_one() -> None:
+def test_a_record_larger_than_a_slice_is_a_slice_of_its_own() -> None:
     assert sizes_by_bytes(CAPS, [wanted(A, 5000)], {A: 1e9}, never).target(A) == 1
 
 
-def test_a_partition_that_is_not_known_is_taken_for_one_like_the_others() -> None:
+def test_an_unknown_partition_gets_the_mean_of_the_others() -> None:
     sizes = sizes_by_bytes(Caps(slice_records=1000), [wanted(A, 9), wanted(B, 9)], {A: 2e6, C: 4e6}, never)
     assert sizes.target(B) == 2**30 // 3_000_000
 
 
-def test_a_few_of_the_largest_are_looked_at() -> None:
+def test_only_a_few_of_the_largest_ranges_are_sampled() -> None:
     seen: list[BrokerPartition] = []
 
     def sample(one: OffsetRange) -> float | None:
@@ -82,7 +83,7 @@ def test_a_few_of_the_largest_are_looked_at() -> None:
     assert sizes.target(A) == 200
 
 
-def test_where_nothing_can_be_told_records_are_counted() -> None:
+def test_without_any_estimate_slices_are_cut_by_records() -> None:
     assert sizes_by_bytes(CAPS, [wanted(A, 5000)], {}, lambda _: None).target(A) == 1000
     assert sizes_by_bytes(CAPS, [], {}, never).target(A) == 1000
 
@@ -94,8 +95,13 @@ def no_spark() -> Any:
 def large(count: int, size: int) -> Log:
     """A log of large records, two to a batch."""
     entries = [
-        (at + 1, bytes(record_batch([Record(offset=one, value=b"%d" % one * size) for one in (at, at + 1)])))
-        for at in range(0, count, 2)
+        (
+            offset + 1,
+            bytes(
+                record_batch([Record(offset=number, value=b"%d" % number * size) for number in (offset, offset + 1)])
+            ),
+        )
+        for offset in range(0, count, 2)
     ]
     return Log(entries=entries, end=count)
 
@@ -119,18 +125,18 @@ def load(tmp_path: Path) -> Callable[..., TopicLoad]:
 def sizes_told(tmp_path: Path) -> list[int]:
     of_topic = table(tmp_path)
     [(_, entry), *_] = of_topic.entries(of_topic.snapshot())
-    return [one.offsets.stop - one.offsets.start for one in entry.ranges]
+    return [committed.offsets.stop - committed.offsets.start for committed in entry.ranges]
 
 
 def test_a_first_load_of_large_records_is_cut_by_their_bytes(load: Callable[..., TopicLoad], tmp_path: Path) -> None:
     with FakeCluster(logs={0: large(40, 1000)}) as fake:
-        done = load(fake)
-    assert (done.error, done.rows) == (None, 40)
+        result = load(fake)
+    assert (result.error, result.rows) == (None, 40)
     assert max(sizes_told(tmp_path)) <= 10
     assert verify(table(tmp_path)).problems == ()
 
 
-def test_a_next_load_goes_by_the_newest_commit_and_looks_at_nothing(
+def test_the_next_load_uses_the_newest_commit_and_takes_no_sample(
     load: Callable[..., TopicLoad], tmp_path: Path
 ) -> None:
     with FakeCluster(logs={0: large(40, 1000)}) as fake:
@@ -148,7 +154,7 @@ def test_a_next_load_goes_by_the_newest_commit_and_looks_at_nothing(
     assert max(sizes_told(tmp_path)) <= 10
 
 
-def test_a_look_that_fails_leaves_it_to_the_load_to_say_so(load: Callable[..., TopicLoad], tmp_path: Path) -> None:
+def test_a_sample_that_fails_leaves_the_error_to_the_load(load: Callable[..., TopicLoad], tmp_path: Path) -> None:
     with FakeCluster(logs={0: large(40, 1000)}) as fake:
         handlers = [broker.handlers[FETCH] for broker in fake.brokers]
         for broker in fake.brokers:
@@ -159,17 +165,17 @@ def test_a_look_that_fails_leaves_it_to_the_load_to_say_so(load: Callable[..., T
                 broker.handlers[FETCH] = handler
             return fetch_here(*args)
 
-        done = load(fake, healed)
-        assert (done.error, done.rows) == (None, 40)
+        result = load(fake, healed)
+        assert (result.error, result.rows) == (None, 40)
         assert sizes_told(tmp_path) == [40]
 
 
-def test_a_look_at_what_is_corrupt_is_no_failure_of_its_own(load: Callable[..., TopicLoad]) -> None:  # fault R01
+def test_a_sample_of_corrupt_records_is_not_a_failure_of_its_own(load: Callable[..., TopicLoad]) -> None:  # fault R01
     log = large(40, 1000)
     last, data = log.entries[0]
     log.entries[0] = (last, data[:-1] + bytes([data[-1] ^ 1]))
     with FakeCluster(logs={0: log, 1: large(10, 1000)}) as fake:
-        done = load(fake)
-    assert done.error is not None
-    assert done.error.startswith("Corrupt")
-    assert (done.retriable, done.rows) == (False, 10)
+        result = load(fake)
+    assert result.error is not None
+    assert result.error.startswith("Corrupt")
+    assert (result.retriable, result.rows) == (False, 10)

@@ -1,4 +1,4 @@
-"""Where the log and the table are inconsistent, a choice lets the load continue: rows, cursor and ledger are right."""
+"""If the log and the table are inconsistent, a choice lets the load continue with correct rows, cursor and ledger."""
 
 from pathlib import Path
 from typing import NoReturn
@@ -50,7 +50,7 @@ def newest(folder: Path) -> LedgerEntry:
 
 
 # fault B07
-def test_what_expired_becomes_a_gap_by_choice(fake: FakeCluster, tmp_path: Path) -> None:
+def test_expired_offsets_become_a_gap_by_choice(fake: FakeCluster, tmp_path: Path) -> None:
     with fake:
         load(fake, tmp_path)
         fake.logs[0] = holding(27, 40)
@@ -58,13 +58,15 @@ def test_what_expired_becomes_a_gap_by_choice(fake: FakeCluster, tmp_path: Path)
         assert refused.error is not None
         assert refused.error.startswith("CursorExpired: offsets [20, 27) expired")
         assert 'on_expired = "skip"' in refused.error
-        done = load(fake, tmp_path, on_expired="skip")
-    assert (done.error, done.rows) == (None, 13)
-    assert done.warnings == ("on_expired = skip: partition 0 [20, 27)",)
+        result = load(fake, tmp_path, on_expired="skip")
+    assert (result.error, result.rows) == (None, 13)
+    assert result.warnings == ("on_expired = skip: partition 0 [20, 27)",)
     entry = newest(tmp_path)
     assert entry.choices == (RecordedChoice(setting="on_expired", value="skip", partition="0", start=20, stop=27),)
     assert entry.covered == {A: (0, 40), B: (0, 10)}
-    assert [(one.offsets.start, one.offsets.stop, one.rows, one.gaps) for one in entry.ranges] == [
+    assert [
+        (committed.offsets.start, committed.offsets.stop, committed.rows, committed.gaps) for committed in entry.ranges
+    ] == [
         (20, 27, 0, {"expired": 7}),
         (27, 40, 13, {}),
     ]
@@ -73,26 +75,26 @@ def test_what_expired_becomes_a_gap_by_choice(fake: FakeCluster, tmp_path: Path)
 
 
 # fault B07
-def test_what_expired_is_skipped_also_where_nothing_is_left(fake: FakeCluster, tmp_path: Path) -> None:
+def test_expired_offsets_are_skipped_also_if_the_log_is_empty(fake: FakeCluster, tmp_path: Path) -> None:
     with fake:
         load(fake, tmp_path)
         fake.logs[0] = Log(entries=[], start=30, end=30)
-        done = load(fake, tmp_path, on_expired="skip")
-    assert (done.error, done.rows) == (None, 0)
+        result = load(fake, tmp_path, on_expired="skip")
+    assert (result.error, result.rows) == (None, 0)
     assert newest(tmp_path).covered[A] == (0, 30)
     assert verify(table(tmp_path)).problems == ()
 
 
 # fault B03
-def test_a_shorter_log_takes_its_rows_back_by_choice(fake: FakeCluster, tmp_path: Path) -> None:
+def test_rows_beyond_the_end_of_a_shorter_log_are_taken_back_by_choice(fake: FakeCluster, tmp_path: Path) -> None:
     with fake:
         load(fake, tmp_path)
         fake.logs[0] = holding(0, 12)
         refused = load(fake, tmp_path)
         assert refused.error is not None
         assert refused.error.startswith("CursorAheadOfLog: the log ends at 12, before the committed offset 20")
-        done = load(fake, tmp_path, on_truncated="rewind")
-        assert done.error is None
+        result = load(fake, tmp_path, on_truncated="rewind")
+        assert result.error is None
         assert values(tmp_path) == numbered(0, 12)
         entry = newest(tmp_path)
         assert (entry.kind, entry.covered[A]) == (CommitKind.CUT, (0, 12))
@@ -103,28 +105,28 @@ def test_a_shorter_log_takes_its_rows_back_by_choice(fake: FakeCluster, tmp_path
 
 
 # fault B04
-def test_a_log_that_was_written_anew_takes_its_rows_back_by_choice(fake: FakeCluster, tmp_path: Path) -> None:
+def test_rows_of_a_log_that_was_written_again_are_taken_back_by_choice(fake: FakeCluster, tmp_path: Path) -> None:
     with fake:
         load(fake, tmp_path)
         parted = holding(0, 25, incarnation="second", epoch=6)
         fake.logs[0] = Log(entries=[*holding(0, 10).entries, *parted.entries[2:]], start=0, end=25, epoch=6)
         fake.brokers[0].handlers[EPOCHS] = lambda _: _ending_at(10)
         assert (load(fake, tmp_path).error or "").startswith("LogTruncated: offsets [10, 20)")
-        done = load(fake, tmp_path, on_truncated="rewind")
-    assert (done.error, done.rows) == (None, 15)
-    assert done.warnings == ("on_truncated = rewind: partition 0 [10, 20)",)
+        result = load(fake, tmp_path, on_truncated="rewind")
+    assert (result.error, result.rows) == (None, 15)
+    assert result.warnings == ("on_truncated = rewind: partition 0 [10, 20)",)
     assert values(tmp_path) == [*numbered(0, 10), *numbered(10, 25, "second")]
     assert verify(table(tmp_path)).problems == ()
 
 
 def _ending_at(end: int) -> OffsetForLeaderEpochResponse:
-    found = LeaderEpochPartitionResponse(error_code=0, partition=0, leader_epoch=5, end_offset=end)
-    return OffsetForLeaderEpochResponse(topics=(LeaderEpochTopicResponse(topic="clicks", partitions=(found,)),))
+    result = LeaderEpochPartitionResponse(error_code=0, partition=0, leader_epoch=5, end_offset=end)
+    return OffsetForLeaderEpochResponse(topics=(LeaderEpochTopicResponse(topic="clicks", partitions=(result,)),))
 
 
 # faults B05, B06
 @pytest.mark.parametrize("stop", [8, 33], ids=["shorter", "longer"])
-def test_a_topic_made_anew_is_loaded_beside_its_former_life_by_choice(
+def test_a_recreated_topic_is_loaded_beside_its_former_rows_by_choice(
     stop: int, fake: FakeCluster, tmp_path: Path
 ) -> None:
     with fake:
@@ -132,15 +134,15 @@ def test_a_topic_made_anew_is_loaded_beside_its_former_life_by_choice(
         fake.topic_id = UUID(int=8)
         fake.logs = {0: holding(0, stop, incarnation="second"), 1: holding(0, 3, incarnation="second")}
         assert (load(fake, tmp_path).error or "").startswith("TopicRecreated")
-        done = load(fake, tmp_path, on_recreated="restart")
-        assert (done.error, done.rows) == (None, stop + 3)
+        result = load(fake, tmp_path, on_recreated="restart")
+        assert (result.error, result.rows) == (None, stop + 3)
         assert newest(tmp_path).covered == {A: (0, stop), B: (0, 3)}
         assert {choice.setting for choice in newest(tmp_path).choices} == {"on_recreated"}
         assert load(fake, tmp_path).rows == 0
     assert values(tmp_path) == [*numbered(0, 20), *numbered(0, stop, "second")]
     proof = verify(table(tmp_path))
     assert proof.problems == ()
-    assert [(one.offsets.partition.partition, one.rows) for one in proof.partitions] == [
+    assert [(partition.offsets.partition.partition, partition.rows) for partition in proof.partitions] == [
         (0, stop),
         (1, 3),
         (0, 20),
@@ -159,12 +161,12 @@ def test_a_partition_that_vanished_stops_the_topic_unless_it_may_wait(
         assert error.startswith(
             "PartitionsVanished: the topic has 1 partitions, but not these, which the table holds: 1 (loaded"
         )
-        done = load(fake, tmp_path, on_vanished="wait")
-    assert (done.error, done.rows) == (None, 10)
+        result = load(fake, tmp_path, on_vanished="wait")
+    assert (result.error, result.rows) == (None, 10)
     assert newest(tmp_path).covered == {A: (0, 30), B: (0, 10)}
 
 
-def test_a_choice_that_there_is_not_is_named() -> None:
+def test_an_unknown_choice_is_named() -> None:
     with pytest.raises(ValueError, match="on_expired: Input should be 'fail' or 'skip'"):
         Choices().with_overrides({"on_expired": "ignore"})
     assert Choices(on_expired="skip").with_overrides({"on_expired": None, "on_recreated": "restart"}) == Choices(

@@ -29,8 +29,8 @@ def fact(start: int, stop: int, *, partition: int = 0, failed: bool = False) -> 
 
 
 def test_rows_and_cursor_become_visible_together(small: "SmallTable") -> None:
-    done = small.commit(small.write(0, 50), small.write(0, 20, partition=1))
-    assert (done.version, small.rows()) == (1, 7)
+    result = small.commit(small.write(0, 50), small.write(0, 20, partition=1))
+    assert (result.version, small.rows()) == (1, 7)
     assert small.covered() == {A: (0, 50), B: (0, 20)}
     assert small.handle().transaction_version(small.topic.app_id(A)) == 50
 
@@ -41,7 +41,7 @@ def test_a_slice_of_gaps_alone_moves_the_cursor_without_a_file(small: "SmallTabl
     assert small.handle().file_uris() == []
 
 
-def test_a_failed_slice_holds_back_only_what_follows_it_in_its_partition() -> None:  # fault S07
+def test_a_failed_slice_holds_back_only_the_later_slices_of_its_partition() -> None:  # fault S07
     facts = [
         fact(0, 10),
         fact(10, 20, failed=True),
@@ -52,12 +52,12 @@ def test_a_failed_slice_holds_back_only_what_follows_it_in_its_partition() -> No
     assert committable(facts, {}) == [facts[0], facts[3], facts[4]]
 
 
-def test_a_failed_slice_of_a_backfill_holds_back_what_lies_before_it() -> None:
+def test_a_failed_slice_of_a_backfill_holds_back_the_older_slices() -> None:
     facts = [fact(0, 10), fact(10, 20, failed=True), fact(20, 30), fact(50, 60), fact(60, 70, failed=True)]
     covered = {A: (30, 50)}
-    good = committable(facts, covered)
-    assert good == [facts[2], facts[3]]
-    assert extended(covered, good) == {A: (20, 60)}
+    complete = committable(facts, covered)
+    assert complete == [facts[2], facts[3]]
+    assert extended(covered, complete) == {A: (20, 60)}
 
 
 @pytest.mark.parametrize(
@@ -71,20 +71,20 @@ def test_a_failed_slice_of_a_backfill_holds_back_what_lies_before_it() -> None:
         [fact(10, 20), fact(25, 30)],
         [fact(30, 50)],
     ],
-    ids=["hole behind", "overlap", "hole between", "hole before", "overlap before", "hole in older", "again"],
+    ids=["hole after", "overlap", "hole between", "hole before", "overlap before", "hole in older", "again"],
 )
-def test_what_is_covered_grows_at_its_ends_alone(facts: list[SliceFacts]) -> None:
+def test_the_covered_range_grows_only_at_its_ends(facts: list[SliceFacts]) -> None:
     with pytest.raises(NotAdjoining):
         extended({A: (30, 50)}, facts)
 
 
-def test_of_two_runs_with_the_same_range_one_wins_and_the_other_learns_it(
+def test_one_of_two_runs_with_the_same_range_wins_and_the_other_learns_it(
     small: "SmallTable",
 ) -> None:  # faults L05, O03, O05
-    at = small.table.snapshot()
-    small.commit(small.write(0, 50), at=at, run="first")
-    done = small.commit(small.write(0, 50), at=at, run="second")
-    assert (done.done_by, done.version) == ("first", 1)
+    snapshot = small.table.snapshot()
+    small.commit(small.write(0, 50), at=snapshot, run="first")
+    result = small.commit(small.write(0, 50), at=snapshot, run="second")
+    assert (result.done_by, result.version) == ("first", 1)
     assert (small.rows(), small.covered()) == (5, {A: (0, 50)})
 
 
@@ -96,11 +96,11 @@ def test_a_zombie_never_moves_the_cursor_back(small: "SmallTable") -> None:  # f
     assert (small.rows(), small.covered()) == (8, {A: (0, 80)})
 
 
-def test_a_run_whose_slices_lie_across_another_s_is_refused(small: "SmallTable") -> None:  # faults L05, O03
-    at = small.table.snapshot()
-    small.commit(small.write(0, 50), at=at, run="first")
+def test_a_run_whose_slices_overlap_those_of_another_run_is_refused(small: "SmallTable") -> None:  # faults L05, O03
+    snapshot = small.table.snapshot()
+    small.commit(small.write(0, 50), at=snapshot, run="first")
     with pytest.raises(CommitRefused, match="run first committed first"):
-        small.commit(small.write(0, 80), at=at, run="second")
+        small.commit(small.write(0, 80), at=snapshot, run="second")
     assert (small.rows(), small.covered()) == (5, {A: (0, 50)})
 
 
@@ -111,35 +111,35 @@ def test_a_load_is_refused_where_the_cursor_was_taken_back_meanwhile(
     small.commit(small.write(0, 20, partition=1))
     small.commit(small.write(0, 30))
     small.commit(small.write(30, 50))
-    at = small.table.snapshot()
+    snapshot = small.table.snapshot()
     rewind(plan_rewind(small.table, target, run="back"))
     covered = small.covered()
     with pytest.raises(CommitRefused, match=reason):
-        small.commit(small.write(50, 80), at=at)
+        small.commit(small.write(50, 80), at=snapshot)
     assert small.covered() == covered
     assert verify(small.table).problems == ()
 
 
-def test_of_slices_that_another_run_took_in_part_the_others_are_committed(small: "SmallTable") -> None:  # fault O03
-    at = small.table.snapshot()
-    small.commit(small.write(0, 50), at=at, run="first")
-    done = small.commit(small.write(0, 50), small.write(50, 80), small.write(0, 20, partition=1), at=at)
-    assert done.version == 2
+def test_slices_that_another_run_did_not_commit_are_committed(small: "SmallTable") -> None:  # fault O03
+    snapshot = small.table.snapshot()
+    small.commit(small.write(0, 50), at=snapshot, run="first")
+    result = small.commit(small.write(0, 50), small.write(50, 80), small.write(0, 20, partition=1), at=snapshot)
+    assert result.version == 2
     assert (small.rows(), small.covered()) == (10, {A: (0, 80), B: (0, 20)})
 
 
 def test_runs_of_different_partitions_both_land_and_neither_forgets_the_other(small: "SmallTable") -> None:
-    at = small.table.snapshot()
-    small.commit(small.write(0, 50), at=at)
-    small.commit(small.write(0, 20, partition=1), at=at)
+    snapshot = small.table.snapshot()
+    small.commit(small.write(0, 50), at=snapshot)
+    small.commit(small.write(0, 20, partition=1), at=snapshot)
     assert (small.rows(), small.covered()) == (7, {A: (0, 50), B: (0, 20)})
 
 
 def test_a_backfill_and_a_load_of_one_partition_both_land(small: "SmallTable") -> None:  # fault O03
     small.commit(small.write(50, 60))
-    at = small.table.snapshot()
-    small.commit(small.write(60, 70), at=at)
-    small.commit(small.write(0, 50), at=at)
+    snapshot = small.table.snapshot()
+    small.commit(small.write(60, 70), at=snapshot)
+    small.commit(small.write(0, 50), at=snapshot)
     assert (small.rows(), small.covered()) == (7, {A: (0, 70)})
 
 
@@ -153,7 +153,7 @@ def another_footer(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("harm", "told"),
+    ("harm", "reason"),
     [
         (Path.unlink, "is not there"),
         (lambda file: file.write_bytes(b"short"), "has 5 bytes"),
@@ -163,11 +163,11 @@ def another_footer(file: Path) -> None:
     ids=["missing", "cut", "foreign", "other rows"],
 )
 def test_a_file_that_is_not_what_the_worker_wrote_is_refused(
-    harm: Callable[[Path], None], told: str, small: "SmallTable"
+    harm: Callable[[Path], None], reason: str, small: "SmallTable"
 ) -> None:  # fault L07
     facts = small.write(0, 50)
     harm(Path(small.uri) / str(facts.path))
-    with pytest.raises(FileRefused, match=rf"date=2026-01-02/0-0-.*parquet {told}"):
+    with pytest.raises(FileRefused, match=rf"date=2026-01-02/0-0-.*parquet {reason}"):
         small.commit(facts)
     assert small.covered() == {}
 
@@ -181,13 +181,13 @@ def test_a_commit_whose_answer_is_lost_is_found_by_its_id(
     assert (small.rows(), small.covered(), log.synced) == (5, {A: (0, 50)}, [0])
 
 
-def test_each_look_for_the_own_commit_begins_behind_the_version_of_the_first_attempt(small: "SmallTable") -> None:
+def test_each_search_for_the_own_commit_begins_after_the_version_of_the_first_attempt(small: "SmallTable") -> None:
     """Whichever attempt landed, its version is above that one: no other version is sure to be below it."""
     log = Unreliable(small.table, [False, False])
-    at = small.table.snapshot()
+    snapshot = small.table.snapshot()
     small.commit(small.write(0, 20, partition=1))
-    small.commit(small.write(0, 50), at=at, log=log)
-    assert log.looked_after == [at.version, at.version]
+    small.commit(small.write(0, 50), at=snapshot, log=log)
+    assert log.looked_after == [snapshot.version, snapshot.version]
 
 
 def test_a_commit_that_did_not_land_is_tried_again(small: "SmallTable") -> None:  # faults L03, L11
@@ -204,7 +204,7 @@ def test_a_commit_that_never_lands_says_so_and_deletes_nothing(small: "SmallTabl
     assert small.rows() == 5
 
 
-def test_a_commit_that_cannot_be_looked_up_is_told_as_unknown(small: "SmallTable") -> None:  # fault L03
-    at = small.table.snapshot()
+def test_a_commit_that_cannot_be_looked_up_is_reported_as_unknown(small: "SmallTable") -> None:  # fault L03
+    snapshot = small.table.snapshot()
     with pytest.raises(CommitUnknown, match="connection reset"):
-        small.commit(small.write(0, 50), at=at, log=Unreliable(small.table, [True], blind=True))
+        small.commit(small.write(0, 50), at=snapshot, log=Unreliable(small.table, [True], blind=True))

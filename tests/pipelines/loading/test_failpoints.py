@@ -1,5 +1,6 @@
-"""Failpoints end a process where a test says so, and do nothing in other processes."""
+"""A failpoint ends a process where a test asks for it, and does nothing in other processes."""
 
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -7,37 +8,55 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.loading import failpoints as steps
+from pipelines.loading import failpoints
 from pipelines.loading.failpoints import KILL_AT, ONCE, failpoint, parsed
+from pipelines.loading.ledger import CommitKind
+from tests.failpoints import FAILPOINTS
+
+_CALL = re.compile(r'failpoint\(f?"([^"]+)"\)')
 
 
 @pytest.fixture(autouse=True)
-def unpassed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(steps, "_passed", Counter())
+def no_failpoint_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failpoints, "_passed", Counter())
     monkeypatch.delenv(KILL_AT, raising=False)
     monkeypatch.delenv(ONCE, raising=False)
 
 
-def test_in_production_a_step_is_nothing() -> None:
-    for name in steps.FAILPOINTS:
+def test_the_tests_know_every_failpoint_of_the_code() -> None:
+    root = Path(failpoints.__file__).parents[1]
+    names = {name for file in root.rglob("*.py") for name in _CALL.findall(file.read_text())}
+    of_kinds = {name.format(self=Kind(kind)) for name in names if "{self.kind}" in name for kind in CommitKind}
+    assert {name for name in names if "{" not in name} | of_kinds == set(FAILPOINTS)
+
+
+class Kind:
+    """A change of this kind, for the names of failpoints that contain the kind."""
+
+    def __init__(self, kind: CommitKind) -> None:
+        self.kind = kind
+
+
+def test_a_failpoint_does_nothing_in_production() -> None:
+    for name in FAILPOINTS:
         failpoint(name)
-    assert not steps._passed
+    assert not failpoints._passed
 
 
 @pytest.mark.parametrize(
-    ("told", "meant"),
+    ("text", "parts"),
     [
         ("planned", ("kill", "planned", 1)),
         ("file written:3", ("kill", "file written", 3)),
-        ("stop:before log entry", ("stop", "before log entry", 1)),
+        ("stop:before load entry", ("stop", "before load entry", 1)),
         ("raise:batch fetched:2", ("raise", "batch fetched", 2)),
     ],
 )
-def test_a_passing_is_told_in_a_word(told: str, meant: tuple[str, str, int]) -> None:
-    assert parsed(told) == meant
+def test_a_text_says_how_and_where_and_at_which_pass_a_process_ends(text: str, parts: tuple[str, str, int]) -> None:
+    assert parsed(text) == parts
 
 
-def test_a_process_ends_at_the_passing_that_was_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_ends_at_the_named_pass_of_a_failpoint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(KILL_AT, "kill:loaded:9,raise:planned:2")
     failpoint("planned")
     failpoint("fetched")
@@ -46,12 +65,12 @@ def test_a_process_ends_at_the_passing_that_was_told(monkeypatch: pytest.MonkeyP
     failpoint("planned")
 
 
-def test_of_all_processes_only_the_first_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_first_of_several_processes_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(KILL_AT, "raise:planned")
     monkeypatch.setenv(ONCE, str(tmp_path))
     with pytest.raises(MemoryError):
         failpoint("planned")
-    monkeypatch.setattr(steps, "_passed", Counter())
+    monkeypatch.setattr(failpoints, "_passed", Counter())
     failpoint("planned")
     assert int((tmp_path / "raise:planned").read_text()) > 0
 

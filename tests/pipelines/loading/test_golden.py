@@ -52,8 +52,8 @@ def test_genuine_logs_become_the_rows_their_own_client_read(genuine: LiveCluster
     settings = Settings.load(genuine.settings)
     lake = Lake(root=settings.lake)
     expected: dict[str, list[tuple[int, int, int, bytes]]] = {}
-    for one in EXPECTED:
-        expected.setdefault(one["topic"], []).extend(rows_of(one))
+    for log in EXPECTED:
+        expected.setdefault(log["topic"], []).extend(rows_of(log))
     with genuine.open() as cluster:
         topics = {entry.name for entry in cluster.topics().found}
         loader = Loader.of(settings, cluster, lambda: spark)

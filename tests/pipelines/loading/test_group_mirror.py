@@ -28,12 +28,12 @@ P0, P1 = BrokerPartition(None, 0), BrokerPartition(None, 1)
 
 @pytest.fixture
 def topic(tmp_path: Path) -> Iterator[Loaded]:
-    """The topic `clicks` of two partitions, whose cursors are told to the group `lake`."""
+    """The topic `clicks` with two partitions; loads copy its cursors to the group `lake`."""
     config = ModernBrokerConfig(broker_id=1, data_dir=tmp_path / "broker", partitions=2)
     with ModernBrokerServer(config) as server:
         settings = tmp_path / "penstock.toml"
-        found = f'bootstrap = "127.0.0.1:{server.port}"\nmirror_group = "lake"\n'
-        settings.write_text(f'lake = "lake"\n[clusters.main]\n{found}')
+        result = f'bootstrap = "127.0.0.1:{server.port}"\nmirror_group = "lake"\n'
+        settings.write_text(f'lake = "lake"\n[clusters.main]\n{result}')
         made = Loaded(settings)
         publish(made, 20)
         yield made
@@ -43,30 +43,30 @@ def publish(topic: Loaded, count: int) -> None:
     publish_by_settings(Settings.load(topic.settings), "clicks", numbered(count), batch_size=10)
 
 
-def told(topic: Loaded) -> dict[BrokerPartition, int | None]:
+def group_cursors(topic: Loaded) -> dict[BrokerPartition, int | None]:
     with topic.cluster() as cluster:
         return group_offsets(cluster).fetch("lake").get("clicks", {})
 
 
-def test_a_group_is_told_of_every_commit_and_by_every_load(topic: Loaded) -> None:
+def test_every_load_copies_the_cursors_to_the_group(topic: Loaded) -> None:
     topic.load()
-    assert told(topic) == {P0: 10, P1: 10}
+    assert group_cursors(topic) == {P0: 10, P1: 10}
     publish(topic, 10)
     assert topic.load().warnings == ()
-    assert told(topic) == {P0: 20, P1: 10}
+    assert group_cursors(topic) == {P0: 20, P1: 10}
     with topic.cluster() as cluster:
         group_offsets(cluster).commit("lake", {"clicks": {P0: 3}})
     assert topic.load().rows == 0
-    assert told(topic) == {P0: 20, P1: 10}
+    assert group_cursors(topic) == {P0: 20, P1: 10}
 
 
-def test_what_the_group_says_moves_no_cursor(topic: Loaded) -> None:
+def test_offsets_of_the_group_move_no_cursor(topic: Loaded) -> None:
     with topic.cluster() as cluster:
         group_offsets(cluster).commit("lake", {"clicks": {P0: 7, P1: 10}})
     assert topic.load().rows == 20
 
 
-def test_nothing_is_told_before_it_is_committed(topic: Loaded) -> None:
+def test_cursors_are_copied_only_after_their_commit(topic: Loaded) -> None:
     seen: list[tuple[MirroredCursors, int, int]] = []
 
     def look(_topic: str, cursors: MirroredCursors) -> Sequence[str]:
@@ -115,17 +115,17 @@ class Offsets:
 
 
 @pytest.mark.parametrize(("error", "asked"), [(DeadlineExceeded("silence"), 1), (AuthorizationFailed("no"), 3)])
-def test_brokers_that_say_nothing_are_asked_once_in_a_run(
+def test_brokers_that_do_not_answer_are_asked_once_in_a_run(
     error: KafkaIOError, asked: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     offsets = Offsets(error)
     monkeypatch.setattr(mirror, "group_offsets", lambda _cluster, **_: offsets)
     cluster: Any = None
-    tell = GroupMirror(cluster, "lake")
-    warnings = [tell(name, {P0: 1}) for name in ("a", "b", "c")]
+    mirror_cursors = GroupMirror(cluster, "lake")
+    warnings = [mirror_cursors(name, {P0: 1}) for name in ("a", "b", "c")]
     assert warnings == [(f"the cursors were not copied to the consumer group lake: {error}",)] * 3
     assert offsets.asked == asked
-    assert tell("empty", {}) == ()
+    assert mirror_cursors("empty", {}) == ()
 
 
 def test_a_mirror_that_fails_is_a_warning_of_a_load(topic: Loaded, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,7 +145,7 @@ def test_a_backfill_moves_no_cursor() -> None:
 
 
 @pytest.mark.zookeeper
-def test_a_group_of_0_7_is_told_in_zookeeper(live: LiveCluster) -> None:
+def test_a_group_of_0_7_gets_the_cursors_in_zookeeper(live: LiveCluster) -> None:
     live.publish("clicks", numbered(100))
     text = live.settings.read_text()
     live.settings.write_text(text.replace("[caps]", 'mirror_group = "lake"\n[caps]'))

@@ -53,18 +53,22 @@ def test_every_message_is_one_row_and_a_second_load_takes_only_what_is_new(
     second = load("clicks")
     assert (second.error, second.rows) == (None, 100)
     assert values(live, "clicks") == Counter(messages)
-    ends = {one.offsets.partition: one.offsets.stop for one in first.partitions}
-    assert {one.offsets.partition: one.offsets.start for one in second.partitions}.items() <= ends.items()
+    ends = {partition.offsets.partition: partition.offsets.stop for partition in first.partitions}
+    assert {
+        partition.offsets.partition: partition.offsets.start for partition in second.partitions
+    }.items() <= ends.items()
     third = load("clicks")
     assert (third.error, third.rows, third.files, third.version) == (None, 0, 0, second.version)
-    assert all(one.offsets.start == one.offsets.stop and one.lag == 0 for one in third.partitions)
+    assert all(
+        partition.offsets.start == partition.offsets.stop and partition.lag == 0 for partition in third.partitions
+    )
     proof = prove("clicks")
     assert proof.proven, proof.problems
-    assert sum(one.rows for one in proof.partitions) == 1000
+    assert sum(partition.rows for partition in proof.partitions) == 1000
     assert len(proof.partitions) == 4
 
 
-def test_rows_are_told_apart_by_offset_and_inner_and_stay_in_order(live: LiveCluster, load: Load) -> None:
+def test_rows_are_identified_by_offset_and_inner_and_stay_in_order(live: LiveCluster, load: Load) -> None:
     live.publish("clicks", numbered(300))
     load("clicks")
     rows = table(live, "clicks").sort_by(
@@ -77,7 +81,7 @@ def test_rows_are_told_apart_by_offset_and_inner_and_stay_in_order(live: LiveClu
     by_partition: dict[tuple[int, int], list[int]] = {}
     for (broker, partition, _, _), number in zip(keys, numbers(rows), strict=True):
         by_partition.setdefault((broker, partition), []).append(number)
-    assert all(found == sorted(found) for found in by_partition.values())
+    assert all(values == sorted(values) for values in by_partition.values())
     assert rows.column("key").null_count == rows.column("timestamp").null_count == 300
     assert set(rows.column("topic").to_pylist()) == {"clicks"}
     assert rows.column("loaded_at").null_count == 0
@@ -87,9 +91,9 @@ def test_duckdb_and_polars_agree_with_the_source(live: LiveCluster, load: Load) 
     live.publish("clicks", numbered(500))
     load("clicks")
     uri = live.lake / "main" / "clicks"
-    held = DeltaTable(uri).to_pyarrow_dataset()
+    dataset = DeltaTable(uri).to_pyarrow_dataset()
     with duckdb.connect() as database:
-        database.register("held", held)
+        database.register("held", dataset)
         counted = database.execute(
             "SELECT count(*), sum(CAST(json_extract(decode(value), '$.number') AS BIGINT)) FROM held"
         ).fetchone()
@@ -98,32 +102,32 @@ def test_duckdb_and_polars_agree_with_the_source(live: LiveCluster, load: Load) 
     assert frame.row(0) == (sum(map(len, numbered(500))), 500)
 
 
-def test_a_topic_with_nothing_in_it_becomes_an_empty_table(live: LiveCluster, load: Load, prove: Prove) -> None:
+def test_an_empty_topic_becomes_an_empty_table(live: LiveCluster, load: Load, prove: Prove) -> None:
     live.publish("clicks", [b"x"])
     live.configure('start = "latest"')
-    found = load("clicks")
-    assert (found.error, found.rows) == (None, 0)
+    result = load("clicks")
+    assert (result.error, result.rows) == (None, 0)
     live.publish("clicks", [b"y"])
     assert load("clicks").rows == 1
     assert values(live, "clicks") == Counter([b"y"])
     assert prove("clicks").proven
 
 
-def test_a_backfill_fills_in_what_lies_before(live: LiveCluster, load: Load, prove: Prove) -> None:
+def test_a_backfill_loads_the_offsets_before_the_table_s_start(live: LiveCluster, load: Load, prove: Prove) -> None:
     live.configure('start = "latest"')
     live.publish("clicks", numbered(600))
     assert load("clicks").rows == 0
     live.publish("clicks", numbered(100, start=600))
     assert load("clicks").rows == 100
     live.publish("clicks", numbered(50, start=700))
-    found = load("clicks", window=EARLIEST)
-    assert (found.error, found.rows) == (None, 650)
+    result = load("clicks", window=EARLIEST)
+    assert (result.error, result.rows) == (None, 650)
     assert values(live, "clicks") == Counter(numbered(750))
     assert load("clicks", window=EARLIEST).rows == 0
     assert prove("clicks").proven
 
 
-def test_capped_runs_get_on_and_end_with_everything(live: LiveCluster, load: Load, prove: Prove) -> None:
+def test_capped_runs_make_progress_until_everything_is_loaded(live: LiveCluster, load: Load, prove: Prove) -> None:
     live.publish("clicks", numbered(3000), codecs=("none",), batch=10)
     live.settings.write_text(
         live.settings.read_text().replace("slice_bytes = 16384", "bytes_per_run = 16000\nslice_bytes = 4096")
@@ -141,11 +145,11 @@ def test_a_broker_that_is_down_holds_back_only_its_own_partitions(live: LiveClus
     load("clicks")
     live.publish("clicks", numbered(400, start=400))
     live.brokers[1].stop()
-    found = load("clicks")
-    assert found.error is None
-    assert {one.offsets.partition.broker for one in found.partitions} == {0}
-    assert len(found.warnings) == 2
-    assert "partition 1-0 is not registered" in found.warnings[0]
+    result = load("clicks")
+    assert result.error is None
+    assert {partition.offsets.partition.broker for partition in result.partitions} == {0}
+    assert len(result.warnings) == 2
+    assert "partition 1-0 is not registered" in result.warnings[0]
     with BrokerServer07(live.brokers[1].config, zookeeper=live.zookeeper):
         assert load("clicks").error is None
     assert values(live, "clicks") == Counter(numbered(800))
@@ -160,17 +164,17 @@ def test_a_corrupt_message_stops_its_partition_at_the_slice_and_says_where(
     data = bytearray(segment.read_bytes())
     data[40] ^= 1
     segment.write_bytes(data)
-    found = load("clicks")
-    assert found.error is not None
-    assert "Corrupt" in found.error
+    result = load("clicks")
+    assert result.error is not None
+    assert "Corrupt" in result.error
     for word in ("cluster=main", "broker=0@127.0.0.1", "topic=clicks", "partition=0-1", "offset=0"):
-        assert word in found.error
-    assert {one.offsets.partition for one in found.partitions if one.rows} == {
+        assert word in result.error
+    assert {partition.offsets.partition for partition in result.partitions if partition.rows} == {
         BrokerPartition(0, 0),
         BrokerPartition(1, 0),
         BrokerPartition(1, 1),
     }
-    assert [one.offsets.stop for one in found.partitions if not one.rows] == [0]
+    assert [partition.offsets.stop for partition in result.partitions if not partition.rows] == [0]
     assert prove("clicks").proven
     data[40] ^= 1
     segment.write_bytes(data)
@@ -186,12 +190,12 @@ def test_a_log_that_was_wiped_stops_the_topic(live: LiveCluster, load: Load) -> 
     for segment in Path(config.data_dir).glob("clicks-*/*.kafka"):
         segment.write_bytes(b"")
     with BrokerServer07(config, zookeeper=live.zookeeper):
-        found = load("clicks")
-    assert found.error is not None
-    assert "CursorAheadOfLog: the log ends at 0, before the committed offset" in found.error
+        result = load("clicks")
+    assert result.error is not None
+    assert "CursorAheadOfLog: the log ends at 0, before the committed offset" in result.error
 
 
-def test_an_unknown_topic_is_one_sentence(live: LiveCluster, load: Load) -> None:
+def test_an_unknown_topic_is_reported_in_one_sentence(live: LiveCluster, load: Load) -> None:
     live.publish("clicks", [b"x"])
     assert load("views").error == "TopicUnknown: the registry has no such topic [cluster=main topic=views]"
 
@@ -214,9 +218,11 @@ def test_empty_compressed_messages_are_counted_as_gaps(
         connection = cluster.partition("clicks", place).connection
         connection.send(ProduceRequest07("clicks", 0, message_set([], codec=1) * 3 + message_set([b"y"])))
         connection.request(OffsetsRequest07("clicks", 0, -1, 1))
-    found = load("clicks")
-    assert (found.error, found.rows) == (None, 2)
-    assert [one.gaps for one in found.partitions if one.offsets.partition == BrokerPartition(0, 0)] == [{"empty": 3}]
+    result = load("clicks")
+    assert (result.error, result.rows) == (None, 2)
+    assert [
+        partition.gaps for partition in result.partitions if partition.offsets.partition == BrokerPartition(0, 0)
+    ] == [{"empty": 3}]
     proof = prove("clicks")
     assert proof.proven
-    assert sum(one.gaps.get("empty", 0) for one in proof.partitions) == 3
+    assert sum(partition.gaps.get("empty", 0) for partition in proof.partitions) == 3

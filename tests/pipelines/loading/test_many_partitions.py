@@ -40,7 +40,7 @@ class Many:
         workers = SimWorkers(cluster=self.cluster, store=self.store, scheduler=self.cluster.scheduler)
 
         def fetch(works: Sequence[FetchTask], on_progress: Progress) -> list[SliceFacts]:
-            self.fetched.append([one.offsets.partition for one in works])
+            self.fetched.append([task.offsets.partition for task in works])
             return workers.fetch(works, on_progress)
 
         loader = Loader(
@@ -52,9 +52,9 @@ class Many:
             window=window,
             now=self.cluster.scheduler.now,
         )
-        done = loader.load(TOPIC)
-        assert done.error is None
-        return done
+        result = loader.load(TOPIC)
+        assert result.error is None
+        return result
 
     @property
     def entry(self) -> LedgerEntry:
@@ -75,16 +75,16 @@ def test_empty_partitions_cost_nothing() -> None:  # fault S10
     many = made(MANY)
     for window in (LoadWindow(since=TimePosition(5)), LoadWindow()):
         many.send()
-        done = many.load(window)
-        assert (done.files, len(done.partitions)) == (3, 3)
+        result = many.load(window)
+        assert (result.files, len(result.partitions)) == (3, 3)
         assert len(many.entry.ranges) == 3
     assert many.entry.covered.keys() == set(BUSY)
     assert many.fetched == [list(BUSY)] * 2
 
 
-def test_a_table_that_begins_at_the_end_takes_note_of_no_empty_partition() -> None:  # fault S10
+def test_a_table_that_begins_at_the_latest_offset_records_no_empty_partition() -> None:  # fault S10
     many = made(MANY)
     many.send()
     many.load(LoadWindow(since=NamedPosition.LATEST))
-    assert [one.partition for one in many.entry.ranges] == list(BUSY)
+    assert [committed.partition for committed in many.entry.ranges] == list(BUSY)
     assert many.fetched == []

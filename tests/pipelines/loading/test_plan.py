@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_io.errors import Where
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange
-from pipelines.loading.ledger import Coverage
+from pipelines.loading.ledger import Coverage, TableState, TopicIdentity
 from pipelines.loading.plan import plan, plan_backfill
 from pipelines.loading.slices import SliceSizes
+from pipelines.loading.window import OffsetWindow
 from resources.errors import CursorAheadOfLog, CursorExpired
 
 A, B = BrokerPartition(0, 0), BrokerPartition(0, 1)
-PLACE = Where(cluster="main", topic="clicks")
+CLICKS = TopicIdentity(cluster="main", name="clicks", incarnation="7")
 ALL = SliceSizes(slice=100)
 
 Ranges = list[tuple[BrokerPartition, int, int]]
@@ -22,7 +22,7 @@ At = Mapping[BrokerPartition, int]
 
 
 def ranges(slices: Iterable[OffsetRange]) -> Ranges:
-    return [(one.partition, one.start, one.stop) for one in slices]
+    return [(offsets.partition, offsets.start, offsets.stop) for offsets in slices]
 
 
 def planned(
@@ -33,15 +33,16 @@ def planned(
     ends: At | None = None,
     sizes: SliceSizes = ALL,
 ) -> Ranges:
-    reached = {id_: bound.latest for id_, bound in bounds.items()}
-    return ranges(plan(covered, bounds, starts=starts or {}, ends=ends or reached, sizes=sizes, where=PLACE).slices)
+    latest = {id_: bound.latest for id_, bound in bounds.items()}
+    window = OffsetWindow(starts=starts or {}, ends=ends or latest)
+    return ranges(plan(TableState(topic=CLICKS, covered=covered), bounds, window, sizes).slices)
 
 
 def test_a_first_load_takes_everything_from_the_earliest() -> None:
     assert planned({}, {A: Bounds(earliest=5, latest=50), B: Bounds(earliest=0, latest=0)}) == [(A, 5, 50)]
 
 
-def test_a_load_goes_on_at_the_cursor() -> None:
+def test_a_load_continues_at_the_cursor() -> None:
     bounds = {A: Bounds(earliest=0, latest=50), B: Bounds(earliest=0, latest=9)}
     assert planned({A: (0, 20), B: (0, 9)}, bounds) == [(A, 20, 50)]
 
@@ -56,23 +57,23 @@ def test_a_new_table_that_begins_later_records_where() -> None:
     assert planned({}, bounds, starts={A: 50, B: 4}) == [(A, 50, 50), (B, 4, 9)]
 
 
-def test_of_empty_partitions_one_says_that_the_table_is_begun() -> None:
+def test_one_empty_slice_records_that_a_table_of_empty_partitions_has_begun() -> None:
     bounds = {A: Bounds(earliest=5, latest=5), B: Bounds(earliest=0, latest=0)}
     assert planned({}, bounds, starts={A: 5, B: 0}) == [(A, 5, 5)]
     assert planned({}, bounds) == []
 
 
-def test_what_a_window_leaves_out_at_a_new_table_s_start_is_left_out_for_good() -> None:
+def test_offsets_before_the_start_of_a_new_table_are_never_loaded_later() -> None:
     log = {A: Bounds(earliest=0, latest=50)}
     assert planned({}, log, starts={A: 20}, ends={A: 10}) == [(A, 20, 20)]
 
 
-def test_nothing_from_a_window_s_end_on_is_loaded() -> None:
+def test_no_offset_from_a_window_s_end_on_is_planned() -> None:
     bounds = {A: Bounds(earliest=0, latest=50), B: Bounds(earliest=0, latest=50)}
     assert planned({A: (0, 20), B: (0, 40)}, bounds, ends={A: 30, B: 30}) == [(A, 20, 30)]
 
 
-def test_a_partition_without_an_end_waits_but_its_cursor_is_looked_at() -> None:  # fault B07
+def test_a_partition_without_an_end_waits_but_its_cursor_is_checked() -> None:  # fault B07
     bounds = {A: Bounds(earliest=0, latest=50), B: Bounds(earliest=30, latest=50)}
     assert planned({A: (0, 20), B: (0, 40)}, bounds, ends={A: 50}) == [(A, 20, 50)]
     with pytest.raises(CursorExpired, match=r"\[20, 30\)"):
@@ -98,7 +99,7 @@ def test_a_log_that_became_shorter_stops_the_topic(bounds: Bounds, end: int) -> 
         planned({A: (0, 20)}, {A: bounds}, ends={A: end})
 
 
-def test_bounds_that_make_no_sense_stop_the_topic() -> None:  # fault B14
+def test_impossible_bounds_stop_the_topic() -> None:  # fault B14
     with pytest.raises(CursorAheadOfLog, match=r"\[10, 5\)"):
         planned({}, {A: Bounds(earliest=10, latest=5)})
 
@@ -109,12 +110,12 @@ def test_a_capped_run_takes_at_least_one_slice_of_each_partition() -> None:
     assert planned({}, {A: log}, sizes=SliceSizes(slice=100, run=150)) == [(A, 0, 100), (A, 100, 200)]
 
 
-def test_a_backfill_takes_what_lies_before_and_a_capped_one_its_newest() -> None:
+def test_a_backfill_plans_the_older_offsets_and_a_capped_one_the_newest_of_them() -> None:
     log = Bounds(earliest=0, latest=400, segment_starts=(100, 200, 300))
     covered = {A: (300, 400)}
 
     def filled(covered: Coverage, starts: At, sizes: SliceSizes = ALL) -> Ranges:
-        return ranges(plan_backfill(covered, {A: log}, starts=starts, sizes=sizes))
+        return ranges(plan_backfill(covered, {A: log}, OffsetWindow(starts=starts, ends={}), sizes))
 
     assert filled(covered, {A: 0}) == [(A, 0, 100), (A, 100, 200), (A, 200, 300)]
     assert filled(covered, {A: 100}) == [(A, 100, 200), (A, 200, 300)]
@@ -137,7 +138,7 @@ def windows(draw: st.DrawFn) -> tuple[Bounds, tuple[int, int] | None, int, int]:
 
 
 @given(windows(), st.integers(1, 20), st.none() | st.integers(1, 40))
-def test_a_window_and_the_run_after_it_come_to_a_whole_load_without_a_hole(
+def test_a_window_and_the_next_run_together_load_everything_without_a_hole(
     window: tuple[Bounds, tuple[int, int] | None, int, int], target: int, most: int | None
 ) -> None:
     id_ = BrokerPartition(None, 0)
@@ -147,14 +148,15 @@ def test_a_window_and_the_run_after_it_come_to_a_whole_load_without_a_hole(
     def step(starts: At, end: int) -> bool:
         nonlocal span
         covered = {id_: span} if span else {}
-        older = plan_backfill(covered, bounds, starts=starts, sizes=sizes)
-        newer = plan(covered, bounds, starts=starts, ends={id_: end}, sizes=sizes, where=PLACE).slices
-        for one in (*reversed(older), *newer):
+        window = OffsetWindow(starts=starts, ends={id_: end})
+        older = plan_backfill(covered, bounds, window, sizes)
+        newer = plan(TableState(topic=CLICKS, covered=covered), bounds, window, sizes).slices
+        for offsets in (*reversed(older), *newer):
             if span is None:
-                span = (one.start, one.start)
-            assert one.stop == span[0] or one.start == span[1]
-            span = (min(span[0], one.start), max(span[1], one.stop))
-        return any(one.size for one in (*older, *newer))
+                span = (offsets.start, offsets.start)
+            assert offsets.stop == span[0] or offsets.start == span[1]
+            span = (min(span[0], offsets.start), max(span[1], offsets.stop))
+        return any(offsets.size for offsets in (*older, *newer))
 
     while step({id_: since}, until):
         assert span is not None

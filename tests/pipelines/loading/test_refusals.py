@@ -41,13 +41,15 @@ def fake() -> FakeCluster:
 
 
 def ending_at(end: int) -> OffsetForLeaderEpochResponse:
-    """What a leader says of an older epoch."""
-    found = LeaderEpochPartitionResponse(error_code=0, partition=0, leader_epoch=5, end_offset=end)
-    return OffsetForLeaderEpochResponse(topics=(LeaderEpochTopicResponse(topic="clicks", partitions=(found,)),))
+    """The answer of a leader about an older epoch."""
+    result = LeaderEpochPartitionResponse(error_code=0, partition=0, leader_epoch=5, end_offset=end)
+    return OffsetForLeaderEpochResponse(topics=(LeaderEpochTopicResponse(topic="clicks", partitions=(result,)),))
 
 
 # faults B03, B04
-def test_a_log_that_was_cut_and_written_anew_is_refused_with_the_range(fake: FakeCluster, tmp_path: Path) -> None:
+def test_a_log_that_was_truncated_and_written_again_is_refused_with_the_range(
+    fake: FakeCluster, tmp_path: Path
+) -> None:
     with fake:
         assert load(fake, tmp_path).error is None
         fake.logs[0].epoch = 6
@@ -60,7 +62,7 @@ def test_a_log_that_was_cut_and_written_anew_is_refused_with_the_range(fake: Fak
         )
 
 
-def test_another_leader_of_the_same_log_is_no_reason(fake: FakeCluster, tmp_path: Path) -> None:
+def test_another_leader_of_the_same_log_is_no_reason_to_refuse(fake: FakeCluster, tmp_path: Path) -> None:
     with fake:
         first = load(fake, tmp_path)
         fake.logs[0].epoch = 6
@@ -69,7 +71,7 @@ def test_another_leader_of_the_same_log_is_no_reason(fake: FakeCluster, tmp_path
         assert (again.error, again.version) == (None, first.version)
 
 
-def test_as_long_as_one_leader_stays_nobody_is_asked(fake: FakeCluster, tmp_path: Path) -> None:
+def test_no_broker_is_asked_about_truncation_while_the_leader_stays(fake: FakeCluster, tmp_path: Path) -> None:
     with fake:
         load(fake, tmp_path)
         load(fake, tmp_path)

@@ -7,7 +7,7 @@ import pytest
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.loading.commit import commit
 from pipelines.loading.ledger import CommitKind, RecordedChoice
-from pipelines.loading.replacement import ReplaceChange, truncate
+from pipelines.loading.replacement import CutChange
 from pipelines.loading.table_log import table_state
 from pipelines.loading.verify import verify
 from resources.errors import CommitRefused
@@ -19,25 +19,27 @@ A, B = BrokerPartition(0, 0), BrokerPartition(0, 1)
 CHOICE = RecordedChoice(setting="on_truncated", value="rewind", partition="0-0", start=40, stop=80)
 
 
-def cutting(small: "SmallTable", end: int, cursor: int) -> ReplaceChange:
-    return truncate(
-        table_state(small.table.snapshot(), small.topic), (OffsetRange(A, end, cursor),), run="run", choices=(CHOICE,)
-    )
+def cutting(small: "SmallTable", end: int, cursor: int) -> CutChange:
+    state = table_state(small.table.snapshot(), small.topic)
+    return CutChange(state=state, ranges=(OffsetRange(A, end, cursor),), run="run", choices=(CHOICE,))
 
 
 @pytest.mark.parametrize("end", [80, 70, 50, 40, 10, 0])
-def test_what_lies_beyond_the_cut_is_gone_and_can_be_loaded_again(end: int, small: "SmallTable") -> None:  # fault B03
+def test_offsets_beyond_the_cut_are_removed_and_can_be_loaded_again(end: int, small: "SmallTable") -> None:  # fault B03
     small.commit(small.write(0, 30), small.write(30, 50), small.write(0, 40, partition=1))
     small.commit(small.write(50, 80))
-    done = commit(small.table, small.table.snapshot(), cutting(small, end, 80))
-    assert done.version == 3
+    result = commit(small.table, small.table.snapshot(), cutting(small, end, 80))
+    assert result.version == 3
     assert (small.rows(), small.covered()) == (end // 10 + 4, {A: (0, end), B: (0, 40)})
     assert verify(small.table).problems == ()
     small.commit(small.write(end, 90))
     assert (small.rows(), small.covered()) == (13, {A: (0, 90), B: (0, 40)})
     proof = verify(small.table)
     assert proof.problems == ()
-    assert [(one.offsets.start, one.offsets.stop, one.rows) for one in proof.partitions] == [(0, 90, 9), (0, 40, 4)]
+    assert [(partition.offsets.start, partition.offsets.stop, partition.rows) for partition in proof.partitions] == [
+        (0, 90, 9),
+        (0, 40, 4),
+    ]
 
 
 def test_a_cut_before_the_table_s_first_offset_leaves_it_empty_there(small: "SmallTable") -> None:
@@ -53,7 +55,11 @@ def test_a_cut_is_in_the_ledger_with_the_choice(small: "SmallTable") -> None:
     commit(small.table, small.table.snapshot(), cutting(small, 40, 80))
     entry = small.table.snapshot().entry
     assert entry is not None
-    assert (entry.kind, entry.choices, [(one.offsets.start, one.offsets.stop, one.rows) for one in entry.ranges]) == (
+    assert (
+        entry.kind,
+        entry.choices,
+        [(committed.offsets.start, committed.offsets.stop, committed.rows) for committed in entry.ranges],
+    ) == (
         CommitKind.CUT,
         (CHOICE,),
         [(0, 40, 4)],
@@ -70,16 +76,16 @@ def test_a_cut_through_a_range_that_lost_rows_is_refused(small: "SmallTable") ->
 
 def test_a_cut_of_what_another_run_moved_is_refused(small: "SmallTable") -> None:
     small.commit(small.write(0, 80))
-    at, change = small.table.snapshot(), cutting(small, 40, 80)
+    snapshot, change = small.table.snapshot(), cutting(small, 40, 80)
     small.commit(small.write(80, 90))
     with pytest.raises(CommitRefused, match="the cursor moved from 80 to 90"):
-        commit(small.table, at, change, sleep=lambda _: None)
+        commit(small.table, snapshot, change, sleep=lambda _: None)
     assert small.rows() == 9
 
 
 def test_a_cut_lands_on_top_of_another_partition_s_load(small: "SmallTable") -> None:
     small.commit(small.write(0, 80))
-    at, change = small.table.snapshot(), cutting(small, 40, 80)
+    snapshot, change = small.table.snapshot(), cutting(small, 40, 80)
     small.commit(small.write(0, 20, partition=1))
-    commit(small.table, at, change, sleep=lambda _: None)
+    commit(small.table, snapshot, change, sleep=lambda _: None)
     assert (small.rows(), small.covered()) == (6, {A: (0, 40), B: (0, 20)})

@@ -16,7 +16,7 @@ from pipelines.loading.outcome import TopicLoad
 from pipelines.loading.plan import Plan, RunTarget
 from pipelines.loading.positions import NamedPosition
 from pipelines.loading.verify import verify
-from pipelines.loading.window import LoadWindow
+from pipelines.loading.window import LoadWindow, OffsetWindow
 from resources.kafka import open_cluster
 from resources.settings import Caps, ClusterSettings, Settings
 from tests.fakes.cluster import FakeCluster
@@ -46,13 +46,19 @@ def entries(folder: Path) -> list[LedgerEntry]:
 
 
 def test_each_step_is_a_commit_and_progress_is_of_the_whole_run(fake: FakeCluster, tmp_path: Path) -> None:
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
     with fake:
-        done = load(fake, tmp_path, on_progress=lambda _topic: lambda at, of: told.append((at, of)))
-    assert (done.error, done.rows, done.version) == (None, 30, 3)
+        result = load(fake, tmp_path, on_progress=lambda _topic: lambda fetched, of: reported.append((fetched, of)))
+    assert (result.error, result.rows, result.version) == (None, 30, 3)
     assert [
-        (one.offsets.partition.partition, one.offsets.start, one.offsets.stop, one.rows, one.lag)
-        for one in done.partitions
+        (
+            partition.offsets.partition.partition,
+            partition.offsets.start,
+            partition.offsets.stop,
+            partition.rows,
+            partition.lag,
+        )
+        for partition in result.partitions
     ] == [
         (0, 0, 20, 20, 0),
         (1, 0, 10, 10, 0),
@@ -62,16 +68,16 @@ def test_each_step_is_a_commit_and_progress_is_of_the_whole_run(fake: FakeCluste
         {A: (0, 10), B: (0, 10)},
         {A: (0, 20), B: (0, 10)},
     ]
-    assert told == sorted(told)
-    assert told[-1] == (30, 30)
+    assert reported == sorted(reported)
+    assert reported[-1] == (30, 30)
     assert verify(table(tmp_path)).problems == ()
 
 
 class Stopped(BaseException):
-    """As a kill is."""
+    """Ends a load like a kill: no handler of `Exception` catches it."""
 
 
-def test_a_run_that_is_stopped_goes_on_from_its_last_commit(fake: FakeCluster, tmp_path: Path) -> None:
+def test_the_run_after_an_interrupted_one_continues_at_its_last_commit(fake: FakeCluster, tmp_path: Path) -> None:
     left = [1, 1]
 
     def stopping(*args: Any) -> Any:
@@ -94,34 +100,36 @@ def test_a_log_that_grows_meanwhile_does_not_keep_a_run_from_ending(fake: FakeCl
         return fetch_here(*args)
 
     with fake:
-        done = load(fake, tmp_path, fetch=growing)
-    assert (done.error, done.rows) == (None, 30)
-    assert done.partitions[0].lag == fake.logs[0].end - 20 - 10  # what came with the last fetch is not known of
+        result = load(fake, tmp_path, fetch=growing)
+    assert (result.error, result.rows) == (None, 30)
+    assert (
+        result.partitions[0].lag == fake.logs[0].end - 20 - 10
+    )  # the run does not know of the records that the last fetch added
 
 
-def test_a_backfill_takes_the_newest_of_what_lies_before_first(fake: FakeCluster, tmp_path: Path) -> None:
+def test_a_backfill_loads_the_newest_of_the_older_offsets_first(fake: FakeCluster, tmp_path: Path) -> None:
     with fake:
         load(fake, tmp_path, start="latest")
-        done = load(fake, tmp_path, window=LoadWindow(since=NamedPosition.EARLIEST))
-    assert (done.error, done.rows) == (None, 30)
+        result = load(fake, tmp_path, window=LoadWindow(since=NamedPosition.EARLIEST))
+    assert (result.error, result.rows) == (None, 30)
     assert [entry.covered[A] for entry in entries(tmp_path)] == [(20, 20), (15, 20), (10, 20), (0, 20)]
     assert verify(table(tmp_path)).problems == ()
 
 
-def test_a_load_in_the_middle_of_a_backfill_takes_its_turn(fake: FakeCluster, tmp_path: Path) -> None:  # fault O03
+def test_a_load_can_commit_between_the_steps_of_a_backfill(fake: FakeCluster, tmp_path: Path) -> None:  # fault O03
     with fake:
         load(fake, tmp_path, start="latest")
         fake.logs[0] = holding(0, 24)
         others: list[TopicLoad] = []
 
-        def beside(*args: Any) -> Any:
+        def load_meanwhile(*args: Any) -> Any:
             if not others:
                 others.append(load(fake, tmp_path))
             return fetch_here(*args)
 
-        done = load(fake, tmp_path, window=LoadWindow(since=NamedPosition.EARLIEST), fetch=beside)
+        result = load(fake, tmp_path, window=LoadWindow(since=NamedPosition.EARLIEST), fetch=load_meanwhile)
     assert (others[0].error, others[0].rows) == (None, 4)
-    assert (done.error, done.rows) == (None, 30)
+    assert (result.error, result.rows) == (None, 30)
     assert entries(tmp_path)[-1].covered == {A: (0, 24), B: (0, 10)}
     assert verify(table(tmp_path)).problems == ()
 
@@ -131,12 +139,12 @@ def test_a_capped_run_ends_at_its_cap(fake: FakeCluster, tmp_path: Path) -> None
         assert [load(fake, tmp_path, run=10).rows for _ in range(4)] == [10, 10, 10, 0]
 
 
-def test_a_step_of_nothing_ends_the_run() -> None:
-    tells: list[tuple[int, int]] = []
-    tell: Callable[[int, int], None] = lambda done, total: tells.append((done, total))  # noqa: E731
-    goal = RunTarget(ends={A: 50}, total=50)
+def test_a_step_without_offsets_ends_the_run() -> None:
+    reported: list[tuple[int, int]] = []
+    on_progress: Callable[[int, int], None] = lambda fetched, total: reported.append((fetched, total))  # noqa: E731
+    goal = RunTarget(window=OffsetWindow(ends={A: 50}), total=50)
     half = Plan(slices=(OffsetRange(A, 0, 25),))
     later = goal.after(half)
-    later.progress(half, tell)(1, 2)
-    assert (later.taken, later.reached, tells) == (25, False, [(37, 50)])
+    later.progress(half, on_progress)(1, 2)
+    assert (later.taken, later.reached, reported) == (25, False, [(37, 50)])
     assert later.after(Plan(slices=())).reached

@@ -37,20 +37,20 @@ if TYPE_CHECKING:
 )
 def test_a_filter_finds_its_rows_through_the_log(column: str, condition: str, rows: int, small: "SmallTable") -> None:
     small.commit(small.write(0, 50))
-    held = small.handle().to_pyarrow_dataset()
+    dataset = small.handle().to_pyarrow_dataset()
     with duckdb.connect() as database:
-        database.register("held", held)
+        database.register("held", dataset)
         assert database.execute(f'SELECT count(*) FROM held WHERE "{column}" {condition}').fetchall() == [(rows,)]
 
 
 def test_a_filter_on_a_column_without_values_finds_none_and_loses_none(small: "SmallTable") -> None:
     small.commit(small.write(0, 50))
-    held = small.handle().to_pyarrow_dataset()
-    assert held.count_rows(filter=pc.field("timestamp").is_null()) == 5
-    assert held.count_rows(filter=pc.field("timestamp") > pa.scalar(0, FILE_SCHEMA.field("timestamp").type)) == 0
+    dataset = small.handle().to_pyarrow_dataset()
+    assert dataset.count_rows(filter=pc.field("timestamp").is_null()) == 5
+    assert dataset.count_rows(filter=pc.field("timestamp") > pa.scalar(0, FILE_SCHEMA.field("timestamp").type)) == 0
 
 
-def test_bounds_are_of_all_row_groups_and_nulls_are_counted(tmp_path: Path) -> None:
+def test_statistics_cover_all_row_groups_and_count_nulls(tmp_path: Path) -> None:
     decoded = pa.RecordBatch.from_pydict(
         {
             "offset": pa.array([5, 6, 9], pa.int64()),

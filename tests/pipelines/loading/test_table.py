@@ -31,7 +31,7 @@ def entry(small: "SmallTable", version: int) -> Path:
 
 
 @pytest.mark.parametrize("size", [1, 100, 400])
-def test_a_torn_last_entry_is_named_with_the_way_out(
+def test_a_torn_last_entry_is_named_with_what_to_do(
     size: int, twice: "SmallTable", tmp_path: Path
 ) -> None:  # faults L10, L13
     torn = entry(twice, 2)
@@ -44,9 +44,9 @@ def test_a_torn_last_entry_is_named_with_the_way_out(
     assert verify(twice.table).problems == ()
 
 
-def test_an_empty_last_entry_held_nothing(
+def test_an_empty_last_entry_is_ignored_and_written_again(
     twice: "SmallTable",
-) -> None:  # fault L10: its name was there, its bytes were not
+) -> None:  # fault L10: the name of the entry is on disk, its bytes are not
     entry(twice, 2).write_bytes(b"")
     assert twice.covered() == {A: (0, 50)}
     twice.commit(twice.write(50, 80))
@@ -79,10 +79,10 @@ def test_a_new_table_never_cleans_up_its_log(small: "SmallTable") -> None:
 
 
 def test_a_disk_that_cannot_keep_a_commit_leaves_it_unknown(small: "SmallTable") -> None:  # fault L10
-    at, facts = small.table.snapshot(), small.write(0, 50)
+    snapshot, facts = small.table.snapshot(), small.write(0, 50)
     with (
         patch.object(durable, "sync", side_effect=OSError(5, "Input/output error")),
         pytest.raises(CommitUnknown, match=r"landed, but could not be forced to disk: .*Input/output error"),
     ):
-        small.commit(facts, at=at)
+        small.commit(facts, at=snapshot)
     assert small.covered() == {A: (0, 50)}

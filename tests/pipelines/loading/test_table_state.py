@@ -23,16 +23,16 @@ def test_another_incarnation_is_refused(small: "SmallTable") -> None:  # faults 
         table_state(small.table.snapshot(), OTHER)
 
 
-def test_another_incarnation_starts_anew_by_choice(small: "SmallTable") -> None:  # faults B05, B06
+def test_another_incarnation_starts_with_empty_coverage_by_choice(small: "SmallTable") -> None:  # faults B05, B06
     small.commit(small.write(0, 50))
     assert table_state(small.table.snapshot(), OTHER, restart=True) == TableState(topic=OTHER, replaced="7")
 
 
-def test_a_topic_that_was_given_an_id_goes_on_under_the_name_it_began_with(small: "SmallTable") -> None:
+def test_a_topic_that_was_given_an_id_keeps_its_first_incarnation(small: "SmallTable") -> None:
     small.commit(small.write(0, 50))
     upgraded = TopicIdentity(cluster="main", name="clicks", incarnation="AAAAAAAAAAAAAAAAAAAABw", cluster_id="new")
-    found = table_state(small.table.snapshot(), upgraded, aliases=("7",))
-    assert (found.topic, found.covered) == (small.topic, {A: (0, 50)})
+    result = table_state(small.table.snapshot(), upgraded, aliases=("7",))
+    assert (result.topic, result.covered) == (small.topic, {A: (0, 50)})
 
 
 def test_a_topic_of_another_cluster_is_refused(small: "SmallTable") -> None:

@@ -10,10 +10,10 @@ from deltalake.transaction import AddAction
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.loading.commit import LoadChange, commit
-from pipelines.loading.ledger import CommitKind, CommittedRange, LedgerEntry, TableState, TopicIdentity
+from pipelines.loading.ledger import CommitKind, LedgerEntry, TableState, TopicIdentity
 from pipelines.loading.table import LakeTable
 from pipelines.loading.verify import Proof, verify
-from pipelines.loading.work import SliceFacts
+from pipelines.loading.work import CommittedRange, SliceFacts
 from resources.lake import Lake
 
 if TYPE_CHECKING:
@@ -31,33 +31,34 @@ def add(small: "SmallTable", path: str) -> AddAction:
 
 def forge(small: "SmallTable", facts: SliceFacts, *, covered: tuple[int, int]) -> None:
     """Commit an entry that no load would write."""
-    at = small.table.snapshot()
+    snapshot = small.table.snapshot()
     entry = LedgerEntry(
         commit="forged",
         run="forger",
         code="test",
         kind=CommitKind.LOAD,
-        sequence=at.next_sequence,
+        sequence=snapshot.next_sequence,
         topic=small.topic,
         ranges=(CommittedRange.of(facts),),
         covered={facts.offsets.partition: covered},
     )
-    small.table.append(at, entry, [facts])
+    small.table.write(snapshot, entry, [facts], ())
 
 
 def test_a_whole_table_is_proven(small: "SmallTable") -> None:
     small.commit(small.write(100, 150), small.write(0, 20, partition=1))
     small.commit(small.write(150, 180))
     small.commit(small.write(0, 100))
-    found = proof(small)
-    assert (found.proven, found.problems) == (True, ())
+    result = proof(small)
+    assert (result.proven, result.problems) == (True, ())
     assert [
-        (one.offsets.partition.partition, one.offsets.start, one.offsets.stop, one.rows) for one in found.partitions
+        (partition.offsets.partition.partition, partition.offsets.start, partition.offsets.stop, partition.rows)
+        for partition in result.partitions
     ] == [
         (0, 0, 180, 18),
         (1, 0, 20, 2),
     ]
-    assert all(one.missing == one.duplicates == 0 for one in found.partitions)
+    assert all(partition.missing == partition.duplicates == 0 for partition in result.partitions)
 
 
 def test_an_empty_table_is_proven(small: "SmallTable") -> None:
@@ -71,9 +72,9 @@ def test_an_empty_table_is_proven(small: "SmallTable") -> None:
 
 
 def test_no_table_is_not_proven(small: "SmallTable", tmp_path: Path) -> None:
-    found = verify(LakeTable.of(Lake(root=str(tmp_path)), "main", "views"))
-    assert not found.proven
-    assert "there is no table" in found.problems[0]
+    result = verify(LakeTable.of(Lake(root=str(tmp_path)), "main", "views"))
+    assert not result.proven
+    assert "there is no table" in result.problems[0]
 
 
 def test_a_deleted_file_is_named_with_its_range(small: "SmallTable") -> None:
@@ -81,10 +82,10 @@ def test_a_deleted_file_is_named_with_its_range(small: "SmallTable") -> None:
     small.commit(small.write(0, 50))
     small.commit(lost)
     (Path(small.uri) / str(lost.path)).unlink()
-    found = proof(small)
-    assert not found.proven
-    assert f"the data file {lost.path} is missing or truncated: it held partition 0-0 [50, 80)" in found.problems
-    assert [(one.rows, one.missing) for one in found.partitions] == [(5, 3)]
+    result = proof(small)
+    assert not result.proven
+    assert f"the data file {lost.path} is missing or truncated: it held partition 0-0 [50, 80)" in result.problems
+    assert [(partition.rows, partition.missing) for partition in result.partitions] == [(5, 3)]
 
 
 def test_a_file_of_another_size_is_named_also_if_it_holds_the_same_rows(small: "SmallTable") -> None:
@@ -114,12 +115,12 @@ def test_rows_that_are_missing_from_a_file_are_counted(small: "SmallTable") -> N
     small.handle().create_write_transaction(
         [add(small, str(facts.path))], mode="append", schema=small.handle().schema(), partition_by=["date"]
     )
-    found = proof(small)
-    assert "partition 0-0 [0, 50) holds 3 rows, but its commit counted 5" in found.problems
-    assert [one.missing for one in found.partitions] == [2]
+    result = proof(small)
+    assert "partition 0-0 [0, 50) holds 3 rows, but its commit counted 5" in result.problems
+    assert [partition.missing for partition in result.partitions] == [2]
 
 
-def test_rows_that_are_there_twice_are_counted(small: "SmallTable") -> None:
+def test_duplicate_rows_are_counted(small: "SmallTable") -> None:
     facts = small.write(0, 50)
     small.commit(facts)
     again = "date=2026-01-02/again.parquet"
@@ -128,9 +129,9 @@ def test_rows_that_are_there_twice_are_counted(small: "SmallTable") -> None:
     small.handle().create_write_transaction(
         [add(small, again)], mode="append", schema=small.handle().schema(), partition_by=["date"]
     )
-    found = proof(small)
-    assert "partition 0-0 [0, 50) holds 3 rows more than once" in found.problems
-    assert [one.duplicates for one in found.partitions] == [3]
+    result = proof(small)
+    assert "partition 0-0 [0, 50) holds 3 rows more than once" in result.problems
+    assert [partition.duplicates for partition in result.partitions] == [3]
 
 
 def test_rows_outside_of_the_ranges_are_counted(small: "SmallTable") -> None:
@@ -159,29 +160,32 @@ def test_a_range_over_a_part_of_an_older_one_is_named(small: "SmallTable") -> No
     assert "a later commit replaces only a part of partition 0-0 [0, 50)" in proof(small).problems
 
 
-def test_a_table_that_a_load_would_not_go_on_from_is_not_proven(small: "SmallTable") -> None:  # fault L14
+def test_a_table_from_which_no_load_can_continue_is_not_proven(small: "SmallTable") -> None:  # fault L14
     small.commit(small.write(0, 50))
     small.commit(small.write(50, 80))
     small.handle().restore(1)
-    found = proof(small)
-    assert any(problem.startswith("version 3 restored version 1") for problem in found.problems)
+    result = proof(small)
+    assert any(problem.startswith("version 3 restored version 1") for problem in result.problems)
 
 
-def test_each_life_of_a_topic_is_proven_by_itself(small: "SmallTable") -> None:  # fault B05
+def test_each_incarnation_of_a_topic_is_proven_by_itself(small: "SmallTable") -> None:  # fault B05
     small.commit(small.write(0, 50))
     small.topic = TopicIdentity(cluster="main", name="clicks", incarnation="8")
     facts = small.write(0, 30)
     stands = TableState(topic=small.topic, replaced="7")
     commit(small.table, small.table.snapshot(), LoadChange(state=stands, facts=(facts,), run="run"))
-    found = proof(small)
-    assert found.proven
-    assert [(one.incarnation, one.offsets.start, one.offsets.stop, one.rows) for one in found.partitions] == [
+    result = proof(small)
+    assert result.proven
+    assert [
+        (partition.incarnation, partition.offsets.start, partition.offsets.stop, partition.rows)
+        for partition in result.partitions
+    ] == [
         ("8", 0, 30, 3),
         ("7", 0, 50, 5),
     ]
 
 
-def test_a_cursor_that_does_not_stand_where_the_ranges_end_is_named(small: "SmallTable") -> None:
+def test_a_cursor_that_is_not_where_the_ranges_end_is_named(small: "SmallTable") -> None:
     small.commit(small.write(0, 50))
     properties = CommitProperties(
         app_transactions=[Transaction(small.topic.app_id(small.write(0, 10).offsets.partition), 40)]

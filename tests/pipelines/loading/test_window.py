@@ -46,7 +46,7 @@ LOG = Bounds(earliest=10, latest=50)
         ),
     ],
 )
-def test_a_window_is_read_from_words(since: str | None, until: str | None, window: LoadWindow) -> None:
+def test_a_window_is_parsed_from_its_texts(since: str | None, until: str | None, window: LoadWindow) -> None:
     assert LoadWindow.parse(since, until, now=NOW) == window
 
 
@@ -63,7 +63,7 @@ def test_a_window_is_read_from_words(since: str | None, until: str | None, windo
         ("-60m", "-1h", "nothing is between"),
     ],
 )
-def test_words_that_make_no_window_are_refused(since: str | None, until: str | None, said: str) -> None:
+def test_texts_that_are_no_window_are_refused(since: str | None, until: str | None, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         LoadWindow.parse(since, until, now=NOW)
 
@@ -72,7 +72,7 @@ def reach(
     window: LoadWindow,
     covered: Coverage,
     bounds: dict[BrokerPartition, Bounds],
-    told: dict[BrokerPartition, int | KafkaIOError] | None = None,
+    answers: dict[BrokerPartition, int | KafkaIOError] | None = None,
     **standing: Any,
 ) -> tuple[OffsetWindow, set[BrokerPartition]]:
     """The window in offsets, and the partitions whose times were asked for."""
@@ -80,7 +80,7 @@ def reach(
 
     def offsets_at(_topic: str, of: Iterable[BrokerPartition], _time: int) -> dict[BrokerPartition, int | KafkaIOError]:
         asked.update(of)
-        return {id_: (told or {})[id_] for id_ in of}
+        return {id_: (answers or {})[id_] for id_ in of}
 
     cluster = cast("Cluster", Mock(spec=Cluster, offsets_at=offsets_at))
     stands = TableState(topic=TOPIC, covered=covered, **standing)
@@ -94,17 +94,17 @@ def test_a_new_table_begins_as_the_settings_say_unless_the_window_does() -> None
     assert reach(LoadWindow(), {A: (20, 30)}, {A: LOG})[0].starts == {}
 
 
-def test_a_new_life_is_loaded_as_a_whole() -> None:  # faults B05, B06
+def test_a_recreated_topic_is_loaded_completely() -> None:  # faults B05, B06
     assert reach(LoadWindow(since=NamedPosition.LATEST), {}, {A: LOG}, replaced="6")[0].starts == {}
 
 
-def test_logs_that_moved_since_their_bounds_were_told_do_not_move_the_window_out_of_them() -> None:
+def test_the_window_stays_inside_bounds_that_have_changed_since_they_were_read() -> None:
     window = LoadWindow(since=TimePosition(1), until=TimePosition(2))
-    found, _ = reach(window, {}, {A: LOG, B: LOG}, {A: 60, B: 5})
-    assert (found.starts, found.ends) == ({A: 50, B: 10}, {A: 50, B: 10})
+    result, _ = reach(window, {}, {A: LOG, B: LOG}, {A: 60, B: 5})
+    assert (result.starts, result.ends) == ({A: 50, B: 10}, {A: 50, B: 10})
 
 
-def test_brokers_are_asked_for_times_only_where_they_decide_something() -> None:  # fault S10
+def test_brokers_are_asked_for_times_only_if_the_answer_matters() -> None:  # fault S10
     empty = {BrokerPartition(None, number): Bounds(earliest=7, latest=7) for number in range(2, 1000)}
     window = LoadWindow(since=TimePosition(1), until=TimePosition(2))
     assert reach(window, {}, {A: LOG, **empty}, {A: 30})[1] == {A}
@@ -112,17 +112,17 @@ def test_brokers_are_asked_for_times_only_where_they_decide_something() -> None:
     assert reach(LoadWindow(since=TimePosition(1)), {A: (10, 50)}, {A: LOG, B: LOG})[1] == set()
 
 
-def test_a_partition_whose_time_is_not_told_is_left_alone() -> None:
+def test_a_partition_whose_time_is_not_found_is_not_loaded() -> None:
     error = NetworkError("no answer")
-    found, _ = reach(LoadWindow(since=TimePosition(1)), {}, {A: LOG, B: LOG}, {A: error, B: 30})
-    assert found == OffsetWindow(starts={B: 30}, ends={B: 50}, errors={A: error})
+    result, _ = reach(LoadWindow(since=TimePosition(1)), {}, {A: LOG, B: LOG}, {A: error, B: 30})
+    assert result == OffsetWindow(starts={B: 30}, ends={B: 50}, errors={A: error})
 
 
-def test_what_is_filled_in_beyond_the_window_is_told() -> None:
+def test_a_backfill_beyond_the_window_is_a_warning() -> None:
     window = LoadWindow(since=NamedPosition.EARLIEST, until=TimePosition(2))
     covered = {A: (30, 40), B: (15, 40)}
-    found, _ = reach(window, covered, {A: LOG, B: LOG}, {A: 20, B: 20})
-    assert list(found.warnings(covered)) == [
+    result, _ = reach(window, covered, {A: LOG, B: LOG}, {A: 20, B: 20})
+    assert list(result.warnings(covered)) == [
         "the backfill reaches up to the table's first offset: partition 0 up to 30, beyond the window's end 20"
     ]
 
@@ -175,7 +175,7 @@ def test_a_new_table_begins_where_the_window_does(modern: Modern) -> None:
     assert modern.topic.problems() == ()
 
 
-def test_a_table_that_is_there_is_filled_in_down_to_the_window(modern: Modern) -> None:
+def test_an_existing_table_is_backfilled_down_to_the_window(modern: Modern) -> None:
     modern.publish(0, 20)
     modern.topic.load(window=LoadWindow(since=NamedPosition.LATEST))
     modern.publish(20, 30)
@@ -188,10 +188,10 @@ def test_a_table_that_is_there_is_filled_in_down_to_the_window(modern: Modern) -
     assert modern.topic.problems() == ()
 
 
-def test_nothing_from_the_end_of_the_window_on_is_loaded_and_the_next_run_goes_on_there(modern: Modern) -> None:
+def test_the_run_stops_at_the_end_of_the_window_and_the_next_run_continues_there(modern: Modern) -> None:
     modern.publish(0, 30)
-    done = modern.topic.load(window=LoadWindow(until=at(11)))
-    assert (done.rows, done.lag_before, done.lag) == (22, 60, 38)
+    result = modern.topic.load(window=LoadWindow(until=at(11)))
+    assert (result.rows, result.lag_before, result.lag) == (22, 60, 38)
     assert modern.topic.load(window=LoadWindow(until=at(5))).rows == 0
     assert modern.topic.covered(B) == (0, 11)
     modern.topic.load()
@@ -199,24 +199,24 @@ def test_nothing_from_the_end_of_the_window_on_is_loaded_and_the_next_run_goes_o
     assert modern.topic.problems() == ()
 
 
-def test_an_interval_is_all_that_a_new_table_has(modern: Modern) -> None:
+def test_a_new_table_contains_only_the_window(modern: Modern) -> None:
     modern.publish(0, 30)
     assert modern.topic.load(window=LoadWindow(since=at(8), until=at(19))).rows == 22
     assert modern.offsets() == [list(range(8, 19))] * 2
 
 
-def test_a_table_that_begins_after_an_interval_is_filled_in_without_a_hole(modern: Modern) -> None:
+def test_a_backfill_reaches_a_table_that_begins_after_the_window_without_a_hole(modern: Modern) -> None:
     modern.publish(0, 30)
     modern.topic.load(window=LoadWindow(since=at(20)))
-    done = modern.topic.load(window=LoadWindow(since=at(5), until=at(10)))
+    result = modern.topic.load(window=LoadWindow(since=at(5), until=at(10)))
     assert modern.offsets() == [list(range(5, 30))] * 2
-    [warning] = done.warnings
+    [warning] = result.warnings
     assert warning.startswith("the backfill reaches up to the table's first offset: partition 0 up to 20, beyond")
     assert warning.endswith("the window's end 10 (and 1 more)")
     assert modern.topic.problems() == ()
 
 
-def test_a_window_of_nothing_lets_the_next_run_begin_there(modern: Modern) -> None:
+def test_an_empty_window_lets_the_next_run_begin_there(modern: Modern) -> None:
     modern.publish(0, 10)
     assert modern.topic.load(window=LoadWindow(since=at(100))).rows == 0
     modern.publish(10, 15)
@@ -224,7 +224,7 @@ def test_a_window_of_nothing_lets_the_next_run_begin_there(modern: Modern) -> No
     assert modern.offsets() == [list(range(10, 15))] * 2
 
 
-def test_a_partition_whose_time_cannot_be_told_fails_the_run_and_no_other(modern: Modern) -> None:
+def test_a_partition_whose_time_is_not_found_fails_the_run_but_the_others_are_loaded(modern: Modern) -> None:
     modern.publish(0, 30)
     error = NetworkError("no answer", Where(partition=0))
 
@@ -233,11 +233,11 @@ def test_a_partition_whose_time_cannot_be_told_fails_the_run_and_no_other(modern
 
     with (
         patch.object(ModernCluster, "offsets_at", offsets_at),
-        modern.topic.loader(window=LoadWindow(until=at(12))) as one,
+        modern.topic.loader(window=LoadWindow(until=at(12))) as loader,
     ):
-        done = one.load("clicks")
-    assert (done.error, done.retriable) == ("NetworkError: no answer [cluster=main topic=clicks partition=0]", True)
-    assert done.rows == 12
+        result = loader.load("clicks")
+    assert (result.error, result.retriable) == ("NetworkError: no answer [cluster=main topic=clicks partition=0]", True)
+    assert result.rows == 12
     assert modern.offsets() == [[], list(range(12))]
     modern.topic.load()
     assert modern.offsets() == [list(range(30))] * 2

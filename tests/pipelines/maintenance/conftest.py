@@ -23,12 +23,12 @@ class Modern:
 
     @property
     def address(self) -> str:
-        """Where clients begin."""
+        """The address at which clients connect first."""
         return f"127.0.0.1:{self.server.port}"
 
     @property
     def topic(self) -> Loaded:
-        """Its topic."""
+        """The topic `clicks` and its table."""
         return Loaded(self.home / "penstock.toml")
 
     def publish(self, count: int, *, first: int = 0, of: int = 10) -> None:

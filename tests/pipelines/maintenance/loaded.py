@@ -31,16 +31,16 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The topic `clicks` of the cluster `main`, as a settings file tells of it."""
+    """The topic `clicks` of the cluster `main`, as a settings file describes it."""
 
     settings: Path
 
     @contextmanager
     def loader(self, **options: Any) -> Iterator[Loader]:
-        """What loads it, in this process."""
+        """A loader for the topic, which fetches in this process."""
         with self.cluster() as cluster:
-            told = {"fetch": fetch_here, **options}
-            yield Loader.of(Settings.load(self.settings), cluster, _no_spark, **told)
+            values = {"fetch": fetch_here, **options}
+            yield Loader.of(Settings.load(self.settings), cluster, _no_spark, **values)
 
     def cluster(self) -> Cluster:
         """The cluster, open."""
@@ -48,15 +48,15 @@ class Loaded:
 
     @property
     def table(self) -> LakeTable:
-        """Its table."""
+        """The topic's table."""
         return LakeTable.of(Lake.of(Settings.load(self.settings)), "main", "clicks")
 
     def load(self, **options: Any) -> TopicLoad:
         """Load the topic as a schedule does."""
         with self.loader(**options) as loader:
-            done = loader.load("clicks")
-        assert done.error is None
-        return done
+            result = loader.load("clicks")
+        assert result.error is None
+        return result
 
     def replay(
         self,
@@ -99,16 +99,16 @@ class Loaded:
         )
 
     def offsets(self, id_: BrokerPartition) -> list[int]:
-        """Where its messages start, once each."""
-        found = self.rows("broker", "partition", "offset")
-        return sorted({offset for broker, number, offset in found if (broker, number) == (id_.broker, id_.partition)})
+        """The offsets at which messages of the partition start, each once."""
+        result = self.rows("broker", "partition", "offset")
+        return sorted({offset for broker, number, offset in result if (broker, number) == (id_.broker, id_.partition)})
 
     def covered(self, id_: BrokerPartition) -> tuple[int, int]:
-        """What the table covers of a partition."""
-        at = self.table.existing()
-        assert at is not None
-        assert at.entry is not None
-        return at.entry.covered[id_]
+        """The offsets `[start, cursor)` that the table covers of a partition."""
+        snapshot = self.table.existing()
+        assert snapshot is not None
+        assert snapshot.entry is not None
+        return snapshot.entry.covered[id_]
 
     def lose(self, id_: BrokerPartition, *offsets: int) -> None:
         """Somebody deletes rows from the table."""

@@ -47,28 +47,28 @@ def filled(small: "SmallTable") -> "SmallTable":
 def test_orphans_are_collected_when_they_are_old_enough(filled: "SmallTable") -> None:  # faults L01, L08, S03
     old = aged(filled, str(filled.write(900, 950).path), days=2)
     young = aged(filled, str(filled.write(950, 990).path), days=0.5)
-    found = cleaned(filled)
-    assert found.collected == (str(old.relative_to(filled.uri)),)
-    assert found.bytes > 0
+    result = cleaned(filled)
+    assert result.collected == (str(old.relative_to(filled.uri)),)
+    assert result.bytes > 0
     assert (old.exists(), young.exists()) == (False, True)
     assert verify(filled.table).proven
 
 
-def test_a_dry_run_tells_the_same_and_changes_nothing(filled: "SmallTable") -> None:
+def test_a_dry_run_reports_the_same_files_and_changes_nothing(filled: "SmallTable") -> None:
     old = aged(filled, str(filled.write(900, 950).path), days=2)
     version = filled.table.snapshot().version
-    told = cleaned(filled, dry_run=True)
-    assert told.collected == (str(old.relative_to(filled.uri)),)
-    assert (told.merged, told.larger) == (0, 0)
+    dry = cleaned(filled, dry_run=True)
+    assert dry.collected == (str(old.relative_to(filled.uri)),)
+    assert (dry.merged, dry.larger) == (0, 0)
     assert old.exists()
     assert filled.table.snapshot().version == version
-    assert cleaned(filled).collected == told.collected
+    assert cleaned(filled).collected == dry.collected
 
 
 def test_small_files_become_one_and_rows_cursor_and_ledger_stay(filled: "SmallTable") -> None:  # fault L16
     before = filled.table.snapshot()
-    found = cleaned(filled)
-    assert (found.merged, found.larger) == (4, 1)
+    result = cleaned(filled)
+    assert (result.merged, result.larger) == (4, 1)
     assert (filled.rows(), filled.covered()) == (20, {A: (0, 200)})
     after = filled.table.snapshot()
     assert after.entry == before.entry
@@ -79,19 +79,19 @@ def test_small_files_become_one_and_rows_cursor_and_ledger_stay(filled: "SmallTa
 
 
 def test_a_load_planned_before_the_files_were_merged_still_lands(filled: "SmallTable") -> None:  # fault L16
-    at = filled.table.snapshot()
+    snapshot = filled.table.snapshot()
     facts = filled.write(200, 250)
     cleaned(filled)
-    filled.commit(facts, at=at)
+    filled.commit(facts, at=snapshot)
     assert (filled.rows(), verify(filled.table).problems) == (25, ())
 
 
 def test_a_load_in_flight_keeps_its_files(filled: "SmallTable") -> None:  # fault L08
-    at = filled.table.snapshot()
+    snapshot = filled.table.snapshot()
     facts = filled.write(200, 250)
     for _ in range(2):
         cleaned(filled)
-    filled.commit(facts, at=at)
+    filled.commit(facts, at=snapshot)
     assert verify(filled.table).problems == ()
 
 
@@ -102,7 +102,7 @@ def test_merged_files_are_collected_once_they_are_old(filled: "SmallTable") -> N
     assert verify(filled.table).problems == ()
 
 
-def test_what_a_killed_replay_left_is_collected_too(filled: "SmallTable") -> None:
+def test_the_files_of_a_killed_replay_are_collected_too(filled: "SmallTable") -> None:
     folder = Path(filled.uri) / "_replays" / "run"
     folder.mkdir(parents=True)
     (folder / "old.parquet").write_bytes(b"old")
@@ -120,15 +120,15 @@ def test_the_log_gets_a_checkpoint_and_keeps_its_entries(filled: "SmallTable") -
     assert [entry.sequence for _, entry in filled.table.entries(filled.table.snapshot())] == [4, 3, 2, 1]
 
 
-def test_where_another_writer_was_first_the_rest_is_done(filled: "SmallTable") -> None:
+def test_if_another_writer_was_first_nothing_is_merged_and_the_rest_is_done(filled: "SmallTable") -> None:
     old = aged(filled, str(filled.write(900, 950).path), days=2)
     with patch.object(DeltaTable, "optimize") as optimize:
         optimize.compact.side_effect = CommitFailedError("a concurrent transaction deleted data")
-        found = cleaned(filled)
-    assert (found.busy, found.merged) == (True, 0)
+        result = cleaned(filled)
+    assert (result.busy, result.merged) == (True, 0)
     assert not old.exists()
 
 
-def test_where_there_is_no_table_there_is_nothing_to_clean(small: "SmallTable", tmp_path: Path) -> None:
+def test_a_topic_without_a_table_has_nothing_to_clean(small: "SmallTable", tmp_path: Path) -> None:
     nowhere = LakeTable.of(Lake(root=str(tmp_path / "none")), "main", "views")
     assert clean(nowhere, keep=DAY, target_bytes=MIB, dry_run=False) == CleanResult(table=nowhere.uri)

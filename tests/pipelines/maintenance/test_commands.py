@@ -35,8 +35,8 @@ def penstock(topic: Loaded) -> Penstock:
 
 
 def answer(result: Result) -> Any:
-    [one] = json.loads(result.stdout)
-    return one
+    [result_fields] = json.loads(result.stdout)
+    return result_fields
 
 
 def test_deep_verify_and_replay_as_scripts_do(topic: Loaded, penstock: Penstock) -> None:
@@ -59,22 +59,26 @@ def test_deep_verify_and_replay_as_scripts_do(topic: Loaded, penstock: Penstock)
         }
     ]
     assert answer(bad)["problems"] == ["partition 0 differs from its broker: 1 row, at offsets 5"]
-    done = penstock("replay", "clicks", "--from", "earliest", "--to", "latest", "--json")
-    assert done.exit_code == 0, done.stderr
-    told = answer(done)
-    assert (told["cluster"], told["topic"], told["changed"], told["rows"], told["error"]) == (
+    process = penstock("replay", "clicks", "--from", "earliest", "--to", "latest", "--json")
+    assert process.exit_code == 0, process.stderr
+    printed = answer(process)
+    assert (printed["cluster"], printed["topic"], printed["changed"], printed["rows"], printed["error"]) == (
         "main",
         "clicks",
         True,
         20,
         None,
     )
-    assert (told["partitions"][0]["start"], told["partitions"][0]["end"], told["version"]) == (0, 20, topic.version)
-    good = penstock("verify", "--all", "--deep", "--json")
-    assert (good.exit_code, answer(good)["proven"]) == (0, True)
+    assert (printed["partitions"][0]["start"], printed["partitions"][0]["end"], printed["version"]) == (
+        0,
+        20,
+        topic.version,
+    )
+    process = penstock("verify", "--all", "--deep", "--json")
+    assert (process.exit_code, answer(process)["proven"]) == (0, True)
 
 
-def test_people_get_tables_and_sentences(penstock: Penstock) -> None:
+def test_without_json_the_commands_print_tables_and_sentences(penstock: Penstock) -> None:
     bad = penstock("verify", "clicks", "--deep")
     assert "NOT COMPARED" in bad.stdout
     assert "penstock: clicks: partition 0 differs from its broker: 1 row, at offsets 5" in bad.stderr
@@ -107,29 +111,33 @@ def test_wrong_use_is_exit_code_2(penstock: Penstock, arguments: tuple[str, ...]
     assert said in result.stderr
 
 
-def test_deep_verify_of_a_topic_that_is_not_there_is_not_proven(penstock: Penstock, topic: Loaded) -> None:
+def test_a_deep_verify_of_an_unknown_topic_is_not_proven(penstock: Penstock, topic: Loaded) -> None:
     result = penstock("verify", "views", "--deep", "--json")
     assert (result.exit_code, answer(result)["compared"]) == (1, [])
     assert answer(result)["problems"] == [f"there is no table {Path(topic.table.uri).parent / 'views'}"]
 
 
 def run(instance: dg.DagsterInstance, **config: Any) -> dg.ExecuteInProcessResult:
-    told = {"ops": {"replay_interval__main": {"config": config}}}
+    run_config = {"ops": {"replay_interval__main": {"config": config}}}
     return DEFS.resolve_job_def("replay__main").execute_in_process(
-        run_config=told, instance=instance, raise_on_error=False
+        run_config=run_config, instance=instance, raise_on_error=False
     )
 
 
-def test_the_job_replays_and_tells_what_it_did(
+def test_the_job_replays_and_reports_what_it_did(
     topic: Loaded, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(PATH_VARIABLE, str(topic.settings))
     result = run(instance, topic="clicks", since="0", until="10", partitions=["0"], on_compacted="drop")
     assert result.success
     [event] = [one for one in result.all_events if one.event_type == dg.DagsterEventType.ASSET_OBSERVATION]
-    told = event.asset_observation_data.asset_observation
-    assert (told.partition, told.metadata["rows"].value, told.metadata["changed"].value) == ("clicks", 10, True)
-    table: Any = told.metadata["partitions"].value
+    observation = event.asset_observation_data.asset_observation
+    assert (observation.partition, observation.metadata["rows"].value, observation.metadata["changed"].value) == (
+        "clicks",
+        10,
+        True,
+    )
+    table: Any = observation.metadata["partitions"].value
     [record] = table.records
     assert (record.data["start"], record.data["end"], record.data["differing"]) == (0, 10, 1)
     assert topic.deep().proven

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.loading.ledger import CommittedRange
 from pipelines.loading.rows import FILE_SCHEMA, PARTITION_COLUMN
+from pipelines.loading.work import CommittedRange
 from pipelines.maintenance import compare as comparing
 from pipelines.maintenance.compare import Comparison, compare
 from pipelines.maintenance.table_rows import LiveRows
@@ -24,13 +24,13 @@ WHOLE = OffsetRange(BrokerPartition(None, 0), 0, 1000)
 
 def record(offset: int, value: bytes | None = b"v", *, inner: int | None = None, **rest: Any) -> Record:
     """A row of a table, or of a broker."""
-    told = {"partition": 0, "offset": offset, "inner": inner, "value": value, "loaded_at": LOADED_US, **rest}
-    return {field.name: told.get(field.name) for field in FILE_SCHEMA}
+    row = {"partition": 0, "offset": offset, "inner": inner, "value": value, "loaded_at": LOADED_US, **rest}
+    return {field.name: row.get(field.name) for field in FILE_SCHEMA}
 
 
 def batches(records: list[Record], size: int = 1000) -> Iterator[pa.RecordBatch]:
-    for at in range(0, len(records), size):
-        yield pa.RecordBatch.from_pylist(records[at : at + size], schema=FILE_SCHEMA)
+    for offset in range(0, len(records), size):
+        yield pa.RecordBatch.from_pylist(records[offset : offset + size], schema=FILE_SCHEMA)
 
 
 def rows(folder: Path, records: list[Record]) -> LiveRows:
@@ -45,8 +45,8 @@ def rows(folder: Path, records: list[Record]) -> LiveRows:
 
 
 def compared(folder: Path, ours: list[Record], theirs: list[Record], size: int = 1000) -> Comparison:
-    found = compare(batches(theirs, size), rows(folder, ours), WHOLE)
-    return sum((one for _, one in found), Comparison())
+    result = compare(batches(theirs, size), rows(folder, ours), WHOLE)
+    return sum((comparison for _, comparison in result), Comparison())
 
 
 @pytest.mark.parametrize(
@@ -64,60 +64,62 @@ def compared(folder: Path, ours: list[Record], theirs: list[Record], size: int =
     ],
     ids=str,
 )
-def test_whatever_of_a_row_differs_is_found(tmp_path: Path, change: Record) -> None:
-    theirs = [record(offset) for offset in range(50)]
-    ours = [{**one, **change} if one["offset"] in {7, 31} else one for one in theirs]
-    found = compared(tmp_path, ours, theirs)
-    assert (found.equal, found.differing.count, found.differing.first) == (48, 2, (7, 31))
-    assert not found.only_in_table.count
-    assert not found.only_on_broker.count
+def test_a_difference_in_any_column_is_found(tmp_path: Path, change: Record) -> None:
+    broker_rows = [record(offset) for offset in range(50)]
+    ours = [{**row, **change} if row["offset"] in {7, 31} else row for row in broker_rows]
+    result = compared(tmp_path, ours, broker_rows)
+    assert (result.equal, result.differing.count, result.differing.first) == (48, 2, (7, 31))
+    assert not result.only_in_table.count
+    assert not result.only_on_broker.count
 
 
-def test_a_row_that_is_there_again_is_a_copy(tmp_path: Path) -> None:
-    theirs = [record(offset) for offset in range(5)]
-    found = compared(tmp_path, [*theirs, record(3), record(3, b"w")], theirs)
-    assert (found.equal, found.copies.count, found.copies.first, found.same) == (5, 2, (3,), False)
-    assert not found.only_in_table.count
+def test_a_row_that_the_table_has_twice_is_a_copy(tmp_path: Path) -> None:
+    broker_rows = [record(offset) for offset in range(5)]
+    result = compared(tmp_path, [*broker_rows, record(3), record(3, b"w")], broker_rows)
+    assert (result.equal, result.copies.count, result.copies.first, result.same) == (5, 2, (3,), False)
+    assert not result.only_in_table.count
 
 
 def test_rows_of_another_loading_time_do_not_count(tmp_path: Path) -> None:
-    theirs = [record(offset) for offset in range(5)]
-    assert compared(tmp_path, [*theirs, record(3, loaded_at=6)], theirs).same
+    broker_rows = [record(offset) for offset in range(5)]
+    assert compared(tmp_path, [*broker_rows, record(3, loaded_at=6)], broker_rows).same
 
 
-def test_the_first_offsets_are_told_and_all_are_counted(tmp_path: Path) -> None:
-    found = compared(tmp_path, [record(offset) for offset in range(20, 40)], [record(1)])
-    assert str(found.only_in_table) == "20 rows, at offsets 20, 21, 22, 23, 24, ..."
-    assert str(found.only_on_broker) == "1 row, at offsets 1"
+def test_all_rows_are_counted_and_the_first_offsets_are_listed(tmp_path: Path) -> None:
+    result = compared(tmp_path, [record(offset) for offset in range(20, 40)], [record(1)])
+    assert str(result.only_in_table) == "20 rows, at offsets 20, 21, 22, 23, 24, ..."
+    assert str(result.only_on_broker) == "1 row, at offsets 1"
 
 
 @settings(max_examples=40, deadline=None)
 @given(data=st.data(), size=st.integers(1, 30), piece_rows=st.integers(1, 20))
-def test_each_row_is_counted_once_whatever_the_pieces(
+def test_each_row_is_counted_once_for_any_size_of_batches(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, size: int, piece_rows: int
 ) -> None:
     counts = data.draw(st.lists(st.integers(1, 4), max_size=15))
-    theirs = [record(10 * at, inner=inner) for at, count in enumerate(counts) for inner in range(count)]
-    fates = data.draw(st.lists(st.sampled_from("=!-"), min_size=len(theirs), max_size=len(theirs)))
+    broker_rows = [record(10 * offset, inner=inner) for offset, count in enumerate(counts) for inner in range(count)]
+    fates = data.draw(st.lists(st.sampled_from("=!-"), min_size=len(broker_rows), max_size=len(broker_rows)))
     ours = [
-        one if fate == "=" else {**one, "value": b"!"} for one, fate in zip(theirs, fates, strict=True) if fate != "-"
+        row if fate == "=" else {**row, "value": b"!"}
+        for row, fate in zip(broker_rows, fates, strict=True)
+        if fate != "-"
     ]
-    extra = [record(10 * at + 5, inner=0) for at in data.draw(st.sets(st.integers(0, 20)))]
+    extra = [record(10 * offset + 5, inner=0) for offset in data.draw(st.sets(st.integers(0, 20)))]
     mixed = data.draw(st.permutations([*ours, *extra]))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(comparing, "_PIECE_ROWS", piece_rows)
-        found = compared(tmp_path_factory.mktemp("table"), list(mixed), theirs, size)
-    assert (found.equal, found.differing.count) == (fates.count("="), fates.count("!"))
-    assert (found.only_on_broker.count, found.only_in_table.count) == (fates.count("-"), len(extra))
+        result = compared(tmp_path_factory.mktemp("table"), list(mixed), broker_rows, size)
+    assert (result.equal, result.differing.count) == (fates.count("="), fates.count("!"))
+    assert (result.only_on_broker.count, result.only_in_table.count) == (fates.count("-"), len(extra))
 
 
-def test_what_starts_where_is_looked_up_in_the_rows(tmp_path: Path) -> None:
+def test_the_starts_of_messages_are_looked_up_in_the_rows(tmp_path: Path) -> None:
     known = rows(tmp_path, [record(offset, inner=0) for offset in (10, 40, 70)])
     assert [known.start_before(offset) for offset in (5, 10, 39, 40, 999)] == [0, 10, 10, 40, 70]
     assert [known.start_after(offset) for offset in (0, 10, 11, 70, 71)] == [10, 10, 40, 70, 1000]
 
 
-def test_a_row_without_a_time_may_be_of_any(tmp_path: Path) -> None:
+def test_a_row_without_a_time_matches_every_time(tmp_path: Path) -> None:
     timed = [record(offset, timestamp=offset * 1000) for offset in range(10)]
     assert rows(tmp_path, timed).first_since(5, below=100) == 5
     assert rows(tmp_path, timed).first_since(50, below=100) is None

@@ -11,11 +11,11 @@ ONE = BrokerPartition(None, 0)
 
 
 @pytest.mark.zookeeper
-def test_what_was_loaded_is_what_brokers_have(old: Loaded) -> None:
+def test_a_deep_verify_finds_the_same_rows_on_the_brokers(old: Loaded) -> None:
     proof = old.deep()
     assert proof.proven, proof.problems
-    assert sum(one.comparison.equal for one in proof.compared) == 600
-    assert [one.not_compared for one in proof.compared] == [0, 0, 0, 0]
+    assert sum(partition.comparison.equal for partition in proof.compared) == 600
+    assert [partition.not_compared for partition in proof.compared] == [0, 0, 0, 0]
 
 
 @pytest.mark.zookeeper
@@ -34,9 +34,12 @@ def test_rows_that_were_lost_are_named(old: Loaded) -> None:
     offset = old.offsets(A)[3]
     old.lose(A, offset)
     proof = old.deep()
-    found = proof.compared[0].comparison
-    assert found.only_on_broker.first == (offset,)
-    assert sum(one.comparison.equal + one.comparison.only_on_broker.count for one in proof.compared) == 600
+    result = proof.compared[0].comparison
+    assert result.only_on_broker.first == (offset,)
+    assert (
+        sum(partition.comparison.equal + partition.comparison.only_on_broker.count for partition in proof.compared)
+        == 600
+    )
     assert any("partition 0-0 lacks what its broker has" in problem for problem in proof.problems)
 
 
@@ -50,12 +53,15 @@ def test_a_modern_topic_is_compared_with_its_times_and_headers(modern: Modern) -
     assert modern.topic.deep().compared[0].comparison.differing.first == (7, 8, 50)
 
 
-def test_what_retention_took_is_not_compared(modern: Modern) -> None:
+def test_expired_offsets_are_not_compared(modern: Modern) -> None:
     modern.publish(100)
     modern.topic.load()
     modern.expire()
     proof = modern.topic.deep()
-    [one] = proof.compared
+    [partition] = proof.compared
     assert proof.proven, proof.problems
-    assert (one.not_compared, one.comparison.equal) == (one.offsets.start, 100 - one.offsets.start)
-    assert one.offsets.start > 0
+    assert (partition.not_compared, partition.comparison.equal) == (
+        partition.offsets.start,
+        100 - partition.offsets.start,
+    )
+    assert partition.offsets.start > 0

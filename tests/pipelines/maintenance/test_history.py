@@ -14,7 +14,7 @@ from pipelines.loading.commit import commit
 from pipelines.loading.incarnations import effective_entries
 from pipelines.loading.ledger import CommitKind, LedgerEntry, RecordedChoice, TopicIdentity
 from pipelines.loading.log_commits import LogCommit
-from pipelines.loading.replacement import truncate
+from pipelines.loading.replacement import CutChange
 from pipelines.loading.table_log import table_state
 from pipelines.maintenance.history import HistoryEntry, history, with_rewinds
 from pipelines.maintenance.rewind import plan_rewind, rewind
@@ -25,7 +25,7 @@ A, B = BrokerPartition(0, 0), BrokerPartition(0, 1)
 
 
 def whats(past: Iterable[HistoryEntry]) -> list[tuple[int, str, int | None]]:
-    return [(one.commit.version, one.what, one.undone_by) for one in past]
+    return [(entry.commit.version, entry.what, entry.undone_by) for entry in past]
 
 
 def logged(version: int, target: int | None = None, *, ours: bool = True) -> LogCommit:
@@ -55,30 +55,34 @@ def logged(version: int, target: int | None = None, *, ours: bool = True) -> Log
     ],
     ids=["once", "further", "taken back", "to a rewind", "again"],
 )
-def test_what_a_rewind_took_back_is_marked(targets: list[int | None], undone: dict[int, int]) -> None:
+def test_commits_that_a_rewind_cancelled_are_marked(targets: list[int | None], undone: dict[int, int]) -> None:
     commits = [logged(version, target) for version, target in enumerate(targets)][::-1]
     past = list(with_rewinds(commits))
-    assert [one.commit for one in past] == commits
-    assert {one.commit.version: one.undone_by for one in past if one.undone_by is not None} == undone
-    entries = [(one.version, one.entry) for one in commits if one.entry]
+    assert [entry.commit for entry in past] == commits
+    assert {entry.commit.version: entry.undone_by for entry in past if entry.undone_by is not None} == undone
+    entries = [(commit.version, commit.entry) for commit in commits if commit.entry]
     assert [version for version, _ in effective_entries(entries)] == [
-        one.commit.version for one in past if one.undone_by is None
+        entry.commit.version for entry in past if entry.undone_by is None
     ]
 
 
-def test_commits_of_others_are_taken_back_too() -> None:
+def test_a_rewind_also_cancels_commits_of_others() -> None:
     commits = [logged(4, 1), logged(3, ours=False), logged(2), logged(1, ours=False), logged(0)]
-    assert [one.undone_by for one in with_rewinds(commits)] == [None, 4, 4, None, None]
+    assert [entry.undone_by for entry in with_rewinds(commits)] == [None, 4, 4, None, None]
 
 
-def test_it_tells_each_commit_by_what_it_did(small: SmallTable) -> None:
+def test_the_history_says_what_each_commit_did(small: SmallTable) -> None:
     small.commit(small.write(0, 30), small.write(30, 50))
     small.handle().optimize.compact()
     small.commit(small.write(50, 80))
-    at = small.table.snapshot()
+    snapshot = small.table.snapshot()
     choice = RecordedChoice(setting="on_truncated", value="rewind", partition="0-0", start=60, stop=80)
     commit(
-        small.table, at, truncate(table_state(at, small.topic), (OffsetRange(A, 60, 80),), run="run", choices=(choice,))
+        small.table,
+        snapshot,
+        CutChange(
+            state=table_state(snapshot, small.topic), ranges=(OffsetRange(A, 60, 80),), run="run", choices=(choice,)
+        ),
     )
     rewind(plan_rewind(small.table, 3, run="rewinder"))
     small.handle().restore(1)
@@ -96,28 +100,24 @@ def test_it_tells_each_commit_by_what_it_did(small: SmallTable) -> None:
     assert past[2].notes[:2] == ("cancelled by version 5", str(choice))
 
 
-def test_it_tells_rows_gaps_and_sources_of_a_commit(small: SmallTable) -> None:
-    two, gone = small.write(0, 50), replace(small.write(50, 80, rows=0), gaps={"expired": 30})
+def test_an_entry_has_the_sums_and_the_sources_of_its_commit(small: SmallTable) -> None:
+    first, expired = small.write(0, 50), replace(small.write(50, 80, rows=0), gaps={"expired": 30})
     small.commit(
-        replace(two, source="0@a:9092", gaps={"control": 1}), gone, replace(small.write(0, 20, partition=1), source="b")
+        replace(first, source="0@a:9092", gaps={"control": 1}),
+        expired,
+        replace(small.write(0, 20, partition=1), source="b"),
     )
-    one = next(iter(history(small.table)))
-    assert (one.rows, one.bytes, one.files, one.partitions, one.gaps, one.sources) == (
-        7,
-        100,
-        2,
-        2,
-        {"control": 1, "expired": 30},
-        ("0@a:9092", "b"),
-    )
+    entry = next(iter(history(small.table)))
+    assert (entry.rows, entry.bytes, entry.files) == (7, 100, 2)
+    assert (entry.gaps, entry.sources) == ({"control": 1, "expired": 30}, ("0@a:9092", "b"))
 
 
-def test_as_a_dict_it_has_each_range(small: SmallTable) -> None:
+def test_the_json_of_an_entry_has_each_range(small: SmallTable) -> None:
     facts = small.write(0, 50)
     small.commit(facts)
     load, created = history(small.table)
-    told = load.as_dict()
-    assert told["ranges"] == [
+    printed = load.as_dict()
+    assert printed["ranges"] == [
         {
             "broker": 0,
             "partition": 0,
@@ -133,7 +133,7 @@ def test_as_a_dict_it_has_each_range(small: SmallTable) -> None:
     ]
     assert load.entry is not None
     names = ("version", "kind", "operation", "run", "commit", "rows", "files", "covered", "incarnation", "undone_by")
-    assert {name: told[name] for name in names} == {
+    assert {name: printed[name] for name in names} == {
         "version": 1,
         "kind": "load",
         "operation": "WRITE",
@@ -155,7 +155,7 @@ def test_as_a_dict_it_has_each_range(small: SmallTable) -> None:
     }
 
 
-def test_the_log_is_read_as_far_as_it_is_asked_for(small: SmallTable, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_log_is_read_only_as_far_as_the_caller_reads_on(small: SmallTable, monkeypatch: pytest.MonkeyPatch) -> None:
     for start in range(0, 60, 10):
         small.commit(small.write(start, start + 10))
     read: list[int] = []
@@ -166,7 +166,7 @@ def test_the_log_is_read_as_far_as_it_is_asked_for(small: SmallTable, monkeypatc
         return named(version)
 
     monkeypatch.setattr(tables, "_log_entry", noted)
-    assert [one.commit.version for one in islice(history(small.table), 2)] == [6, 5]
+    assert [entry.commit.version for entry in islice(history(small.table), 2)] == [6, 5]
     assert set(read) == {6, 5}
 
 

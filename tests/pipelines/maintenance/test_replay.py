@@ -39,7 +39,7 @@ def iso(number: int) -> str:
 
 
 def repaired(topic: Loaded, rows: object) -> None:
-    """The table is proven, also beside its brokers, and has these rows."""
+    """Check that the table is proven, also against its brokers, and has these rows."""
     proof = topic.deep()
     assert proof.proven, proof.problems
     assert topic.rows() == rows
@@ -47,37 +47,37 @@ def repaired(topic: Loaded, rows: object) -> None:
 
 
 @pytest.mark.zookeeper
-def test_a_replay_mends_what_is_lost_and_spoilt_and_a_second_one_changes_nothing(old: Loaded) -> None:
+def test_a_replay_repairs_lost_and_damaged_rows_and_a_second_one_changes_nothing(old: Loaded) -> None:
     rows, cursor, offsets = old.rows(), old.covered(A), old.offsets(A)
     old.lose(A, offsets[2], offsets[-1])
     old.spoil(A, offsets[3])
-    done = old.replay("earliest", "latest")
-    assert (done.error, done.changed, done.rows) == (None, True, 600)
-    assert done.partitions[0].comparison.differing.first == (offsets[3],)
-    assert done.partitions[0].comparison.only_on_broker.first == (offsets[2], offsets[-1])
-    assert all(one.comparison.same for one in done.partitions[1:])
+    result = old.replay("earliest", "latest")
+    assert (result.error, result.changed, result.rows) == (None, True, 600)
+    assert result.partitions[0].comparison.differing.first == (offsets[3],)
+    assert result.partitions[0].comparison.only_on_broker.first == (offsets[2], offsets[-1])
+    assert all(partition.comparison.same for partition in result.partitions[1:])
     repaired(old, rows)
-    assert (old.version, old.covered(A)) == (done.version, cursor)
+    assert (old.version, old.covered(A)) == (result.version, cursor)
     again = old.replay("earliest", "latest")
-    assert (again.error, again.changed, again.version, old.version) == (None, False, done.version, done.version)
+    assert (again.error, again.changed, again.version, old.version) == (None, False, result.version, result.version)
     assert old.staged() == []
     assert old.load().rows == 0
 
 
 @pytest.mark.zookeeper
-def test_the_middle_of_ranges_is_replayed_and_what_is_left_counts(old: Loaded) -> None:
+def test_the_middle_of_ranges_is_replayed_and_the_remaining_parts_still_count(old: Loaded) -> None:
     rows, offsets = old.rows(), old.offsets(A)
     start, stop = offsets[3], offsets[-3]
     old.lose(A, *offsets[4:6])
-    done = old.replay(str(start), str(stop), "0-0")
-    assert (done.error, done.changed) == (None, True)
-    assert [(one.offsets.start, one.offsets.stop) for one in done.partitions] == [(start, stop)]
+    result = old.replay(str(start), str(stop), "0-0")
+    assert (result.error, result.changed) == (None, True)
+    assert [(partition.offsets.start, partition.offsets.stop) for partition in result.partitions] == [(start, stop)]
     repaired(old, rows)
-    at = old.table.existing()
-    assert at is not None
-    assert at.entry is not None
-    assert at.entry.kind is CommitKind.REPLAY
-    assert {one.partition for one in at.entry.ranges} == {A}
+    snapshot = old.table.existing()
+    assert snapshot is not None
+    assert snapshot.entry is not None
+    assert snapshot.entry.kind is CommitKind.REPLAY
+    assert {committed.partition for committed in snapshot.entry.ranges} == {A}
     assert not old.replay(str(start), str(stop), "0-0").changed
     assert old.load().rows == 0
 
@@ -86,9 +86,11 @@ def test_the_middle_of_ranges_is_replayed_and_what_is_left_counts(old: Loaded) -
 def test_a_point_inside_a_message_of_0_7_takes_all_of_it(old: Loaded) -> None:
     rows, offsets = old.rows(), old.offsets(A)
     old.spoil(A, offsets[3])
-    done = old.replay(str(offsets[3] + 1), str(offsets[4] - 1), "0-0")
-    assert (done.error, done.changed) == (None, True)
-    assert [(one.offsets.start, one.offsets.stop) for one in done.partitions] == [(offsets[3], offsets[4])]
+    result = old.replay(str(offsets[3] + 1), str(offsets[4] - 1), "0-0")
+    assert (result.error, result.changed) == (None, True)
+    assert [(partition.offsets.start, partition.offsets.stop) for partition in result.partitions] == [
+        (offsets[3], offsets[4])
+    ]
     repaired(old, rows)
 
 
@@ -97,30 +99,30 @@ def test_several_slices_make_one_commit(old: Loaded) -> None:
     old.settings.write_text(old.settings.read_text().replace("slice_bytes = 16384", "slice_bytes = 4096"))
     rows, version = old.rows(), old.version
     old.spoil(A, *old.offsets(A))
-    done = old.replay("earliest", "latest", "0-0")
-    assert (done.error, done.version) == (None, version + 2)
-    at = old.table.existing()
-    assert at is not None
-    assert at.entry is not None
-    assert len(at.entry.ranges) > 1
+    result = old.replay("earliest", "latest", "0-0")
+    assert (result.error, result.version) == (None, version + 2)
+    snapshot = old.table.existing()
+    assert snapshot is not None
+    assert snapshot.entry is not None
+    assert len(snapshot.entry.ranges) > 1
     repaired(old, rows)
 
 
-def test_what_brokers_no_longer_hold_is_refused_before_anything_changes(modern: Modern) -> None:
+def test_a_replay_of_expired_offsets_is_refused_before_anything_changes(modern: Modern) -> None:
     modern.publish(100)
     modern.topic.load()
     modern.expire()
     earliest = modern.topic.deep().compared[0].offsets.start
-    done = modern.topic.replay("earliest", "latest")
-    assert done.error is not None
-    assert f"ReplayRefused: the brokers no longer hold offsets [0, {earliest}): the log begins" in done.error
+    result = modern.topic.replay("earliest", "latest")
+    assert result.error is not None
+    assert f"ReplayRefused: the brokers no longer hold offsets [0, {earliest}): the log begins" in result.error
     assert (modern.topic.version, modern.topic.staged()) == (1, [])
     inner = modern.topic.replay(str(earliest - 5), "95", "0")
     assert f"no longer hold offsets [{earliest - 5}, {earliest})" in str(inner.error)
     assert modern.topic.replay(str(earliest), "latest", "0").error is None
 
 
-def test_a_time_of_what_is_gone_is_not_taken_for_the_oldest_there_is(modern: Modern) -> None:
+def test_a_time_of_expired_records_is_not_taken_for_the_earliest_offset(modern: Modern) -> None:
     modern.publish(100)
     modern.topic.load()
     modern.expire()
@@ -131,12 +133,12 @@ def test_a_time_of_what_is_gone_is_not_taken_for_the_oldest_there_is(modern: Mod
 
 
 @pytest.mark.parametrize(("since", "until"), [("50", "101"), ("101", "102")])
-def test_what_the_table_does_not_cover_is_refused(modern: Modern, since: str, until: str) -> None:
+def test_offsets_that_the_table_does_not_cover_are_refused(modern: Modern, since: str, until: str) -> None:
     modern.publish(100)
     modern.topic.load()
     modern.publish(100, first=100)
-    done = modern.topic.replay(since, until, "0")
-    assert "the table covers [0, 100), and offset 101 is outside of it" in str(done.error)
+    result = modern.topic.replay(since, until, "0")
+    assert "the table covers [0, 100), and offset 101 is outside of it" in str(result.error)
     assert (modern.topic.version, modern.topic.staged()) == (1, [])
 
 
@@ -146,12 +148,12 @@ def test_times_are_those_of_records_and_mean_what_is_covered(modern: Modern) -> 
     rows = modern.topic.rows("offset", "timestamp", "value", "headers")
     modern.publish(50, first=100)
     modern.topic.spoil(ONE, 41)
-    done = modern.topic.replay(iso(40), iso(60))
-    assert (done.error, done.changed, done.rows) == (None, True, 20)
+    result = modern.topic.replay(iso(40), iso(60))
+    assert (result.error, result.changed, result.rows) == (None, True, 20)
     assert modern.topic.rows("offset", "timestamp", "value", "headers") == rows
     assert modern.topic.problems() == ()
     clipped = modern.topic.replay(iso(90), iso(140))
-    assert [(one.offsets.start, one.offsets.stop) for one in clipped.partitions] == [(90, 100)]
+    assert [(partition.offsets.start, partition.offsets.stop) for partition in clipped.partitions] == [(90, 100)]
     none = modern.topic.replay(iso(120), iso(140))
     assert (none.error, none.changed, none.partitions) == (None, False, ())
 
@@ -162,8 +164,8 @@ def transact(modern: Modern) -> None:
     producer.init_transactions(20)
     for number, end in enumerate((producer.commit_transaction, producer.abort_transaction) * 3):
         producer.begin_transaction()
-        for one in range(10):
-            producer.produce("clicks", value=b"%d-%d" % (number, one), partition=0)
+        for offset in range(10):
+            producer.produce("clicks", value=b"%d-%d" % (number, offset), partition=0)
         producer.flush(20)
         end(20)
 
@@ -175,9 +177,9 @@ def test_aborted_and_control_records_are_the_same_gaps_again(modern: Modern) -> 
     assert len(rows) == 30
     assert not modern.topic.replay("earliest", "latest").changed
     modern.topic.spoil(ONE, 0, 25)
-    done = modern.topic.replay("5", "50", "0")
-    assert (done.error, done.changed) == (None, True)
-    assert done.partitions[0].gaps == {"aborted": 20, "control": 4}
+    result = modern.topic.replay("5", "50", "0")
+    assert (result.error, result.changed) == (None, True)
+    assert result.partitions[0].gaps == {"aborted": 20, "control": 4}
     assert modern.topic.problems() == ()
     assert modern.topic.replay("earliest", "latest").changed
     repaired(modern.topic, rows)
@@ -195,23 +197,23 @@ def test_rows_that_a_log_lost_between_others_are_dropped_by_choice_only(modern: 
     refused = modern.topic.replay("earliest", "latest")
     assert "the brokers no longer have 30 rows, at offsets 11, 12, 13, 14, 15, ... of partition 0" in str(refused.error)
     assert modern.topic.version == 1
-    done = modern.topic.replay("earliest", "latest", on_compacted="drop")
-    assert (done.error, done.changed, len(modern.topic.rows())) == (None, True, 30)
-    at = modern.topic.table.existing()
-    assert at is not None
-    assert at.entry is not None
-    assert list(map(str, at.entry.choices)) == ["on_compacted = drop: partition 0 [0, 66)"]
+    result = modern.topic.replay("earliest", "latest", on_compacted="drop")
+    assert (result.error, result.changed, len(modern.topic.rows())) == (None, True, 30)
+    snapshot = modern.topic.table.existing()
+    assert snapshot is not None
+    assert snapshot.entry is not None
+    assert list(map(str, snapshot.entry.choices)) == ["on_compacted = drop: partition 0 [0, 66)"]
     assert modern.topic.problems() == ()
 
 
-def test_rows_lost_outside_of_the_interval_are_not_passed_off_as_a_gap(modern: Modern) -> None:
+def test_rows_that_were_lost_outside_of_the_interval_do_not_become_a_gap(modern: Modern) -> None:
     modern.publish(100)
     modern.topic.load()
     rows = modern.topic.rows()
     modern.topic.lose(ONE, 3, 45)
     version = modern.topic.version
-    done = modern.topic.replay("5", "10", "0")
-    assert "partition 0 [0, 25) also lacks rows outside of partition 0 [5, 10)" in str(done.error)
+    result = modern.topic.replay("5", "10", "0")
+    assert "partition 0 [0, 25) also lacks rows outside of partition 0 [5, 10)" in str(result.error)
     assert modern.topic.version == version
     assert modern.topic.replay("40", "50", "0").changed
     assert [problem.partition(" holds")[0] for problem in modern.topic.problems()] == ["partition 0 [0, 25)"]
@@ -220,24 +222,24 @@ def test_rows_lost_outside_of_the_interval_are_not_passed_off_as_a_gap(modern: M
 
 
 @pytest.mark.zookeeper
-def test_a_log_of_0_7_that_begins_later_is_refused_with_what_is_gone(live: LiveCluster, old: Loaded) -> None:
+def test_a_log_of_0_7_that_begins_later_is_refused_with_the_expired_range(live: LiveCluster, old: Loaded) -> None:
     version = old.version
     config = live.brokers[0].config
     live.brokers[0].stop()
     first, second, *_ = sorted((config.data_dir / "clicks-0").glob("*.kafka"))
     first.unlink()
     with BrokerServer07(config, zookeeper=live.zookeeper):
-        done = old.replay("earliest", "latest", "0-0")
+        result = old.replay("earliest", "latest", "0-0")
         compared = old.deep().compared[0]
-    assert f"no longer hold offsets [0, {int(second.stem)}): the log begins" in str(done.error)
+    assert f"no longer hold offsets [0, {int(second.stem)}): the log begins" in str(result.error)
     assert (old.version, old.staged()) == (version, [])
     assert (compared.offsets.start, compared.not_compared) == (int(second.stem), int(second.stem))
 
 
 @pytest.mark.zookeeper
 def test_times_of_0_7_are_those_of_whole_segments(old: Loaded) -> None:
-    done = old.replay("2020-01-01T00:00Z", "2100-01-01T00:00Z")
-    assert (done.error, done.changed, done.rows) == (None, False, 600)
+    result = old.replay("2020-01-01T00:00Z", "2100-01-01T00:00Z")
+    assert (result.error, result.changed, result.rows) == (None, False, 600)
 
 
 @pytest.mark.zookeeper
@@ -256,13 +258,13 @@ def test_a_slice_that_fails_fails_the_replay(modern: Modern) -> None:
     modern.topic.spoil(ONE, 5, 95)
     version = modern.topic.version
 
-    def fetch(works: Sequence[FetchTask], tell: Progress) -> list[SliceFacts]:
-        facts = fetch_here(works, tell)
+    def fetch(works: Sequence[FetchTask], on_progress: Progress) -> list[SliceFacts]:
+        facts = fetch_here(works, on_progress)
         return [*facts[:-1], replace(facts[-1], path=None, failure=SliceFailure(kind="LogShort", reason="it ends"))]
 
-    done = modern.topic.replay("earliest", "latest", fetch=fetch)
-    assert str(done.error).startswith("LogShort: it ends")
-    assert (done.changed, modern.topic.version) == (False, version)
+    result = modern.topic.replay("earliest", "latest", fetch=fetch)
+    assert str(result.error).startswith("LogShort: it ends")
+    assert (result.changed, modern.topic.version) == (False, version)
     assert len(modern.topic.staged()) == 4  # until housekeeping collects them
 
 
@@ -278,23 +280,23 @@ def test_a_slice_that_fails_fails_the_replay(modern: Modern) -> None:
         (("soon", "latest"), "is not a position in a log"),
     ],
 )
-def test_what_has_no_meaning_is_refused(modern: Modern, asked: tuple[str, ...], reason: str) -> None:
+def test_requests_without_a_meaning_are_refused(modern: Modern, asked: tuple[str, ...], reason: str) -> None:
     modern.publish(10)
     modern.topic.load()
     try:
-        told = str(modern.topic.replay(*asked).error)
+        message = str(modern.topic.replay(*asked).error)
     except ValueError as error:
-        told = str(error)
-    assert reason in told
+        message = str(error)
+    assert reason in message
     assert modern.topic.version == 1
 
 
-def test_a_topic_without_a_table_gets_none(modern: Modern) -> None:
+def test_a_replay_creates_no_table(modern: Modern) -> None:
     assert "TableMissing: the topic has no table" in str(modern.topic.replay("earliest", "latest").error)
     assert not Path(modern.topic.table.uri).exists()
 
 
-def test_a_topic_that_was_made_anew_is_not_replayed_into_its_former_table(modern: Modern) -> None:  # fault B06
+def test_a_recreated_topic_is_not_replayed_into_its_former_rows(modern: Modern) -> None:  # fault B06
     modern.publish(100)
     modern.topic.load()
     admin = AdminClient({"bootstrap.servers": modern.address})
@@ -314,12 +316,14 @@ def test_slices_may_be_fetched_by_spark(modern: Modern, spark: SparkSession) -> 
     modern.topic.load()
     rows = modern.topic.rows()
     modern.topic.spoil(ONE, *range(10, 60))
-    done = modern.topic.replay("earliest", "latest", fetch=lambda works, tell: execute(lambda: spark, works, tell))
-    assert (done.error, done.changed, done.partitions[0].comparison.differing.count) == (None, True, 50)
+    result = modern.topic.replay(
+        "earliest", "latest", fetch=lambda works, progress: execute(lambda: spark, works, progress)
+    )
+    assert (result.error, result.changed, result.partitions[0].comparison.differing.count) == (None, True, 50)
     repaired(modern.topic, rows)
 
 
-def test_what_a_truncated_log_holds_since_is_not_replayed(tmp_path: Path) -> None:
+def test_records_that_were_written_after_a_truncation_are_not_replayed(tmp_path: Path) -> None:
     epochs = OffsetForLeaderEpochRequest.API
     offered = {**EVERYTHING, epochs.key: epochs.versions}
     with FakeCluster(logs={0: holding(0, 20)}, offered=offered) as cluster:

@@ -14,11 +14,11 @@ from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.loading.commit import commit
 from pipelines.loading.execute import fetch_here
 from pipelines.loading.failpoints import KILL_AT
-from pipelines.loading.ledger import CommittedRange, LedgerEntry, TableState
-from pipelines.loading.replacement import truncate
+from pipelines.loading.ledger import LedgerEntry, TableState
+from pipelines.loading.replacement import CutChange
 from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import CommitOutcomeUnknown, TableSnapshot
-from pipelines.loading.work import FetchTask, SliceFacts
+from pipelines.loading.work import CommittedRange, FetchTask, SliceFacts
 from pipelines.maintenance.rewind import plan_rewind, rewind
 from resources.spark import Progress
 from tests.pipelines.maintenance.conftest import Modern
@@ -33,13 +33,13 @@ class Overtaken(LakeTable):
 
     events: list[Callable[[], object]] = field(default_factory=list)
 
-    def replace(
-        self, at: TableSnapshot, entry: LedgerEntry, pieces: Sequence[CommittedRange], files: Sequence[SliceFacts]
+    def write(
+        self, snapshot: TableSnapshot, entry: LedgerEntry, new: Sequence[SliceFacts], replaced: Sequence[CommittedRange]
     ) -> int:
         """Let it happen once, then write."""
         while self.events:
             self.events.pop()()
-        return LakeTable.replace(self, at, entry, pieces, files)
+        return LakeTable.write(self, snapshot, entry, new, replaced)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,11 +48,11 @@ class Silent(LakeTable):
 
     silences: list[str] = field(default_factory=lambda: ["once"])
 
-    def replace(
-        self, at: TableSnapshot, entry: LedgerEntry, pieces: Sequence[CommittedRange], files: Sequence[SliceFacts]
+    def write(
+        self, snapshot: TableSnapshot, entry: LedgerEntry, new: Sequence[SliceFacts], replaced: Sequence[CommittedRange]
     ) -> int:
         """Write, and lose the answer."""
-        version = LakeTable.replace(self, at, entry, pieces, files)
+        version = LakeTable.write(self, snapshot, entry, new, replaced)
         while self.silences:
             raise CommitOutcomeUnknown(self.silences.pop())
         return version
@@ -73,7 +73,7 @@ def loaded(modern: Modern, count: int = 100) -> Loaded:
 
 
 def values(count: int) -> list[tuple[object, ...]]:
-    """What its rows are."""
+    """Check the rows of the topic."""
     return [(0, number, None, b"value-%d" % number) for number in range(count)]
 
 
@@ -86,20 +86,20 @@ def assert_whole(topic: Loaded, count: int) -> None:
 def test_a_load_that_commits_meanwhile_lands_and_so_does_the_replay(modern: Modern) -> None:
     topic = loaded(modern)
     modern.publish(30, first=100)
-    done = topic.replay("earliest", "latest", table=overtaken(topic, topic.load))
-    assert (done.error, done.changed) == (None, True)
+    result = topic.replay("earliest", "latest", table=overtaken(topic, topic.load))
+    assert (result.error, result.changed) == (None, True)
     assert topic.covered(ONE) == (0, 130)
     assert_whole(topic, 130)
 
 
-def test_of_two_replays_at_once_each_row_is_there_once(modern: Modern) -> None:
+def test_two_replays_at_once_leave_each_row_once(modern: Modern) -> None:
     topic = loaded(modern)
-    done = topic.replay("earliest", "50", "0", table=overtaken(topic, lambda: topic.replay("3", "60", "0")))
-    assert (done.error, done.changed) == (None, True)
+    result = topic.replay("earliest", "50", "0", table=overtaken(topic, lambda: topic.replay("3", "60", "0")))
+    assert (result.error, result.changed) == (None, True)
     assert_whole(topic, 100)
 
 
-def test_a_table_that_is_rewound_meanwhile_no_longer_covers_it(modern: Modern) -> None:
+def test_a_replay_is_refused_if_a_rewind_uncovered_its_offsets_meanwhile(modern: Modern) -> None:
     topic = loaded(modern)
     modern.publish(30, first=100)
     topic.load()
@@ -107,8 +107,8 @@ def test_a_table_that_is_rewound_meanwhile_no_longer_covers_it(modern: Modern) -
     def back() -> None:
         rewind(plan_rewind(topic.table, 1, run="back"))
 
-    done = topic.replay("earliest", "latest", table=overtaken(topic, back))
-    assert "CommitRefused: the table covers [0, 100) of partition 0 now" in str(done.error)
+    result = topic.replay("earliest", "latest", table=overtaken(topic, back))
+    assert "CommitRefused: the table covers [0, 100) of partition 0 now" in str(result.error)
     assert topic.rows() == values(100)  # version 1 is from before it was spoilt
     assert topic.problems() == ()
     topic.load()
@@ -116,7 +116,7 @@ def test_a_table_that_is_rewound_meanwhile_no_longer_covers_it(modern: Modern) -
     assert_whole(topic, 130)
 
 
-def test_a_rewind_that_leaves_it_covered_lets_it_land(modern: Modern) -> None:
+def test_a_replay_lands_after_a_rewind_that_leaves_its_offsets_covered(modern: Modern) -> None:
     topic = loaded(modern)
     modern.publish(30, first=100)
     topic.load()
@@ -124,8 +124,8 @@ def test_a_rewind_that_leaves_it_covered_lets_it_land(modern: Modern) -> None:
     def back() -> None:
         rewind(plan_rewind(topic.table, 2, run="back"))
 
-    done = topic.replay("0", "50", "0", table=overtaken(topic, back))
-    assert (done.error, done.changed) == (None, True)
+    result = topic.replay("0", "50", "0", table=overtaken(topic, back))
+    assert (result.error, result.changed) == (None, True)
     assert topic.problems() == ()
     topic.load()
     assert_whole(topic, 130)
@@ -137,15 +137,17 @@ def test_a_replay_is_refused_where_a_truncated_log_was_found_meanwhile(modern: M
 
     def truncated(works: Sequence[FetchTask], on_progress: Progress) -> list[SliceFacts]:
         facts = fetch_here(works, on_progress)
-        at = topic.table.snapshot()
-        assert at.entry is not None
+        snapshot = topic.table.snapshot()
+        assert snapshot.entry is not None
         commit(
-            topic.table, at, truncate(TableState.after(at.entry), (OffsetRange(ONE, 80, 100),), run="other", choices=())
+            topic.table,
+            snapshot,
+            CutChange(state=TableState.after(snapshot.entry), ranges=(OffsetRange(ONE, 80, 100),), run="other"),
         )
         return facts
 
-    done = topic.replay("0", "50", "0", fetch=truncated)
-    assert "CommitRefused: another run found a truncated log" in str(done.error)
+    result = topic.replay("0", "50", "0", fetch=truncated)
+    assert "CommitRefused: another run found a truncated log" in str(result.error)
     assert topic.covered(ONE) == (0, 80)
     assert topic.rows("value")[5] == (b"spoilt",)
     assert topic.problems() == ()
@@ -164,8 +166,8 @@ class Harmed(LakeTable):
 def test_the_files_of_a_replay_are_checked_before_its_commit(modern: Modern) -> None:
     topic = loaded(modern)
     table, version = topic.table, topic.version
-    done = topic.replay("0", "50", "0", table=Harmed(lake=table.lake, uri=table.uri, where=table.where))
-    assert "FileRefused: the data file _replays/" in str(done.error)
+    result = topic.replay("0", "50", "0", table=Harmed(lake=table.lake, uri=table.uri, where=table.where))
+    assert "FileRefused: the data file _replays/" in str(result.error)
     assert topic.version == version
 
 
@@ -173,12 +175,12 @@ def test_a_replay_whose_answer_is_lost_is_found_and_not_done_twice(modern: Moder
     topic = loaded(modern)
     table = topic.table
     version = topic.version
-    done = topic.replay("earliest", "latest", table=Silent(lake=table.lake, uri=table.uri, where=table.where))
-    assert (done.error, done.version, topic.version) == (None, version + 1, version + 1)
+    result = topic.replay("earliest", "latest", table=Silent(lake=table.lake, uri=table.uri, where=table.where))
+    assert (result.error, result.version, topic.version) == (None, version + 1, version + 1)
     assert_whole(topic, 100)
 
 
-def test_a_rewind_behind_a_replay_brings_back_what_it_replaced(modern: Modern) -> None:
+def test_a_rewind_before_a_replay_brings_back_the_replaced_rows(modern: Modern) -> None:
     topic = loaded(modern)
     before = topic.version
     topic.replay("earliest", "latest")

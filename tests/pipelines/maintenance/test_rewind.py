@@ -11,9 +11,10 @@ from deltalake import CommitProperties, Transaction
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.loading.commit import LoadChange, commit
 from pipelines.loading.ledger import CommitKind
-from pipelines.loading.replacement import ReplaceChange, truncate
+from pipelines.loading.replacement import CutChange
 from pipelines.loading.table_log import CommitConflict, CommitOutcomeUnknown, TableSnapshot, table_state
 from pipelines.loading.verify import verify
+from pipelines.maintenance.replay import ReplayChange
 from pipelines.maintenance.rewind import plan_rewind, rewind
 from resources.errors import (
     CommitRefused,
@@ -69,7 +70,7 @@ def test_the_next_load_fills_exactly_what_was_taken_back(target: int, small: Sma
     check_proven(small)
 
 
-def test_it_is_told_before_it_is_done(small: SmallTable) -> None:
+def test_a_rewind_is_described_before_it_is_done(small: SmallTable) -> None:
     three_loads(small)
     planned = plan_rewind(small.table, 1, run="rewinder")
     assert (planned.rows, list(planned.cursors)) == (8, [(A, 90, 50), (B, 40, None)])
@@ -88,19 +89,25 @@ def test_it_is_told_before_it_is_done(small: SmallTable) -> None:
     }
 
 
-def test_it_is_one_entry_of_the_ledger(small: SmallTable) -> None:
+def test_a_rewind_is_one_entry_of_the_ledger(small: SmallTable) -> None:
     three_loads(small)
     back(small, 2)
-    at = small.table.snapshot()
-    assert at.entry is not None
-    assert (at.version, at.entry.kind, at.entry.target, at.entry.sequence, at.entry.run) == (
+    snapshot = small.table.snapshot()
+    assert snapshot.entry is not None
+    assert (
+        snapshot.version,
+        snapshot.entry.kind,
+        snapshot.entry.target,
+        snapshot.entry.sequence,
+        snapshot.entry.run,
+    ) == (
         4,
         CommitKind.REWIND,
         2,
         4,
         "rewinder",
     )
-    assert (at.entry.ranges, at.entry.choices) == ((), ())
+    assert (snapshot.entry.ranges, snapshot.entry.choices) == ((), ())
 
 
 def test_a_rewind_can_be_taken_back(small: SmallTable) -> None:
@@ -128,10 +135,14 @@ def test_a_rewind_can_go_back_to_a_rewind(small: SmallTable) -> None:
     check_proven(small)
 
 
-def test_a_cut_is_taken_back(small: SmallTable) -> None:
+def test_a_rewind_cancels_a_cut(small: SmallTable) -> None:
     small.commit(small.write(0, 80))
-    at = small.table.snapshot()
-    commit(small.table, at, truncate(table_state(at, small.topic), (OffsetRange(A, 40, 80),), run="run", choices=()))
+    snapshot = small.table.snapshot()
+    commit(
+        small.table,
+        snapshot,
+        CutChange(state=table_state(snapshot, small.topic), ranges=(OffsetRange(A, 40, 80),), run="run"),
+    )
     small.commit(small.write(40, 60))
     back(small, 1)
     assert (small.rows(), small.covered()) == (8, {A: (0, 80)})
@@ -141,18 +152,16 @@ def test_a_cut_is_taken_back(small: SmallTable) -> None:
     check_proven(small)
 
 
-def test_a_replay_is_taken_back(small: SmallTable) -> None:
+def test_a_rewind_cancels_a_replay(small: SmallTable) -> None:
     small.commit(small.write(0, 80))
-    at = small.table.snapshot()
-    replay = ReplaceChange(
-        kind=CommitKind.REPLAY,
-        state=table_state(at, small.topic),
+    snapshot = small.table.snapshot()
+    replay = ReplayChange(
+        state=table_state(snapshot, small.topic),
         ranges=(OffsetRange(A, 20, 50),),
-        coverage_after=lambda covered: covered,
         facts=(small.write(20, 50),),
         run="run",
     )
-    commit(small.table, at, replay)
+    commit(small.table, snapshot, replay)
     small.commit(small.write(80, 90))
     back(small, 1)
     assert (small.rows(), small.covered()) == (8, {A: (0, 80)})
@@ -162,7 +171,7 @@ def test_a_replay_is_taken_back(small: SmallTable) -> None:
     check_proven(small)
 
 
-def test_a_partition_that_appeared_later_begins_anew(small: SmallTable) -> None:
+def test_a_partition_that_appeared_after_the_target_of_a_rewind_is_loaded_from_its_start(small: SmallTable) -> None:
     small.commit(small.write(0, 50))
     small.commit(small.write(100, 150, partition=1))
     back(small, 1)
@@ -180,25 +189,27 @@ def test_a_compaction_in_between_changes_nothing(small: SmallTable) -> None:  # 
     check_proven(small)
 
 
-def test_a_former_life_of_the_topic_comes_back(small: SmallTable) -> None:  # fault B05
+def test_a_rewind_can_restore_a_former_incarnation_of_the_topic(small: SmallTable) -> None:  # fault B05
     small.commit(small.write(0, 50))
-    anew = replace(small.topic, incarnation="8")
-    at = small.table.snapshot()
+    recreated = replace(small.topic, incarnation="8")
+    snapshot = small.table.snapshot()
     commit(
         small.table,
-        at,
-        LoadChange(state=table_state(at, anew, restart=True), facts=(small.write(0, 20),), run="run"),
+        snapshot,
+        LoadChange(state=table_state(snapshot, recreated, restart=True), facts=(small.write(0, 20),), run="run"),
     )
     back(small, 1)
     assert (small.rows(), small.covered()) == (5, {A: (0, 50)})
     check_proven(small)
     with pytest.raises(TopicRecreated):
-        table_state(small.table.snapshot(), anew)
+        table_state(small.table.snapshot(), recreated)
 
 
 @pytest.mark.parametrize("compacted", [False, True])
 @pytest.mark.parametrize("target", [1, 2])
-def test_it_is_the_way_out_of_a_bare_restore(target: int, compacted: bool, small: SmallTable) -> None:  # fault L14
+def test_a_rewind_repairs_a_table_after_a_restore_by_others(
+    target: int, compacted: bool, small: SmallTable
+) -> None:  # fault L14
     small.commit(small.write(0, 30), small.write(30, 50))
     small.commit(small.write(50, 80))
     small.handle().restore(1)
@@ -222,7 +233,7 @@ def test_a_restore_to_a_time_names_no_version(small: SmallTable) -> None:  # fau
 
 
 @pytest.mark.parametrize("target", [3, 4])
-def test_a_version_whose_cursor_strayed_is_no_target(target: int, small: SmallTable) -> None:  # fault L14
+def test_a_version_whose_cursors_do_not_match_is_no_target(target: int, small: SmallTable) -> None:  # fault L14
     small.commit(small.write(0, 30), small.write(30, 50))
     small.commit(small.write(50, 80))
     small.handle().restore(1)
@@ -234,7 +245,7 @@ def test_a_version_whose_cursor_strayed_is_no_target(target: int, small: SmallTa
         plan_rewind(small.table, target, run="rewinder")
 
 
-def test_a_cursor_that_somebody_moved_comes_back_too(small: SmallTable) -> None:
+def test_a_rewind_also_restores_a_cursor_that_somebody_moved(small: SmallTable) -> None:
     three_loads(small)
     handle = small.handle()
     moved = CommitProperties(app_transactions=[Transaction(small.topic.app_id(A), 7)])
@@ -248,7 +259,7 @@ def test_a_cursor_that_somebody_moved_comes_back_too(small: SmallTable) -> None:
 
 def test_a_time_means_the_newest_version_that_is_not_younger(small: SmallTable) -> None:
     three_loads(small)
-    times = {one.version: one.time for one in small.table.commits(3)}
+    times = {log_commit.version: log_commit.time for log_commit in small.table.commits(3)}
     moment = timedelta(microseconds=1)
     assert plan_rewind(small.table, times[2], run="rewinder").target == 2
     assert plan_rewind(small.table, times[2] - moment, run="rewinder").target == 1
@@ -262,13 +273,13 @@ def test_a_time_means_the_newest_version_that_is_not_younger(small: SmallTable) 
 @pytest.mark.parametrize(
     ("target", "said"), [(-1, "has no version -1"), (4, "has no version 4"), (3, "version 3 is the newest")]
 )
-def test_a_version_that_is_none_to_go_back_to_is_refused(target: int, said: str, small: SmallTable) -> None:
+def test_a_version_to_which_the_table_cannot_go_back_is_refused(target: int, said: str, small: SmallTable) -> None:
     three_loads(small)
     with pytest.raises(RewindRefused, match=said):
         plan_rewind(small.table, target, run="rewinder")
 
 
-def test_without_a_load_there_is_nothing_to_take_back(small: SmallTable, tmp_path: Path) -> None:
+def test_a_table_without_a_load_cannot_be_rewound(small: SmallTable, tmp_path: Path) -> None:
     with pytest.raises(RewindRefused, match="nothing was loaded yet"):
         plan_rewind(small.table, 0, run="rewinder")
     nowhere = replace(small.table, uri=str(tmp_path / "nowhere"))
@@ -287,7 +298,7 @@ def test_files_that_were_vacuumed_are_named_and_nothing_changes(small: SmallTabl
     assert (small.handle().version(), small.rows()) == (before, 13)
 
 
-def test_what_was_loaded_since_it_was_planned_refuses_it(small: SmallTable) -> None:  # faults L05, L06
+def test_a_load_since_a_rewind_was_planned_refuses_it(small: SmallTable) -> None:  # faults L05, L06
     three_loads(small)
     planned = plan_rewind(small.table, 1, run="rewinder")
     small.commit(small.write(90, 100), run="rival")
@@ -296,7 +307,7 @@ def test_what_was_loaded_since_it_was_planned_refuses_it(small: SmallTable) -> N
     assert (small.rows(), small.covered()[A]) == (14, (0, 100))
 
 
-def test_a_compaction_since_it_was_planned_does_not(small: SmallTable) -> None:  # fault L16
+def test_a_compaction_since_a_rewind_was_planned_does_not_refuse_it(small: SmallTable) -> None:  # fault L16
     three_loads(small)
     planned = plan_rewind(small.table, 1, run="rewinder")
     small.handle().optimize.compact()
@@ -345,17 +356,17 @@ def load_other(small: SmallTable, at: TableSnapshot) -> None:
 
 
 def cut_other(small: SmallTable, at: TableSnapshot) -> None:
-    commit(small.table, at, truncate(table_state(at, small.topic), (OffsetRange(B, 10, 20),), run="run", choices=()))
+    commit(small.table, at, CutChange(state=table_state(at, small.topic), ranges=(OffsetRange(B, 10, 20),), run="run"))
 
 
 @pytest.mark.parametrize("change", [load_more, load_other, cut_other])
-def test_what_was_planned_before_the_rewind_is_refused_after_it(
+def test_a_load_that_was_planned_before_a_rewind_is_refused_after_it(
     change: Callable[[SmallTable, TableSnapshot], None], small: SmallTable
 ) -> None:  # fault L06
     small.commit(small.write(0, 50))
     small.commit(small.write(50, 80), small.write(0, 20, partition=1))
-    at = small.table.snapshot()
+    snapshot = small.table.snapshot()
     back(small, 1)
     with pytest.raises(CommitRefused):
-        change(small, at)
+        change(small, snapshot)
     assert (small.rows(), small.covered()) == (5, {A: (0, 50)})

@@ -12,9 +12,10 @@ from kafka_io.cluster.retention import FOREVER, Retention
 from kafka_io.errors import AuthorizationFailed, ConnectFailed, KafkaIOError, RegistryUnavailable
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry
 from kafka_io.reader.reader import ReadSettings
-from pipelines.loading.ledger import CommitKind, CommittedRange, LedgerEntry, TopicIdentity
+from pipelines.loading.ledger import CommitKind, LedgerEntry, TopicIdentity
 from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import TableSnapshot
+from pipelines.loading.work import CommittedRange
 from pipelines.status.collect import statuses, watched
 from pipelines.status.status import RetentionPeriod, RetentionSource, TopicState, TopicStatus
 from resources.choices import Choices
