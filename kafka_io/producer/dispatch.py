@@ -81,8 +81,8 @@ class Dispatcher:
                 outcomes[index] = error
                 continue
             size = len(message.key or b"") + len(message.value or b"")
-            pending = batches.setdefault(target, [_Batch()])
-            if pending[-1].indexes and pending[-1].size + size > self._settings.batch_bytes:
+            pending = batches.setdefault(target, [])
+            if not pending or pending[-1].size + size > self._settings.batch_bytes:
                 pending.append(_Batch())
             pending[-1].indexes.append(index)
             pending[-1].size += size
@@ -94,18 +94,16 @@ class Dispatcher:
         with self.lock:
             return self.transport.partitions_for(topic)
 
-    def _list(self, topic: str) -> Sequence[BrokerPartition] | KafkaIOError:
+    def _list(self, topic: str) -> Sequence[BrokerPartition] | Exception:
         try:
             return self.partitions_for(topic)
-        except KafkaIOError as error:
+        except Exception as error:  # noqa: BLE001 - also of a topic that is no text; it is the outcome of its messages
             return error
 
-    def _choose_partition(
-        self, message: Message, partitions: Sequence[BrokerPartition] | KafkaIOError
-    ) -> BrokerPartition:
-        chosen = message.partition
-        if isinstance(partitions, KafkaIOError):
+    def _choose_partition(self, message: Message, partitions: Sequence[BrokerPartition] | Exception) -> BrokerPartition:
+        if isinstance(partitions, Exception):
             raise partitions
+        chosen = message.partition
         if chosen is not None:
             return chosen if isinstance(chosen, BrokerPartition) else BrokerPartition(None, chosen)
         index = self._partitioner.choose(message.topic, message.key, len(partitions))

@@ -36,7 +36,7 @@ _REGISTRATION_POLL_S = 0.1
 
 
 class Transport07(Transport):
-    """Sends to brokers of 0.7. Without acks 0, an OFFSETS request after each PRODUCE shows that it was accepted."""
+    """Sends to brokers of 0.7. Except with acks 0, an OFFSETS request after each PRODUCE shows that it was accepted."""
 
     default_partitioner = StringHashPartitioner
 

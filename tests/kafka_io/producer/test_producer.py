@@ -174,6 +174,14 @@ def test_an_error_is_the_outcome_of_only_the_messages_that_it_concerns(world: Wo
     assert world.values() == [b"one", b"two"]
 
 
+def test_a_topic_that_is_no_text_fails_only_its_message(modern: World) -> None:
+    messages = [Message(topic=TOPIC, value=b"one"), Message(topic=7, value=b"no")]  # type: ignore[arg-type]  # the error
+    with open_producer(**modern.address, settings=SETTINGS) as producer, pytest.raises(Undelivered) as raised:
+        producer.send_many(messages)
+    assert [failure.message for failure in raised.value.failures] == messages[1:]
+    assert modern.values() == [b"one"]
+
+
 @pytest.mark.parametrize("max_request_bytes", [1, 250, 1_000_000])
 def test_requests_are_not_larger_than_max_request_bytes(
     modern: World, monkeypatch: pytest.MonkeyPatch, max_request_bytes: int
