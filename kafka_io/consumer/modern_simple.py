@@ -12,10 +12,7 @@ from kafka_io.consumer.fetched import FetchPosition, FetchResult, split_into_req
 from kafka_io.error_codes import ErrorCode
 from kafka_io.errors import NOWHERE, BrokerBusy, Corrupt, KafkaIOError, LogShort, NetworkError, error_context
 from kafka_io.messages.fetch import FetchPartitionResponse
-from kafka_io.messages.list_offsets import (
-    LATEST_TIME,
-    ListOffsetsRequest,
-)
+from kafka_io.messages.list_offsets import LATEST_TIME, ListOffsetsRequest
 from kafka_io.model import BrokerPartition, TopicPartition
 from kafka_io.reader.modern_fetch import aborted_ranges, fetch
 from kafka_io.reader.reader import ReadSettings
@@ -67,17 +64,13 @@ class ModernPartitionFetcher(Closing):
     ) -> PartitionAnswers[FetchPartitionResponse]:
         requested = {partition: (positions[partition].offset, positions[partition].max_bytes) for partition in leaders}
         committed = self._read_settings.committed
-        responses = fetch(connection, leaders, requested, committed=committed, max_wait_ms=self._max_wait_ms)
-        if not responses.keys() <= leaders.keys():
+        answers = fetch(connection, leaders, requested, committed=committed, max_wait_ms=self._max_wait_ms)
+        if not answers.keys() <= leaders.keys():
             raise Corrupt("the answer has a partition that was not requested")
-        answers: PartitionAnswers[FetchPartitionResponse] = {
-            # A broker leaves partitions out when the client's quota is used up (KIP-219).
-            partition: BrokerBusy("the broker answered without this partition")
-            for partition in leaders
-        }
-        for partition, response in responses.items():
-            answers[partition] = ErrorCode.error_of(response.error_code, NOWHERE) or response
-        return answers
+        # A broker leaves partitions out when the client's quota is used up (KIP-219).
+        left_out = BrokerBusy("the broker answered without this partition")
+        checked = {key: ErrorCode.error_of(answer.error_code, NOWHERE) or answer for key, answer in answers.items()}
+        return {**dict.fromkeys(leaders, left_out), **checked}
 
     def _result(
         self, position: FetchPosition, answer: FetchPartitionResponse | KafkaIOError

@@ -18,7 +18,7 @@ from kafka_io.model import TopicPartition
 from tests.brokers import jvm
 from tests.brokers.real import VERSIONS, RealBroker
 from tests.brokers.releases import RELEASES
-from tests.kafka_io.consumer.group.others import ConfluentMember, Polled, PythonMember, shared_out, until
+from tests.kafka_io.consumer.group.others import ConfluentMember, Polled, PythonMember, is_shared, until
 from tests.kafka_io.consumer.group.ours import OurMember
 from tests.publishing import publish as publish_values_to
 
@@ -73,9 +73,9 @@ def test_members_of_three_clients_join_and_leave_and_no_record_is_missed(
             members.append(polled)
             joined.append(polled)
             if len(joined) == len(clients):
-                until(lambda: shared_out(joined, PARTITIONS), members, within_s=SOON_S)
+                until(lambda: is_shared(joined, PARTITIONS), members, within_s=SOON_S)
                 joined.pop(0).__exit__()
-            until(lambda: shared_out(joined, PARTITIONS), members, within_s=SOON_S)
+            until(lambda: is_shared(joined, PARTITIONS), members, within_s=SOON_S)
             sent.update(publish(broker, topic, 1000 * (round_ + 1)))
             until(lambda: sent <= {value for member in members for value in member.values}, members, within_s=SOON_S)
     assert {value for member in members for value in member.values} == sent

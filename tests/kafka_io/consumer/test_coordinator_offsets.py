@@ -1,4 +1,4 @@
-"""A coordinator that moves is followed, for as long as the patience lasts, and its answers are not believed blindly."""
+"""A coordinator that moves is followed until the attempts are used up, and its answers are checked."""
 
 from collections.abc import Callable, Iterator
 
@@ -19,7 +19,7 @@ from tests.fakes.cluster import CLOSE, EVERYTHING, FakeCluster
 from tests.fakes.records import holding
 from tests.kafka_io.conftest import ATTEMPTS, OpenBrokers
 
-P0 = BrokerPartition(None, 0)
+PARTITION_0 = BrokerPartition(None, 0)
 NOT_COORDINATOR = 16
 
 
@@ -34,52 +34,52 @@ def fake() -> Iterator[FakeCluster]:
 
 
 def coordinated_by(fake: FakeCluster, *turns: int) -> Callable[[ReceivedRequest], FindCoordinatorResponse]:
-    """Says one broker after the other, and then the last one for ever."""
-    left = list(turns)
+    """Answers with these brokers in turn, and then always with the last one."""
+    remaining = list(turns)
 
     def answer(_: ReceivedRequest) -> FindCoordinatorResponse:
-        number = left.pop(0) if left[1:] else left[0]
-        one = FoundCoordinator(
+        number = remaining.pop(0) if remaining[1:] else remaining[0]
+        coordinator = FoundCoordinator(
             key="lake", node_id=number, host="127.0.0.1", port=fake.brokers[number].port, error_code=0
         )
-        return FindCoordinatorResponse(coordinators=(one,))
+        return FindCoordinatorResponse(coordinators=(coordinator,))
 
     return answer
 
 
-def kept(code: int, *partitions: int) -> OffsetCommitResponse:
-    parts = tuple(OffsetCommitPartitionResponse(partition_index=one, error_code=code) for one in partitions)
+def commit_answer(code: int, *partitions: int) -> OffsetCommitResponse:
+    parts = tuple(OffsetCommitPartitionResponse(partition_index=number, error_code=code) for number in partitions)
     return OffsetCommitResponse(topics=(OffsetCommitTopicResponse(name="clicks", partitions=parts),))
 
 
-@pytest.mark.parametrize("how", ["moved", "gone"])  # fault B01
+@pytest.mark.parametrize("failure", ["moved", "unreachable"])  # fault B01
 def test_a_coordinator_that_moved_or_went_away_is_followed(
-    how: str, fake: FakeCluster, open_brokers: OpenBrokers
+    failure: str, fake: FakeCluster, open_brokers: OpenBrokers
 ) -> None:
-    finding = coordinated_by(fake, 0, 1)
+    find_coordinator = coordinated_by(fake, 0, 1)
     for broker in fake.brokers:
-        broker.handlers[FindCoordinatorRequest.API.key] = finding
-    fake.brokers[0].handlers[8] = lambda _: kept(NOT_COORDINATOR, 0) if how == "moved" else CLOSE
-    fake.brokers[1].handlers[8] = lambda _: kept(0, 0)
-    CoordinatorOffsets(open_brokers(fake)).commit("lake", {"clicks": {P0: 7}})
+        broker.handlers[FindCoordinatorRequest.API.key] = find_coordinator
+    fake.brokers[0].handlers[8] = lambda _: commit_answer(NOT_COORDINATOR, 0) if failure == "moved" else CLOSE
+    fake.brokers[1].handlers[8] = lambda _: commit_answer(0, 0)
+    CoordinatorOffsets(open_brokers(fake)).commit("lake", {"clicks": {PARTITION_0: 7}})
     assert [len(broker.heard) > 0 for broker in fake.brokers] == [True, True]
     assert len(fake.heard(OffsetCommitRequest.API.key)) == 2
 
 
-def test_a_coordinator_that_never_comes_is_an_error_after_all_attempts(
+def test_a_coordinator_that_is_never_found_is_an_error_after_all_attempts(
     fake: FakeCluster, open_brokers: OpenBrokers
 ) -> None:
     for broker in fake.brokers:
         broker.handlers[FindCoordinatorRequest.API.key] = coordinated_by(fake, 0)
-        broker.handlers[8] = lambda _: kept(NOT_COORDINATOR, 0)
+        broker.handlers[8] = lambda _: commit_answer(NOT_COORDINATOR, 0)
     with pytest.raises(CoordinatorMoved, match=r"cluster=main broker=0@.* topic=clicks partition=0"):
-        CoordinatorOffsets(open_brokers(fake)).commit("lake", {"clicks": {P0: 7}})
+        CoordinatorOffsets(open_brokers(fake)).commit("lake", {"clicks": {PARTITION_0: 7}})
     assert len(fake.heard(OffsetCommitRequest.API.key)) == ATTEMPTS
 
 
-def test_an_answer_that_leaves_out_an_offset_is_no_answer(fake: FakeCluster, open_brokers: OpenBrokers) -> None:
+def test_an_answer_without_a_committed_offset_is_corrupt(fake: FakeCluster, open_brokers: OpenBrokers) -> None:
     for broker in fake.brokers:
         broker.handlers[FindCoordinatorRequest.API.key] = coordinated_by(fake, 0)
-        broker.handlers[8] = lambda _: kept(0, 1)
+        broker.handlers[8] = lambda _: commit_answer(0, 1)
     with pytest.raises(Corrupt, match="lacks a committed offset"):
-        CoordinatorOffsets(open_brokers(fake)).commit("lake", {"clicks": {P0: 7}})
+        CoordinatorOffsets(open_brokers(fake)).commit("lake", {"clicks": {PARTITION_0: 7}})

@@ -28,7 +28,7 @@ UNKNOWN_MEMBER = 25
 
 
 @contextmanager
-def modern(home: Path, *, zookeeper: str | None = None) -> Iterator[ModernBrokerServer]:
+def broker(home: Path, *, zookeeper: str | None = None) -> Iterator[ModernBrokerServer]:
     config = ModernBrokerConfig(broker_id=1, data_dir=home / "broker", partitions=3)
     with ModernBrokerServer(config, zookeeper=zookeeper) as server:
         with Client(server.port) as client:
@@ -36,14 +36,14 @@ def modern(home: Path, *, zookeeper: str | None = None) -> Iterator[ModernBroker
         yield server
 
 
-def found(server: ModernBrokerServer) -> ModernCluster:
+def opened(server: ModernBrokerServer) -> ModernCluster:
     cluster = open_cluster("main", bootstrap=f"127.0.0.1:{server.port}")
     assert isinstance(cluster, ModernCluster)
     return cluster
 
 
 def test_offsets_of_a_group_come_back(tmp_path: Path) -> None:
-    with modern(tmp_path) as server, found(server) as cluster:
+    with broker(tmp_path) as server, opened(server) as cluster:
         offsets = group_offsets(cluster)
         assert offsets.fetch("lake", ["clicks"]) == {"clicks": {P0: None, P1: None, P2: None}}
         offsets.commit("lake", {"clicks": {P0: 7, P2: 2**40}})
@@ -54,42 +54,44 @@ def test_offsets_of_a_group_come_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", range(1, 10))
-def test_every_version_of_the_requests_says_the_same(version: int, tmp_path: Path) -> None:
-    with modern(tmp_path) as server, found(server) as cluster:
-        brokers = cluster.metadata()
-        offsets = CoordinatorOffsets(brokers)
+def test_every_version_of_the_requests_returns_the_same_offsets(version: int, tmp_path: Path) -> None:
+    with broker(tmp_path) as server, opened(server) as cluster:
+        metadata = cluster.metadata()
+        offsets = CoordinatorOffsets(metadata)
         offsets.commit("lake", {"clicks": {P1: 1}})
-        link = CoordinatorConnection(brokers, "lake").connection()
-        spoken = {kind.API.key: (version, version) for kind in (OffsetCommitRequest, OffsetFetchRequest)}
-        finding = min(version, FindCoordinatorRequest.API.versions[1])
-        link._versions = ApiVersionRanges({**spoken, FindCoordinatorRequest.API.key: (finding, finding), 3: (9, 9)})
+        connection = CoordinatorConnection(metadata, "lake").connection()
+        versions = {kind.API.key: (version, version) for kind in (OffsetCommitRequest, OffsetFetchRequest)}
+        find_version = min(version, FindCoordinatorRequest.API.versions[1])
+        connection._versions = ApiVersionRanges(
+            {**versions, FindCoordinatorRequest.API.key: (find_version, find_version), 3: (9, 9)}
+        )
         offsets.commit("lake", {"clicks": {P0: 40 + version}})
         assert offsets.fetch("lake", ["clicks"]) == {"clicks": {P0: 40 + version, P1: 1, P2: None}}
 
 
-def test_brokers_before_0_10_must_be_asked_for_topics_by_name(tmp_path: Path) -> None:
-    with modern(tmp_path) as server, found(server) as cluster:
+def test_brokers_before_0_10_need_the_names_of_the_topics(tmp_path: Path) -> None:
+    with broker(tmp_path) as server, opened(server) as cluster:
         offsets = CoordinatorOffsets(cluster.metadata())
-        link = CoordinatorConnection(cluster.metadata(), "lake").connection()
-        link._versions = ApiVersionRanges({8: (0, 1), 9: (0, 1), 10: (0, 0), 3: (0, 0)})
+        connection = CoordinatorConnection(cluster.metadata(), "lake").connection()
+        connection._versions = ApiVersionRanges({8: (0, 1), 9: (0, 1), 10: (0, 0), 3: (0, 0)})
         with pytest.raises(Unsupported, match="only for named topics"):
             offsets.fetch("lake")
-        link._versions = ApiVersionRanges({8: (0, 0), 9: (0, 0), 10: (0, 0), 3: (0, 0)})
+        connection._versions = ApiVersionRanges({8: (0, 0), 9: (0, 0), 10: (0, 0), 3: (0, 0)})
         with pytest.raises(Unsupported, match=r"brokers before 0\.8\.2 store no offsets"):
             offsets.commit("lake", {"clicks": {P0: 1}})
 
 
-def test_who_is_no_member_of_a_group_says_so_and_is_refused(tmp_path: Path) -> None:
-    with modern(tmp_path) as server, found(server) as cluster:
-        stranger = GroupMembership(generation=3, id="somebody")
-        with pytest.raises(BrokerError, match=r"not have this member.*topic=clicks partition=1") as refused:
-            group_offsets(cluster).commit("lake", {"clicks": {P1: 1}}, member=stranger)
-        assert refused.value.code == UNKNOWN_MEMBER
+def test_the_commit_of_a_member_that_is_not_in_the_group_is_refused(tmp_path: Path) -> None:
+    with broker(tmp_path) as server, opened(server) as cluster:
+        not_a_member = GroupMembership(generation=3, id="somebody")
+        with pytest.raises(BrokerError, match=r"not have this member.*topic=clicks partition=1") as raised:
+            group_offsets(cluster).commit("lake", {"clicks": {P1: 1}}, member=not_a_member)
+        assert raised.value.code == UNKNOWN_MEMBER
 
 
 @pytest.mark.zookeeper
-def test_zookeeper_keeps_them_where_that_is_asked_for_or_the_brokers_are_old(chroot: str, tmp_path: Path) -> None:
-    with modern(tmp_path, zookeeper=chroot), open_cluster("main", zookeeper=chroot) as cluster:
+def test_offsets_are_in_zookeeper_by_choice_or_for_old_brokers(chroot: str, tmp_path: Path) -> None:
+    with broker(tmp_path, zookeeper=chroot), open_cluster("main", zookeeper=chroot) as cluster:
         group_offsets(cluster, OffsetStorage.ZOOKEEPER).commit("lake", {"clicks": {P0: 7}})
         assert group_offsets(cluster).fetch("lake") == {}
         with Registry.open(chroot) as registry:
@@ -99,7 +101,7 @@ def test_zookeeper_keeps_them_where_that_is_asked_for_or_the_brokers_are_old(chr
 
 
 @pytest.mark.zookeeper
-def test_a_cluster_of_0_7_has_no_coordinator(chroot: str) -> None:
+def test_coordinator_offsets_of_0_7_are_unsupported(chroot: str) -> None:
     with open_cluster("main", zookeeper=chroot, generation=Generation.V07) as cluster:
         group_offsets(cluster).commit("lake", {"clicks": {BrokerPartition(0, 1): 57}})
         assert group_offsets(cluster).fetch("lake", ["clicks"]) == {"clicks": {BrokerPartition(0, 1): 57}}
@@ -107,6 +109,6 @@ def test_a_cluster_of_0_7_has_no_coordinator(chroot: str) -> None:
             group_offsets(cluster, OffsetStorage.COORDINATOR)
 
 
-def test_a_cluster_without_zookeeper_keeps_none_there(tmp_path: Path) -> None:
-    with modern(tmp_path) as server, found(server) as cluster, pytest.raises(Unsupported, match="without a ZooKeeper"):
+def test_zookeeper_offsets_need_a_zookeeper(tmp_path: Path) -> None:
+    with broker(tmp_path) as server, opened(server) as cluster, pytest.raises(Unsupported, match="without a ZooKeeper"):
         group_offsets(cluster, OffsetStorage.ZOOKEEPER)

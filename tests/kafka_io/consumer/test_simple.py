@@ -25,12 +25,12 @@ from tests.fakes.cluster import FakeCluster, Log
 from tests.kafka_io.testing.v07 import talk as old
 from tests.publishing import publish
 
-ZERO = BrokerPartition(None, 0)
+PARTITION_0 = BrokerPartition(None, 0)
 VALUES = [b"one", b"two", b"three"]
 READ_SETTINGS = ReadSettings(
     retry_policy=RetryPolicy(timeout_s=30.0, backoff=Backoff(attempts=3, first_s=0.1, max_s=0.1))
 )
-PLACES = st.lists(
+POSITIONS = st.lists(
     st.builds(
         lambda number, size: FetchPosition(
             topic="clicks", partition=BrokerPartition(None, number), offset=0, max_bytes=size
@@ -44,7 +44,7 @@ PLACES = st.lists(
 
 @pytest.fixture
 def v07(tmp_path: Path) -> Iterator[tuple[SimpleConsumer, old.Client]]:
-    """A consumer of a broker of 0.7, and a client that writes."""
+    """A consumer of a broker of 0.7, and a client that produces."""
     config = BrokerConfig07(broker_id=0, data_dir=tmp_path / "old", partitions=2, flush_messages=1)
     with ExitStack() as running:
         broker = running.enter_context(BrokerServer07(config))
@@ -69,37 +69,37 @@ def modern(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SimpleCon
 
 
 def values(fetched: FetchResult | KafkaIOError) -> list[bytes | None]:
-    """What was fetched."""
+    """The values of the fetched messages."""
     assert isinstance(fetched, FetchResult)
     return [message.value for message in fetched]
 
 
-def test_messages_of_07_tell_where_to_go_on(v07: tuple[SimpleConsumer, old.Client]) -> None:
+def test_messages_of_07_have_the_offset_to_continue_at(v07: tuple[SimpleConsumer, old.Client]) -> None:
     consumer, client = v07
     client.produce("clicks", message_set(VALUES))
     fetched = consumer.fetch("clicks", 0, 0)
-    assert [(one.offset, one.next_offset, one.value) for one in fetched] == [
+    assert [(message.offset, message.next_offset, message.value) for message in fetched] == [
         (0, 13, b"one"),
         (13, 26, b"two"),
         (26, 41, b"three"),
     ]
     assert fetched.next_offset == 41
     assert next(iter(fetched)) == ConsumedMessage(
-        topic="clicks", partition=ZERO, offset=0, next_offset=13, value=b"one", key=None, timestamp_ms=None
+        topic="clicks", partition=PARTITION_0, offset=0, next_offset=13, value=b"one", key=None, timestamp_ms=None
     )
     assert list(consumer.fetch("clicks", 0, 41)) == []
 
 
-def test_what_was_compressed_together_in_07_is_gone_on_with_together(v07: tuple[SimpleConsumer, old.Client]) -> None:
+def test_messages_compressed_together_in_07_share_their_offsets(v07: tuple[SimpleConsumer, old.Client]) -> None:
     consumer, client = v07
     client.produce("clicks", message_set(VALUES, codec=1), message_set(VALUES))
     messages = list(consumer.fetch("clicks", 0, 0))
-    wrapped = messages[2].next_offset
-    assert [one.offset for one in messages[:4]] == [0, 0, 0, wrapped]
-    assert [one.next_offset for one in messages[:4]] == [0, 0, wrapped, wrapped + 13]
+    after_wrapper = messages[2].next_offset
+    assert [message.offset for message in messages[:4]] == [0, 0, 0, after_wrapper]
+    assert [message.next_offset for message in messages[:4]] == [0, 0, after_wrapper, after_wrapper + 13]
 
 
-def test_a_fetch_of_07_that_is_too_small_tells_what_it_takes(v07: tuple[SimpleConsumer, old.Client]) -> None:
+def test_a_fetch_of_07_that_is_too_small_returns_the_needed_bytes(v07: tuple[SimpleConsumer, old.Client]) -> None:
     consumer, client = v07
     client.produce("clicks", message_set([b"x" * 100]))
     small = consumer.fetch("clicks", 0, 0, max_bytes=20)
@@ -126,44 +126,44 @@ def test_the_ends_and_segments_of_a_log_of_07(tmp_path: Path) -> None:
             assert consumer.get_offsets_before("clicks", 0, 1000, max_offsets=9) == []
 
 
-def test_an_error_hides_only_its_own_part(v07: tuple[SimpleConsumer, old.Client]) -> None:
+def test_an_error_replaces_only_its_own_result(v07: tuple[SimpleConsumer, old.Client]) -> None:
     consumer, client = v07
     client.produce("clicks", message_set(VALUES))
     client.produce("clicks", message_set([b"four"]), partition=1)
-    asked = [(1, 0), (0, 999), (0, 13), (7, 0), (0, 5), (1, 0)]
-    found = consumer.multifetch(
+    requested = [(1, 0), (0, 999), (0, 13), (7, 0), (0, 5), (1, 0)]
+    results = consumer.multifetch(
         FetchPosition(topic="clicks", partition=BrokerPartition(None, number), offset=offset)
-        for number, offset in asked
+        for number, offset in requested
     )
-    assert values(found[0]) == values(found[5]) == [b"four"]
-    assert values(found[2]) == [b"two", b"three"]
-    assert [type(found[number]) for number in (1, 3, 4)] == [OffsetOutOfRange, BrokerError, Unsupported]
-    assert isinstance(found[1], KafkaIOError)
-    assert (found[1].where.partition, found[1].where.offset) == ("0", 999)
+    assert values(results[0]) == values(results[5]) == [b"four"]
+    assert values(results[2]) == [b"two", b"three"]
+    assert [type(results[index]) for index in (1, 3, 4)] == [OffsetOutOfRange, BrokerError, Unsupported]
+    assert isinstance(results[1], KafkaIOError)
+    assert (results[1].where.partition, results[1].where.offset) == ("0", 999)
     with pytest.raises(OffsetOutOfRange):
         consumer.fetch("clicks", 0, 999)
 
 
-def test_a_broker_of_07_that_is_away_is_an_error_of_its_partitions() -> None:
+def test_an_unreachable_broker_of_07_is_an_error_of_its_partitions() -> None:
     read_settings = ReadSettings(retry_policy=RetryPolicy(timeout_s=5, backoff=Backoff(attempts=1)))
     with SimpleConsumer.open("127.0.0.1:1", generation=Generation.V07, read_settings=read_settings) as consumer:
-        [found] = consumer.multifetch([FetchPosition(topic="clicks", partition=ZERO, offset=0)])
-        assert isinstance(found, NetworkError)
+        [result] = consumer.multifetch([FetchPosition(topic="clicks", partition=PARTITION_0, offset=0)])
+        assert isinstance(result, NetworkError)
         with pytest.raises(NetworkError):
             consumer.get_offsets_before("clicks", 0, SimpleConsumer.LATEST_TIME)
 
 
-def test_later_brokers_are_read_by_number(modern: SimpleConsumer) -> None:
-    with_all = [FetchPosition(topic="clicks", partition=BrokerPartition(None, number), offset=0) for number in (0, 1)]
-    parts = [list(part) for part in modern.multifetch(with_all) if isinstance(part, FetchResult)]
-    [messages] = [part for part in parts if part]
-    assert [(one.offset, one.next_offset, one.value) for one in messages] == [
+def test_later_brokers_are_read_by_partition_number(modern: SimpleConsumer) -> None:
+    positions = [FetchPosition(topic="clicks", partition=BrokerPartition(None, number), offset=0) for number in (0, 1)]
+    results = [list(result) for result in modern.multifetch(positions) if isinstance(result, FetchResult)]
+    [messages] = [result for result in results if result]
+    assert [(message.offset, message.next_offset, message.value) for message in messages] == [
         (0, 1, b"one"),
         (1, 2, b"two"),
         (2, 3, b"three"),
     ]
     partition = messages[0].partition
-    assert [one.value for one in modern.fetch("clicks", partition, 1)] == [b"two", b"three"]
+    assert values(modern.fetch("clicks", partition, 1)) == [b"two", b"three"]
     assert modern.get_offsets_before("clicks", partition, SimpleConsumer.EARLIEST_TIME) == [0]
     assert modern.get_offsets_before("clicks", partition, SimpleConsumer.LATEST_TIME) == [3]
     with pytest.raises(OffsetOutOfRange):
@@ -195,16 +195,18 @@ def test_a_leader_that_moves_is_followed() -> None:
             assert values(consumer.fetch("clicks", 0, 0)) == [b"v"]
 
 
-@given(asked=PLACES, most=st.integers(1, 100))
-def test_requests_hold_a_partition_once_and_what_there_is_room_for(asked: list[FetchPosition], most: int) -> None:
-    requests = list(split_into_requests(asked, max_bytes=most))
-    assert [one for request in requests for one in request] == asked
+@given(positions=POSITIONS, max_bytes=st.integers(1, 100))
+def test_a_request_names_each_partition_once_and_respects_max_bytes(
+    positions: list[FetchPosition], max_bytes: int
+) -> None:
+    requests = list(split_into_requests(positions, max_bytes=max_bytes))
+    assert [position for request in requests for position in request] == positions
     for request in requests:
-        assert len({one.partition for one in request}) == len(request)
-        assert len(request) == 1 or sum(one.max_bytes for one in request) <= most
+        assert len({position.partition for position in request}) == len(request)
+        assert len(request) == 1 or sum(position.max_bytes for position in request) <= max_bytes
 
 
-def test_what_cannot_be_asked_is_refused() -> None:
+def test_invalid_requests_are_refused() -> None:
     with pytest.raises(ValueError, match="reads from one broker"):
         SimpleConsumer.open("a:1,b:1", generation=Generation.V07)
     with pytest.raises(Unsupported, match="neither TLS nor SASL"):

@@ -1,4 +1,4 @@
-"""A live cluster of 0.7 for each test, and connectors that are shut down at its end."""
+"""A running cluster of 0.7 for each test, and connectors that are shut down when the test ends."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -13,7 +13,7 @@ from tests.live import LiveCluster, live_cluster
 from tests.nodes import connected
 
 Connect = Callable[..., ConsumerConnector]
-HASTE: dict[str, Any] = {
+SHORT_INTERVALS: dict[str, Any] = {
     "auto_commit_interval_ms": 200,
     "rebalance_backoff_ms": 200,
     "rebalance_max_retries": 200,
@@ -33,17 +33,17 @@ def cluster(chroot: str, tmp_path: Path) -> Iterator[LiveCluster]:
 
 @pytest.fixture
 def connect(chroot: str) -> Iterator[Connect]:
-    """Opens members of the group `readers`, which lose no time."""
+    """Opens members of the group `readers` with short intervals."""
     with ExitStack() as opened:
 
         def open_(group: str = "readers", **settings: Any) -> ConsumerConnector:
-            return opened.enter_context(ConsumerConnector.open(chroot, group, **{**HASTE, **settings}))
+            return opened.enter_context(ConsumerConnector.open(chroot, group, **{**SHORT_INTERVALS, **settings}))
 
         yield open_
 
 
 @pytest.fixture
 def nodes(chroot: str) -> Iterator[KazooClient]:
-    """A plain client, to look at what is there."""
+    """A plain client of ZooKeeper, which reads and writes nodes."""
     with connected(chroot) as client:
         yield client

@@ -1,4 +1,4 @@
-"""Streams that are read beside the test, and what ZooKeeper shows of a group meanwhile."""
+"""Threads that read streams during a test, and the nodes of a group in ZooKeeper."""
 
 import threading
 import time
@@ -17,7 +17,7 @@ PATIENCE_S = 120.0
 
 
 class Reader:
-    """Reads a stream on a thread of its own, for as long as the stream goes."""
+    """Reads a stream on a thread of its own, until the stream ends."""
 
     def __init__(self, stream: MessageStream) -> None:
         self.messages: list[ConsumedMessage] = []
@@ -27,7 +27,7 @@ class Reader:
 
     @property
     def values(self) -> list[bytes | None]:
-        """What was read so far."""
+        """The values that were read so far."""
         return [message.value for message in tuple(self.messages)]
 
     def _read(self) -> None:
@@ -52,28 +52,28 @@ def reading(streams: Iterable[MessageStream], connector: ConsumerConnector) -> I
 
 
 def until(reached: Callable[[], Any]) -> Any:
-    """What `reached` tells once it is true."""
+    """The result of `reached` as soon as it is true."""
     deadline = time.monotonic() + PATIENCE_S
-    while not (found := reached()):
-        assert time.monotonic() < deadline, "it did not come to be"
+    while not (result := reached()):
+        assert time.monotonic() < deadline, "the condition did not become true in time"
         time.sleep(0.05)
-    return found
+    return result
 
 
 def below(nodes: KazooClient, path: str) -> dict[str, str]:
-    """The values of the nodes below a path that may not be there."""
-    found = {}
+    """The values of the child nodes of a path, by name; none if the path does not exist."""
+    values = {}
     for name in nodes.get_children(path) if nodes.exists(path) else ():
-        with suppress(NoNodeError):  # it may go between being listed and being read
-            found[name] = nodes.get(f"{path}/{name}")[0].decode()
-    return found
+        with suppress(NoNodeError):  # it may be deleted after it was listed
+            values[name] = nodes.get(f"{path}/{name}")[0].decode()
+    return values
 
 
 def owners(nodes: KazooClient, topic: str = "clicks") -> dict[str, str]:
-    """Who owns what of a topic."""
+    """The owner of each partition of a topic."""
     return below(nodes, f"/consumers/readers/owners/{topic}")
 
 
 def offsets(nodes: KazooClient, topic: str = "clicks") -> dict[str, int]:
-    """The group's offsets of a topic."""
+    """The committed offset of each partition of a topic."""
     return {name: int(value) for name, value in below(nodes, f"/consumers/readers/offsets/{topic}").items()}

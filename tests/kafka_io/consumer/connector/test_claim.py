@@ -1,4 +1,4 @@
-"""A claim delivers nothing of an old epoch, and knows what may be committed."""
+"""A claim delivers no messages of an old epoch, and has the offset to commit."""
 
 import threading
 import time
@@ -8,59 +8,59 @@ from kafka_io.consumer.connector.claim import PartitionClaim
 from kafka_io.errors import TooLarge
 from kafka_io.model import TopicPartition
 
-PLACE = TopicPartition("clicks", 1, broker=0)
+PARTITION = TopicPartition("clicks", 1, broker=0)
 
 
 def claim(offset: int | None = 10) -> PartitionClaim:
-    """A claim that begins at an offset."""
-    return PartitionClaim(PLACE, 7, offset, stream=0)
+    """A claim of a partition with this committed offset."""
+    return PartitionClaim(PARTITION, 7, offset, stream=0)
 
 
-def chunk(of: PartitionClaim) -> Chunk:
-    """Something that was fetched."""
-    return Chunk(of, of.fetch_offset()[0], TooLarge("x"))
+def chunk(claimed: PartitionClaim) -> Chunk:
+    """A chunk in the current epoch of the claim."""
+    return Chunk(claimed, claimed.fetch_offset()[0], TooLarge("x"))
 
 
-def test_what_is_delivered_is_processed_when_it_is_marked() -> None:
-    one = claim()
-    assert one.deliver(0, 20)
-    assert (one.delivered, one.processed, one.committed) == (20, 10, 10)
-    one.mark_processed()
-    assert one.processed == 20
+def test_delivered_messages_are_processed_after_the_mark() -> None:
+    claimed = claim()
+    assert claimed.deliver(0, 20)
+    assert (claimed.delivered, claimed.processed, claimed.committed) == (20, 10, 10)
+    claimed.mark_processed()
+    assert claimed.processed == 20
 
 
 def test_a_revoked_claim_delivers_nothing() -> None:
-    one = claim()
-    one.deliver(0, 20)
-    one.revoke()
-    assert not one.deliver(0, 30)
-    assert not one.advance_fetched(0, 40)
-    assert one.delivered == 20
+    claimed = claim()
+    claimed.deliver(0, 20)
+    claimed.revoke()
+    assert not claimed.deliver(0, 30)
+    assert not claimed.advance_fetched(0, 40)
+    assert claimed.delivered == 20
 
 
-def test_what_was_fetched_in_an_older_epoch_is_not_delivered() -> None:
-    one = claim(None)
-    assert one.fetch_offset() == (0, None)
-    one.reset(5)
-    assert one.fetch_offset() == (1, 5)
-    assert not one.advance_fetched(0, 50)
-    assert one.advance_fetched(1, 50)
-    assert one.deliver(1, 20)
-    one.rewind()
-    assert one.fetch_offset() == (2, 20)
-    assert not one.deliver(1, 30)
+def test_messages_of_an_older_epoch_are_not_delivered() -> None:
+    claimed = claim(None)
+    assert claimed.fetch_offset() == (0, None)
+    claimed.reset(5)
+    assert claimed.fetch_offset() == (1, 5)
+    assert not claimed.advance_fetched(0, 50)
+    assert claimed.advance_fetched(1, 50)
+    assert claimed.deliver(1, 20)
+    claimed.rewind()
+    assert claimed.fetch_offset() == (2, 20)
+    assert not claimed.deliver(1, 30)
 
 
 def test_a_paused_claim_is_not_due() -> None:
-    one = claim()
-    due = [one.is_due]
+    claimed = claim()
+    due = [claimed.is_due]
     for seconds in (3600, 0):
-        one.pause(seconds)
-        due.append(one.is_due)
+        claimed.pause(seconds)
+        due.append(claimed.is_due)
     assert due == [True, False, True]
 
 
-def test_room_that_revoked_claims_leave_is_given_to_who_waits() -> None:
+def test_a_waiting_chunk_gets_the_room_of_a_revoked_claim() -> None:
     queue, first, second = ChunkQueue(1), claim(), claim()
     queue.put(chunk(first))
     putting = threading.Thread(target=queue.put, args=(chunk(second),))

@@ -1,4 +1,4 @@
-"""Connectors of 0.7 on live brokers and a real ZooKeeper, one alone and several in a group."""
+"""Connectors on running brokers of 0.7 and a real ZooKeeper: a single one, and several in a group."""
 
 import time
 from itertools import islice
@@ -17,7 +17,7 @@ from tests.live import LiveCluster, numbered
 pytestmark = pytest.mark.zookeeper
 
 
-def test_one_consumer_gets_each_message_and_leaves_what_a_genuine_one_does(
+def test_one_consumer_reads_each_message_and_writes_the_nodes_of_a_genuine_one(
     cluster: LiveCluster, connect: Connect, nodes: KazooClient
 ) -> None:
     messages = numbered(100)
@@ -25,8 +25,8 @@ def test_one_consumer_gets_each_message_and_leaves_what_a_genuine_one_does(
     connector = connect()
     [first, second] = connector.create_message_streams({"clicks": 2})["clicks"]
     assert nodes.get(f"/consumers/readers/ids/{connector.consumer_id}")[0] == b'{ "clicks": 2 }'
-    me = connector.consumer_id
-    assert owners(nodes) == {"0-0": f"{me}-0", "0-1": f"{me}-0", "1-0": f"{me}-1", "1-1": f"{me}-1"}
+    member = connector.consumer_id
+    assert owners(nodes) == {"0-0": f"{member}-0", "0-1": f"{member}-0", "1-0": f"{member}-1", "1-1": f"{member}-1"}
     with reading([first, second], connector) as readers:
         until(lambda: sum(len(reader.messages) for reader in readers) == len(messages))
         assert {message.partition.broker for message in readers[0].messages} == {0}
@@ -44,7 +44,7 @@ def _bounds(client: Any, partitions: Any) -> Any:
     return client.bounds("clicks", partitions)
 
 
-def test_messages_go_on_where_the_group_left_off(cluster: LiveCluster, connect: Connect) -> None:
+def test_a_new_member_continues_at_the_offsets_of_the_group(cluster: LiveCluster, connect: Connect) -> None:
     messages = numbered(60)
     cluster.publish("clicks", messages)
     seen: list[bytes | None] = []
@@ -62,7 +62,7 @@ def test_a_commit_inside_a_compressed_message_keeps_its_start(
 ) -> None:
     messages = numbered(20)
     cluster.publish("clicks", messages, codecs=["gzip"], batch=20)
-    for _ in range(2):  # what was compressed together comes again as a whole
+    for _ in range(2):  # messages that were compressed together are delivered again together
         connector = connect(auto_commit_interval_ms=None)
         [stream] = connector.create_message_streams({"clicks": 1})["clicks"]
         taken = list(islice(stream, 19))
@@ -78,7 +78,7 @@ def test_a_commit_inside_a_compressed_message_keeps_its_start(
     assert max(offsets(nodes).values()) > 0
 
 
-def test_what_was_handed_out_last_is_committed_only_when_the_next_one_is_asked_for(
+def test_the_last_message_is_committed_when_the_next_one_is_requested(
     cluster: LiveCluster, connect: Connect, nodes: KazooClient
 ) -> None:
     cluster.publish("clicks", numbered(4), codecs=["none"], batch=4)
@@ -104,16 +104,16 @@ def test_an_automatic_commit_does_not_take_back_an_explicit_one(
     assert offsets(nodes)[str(message.partition)] == message.next_offset
 
 
-def test_partitions_move_to_who_joins_and_back_when_it_leaves(
+def test_partitions_move_to_a_member_that_joins_and_back_when_it_leaves(
     cluster: LiveCluster, connect: Connect, nodes: KazooClient
 ) -> None:
     messages = numbered(300)
     cluster.publish("clicks", messages[:100])
-    one = connect(consumer_id="a")
-    with reading(one.create_message_streams({"clicks": 1})["clicks"], one) as [first]:
+    connector_a = connect(consumer_id="a")
+    with reading(connector_a.create_message_streams({"clicks": 1})["clicks"], connector_a) as [first]:
         until(lambda: len(set(first.values)) == 100)
-        two = connect(consumer_id="b")
-        with reading(two.create_message_streams({"clicks": 1})["clicks"], two) as [second]:
+        connector_b = connect(consumer_id="b")
+        with reading(connector_b.create_message_streams({"clicks": 1})["clicks"], connector_b) as [second]:
             shared = {"0-0": "readers_a-0", "0-1": "readers_a-0", "1-0": "readers_b-0", "1-1": "readers_b-0"}
             until(lambda: owners(nodes) == shared)
             cluster.publish("clicks", messages[100:200])
@@ -125,9 +125,7 @@ def test_partitions_move_to_who_joins_and_back_when_it_leaves(
     assert {*first.values, *second.values} == set(messages)
 
 
-def test_more_consumers_than_partitions_leave_some_with_nothing(
-    cluster: LiveCluster, connect: Connect, nodes: KazooClient
-) -> None:
+def test_surplus_streams_own_no_partition(cluster: LiveCluster, connect: Connect, nodes: KazooClient) -> None:
     cluster.publish("clicks", numbered(10))
     connector = connect()
     streams = connector.create_message_streams({"clicks": 6})["clicks"]
@@ -136,7 +134,9 @@ def test_more_consumers_than_partitions_leave_some_with_nothing(
 
 
 # fault Z02
-def test_a_filter_follows_topics_that_come_later(cluster: LiveCluster, connect: Connect, nodes: KazooClient) -> None:
+def test_a_filter_includes_topics_that_are_created_later(
+    cluster: LiveCluster, connect: Connect, nodes: KazooClient
+) -> None:
     cluster.publish("clicks", numbered(10))
     connector = connect()
     streams = connector.create_message_streams_by_filter(whitelist="cl.*|vi.*")
@@ -150,7 +150,7 @@ def test_a_filter_follows_topics_that_come_later(cluster: LiveCluster, connect: 
     assert owners(nodes, "other") == {}
 
 
-def test_a_topic_may_come_after_its_consumer(cluster: LiveCluster, connect: Connect) -> None:
+def test_a_topic_may_be_created_after_its_consumer(cluster: LiveCluster, connect: Connect) -> None:
     connector = connect()
     with reading(connector.create_message_streams({"late": 1})["late"], connector) as [reader]:
         cluster.publish("late", numbered(20))
@@ -158,7 +158,7 @@ def test_a_topic_may_come_after_its_consumer(cluster: LiveCluster, connect: Conn
 
 
 # fault Z01
-def test_a_session_that_expires_is_followed_by_another(
+def test_an_expired_session_is_replaced_by_a_new_one(
     cluster: LiveCluster, connect: Connect, nodes: KazooClient
 ) -> None:
     messages = numbered(200)
@@ -167,9 +167,9 @@ def test_a_session_that_expires_is_followed_by_another(
     with reading(connector.create_message_streams({"clicks": 1})["clicks"], connector) as [reader]:
         until(lambda: len(reader.messages) == 100)
         client = connector._registration._session._client
-        before = client.client_id[0]
+        session_id = client.client_id[0]
         _end_session(client)
-        until(lambda: client.client_id and client.client_id[0] != before and len(owners(nodes)) == 4)
+        until(lambda: client.client_id and client.client_id[0] != session_id and len(owners(nodes)) == 4)
         assert nodes.exists(f"/consumers/readers/ids/{connector.consumer_id}")
         cluster.publish("clicks", messages[100:])
         until(lambda: set(reader.values) == set(messages))
@@ -177,7 +177,7 @@ def test_a_session_that_expires_is_followed_by_another(
 
 
 def _end_session(client: KazooClient) -> None:
-    """A goodbye in the name of the session, as if it had been silent for too long."""
+    """End the session of a client, as ZooKeeper does if the client is silent for too long."""
     hosts = ",".join(f"{host}:{port}" for host, port in client.hosts)
     twin = KazooClient(hosts=hosts, client_id=client.client_id)
     twin.start()
@@ -185,8 +185,10 @@ def _end_session(client: KazooClient) -> None:
     twin.close()
 
 
-def test_another_has_what_a_lost_session_owned(cluster: LiveCluster, connect: Connect, nodes: KazooClient) -> None:
-    """The partitions of one that says nothing any more go over, and nothing is committed behind their back."""
+def test_the_partitions_of_a_lost_session_move_to_another_member(
+    cluster: LiveCluster, connect: Connect, nodes: KazooClient
+) -> None:
+    """The member that lost its session commits nothing when it shuts down."""
     messages = numbered(100)
     cluster.publish("clicks", messages)
     silent = connect(auto_commit_interval_ms=None, consumer_id="a", session_timeout_ms=2000)
@@ -200,7 +202,7 @@ def test_another_has_what_a_lost_session_owned(cluster: LiveCluster, connect: Co
         until(lambda: set(reader.values) == set(messages))
 
 
-def test_a_broker_that_restarts_is_read_on(cluster: LiveCluster, connect: Connect) -> None:
+def test_a_restarted_broker_is_read_again(cluster: LiveCluster, connect: Connect) -> None:
     messages = numbered(200)
     cluster.publish("clicks", messages[:100])
     connector = connect()
@@ -217,7 +219,7 @@ def test_a_broker_that_restarts_is_read_on(cluster: LiveCluster, connect: Connec
 
 
 @pytest.mark.parametrize(("reset", "expected"), [("smallest", 100), ("largest", 50)])
-def test_an_offset_that_the_log_does_not_hold_is_reset_as_told(
+def test_an_offset_out_of_range_is_reset_as_the_setting_says(
     cluster: LiveCluster, connect: Connect, nodes: KazooClient, reset: str, expected: int
 ) -> None:
     messages = numbered(100)
@@ -232,7 +234,7 @@ def test_an_offset_that_the_log_does_not_hold_is_reset_as_told(
         assert set(reader.values) == set(messages[-expected:])
 
 
-def test_minus_1_is_no_offset(cluster: LiveCluster, connect: Connect, nodes: KazooClient) -> None:
+def test_minus_1_means_that_there_is_no_offset(cluster: LiveCluster, connect: Connect, nodes: KazooClient) -> None:
     cluster.publish("clicks", numbered(20))
     for id_ in ("0-0", "0-1", "1-0", "1-1"):
         nodes.create(f"/consumers/readers/offsets/clicks/{id_}", b"-1", makepath=True)
@@ -241,7 +243,9 @@ def test_minus_1_is_no_offset(cluster: LiveCluster, connect: Connect, nodes: Kaz
         until(lambda: set(reader.values) == set(numbered(20)))
 
 
-def test_an_owner_that_does_not_let_go_is_told(cluster: LiveCluster, connect: Connect, nodes: KazooClient) -> None:
+def test_partitions_that_another_member_keeps_are_an_error(
+    cluster: LiveCluster, connect: Connect, nodes: KazooClient
+) -> None:
     cluster.publish("clicks", numbered(5))
     nodes.create("/consumers/readers/owners/clicks/0-1", b"somebody-0", makepath=True)
     connector = connect(rebalance_max_retries=2)
@@ -260,7 +264,9 @@ def test_messages_larger_than_a_fetch_are_read(cluster: LiveCluster, connect: Co
 
 
 # fault R02
-def test_a_message_above_the_cap_is_an_error_and_not_an_end(cluster: LiveCluster, connect: Connect) -> None:
+def test_a_message_above_max_fetch_bytes_is_an_error_and_not_the_end_of_the_stream(
+    cluster: LiveCluster, connect: Connect
+) -> None:
     cluster.publish("clicks", [b"x" * 5000], codecs=["none"])
     connector = connect(fetch_bytes=100, max_fetch_bytes=1000)
     [stream] = connector.create_message_streams({"clicks": 1})["clicks"]
@@ -269,7 +275,7 @@ def test_a_message_above_the_cap_is_an_error_and_not_an_end(cluster: LiveCluster
             next(stream)
 
 
-def test_a_full_queue_holds_up_the_fetcher_and_not_the_shutdown(cluster: LiveCluster, connect: Connect) -> None:
+def test_a_full_queue_blocks_the_fetcher_but_not_the_shutdown(cluster: LiveCluster, connect: Connect) -> None:
     cluster.publish("clicks", numbered(400))
     connector = connect(fetch_bytes=200, queued_max_chunks=1)
     [stream] = connector.create_message_streams({"clicks": 1})["clicks"]
@@ -279,7 +285,7 @@ def test_a_full_queue_holds_up_the_fetcher_and_not_the_shutdown(cluster: LiveClu
     connector.shutdown()
 
 
-def test_streams_end_without_a_message_in_time_and_go_on(cluster: LiveCluster, connect: Connect) -> None:
+def test_a_stream_ends_after_its_timeout_and_can_be_continued(cluster: LiveCluster, connect: Connect) -> None:
     cluster.publish("clicks", numbered(5))
     connector = connect(consumer_timeout_ms=3000)
     [stream] = connector.create_message_streams({"clicks": 1})["clicks"]
@@ -294,7 +300,7 @@ def test_streams_end_without_a_message_in_time_and_go_on(cluster: LiveCluster, c
     until(lambda: read_on() == 10)
 
 
-def test_streams_are_made_once(cluster: LiveCluster, connect: Connect) -> None:
+def test_streams_are_created_once(cluster: LiveCluster, connect: Connect) -> None:
     cluster.publish("clicks", numbered(1))
     connector = connect()
     with pytest.raises(RuntimeError, match="no streams"):
@@ -304,7 +310,7 @@ def test_streams_are_made_once(cluster: LiveCluster, connect: Connect) -> None:
         connector.create_message_streams({"views": 1})
 
 
-def test_what_cannot_be_is_refused(chroot: str, connect: Connect) -> None:
+def test_invalid_arguments_of_a_connector_are_refused(chroot: str, connect: Connect) -> None:
     with pytest.raises(NodeMalformed):
         ConsumerConnector.open(chroot, "a/b")
     with pytest.raises(ValueError, match="smallest or largest"):
@@ -316,11 +322,11 @@ def test_what_cannot_be_is_refused(chroot: str, connect: Connect) -> None:
         connector.create_message_streams_by_filter()
     with pytest.raises(ValueError, match="streams must be 1 to"):
         connector.create_message_streams({"clicks": 0})
-    with pytest.raises(RegistryError):  # no Kafka is there
+    with pytest.raises(RegistryError):  # there is no Kafka
         connector.create_message_streams({"clicks": 1})
 
 
-def test_what_is_in_front_of_a_bad_message_is_read_and_the_error_told_each_time(
+def test_messages_before_a_corrupt_one_are_read_and_each_next_raises_its_error(
     cluster: LiveCluster, connect: Connect
 ) -> None:
     messages = numbered(8)
@@ -338,7 +344,9 @@ def test_what_is_in_front_of_a_bad_message_is_read_and_the_error_told_each_time(
     connector.shutdown()
 
 
-def test_a_topic_that_is_deleted_is_let_go(cluster: LiveCluster, connect: Connect, nodes: KazooClient) -> None:
+def test_the_partitions_of_a_deleted_topic_are_released(
+    cluster: LiveCluster, connect: Connect, nodes: KazooClient
+) -> None:
     cluster.publish("clicks", numbered(20))
     cluster.publish("views", numbered(20, 20))
     connector = connect()
@@ -351,7 +359,7 @@ def test_a_topic_that_is_deleted_is_let_go(cluster: LiveCluster, connect: Connec
     assert len(offsets(nodes, "views")) == 4
 
 
-def test_where_a_reset_begins_is_kept_even_if_nothing_else_is(
+def test_the_offset_of_a_reset_is_committed_even_without_auto_commit(
     cluster: LiveCluster, connect: Connect, nodes: KazooClient
 ) -> None:
     cluster.publish("clicks", numbered(20))

@@ -1,4 +1,4 @@
-"""The examples in the docstrings of those who consume without a coordinator are true on an embedded broker of 0.7."""
+"""The examples in the docstrings of consumers without a coordinator are true on an embedded broker of 0.7."""
 
 import doctest
 from collections.abc import Iterator
@@ -21,8 +21,8 @@ MODULES = ("simple", "fetched", "connector.connector", "connector.stream")
 
 def examples() -> dict[str, doctest.DocTest]:
     finder = doctest.DocTestFinder(recurse=True)
-    found = (one for name in MODULES for one in finder.find(import_module(f"kafka_io.consumer.{name}")))
-    return {one.name.rpartition(".")[2]: one for one in found if one.examples}
+    tests = (test for name in MODULES for test in finder.find(import_module(f"kafka_io.consumer.{name}")))
+    return {test.name.rpartition(".")[2]: test for test in tests if test.examples}
 
 
 EXAMPLES = examples()
@@ -39,13 +39,13 @@ def broker(chroot: str, tmp_path: Path) -> Iterator[BrokerServer07]:
 
 def test_every_public_class_has_an_example() -> None:
     public = {name: getattr(kafka_io, name) for name in kafka_io.__all__}
-    ours = {name for name, one in public.items() if getattr(one, "__module__", "").startswith(ROOMS)}
+    ours = {name for name, value in public.items() if getattr(value, "__module__", "").startswith(ROOMS)}
     assert ours == EXAMPLES.keys()
 
 
 @pytest.mark.parametrize("name", sorted(EXAMPLES))
 def test_the_example_is_true(broker: BrokerServer07, chroot: str, name: str) -> None:
-    names = {one: getattr(kafka_io, one) for one in kafka_io.__all__}
+    names = {public: getattr(kafka_io, public) for public in kafka_io.__all__}
     example = EXAMPLES[name]
     example.globs = {**names, "zookeeper": chroot, "address": f"127.0.0.1:{broker.port}"}
     assert doctest.DocTestRunner().run(example).failed == 0

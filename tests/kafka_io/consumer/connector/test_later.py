@@ -1,4 +1,4 @@
-"""Connectors on a cluster of 0.8 and of later ones that keep their registry in ZooKeeper."""
+"""Connectors on clusters of 0.8 and of later versions that keep their registry in ZooKeeper."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ Start = Callable[[], ModernBrokerServer]
 
 @pytest.fixture(params=[Generation.V08, Generation.MODERN])
 def start(request: pytest.FixtureRequest, chroot: str, tmp_path: Path) -> Iterator[Start]:
-    """Starts the broker, again with the data it had and another port."""
+    """Starts the broker; each start uses another port and the same data."""
     with ExitStack() as running:
 
         def start_() -> ModernBrokerServer:
@@ -44,19 +44,19 @@ def test_members_share_a_topic_and_commit_record_numbers(
     start()
     messages = numbered(100)
     publish(chroot, messages)
-    one, two = connect(consumer_id="a"), connect(consumer_id="b")
-    with reading(one.create_message_streams({"clicks": 1})["clicks"], one) as [first]:
+    connector_a, connector_b = connect(consumer_id="a"), connect(consumer_id="b")
+    with reading(connector_a.create_message_streams({"clicks": 1})["clicks"], connector_a) as [first]:
         registered = json.loads(nodes.get("/consumers/readers/ids/readers_a")[0])
         assert registered.pop("timestamp").isdecimal()
         assert registered == {"version": 1, "subscription": {"clicks": 1}, "pattern": "static"}
-        with reading(two.create_message_streams_by_filter(whitelist="cl.*"), two) as [second]:
+        with reading(connector_b.create_message_streams_by_filter(whitelist="cl.*"), connector_b) as [second]:
             assert owners(nodes) == {**dict.fromkeys("012", "readers_a-0"), **dict.fromkeys("34", "readers_b-0")}
             until(lambda: {*first.values, *second.values} == set(messages))
     assert sum(offsets(nodes).values()) == len(messages)
     assert owners(nodes) == {}
 
 
-def test_a_broker_that_comes_back_elsewhere_is_found(start: Start, chroot: str, connect: Connect) -> None:
+def test_a_broker_that_restarts_at_another_port_is_found(start: Start, chroot: str, connect: Connect) -> None:
     messages = numbered(100)
     broker = start()
     publish(chroot, messages[:50])

@@ -1,4 +1,4 @@
-"""What is lost on the way: a member that is killed, and ZooKeeper itself."""
+"""A member is killed, or ZooKeeper stops: the remaining members read everything."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ from kazoo.client import KazooClient
 
 from kafka_io.consumer.connector.connector import ConsumerConnector
 from resources.zookeeper_server import ZooKeeperServer
-from tests.kafka_io.consumer.connector.conftest import HASTE, Connect
+from tests.kafka_io.consumer.connector.conftest import SHORT_INTERVALS, Connect
 from tests.kafka_io.consumer.connector.readers import owners, reading, until
 from tests.kafka_io.testing.v07.talk import Client, message
 from tests.live import LiveCluster, live_cluster, numbered
@@ -28,7 +28,7 @@ for message in stream:
 """
 
 
-def test_what_a_killed_member_owned_goes_to_the_others(
+def test_the_partitions_of_a_killed_member_move_to_the_others(
     cluster: LiveCluster, connect: Connect, nodes: KazooClient
 ) -> None:
     messages = numbered(200)
@@ -52,8 +52,7 @@ def test_what_a_killed_member_owned_goes_to_the_others(
         killed.stdout.close()
 
 
-def test_without_zookeeper_what_is_owned_is_read_on_and_afterwards_committed(tmp_path: Path) -> None:
-
+def test_owned_partitions_are_read_without_zookeeper_and_committed_afterwards(tmp_path: Path) -> None:
     messages = numbered(90)
     with ExitStack() as running:
         server = ZooKeeperServer(None, tmp_path / "zookeeper")
@@ -61,7 +60,9 @@ def test_without_zookeeper_what_is_owned_is_read_on_and_afterwards_committed(tmp
         live = running.enter_context(live_cluster(server.connect, tmp_path / "live"))
         live.publish("clicks", messages[:30])
         client = running.enter_context(Client(live.brokers[0].port))
-        connector = ConsumerConnector.open(server.connect, "readers", **{**HASTE, "zookeeper_timeout_ms": 2000})
+        connector = ConsumerConnector.open(
+            server.connect, "readers", **{**SHORT_INTERVALS, "zookeeper_timeout_ms": 2000}
+        )
         with reading(connector.create_message_streams({"clicks": 1})["clicks"], connector) as [reader]:
             until(lambda: len(reader.messages) == 30)
             port = server.port

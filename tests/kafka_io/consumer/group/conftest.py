@@ -1,4 +1,4 @@
-"""Groups on an embedded broker: topics of numbered messages, and members that are run beside each other."""
+"""Groups on an embedded broker: topics with numbered messages, and members that are polled in turn."""
 
 import time
 from collections import Counter
@@ -30,7 +30,7 @@ PARTITIONS = 4
 
 @dataclass
 class Ground:
-    """An embedded broker, and what its groups read."""
+    """An embedded broker, its topics, and the members of its groups."""
 
     folder: Path
     running: ExitStack
@@ -40,7 +40,7 @@ class Ground:
     broker: ModernBrokerServer | None = None
 
     def start(self) -> None:
-        """Start it, at the port it had."""
+        """Start the broker, at the port that it had before."""
         config = ModernBrokerConfig(
             broker_id=1,
             data_dir=self.folder / "data",
@@ -52,17 +52,17 @@ class Ground:
         self.port = self.broker.port
 
     def stop(self) -> None:
-        """End it; its groups' members are forgotten."""
+        """Stop the broker. It forgets the members of its groups."""
         assert self.broker is not None
         self.broker.stop()
 
     @property
     def address(self) -> str:
-        """Where clients begin."""
+        """The bootstrap address."""
         return f"127.0.0.1:{self.port}"
 
     def cluster(self, sizes: FetchSizes = FetchSizes()) -> ModernCluster:  # noqa: B008 - it is immutable
-        """A client."""
+        """A client of the broker."""
         retry_policy = RetryPolicy(timeout_s=30.0, backoff=Backoff(attempts=8, first_s=0.1, max_s=1.0))
         read_settings = ReadSettings(sizes=sizes, retry_policy=retry_policy)
         bootstrap = parse_bootstrap(self.address)
@@ -71,7 +71,7 @@ class Ground:
         return self.running.enter_context(opened)
 
     def publish(self, count: int, *, topic: str = "clicks") -> list[bytes]:
-        """Numbered messages by turns of partitions; they go on where the last ones ended."""
+        """Publish numbered messages to the partitions in turn; the numbers continue after those of the last call."""
         first = self.published[topic]
         values = [f"{topic} {number}".encode() for number in range(first, first + count)]
         self.published[topic] += count
@@ -80,34 +80,36 @@ class Ground:
         return values
 
     def create(self, topic: str, partitions: int) -> None:
-        """Make a topic."""
+        """Create a topic."""
         with Client(self.port) as client:
             assert client.create(topic, partitions) == 0
 
     def append(self, topic: str, count: int) -> None:
-        """Numbered records in one batch in partition 0, a second apart; see `talk.numbered`."""
+        """Append one batch of numbered records to partition 0, with timestamps a second apart; see `talk.numbered`."""
         with Client(self.port) as client:
             assert client.produce(topic, batch(count)).error_code == 0
 
-    def member(self, *, group: str = "readers", **more: Any) -> GroupConsumer:
-        """One of ours, quick to notice; it is closed after the test."""
-        about = {name: more.pop(name) for name in tuple(more) if name in GroupSettings.__dataclass_fields__}
-        settings = GroupSettings(**{"group": group, "heartbeat_s": 0.1, "refresh_s": 300.0, **about})
-        if "pattern" not in more:
-            more.setdefault("topics", ["clicks"])
-        return self.running.enter_context(GroupConsumer(self.cluster(), settings, **more))
+    def member(self, *, group: str = "readers", **settings: Any) -> GroupConsumer:
+        """A member with short intervals; it is closed after the test."""
+        group_settings = {
+            name: settings.pop(name) for name in tuple(settings) if name in GroupSettings.__dataclass_fields__
+        }
+        member = GroupSettings(**{"group": group, "heartbeat_s": 0.1, "refresh_s": 300.0, **group_settings})
+        if "pattern" not in settings:
+            settings.setdefault("topics", ["clicks"])
+        return self.running.enter_context(GroupConsumer(self.cluster(), member, **settings))
 
 
 @pytest.fixture
 def running() -> Iterator[ExitStack]:
-    """What is ended after the test."""
+    """Closes what a test has opened."""
     with ExitStack() as running:
         yield running
 
 
 @pytest.fixture
 def bare(tmp_path: Path, running: ExitStack) -> Ground:
-    """A broker that runs."""
+    """A running broker without topics."""
     ground = Ground(tmp_path, running)
     ground.start()
     return ground
@@ -124,7 +126,7 @@ Read = dict[GroupConsumer, list[ConsumedBatch]]
 
 
 def poll_until(members: Iterable[GroupConsumer], holds: Callable[[Read], bool]) -> Read:
-    """Poll the members by turns until it holds of what they have read."""
+    """Poll the members in turn until `holds` is true of the batches that they have read."""
     members = list(members)
     read: Read = {member: [] for member in members}
     deadline_s = time.monotonic() + SOON_S
@@ -136,21 +138,21 @@ def poll_until(members: Iterable[GroupConsumer], holds: Callable[[Read], bool]) 
 
 
 def shares_are(*sizes: int) -> Callable[[Read], bool]:
-    """Whether the members have so many partitions, in any order, and each of them one member only."""
+    """Whether the members have these numbers of partitions, in any order, and each partition one owner."""
 
     def holds(read: Read) -> bool:
-        found = [member.assignment for member in read]
-        everything = frozenset[TopicPartition]().union(*found)
-        return sorted(map(len, found)) == sorted(sizes) and len(everything) == sum(sizes)
+        assignments = [member.assignment for member in read]
+        assigned = frozenset[TopicPartition]().union(*assignments)
+        return sorted(map(len, assignments)) == sorted(sizes) and len(assigned) == sum(sizes)
 
     return holds
 
 
 def values(batches: Iterable[ConsumedBatch]) -> list[bytes]:
     """The values of all records."""
-    return [value for one in batches for value in one.records.column("value").to_pylist()]
+    return [value for batch in batches for value in batch.records.column("value").to_pylist()]
 
 
 def all_values(read: Read) -> list[bytes]:
-    """What the members have read together."""
+    """The values that the members have read together, sorted."""
     return sorted(value for batches in read.values() for value in values(batches))

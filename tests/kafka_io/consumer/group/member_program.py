@@ -1,6 +1,6 @@
-"""A member in a process of its own, which a test may kill: writes each value that it reads, and commits behind it.
+"""A member in a process of its own, which a test may kill. It prints each value that it reads, and then commits.
 
-Arguments: the broker's address, the group, the topic, an assignor's name, seconds of the session.
+Arguments: the broker's address, the group, the topic, an assignor's name, the session timeout in seconds.
 """
 
 import sys
@@ -29,7 +29,7 @@ def main() -> None:
             sys.stdout.flush()
             try:
                 consumer.commit()
-            except BrokerError as error:  # another reads it again
+            except BrokerError as error:  # another member reads these records again
                 sys.stderr.write(f"{error}\n")
 
 

@@ -19,31 +19,31 @@ _PYTHON = {
     "cooperative-sticky": CooperativeStickyAssignor,
 }
 _POLL_S = 0.1
-_SESSION_MS = 30_000  # the most that 0.9 takes
-NOTHING_MORE: Mapping[str, str] = {}
+_SESSION_MS = 30_000  # the maximum of 0.9
+NO_SETTINGS: Mapping[str, str] = {}
 
 
 class Client(Protocol):
-    """What a member of another client does."""
+    """What a test needs of a member, whatever its client."""
 
     def read(self) -> list[bytes]:
-        """Poll, and the values that came."""
+        """Poll once; returns the values of the records."""
         ...
 
-    def places(self) -> frozenset[TopicPartition]:
-        """What it has."""
+    def assignment(self) -> frozenset[TopicPartition]:
+        """The partitions that it reads."""
         ...
 
     def close(self) -> None:
-        """Commit and leave."""
+        """Commit, and leave the group."""
         ...
 
 
 class ConfluentMember:
-    """librdkafka's."""
+    """A member that runs librdkafka."""
 
     def __init__(
-        self, address: str, group: str, topic: str, assignor: str, more: Mapping[str, str] = NOTHING_MORE
+        self, address: str, group: str, topic: str, assignor: str, settings: Mapping[str, str] = NO_SETTINGS
     ) -> None:
         self._consumer: Any = Consumer(
             {
@@ -54,18 +54,18 @@ class ConfluentMember:
                 "heartbeat.interval.ms": 200,
                 "session.timeout.ms": _SESSION_MS,
                 "log_level": 0,
-                **more,
+                **settings,
             }
         )
         self._consumer.subscribe([topic])
 
     def read(self) -> list[bytes]:
         """See Client."""
-        return [one.value() for one in self._consumer.consume(100, timeout=_POLL_S) if one.error() is None]
+        return [record.value() for record in self._consumer.consume(100, timeout=_POLL_S) if record.error() is None]
 
-    def places(self) -> frozenset[TopicPartition]:
+    def assignment(self) -> frozenset[TopicPartition]:
         """See Client."""
-        return frozenset(TopicPartition(one.topic, one.partition) for one in self._consumer.assignment())
+        return frozenset(TopicPartition(assigned.topic, assigned.partition) for assigned in self._consumer.assignment())
 
     def close(self) -> None:
         """See Client."""
@@ -73,10 +73,10 @@ class ConfluentMember:
 
 
 class PythonMember:
-    """kafka-python's."""
+    """A member that runs kafka-python."""
 
     def __init__(
-        self, address: str, group: str, topic: str, assignor: str, more: Mapping[str, Any] = NOTHING_MORE
+        self, address: str, group: str, topic: str, assignor: str, settings: Mapping[str, Any] = NO_SETTINGS
     ) -> None:
         self._consumer: Any = KafkaConsumer(
             bootstrap_servers=address,
@@ -85,20 +85,20 @@ class PythonMember:
             partition_assignment_strategy=[_PYTHON[assignor]],
             heartbeat_interval_ms=200,
             session_timeout_ms=_SESSION_MS,
-            **more,
+            **settings,
         )
-        # As leader 3.0.12 may share out before it knows the partitions, and then at times never takes what it gets.
+        # A leader of version 3.0.12 may assign before it knows the partitions, and then sometimes ignores its share.
         self._consumer.partitions_for_topic(topic)
         self._consumer.subscribe([topic])
 
     def read(self) -> list[bytes]:
         """See Client."""
-        found = self._consumer.poll(timeout_ms=round(1000 * _POLL_S))
-        return [record.value for records in found.values() for record in records]
+        polled = self._consumer.poll(timeout_ms=round(1000 * _POLL_S))
+        return [record.value for records in polled.values() for record in records]
 
-    def places(self) -> frozenset[TopicPartition]:
+    def assignment(self) -> frozenset[TopicPartition]:
         """See Client."""
-        return frozenset(TopicPartition(one.topic, one.partition) for one in self._consumer.assignment())
+        return frozenset(TopicPartition(assigned.topic, assigned.partition) for assigned in self._consumer.assignment())
 
     def close(self) -> None:
         """See Client."""
@@ -106,7 +106,7 @@ class PythonMember:
 
 
 class Polled:
-    """A member on its own thread; what it has and has read may be looked at from another."""
+    """Polls a member on a thread of its own; other threads may read its values and its assignment."""
 
     def __init__(self, make: Callable[[], Client]) -> None:
         self.values: list[bytes] = []
@@ -125,7 +125,7 @@ class Polled:
         try:
             while not self._ending.is_set():
                 self.values += client.read()
-                self.assignment = client.places()
+                self.assignment = client.assignment()
         except BaseException as error:  # noqa: BLE001 - the test's own thread raises it
             self._error = error
         finally:
@@ -140,14 +140,14 @@ class Polled:
 
 
 def until(holds: Callable[[], bool], members: list[Polled], *, within_s: float) -> None:
-    """Wait for what the members are to come to."""
+    """Wait until `holds` returns True."""
     deadline_s = time.monotonic() + within_s
     while not holds():
-        assert time.monotonic() < deadline_s, [sorted(one.assignment) for one in members]
+        assert time.monotonic() < deadline_s, [sorted(member.assignment) for member in members]
         time.sleep(0.05)
 
 
-def shared_out(members: list[Polled], partitions: int) -> bool:
-    """Whether each of so many partitions is one member's, and each member has some."""
-    places = [place for one in members for place in one.assignment]
-    return len(places) == len(set(places)) == partitions and all(one.assignment for one in members)
+def is_shared(members: list[Polled], partitions: int) -> bool:
+    """Whether each partition has one owner, and each member owns at least one."""
+    assigned = [partition for member in members for partition in member.assignment]
+    return len(assigned) == len(set(assigned)) == partitions and all(member.assignment for member in members)

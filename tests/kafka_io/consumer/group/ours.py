@@ -1,4 +1,4 @@
-"""Our member, as those of other clients are run."""
+"""A member that runs this library, with the interface that members of other clients have."""
 
 from contextlib import ExitStack
 
@@ -25,7 +25,7 @@ class OurMember:
         """See others.Client."""
         return [value for batch in self._consumer.poll(_POLL_S) for value in batch.records.column("value").to_pylist()]
 
-    def places(self) -> frozenset[TopicPartition]:
+    def assignment(self) -> frozenset[TopicPartition]:
         """See others.Client."""
         return self._consumer.assignment
 

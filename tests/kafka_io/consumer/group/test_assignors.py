@@ -1,7 +1,8 @@
-"""Whatever members, topics and subscriptions: each partition goes to one that wants it, evenly and stably."""
+"""For all members, topics and subscriptions: each partition goes to one subscriber, evenly and stably."""
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -36,8 +37,8 @@ members_of = st.lists(
     unique_by=lambda member: member.id,
 )
 partitions_of = st.dictionaries(st.sampled_from(TOPICS), st.integers(1, 9))
-every_assignor = pytest.mark.parametrize("assignor", ASSIGNORS.values(), ids=lambda one: one.name)
-sticky_assignor = pytest.mark.parametrize("assignor", [STICKY, COOPERATIVE_STICKY], ids=lambda one: one.name)
+every_assignor = pytest.mark.parametrize("assignor", ASSIGNORS.values(), ids=lambda assignor: assignor.name)
+sticky_assignor = pytest.mark.parametrize("assignor", [STICKY, COOPERATIVE_STICKY], ids=lambda assignor: assignor.name)
 
 
 def wanted(members: list[AssignorMember], partitions: Mapping[str, int]) -> set[TopicPartition]:
@@ -50,15 +51,15 @@ def wanted(members: list[AssignorMember], partitions: Mapping[str, int]) -> set[
 
 
 def holding(members: list[AssignorMember], shares: PartitionAssignments, generation: int) -> list[AssignorMember]:
-    """The members as they join again with what they have."""
+    """The members when they join again and own their shares."""
     return [
         AssignorMember(
-            id=one.id,
-            instance_id=one.instance_id,
-            topics=one.topics,
-            owned=OwnedPartitions(partitions=shares.get(one.id, frozenset()), generation=generation),
+            id=member.id,
+            instance_id=member.instance_id,
+            topics=member.topics,
+            owned=OwnedPartitions(partitions=shares.get(member.id, frozenset()), generation=generation),
         )
-        for one in members
+        for member in members
     ]
 
 
@@ -67,72 +68,75 @@ def sizes(shares: PartitionAssignments) -> list[int]:
 
 
 def kept(before: PartitionAssignments, after: PartitionAssignments) -> int:
-    return sum(len(after.get(member, frozenset()) & places) for member, places in before.items())
+    return sum(len(after.get(member, frozenset()) & share) for member, share in before.items())
 
 
 @every_assignor
 @given(members_of, partitions_of)
-def test_all_is_covered_and_nothing_twice(
+def test_each_wanted_partition_is_assigned_exactly_once(
     assignor: Assignor, members: list[AssignorMember], partitions: dict[str, int]
 ) -> None:
     shares = assignor.assign(members, partitions)
     assert shares.keys() == {member.id for member in members}
-    given_out = Counter(place for places in shares.values() for place in places)
-    assert given_out == Counter(dict.fromkeys(wanted(members, partitions), 1))
+    assigned = Counter(partition for share in shares.values() for partition in share)
+    assert assigned == Counter(dict.fromkeys(wanted(members, partitions), 1))
     topics = {member.id: member.topics for member in members}
-    assert all(place.topic in topics[member] for member, places in shares.items() for place in places)
+    assert all(partition.topic in topics[member] for member, share in shares.items() for partition in share)
 
 
 @every_assignor
 @given(members_of, partitions_of, st.randoms(use_true_random=False))
-def test_the_order_in_which_members_are_listed_does_not_matter(
+def test_the_order_of_the_members_does_not_change_the_assignment(
     assignor: Assignor, members: list[AssignorMember], partitions: dict[str, int], random: Random
 ) -> None:
     mixed = list(members)
     random.shuffle(mixed)
-    # Two of one static name cannot be in a group; the order is by name, then id.
+    # Two members with the same static name cannot be in a group; the order is by name, then by id.
     assert assignor.assign(mixed, partitions) == assignor.assign(members, partitions)
 
 
 @given(members_of, partitions_of)
-def test_ranges_of_a_topic_are_contiguous_and_differ_by_one_the_larger_first(
+def test_ranges_of_a_topic_are_contiguous_and_the_first_ones_are_larger_by_one(
     members: list[AssignorMember], partitions: dict[str, int]
 ) -> None:
     shares = RANGE.assign(members, partitions)
     for topic, count in partitions.items():
-        readers = sorted((one for one in members if topic in one.topics), key=lambda one: one.order)
-        numbers = [sorted(place.partition for place in shares[one.id] if place.topic == topic) for one in readers]
-        assert [number for part in numbers for number in part] == list(range(count if readers else 0))
-        lengths = [len(part) for part in numbers]
+        readers = sorted((member for member in members if topic in member.topics), key=lambda member: member.order)
+        numbers = [
+            sorted(partition.partition for partition in shares[reader.id] if partition.topic == topic)
+            for reader in readers
+        ]
+        assert [number for share in numbers for number in share] == list(range(count if readers else 0))
+        lengths = [len(share) for share in numbers]
         assert lengths == sorted(lengths, reverse=True)
         assert not lengths or lengths[0] - lengths[-1] <= 1
 
 
-@pytest.mark.parametrize("assignor", [ROUND_ROBIN, STICKY, COOPERATIVE_STICKY], ids=lambda one: one.name)
+@pytest.mark.parametrize("assignor", [ROUND_ROBIN, STICKY, COOPERATIVE_STICKY], ids=lambda assignor: assignor.name)
 @given(members_of, partitions_of)
-def test_members_with_the_same_topics_differ_by_one_at_most(
+def test_members_with_the_same_topics_differ_by_at_most_one_partition(
     assignor: Assignor, members: list[AssignorMember], partitions: dict[str, int]
 ) -> None:
-    alike = [AssignorMember(id=one.id, instance_id=one.instance_id, topics=frozenset(TOPICS)) for one in members]
-    found = sizes(assignor.assign(alike, partitions))
-    assert found[-1] - found[0] <= 1
+    subscribers = [replace(member, topics=frozenset(TOPICS)) for member in members]
+    lengths = sizes(assignor.assign(subscribers, partitions))
+    assert lengths[-1] - lengths[0] <= 1
 
 
 @sticky_assignor
 @given(members_of, partitions_of)
-def test_no_member_could_take_one_from_another_that_has_two_more(
+def test_no_member_could_take_a_partition_from_one_with_two_more(
     assignor: Assignor, members: list[AssignorMember], partitions: dict[str, int]
 ) -> None:
     shares = assignor.assign(members, partitions)
     for taker in members:
         for giver in members:
-            could_take = any(place.topic in taker.topics for place in shares[giver.id])
+            could_take = any(partition.topic in taker.topics for partition in shares[giver.id])
             assert not could_take or len(shares[giver.id]) <= len(shares[taker.id]) + 1
 
 
 @sticky_assignor
 @given(members_of, partitions_of)
-def test_a_group_in_which_nothing_changes_keeps_all(
+def test_an_unchanged_group_keeps_its_assignment(
     assignor: Assignor, members: list[AssignorMember], partitions: dict[str, int]
 ) -> None:
     shares = assignor.assign(members, partitions)
@@ -140,57 +144,60 @@ def test_a_group_in_which_nothing_changes_keeps_all(
 
 
 @given(st.integers(1, 6), st.integers(1, 6), st.integers(0, 20), st.integers(0, 20))
-def test_as_much_is_kept_as_balance_allows(before: int, after: int, count: int, more: int) -> None:
-    """Members come or go, partitions are added: each keeps what it has up to its part of the whole."""
-    then = [AssignorMember(id=f"m{number}", topics=frozenset("a")) for number in range(before)]
-    now = [AssignorMember(id=f"m{number}", topics=frozenset("a")) for number in range(after)]
-    old = STICKY.assign(then, {"a": count} if count else {})
-    new = STICKY.assign(holding(now, old, 1), {"a": count + more} if count + more else {})
+def test_members_keep_as_many_partitions_as_an_even_share_allows(
+    before: int, after: int, count: int, more: int
+) -> None:
+    """When members come or go and partitions are added, each member keeps its partitions up to an even share."""
+    earlier = [AssignorMember(id=f"m{number}", topics=frozenset("a")) for number in range(before)]
+    current = [AssignorMember(id=f"m{number}", topics=frozenset("a")) for number in range(after)]
+    old = STICKY.assign(earlier, {"a": count} if count else {})
+    new = STICKY.assign(holding(current, old, 1), {"a": count + more} if count + more else {})
     floor, extra = divmod(count + more, after)
-    had = sorted((len(old.get(one.id, ())) for one in now), reverse=True)
+    owned = sorted((len(old.get(member.id, ())) for member in current), reverse=True)
     quotas = [floor + (rank < extra) for rank in range(after)]
-    assert kept(old, new) == sum(min(have, quota) for have, quota in zip(had, quotas, strict=True))
+    assert kept(old, new) == sum(min(size, quota) for size, quota in zip(owned, quotas, strict=True))
 
 
 @given(members_of, members_of, partitions_of)
-def test_no_partition_is_ever_at_two_members_of_a_cooperative_group(
+def test_no_partition_of_a_cooperative_group_has_two_owners(
     before: list[AssignorMember], after: list[AssignorMember], partitions: dict[str, int]
 ) -> None:
-    """One may be given out only when its owner has given it up, which takes a second round."""
-    held = COOPERATIVE_STICKY.assign(before, partitions)
-    stayed = {one.id: held[one.id] for one in before if one.id in {each.id for each in after}}
-    first = COOPERATIVE_STICKY.assign(holding(after, stayed, 1), partitions)
-    for member, places in first.items():
-        for place in places:
-            assert not any(place in owned for owner, owned in stayed.items() if owner != member)
-    # Each gives up what it was not given again; then all is shared out, as a sticky group would have it.
+    """A partition is assigned only after its owner has revoked it, which takes a second rebalance."""
+    shares = COOPERATIVE_STICKY.assign(before, partitions)
+    remaining = {member.id for member in after}
+    owned = {member: share for member, share in shares.items() if member in remaining}
+    first = COOPERATIVE_STICKY.assign(holding(after, owned, 1), partitions)
+    for member, share in first.items():
+        for other, partitions_of_other in owned.items():
+            assert other == member or not share & partitions_of_other
+    # Each member revokes the partitions that it lost; then all partitions are assigned.
     second = COOPERATIVE_STICKY.assign(holding(after, first, 2), partitions)
     assert frozenset[TopicPartition]().union(*second.values()) == wanted(after, partitions)
     assert kept(first, second) == sum(map(len, first.values()))
 
 
 @sticky_assignor
-def test_what_two_claim_is_the_one_s_of_the_later_generation(assignor: Assignor) -> None:
-    places = frozenset([TopicPartition("a", 0), TopicPartition("a", 1)])
-    old = AssignorMember(id="a-old", topics=frozenset("a"), owned=OwnedPartitions(partitions=places, generation=4))
-    new = AssignorMember(id="b-new", topics=frozenset("a"), owned=OwnedPartitions(partitions=places, generation=5))
+def test_of_two_claims_the_later_generation_counts(assignor: Assignor) -> None:
+    claimed = frozenset([TopicPartition("a", 0), TopicPartition("a", 1)])
+    old = AssignorMember(id="a-old", topics=frozenset("a"), owned=OwnedPartitions(partitions=claimed, generation=4))
+    new = AssignorMember(id="b-new", topics=frozenset("a"), owned=OwnedPartitions(partitions=claimed, generation=5))
     shares = assignor.assign([old, new], {"a": 2})
     assert len(shares["b-new"]) == 1
-    assert shares["a-old"] == (frozenset() if assignor.cooperative else places - shares["b-new"])
+    assert shares["a-old"] == (frozenset() if assignor.cooperative else claimed - shares["b-new"])
 
 
-def test_static_members_come_first_by_their_names() -> None:
+def test_static_members_come_first_in_the_order_of_their_names() -> None:
     members = [
         AssignorMember(id="a", topics=frozenset("a")),
         AssignorMember(id="z", instance_id="one", topics=frozenset("a")),
         AssignorMember(id="y", instance_id="two", topics=frozenset("a")),
     ]
     shares = RANGE.assign(members, {"a": 4})
-    assert [sorted(place.partition for place in shares[name]) for name in ("z", "y", "a")] == [[0, 1], [2], [3]]
+    assert [sorted(partition.partition for partition in shares[name]) for name in ("z", "y", "a")] == [[0, 1], [2], [3]]
 
 
-def test_uneven_subscriptions_are_evened_out_by_a_chain() -> None:
-    """`m` can take nothing of `o` but by way of `n`."""
+def test_a_chain_of_moves_evens_out_different_subscriptions() -> None:
+    """`m` cannot take a partition of `o`, but `n` can give one to `m` and take one of `o`."""
     members = [
         AssignorMember(id="m", topics=frozenset("a")),
         AssignorMember(

@@ -1,4 +1,4 @@
-"""What a member of a group reads: each message once, from where it is told to, with what it commits kept."""
+"""A member of a group reads each message once, starts at the right offset, and commits what it has read."""
 
 import threading
 
@@ -14,12 +14,12 @@ from kafka_io.reader.reader import FetchSizes
 from tests.kafka_io.consumer.group.conftest import Ground, all_values, poll_until, shares_are, values
 from tests.kafka_io.testing.modern.talk import START_MS
 
-ONE = TopicPartition("small", 0)
+SMALL_0 = TopicPartition("small", 0)
 
 
 @pytest.fixture
 def small(ground: Ground) -> Ground:
-    """With a topic of one partition, which holds value-0 to value-9, a second apart."""
+    """A broker with a topic of one partition, which holds value-0 to value-9, a second apart."""
     ground.create("small", 1)
     ground.append("small", 10)
     return ground
@@ -30,11 +30,11 @@ def numbers(batches: list[ConsumedBatch]) -> list[int]:
 
 
 def read_small(member: GroupConsumer, count: int) -> list[int]:
-    """So many of the topic's numbers."""
+    """The first `count` numbers that the member reads."""
     return numbers(poll_until([member], lambda read: len(values(read[member])) >= count)[member])
 
 
-@pytest.mark.parametrize("assignor", ASSIGNORS.values(), ids=lambda one: one.name)
+@pytest.mark.parametrize("assignor", ASSIGNORS.values(), ids=lambda assignor: assignor.name)
 def test_each_message_is_read_once_while_members_come_and_go(ground: Ground, assignor: Assignor) -> None:
     sent = ground.publish(20)
     first = ground.member(assignors=(assignor,))
@@ -50,7 +50,7 @@ def test_each_message_is_read_once_while_members_come_and_go(ground: Ground, ass
     assert sorted(got) == sorted(sent)
 
 
-def test_messages_tell_all_that_is_known_of_them(small: Ground) -> None:
+def test_messages_have_all_fields_of_their_records(small: Ground) -> None:
     [batch] = poll_until([member := small.member(topics=["small"])], lambda read: bool(read[member]))[member]
     first, *_, last = batch
     assert (first.topic, first.partition.partition, first.offset, first.next_offset) == ("small", 0, 0, 1)
@@ -58,20 +58,20 @@ def test_messages_tell_all_that_is_known_of_them(small: Ground) -> None:
     assert batch.next_offset == 10
 
 
-def test_reading_goes_on_behind_what_was_committed(small: Ground) -> None:
+def test_reading_continues_at_the_committed_offset(small: Ground) -> None:
     with small.member(topics=["small"], auto_commit_s=None) as first:
         assert read_small(first, 10) == list(range(10))
-        first.commit({ONE: 4})
-        assert first.committed([ONE, TopicPartition("clicks", 0)]) == {ONE: 4}
+        first.commit({SMALL_0: 4})
+        assert first.committed([SMALL_0, TopicPartition("clicks", 0)]) == {SMALL_0: 4}
     with small.member(topics=["small"]) as second:
         assert read_small(second, 6) == [4, 5, 6, 7, 8, 9]
     third = small.member(topics=["small"])
     small.append("small", 1)
     assert read_small(third, 1) == [0]
-    assert third.position(ONE) == 11
+    assert third.position(SMALL_0) == 11
 
 
-def test_what_is_handed_out_while_an_error_ends_the_block_is_not_committed(small: Ground) -> None:
+def test_delivered_records_are_not_committed_if_an_error_ends_the_block(small: Ground) -> None:
     def fail() -> None:
         with small.member(topics=["small"]) as member:
             read_small(member, 10)
@@ -82,52 +82,54 @@ def test_what_is_handed_out_while_an_error_ends_the_block_is_not_committed(small
     assert read_small(small.member(topics=["small"]), 10) == list(range(10))
 
 
-def test_commits_are_made_by_themselves_when_they_are_due(small: Ground) -> None:
+def test_due_offsets_are_committed_automatically(small: Ground) -> None:
     member = small.member(topics=["small"], auto_commit_s=0.05)
-    poll_until([member], lambda _: member.committed([ONE]) == {ONE: 10})
-    assert member.position(ONE) == 10
+    poll_until([member], lambda _: member.committed([SMALL_0]) == {SMALL_0: 10})
+    assert member.position(SMALL_0) == 10
 
 
-def test_a_commit_without_waiting_tells_when_it_is_done(small: Ground) -> None:
+def test_an_asynchronous_commit_calls_its_callback_in_a_poll(small: Ground) -> None:
     member = small.member(topics=["small"], auto_commit_s=None)
     read_small(member, 10)
-    told: list[tuple[dict[TopicPartition, int], KafkaIOError | None, int]] = []
-    member.commit_async(on_done=lambda offsets, error: told.append((dict(offsets), error, threading.get_ident())))
-    poll_until([member], lambda _: bool(told))
-    assert told == [({ONE: 10}, None, threading.get_ident())]
-    assert member.committed([ONE]) == {ONE: 10}
+    calls: list[tuple[dict[TopicPartition, int], KafkaIOError | None, int]] = []
+    member.commit_async(on_done=lambda offsets, error: calls.append((dict(offsets), error, threading.get_ident())))
+    poll_until([member], lambda _: bool(calls))
+    assert calls == [({SMALL_0: 10}, None, threading.get_ident())]
+    assert member.committed([SMALL_0]) == {SMALL_0: 10}
 
 
-def test_seeking_goes_where_it_is_told(small: Ground) -> None:
+def test_each_seek_sets_the_position(small: Ground) -> None:
     member = small.member(topics=["small"])
     read_small(member, 10)
-    member.seek(ONE, 7)
+    member.seek(SMALL_0, 7)
     assert read_small(member, 3) == [7, 8, 9]
-    member.seek_to_beginning([ONE])
+    member.seek_to_beginning([SMALL_0])
     assert read_small(member, 10) == list(range(10))
-    member.seek_to_time([ONE], START_MS + 8000)
-    assert member.position(ONE) == 8
-    member.seek_to_end([ONE])
-    assert member.position(ONE) == 10
+    member.seek_to_time([SMALL_0], START_MS + 8000)
+    assert member.position(SMALL_0) == 8
+    member.seek_to_end([SMALL_0])
+    assert member.position(SMALL_0) == 10
 
 
-@pytest.mark.parametrize(("place", "offset"), [(TopicPartition("clicks", 0), 1), (ONE, -1)])
-def test_what_is_not_assigned_or_no_offset_cannot_be_sought(small: Ground, place: TopicPartition, offset: int) -> None:
+@pytest.mark.parametrize(("partition", "offset"), [(TopicPartition("clicks", 0), 1), (SMALL_0, -1)])
+def test_a_seek_needs_an_assigned_partition_and_a_valid_offset(
+    small: Ground, partition: TopicPartition, offset: int
+) -> None:
     member = small.member(topics=["small"])
     poll_until([member], shares_are(1))
     with pytest.raises(ValueError, match=r"not assigned|must not be negative"):
-        member.seek(place, offset)
+        member.seek(partition, offset)
 
 
-def test_nothing_of_a_paused_partition_is_handed_out(small: Ground) -> None:
+def test_no_record_of_a_paused_partition_is_delivered(small: Ground) -> None:
     member = small.member(topics=["small", "clicks"])
     poll_until([member], lambda read: shares_are(5)(read) and len(values(read[member])) == 10)
-    member.pause([ONE])
+    member.pause([SMALL_0])
     small.append("small", 5)
     sent = small.publish(4)
     assert all_values(poll_until([member], lambda read: len(all_values(read)) == 4)) == sent
-    assert member.paused == {ONE}
-    member.resume([ONE])
+    assert member.paused == {SMALL_0}
+    member.resume([SMALL_0])
     assert read_small(member, 5) == [0, 1, 2, 3, 4]
 
 
@@ -138,9 +140,9 @@ def test_partitions_for_which_an_answer_has_no_room_are_fetched_next(small: Grou
         assert read_small(member, 10) == list(range(10))
 
 
-def test_without_an_offset_a_partition_begins_where_the_user_chose(small: Ground) -> None:
+def test_a_partition_without_an_offset_starts_at_the_offset_reset(small: Ground) -> None:
     latest = small.member(group="latest", topics=["small"], reset="latest")
-    poll_until([latest], lambda _: shares_are(1)({latest: []}) and latest.position(ONE) == 10)
+    poll_until([latest], lambda _: shares_are(1)({latest: []}) and latest.position(SMALL_0) == 10)
     none = small.member(group="none", topics=["small"], reset="none")
     with pytest.raises(OffsetOutOfRange, match="none"):
         poll_until([none], lambda _: False)
@@ -149,11 +151,11 @@ def test_without_an_offset_a_partition_begins_where_the_user_chose(small: Ground
 def test_an_offset_that_the_log_does_not_hold_is_reset(small: Ground) -> None:
     member = small.member(topics=["small"])
     read_small(member, 10)
-    member.seek(ONE, 99)
+    member.seek(SMALL_0, 99)
     assert read_small(member, 10) == list(range(10))
 
 
-def test_a_consumer_is_an_iterator_over_batches(small: Ground) -> None:
+def test_iterating_over_a_consumer_yields_batches(small: Ground) -> None:
     member = small.member(topics=["small"], auto_commit_s=None)
     for batch in member:
         assert numbers([batch]) == list(range(10))
@@ -163,7 +165,7 @@ def test_a_consumer_is_an_iterator_over_batches(small: Ground) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    "settings",
     [
         {"heartbeat_s": 0.0},
         {"heartbeat_s": 5.0, "session_timeout_s": 4.0},
@@ -171,9 +173,9 @@ def test_a_consumer_is_an_iterator_over_batches(small: Ground) -> None:
         {"assignors": ()},
     ],
 )
-def test_settings_that_cannot_be_are_refused(wrong: dict[str, float]) -> None:
+def test_invalid_group_settings_are_refused(settings: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=r"times must be|at least one assignor"):
-        GroupSettings(**{"group": "g", **wrong})  # type: ignore[arg-type] # whatever a caller may give
+        GroupSettings(**{"group": "g", **settings})  # type: ignore[arg-type] # a caller may pass anything
 
 
 @pytest.mark.parametrize(("topics", "pattern"), [(None, None), (["a"], "b"), (None, "(")])

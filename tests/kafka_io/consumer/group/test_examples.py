@@ -11,16 +11,16 @@ from tests.kafka_io.consumer.group.conftest import Ground
 from tests.publishing import publish
 
 MODULES = ("admin", "assignors", "consumer", "fetcher", "offset_reset", "settings")
-TOLD = {"GroupDescription", "GroupListing", "GroupMember"}  # these examples look at a member that is there
+NEED_A_MEMBER = {"GroupDescription", "GroupListing", "GroupMember"}  # these examples describe a live member
 
 
 def examples() -> dict[str, doctest.DocTest]:
     finder = doctest.DocTestFinder(recurse=True)
-    found: dict[str, doctest.DocTest] = {}
+    examples: dict[str, doctest.DocTest] = {}
     for name in MODULES:
         module = import_module(f"kafka_io.consumer.group.{name}")
-        found |= {one.name.rpartition(".")[2]: one for one in finder.find(module) if one.examples}
-    return found
+        examples |= {test.name.rpartition(".")[2]: test for test in finder.find(module) if test.examples}
+    return examples
 
 
 EXAMPLES = examples()
@@ -39,11 +39,11 @@ def test_the_example_is_true(bare: Ground, name: str) -> None:
     bare.create("clicks", 1)
     cluster = bare.cluster()
     publish("clicks", [b"one", b"two"], bootstrap=bare.address)
-    if name in TOLD:
+    if name in NEED_A_MEMBER:
         member = bare.member()
         assert member.poll(60)
         member.commit()
-    names: dict[str, Any] = {one: getattr(kafka_io, one) for one in kafka_io.__all__}
+    names: dict[str, Any] = {public: getattr(kafka_io, public) for public in kafka_io.__all__}
     example = EXAMPLES[name]
     example.globs = {**names, "cluster": cluster}
     assert doctest.DocTestRunner().run(example).failed == 0

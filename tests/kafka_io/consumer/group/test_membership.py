@@ -1,4 +1,4 @@
-"""Members that are killed, late, static or find their coordinator gone: others go on, and nothing is missed."""
+"""Members that are killed, late or static, and coordinators that restart: every record is still read."""
 
 import subprocess
 import sys
@@ -29,20 +29,20 @@ from tests.kafka_io.consumer.group.conftest import (
     shares_are,
 )
 
-Places = list[frozenset[TopicPartition]]
+Assignments = list[frozenset[TopicPartition]]
 
 
-class Told:
-    """What a listener was told, in order."""
+class CallbackLog:
+    """The partitions of each callback, in order."""
 
     def __init__(self) -> None:
-        self.assigned: Places = []
-        self.revoked: Places = []
-        self.lost: Places = []
+        self.assigned: Assignments = []
+        self.revoked: Assignments = []
+        self.lost: Assignments = []
 
     @property
     def listener(self) -> RebalanceListener:
-        """Tells us."""
+        """Writes into this log."""
         return RebalanceListener(
             on_assigned=self.assigned.append, on_revoked=self.revoked.append, on_lost=self.lost.append
         )
@@ -64,69 +64,67 @@ def other_process(running: ExitStack, ground: Ground, *, session_s: float = 1.0)
     return process
 
 
-def test_a_killed_member_is_followed_by_another(ground: Ground, running: ExitStack) -> None:
+def test_the_partitions_of_a_killed_member_are_read_by_another(ground: Ground, running: ExitStack) -> None:
     sent = ground.publish(40)
     process = other_process(running, ground)
     ours = ground.member(session_timeout_s=1.0)
-    found = poll_until([ours], shares_are_one_half(ours))
+    read = poll_until([ours], owns_half(ours))
     process.kill()
-    theirs = set(process.communicate(timeout=SOON_S)[0].splitlines())
+    read_before = set(process.communicate(timeout=SOON_S)[0].splitlines())
     sent += ground.publish(40)
-    seen = {*all_values(found), *theirs}
-    more = poll_until([ours], lambda read: set(sent) <= {*seen, *all_values(read)})
-    assert {*seen, *all_values(more)} == set(sent)
+    seen = {*all_values(read), *read_before}
+    read = poll_until([ours], lambda read: set(sent) <= {*seen, *all_values(read)})
+    assert {*seen, *all_values(read)} == set(sent)
     assert len(ours.assignment) == PARTITIONS
 
 
-def shares_are_one_half(one: GroupConsumer) -> Callable[[Any], bool]:
-    return lambda _: len(one.assignment) == PARTITIONS // 2
+def owns_half(member: GroupConsumer) -> Callable[[Any], bool]:
+    return lambda _: len(member.assignment) == PARTITIONS // 2
 
 
-@pytest.mark.parametrize("assignor", [RANGE, STICKY], ids=lambda one: one.name)
-def test_a_static_member_comes_again_and_nobody_notices(ground: Ground, assignor: Assignor) -> None:
-    """KIP-345: within the session its place is kept."""
-    told = Told()
-    other = ground.member(assignors=(assignor,), listener=told.listener, instance_id="other")
+@pytest.mark.parametrize("assignor", [RANGE, STICKY], ids=lambda assignor: assignor.name)
+def test_a_static_member_that_returns_causes_no_rebalance(ground: Ground, assignor: Assignor) -> None:
+    """A static member keeps its assignment until its session times out (KIP-345)."""
+    log = CallbackLog()
+    other = ground.member(assignors=(assignor,), listener=log.listener, instance_id="other")
     poll_until([other], shares_are(4))
     static = ground.member(assignors=(assignor,), instance_id="static")
     poll_until([other, static], shares_are(2, 2))
-    had, assigned, revoked = static.assignment, list(told.assigned), list(told.revoked)
+    before, assigned, revoked = static.assignment, list(log.assigned), list(log.revoked)
     static.close()
-    again = ground.member(assignors=(assignor,), instance_id="static")
-    poll_until([again], lambda _: bool(again.assignment))
-    assert again.assignment == had
-    poll_until([other, again], shares_are(2, 2))
-    assert (told.assigned, told.revoked, told.lost) == (assigned, revoked, [])
+    returned = ground.member(assignors=(assignor,), instance_id="static")
+    poll_until([returned], lambda _: bool(returned.assignment))
+    assert returned.assignment == before
+    poll_until([other, returned], shares_are(2, 2))
+    assert (log.assigned, log.revoked, log.lost) == (assigned, revoked, [])
 
 
-@pytest.mark.parametrize("assignor", [RANGE, COOPERATIVE_STICKY], ids=lambda one: one.name)
-def test_a_coordinator_that_comes_again_has_forgotten_all_and_members_join_anew(
-    ground: Ground, assignor: Assignor
-) -> None:
-    told = Told()
+@pytest.mark.parametrize("assignor", [RANGE, COOPERATIVE_STICKY], ids=lambda assignor: assignor.name)
+def test_members_join_again_after_a_coordinator_restarts(ground: Ground, assignor: Assignor) -> None:
+    log = CallbackLog()
     sent = ground.publish(20)
-    members = [ground.member(assignors=(assignor,), listener=told.listener, auto_commit_s=0.1) for _ in range(2)]
+    members = [ground.member(assignors=(assignor,), listener=log.listener, auto_commit_s=0.1) for _ in range(2)]
     got = all_values(poll_until(members, lambda read: shares_are(2, 2)(read) and len(all_values(read)) >= 20))
     ground.stop()
     ground.start()
     sent += ground.publish(20)
-    got += all_values(poll_until(members, lambda _: len(told.lost) == len(members)))
-    more = poll_until(members, lambda read: shares_are(2, 2)(read) and set(sent) <= {*got, *all_values(read)})
-    assert {*got, *all_values(more)} == set(sent)
+    got += all_values(poll_until(members, lambda _: len(log.lost) == len(members)))
+    read = poll_until(members, lambda read: shares_are(2, 2)(read) and set(sent) <= {*got, *all_values(read)})
+    assert {*got, *all_values(read)} == set(sent)
 
 
-def test_a_consumer_that_does_not_poll_leaves_and_comes_again_when_it_does(ground: Ground) -> None:
-    told = Told()
-    late = ground.member(max_poll_s=1.0, listener=told.listener)
+def test_a_consumer_that_does_not_poll_leaves_and_joins_again_with_its_next_poll(ground: Ground) -> None:
+    log = CallbackLog()
+    late = ground.member(max_poll_s=1.0, listener=log.listener)
     poll_until([late], shares_are(4))
     other = ground.member()
     poll_until([other], shares_are(4))
-    assert told.lost == []  # it is told when it polls
+    assert log.lost == []  # the callback runs when it polls
     poll_until([late, other], shares_are(2, 2))
-    assert told.lost == [frozenset(TopicPartition("clicks", number) for number in range(PARTITIONS))]
+    assert log.lost == [frozenset(TopicPartition("clicks", number) for number in range(PARTITIONS))]
 
 
-def test_a_commit_of_one_that_the_group_has_given_up_is_refused(ground: Ground) -> None:
+def test_the_commit_of_a_removed_member_is_refused(ground: Ground) -> None:
     late = ground.member(max_poll_s=0.5, auto_commit_s=None)
     poll_until([late], shares_are(4))
     other = ground.member()
@@ -136,13 +134,13 @@ def test_a_commit_of_one_that_the_group_has_given_up_is_refused(ground: Ground) 
     assert raised.value.code in (22, 25)
 
 
-def test_what_is_revoked_can_be_committed_before_another_has_it(ground: Ground) -> None:
+def test_offsets_of_revoked_partitions_can_be_committed_before_they_move(ground: Ground) -> None:
     ground.publish(20)
     first: GroupConsumer
-    revoked: Places = []
+    revoked: Assignments = []
 
-    def commit(places: frozenset[TopicPartition]) -> None:
-        revoked.append(places)
+    def commit(partitions: frozenset[TopicPartition]) -> None:
+        revoked.append(partitions)
         first.commit()
 
     first = ground.member(auto_commit_s=None, listener=RebalanceListener(on_revoked=commit))
@@ -153,28 +151,28 @@ def test_what_is_revoked_can_be_committed_before_another_has_it(ground: Ground) 
     assert len(revoked) == 1
 
 
-def test_members_of_a_cooperative_group_keep_what_they_read(ground: Ground) -> None:
-    told = Told()
-    first = ground.member(assignors=(COOPERATIVE_STICKY,), listener=told.listener)
+def test_members_of_a_cooperative_group_keep_their_partitions_in_a_rebalance(ground: Ground) -> None:
+    log = CallbackLog()
+    first = ground.member(assignors=(COOPERATIVE_STICKY,), listener=log.listener)
     poll_until([first], shares_are(4))
     second = ground.member(assignors=(COOPERATIVE_STICKY,))
     poll_until([first, second], shares_are(2, 2))
-    assert sum(map(len, told.revoked)) == 2
-    assert [len(places) for places in told.assigned if places] == [4]
+    assert sum(map(len, log.revoked)) == 2
+    assert [len(partitions) for partitions in log.assigned if partitions] == [4]
 
 
-@pytest.mark.parametrize("assignor", [RANGE, COOPERATIVE_STICKY], ids=lambda one: one.name)
-@pytest.mark.parametrize("when", ["on_assigned", "on_revoked"])
-def test_a_callback_that_fails_is_raised_and_the_group_shares_out_anew(
-    ground: Ground, assignor: Assignor, when: str
+@pytest.mark.parametrize("assignor", [RANGE, COOPERATIVE_STICKY], ids=lambda assignor: assignor.name)
+@pytest.mark.parametrize("callback", ["on_assigned", "on_revoked"])
+def test_the_error_of_a_callback_is_raised_and_the_group_rebalances(
+    ground: Ground, assignor: Assignor, callback: str
 ) -> None:
-    failing = [ZeroDivisionError()]
+    errors = [ZeroDivisionError()]
 
-    def fail(_places: frozenset[TopicPartition]) -> None:
-        if failing:
-            raise failing.pop()
+    def fail(_partitions: frozenset[TopicPartition]) -> None:
+        if errors:
+            raise errors.pop()
 
-    first = ground.member(assignors=(assignor,), listener=RebalanceListener(**{when: fail}))
+    first = ground.member(assignors=(assignor,), listener=RebalanceListener(**{callback: fail}))
     second = ground.member(assignors=(assignor,))
     with pytest.raises(ZeroDivisionError):
         poll_until([first, second], lambda _: False)
@@ -183,7 +181,7 @@ def test_a_callback_that_fails_is_raised_and_the_group_shares_out_anew(
     assert all_values(poll_until([first, second], lambda read: len(all_values(read)) == 8)) == sorted(sent)
 
 
-def test_a_commit_that_comes_back_late_does_not_harm_the_member_of_a_later_generation(ground: Ground) -> None:
+def test_the_late_error_of_a_commit_does_not_end_a_later_generation(ground: Ground) -> None:
     member = ground.member(auto_commit_s=None)
     poll_until([member], shares_are(4))
     before = member._heartbeater.member
@@ -193,14 +191,14 @@ def test_a_commit_that_comes_back_late_does_not_harm_the_member_of_a_later_gener
     assert member._heartbeater.member.generation > before.generation
 
 
-def test_a_group_that_cannot_be_joined_says_why(ground: Ground) -> None:
+def test_the_error_of_a_group_that_cannot_be_joined_is_raised(ground: Ground) -> None:
     member = ground.member(group="")
     with pytest.raises(BrokerError) as raised:
         poll_until([member], lambda _: False)
     assert raised.value.code == 24
 
 
-def test_members_that_share_out_in_other_ways_are_not_one_group(ground: Ground) -> None:
+def test_a_member_without_a_common_assignor_is_refused(ground: Ground) -> None:
     first = ground.member(assignors=(RANGE,))
     poll_until([first], shares_are(4))
     second = ground.member(assignors=(STICKY,))
@@ -209,7 +207,7 @@ def test_members_that_share_out_in_other_ways_are_not_one_group(ground: Ground) 
     assert raised.value.code == 23
 
 
-def test_what_an_assignor_raises_is_raised_by_poll(ground: Ground) -> None:
+def test_the_error_of_an_assignor_is_raised_by_poll(ground: Ground) -> None:
     def share(*_: object) -> Any:
         raise ZeroDivisionError
 
@@ -218,16 +216,16 @@ def test_what_an_assignor_raises_is_raised_by_poll(ground: Ground) -> None:
         poll_until([member], lambda _: False)
 
 
-def test_a_pattern_follows_topics_that_are_made_later(ground: Ground) -> None:
+def test_a_pattern_includes_topics_that_are_created_later(ground: Ground) -> None:
     member = ground.member(pattern="click.*", refresh_s=0.2)
     poll_until([member], shares_are(4))
     ground.create("clicks-2", 1)
     ground.create("others", 1)
     poll_until([member], shares_are(5))
-    assert {place.topic for place in member.assignment} == {"clicks", "clicks-2"}
+    assert {partition.topic for partition in member.assignment} == {"clicks", "clicks-2"}
 
 
-def test_a_topic_that_is_not_there_yet_is_read_once_it_is(ground: Ground) -> None:
+def test_a_subscribed_topic_is_read_after_it_is_created(ground: Ground) -> None:
     member = ground.member(topics=["clicks", "later"], refresh_s=0.2)
     poll_until([member], shares_are(4))
     ground.create("later", 2)
@@ -252,21 +250,25 @@ def test_groups_are_listed_and_described_with_their_lag(ground: Ground) -> None:
     cluster = ground.cluster()
     [listed] = list_groups(cluster)
     assert (listed.name, listed.protocol_type, listed.state) == ("readers", "consumer", "Stable")
-    found = describe_group(cluster, "readers")
-    assert (found.state, found.assignor, found.coordinator.port) == ("Stable", "range", ground.port)
-    [one] = found.members
-    assert (one.instance_id, one.client_id, one.assignment) == ("static", "penstock", member.assignment)
-    assert found.lags == {
+    group = describe_group(cluster, "readers")
+    assert (group.state, group.assignor, group.coordinator.port) == ("Stable", "range", ground.port)
+    [described] = group.members
+    assert (described.instance_id, described.client_id, described.assignment) == (
+        "static",
+        "penstock",
+        member.assignment,
+    )
+    assert group.lags == {
         TopicPartition("clicks", 0): Lag(committed=1, end=2),
         TopicPartition("clicks", 1): Lag(committed=2, end=2),
         TopicPartition("clicks", 2): Lag(committed=None, end=2),
         TopicPartition("clicks", 3): Lag(committed=None, end=2),
     }
-    assert [found.lags[TopicPartition("clicks", number)].records for number in range(4)] == [1, 0, None, None]
+    assert [group.lags[TopicPartition("clicks", number)].records for number in range(4)] == [1, 0, None, None]
     assert describe_group(cluster, "nobody").state == DEAD
 
 
-def test_clusters_of_0_7_have_no_groups() -> None:
+def test_groups_of_0_7_clusters_are_unsupported() -> None:
     old = Cluster07("old", cast("Any", None), read_settings=ReadSettings())
     for act in (
         lambda: GroupConsumer(old, "g", topics=["t"]),
@@ -279,7 +281,7 @@ def test_clusters_of_0_7_have_no_groups() -> None:
 
 @pytest.fixture
 def old_ground(bare: Ground, monkeypatch: pytest.MonkeyPatch) -> Ground:
-    """A broker as 0.9 was: the embedded one of 0.8 with the first versions of the group APIs."""
+    """A broker like one of 0.9: the embedded broker of 0.8 with the first versions of the group APIs."""
     bare.stop()
     bare.generation = Generation.V08
     groups = {kind: (0, 0) for kind in HANDLERS if 11 <= kind.API.key <= 16}
@@ -289,22 +291,22 @@ def old_ground(bare: Ground, monkeypatch: pytest.MonkeyPatch) -> Ground:
     return bare
 
 
-def test_groups_of_0_9_are_joined_in_the_first_versions(old_ground: Ground) -> None:
+def test_a_group_of_0_9_is_joined_with_the_first_versions_of_each_api(old_ground: Ground) -> None:
     sent = old_ground.publish(20)
     first = old_ground.member(auto_commit_s=0.1)
     got = all_values(poll_until([first], lambda read: len(all_values(read)) == 20))
     second = old_ground.member()
     got += all_values(poll_until([first, second], shares_are(2, 2)))
-    found = describe_group(old_ground.cluster(), "readers")
-    assert (found.state, len(found.members)) == ("Stable", 2)
-    assert {lag.records for lag in found.lags.values()} == {0}
+    group = describe_group(old_ground.cluster(), "readers")
+    assert (group.state, len(group.members)) == ("Stable", 2)
+    assert {lag.records for lag in group.lags.values()} == {0}
     first.close()
     sent += old_ground.publish(20)
     got += all_values(poll_until([second], lambda read: len(all_values(read)) == 20))
     assert sorted(got) == sorted(sent)
 
 
-def test_brokers_of_0_8_say_that_they_keep_no_groups(bare: Ground) -> None:
+def test_brokers_of_0_8_coordinate_no_groups(bare: Ground) -> None:
     bare.stop()
     bare.generation = Generation.V08
     bare.start()

@@ -1,4 +1,4 @@
-"""A group of three clients, ours, librdkafka's, kafka-python's: whichever leads, each partition is one member's."""
+"""Groups of this library, librdkafka and kafka-python: whichever leads, each partition has one owner."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -7,17 +7,17 @@ from functools import partial
 import pytest
 
 from tests.kafka_io.consumer.group.conftest import PARTITIONS, SOON_S, Ground
-from tests.kafka_io.consumer.group.others import Client, ConfluentMember, Polled, PythonMember, shared_out, until
+from tests.kafka_io.consumer.group.others import Client, ConfluentMember, Polled, PythonMember, is_shared, until
 from tests.kafka_io.consumer.group.ours import OurMember
 
 KINDS: dict[str, Callable[..., Client]] = {"ours": OurMember, "confluent": ConfluentMember, "python": PythonMember}
-# Who comes first leads.
+# The first member leads the group.
 ORDERS = [("ours", "confluent", "python"), ("confluent", "python", "ours"), ("python", "ours", "confluent")]
 
 
 @pytest.mark.parametrize("assignor", ["range", "roundrobin", "cooperative-sticky"])
 @pytest.mark.parametrize("order", ORDERS, ids=lambda order: order[0])
-def test_each_message_is_read_and_each_partition_is_one_member_s(
+def test_each_message_is_read_and_each_partition_has_one_owner(
     ground: Ground, assignor: str, order: tuple[str, ...]
 ) -> None:
     sent = set(ground.publish(12))
@@ -26,13 +26,13 @@ def test_each_message_is_read_and_each_partition_is_one_member_s(
         first, *others = [Polled(partial(KINDS[name], ground.address, "mixed", "clicks", assignor)) for name in order]
         with first:
             members.append(first)
-            until(lambda: shared_out([first], PARTITIONS), members, within_s=SOON_S)
-            for one in others:
-                members.append(running.enter_context(one))
-                until(lambda: shared_out(members, PARTITIONS), members, within_s=SOON_S)
+            until(lambda: is_shared([first], PARTITIONS), members, within_s=SOON_S)
+            for member in others:
+                members.append(running.enter_context(member))
+                until(lambda: is_shared(members, PARTITIONS), members, within_s=SOON_S)
             sent |= set(ground.publish(12))
-            until(lambda: sent <= {value for one in members for value in one.values}, members, within_s=SOON_S)
-        until(lambda: shared_out(others, PARTITIONS), others, within_s=SOON_S)
+            until(lambda: sent <= {value for member in members for value in member.values}, members, within_s=SOON_S)
+        until(lambda: is_shared(others, PARTITIONS), others, within_s=SOON_S)
         sent |= set(ground.publish(12))
-        until(lambda: sent <= {value for one in members for value in one.values}, members, within_s=SOON_S)
-    assert {value for one in members for value in one.values} == sent
+        until(lambda: sent <= {value for member in members for value in member.values}, members, within_s=SOON_S)
+    assert {value for member in members for value in member.values} == sent
