@@ -37,8 +37,7 @@ class SocketListener:
 
     def start(self, open_session: OpenSession) -> None:
         """Accept connections. Clients that connected since the socket listens have waited in the backlog."""
-        name = f"{self._name}-acceptor"
-        self._acceptor = threading.Thread(target=self._accept, args=(open_session,), name=name)
+        self._acceptor = threading.Thread(target=self._accept, args=(open_session,), name=f"{self._name}-acceptor")
         self._acceptor.start()
 
     def stop(self) -> None:

@@ -49,9 +49,7 @@ from kafka_io.testing.modern.apis.transactions import (
 from kafka_io.testing.modern.node import BrokerNode, Caller
 from kafka_io.wire.schema import Request
 
-Handler = Callable[[Any, BrokerNode, Caller], Any]
-
-HANDLERS: Mapping[type[Request[Any]], Handler] = {
+HANDLERS: Mapping[type[Request[Any]], Callable[[Any, BrokerNode, Caller], Any]] = {
     ProduceRequest: produce,
     FetchRequest: fetch,
     ListOffsetsRequest: list_offsets,

@@ -43,13 +43,13 @@ def list_groups(request: ListGroupsRequest, node: BrokerNode, _caller: Caller) -
     """The groups with one of the requested states and types; an empty filter lists all."""
     states = {state.lower() for state in request.states_filter}
     types = {group_type.lower() for group_type in request.types_filter}
-    groups = (_list_group(name, node) for name in node.coordinator.names())
+    groups = ((name, node.coordinator.find(name)) for name in node.coordinator.names())
     return ListGroupsResponse(
         error_code=ErrorCode.NONE,
         groups=tuple(
-            group
-            for group in groups
-            if (not states or group.group_state.lower() in states) and (not types or group.group_type in types)
+            ListedGroup(group_id=name, protocol_type=group.protocol_type, group_state=group.state, group_type=_CLASSIC)
+            for name, group in groups
+            if (not states or group.state.lower() in states) and (not types or _CLASSIC in types)
         ),
     )
 
@@ -57,11 +57,6 @@ def list_groups(request: ListGroupsRequest, node: BrokerNode, _caller: Caller) -
 def describe_groups(request: DescribeGroupsRequest, node: BrokerNode, _caller: Caller) -> DescribeGroupsResponse:
     """The state and the members of each group. A group that does not exist is dead."""
     return DescribeGroupsResponse(groups=tuple(_describe_group(name, node) for name in request.groups))
-
-
-def _list_group(name: str, node: BrokerNode) -> ListedGroup:
-    group = node.coordinator.find(name)
-    return ListedGroup(group_id=name, protocol_type=group.protocol_type, group_state=group.state, group_type=_CLASSIC)
 
 
 def _describe_group(name: str, node: BrokerNode) -> DescribedGroup:

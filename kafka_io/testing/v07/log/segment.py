@@ -5,7 +5,6 @@ block that never reached the disk (the last message is incomplete), and a block 
 length, or a wrong CRC). Both are cut off after the last whole message.
 """
 
-import os
 from pathlib import Path
 from struct import Struct
 from typing import ClassVar
@@ -43,10 +42,6 @@ class LogSegment07(SegmentFile):
         """Force what was written to the disk, and then show it to readers."""
         super().flush()
         self._show(self.size)
-
-    def touch(self) -> None:
-        """Set the modification time to now."""
-        os.utime(self.descriptor)
 
     def region(self, offset: int, max_size: int) -> FileRegion:
         """At most `max_size` flushed bytes from `offset` on. A negative size stays negative [kafka-0.7: Fetch]."""
