@@ -26,7 +26,7 @@ def two() -> dict[int, Log]:
 
 
 @pytest.mark.parametrize("version", range(11))
-def test_every_version_tells_the_same_bounds(version: int, open_brokers: OpenBrokers) -> None:
+def test_every_version_gives_the_same_bounds(version: int, open_brokers: OpenBrokers) -> None:
     with FakeCluster(logs=two(), offered={**EVERYTHING, LIST_OFFSETS: (version, version)}) as cluster:
         assert bounds_of(open_brokers(cluster), PLACES, committed=False) == {ONE: FIRST, TWO: SECOND}
         assert len(cluster.heard(LIST_OFFSETS)) == 4
@@ -38,7 +38,7 @@ def test_the_latest_of_committed_records_is_the_stable_offset(open_brokers: Open
         assert found == {ONE: Bounds(earliest=3, latest=38, epoch=5), TWO: SECOND}
 
 
-def test_a_broker_that_is_down_hides_its_partitions_only(open_brokers: OpenBrokers) -> None:
+def test_a_broker_that_is_down_hides_only_its_partitions(open_brokers: OpenBrokers) -> None:
     with FakeCluster(logs=two()) as cluster:
         cluster.brokers[1].close()
         found = bounds_of(open_brokers(cluster), PLACES, committed=False)
@@ -49,7 +49,7 @@ def test_a_broker_that_is_down_hides_its_partitions_only(open_brokers: OpenBroke
 
 
 # fault B03
-def test_a_leader_that_moves_is_asked_where_it_went(open_brokers: OpenBrokers) -> None:
+def test_a_moving_leader_is_looked_up_again(open_brokers: OpenBrokers) -> None:
     with FakeCluster(logs=two()) as cluster:
         answer = cluster.brokers[0].handlers[LIST_OFFSETS]
 
@@ -108,34 +108,34 @@ def _told(answer: ListOffsetsPartitionResponse, offset: int | None, version: int
 
 
 @pytest.mark.parametrize("version", range(1, 11))
-def test_a_time_is_an_offset_or_the_latest_where_no_record_is_as_late(version: int, open_brokers: OpenBrokers) -> None:
+def test_the_offset_at_a_time_is_the_latest_if_all_records_are_older(version: int, open_brokers: OpenBrokers) -> None:
     with FakeCluster(logs=two(), offered={**EVERYTHING, LIST_OFFSETS: (version, version)}) as cluster:
         clocked = Clocked(cluster, {0: 17, 1: None})
         assert offsets_at(open_brokers(cluster), PLACES, 1_700_000_000_000, committed=False) == {ONE: 17, TWO: 7}
         assert clocked.times == {1_700_000_000_000}
 
 
-def test_a_broker_that_knows_the_times_of_segments_only_never_makes_a_record_skipped(open_brokers: OpenBrokers) -> None:
+def test_no_record_is_skipped_if_a_broker_knows_only_the_times_of_segments(open_brokers: OpenBrokers) -> None:
     with FakeCluster(logs=two(), offered={**EVERYTHING, LIST_OFFSETS: (0, 0)}) as cluster:
         Clocked(cluster, {0: None, 1: 5})
         assert offsets_at(open_brokers(cluster), PLACES, 1000, committed=True) == {ONE: 3, TWO: 5}
 
 
 @pytest.mark.parametrize("offset", [39, None])
-def test_no_time_is_behind_the_stable_offset(offset: int | None, open_brokers: OpenBrokers) -> None:
+def test_the_offset_at_a_time_is_never_above_the_stable_offset(offset: int | None, open_brokers: OpenBrokers) -> None:
     with FakeCluster(logs=two()) as cluster:
         Clocked(cluster, {0: offset, 1: 0})
         assert offsets_at(open_brokers(cluster), PLACES, 1000, committed=True) == {ONE: 38, TWO: 0}
 
 
-def test_a_time_before_1970_is_not_taken_for_a_name(open_brokers: OpenBrokers) -> None:
+def test_a_time_before_1970_does_not_mean_latest_or_earliest(open_brokers: OpenBrokers) -> None:
     with FakeCluster(logs=two()) as cluster:
         clocked = Clocked(cluster, {0: 3})
         assert offsets_at(open_brokers(cluster), [ONE], -1, committed=False) == {ONE: 3}
         assert clocked.times == {0}
 
 
-def test_an_offset_for_a_time_that_cannot_be_hides_only_its_partition(open_brokers: OpenBrokers) -> None:
+def test_an_invalid_offset_for_a_time_hides_only_its_partition(open_brokers: OpenBrokers) -> None:
     with FakeCluster(logs=two()) as cluster:
         Clocked(cluster, {0: -7, 1: 2})
         cluster.logs[2] = Log(entries=[], end=1, leader=-1)

@@ -29,7 +29,7 @@ def address(cluster: FakeCluster) -> str:
     return ",".join(broker.address for broker in cluster.bootstrap)
 
 
-def test_topics_have_ids_for_lives() -> None:
+def test_the_incarnation_of_a_topic_is_its_id() -> None:
     with (
         FakeCluster(logs={0: LOG}, topic_id=UUID(int=7)) as fake,
         open_cluster("main", bootstrap=address(fake), read_settings=READ_SETTINGS) as cluster,
@@ -41,7 +41,7 @@ def test_topics_have_ids_for_lives() -> None:
         assert cluster.bounds("clicks", [P0]) == {P0: Bounds(earliest=0, latest=2, epoch=5)}
 
 
-def test_without_ids_a_life_is_unknown() -> None:
+def test_without_ids_the_incarnation_is_unknown() -> None:
     with (
         FakeCluster(logs={0: LOG}, offered={**EVERYTHING, METADATA: (0, 9)}) as fake,
         open_cluster("main", bootstrap=address(fake), read_settings=READ_SETTINGS) as cluster,
@@ -49,7 +49,7 @@ def test_without_ids_a_life_is_unknown() -> None:
         assert [topic.incarnation for topic in cluster.topics().found] == ["unknown"]
 
 
-def test_topics_that_kafka_keeps_for_itself_or_that_cannot_be_seen_are_left_out() -> None:
+def test_internal_and_unauthorized_topics_are_not_listed() -> None:
     with FakeCluster(logs={0: LOG}) as fake:
         answer = fake.metadata
 
@@ -67,7 +67,7 @@ def test_topics_that_kafka_keeps_for_itself_or_that_cannot_be_seen_are_left_out(
             assert [(skipped.path, "29" in skipped.reason) for skipped in listing.skipped] == [("secret", True)]
 
 
-def test_a_source_travels_as_json_and_leads_to_the_records() -> None:
+def test_a_source_that_was_sent_as_json_reads_the_records() -> None:
     with (
         FakeCluster(logs={0: LOG}) as fake,
         open_cluster("main", bootstrap=address(fake), read_settings=READ_SETTINGS) as cluster,
@@ -88,7 +88,7 @@ def test_a_source_travels_as_json_and_leads_to_the_records() -> None:
         reader.close()
 
 
-def test_brokers_that_are_not_there_are_an_error_when_they_are_asked() -> None:
+def test_brokers_that_cannot_be_reached_are_an_error_at_the_first_request() -> None:
     with (
         open_cluster("main", bootstrap="127.0.0.1:1", read_settings=READ_SETTINGS) as cluster,
         pytest.raises(ConnectFailed),
@@ -101,11 +101,11 @@ def test_addresses_are_hosts_and_ports() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a", "a:", ":1", "a:0", "a:65536", "a:1,", "::1:9092", "a b:1", "[x]:1"])
-def test_what_is_no_address_is_refused(text: str) -> None:
+def test_an_invalid_address_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not host:port"):
         parse_bootstrap(text)
 
 
-def test_a_cluster_that_is_not_said_how_to_find_is_refused() -> None:
+def test_a_cluster_without_an_address_is_refused() -> None:
     with pytest.raises(ValueError, match="give the address of ZooKeeper"):
         open_cluster("main")

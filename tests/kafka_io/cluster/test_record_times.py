@@ -56,7 +56,7 @@ def only(log: Log, at: int, open_brokers: OpenBrokers, **more: Any) -> object:
 
 
 @pytest.mark.parametrize("version", range(4, 19))
-def test_it_is_the_records_own_in_every_version(version: int, open_brokers: OpenBrokers) -> None:
+def test_every_version_gives_the_timestamp_of_the_record(version: int, open_brokers: OpenBrokers) -> None:
     logs = {0: Log(entries=[batch(0, 1, 2), batch(3, 4)], end=5), 1: Log(entries=[batch(0, 1)], end=2, leader=1)}
     offered = {**EVERYTHING, FETCH: (version, version)}
     with FakeCluster(logs=logs, offered=offered, topic_id=UUID(int=7)) as cluster:
@@ -70,29 +70,31 @@ def test_messages_of_format_1_have_times_too(version: int, open_brokers: OpenBro
     assert only(Log(entries=entries, end=3), 1, open_brokers, offered=offered) == START_MS + 1
 
 
-def test_messages_of_format_0_have_none(open_brokers: OpenBrokers) -> None:
+def test_messages_of_format_0_have_no_time(open_brokers: OpenBrokers) -> None:
     entries = [(0, log_messages([record(0)], magic=0))]
     assert only(Log(entries=entries, end=1), 0, open_brokers) is None
 
 
 @pytest.mark.parametrize(("time_ms", "told"), [(-1, None), (-5, None), (0, 0), (FAR_FUTURE_MS, FAR_FUTURE_MS)])
-def test_a_time_is_told_as_it_is_and_none_as_none(time_ms: int, told: int | None, open_brokers: OpenBrokers) -> None:
+def test_an_absurd_time_is_returned_and_a_negative_one_is_unknown(
+    time_ms: int, told: int | None, open_brokers: OpenBrokers
+) -> None:
     entries = [(0, record_batch([record(0, time_ms)]))]
     assert only(Log(entries=entries, end=1), 0, open_brokers) == told
 
 
 @pytest.mark.parametrize("at", [1, 5, 8])
-def test_where_a_record_was_compacted_it_is_the_next_ones(at: int, open_brokers: OpenBrokers) -> None:
+def test_the_time_of_a_compacted_record_is_that_of_the_next_one(at: int, open_brokers: OpenBrokers) -> None:
     entries = [(8, record_batch([record(0), record(8)], span=(0, 8)))]
     assert only(Log(entries=entries, end=9), at, open_brokers) == START_MS + 8
 
 
-def test_where_a_whole_batch_was_compacted_it_is_the_next_batchs(open_brokers: OpenBrokers) -> None:
+def test_the_time_of_a_compacted_batch_is_that_of_the_next_one(open_brokers: OpenBrokers) -> None:
     entries = [(4, record_batch([], span=(0, 4))), batch(5)]
     assert only(Log(entries=entries, end=6), 0, open_brokers) == START_MS + 5
 
 
-def test_what_was_aborted_has_no_time(open_brokers: OpenBrokers) -> None:
+def test_an_aborted_record_has_no_time(open_brokers: OpenBrokers) -> None:
     aborted = batch(0, 1, attributes=TRANSACTIONAL, producer=(9, 0, 0))
     marker = Record(offset=2, key=b"\0\0\0\0", value=b"\0" * 6)
     entries = [aborted, (2, record_batch([marker], attributes=TRANSACTIONAL | CONTROL, producer=(9, 0, -1))), batch(3)]
@@ -100,11 +102,11 @@ def test_what_was_aborted_has_no_time(open_brokers: OpenBrokers) -> None:
     assert only(log, 0, open_brokers) == START_MS + 3
 
 
-def test_at_the_end_of_a_log_there_is_none(open_brokers: OpenBrokers) -> None:
+def test_there_is_no_time_at_the_end_of_a_log(open_brokers: OpenBrokers) -> None:
     assert only(Log(entries=[batch(0)], end=1), 1, open_brokers) is None
 
 
-def test_before_the_log_is_an_error_of_that_partition(open_brokers: OpenBrokers) -> None:
+def test_an_offset_before_the_log_is_an_error_of_that_partition(open_brokers: OpenBrokers) -> None:
     logs = {0: Log(entries=[batch(5)], start=5, end=6), 1: Log(entries=[batch(0)], end=1, leader=1)}
     with FakeCluster(logs=logs) as cluster:
         found = ask(open_brokers(cluster), {ONE: 0, TWO: 0})
@@ -112,7 +114,7 @@ def test_before_the_log_is_an_error_of_that_partition(open_brokers: OpenBrokers)
     assert found[TWO] == START_MS
 
 
-def test_a_broker_that_is_down_hides_its_partitions_only(open_brokers: OpenBrokers) -> None:
+def test_a_broker_that_is_down_hides_only_its_partitions(open_brokers: OpenBrokers) -> None:
     logs = {0: Log(entries=[batch(0)], end=1), 1: Log(entries=[batch(0)], end=1, leader=1)}
     with FakeCluster(logs=logs) as cluster:
         cluster.brokers[1].close()
@@ -122,7 +124,7 @@ def test_a_broker_that_is_down_hides_its_partitions_only(open_brokers: OpenBroke
 
 
 # fault B03
-def test_a_leader_that_moved_is_asked_where_it_went(open_brokers: OpenBrokers) -> None:
+def test_a_moved_leader_is_looked_up_again(open_brokers: OpenBrokers) -> None:
     with FakeCluster(logs={0: Log(entries=[batch(0)], end=1)}) as cluster:
         brokers = open_brokers(cluster)
         assert ask(brokers, {ONE: 0}) == {ONE: START_MS}
@@ -148,7 +150,7 @@ def cut_short(cluster: FakeCluster) -> list[int]:
     return sizes
 
 
-def test_a_batch_that_is_cut_is_asked_for_with_more_room(open_brokers: OpenBrokers) -> None:
+def test_a_batch_that_does_not_fit_is_fetched_with_more_room(open_brokers: OpenBrokers) -> None:
     entries = [(0, record_batch([record(0, value=b"x" * 100_000)]))]
     with FakeCluster(logs={0: Log(entries=entries, end=1)}) as cluster:
         sizes = cut_short(cluster)
@@ -156,7 +158,7 @@ def test_a_batch_that_is_cut_is_asked_for_with_more_room(open_brokers: OpenBroke
     assert sizes == [16_384, 65_536, 262_144]
 
 
-def test_a_batch_that_no_room_is_enough_for_is_given_up(open_brokers: OpenBrokers) -> None:
+def test_the_time_in_a_batch_above_the_largest_fetch_is_unknown(open_brokers: OpenBrokers) -> None:
     read_settings = ReadSettings(sizes=FetchSizes(fetch_bytes=20_000, max_fetch_bytes=20_000))
     entries = [(0, record_batch([record(0, value=b"x" * 100_000)]))]
     with FakeCluster(logs={0: Log(entries=entries, end=1)}) as cluster:
@@ -166,7 +168,7 @@ def test_a_batch_that_no_room_is_enough_for_is_given_up(open_brokers: OpenBroker
 
 
 # fault R01
-def test_bytes_that_are_no_records_are_an_error(open_brokers: OpenBrokers) -> None:
+def test_invalid_records_are_an_error(open_brokers: OpenBrokers) -> None:
     data = bytearray(batch(0)[1])
     data[-1] ^= 1
     assert isinstance(only(Log(entries=[(0, bytes(data))], end=1), 0, open_brokers), Corrupt)
@@ -203,7 +205,9 @@ OLD_VERSIONS = {**EVERYTHING, FETCH: (0, 1), LIST_OFFSETS: (0, 0)}
 
 
 @pytest.mark.parametrize(("at", "age_h"), [(0, 24), (99, 24), (100, 1), (149, 1), (150, None)])
-def test_before_0_10_it_is_the_last_write_to_the_segment(at: int, age_h: int | None, open_brokers: OpenBrokers) -> None:
+def test_before_0_10_the_time_is_the_last_write_to_the_segment(
+    at: int, age_h: int | None, open_brokers: OpenBrokers
+) -> None:
     with FakeCluster(logs={0: Log(entries=[], end=150)}, offered=OLD_VERSIONS) as cluster:
         old = Old(cluster)
         told = ask(open_brokers(cluster), {ONE: at})[ONE]
@@ -215,13 +219,13 @@ def test_before_0_10_it_is_the_last_write_to_the_segment(at: int, age_h: int | N
         assert 1 <= (NOW_MS - told) / 3_600_000 / age_h <= 1.005
 
 
-def test_before_0_10_an_error_is_the_partitions_own(open_brokers: OpenBrokers) -> None:
+def test_before_0_10_an_error_hides_only_its_partition(open_brokers: OpenBrokers) -> None:
     with FakeCluster(logs={0: Log(entries=[], end=150)}, offered=OLD_VERSIONS) as cluster:
         Old(cluster, code=1)
         assert isinstance(ask(open_brokers(cluster), {ONE: 0})[ONE], OffsetOutOfRange)
 
 
-def test_a_leader_of_0_8_that_moved_is_told_as_such(open_brokers: OpenBrokers) -> None:
+def test_a_moved_leader_of_0_8_is_an_error_with_its_code(open_brokers: OpenBrokers) -> None:
     with FakeCluster(logs={0: Log(entries=[], end=150)}, offered=OLD_VERSIONS) as cluster:
         Old(cluster, code=NOT_LEADER)
         told = ask(open_brokers(cluster), {ONE: 0})[ONE]
@@ -231,7 +235,7 @@ def test_a_leader_of_0_8_that_moved_is_told_as_such(open_brokers: OpenBrokers) -
 
 # fault B13
 @pytest.mark.parametrize("lasts", [False, True])
-def test_records_behind_the_end_that_the_same_answer_tells_are_asked_for_again(
+def test_records_after_the_high_watermark_of_the_same_answer_are_fetched_again(
     lasts: bool, open_brokers: OpenBrokers
 ) -> None:
     with FakeCluster(logs={0: Log(entries=[batch(0, 1), batch(2)], end=2)}) as cluster:

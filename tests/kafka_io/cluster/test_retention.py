@@ -23,5 +23,7 @@ WEEK_MS = 604_800_000
         ({"cleanup.policy": "", "retention.ms": "604800000"}, FOREVER, FOREVER),
     ],
 )
-def test_settings_say_how_long(settings: dict[str, str | None], ms: int | None, size: int | None) -> None:
+def test_the_retention_follows_from_the_settings(
+    settings: dict[str, str | None], ms: int | None, size: int | None
+) -> None:
     assert Retention.of(settings) == Retention(ms=ms, bytes=size)

@@ -33,7 +33,7 @@ def cluster() -> FakeCluster:
 
 # faults B03, B04; -1: the leader knows nothing of that epoch
 @pytest.mark.parametrize(("end", "truncated_at"), [(50, None), (51, None), (49, 49), (0, 0), (-1, None)])
-def test_a_log_parts_where_its_epoch_ends_before_what_was_read(
+def test_a_log_whose_epoch_ends_before_the_offset_was_truncated_there(
     cluster: FakeCluster, end: int, truncated_at: int | None, open_brokers: OpenBrokers
 ) -> None:
     with cluster:
@@ -42,7 +42,7 @@ def test_a_log_parts_where_its_epoch_ends_before_what_was_read(
         assert find_truncations(open_brokers(cluster), "clicks", {PARTITION: (50, 3)}) == expected
 
 
-def test_who_may_not_ask_is_told_nothing(cluster: FakeCluster, open_brokers: OpenBrokers) -> None:
+def test_without_authorization_no_truncation_is_reported(cluster: FakeCluster, open_brokers: OpenBrokers) -> None:
     with cluster:
         cluster.brokers[0].handlers[EPOCHS] = answering(-1, error=29)
         assert find_truncations(open_brokers(cluster), "clicks", {PARTITION: (50, 3)}) == {}

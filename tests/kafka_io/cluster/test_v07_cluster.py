@@ -58,7 +58,7 @@ def test_all_that_was_published_is_read_once(chroot: str, brokers: list[BrokerSe
         assert sorted(values) == sorted(MESSAGES)
 
 
-def test_a_broker_that_is_down_hides_only_its_own_partitions_and_is_asked_once(  # fault B12
+def test_a_broker_that_is_down_hides_only_its_partitions_and_is_tried_once(  # fault B12
     chroot: str, brokers: list[BrokerServer07], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[BrokerPartition] = []
@@ -103,7 +103,7 @@ def test_a_broker_that_is_not_registered_is_an_error(chroot: str, brokers: list[
     assert [type(bounds) for bounds in found.values()] == [RegistryError, Bounds]
 
 
-def test_links_are_shared_and_end_with_the_cluster(chroot: str, brokers: list[BrokerServer07]) -> None:
+def test_connections_are_shared_and_closed_with_the_cluster(chroot: str, brokers: list[BrokerServer07]) -> None:
     with Cluster07("main", Registry.open(chroot), read_settings=READ_SETTINGS) as cluster:
         one, other = (cluster.partition("clicks", partition) for partition in PARTITIONS[:2])
         assert one.connection is other.connection
@@ -123,7 +123,7 @@ def test_errors_of_the_registry_name_the_cluster(chroot: str) -> None:
         assert caught_too.value.where == Where(cluster="main", topic="a/b")
 
 
-def test_many_topics_are_told_of_at_once_and_a_broker_that_is_down_is_tried_once(  # fault B12
+def test_bounds_of_many_topics_try_a_broker_that_is_down_once(  # fault B12
     chroot: str, brokers: list[BrokerServer07], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish("views", MESSAGES, zookeeper=chroot, batch_size=5)
@@ -147,9 +147,7 @@ def test_many_topics_are_told_of_at_once_and_a_broker_that_is_down_is_tried_once
     assert (hidden.where.topic, hidden.where.partition) == ("views", "0-1")
 
 
-def test_times_are_those_of_segments_and_how_long_they_are_kept_is_not_known(
-    chroot: str, brokers: list[BrokerServer07]
-) -> None:
+def test_times_are_those_of_segments_and_the_retention_is_unknown(chroot: str, brokers: list[BrokerServer07]) -> None:
     with Cluster07("main", Registry.open(chroot), read_settings=READ_SETTINGS) as cluster:
         ends = cluster.bounds("clicks", PARTITIONS)
         at = {part: told.latest for part, told in ends.items() if isinstance(told, Bounds)}

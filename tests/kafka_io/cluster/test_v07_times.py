@@ -40,14 +40,14 @@ def partition(number: int, start_broker: StartBroker, open_link: OpenLink) -> Pa
 @pytest.mark.parametrize(
     ("minutes", "offset"), [(-1, 0), (0, 0), (59, 0), (60, 400), (119, 400), (120, 800), (180, 800)]
 )
-def test_it_is_the_newest_segment_not_written_to_since_or_the_earliest(
+def test_the_offset_at_a_time_is_the_newest_segment_not_written_to_since(
     minutes: int, offset: int, start_broker: StartBroker, open_link: OpenLink
 ) -> None:
     assert offset_at(partition(0, start_broker, open_link), (NOON_S + 60 * minutes) * 1000) == offset
 
 
 @pytest.mark.parametrize(("timestamp_ms", "offset"), [(-1, 0), (IN_A_YEAR_MS, 1000)])
-def test_before_everything_is_the_earliest_and_a_time_to_come_the_latest(
+def test_the_offset_at_an_early_time_is_the_earliest_and_at_a_future_time_the_latest(
     timestamp_ms: int, offset: int, start_broker: StartBroker, open_link: OpenLink
 ) -> None:
     assert offset_at(partition(0, start_broker, open_link), timestamp_ms) == offset
@@ -57,7 +57,9 @@ def test_a_partition_that_was_never_written_begins_at_its_start(start_broker: St
     assert offset_at(partition(1, start_broker, open_link), NOON_S) == 0
 
 
-def test_a_partition_that_is_none_is_refused_by_closing(start_broker: StartBroker, open_link: OpenLink) -> None:
+def test_a_broker_closes_the_connection_for_an_unknown_partition(
+    start_broker: StartBroker, open_link: OpenLink
+) -> None:
     with pytest.raises(ConnectionLost) as caught:
         offset_at(partition(7, start_broker, open_link), NOON_S)
     assert caught.value.where.partition == "0-7"
@@ -79,5 +81,5 @@ def test_a_message_is_as_old_as_the_last_write_to_its_segment(
         assert age_ms <= now_ms - told <= age_ms * 1.005
 
 
-def test_where_nothing_was_written_is_no_time(start_broker: StartBroker, open_link: OpenLink) -> None:
+def test_an_offset_without_a_message_has_no_time(start_broker: StartBroker, open_link: OpenLink) -> None:
     assert time_at(partition(1, start_broker, open_link), 0, now_ms=NOON_S * 1000) is None

@@ -72,7 +72,7 @@ def requests(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return asked
 
 
-def test_all_topics_cost_as_many_requests_as_one(serve: Serve, requests: Counter[str]) -> None:
+def test_bounds_of_all_topics_need_as_many_requests_as_those_of_one(serve: Serve, requests: Counter[str]) -> None:
     broker = serve(retention_ms=3_600_000)
     fill(broker)
     everything = dict.fromkeys(names(), PARTS)
@@ -92,9 +92,7 @@ def test_all_topics_cost_as_many_requests_as_one(serve: Serve, requests: Counter
         assert requests == {"DescribeConfigs": 1}
 
 
-def test_old_brokers_tell_when_segments_were_written_and_not_how_long_they_are_kept(
-    serve: Serve, requests: Counter[str]
-) -> None:
+def test_old_brokers_know_the_times_of_segments_but_not_the_retention(serve: Serve, requests: Counter[str]) -> None:
     fill(serve())
     broker = serve(generation=Generation.V08)
     with opened(broker) as cluster:
@@ -104,7 +102,7 @@ def test_old_brokers_tell_when_segments_were_written_and_not_how_long_they_are_k
         assert cluster.retention(["topic-00"]) == {"topic-00": Retention()}
 
 
-def test_what_is_not_there_is_an_error_of_its_own(serve: Serve) -> None:
+def test_an_unknown_partition_is_an_error_of_its_own(serve: Serve) -> None:
     broker = serve(auto_create_topics=False)
     with Client(broker.port) as client:
         assert client.create("clicks") == 0
@@ -123,7 +121,7 @@ def test_what_is_not_there_is_an_error_of_its_own(serve: Serve) -> None:
 
 
 # fault R23
-def test_while_a_transaction_is_open_there_is_no_record_to_tell_of(serve: Serve) -> None:
+def test_records_of_an_open_transaction_have_no_time(serve: Serve) -> None:
     broker = serve()
     with Client(broker.port) as client:
         assert client.create("clicks") == 0
@@ -161,7 +159,7 @@ def refusing(one: ReceivedRequest) -> DescribeConfigsResponse:
     return DescribeConfigsResponse(results=tuple(denied))
 
 
-def test_who_may_not_ask_is_told_so_topic_by_topic(denying: FakeCluster) -> None:
+def test_missing_authorization_is_an_error_of_the_topic(denying: FakeCluster) -> None:
     with open_cluster("main", bootstrap=denying.bootstrap[0].address) as cluster:
         kept = cluster.retention(["clicks", "forgotten"])
     assert isinstance(kept["clicks"], AuthorizationFailed)

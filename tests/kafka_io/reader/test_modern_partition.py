@@ -89,7 +89,7 @@ def test_every_version_of_fetch_gives_the_same_rows(version: int, open_brokers: 
         assert {one.version for one in cluster.heard(FETCH)} == {version}
 
 
-def test_a_cluster_without_topic_ids_is_asked_by_name(open_brokers: OpenBrokers) -> None:
+def test_a_topic_without_an_id_is_fetched_by_name(open_brokers: OpenBrokers) -> None:
     with FakeCluster(logs={0: log()}) as cluster:
         assert offsets(partition(cluster, open_brokers)) == list(range(COUNT))
         assert {one.version for one in cluster.heard(FETCH)} == {12}
@@ -193,7 +193,7 @@ def test_a_leader_that_moves_is_followed_without_gap_or_repeat(after: int, open_
         assert len([one for one in cluster.brokers[1].heard if one.api.key == FETCH]) > 0
 
 
-def test_a_leader_that_dies_is_followed(open_brokers: OpenBrokers) -> None:
+def test_after_a_leader_dies_the_next_leader_is_read(open_brokers: OpenBrokers) -> None:
     with FakeCluster(logs={0: log()}) as cluster:
         batches = partition(cluster, open_brokers).read()
         seen = next(batches).batch.column("offset").to_pylist()
@@ -230,7 +230,7 @@ def test_a_log_that_ends_early_is_an_error_after_all_attempts(open_brokers: Open
         assert raised.value.where.offset == 30
 
 
-def test_records_from_a_leader_whose_high_watermark_is_before_them_are_not_taken(open_brokers: OpenBrokers) -> None:
+def test_records_after_the_high_watermark_of_a_leader_are_not_accepted(open_brokers: OpenBrokers) -> None:
     with FakeCluster(logs={0: log()}) as cluster:
         answer = cluster.brokers[0].handlers[FETCH]
 
@@ -247,7 +247,7 @@ def test_records_from_a_leader_whose_high_watermark_is_before_them_are_not_taken
         assert fetched_offsets(cluster) == [40, 40]
 
 
-def test_a_quota_that_is_used_up_is_waited_for(open_brokers: OpenBrokers) -> None:  # fault W18
+def test_a_fetch_waits_until_the_quota_allows_it(open_brokers: OpenBrokers) -> None:  # fault W18
     with FakeCluster(logs={0: log()}) as cluster:
         answer = cluster.brokers[0].handlers[FETCH]
         cluster.brokers[0].handlers[FETCH] = lambda one: (
@@ -257,7 +257,7 @@ def test_a_quota_that_is_used_up_is_waited_for(open_brokers: OpenBrokers) -> Non
 
 
 # fault B06
-def test_a_topic_made_anew_is_never_read_for_the_one_that_was_planned(open_brokers: OpenBrokers) -> None:
+def test_a_recreated_topic_is_not_read_for_the_planned_one(open_brokers: OpenBrokers) -> None:
     planned = topic_id_text(LIFE)
     assert planned is not None
     with FakeCluster(logs={0: log()}, topic_id=LIFE) as cluster:
@@ -286,7 +286,7 @@ def test_aborted_records_and_markers_are_gaps_by_cause(open_brokers: OpenBrokers
 
 
 # fault R05
-def test_bytes_that_are_no_records_are_an_error_with_their_place(open_brokers: OpenBrokers) -> None:
+def test_invalid_records_are_an_error_with_their_place(open_brokers: OpenBrokers) -> None:
     broken = log()
     last, data = broken.entries[4]
     broken.entries[4] = (last, data[:-1] + bytes((data[-1] ^ 1,)))
@@ -327,7 +327,7 @@ def naming(cluster: FakeCluster, node: int) -> None:
     cluster.brokers[0].handlers[FETCH] = leader
 
 
-def test_a_replica_near_by_is_read_from_where_the_leader_names_one(open_brokers: OpenBrokers) -> None:  # KIP-392
+def test_the_nearest_replica_is_read_if_the_leader_names_one(open_brokers: OpenBrokers) -> None:  # KIP-392
     with FakeCluster(logs={0: log()}) as cluster:
         naming(cluster, 1)
         cluster.brokers[1].handlers[FETCH] = lambda one: cluster.fetch(0, one)
@@ -336,13 +336,13 @@ def test_a_replica_near_by_is_read_from_where_the_leader_names_one(open_brokers:
 
 
 @pytest.mark.parametrize("node", [1, 9])
-def test_a_replica_that_does_not_help_leaves_the_leader(node: int, open_brokers: OpenBrokers) -> None:
+def test_the_leader_is_read_if_the_replica_fails(node: int, open_brokers: OpenBrokers) -> None:
     with FakeCluster(logs={0: log()}) as cluster:
         naming(cluster, node)
         assert offsets(partition(cluster, open_brokers)) == list(range(COUNT))
 
 
-def test_a_broker_that_asks_for_rest_is_given_it(open_brokers: OpenBrokers) -> None:  # fault W18; KIP-219
+def test_a_throttled_client_waits(open_brokers: OpenBrokers) -> None:  # fault W18; KIP-219
     with FakeCluster(logs={0: log()}) as cluster:
         link = open_brokers(cluster).leader("clicks", 0).connection
         pauses: list[float] = []
@@ -360,7 +360,7 @@ def grown() -> Log:
 
 
 # fault B13
-def test_records_behind_the_end_that_the_same_answer_tells_are_asked_for_again(open_brokers: OpenBrokers) -> None:
+def test_records_after_the_high_watermark_of_the_same_answer_are_fetched_again(open_brokers: OpenBrokers) -> None:
     with FakeCluster(logs={0: grown()}) as cluster:
 
         def fetch(one: ReceivedRequest) -> FetchResponse:
@@ -374,7 +374,7 @@ def test_records_behind_the_end_that_the_same_answer_tells_are_asked_for_again(o
 
 
 # fault R07
-def test_records_that_stay_behind_the_end_are_corrupt(open_brokers: OpenBrokers) -> None:
+def test_records_that_stay_after_the_high_watermark_are_corrupt(open_brokers: OpenBrokers) -> None:
     with FakeCluster(logs={0: grown()}) as cluster:
         with pytest.raises(PastEnd, match="an entry with offset 100"):
             offsets(partition(cluster, open_brokers, size=20 * BATCH_BYTES))

@@ -69,7 +69,7 @@ def test_the_broker_receives_the_next_fetch_before_the_first_batch_is_consumed(o
 
 
 @pytest.mark.parametrize("end", [[], [reset]], ids=["closed", "reset"])
-def test_an_answer_broken_off_is_asked_for_again_from_the_same_offset(  # fault W02
+def test_an_answer_that_breaks_off_is_fetched_again_from_the_same_offset(  # fault W02
     open_link: OpenLink, end: Sequence[Act]
 ) -> None:
     half = FetchAnswer07(0, LOG[100:]).encode()[:57]
@@ -78,7 +78,7 @@ def test_an_answer_broken_off_is_asked_for_again_from_the_same_offset(  # fault 
         assert fetches(server) == [(0, 100), (100, 100), (100, 100)]
 
 
-def test_an_answer_broken_off_for_good_is_an_error_after_the_retry_budget(open_link: OpenLink) -> None:  # fault W03
+def test_an_answer_that_always_breaks_off_is_an_error_after_all_attempts(open_link: OpenLink) -> None:  # fault W03
     half = FetchAnswer07(0, LOG[:100]).encode()[:57]
     with HostileServer([hear, send(half)]) as server:
         with pytest.raises(ConnectionLost) as caught:
@@ -88,7 +88,7 @@ def test_an_answer_broken_off_for_good_is_an_error_after_the_retry_budget(open_l
 
 
 @pytest.mark.parametrize("rest", [[stall], [drip(bytes(100), every_s=0.05)]], ids=["silence", "a byte now and then"])
-def test_an_answer_that_does_not_go_on_ends_with_the_deadline(  # faults W04, W05
+def test_an_answer_that_stops_ends_with_the_deadline(  # faults W04, W05
     open_link: OpenLink, rest: Sequence[Act]
 ) -> None:
     half = FetchAnswer07(0, LOG[:100]).encode()[:7]
@@ -124,9 +124,7 @@ def test_an_error_code_is_raised_at_once_with_its_number_and_place(  # faults W1
 
 
 @pytest.mark.parametrize("size", [bytes.fromhex("7fffffff"), bytes.fromhex("00000000"), bytes.fromhex("fffffffb")])
-def test_a_size_that_cannot_be_is_raised_at_once_with_its_place(
-    open_link: OpenLink, size: bytes
-) -> None:  # faults W06, W07
+def test_an_invalid_size_is_an_error_with_its_place(open_link: OpenLink, size: bytes) -> None:  # faults W06, W07
     with HostileServer([*answers(LOG[:100]), hear, send(size), stall]) as server:
         read_settings = partition(server, open_link).read(0, 200)
         assert rows([next(read_settings)]) == expected(0, 100)
@@ -145,7 +143,7 @@ def test_a_fetch_doubles_until_the_length_is_known_then_asks_for_it_and_stays_la
         assert fetches(server) == [(0, 3), (0, 6), (0, 100), (100, 20)]
 
 
-def test_a_message_that_is_never_whole_is_not_asked_for_for_ever(open_link: OpenLink) -> None:  # faults R03, R04
+def test_a_message_that_is_never_whole_is_an_error(open_link: OpenLink) -> None:  # faults R03, R04
     stump = message(b"x" * 90)[:30]
     with HostileServer([*answers(stump, stump), stall]) as server:
         with pytest.raises(Corrupt, match="a message of 100 bytes runs past the end"):
@@ -160,7 +158,7 @@ def test_an_answer_that_stays_empty_is_a_short_log(open_link: OpenLink) -> None:
         assert len(server.requests) == ATTEMPTS
 
 
-def test_a_first_answer_at_hand_is_not_asked_for(open_link: OpenLink) -> None:
+def test_a_first_answer_that_is_given_is_not_fetched(open_link: OpenLink) -> None:
     with HostileServer([stall]) as server:
         first = FetchAnswer07(0, LOG[:100])
         assert rows(partition(server, open_link).read(0, 100, first=first)) == expected(0, 100)
@@ -168,7 +166,9 @@ def test_a_first_answer_at_hand_is_not_asked_for(open_link: OpenLink) -> None:
 
 
 @pytest.mark.parametrize("parts", [0, 1, 3])
-def test_first_answers_that_are_not_one_each_are_nobodys(open_link: OpenLink, parts: int) -> None:  # faults W10, W11
+def test_a_multifetch_answer_with_another_number_of_parts_is_refused(
+    open_link: OpenLink, parts: int
+) -> None:  # faults W10, W11
     with HostileServer([hear, send(MultiFetchAnswer07((FetchAnswer07(0),) * parts).encode()), stall]) as server:
         one = partition(server, open_link)
         with pytest.raises(Corrupt, match=f"{parts} answers to 2 fetches") as caught:
@@ -186,7 +186,7 @@ def test_first_answers_that_are_not_one_each_are_nobodys(open_link: OpenLink, pa
         ((700, 600, 500, 400), Bounds(earliest=400, latest=700, segment_starts=(500, 600))),
     ],
 )
-def test_bounds_come_of_one_answer(open_link: OpenLink, offsets: tuple[int, ...], found: Bounds) -> None:
+def test_bounds_come_from_one_answer(open_link: OpenLink, offsets: tuple[int, ...], found: Bounds) -> None:
     with HostileServer([hear, send(OffsetsAnswer07(0, offsets).encode()), stall]) as server:
         assert partition(server, open_link).bounds() == found
         assert server.requests == [OffsetsRequest07("clicks", 0, -1, 1_000_000).encode()[4:]]
@@ -204,7 +204,7 @@ def test_bounds_come_of_one_answer(open_link: OpenLink, offsets: tuple[int, ...]
         (OffsetsAnswer07(999, (5,)), BrokerError),  # fault W13
     ],
 )
-def test_bounds_that_cannot_be_right_are_an_error_with_its_place(
+def test_invalid_bounds_are_an_error_with_its_place(
     open_link: OpenLink, answer: OffsetsAnswer07, error: type[KafkaIOError]
 ) -> None:
     with HostileServer([hear, send(answer.encode()), stall]) as server:

@@ -107,7 +107,7 @@ def test_a_slice_is_read_to_its_last_byte_and_not_beyond(link: BrokerConnection0
     assert rows(partition(link).read(start, stop)) == expected(start, stop)
 
 
-def test_an_answer_that_goes_on_beyond_the_slice_is_cut_there(link: BrokerConnection07) -> None:
+def test_an_answer_that_continues_after_the_slice_is_cut_at_its_end(link: BrokerConnection07) -> None:
     (first,) = fetch_firsts(link, [(partition(link), 0, 200)])
     assert rows(partition(link).read(0, 60, first=first)) == expected(0, 60)
 
@@ -191,7 +191,7 @@ def test_a_log_shorter_than_the_slice_is_an_error_after_the_retry_budget(  # fau
     assert caught.value.where == cut.where.at_offset(END)
 
 
-def test_bytes_that_come_a_little_late_are_waited_for(broker: BrokerServer07, open_link: OpenLink) -> None:
+def test_a_read_waits_for_records_that_are_not_flushed_yet(broker: BrokerServer07, open_link: OpenLink) -> None:
     def publish_meanwhile(_: float) -> None:
         with Client(broker.port) as client:
             client.produce("clicks", *numbered(1, first=COUNT))
@@ -218,7 +218,7 @@ def test_a_damaged_message_is_named_and_stops_its_partition_alone(  # faults R01
     assert rows(partition(link, 1).read(0, END)) == expected(first=50)
 
 
-def test_a_broker_that_goes_and_comes_back_leaves_no_gap_and_no_repeat(  # faults W02, B12
+def test_a_broker_that_restarts_causes_no_gap_and_no_repetition(  # faults W02, B12
     start_broker: StartBroker, broker: BrokerServer07, open_link: OpenLink
 ) -> None:
     port, pauses = broker.port, list[float]()
@@ -246,7 +246,7 @@ def test_a_broker_that_stays_away_is_an_error_that_says_where_reading_stopped(
     assert caught.value.where.offset == found[-1][0] + SIZE
 
 
-def test_a_read_given_up_leaves_the_link_to_others(link: BrokerConnection07) -> None:  # fault W11
+def test_an_abandoned_read_leaves_the_connection_usable(link: BrokerConnection07) -> None:  # fault W11
     read_settings = partition(link).read(0, END)
     assert rows([next(read_settings)]) == expected(0, 100)
     del read_settings
@@ -254,7 +254,7 @@ def test_a_read_given_up_leaves_the_link_to_others(link: BrokerConnection07) -> 
     assert rows(partition(link, 1).read(0, END)) == expected(first=50)
 
 
-def test_a_read_given_up_leaves_no_answer_to_a_read_that_has_its_first_at_hand(
+def test_an_abandoned_read_leaves_no_answer_for_a_read_with_a_first_answer(
     link: BrokerConnection07,
 ) -> None:  # faults W08, W11
     firsts = fetch_firsts(link, [(partition(link, number), 0, 100) for number in (0, 1)])
@@ -263,7 +263,7 @@ def test_a_read_given_up_leaves_no_answer_to_a_read_that_has_its_first_at_hand(
     assert rows(partition(link, 1).read(0, END, first=firsts[1])) == expected(first=50)
 
 
-def test_reads_by_turns_over_one_link_do_not_get_each_others_rows(link: BrokerConnection07) -> None:  # fault W11
+def test_alternating_reads_over_one_connection_get_their_own_rows(link: BrokerConnection07) -> None:  # fault W11
     readings = [partition(link, number).read(0, END) for number in (0, 1)]
     found: tuple[Rows, Rows] = ([], [])
     for batches in zip(*readings, strict=True):
@@ -300,7 +300,7 @@ def test_a_partition_the_broker_does_not_have_is_a_closed_connection(link: Broke
     assert caught.value.where == partition(link, 2).where
 
 
-def test_more_segments_than_could_be_asked_for_are_an_error(
+def test_more_segments_than_one_request_can_list_are_an_error(
     link: BrokerConnection07, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The answer would end before the earliest offset, and what lies before would never be loaded."""
@@ -309,7 +309,7 @@ def test_more_segments_than_could_be_asked_for_are_an_error(
         partition(link).bounds()
 
 
-def test_each_of_many_first_fetches_has_its_own_error(link: BrokerConnection07) -> None:  # fault B11
+def test_each_part_of_a_multifetch_has_its_own_error(link: BrokerConnection07) -> None:  # fault B11
     asked = [
         (partition(link), 0, 40),
         (partition(link), END + 1, 40),
@@ -328,11 +328,11 @@ def test_each_of_many_first_fetches_has_its_own_error(link: BrokerConnection07) 
         assert (caught.value.code, caught.value.where) == (first.error, one.where.at_offset(at))
 
 
-def test_an_empty_first_answer_is_asked_for_again(link: BrokerConnection07) -> None:
+def test_an_empty_first_answer_is_fetched_again(link: BrokerConnection07) -> None:
     assert rows(partition(link).read(0, 40, first=FetchAnswer07(0))) == expected(0, 40)
 
 
 @pytest.mark.parametrize(("size", "most"), [(0, 10), (-1, 10), (11, 10), (1, 2**31)])
-def test_fetch_sizes_that_cannot_be_are_refused(size: int, most: int) -> None:
+def test_invalid_fetch_sizes_are_refused(size: int, most: int) -> None:
     with pytest.raises(ValueError, match="fetch_bytes"):
         FetchSizes(fetch_bytes=size, max_fetch_bytes=most)

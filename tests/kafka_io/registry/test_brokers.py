@@ -22,7 +22,7 @@ ONLY_SSL = b"""{"version":4,"host":null,"port":-1,"endpoints":["SSL://c:9093","I
 @pytest.mark.parametrize(
     ("release", "port"), [("0.8.2.2", 46243), ("0.9.0.1", 42415), ("0.10.2.2", 34467), ("2.8.2", 38047)]
 )
-def test_brokers_of_real_registrations_are_listed(
+def test_brokers_that_real_releases_registered_are_listed(
     release: str, port: int, load_release: Callable[[str], object], registry: Registry
 ) -> None:
     load_release(release)

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.zookeeper
     ("release", "cluster_id"),
     [("0.8.2.2", None), ("0.9.0.1", None), ("0.10.2.2", "KfMaVi2eTPi-I92asIeakA"), ("2.8.2", "EMPKDx33RYOw0FsBOtEryg")],
 )
-def test_later_clusters_are_told_from_0_7_and_have_an_id_from_0_10_1_on(
+def test_later_clusters_are_not_0_7_and_have_an_id_from_0_10_1_on(
     release: str, cluster_id: str | None, load_release: Callable[[str], object], nodes: Any, registry: Registry
 ) -> None:
     load_release(release)
@@ -49,7 +49,7 @@ def test_a_stopped_cluster_of_0_7_still_lists_its_topics(load_dump: Callable[[st
 
 
 # fault Z06
-def test_a_place_without_kafka_is_an_error(registry: Registry) -> None:
+def test_a_chroot_without_kafka_is_an_error(registry: Registry) -> None:
     with pytest.raises(RegistryError, match=r"not a Kafka registry.*'/brokers/ids'"):
         registry.is_v07()
     with pytest.raises(RegistryError, match=r"not a Kafka registry.*'/brokers/ids'"):

@@ -18,7 +18,7 @@ def both(broker: int) -> tuple[BrokerPartition, ...]:
     return BrokerPartition(broker, 0), BrokerPartition(broker, 1)
 
 
-def test_lists_what_a_genuine_broker_registered(load_dump: Callable[[str], None], registry: Registry) -> None:
+def test_brokers_that_a_genuine_0_7_registered_are_listed(load_dump: Callable[[str], None], registry: Registry) -> None:
     load_dump("00-brokers-and-topics.json")
     assert registry.brokers().found == (Broker(0, "127.0.0.1", 19072),)
     topics = registry.topics()
@@ -30,7 +30,7 @@ def test_lists_what_a_genuine_broker_registered(load_dump: Callable[[str], None]
     assert len(by_name["three"]) == 3
 
 
-def test_topics_outlive_their_brokers(load_dump: Callable[[str], None], registry: Registry) -> None:
+def test_topics_remain_when_their_brokers_stop(load_dump: Callable[[str], None], registry: Registry) -> None:
     load_dump("40-broker-stopped.json")
     assert registry.brokers().found == ()
     topics = registry.topics()
@@ -39,13 +39,13 @@ def test_topics_outlive_their_brokers(load_dump: Callable[[str], None], registry
     assert topics.skipped == ()
 
 
-def test_a_registry_without_topics_is_truly_empty(kafka: Any, registry: Registry) -> None:
+def test_a_registry_without_topics_is_empty(kafka: Any, registry: Registry) -> None:
     assert registry.topics().found == ()
     assert registry.brokers().found == ()
     assert registry.topic("clicks") is None
 
 
-def test_a_cluster_that_never_had_a_topic_is_truly_empty(kafka: Any, registry: Registry) -> None:
+def test_a_cluster_that_never_had_a_topic_is_empty(kafka: Any, registry: Registry) -> None:
     kafka.delete("/brokers/topics")
     assert registry.topics().found == ()
     assert registry.topic("clicks") is None
@@ -64,7 +64,7 @@ def test_a_missing_chroot_is_an_error_and_stays_missing(zookeeper_server: str) -
 
 
 # fault Z06
-def test_a_place_without_kafka_is_an_error(registry: Registry) -> None:
+def test_a_chroot_without_kafka_is_an_error(registry: Registry) -> None:
     with pytest.raises(RegistryError, match=r"not a Kafka registry.*'/brokers/topics'"):
         registry.topics()
     with pytest.raises(RegistryError, match=r"not a Kafka registry.*'/brokers/ids'"):
@@ -75,7 +75,7 @@ def test_a_place_without_kafka_is_an_error(registry: Registry) -> None:
 
 # fault Z06
 @pytest.mark.parametrize("denied", ["/brokers/topics", "/brokers/topics/clicks", "/brokers/topics/clicks/0"])
-def test_what_may_not_be_read_is_an_error(denied: str, kafka: Any, registry: Registry) -> None:
+def test_a_node_without_read_access_is_an_error(denied: str, kafka: Any, registry: Registry) -> None:
     kafka.create("/brokers/topics/clicks/0", b"1", makepath=True)
     kafka.set_acls(denied, [make_acl("digest", "nobody:x", all=True)])
     with pytest.raises(RegistryError, match=f"denies access to '{denied}'"):
@@ -90,7 +90,7 @@ def test_partitions_are_in_numeric_order(kafka: Any, registry: Registry) -> None
     assert registry.topic("clicks") == topic
 
 
-def test_the_incarnation_tells_a_recreated_topic(kafka: Any, registry: Registry) -> None:
+def test_a_recreated_topic_has_another_incarnation(kafka: Any, registry: Registry) -> None:
     kafka.create("/brokers/topics/clicks")
     (before,) = registry.topics().found
     kafka.create("/brokers/topics/clicks/0", b"1")
@@ -129,7 +129,7 @@ def test_a_malformed_share_hides_only_itself(kafka: Any, registry: Registry) -> 
 
 
 # fault Z11
-def test_a_name_no_broker_would_take_is_skipped(kafka: Any, registry: Registry) -> None:
+def test_a_topic_name_that_no_broker_accepts_is_skipped(kafka: Any, registry: Registry) -> None:
     kafka.create(f"/brokers/topics/{'t' * 10_000}")
     kafka.create("/brokers/topics/clicks")
     listing = registry.topics()
@@ -140,7 +140,7 @@ def test_a_name_no_broker_would_take_is_skipped(kafka: Any, registry: Registry) 
 
 
 # fault Z03
-def test_a_topic_that_vanishes_meanwhile_is_skipped(
+def test_a_topic_that_is_deleted_during_the_listing_is_skipped(
     kafka: Any, registry: Registry, vanishing: Callable[[str, str], None]
 ) -> None:
     kafka.create("/brokers/topics/clicks")
@@ -152,7 +152,7 @@ def test_a_topic_that_vanishes_meanwhile_is_skipped(
 
 
 # fault Z03
-def test_a_broker_that_vanishes_meanwhile_takes_only_its_share(
+def test_a_broker_that_is_deleted_during_the_listing_hides_only_its_partitions(
     kafka: Any, registry: Registry, vanishing: Callable[[str, str], None]
 ) -> None:
     kafka.create("/brokers/topics/clicks/0", b"2", makepath=True)
@@ -167,7 +167,7 @@ def test_a_broker_that_vanishes_meanwhile_takes_only_its_share(
 
 
 # fault Z03
-def test_a_broker_address_that_vanishes_meanwhile_is_skipped(
+def test_a_broker_that_is_deleted_during_the_listing_is_skipped(
     kafka: Any, registry: Registry, vanishing: Callable[[str, str], None]
 ) -> None:
     kafka.create("/brokers/ids/0", b"a-1:a:9092")

@@ -62,7 +62,7 @@ def test_the_nodes_of_a_member_are_ephemeral_and_those_above_have_no_value(kafka
     assert kafka.get_children("/consumers/readers/owners/clicks") == []
 
 
-def test_what_another_owns_is_not_taken_and_not_released(kafka: Any, open_member: Open) -> None:
+def test_a_partition_of_another_owner_is_neither_taken_nor_released(kafka: Any, open_member: Open) -> None:
     one, two = open_member("readers_a"), open_member("readers_b")
     assert one.join(b"{}")
     assert one.join(b"{}")
@@ -74,7 +74,7 @@ def test_what_another_owns_is_not_taken_and_not_released(kafka: Any, open_member
     assert kafka.get_children("/consumers/readers/owners/views") == []
 
 
-def test_what_is_owned_already_goes_to_another_stream(kafka: Any, open_member: Open) -> None:
+def test_a_partition_that_is_owned_already_can_move_to_another_stream(kafka: Any, open_member: Open) -> None:
     member = open_member("readers_a")
     for thread in ("readers_a-0", "readers_a-1"):
         assert member.take({CLICKS: thread}, member.session_id) == {CLICKS}
@@ -82,7 +82,7 @@ def test_what_is_owned_already_goes_to_another_stream(kafka: Any, open_member: O
 
 
 # fault Z01
-def test_nothing_is_changed_in_the_name_of_a_session_that_is_over(kafka: Any, open_member: Open) -> None:
+def test_nothing_is_changed_for_a_session_that_has_ended(kafka: Any, open_member: Open) -> None:
     member = open_member("readers_a")
     assert member.commit({CLICKS: 5}, member.session_id)
     old = end_session(member)
@@ -96,7 +96,7 @@ def test_nothing_is_changed_in_the_name_of_a_session_that_is_over(kafka: Any, op
     assert member.offsets(["clicks", "views"]) == {CLICKS: 5}
 
 
-def test_the_picture_has_the_topics_of_the_member_and_all_their_threads(kafka: Any, open_member: Open) -> None:
+def test_the_group_view_has_the_topics_of_the_member_and_all_their_threads(kafka: Any, open_member: Open) -> None:
     kafka.create("/brokers/topics/clicks/0", b"2", makepath=True)
     kafka.create("/brokers/topics/views/0", b"1", makepath=True)
     one, two = open_member("readers_a"), open_member("readers_b")
@@ -109,14 +109,14 @@ def test_the_picture_has_the_topics_of_the_member_and_all_their_threads(kafka: A
 
 
 # fault Z04
-def test_a_member_that_cannot_be_read_leaves_no_picture(kafka: Any, open_member: Open) -> None:
+def test_an_invalid_member_makes_the_group_view_an_error(kafka: Any, open_member: Open) -> None:
     kafka.create("/brokers/topics/clicks/0", b"2", makepath=True)
     kafka.create("/consumers/readers/ids/readers_x", b"no such thing", makepath=True)
     with pytest.raises(NodeMalformed, match="readers_x"):
         open_member("readers_a").group_view(StaticSubscription({"clicks": 1}), no_skip)
 
 
-def test_topics_that_brokers_keep_for_themselves_match_no_filter(nodes: Any, open_member: Open) -> None:
+def test_internal_topics_match_no_filter(nodes: Any, open_member: Open) -> None:
     broker = b'{"version":1,"host":"a","port":9092}'
     nodes.create("/brokers/ids/1", broker, makepath=True)
     for topic in ("__consumer_offsets", "clicks"):
@@ -127,7 +127,7 @@ def test_topics_that_brokers_keep_for_themselves_match_no_filter(nodes: Any, ope
 
 
 # fault Z02
-def test_a_watch_tells_of_members_topics_and_partitions(kafka: Any, open_member: Open) -> None:
+def test_a_watch_is_called_for_members_topics_and_partitions(kafka: Any, open_member: Open) -> None:
     member = open_member("readers_a")
     assert member.join(b"{}")
     kafka.create("/brokers/topics/clicks")
@@ -142,6 +142,6 @@ def test_a_watch_tells_of_members_topics_and_partitions(kafka: Any, open_member:
 
 
 @pytest.mark.parametrize(("group", "member"), [("", "a"), ("a/b", "a"), ("a", ".."), ("a", "a/b")])
-def test_names_that_no_node_can_have_are_refused(kafka: Any, chroot: str, group: str, member: str) -> None:
+def test_a_name_that_no_node_can_have_is_refused(kafka: Any, chroot: str, group: str, member: str) -> None:
     with pytest.raises(NodeMalformed):
         ConsumerRegistration.open(chroot, group, member, timeout_s=60, session_timeout_s=6)

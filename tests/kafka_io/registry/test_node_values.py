@@ -50,7 +50,7 @@ def test_fields_are_read_by_their_types() -> None:
         b"{\x1b[31m",
     ],
 )
-def test_what_is_no_json_object_is_refused_by_path(data: bytes) -> None:
+def test_a_value_that_is_not_a_json_object_is_refused_by_path(data: bytes) -> None:
     with pytest.raises(NodeMalformed, match=PATH) as caught:
         parse(data)
     assert str(caught.value).isprintable()
@@ -78,7 +78,7 @@ def test_a_field_of_another_type_is_refused(question: str, values: list[str]) ->
         getattr(node, question)("other")
 
 
-def test_json_is_told_by_its_first_character() -> None:
+def test_json_is_recognized_by_its_first_character() -> None:
     assert [looks_like_json(data) for data in (b"{", b' \n{"a"', b"", b"a-1:a:9092", b"2", b"\xff{")] == [
         *(True, True),
         *(False, False, False, False),

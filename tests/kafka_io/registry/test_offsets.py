@@ -60,7 +60,7 @@ def test_an_offset_is_read_as_it_was_written(offset: int) -> None:
 
 
 @pytest.mark.parametrize("group", ["", ".", "..", "a/b", "a\nb", "\x00"])
-def test_a_group_that_would_be_another_path_is_refused(group: str) -> None:
+def test_a_group_name_that_would_be_another_path_is_refused(group: str) -> None:
     with pytest.raises(NodeMalformed, match="is not a legal group name"):
         check_name("group", group)
 

@@ -22,7 +22,7 @@ hosts = st.one_of(
 brokers = st.builds(Broker, st.integers(0, 2**31 - 1), hosts, st.integers(1, 65535))
 
 
-def test_reads_what_a_genuine_broker_registered() -> None:
+def test_the_registration_of_a_genuine_broker_is_read() -> None:
     value = b"127.0.0.1-1795257118723:127.0.0.1:19072"  # golden zk/00-brokers-and-topics.json
     assert parse_broker_07("/brokers/ids/0", value) == Broker(0, "127.0.0.1", 19072)
     assert format_broker_07(Broker(0, "127.0.0.1", 19072), "127.0.0.1-1795257118723") == value
@@ -47,7 +47,7 @@ def test_a_broker_is_read_back_whatever_its_host(broker: Broker, creator_host: s
         ("anything:kafka_1.example:9092", "kafka_1.example"),
     ],
 )
-def test_host_and_port_are_told_from_the_creator(value: str, host: str) -> None:
+def test_host_and_port_are_separated_from_the_creator(value: str, host: str) -> None:
     assert parse_broker_07("/brokers/ids/1", value.encode()) == Broker(1, host, 9092)
 
 
@@ -112,7 +112,7 @@ def test_a_share_has_no_more_than_the_cap() -> None:
 
 
 @pytest.mark.parametrize("name", ["a b:c", "caf\xe9", "my-topic-1", "..a", "back\\slash", "*", "t" * 255])
-def test_odd_names_that_a_broker_takes_are_taken(name: str) -> None:
+def test_unusual_names_that_a_broker_accepts_are_accepted(name: str) -> None:
     check_topic_name(name)
     with pytest.raises(NodeMalformed):
         check_topic_name(f"{name}/")

@@ -46,7 +46,9 @@ def test_shares_are_contiguous_in_the_order_of_the_genuine_consumers(
 
 
 @given(partitions=PARTITIONS, threads=THREADS, seed=st.integers(0, 1000))
-def test_every_member_computes_the_same(partitions: list[BrokerPartition], threads: list[str], seed: int) -> None:
+def test_every_member_computes_the_same_assignment(
+    partitions: list[BrokerPartition], threads: list[str], seed: int
+) -> None:
     expected = assign(partitions, threads)
     shuffler = random.Random(seed)
     shuffler.shuffle(partitions)
@@ -54,18 +56,18 @@ def test_every_member_computes_the_same(partitions: list[BrokerPartition], threa
     assert assign(partitions, threads) == expected
 
 
-def test_nobody_takes_nothing() -> None:
+def test_without_threads_nothing_is_assigned() -> None:
     assert assign([BrokerPartition(0, 0)], []) == {}
 
 
-def test_ten_comes_before_two_in_07_and_behind_it_later() -> None:
+def test_ten_comes_before_two_in_07_and_after_it_later() -> None:
     old = assign([BrokerPartition(2, 0), BrokerPartition(10, 0)], ["a", "b"])
     assert old == {"a": (BrokerPartition(10, 0),), "b": (BrokerPartition(2, 0),)}
     new = assign([BrokerPartition(None, 10), BrokerPartition(None, 2)], ["a", "b"])
     assert new == {"a": (BrokerPartition(None, 2),), "b": (BrokerPartition(None, 10),)}
 
 
-def test_the_example_of_the_document() -> None:
+def test_the_example_of_the_document_is_reproduced() -> None:
     """Three consumers, two brokers with three partitions each."""
     partitions = [BrokerPartition(broker, number) for broker in (0, 1) for number in range(3)]
     shares = assign(partitions, ["A", "B", "C"])
@@ -76,7 +78,7 @@ def test_the_example_of_the_document() -> None:
     }
 
 
-def test_the_sample_code_of_the_document_gives_partitions_to_two_and_others_to_none() -> None:
+def test_the_sample_code_of_the_document_assigns_partitions_twice_or_never() -> None:
     """What a published sample program computes: the extras of those before count only next to them.
 
     See [kafka-0.7: Rebalancing].

@@ -40,7 +40,7 @@ def test_a_broker_registers_as_a_genuine_one_does(nodes: Any, chroot: str) -> No
     assert nodes.get_children("/brokers/topics/a b:c") == []
 
 
-def test_a_missing_chroot_is_not_made(zookeeper_server: str) -> None:
+def test_a_missing_chroot_is_not_created(zookeeper_server: str) -> None:
     with (
         Registry.open(f"{zookeeper_server}/no-such-chroot") as registry,
         pytest.raises(RegistryError, match=r"chroot .* does not exist"),
@@ -50,7 +50,7 @@ def test_a_missing_chroot_is_not_made(zookeeper_server: str) -> None:
         assert not root._session.in_one_session(lambda queries: queries.exists("/no-such-chroot"))
 
 
-def test_registering_twice_is_registering_once(registry: Registry) -> None:
+def test_registering_twice_has_the_effect_of_once(registry: Registry) -> None:
     registry.register_broker(BROKER, CREATOR)
     registry.register_broker(BROKER, CREATOR)
     assert registry.brokers().found == (BROKER,)
@@ -71,7 +71,9 @@ def test_waits_for_the_node_of_a_killed_broker(kafka: Any, registry: Registry, m
     assert registry.brokers().found == (BROKER,)
 
 
-def test_an_id_that_stays_taken_is_an_error(kafka: Any, chroot: str, expire: Callable[[Registry], None]) -> None:
+def test_an_id_of_another_running_broker_is_an_error(
+    kafka: Any, chroot: str, expire: Callable[[Registry], None]
+) -> None:
     kafka.create("/brokers/ids/4", b"other-1:other:1", ephemeral=True)
     with Registry.open(chroot, session_timeout_s=1) as registry:
         registry._registration._takeover_s = 0
@@ -85,7 +87,7 @@ def test_an_id_that_stays_taken_is_an_error(kafka: Any, chroot: str, expire: Cal
 
 
 # fault Z01
-def test_a_new_session_registers_all_of_it_again(
+def test_a_new_session_registers_all_nodes_again(
     nodes: Any, registry: Registry, expire: Callable[[Registry], None]
 ) -> None:
     registry.register_broker(BROKER, CREATOR)
@@ -116,7 +118,7 @@ def test_a_registration_that_fails_to_be_repeated_is_kept(
     assert registry.brokers().found == (BROKER,)
 
 
-def test_a_registration_taken_over_meanwhile_is_logged(
+def test_a_registration_that_another_session_takes_over_is_logged(
     kafka: Any,
     registry: Registry,
     expire: Callable[[Registry], None],

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.zookeeper
 
 
 # fault Z06
-def test_nobody_there_is_no_answer(tmp_path: Path) -> None:
+def test_an_address_without_a_server_is_unavailable(tmp_path: Path) -> None:
     with pytest.raises(RegistryUnavailable, match=r"no ZooKeeper answers at '127\.0\.0\.1:1/kafka'"):
         ZooKeeperSession("127.0.0.1:1/kafka", timeout_s=0.3, session_timeout_s=2)
 
@@ -31,7 +31,7 @@ def test_nobody_there_is_no_answer(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "answer", [b"\x7f\xff\xff\xff", b"\xff\xff\xff\xfb", b"\0\0\0\0", b"HTTP/1.1 400 Bad Request\r\n"]
 )
-def test_a_server_that_speaks_no_zookeeper_is_no_answer(answer: bytes) -> None:
+def test_a_server_with_another_protocol_is_unavailable(answer: bytes) -> None:
     class Hostile(socketserver.BaseRequestHandler):
         def handle(self) -> None:
             self.request.recv(1024)
@@ -93,7 +93,7 @@ def test_a_connection_that_breaks_each_time_ends_in_one_error(registry: Registry
 
 
 # fault Z06
-def test_a_server_that_falls_silent_is_no_answer(tmp_path: Path) -> None:
+def test_a_silent_server_is_unavailable(tmp_path: Path) -> None:
     with ZooKeeperServer(None, tmp_path) as server, Registry.open(server.connect, timeout_s=2) as registry:
         assert server._jvm is not None
         server._jvm.send_signal(signal.SIGSTOP)
@@ -135,7 +135,7 @@ def test_a_closed_session_is_refused(chroot: str) -> None:
         registry.topics()
 
 
-def test_no_thread_is_left_behind(chroot: str) -> None:
+def test_no_thread_remains_after_close(chroot: str) -> None:
     before = set(threading.enumerate())
     with Registry.open(chroot) as registry:
         registry.watch(lambda: None)
@@ -144,7 +144,7 @@ def test_no_thread_is_left_behind(chroot: str) -> None:
     assert set(threading.enumerate()) <= before
 
 
-def test_a_lost_connection_warns_nobody_by_itself(
+def test_a_lost_connection_is_not_logged_as_a_warning(
     kafka: Any, registry: Registry, expire: Callable[[Registry], None], caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.DEBUG, logger="kafka_io"):

@@ -33,7 +33,7 @@ def make(kafka: Any, name: str, value: bytes = ONE) -> None:
 
 
 @pytest.mark.parametrize("release", ["0.8.2.2", "0.9.0.1", "0.10.2.2"])
-def test_before_2_8_a_topic_is_known_by_its_creation(
+def test_before_2_8_the_incarnation_is_the_creation_of_the_topic(
     release: str, load_release: Callable[[str], object], nodes: Any, registry: Registry
 ) -> None:
     load_release(release)
@@ -44,7 +44,7 @@ def test_before_2_8_a_topic_is_known_by_its_creation(
 
 
 @pytest.mark.parametrize(("release", "topic_id"), [("2.8.2", ID), ("3.9.1", "wM5oU1nWQpigkUCKGSvgbw")])
-def test_from_2_8_on_a_topic_is_known_by_its_id(
+def test_from_2_8_on_the_incarnation_is_the_topic_id(
     release: str, topic_id: str, load_release: Callable[[str], object], nodes: Any, registry: Registry
 ) -> None:
     load_release(release)
@@ -54,7 +54,7 @@ def test_from_2_8_on_a_topic_is_known_by_its_id(
 
 
 # fault B06
-def test_a_topic_that_is_given_an_id_is_still_known_by_its_creation(kafka: Any, registry: Registry) -> None:
+def test_a_topic_that_gets_an_id_keeps_its_creation_as_another_identity(kafka: Any, registry: Registry) -> None:
     make(kafka, "clicks")
     (before,) = registry.topics().found
     kafka.set(CLICKS, WITH_ID)
@@ -79,7 +79,7 @@ def test_a_topic_has_no_partitions_before_the_first_has_a_state(kafka: Any, regi
     assert topic.incarnation == pending.incarnation
 
 
-def test_a_topic_about_to_be_deleted_is_skipped_and_can_be_asked_for(kafka: Any, registry: Registry) -> None:
+def test_a_topic_that_is_marked_for_deletion_is_skipped_but_can_be_read(kafka: Any, registry: Registry) -> None:
     make(kafka, "clicks")
     make(kafka, "views")
     kafka.create("/admin/delete_topics/clicks", makepath=True)
@@ -91,7 +91,7 @@ def test_a_topic_about_to_be_deleted_is_skipped_and_can_be_asked_for(kafka: Any,
     assert topic.partitions == numbered(1)
 
 
-def test_the_topics_of_kafka_itself_are_left_out_and_can_be_asked_for(kafka: Any, registry: Registry) -> None:
+def test_internal_topics_are_not_listed_but_can_be_read(kafka: Any, registry: Registry) -> None:
     for name in ("__consumer_offsets", "__transaction_state", "__mine"):
         make(kafka, name)
     listing = registry.topics()
@@ -102,7 +102,7 @@ def test_the_topics_of_kafka_itself_are_left_out_and_can_be_asked_for(kafka: Any
     assert topic.partitions == numbered(1)
 
 
-def test_in_0_7_no_topic_is_kafkas_own(kafka: Any, registry: Registry) -> None:
+def test_0_7_has_no_internal_topics(kafka: Any, registry: Registry) -> None:
     kafka.create("/brokers/topics/__consumer_offsets/3", b"1", makepath=True)
     assert [topic.partitions for topic in registry.topics().found] == [(BrokerPartition(3, 0),)]
 
@@ -125,7 +125,7 @@ def test_a_malformed_topic_hides_only_itself(kafka: Any, registry: Registry) -> 
 
 
 # fault Z03
-def test_a_topic_that_vanishes_meanwhile_is_skipped(
+def test_a_topic_that_is_deleted_during_the_listing_is_skipped(
     kafka: Any, registry: Registry, vanishing: Callable[[str, str], None]
 ) -> None:
     make(kafka, "views")
@@ -166,7 +166,7 @@ def test_a_topic_of_both_generations_is_an_error(kafka: Any, registry: Registry)
         registry.topics()
 
 
-def test_a_listing_asks_one_question_per_topic(kafka: Any, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_listing_reads_each_topic_once(kafka: Any, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(20):
         make(kafka, f"clicks-{number:02}")
     asked = []
@@ -182,7 +182,7 @@ def test_a_listing_asks_one_question_per_topic(kafka: Any, registry: Registry, m
     assert [path for path in asked if "clicks" in path] == [f"{CLICKS}-{number:02}" for number in range(20)]
 
 
-def test_states_are_by_partition_and_may_lack(kafka: Any, registry: Registry) -> None:
+def test_states_are_listed_by_partition_and_can_be_missing(kafka: Any, registry: Registry) -> None:
     for partition, leader in ((0, 2), (10, -1)):
         kafka.create(f"{CLICKS}/partitions/{partition}/state", STATE % leader, makepath=True)
     kafka.create(f"{CLICKS}/partitions/2")
@@ -193,7 +193,7 @@ def test_states_are_by_partition_and_may_lack(kafka: Any, registry: Registry) ->
 
 
 # faults Z04, Z06
-def test_states_that_cannot_be_read_are_an_error(kafka: Any, registry: Registry) -> None:
+def test_an_invalid_state_is_an_error(kafka: Any, registry: Registry) -> None:
     kafka.create(f"{CLICKS}/partitions/0/state", b"{", makepath=True)
     with pytest.raises(NodeMalformed, match=f"{CLICKS}/partitions/0/state"):
         partition_states(registry, "clicks")
@@ -205,12 +205,12 @@ def test_states_that_cannot_be_read_are_an_error(kafka: Any, registry: Registry)
 
 
 # fault Z06
-def test_a_place_without_kafka_has_no_states(registry: Registry) -> None:
+def test_a_chroot_without_kafka_has_no_states(registry: Registry) -> None:
     with pytest.raises(RegistryError, match="not a Kafka registry"):
         partition_states(registry, "clicks")
 
 
-def test_settings_are_what_a_topic_has_of_its_own(kafka: Any, registry: Registry) -> None:
+def test_topic_settings_are_those_that_override_the_brokers(kafka: Any, registry: Registry) -> None:
     kafka.create("/config/topics/clicks", b'{"version":1,"config":{"retention.ms":"7"}}', makepath=True)
     kafka.create("/config/topics/broken", b"?")
     found = registry.topic_settings(["views", "clicks", "broken"])

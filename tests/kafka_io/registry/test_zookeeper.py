@@ -13,7 +13,7 @@ pytestmark = pytest.mark.zookeeper
 
 
 # fault Z02
-def test_a_watch_hints_at_each_change_and_survives_its_session(
+def test_a_watch_is_called_after_each_change_also_in_a_new_session(
     kafka: Any, registry: Registry, expire: Callable[[Registry], None]
 ) -> None:
     hints: queue.SimpleQueue[int] = queue.SimpleQueue()

@@ -44,7 +44,7 @@ def test_pipelined_answers_match_by_position() -> None:
     assert client.waiting == 0
 
 
-def test_a_captured_pipeline_is_understood_by_both_ends() -> None:
+def test_both_ends_decode_a_captured_pipeline() -> None:
     (record,) = [one for one in captured("framing") if one["id"] == "pipelined"]
     requests = list(receive(ServerConversation07(), bytes.fromhex(record["request_hex"])))
     assert [type(one).__name__ for one in requests] == ["FetchRequest07", "ProduceRequest07", "FetchRequest07"]
@@ -68,7 +68,7 @@ def test_multifetch_errors_are_per_item() -> None:
         pytest.param(b"\xff\xff\xff\xfb", Corrupt, id="fault W07: a negative size"),
     ],
 )
-def test_a_fetch_answer_that_cannot_be_ours_is_refused(frame: bytes, error: type[KafkaIOError]) -> None:
+def test_a_fetch_answer_that_does_not_fit_the_request_is_refused(frame: bytes, error: type[KafkaIOError]) -> None:
     with pytest.raises(error):
         list(receive(conversation(FETCH), frame))
 
@@ -81,7 +81,7 @@ def test_a_fetch_answer_that_cannot_be_ours_is_refused(frame: bytes, error: type
         pytest.param(b"\x00\x00\x00\x00\x00\x00abc", id="fault W12: bytes left over"),
     ],
 )
-def test_an_offsets_answer_that_lies_is_refused(body: bytes) -> None:
+def test_an_invalid_offsets_answer_is_refused(body: bytes) -> None:
     with pytest.raises(Corrupt):
         list(receive(conversation(OFFSETS), framed(body)))
 
@@ -99,7 +99,7 @@ def test_a_multifetch_answer_must_fit_its_request(parts: tuple[FetchAnswer07, ..
         list(receive(conversation(MultiFetchRequest07((FETCH, FETCH))), MultiFetchAnswer07(parts).encode()))
 
 
-def test_a_part_that_passes_the_end_of_its_answer_is_truncated() -> None:
+def test_a_part_that_ends_after_its_answer_is_truncated() -> None:
     with pytest.raises(Truncated):
         list(
             receive(
@@ -108,7 +108,7 @@ def test_a_part_that_passes_the_end_of_its_answer_is_truncated() -> None:
         )
 
 
-def test_an_answer_nobody_asked_for_is_refused() -> None:  # fault W08
+def test_an_answer_without_a_request_is_refused() -> None:  # fault W08
     with pytest.raises(Corrupt, match="without a request"):
         list(receive(ClientConversation07(), FetchAnswer07(0).encode()))
 
@@ -122,7 +122,7 @@ def _short_fetch() -> bytes:
 
 
 @pytest.mark.parametrize(("frame", "error"), [(_unknown_api, Unsupported), (_short_fetch, Truncated)])
-def test_a_broker_answers_what_came_before_a_bad_request(frame: Callable[[], bytes], error: type[KafkaIOError]) -> None:
+def test_requests_before_an_invalid_one_are_answered(frame: Callable[[], bytes], error: type[KafkaIOError]) -> None:
     stream = receive(ServerConversation07(), ClientConversation07().send(FETCH) + frame())
     assert next(stream) == FETCH
     with pytest.raises(error):
@@ -130,7 +130,7 @@ def test_a_broker_answers_what_came_before_a_bad_request(frame: Callable[[], byt
 
 
 @pytest.mark.parametrize("record", captured("framing"), ids=lambda record: record["id"])
-def test_a_broker_refuses_just_the_frames_the_genuine_one_closed_on(record: dict[str, str]) -> None:
+def test_exactly_the_frames_that_a_genuine_broker_refuses_are_refused(record: dict[str, str]) -> None:
     try:
         list(receive(ServerConversation07(), bytes.fromhex(record["request_hex"])))
         refused = False

@@ -38,7 +38,7 @@ def test_a_captured_request_is_read_and_written_to_the_same_bytes(record: dict[s
 
 
 @pytest.mark.parametrize("record", captured("fetch", "purged"), ids=lambda record: record["id"])
-def test_a_fetch_says_what_the_capture_says(record: dict[str, Any]) -> None:
+def test_a_fetch_request_has_the_values_of_the_capture(record: dict[str, Any]) -> None:
     request = parsed(record)
     if isinstance(request, FetchRequest07):
         assert request == FetchRequest07(record["topic"], record["partition"], record["offset"], record["max_size"])
@@ -47,7 +47,7 @@ def test_a_fetch_says_what_the_capture_says(record: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("record", captured("offsets"), ids=lambda record: record["id"])
-def test_an_offsets_request_says_what_the_capture_says(record: dict[str, Any]) -> None:
+def test_an_offsets_request_has_the_values_of_the_capture(record: dict[str, Any]) -> None:
     assert parsed(record) == OffsetsRequest07(
         record["topic"], record["partition"], record["time"], record["max_offsets"]
     )
