@@ -34,16 +34,16 @@ def test_every_version_gives_the_same_bounds(version: int, open_brokers: OpenBro
 
 def test_the_latest_of_committed_records_is_the_stable_offset(open_brokers: OpenBrokers) -> None:
     with FakeCluster(logs=two()) as cluster:
-        found = bounds_of(open_brokers(cluster), PLACES, committed=True)
-        assert found == {ONE: Bounds(earliest=3, latest=38, epoch=5), TWO: SECOND}
+        answers = bounds_of(open_brokers(cluster), PLACES, committed=True)
+        assert answers == {ONE: Bounds(earliest=3, latest=38, epoch=5), TWO: SECOND}
 
 
 def test_a_broker_that_is_down_hides_only_its_partitions(open_brokers: OpenBrokers) -> None:
     with FakeCluster(logs=two()) as cluster:
         cluster.brokers[1].close()
-        found = bounds_of(open_brokers(cluster), PLACES, committed=False)
-        assert found[ONE] == FIRST
-        failed = found[TWO]
+        answers = bounds_of(open_brokers(cluster), PLACES, committed=False)
+        assert answers[ONE] == FIRST
+        failed = answers[TWO]
         assert isinstance(failed, ConnectFailed)
         assert failed.where.partition == 1
 
@@ -53,9 +53,9 @@ def test_a_moving_leader_is_looked_up_again(open_brokers: OpenBrokers) -> None:
     with FakeCluster(logs=two()) as cluster:
         answer = cluster.brokers[0].handlers[LIST_OFFSETS]
 
-        def moving(one: ReceivedRequest) -> ListOffsetsResponse:
+        def moving(received: ReceivedRequest) -> ListOffsetsResponse:
             cluster.logs[0].leader = 1
-            return answer(one)  # type: ignore[no-any-return] # a handler of the fake's
+            return answer(received)  # type: ignore[no-any-return] # a handler of the fake's
 
         cluster.brokers[0].handlers[LIST_OFFSETS] = moving
         assert bounds_of(open_brokers(cluster), PLACES, committed=False) == {ONE: FIRST, TWO: SECOND}
@@ -65,18 +65,18 @@ def test_a_partition_without_leader_is_an_error_of_its_own(open_brokers: OpenBro
     logs = two()
     logs[0].leader = -1
     with FakeCluster(logs=logs) as cluster:
-        found = bounds_of(open_brokers(cluster), [*PLACES, THREE], committed=False)
-        assert found[TWO] == SECOND
-        assert isinstance(found[ONE], LeaderMoved)
-        assert isinstance(found[THREE], LeaderMoved)
+        answers = bounds_of(open_brokers(cluster), [*PLACES, THREE], committed=False)
+        assert answers[TWO] == SECOND
+        assert isinstance(answers[ONE], LeaderMoved)
+        assert isinstance(answers[THREE], LeaderMoved)
 
 
 def test_an_answer_without_a_partition_is_refused(open_brokers: OpenBrokers) -> None:
     with FakeCluster(logs=two()) as cluster:
         cluster.brokers[0].handlers[LIST_OFFSETS] = lambda _: ListOffsetsResponse(topics=())
-        found: PartitionAnswers[Bounds] = bounds_of(open_brokers(cluster), PLACES, committed=False)
-        assert isinstance(found[ONE], Corrupt)
-        assert found[TWO] == SECOND
+        answers: PartitionAnswers[Bounds] = bounds_of(open_brokers(cluster), PLACES, committed=False)
+        assert isinstance(answers[ONE], Corrupt)
+        assert answers[TWO] == SECOND
 
 
 class Clocked:
@@ -88,15 +88,17 @@ class Clocked:
             broker.handlers[LIST_OFFSETS] = self._answering(broker.handlers[LIST_OFFSETS], offsets)
 
     def _answering(self, other: Handler, offsets: dict[int, int | None]) -> Handler:
-        def answer(one: ReceivedRequest) -> ListOffsetsResponse:
-            request: Any = one.request
-            found: ListOffsetsResponse = other(one)
-            [asked], [told] = request.topics, found.topics
-            if asked.partitions[0].timestamp < 0:
-                return found
-            self.times |= {each.timestamp for each in asked.partitions}
-            parts = tuple(_told(each, offsets[each.partition_index], one.version) for each in told.partitions)
-            return ListOffsetsResponse(topics=(replace(told, partitions=parts),))
+        def answer(received: ReceivedRequest) -> ListOffsetsResponse:
+            request: Any = received.request
+            response: ListOffsetsResponse = other(received)
+            [requested], [topic] = request.topics, response.topics
+            if requested.partitions[0].timestamp < 0:
+                return response
+            self.times |= {partition.timestamp for partition in requested.partitions}
+            parts = tuple(
+                _told(partition, offsets[partition.partition_index], received.version) for partition in topic.partitions
+            )
+            return ListOffsetsResponse(topics=(replace(topic, partitions=parts),))
 
         return answer
 
@@ -139,7 +141,7 @@ def test_an_invalid_offset_for_a_time_hides_only_its_partition(open_brokers: Ope
     with FakeCluster(logs=two()) as cluster:
         Clocked(cluster, {0: -7, 1: 2})
         cluster.logs[2] = Log(entries=[], end=1, leader=-1)
-        found = offsets_at(open_brokers(cluster), [*PLACES, THREE], 1000, committed=False)
-        assert isinstance(found[ONE], Corrupt)
-        assert found[TWO] == 2
-        assert isinstance(found[THREE], LeaderMoved)
+        answers = offsets_at(open_brokers(cluster), [*PLACES, THREE], 1000, committed=False)
+        assert isinstance(answers[ONE], Corrupt)
+        assert answers[TWO] == 2
+        assert isinstance(answers[THREE], LeaderMoved)

@@ -53,12 +53,12 @@ def test_internal_and_unauthorized_topics_are_not_listed() -> None:
     with FakeCluster(logs={0: LOG}) as fake:
         answer = fake.metadata
 
-        def more(one: ReceivedRequest) -> object:
-            found = answer(one)
-            [topic] = found.topics
+        def more(received: ReceivedRequest) -> object:
+            response = answer(received)
+            [topic] = response.topics
             internal = replace(topic, name="__consumer_offsets", is_internal=True)
             hidden = replace(topic, name="secret", error_code=29)
-            return replace(found, topics=(internal, hidden, topic))
+            return replace(response, topics=(internal, hidden, topic))
 
         fake.brokers[0].handlers[METADATA] = more
         with open_cluster("main", bootstrap=address(fake), read_settings=READ_SETTINGS) as cluster:

@@ -44,15 +44,15 @@ def batch(*offsets: int, **more: Any) -> tuple[int, bytes]:
 
 
 def ask(
-    brokers: ClusterMetadata, at: Mapping[TopicPartition, int], read_settings: ReadSettings | None = None
+    brokers: ClusterMetadata, offsets: Mapping[TopicPartition, int], read_settings: ReadSettings | None = None
 ) -> PartitionAnswers[int | None]:
-    return record_times(brokers, at, read_settings or ReadSettings(), now_ms=NOW_MS)
+    return record_times(brokers, offsets, read_settings or ReadSettings(), now_ms=NOW_MS)
 
 
-def only(log: Log, at: int, open_brokers: OpenBrokers, **more: Any) -> object:
+def only(log: Log, offset: int, open_brokers: OpenBrokers, **more: Any) -> object:
     """What is told of one offset of a log."""
     with FakeCluster(logs={0: log}, **more) as cluster:
-        return ask(open_brokers(cluster), {ONE: at})[ONE]
+        return ask(open_brokers(cluster), {ONE: offset})[ONE]
 
 
 @pytest.mark.parametrize("version", range(4, 19))
@@ -75,18 +75,18 @@ def test_messages_of_format_0_have_no_time(open_brokers: OpenBrokers) -> None:
     assert only(Log(entries=entries, end=1), 0, open_brokers) is None
 
 
-@pytest.mark.parametrize(("time_ms", "told"), [(-1, None), (-5, None), (0, 0), (FAR_FUTURE_MS, FAR_FUTURE_MS)])
+@pytest.mark.parametrize(("time_ms", "expected"), [(-1, None), (-5, None), (0, 0), (FAR_FUTURE_MS, FAR_FUTURE_MS)])
 def test_an_absurd_time_is_returned_and_a_negative_one_is_unknown(
-    time_ms: int, told: int | None, open_brokers: OpenBrokers
+    time_ms: int, expected: int | None, open_brokers: OpenBrokers
 ) -> None:
     entries = [(0, record_batch([record(0, time_ms)]))]
-    assert only(Log(entries=entries, end=1), 0, open_brokers) == told
+    assert only(Log(entries=entries, end=1), 0, open_brokers) == expected
 
 
-@pytest.mark.parametrize("at", [1, 5, 8])
-def test_the_time_of_a_compacted_record_is_that_of_the_next_one(at: int, open_brokers: OpenBrokers) -> None:
+@pytest.mark.parametrize("offset", [1, 5, 8])
+def test_the_time_of_a_compacted_record_is_that_of_the_next_one(offset: int, open_brokers: OpenBrokers) -> None:
     entries = [(8, record_batch([record(0), record(8)], span=(0, 8)))]
-    assert only(Log(entries=entries, end=9), at, open_brokers) == START_MS + 8
+    assert only(Log(entries=entries, end=9), offset, open_brokers) == START_MS + 8
 
 
 def test_the_time_of_a_compacted_batch_is_that_of_the_next_one(open_brokers: OpenBrokers) -> None:
@@ -109,18 +109,18 @@ def test_there_is_no_time_at_the_end_of_a_log(open_brokers: OpenBrokers) -> None
 def test_an_offset_before_the_log_is_an_error_of_that_partition(open_brokers: OpenBrokers) -> None:
     logs = {0: Log(entries=[batch(5)], start=5, end=6), 1: Log(entries=[batch(0)], end=1, leader=1)}
     with FakeCluster(logs=logs) as cluster:
-        found = ask(open_brokers(cluster), {ONE: 0, TWO: 0})
-    assert isinstance(found[ONE], OffsetOutOfRange)
-    assert found[TWO] == START_MS
+        answers = ask(open_brokers(cluster), {ONE: 0, TWO: 0})
+    assert isinstance(answers[ONE], OffsetOutOfRange)
+    assert answers[TWO] == START_MS
 
 
 def test_a_broker_that_is_down_hides_only_its_partitions(open_brokers: OpenBrokers) -> None:
     logs = {0: Log(entries=[batch(0)], end=1), 1: Log(entries=[batch(0)], end=1, leader=1)}
     with FakeCluster(logs=logs) as cluster:
         cluster.brokers[1].close()
-        found = ask(open_brokers(cluster), {ONE: 0, TWO: 0})
-    assert found[ONE] == START_MS
-    assert isinstance(found[TWO], ConnectFailed)
+        answers = ask(open_brokers(cluster), {ONE: 0, TWO: 0})
+    assert answers[ONE] == START_MS
+    assert isinstance(answers[TWO], ConnectFailed)
 
 
 # fault B03
@@ -137,14 +137,14 @@ def cut_short(cluster: FakeCluster) -> list[int]:
     sizes: list[int] = []
     whole = cluster.brokers[0].handlers[FETCH]
 
-    def answer(one: ReceivedRequest) -> Any:
-        request: Any = one.request
+    def answer(received: ReceivedRequest) -> Any:
+        request: Any = received.request
         sizes.append(request.topics[0].partitions[0].partition_max_bytes)
-        found = whole(one)
-        [topic] = found.responses
+        response = whole(received)
+        [topic] = response.responses
         [part] = topic.partitions
         part = replace(part, records=part.records[: sizes[-1]])
-        return replace(found, responses=(replace(topic, partitions=(part,)),))
+        return replace(response, responses=(replace(topic, partitions=(part,)),))
 
     cluster.brokers[0].handlers[FETCH] = answer
     return sizes
@@ -184,39 +184,41 @@ class Old:
         self.asked = 0
         cluster.brokers[0].handlers[LIST_OFFSETS] = self._answer
 
-    def _answer(self, one: ReceivedRequest) -> ListOffsetsResponse:
-        request: Any = one.request
+    def _answer(self, received: ReceivedRequest) -> ListOffsetsResponse:
+        request: Any = received.request
         [topic] = request.topics
         self.asked += 1
-        parts = tuple(self._part(asked) for asked in topic.partitions)
+        parts = tuple(self._part(requested) for requested in topic.partitions)
         return ListOffsetsResponse(topics=(ListOffsetsTopicResponse(name=topic.name, partitions=parts),))
 
-    def _part(self, asked: Any) -> ListOffsetsPartitionResponse:
-        known = [start for start, at in self.written if asked.timestamp < 0 or at <= asked.timestamp]
-        offsets = [150, *known] if asked.timestamp < 0 else known
+    def _part(self, requested: Any) -> ListOffsetsPartitionResponse:
+        known = [
+            start for start, write_ms in self.written if requested.timestamp < 0 or write_ms <= requested.timestamp
+        ]
+        offsets = [150, *known] if requested.timestamp < 0 else known
         return ListOffsetsPartitionResponse(
-            partition_index=asked.partition_index,
+            partition_index=requested.partition_index,
             error_code=self.code,
-            old_style_offsets=tuple(offsets[: asked.max_num_offsets]),
+            old_style_offsets=tuple(offsets[: requested.max_num_offsets]),
         )
 
 
 OLD_VERSIONS = {**EVERYTHING, FETCH: (0, 1), LIST_OFFSETS: (0, 0)}
 
 
-@pytest.mark.parametrize(("at", "age_h"), [(0, 24), (99, 24), (100, 1), (149, 1), (150, None)])
+@pytest.mark.parametrize(("offset", "age_h"), [(0, 24), (99, 24), (100, 1), (149, 1), (150, None)])
 def test_before_0_10_the_time_is_the_last_write_to_the_segment(
-    at: int, age_h: int | None, open_brokers: OpenBrokers
+    offset: int, age_h: int | None, open_brokers: OpenBrokers
 ) -> None:
     with FakeCluster(logs={0: Log(entries=[], end=150)}, offered=OLD_VERSIONS) as cluster:
         old = Old(cluster)
-        told = ask(open_brokers(cluster), {ONE: at})[ONE]
+        time_ms = ask(open_brokers(cluster), {ONE: offset})[ONE]
         assert old.asked <= 13
     if age_h is None:
-        assert told is None
+        assert time_ms is None
     else:
-        assert isinstance(told, int)
-        assert 1 <= (NOW_MS - told) / 3_600_000 / age_h <= 1.005
+        assert isinstance(time_ms, int)
+        assert 1 <= (NOW_MS - time_ms) / 3_600_000 / age_h <= 1.005
 
 
 def test_before_0_10_an_error_hides_only_its_partition(open_brokers: OpenBrokers) -> None:
@@ -228,9 +230,9 @@ def test_before_0_10_an_error_hides_only_its_partition(open_brokers: OpenBrokers
 def test_a_moved_leader_of_0_8_is_an_error_with_its_code(open_brokers: OpenBrokers) -> None:
     with FakeCluster(logs={0: Log(entries=[], end=150)}, offered=OLD_VERSIONS) as cluster:
         Old(cluster, code=NOT_LEADER)
-        told = ask(open_brokers(cluster), {ONE: 0})[ONE]
-    assert isinstance(told, Exception)
-    assert getattr(told, "code", None) == NOT_LEADER
+        error = ask(open_brokers(cluster), {ONE: 0})[ONE]
+    assert isinstance(error, Exception)
+    assert getattr(error, "code", None) == NOT_LEADER
 
 
 # fault B13
@@ -240,11 +242,11 @@ def test_records_after_the_high_watermark_of_the_same_answer_are_fetched_again(
 ) -> None:
     with FakeCluster(logs={0: Log(entries=[batch(0, 1), batch(2)], end=2)}) as cluster:
 
-        def fetch(one: ReceivedRequest) -> object:
-            answer = cluster.fetch(0, one)
+        def fetch(received: ReceivedRequest) -> object:
+            answer = cluster.fetch(0, received)
             cluster.logs[0].end = 2 if lasts else 3
             return answer
 
         cluster.brokers[0].handlers[FETCH] = fetch
-        told = ask(open_brokers(cluster), {ONE: 1})[ONE]
-        assert isinstance(told, PastEnd) if lasts else told == START_MS + 1
+        answer = ask(open_brokers(cluster), {ONE: 1})[ONE]
+        assert isinstance(answer, PastEnd) if lasts else answer == START_MS + 1

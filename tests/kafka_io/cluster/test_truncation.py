@@ -21,8 +21,8 @@ OFFERED = {**EVERYTHING, EPOCHS: OffsetForLeaderEpochRequest.API.versions}
 
 def answering(end: int, *, partition: int = 0, error: int = 0) -> Handler:
     """With the end of any epoch."""
-    found = LeaderEpochPartitionResponse(error_code=error, partition=partition, leader_epoch=3, end_offset=end)
-    topic = LeaderEpochTopicResponse(topic="clicks", partitions=(found,))
+    answer = LeaderEpochPartitionResponse(error_code=error, partition=partition, leader_epoch=3, end_offset=end)
+    topic = LeaderEpochTopicResponse(topic="clicks", partitions=(answer,))
     return lambda _: OffsetForLeaderEpochResponse(topics=(topic,))
 
 

@@ -47,36 +47,36 @@ def test_topics_and_brokers_are_those_of_the_registry(chroot: str, brokers: list
 
 def test_all_that_was_published_is_read_once(chroot: str, brokers: list[BrokerServer07]) -> None:
     with Cluster07("main", Registry.open(chroot), read_settings=READ_SETTINGS) as cluster:
-        found = cluster.bounds("clicks", PARTITIONS)
+        answers = cluster.bounds("clicks", PARTITIONS)
         values = [
             value
-            for partition, bounds in found.items()
+            for partition, bounds in answers.items()
             if isinstance(bounds, Bounds)
             for _, value in rows(cluster.partition("clicks", partition).read(bounds.earliest, bounds.latest))
         ]
-        assert len(found) == len(PARTITIONS)
+        assert len(answers) == len(PARTITIONS)
         assert sorted(values) == sorted(MESSAGES)
 
 
 def test_a_broker_that_is_down_hides_only_its_partitions_and_is_tried_once(  # fault B12
     chroot: str, brokers: list[BrokerServer07], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[BrokerPartition] = []
+    tried: list[BrokerPartition] = []
     ask = Partition07.bounds
 
     def noted(partition: Partition07) -> Bounds:
-        asked.append(partition.id)
+        tried.append(partition.id)
         return ask(partition)
 
     monkeypatch.setattr(Partition07, "bounds", noted)
     with Cluster07("main", Registry.open(chroot), read_settings=READ_SETTINGS) as cluster:
         dead = cluster.brokers_by_id()[0]
         brokers[0].stop()
-        found = cluster.bounds("clicks", PARTITIONS)
-    assert [type(found[partition]) for partition in PARTITIONS] == [ConnectFailed, ConnectFailed, Bounds, Bounds]
-    assert asked == [PARTITIONS[0], *PARTITIONS[2:]]
+        answers = cluster.bounds("clicks", PARTITIONS)
+    assert [type(answers[partition]) for partition in PARTITIONS] == [ConnectFailed, ConnectFailed, Bounds, Bounds]
+    assert tried == [PARTITIONS[0], *PARTITIONS[2:]]
     for partition in PARTITIONS[:2]:
-        error = found[partition]
+        error = answers[partition]
         assert isinstance(error, ConnectFailed)
         assert error.where == Where(
             cluster="main", broker=f"0@{dead.address}", topic="clicks", partition=str(partition)
@@ -88,9 +88,9 @@ def test_a_partition_that_its_broker_refuses_does_not_hide_the_others(  # fault 
 ) -> None:
     refused = BrokerPartition(0, 7)
     with Cluster07("main", Registry.open(chroot), read_settings=READ_SETTINGS) as cluster:
-        found = cluster.bounds("clicks", [refused, *PARTITIONS])
-    assert isinstance(found.pop(refused), ConnectionLost)
-    assert [type(bounds) for bounds in found.values()] == [Bounds] * len(PARTITIONS)
+        answers = cluster.bounds("clicks", [refused, *PARTITIONS])
+    assert isinstance(answers.pop(refused), ConnectionLost)
+    assert [type(bounds) for bounds in answers.values()] == [Bounds] * len(PARTITIONS)
 
 
 def test_a_broker_that_is_not_registered_is_an_error(chroot: str, brokers: list[BrokerServer07]) -> None:
@@ -98,16 +98,16 @@ def test_a_broker_that_is_not_registered_is_an_error(chroot: str, brokers: list[
     with Cluster07("main", Registry.open(chroot), read_settings=READ_SETTINGS) as cluster:
         with pytest.raises(RegistryError, match="not registered") as caught:
             cluster.partition("clicks", stranger)
-        found = cluster.bounds("clicks", [stranger, PARTITIONS[0]])
+        answers = cluster.bounds("clicks", [stranger, PARTITIONS[0]])
     assert caught.value.where == Where(cluster="main", broker="9", topic="clicks")
-    assert [type(bounds) for bounds in found.values()] == [RegistryError, Bounds]
+    assert [type(bounds) for bounds in answers.values()] == [RegistryError, Bounds]
 
 
 def test_connections_are_shared_and_closed_with_the_cluster(chroot: str, brokers: list[BrokerServer07]) -> None:
     with Cluster07("main", Registry.open(chroot), read_settings=READ_SETTINGS) as cluster:
-        one, other = (cluster.partition("clicks", partition) for partition in PARTITIONS[:2])
-        assert one.connection is other.connection
-        assert isinstance(one.bounds(), Bounds)
+        first, other = (cluster.partition("clicks", partition) for partition in PARTITIONS[:2])
+        assert first.connection is other.connection
+        assert isinstance(first.bounds(), Bounds)
     cluster.close()
     with pytest.raises(RegistryError, match="closed"):
         cluster.topics()
@@ -127,22 +127,22 @@ def test_bounds_of_many_topics_try_a_broker_that_is_down_once(  # fault B12
     chroot: str, brokers: list[BrokerServer07], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish("views", MESSAGES, zookeeper=chroot, batch_size=5)
-    asked: list[BrokerPartition] = []
+    tried: list[BrokerPartition] = []
     ask = Partition07.bounds
 
     def noted(partition: Partition07) -> Bounds:
-        asked.append(partition.id)
+        tried.append(partition.id)
         return ask(partition)
 
     monkeypatch.setattr(Partition07, "bounds", noted)
     with Cluster07("main", Registry.open(chroot), read_settings=READ_SETTINGS) as cluster:
         cluster.brokers_by_id()
         brokers[0].stop()
-        found = cluster.bounds_of({"clicks": PARTITIONS, "views": PARTITIONS})
-    kinds = {topic: [type(told) for told in each.values()] for topic, each in found.items()}
+        bounds_by_topic = cluster.bounds_of({"clicks": PARTITIONS, "views": PARTITIONS})
+    kinds = {topic: [type(answer) for answer in answers.values()] for topic, answers in bounds_by_topic.items()}
     assert kinds == {topic: [ConnectFailed, ConnectFailed, Bounds, Bounds] for topic in ("clicks", "views")}
-    assert asked == [PARTITIONS[0], *PARTITIONS[2:], *PARTITIONS[2:]]
-    hidden = found["views"][PARTITIONS[1]]
+    assert tried == [PARTITIONS[0], *PARTITIONS[2:], *PARTITIONS[2:]]
+    hidden = bounds_by_topic["views"][PARTITIONS[1]]
     assert isinstance(hidden, ConnectFailed)
     assert (hidden.where.topic, hidden.where.partition) == ("views", "0-1")
 
@@ -150,10 +150,10 @@ def test_bounds_of_many_topics_try_a_broker_that_is_down_once(  # fault B12
 def test_times_are_those_of_segments_and_the_retention_is_unknown(chroot: str, brokers: list[BrokerServer07]) -> None:
     with Cluster07("main", Registry.open(chroot), read_settings=READ_SETTINGS) as cluster:
         ends = cluster.bounds("clicks", PARTITIONS)
-        at = {part: told.latest for part, told in ends.items() if isinstance(told, Bounds)}
-        assert cluster.times_at({"clicks": at}) == {"clicks": dict.fromkeys(PARTITIONS)}
+        offsets = {part: bounds.latest for part, bounds in ends.items() if isinstance(bounds, Bounds)}
+        assert cluster.times_at({"clicks": offsets}) == {"clicks": dict.fromkeys(PARTITIONS)}
         now_ms = time.time_ns() // 1_000_000
-        [told] = cluster.times_at({"clicks": {PARTITIONS[0]: 0}})["clicks"].values()
-        assert isinstance(told, int)
-        assert now_ms - 120_000 < told <= now_ms
+        [time_ms] = cluster.times_at({"clicks": {PARTITIONS[0]: 0}})["clicks"].values()
+        assert isinstance(time_ms, int)
+        assert now_ms - 120_000 < time_ms <= now_ms
         assert cluster.retention(["clicks", "views"]) == {"clicks": Retention(), "views": Retention()}

@@ -21,8 +21,8 @@ def partition(number: int, start_broker: StartBroker, open_link: OpenLink) -> Pa
     """A partition of a broker whose first has the segments 0, 400 and 800, written to at noon, 1 and 2 hours later."""
     server = start_broker()
     with Client(server.port) as client:
-        for at in range(0, 50, 5):
-            client.produce("clicks", *numbered(50)[at : at + 5])
+        for first in range(0, 50, 5):
+            client.produce("clicks", *numbered(50)[first : first + 5])
         client.offsets("clicks", -1)
     files: list[Path] = sorted((server.config.data_dir / "clicks-0").glob("*.kafka"))
     assert [int(file.stem) for file in files] == [0, 400, 800]
@@ -72,13 +72,13 @@ def test_a_message_is_as_old_as_the_last_write_to_its_segment(
     offset: int, hours: int | None, start_broker: StartBroker, open_link: OpenLink
 ) -> None:
     now_ms = (NOON_S + 10 * 3600) * 1000
-    told = time_at(partition(0, start_broker, open_link), offset, now_ms=now_ms)
+    time_ms = time_at(partition(0, start_broker, open_link), offset, now_ms=now_ms)
     if hours is None:
-        assert told is None
+        assert time_ms is None
     else:
         age_ms = (10 - hours) * 3_600_000
-        assert isinstance(told, int)
-        assert age_ms <= now_ms - told <= age_ms * 1.005
+        assert isinstance(time_ms, int)
+        assert age_ms <= now_ms - time_ms <= age_ms * 1.005
 
 
 def test_an_offset_without_a_message_has_no_time(start_broker: StartBroker, open_link: OpenLink) -> None:

@@ -61,15 +61,15 @@ def fill(broker: ModernBrokerServer) -> None:
 @pytest.fixture
 def requests(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """What is asked, by the name of the API."""
-    asked: Counter[str] = Counter()
+    requests: Counter[str] = Counter()
     original = ModernBrokerConnection.request
 
     def counted(self: ModernBrokerConnection, request: Any, *, max_version: int | None = None) -> Any:
-        asked[request.API.name] += 1
+        requests[request.API.name] += 1
         return original(self, request, max_version=max_version)
 
     monkeypatch.setattr(ModernBrokerConnection, "request", counted)
-    return asked
+    return requests
 
 
 def test_bounds_of_all_topics_need_as_many_requests_as_those_of_one(serve: Serve, requests: Counter[str]) -> None:
@@ -96,9 +96,9 @@ def test_old_brokers_know_the_times_of_segments_but_not_the_retention(serve: Ser
     fill(serve())
     broker = serve(generation=Generation.V08)
     with opened(broker) as cluster:
-        found = cluster.times_at({name: dict.fromkeys(PARTS, 0) for name in names()})
+        times = cluster.times_at({name: dict.fromkeys(PARTS, 0) for name in names()})
         assert requests == {"Metadata": 1, "ListOffsets": 13}
-        assert all(isinstance(time_ms, int) for told in found.values() for time_ms in told.values())
+        assert all(isinstance(time_ms, int) for answers in times.values() for time_ms in answers.values())
         assert cluster.retention(["topic-00"]) == {"topic-00": Retention()}
 
 
@@ -108,14 +108,14 @@ def test_an_unknown_partition_is_an_error_of_its_own(serve: Serve) -> None:
         assert client.create("clicks") == 0
         client.produce("clicks", batch())
     [part] = parts = PARTS[:1]
-    asked = {"clicks": parts, "nothing": parts}
+    topics = {"clicks": parts, "nothing": parts}
     with opened(broker) as cluster:
-        bounds = cluster.bounds_of(asked)
-        times = cluster.times_at({topic: {part: 0} for topic in asked})
-        kept = cluster.retention(asked)
+        bounds = cluster.bounds_of(topics)
+        times = cluster.times_at({topic: {part: 0} for topic in topics})
+        retention = cluster.retention(topics)
     assert (bounds["clicks"][part], times["clicks"][part]) == (Bounds(earliest=0, latest=3, epoch=0), START_MS)
-    assert kept["clicks"] == Retention(ms=FOREVER, bytes=FOREVER)
-    for failed in (bounds["nothing"][part], times["nothing"][part], kept["nothing"]):
+    assert retention["clicks"] == Retention(ms=FOREVER, bytes=FOREVER)
+    for failed in (bounds["nothing"][part], times["nothing"][part], retention["nothing"]):
         assert isinstance(failed, BrokerError)
         assert (failed.code, failed.where.cluster) == (3, "main")
 
@@ -130,8 +130,8 @@ def test_records_of_an_open_transaction_have_no_time(serve: Serve) -> None:
         assert add(client, producer) == 0
         assert write(client, producer) == 0
         with opened(broker) as cluster:
-            at = [cluster.times_at({"clicks": {PARTS[0]: offset}})["clicks"][PARTS[0]] for offset in (1, 2)]
-    assert at == [START_MS + 1000, None]
+            times = [cluster.times_at({"clicks": {PARTS[0]: offset}})["clicks"][PARTS[0]] for offset in (1, 2)]
+    assert times == [START_MS + 1000, None]
 
 
 @pytest.fixture
@@ -143,24 +143,24 @@ def denying() -> Iterator[FakeCluster]:
         yield fake
 
 
-def refusing(one: ReceivedRequest) -> DescribeConfigsResponse:
-    request: Any = one.request
+def refusing(received: ReceivedRequest) -> DescribeConfigsResponse:
+    request: Any = received.request
     denied = [
         DescribedConfigs(
             error_code=29,
             error_message="no",
-            resource_type=asked.resource_type,
-            resource_name=asked.resource_name,
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
             configs=(),
         )
-        for asked in request.resources
-        if asked.resource_name != "forgotten"
+        for resource in request.resources
+        if resource.resource_name != "forgotten"
     ]
     return DescribeConfigsResponse(results=tuple(denied))
 
 
 def test_missing_authorization_is_an_error_of_the_topic(denying: FakeCluster) -> None:
     with open_cluster("main", bootstrap=denying.bootstrap[0].address) as cluster:
-        kept = cluster.retention(["clicks", "forgotten"])
-    assert isinstance(kept["clicks"], AuthorizationFailed)
-    assert isinstance(kept["forgotten"], Corrupt)
+        retention = cluster.retention(["clicks", "forgotten"])
+    assert isinstance(retention["clicks"], AuthorizationFailed)
+    assert isinstance(retention["forgotten"], Corrupt)

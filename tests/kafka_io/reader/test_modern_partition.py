@@ -32,7 +32,9 @@ def log(*, codec: int = 0, **changes: Any) -> Log:
     entries = [
         (
             base + PER_BATCH - 1,
-            record_batch([Record(offset=at, value=b"%d" % at) for at in range(base, base + PER_BATCH)], codec=codec),
+            record_batch(
+                [Record(offset=offset, value=b"%d" % offset) for offset in range(base, base + PER_BATCH)], codec=codec
+            ),
         )
         for base in range(0, COUNT, PER_BATCH)
     ]
@@ -86,18 +88,18 @@ def test_every_version_of_fetch_gives_the_same_rows(version: int, open_brokers: 
     offered = {**EVERYTHING, FETCH: (version, version)}
     with FakeCluster(logs={0: log()}, topic_id=LIFE, offered=offered) as cluster:
         assert offsets(partition(cluster, open_brokers, (3, 42))) == list(range(3, 42))
-        assert {one.version for one in cluster.heard(FETCH)} == {version}
+        assert {received.version for received in cluster.heard(FETCH)} == {version}
 
 
 def test_a_topic_without_an_id_is_fetched_by_name(open_brokers: OpenBrokers) -> None:
     with FakeCluster(logs={0: log()}) as cluster:
         assert offsets(partition(cluster, open_brokers)) == list(range(COUNT))
-        assert {one.version for one in cluster.heard(FETCH)} == {12}
+        assert {received.version for received in cluster.heard(FETCH)} == {12}
 
 
 # fault R28: what a log holds after its broker was upgraded twice
 def test_entries_of_every_format_follow_each_other(open_brokers: OpenBrokers) -> None:
-    records = [Record(offset=at, value=b"%d" % at) for at in range(6)]
+    records = [Record(offset=offset, value=b"%d" % offset) for offset in range(6)]
     entries = [
         (0, log_messages(records[:1], magic=0)),
         (1, log_messages(records[1:2], magic=0)),
@@ -165,13 +167,13 @@ def cut_at_size(cluster: FakeCluster) -> None:
     """Have broker 0 answer with no byte more than asked for."""
     whole = cluster.brokers[0].handlers[FETCH]
 
-    def cut(one: ReceivedRequest) -> FetchResponse:
-        answer = whole(one)
+    def cut(received: ReceivedRequest) -> FetchResponse:
+        answer = whole(received)
         [topic] = answer.responses
-        [found] = topic.partitions
-        request: Any = one.request
+        [partition_answer] = topic.partitions
+        request: Any = received.request
         size = request.topics[0].partitions[0].partition_max_bytes
-        partitions = (replace(found, records=found.records[:size]),)
+        partitions = (replace(partition_answer, records=partition_answer.records[:size]),)
         return replace(answer, responses=(replace(topic, partitions=partitions),))  # type: ignore[no-any-return] # a dataclass
 
     cluster.brokers[0].handlers[FETCH] = cut
@@ -183,14 +185,14 @@ def test_a_leader_that_moves_is_followed_without_gap_or_repeat(after: int, open_
     with FakeCluster(logs={0: log()}) as cluster:
         first = cluster.brokers[0].handlers[FETCH]
 
-        def moving(one: ReceivedRequest) -> FetchResponse:
+        def moving(received: ReceivedRequest) -> FetchResponse:
             if len(cluster.heard(FETCH)) > after:
                 cluster.logs[0].leader = 1
-            return first(one)  # type: ignore[no-any-return] # a handler of the fake's
+            return first(received)  # type: ignore[no-any-return] # a handler of the fake's
 
         cluster.brokers[0].handlers[FETCH] = moving
         assert offsets(partition(cluster, open_brokers)) == list(range(COUNT))
-        assert len([one for one in cluster.brokers[1].heard if one.api.key == FETCH]) > 0
+        assert len([received for received in cluster.brokers[1].heard if received.api.key == FETCH]) > 0
 
 
 def test_after_a_leader_dies_the_next_leader_is_read(open_brokers: OpenBrokers) -> None:
@@ -199,7 +201,7 @@ def test_after_a_leader_dies_the_next_leader_is_read(open_brokers: OpenBrokers) 
         seen = next(batches).batch.column("offset").to_pylist()
         cluster.logs[0].leader = 1
         cluster.brokers[0].close()
-        seen += [at for decoded in batches for at in decoded.batch.column("offset").to_pylist()]
+        seen += [offset for decoded in batches for offset in decoded.batch.column("offset").to_pylist()]
         assert seen == list(range(COUNT))
 
 
@@ -239,8 +241,10 @@ def test_records_after_the_high_watermark_of_a_leader_are_not_accepted(open_brok
             if len(cluster.heard(FETCH)) > 1:
                 return response
             [topic] = response.responses
-            [found] = topic.partitions
-            return replace(response, responses=(replace(topic, partitions=(replace(found, high_watermark=39),)),))
+            [partition_answer] = topic.partitions
+            return replace(
+                response, responses=(replace(topic, partitions=(replace(partition_answer, high_watermark=39),)),)
+            )
 
         cluster.brokers[0].handlers[FETCH] = lag_once
         assert offsets(partition(cluster, open_brokers, (40, 60))) == list(range(40, 60))
@@ -250,8 +254,8 @@ def test_records_after_the_high_watermark_of_a_leader_are_not_accepted(open_brok
 def test_a_fetch_waits_until_the_quota_allows_it(open_brokers: OpenBrokers) -> None:  # fault W18
     with FakeCluster(logs={0: log()}) as cluster:
         answer = cluster.brokers[0].handlers[FETCH]
-        cluster.brokers[0].handlers[FETCH] = lambda one: (
-            FetchResponse(throttle_time_ms=5, responses=()) if len(cluster.heard(FETCH)) == 1 else answer(one)
+        cluster.brokers[0].handlers[FETCH] = lambda received: (
+            FetchResponse(throttle_time_ms=5, responses=()) if len(cluster.heard(FETCH)) == 1 else answer(received)
         )
         assert offsets(partition(cluster, open_brokers)) == list(range(COUNT))
 
@@ -280,9 +284,9 @@ def test_aborted_records_and_markers_are_gaps_by_cause(open_brokers: OpenBrokers
     ]
     aborted = (AbortedTransaction(producer_id=9, first_offset=0),)
     with FakeCluster(logs={0: Log(entries=entries, end=4, aborted=aborted)}) as cluster:
-        found = list(partition(cluster, open_brokers, (0, 4)).read())
-        assert [decoded.batch.column("offset").to_pylist() for decoded in found] == [[3]]
-        assert dict(found[0].gaps) == {"aborted": 2, "control": 1}
+        batches = list(partition(cluster, open_brokers, (0, 4)).read())
+        assert [decoded.batch.column("offset").to_pylist() for decoded in batches] == [[3]]
+        assert dict(batches[0].gaps) == {"aborted": 2, "control": 1}
 
 
 # fault R05
@@ -300,11 +304,11 @@ def test_an_answer_for_another_partition_is_refused(open_brokers: OpenBrokers) -
     with FakeCluster(logs={0: log(), 1: log()}) as cluster:
         answer = cluster.brokers[0].handlers[FETCH]
 
-        def other(one: ReceivedRequest) -> FetchResponse:
-            found = answer(one)
-            [topic] = found.responses
+        def other(received: ReceivedRequest) -> FetchResponse:
+            response = answer(received)
+            [topic] = response.responses
             partitions = (replace(topic.partitions[0], partition_index=1),)
-            return replace(found, responses=(replace(topic, partitions=partitions),))  # type: ignore[no-any-return] # a dataclass
+            return replace(response, responses=(replace(topic, partitions=partitions),))  # type: ignore[no-any-return] # a dataclass
 
         cluster.brokers[0].handlers[FETCH] = other
         with pytest.raises(Corrupt, match="partition 1"):
@@ -315,14 +319,14 @@ def naming(cluster: FakeCluster, node: int) -> None:
     """Have the leader name a replica to readers that say where they are."""
     answer = cluster.brokers[0].handlers[FETCH]
 
-    def leader(one: ReceivedRequest) -> FetchResponse:
-        request: Any = one.request
-        found: FetchResponse = answer(one)
-        [topic] = found.responses
+    def leader(received: ReceivedRequest) -> FetchResponse:
+        request: Any = received.request
+        response: FetchResponse = answer(received)
+        [topic] = response.responses
         if not request.rack_id:
-            return found
+            return response
         partitions = (replace(topic.partitions[0], records=b"", preferred_read_replica=node),)
-        return replace(found, responses=(replace(topic, partitions=partitions),))
+        return replace(response, responses=(replace(topic, partitions=partitions),))
 
     cluster.brokers[0].handlers[FETCH] = leader
 
@@ -330,9 +334,9 @@ def naming(cluster: FakeCluster, node: int) -> None:
 def test_the_nearest_replica_is_read_if_the_leader_names_one(open_brokers: OpenBrokers) -> None:  # KIP-392
     with FakeCluster(logs={0: log()}) as cluster:
         naming(cluster, 1)
-        cluster.brokers[1].handlers[FETCH] = lambda one: cluster.fetch(0, one)
+        cluster.brokers[1].handlers[FETCH] = lambda received: cluster.fetch(0, received)
         assert offsets(partition(cluster, open_brokers)) == list(range(COUNT))
-        assert len([one for one in cluster.brokers[0].heard if one.api.key == FETCH]) == 1
+        assert len([received for received in cluster.brokers[0].heard if received.api.key == FETCH]) == 1
 
 
 @pytest.mark.parametrize("node", [1, 9])
@@ -347,7 +351,9 @@ def test_a_throttled_client_waits(open_brokers: OpenBrokers) -> None:  # fault W
         link = open_brokers(cluster).leader("clicks", 0).connection
         pauses: list[float] = []
         link._sleep = pauses.append
-        cluster.brokers[0].handlers[METADATA] = lambda one: replace(cluster.metadata(one), throttle_time_ms=2500)
+        cluster.brokers[0].handlers[METADATA] = lambda received: replace(
+            cluster.metadata(received), throttle_time_ms=2500
+        )
         for _ in range(2):
             link.request(MetadataRequest(topics=None))
         assert [round(pause) for pause in pauses] == [2]
@@ -355,7 +361,7 @@ def test_a_throttled_client_waits(open_brokers: OpenBrokers) -> None:  # fault W
 
 def grown() -> Log:
     """Offsets 90 to 99 are compacted away, and 100 to 109 were written while the broker answered: its end is older."""
-    later = record_batch([Record(offset=at, value=b"%d" % at) for at in range(COUNT, COUNT + PER_BATCH)])
+    later = record_batch([Record(offset=offset, value=b"%d" % offset) for offset in range(COUNT, COUNT + PER_BATCH)])
     return replace(log(), entries=[*log().entries[:-1], (COUNT + PER_BATCH - 1, later)])
 
 
@@ -363,8 +369,8 @@ def grown() -> Log:
 def test_records_after_the_high_watermark_of_the_same_answer_are_fetched_again(open_brokers: OpenBrokers) -> None:
     with FakeCluster(logs={0: grown()}) as cluster:
 
-        def fetch(one: ReceivedRequest) -> FetchResponse:
-            answer = cluster.fetch(0, one)
+        def fetch(received: ReceivedRequest) -> FetchResponse:
+            answer = cluster.fetch(0, received)
             cluster.logs[0].end = COUNT + PER_BATCH
             return answer
 

@@ -61,10 +61,10 @@ def test_the_broker_receives_the_next_fetch_before_the_first_batch_is_consumed(o
     second = FetchAnswer07(0, LOG[100:]).encode()
     with HostileServer([*answers(LOG[:100]), hear, lambda _: received.set(), send(second), stall]) as server:
         batches = partition(server, open_link).read(0, 200)
-        found = rows([next(batches)])
+        first_rows = rows([next(batches)])
         assert received.wait(10)
         assert fetches(server) == [(0, 100), (100, 100)]
-        assert found + rows(batches) == expected(0, 200)
+        assert first_rows + rows(batches) == expected(0, 200)
         assert len(fetches(server)) == 2
 
 
@@ -170,14 +170,14 @@ def test_a_multifetch_answer_with_another_number_of_parts_is_refused(
     open_link: OpenLink, parts: int
 ) -> None:  # faults W10, W11
     with HostileServer([hear, send(MultiFetchAnswer07((FetchAnswer07(0),) * parts).encode()), stall]) as server:
-        one = partition(server, open_link)
+        reader = partition(server, open_link)
         with pytest.raises(Corrupt, match=f"{parts} answers to 2 fetches") as caught:
-            fetch_firsts(one.connection, [(one, 0, SIZE), (one, SIZE, SIZE)])
-        assert (caught.value.where, len(server.requests)) == (one.connection.where, 1)
+            fetch_firsts(reader.connection, [(reader, 0, SIZE), (reader, SIZE, SIZE)])
+        assert (caught.value.where, len(server.requests)) == (reader.connection.where, 1)
 
 
 @pytest.mark.parametrize(
-    ("offsets", "found"),
+    ("offsets", "bounds"),
     [
         ((0,), Bounds(earliest=0, latest=0)),
         ((700,), Bounds(earliest=700, latest=700)),
@@ -186,9 +186,9 @@ def test_a_multifetch_answer_with_another_number_of_parts_is_refused(
         ((700, 600, 500, 400), Bounds(earliest=400, latest=700, segment_starts=(500, 600))),
     ],
 )
-def test_bounds_come_from_one_answer(open_link: OpenLink, offsets: tuple[int, ...], found: Bounds) -> None:
+def test_bounds_come_from_one_answer(open_link: OpenLink, offsets: tuple[int, ...], bounds: Bounds) -> None:
     with HostileServer([hear, send(OffsetsAnswer07(0, offsets).encode()), stall]) as server:
-        assert partition(server, open_link).bounds() == found
+        assert partition(server, open_link).bounds() == bounds
         assert server.requests == [OffsetsRequest07("clicks", 0, -1, 1_000_000).encode()[4:]]
 
 
@@ -208,10 +208,10 @@ def test_invalid_bounds_are_an_error_with_its_place(
     open_link: OpenLink, answer: OffsetsAnswer07, error: type[KafkaIOError]
 ) -> None:
     with HostileServer([hear, send(answer.encode()), stall]) as server:
-        one = partition(server, open_link)
+        reader = partition(server, open_link)
         with pytest.raises(error) as caught:
-            one.bounds()
-        assert (caught.value.where, len(server.requests)) == (one.where, 1)
+            reader.bounds()
+        assert (caught.value.where, len(server.requests)) == (reader.where, 1)
 
 
 def test_a_fetch_names_its_own_partition(open_link: OpenLink) -> None:

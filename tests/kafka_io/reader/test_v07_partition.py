@@ -47,7 +47,7 @@ def rows(batches: Iterable[DecodedBatch]) -> Rows:
 
 def expected(start: int = 0, stop: int = END, *, first: int = 0) -> Rows:
     """What the log holds in `[start, stop)` when it began with message `first`."""
-    return [(at, b"message-%02d" % (first + at // SIZE)) for at in range(start, stop, SIZE)]
+    return [(offset, b"message-%02d" % (first + offset // SIZE)) for offset in range(start, stop, SIZE)]
 
 
 def partition(
@@ -67,8 +67,8 @@ def broker(start_broker: StartBroker) -> BrokerServer07:
     with Client(server.port) as client:
         for number, first in ((0, 0), (1, 50)):
             messages = numbered(COUNT, first=first)
-            for at in range(0, COUNT, 5):
-                client.produce("clicks", *messages[at : at + 5], partition=number)
+            for offset in range(0, COUNT, 5):
+                client.produce("clicks", *messages[offset : offset + 5], partition=number)
     return server
 
 
@@ -119,8 +119,8 @@ def test_a_message_larger_than_the_fetch_is_read_with_a_larger_one(  # fault R03
     large = message(b"x" * 200)
     with Client(broker.port) as client:
         client.produce("large", large, *numbered(3))
-    found = rows(partition(link, topic="large", size=size, most=len(large)).read(0, len(large) + 60))
-    assert found == [(0, b"x" * 200), *((len(large) + at, payload) for at, payload in expected(0, 60))]
+    read_rows = rows(partition(link, topic="large", size=size, most=len(large)).read(0, len(large) + 60))
+    assert read_rows == [(0, b"x" * 200), *((len(large) + offset, payload) for offset, payload in expected(0, 60))]
 
 
 def test_a_message_above_the_cap_is_an_error_that_names_the_setting(
@@ -136,10 +136,10 @@ def test_a_message_above_the_cap_is_an_error_that_names_the_setting(
 @pytest.mark.parametrize("stop", [1, 4, 10, 19])
 @pytest.mark.parametrize("size", [10, 1000])
 def test_a_message_across_the_end_of_the_slice_is_an_error(link: BrokerConnection07, size: int, stop: int) -> None:
-    found: Rows = []
+    read_rows: Rows = []
     with pytest.raises(Corrupt, match="past the end of the log or slice") as caught:
-        found.extend(row for decoded in partition(link, size=size).read(0, 40 + stop) for row in rows([decoded]))
-    assert found == expected(0, 40)
+        read_rows.extend(row for decoded in partition(link, size=size).read(0, 40 + stop) for row in rows([decoded]))
+    assert read_rows == expected(0, 40)
     assert caught.value.where.offset == 40
 
 
@@ -182,11 +182,11 @@ def test_a_log_shorter_than_the_slice_is_an_error_after_the_retry_budget(  # fau
     broker: BrokerServer07, open_link: OpenLink
 ) -> None:
     pauses: list[float] = []
-    found: Rows = []
+    read_rows: Rows = []
     cut = partition(open_link(broker, sleep=pauses.append))
     with pytest.raises(LogShort) as caught:
-        found.extend(row for decoded in cut.read(0, END + 50) for row in rows([decoded]))
-    assert found == expected()
+        read_rows.extend(row for decoded in cut.read(0, END + 50) for row in rows([decoded]))
+    assert read_rows == expected()
     assert len(pauses) == ATTEMPTS - 1
     assert caught.value.where == cut.where.at_offset(END)
 
@@ -228,9 +228,9 @@ def test_a_broker_that_restarts_causes_no_gap_and_no_repetition(  # faults W02, 
         start_broker(port=port)
 
     read_settings = partition(open_link(broker, sleep=restart)).read(0, END)
-    found = rows([next(read_settings)])
+    read_rows = rows([next(read_settings)])
     broker.stop()
-    assert [*found, *rows(read_settings)] == expected()
+    assert [*read_rows, *rows(read_settings)] == expected()
     assert len(pauses) == 1
 
 
@@ -239,11 +239,11 @@ def test_a_broker_that_stays_away_is_an_error_that_says_where_reading_stopped(
 ) -> None:
     # fault B12
     read_settings = partition(open_link(broker)).read(0, END)
-    found = rows([next(read_settings)])
+    read_rows = rows([next(read_settings)])
     broker.stop()
     with pytest.raises(ConnectFailed) as caught:
-        found.extend(row for decoded in read_settings for row in rows([decoded]))
-    assert caught.value.where.offset == found[-1][0] + SIZE
+        read_rows.extend(row for decoded in read_settings for row in rows([decoded]))
+    assert caught.value.where.offset == read_rows[-1][0] + SIZE
 
 
 def test_an_abandoned_read_leaves_the_connection_usable(link: BrokerConnection07) -> None:  # fault W11
@@ -265,11 +265,11 @@ def test_an_abandoned_read_leaves_no_answer_for_a_read_with_a_first_answer(
 
 def test_alternating_reads_over_one_connection_get_their_own_rows(link: BrokerConnection07) -> None:  # fault W11
     readings = [partition(link, number).read(0, END) for number in (0, 1)]
-    found: tuple[Rows, Rows] = ([], [])
+    all_rows: tuple[Rows, Rows] = ([], [])
     for batches in zip(*readings, strict=True):
-        for mine, batch in zip(found, batches, strict=True):
-            mine.extend(rows([batch]))
-    assert found == (expected(), expected(first=50))
+        for partition_rows, batch in zip(all_rows, batches, strict=True):
+            partition_rows.extend(rows([batch]))
+    assert all_rows == (expected(), expected(first=50))
 
 
 def test_bounds_are_the_ends_of_the_log_and_the_starts_of_its_segments_between(link: BrokerConnection07) -> None:
@@ -310,7 +310,7 @@ def test_more_segments_than_one_request_can_list_are_an_error(
 
 
 def test_each_part_of_a_multifetch_has_its_own_error(link: BrokerConnection07) -> None:  # fault B11
-    asked = [
+    fetches = [
         (partition(link), 0, 40),
         (partition(link), END + 1, 40),
         (partition(link, 2), 0, 40),
@@ -318,14 +318,14 @@ def test_each_part_of_a_multifetch_has_its_own_error(link: BrokerConnection07) -
         (partition(link, topic="nothing"), 0, 40),
         (partition(link, 1), 780, 20),
     ]
-    firsts = fetch_firsts(link, asked)
+    firsts = fetch_firsts(link, fetches)
     assert [first.error for first in firsts] == [0, 1, 3, -1, 0, 0]
-    assert rows(asked[0][0].read(0, 40, first=firsts[0])) == expected(0, 40)
-    assert rows(asked[5][0].read(780, 800, first=firsts[5])) == expected(780, first=50)
-    for (one, at, size), first in zip(asked[1:4], firsts[1:4], strict=True):
+    assert rows(fetches[0][0].read(0, 40, first=firsts[0])) == expected(0, 40)
+    assert rows(fetches[5][0].read(780, 800, first=firsts[5])) == expected(780, first=50)
+    for (reader, offset, size), first in zip(fetches[1:4], firsts[1:4], strict=True):
         with pytest.raises(BrokerError) as caught:
-            rows(one.read(at, at + size, first=first))
-        assert (caught.value.code, caught.value.where) == (first.error, one.where.at_offset(at))
+            rows(reader.read(offset, offset + size, first=first))
+        assert (caught.value.code, caught.value.where) == (first.error, reader.where.at_offset(offset))
 
 
 def test_an_empty_first_answer_is_fetched_again(link: BrokerConnection07) -> None:

@@ -58,10 +58,12 @@ def load_release(nodes: Any) -> Callable[[str], dict[str, str | None]]:
     """Write what a real broker of a release from 0.8 on kept in ZooKeeper, and answer with it."""
 
     def load(release: str) -> dict[str, str | None]:
-        kept: dict[str, str | None] = json.loads((GOLDEN / "registry" / f"{release}.json").read_text(encoding="utf-8"))
-        for path, value in kept.items():
+        values: dict[str, str | None] = json.loads(
+            (GOLDEN / "registry" / f"{release}.json").read_text(encoding="utf-8")
+        )
+        for path, value in values.items():
             nodes.create(path, None if value is None else value.encode())
-        return kept
+        return values
 
     return load
 

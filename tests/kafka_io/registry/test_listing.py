@@ -181,27 +181,27 @@ def test_a_broker_that_is_deleted_during_the_listing_is_skipped(
 def test_the_server_catches_up_before_each_listing(
     kafka: Any, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = []
+    queries = []
     for question in ("sync", "node", "nodes", "contents"):
         original = getattr(ZooKeeperQueries, question)
 
         def noted(self: ZooKeeperQueries, *args: Any, question: str = question, original: Any = original) -> Any:
-            asked.append(question)
+            queries.append(question)
             return original(self, *args)
 
         monkeypatch.setattr(ZooKeeperQueries, question, noted)
     for listing in (registry.topics, registry.brokers, lambda: registry.topic("clicks")):
-        asked.clear()
+        queries.clear()
         listing()
-        assert asked[0] == "sync"
-        assert len(asked) > 1
+        assert queries[0] == "sync"
+        assert len(queries) > 1
 
 
 # fault Z05
 def test_a_list_of_more_than_a_megabyte_is_read_whole(kafka: Any, registry: Registry) -> None:
     names = [f"{number:05d}{'x' * 245}" for number in range(4_400)]
     for start in range(0, len(names), 400):
-        making = [kafka.create_async(f"/brokers/topics/{name}") for name in names[start : start + 400]]
-        for made in making:
-            made.get(timeout=30)
+        requests = [kafka.create_async(f"/brokers/topics/{name}") for name in names[start : start + 400]]
+        for request in requests:
+            request.get(timeout=30)
     assert [topic.name for topic in registry.topics().found] == names

@@ -28,8 +28,8 @@ def open_member(chroot: str) -> Iterator[Open]:
     with ExitStack() as opened:
 
         def open_(member: str) -> ConsumerRegistration:
-            made = ConsumerRegistration.open(chroot, "readers", member, timeout_s=60, session_timeout_s=6)
-            return opened.enter_context(made)
+            registration = ConsumerRegistration.open(chroot, "readers", member, timeout_s=60, session_timeout_s=6)
+            return opened.enter_context(registration)
 
         yield open_
 
@@ -63,13 +63,13 @@ def test_the_nodes_of_a_member_are_ephemeral_and_those_above_have_no_value(kafka
 
 
 def test_a_partition_of_another_owner_is_neither_taken_nor_released(kafka: Any, open_member: Open) -> None:
-    one, two = open_member("readers_a"), open_member("readers_b")
-    assert one.join(b"{}")
-    assert one.join(b"{}")
+    first, second = open_member("readers_a"), open_member("readers_b")
+    assert first.join(b"{}")
+    assert first.join(b"{}")
     assert not open_member("readers_a").join(b"{}")
-    assert one.take({CLICKS: "readers_a-0"}, one.session_id) == {CLICKS}
-    assert two.take({CLICKS: "readers_b-0", VIEWS: "readers_b-0"}, two.session_id) == {VIEWS}
-    two.release([CLICKS, VIEWS], two.session_id)
+    assert first.take({CLICKS: "readers_a-0"}, first.session_id) == {CLICKS}
+    assert second.take({CLICKS: "readers_b-0", VIEWS: "readers_b-0"}, second.session_id) == {VIEWS}
+    second.release([CLICKS, VIEWS], second.session_id)
     assert kafka.get("/consumers/readers/owners/clicks/0-0")[0] == b"readers_a-0"
     assert kafka.get_children("/consumers/readers/owners/views") == []
 
@@ -99,13 +99,13 @@ def test_nothing_is_changed_for_a_session_that_has_ended(kafka: Any, open_member
 def test_the_group_view_has_the_topics_of_the_member_and_all_their_threads(kafka: Any, open_member: Open) -> None:
     kafka.create("/brokers/topics/clicks/0", b"2", makepath=True)
     kafka.create("/brokers/topics/views/0", b"1", makepath=True)
-    one, two = open_member("readers_a"), open_member("readers_b")
-    assert one.join(b'{ "clicks": 2 }')
-    assert two.join(b"*1*.*")
-    picture = one.group_view(StaticSubscription({"clicks": 2, "absent": 1}), no_skip)
-    assert picture.partitions == {"clicks": (FIRST, SECOND)}
-    assert sorted(picture.threads["clicks"]) == ["readers_a-0", "readers_a-1", "readers_b-0"]
-    assert two.group_view(whitelist(".*", 1), no_skip).threads["views"] == ["readers_b-0"]
+    first, second = open_member("readers_a"), open_member("readers_b")
+    assert first.join(b'{ "clicks": 2 }')
+    assert second.join(b"*1*.*")
+    view = first.group_view(StaticSubscription({"clicks": 2, "absent": 1}), no_skip)
+    assert view.partitions == {"clicks": (FIRST, SECOND)}
+    assert sorted(view.threads["clicks"]) == ["readers_a-0", "readers_a-1", "readers_b-0"]
+    assert second.group_view(whitelist(".*", 1), no_skip).threads["views"] == ["readers_b-0"]
 
 
 # fault Z04
@@ -131,14 +131,14 @@ def test_a_watch_is_called_for_members_topics_and_partitions(kafka: Any, open_me
     member = open_member("readers_a")
     assert member.join(b"{}")
     kafka.create("/brokers/topics/clicks")
-    told = threading.Event()
-    assert member.watch(["clicks"], told.set)
-    assert not member.watch(["clicks"], told.set)
+    called = threading.Event()
+    assert member.watch(["clicks"], called.set)
+    assert not member.watch(["clicks"], called.set)
     for path in ("/brokers/topics/clicks/0", "/brokers/topics/views", "/consumers/readers/ids/readers_b"):
         member.registry_format()  # the watches are set: ZooKeeper answers in order
-        told.clear()
+        called.clear()
         kafka.create(path, b"1")
-        assert told.wait(60), path
+        assert called.wait(60), path
 
 
 @pytest.mark.parametrize(("group", "member"), [("", "a"), ("a/b", "a"), ("a", ".."), ("a", "a/b")])

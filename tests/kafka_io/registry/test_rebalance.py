@@ -20,7 +20,7 @@ THREADS = st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=20, uni
 def test_each_partition_has_exactly_one_owner(partitions: list[BrokerPartition], threads: list[str]) -> None:
     shares = assign(partitions, threads)
     assert shares.keys() == set(threads)
-    assert sorted(one for share in shares.values() for one in share) == sorted(partitions)
+    assert sorted(partition for share in shares.values() for partition in share) == sorted(partitions)
 
 
 @given(partitions=PARTITIONS, threads=THREADS)
@@ -38,11 +38,11 @@ def test_shares_are_contiguous_in_the_order_of_the_genuine_consumers(
     partitions: list[BrokerPartition], threads: list[str]
 ) -> None:
     shares = assign(partitions, threads)
-    in_order = [one for thread in sorted(threads, key=java_order) for one in shares[thread]]
-    numbers = [one.partition for one in in_order] if partitions and partitions[0].broker is None else []
+    in_order = [partition for thread in sorted(threads, key=java_order) for partition in shares[thread]]
+    numbers = [partition.partition for partition in in_order] if partitions and partitions[0].broker is None else []
     assert numbers == sorted(numbers)
     if not numbers:
-        assert [str(one) for one in in_order] == sorted(str(one) for one in partitions)
+        assert [str(partition) for partition in in_order] == sorted(str(partition) for partition in partitions)
 
 
 @given(partitions=PARTITIONS, threads=THREADS, seed=st.integers(0, 1000))
@@ -71,7 +71,7 @@ def test_the_example_of_the_document_is_reproduced() -> None:
     """Three consumers, two brokers with three partitions each."""
     partitions = [BrokerPartition(broker, number) for broker in (0, 1) for number in range(3)]
     shares = assign(partitions, ["A", "B", "C"])
-    assert {thread: [str(one) for one in share] for thread, share in shares.items()} == {
+    assert {thread: [str(partition) for partition in share] for thread, share in shares.items()} == {
         "A": ["0-0", "0-1"],
         "B": ["0-2", "1-0"],
         "C": ["1-1", "1-2"],
@@ -92,7 +92,7 @@ def test_the_sample_code_of_the_document_assigns_partitions_twice_or_never() -> 
         start = my_index * per_consumer + (my_index if my_index - 1 in with_extra else 0)
         return partitions[start : start + count]
 
-    sampled = [one.partition for index in range(len(consumers)) for one in sample(index)]
+    sampled = [partition.partition for index in range(len(consumers)) for partition in sample(index)]
     assert sampled == [0, 1, 2, 2, 3]  # 2 twice, 4 never
     ours = assign(partitions, consumers)
-    assert [one.partition for consumer in consumers for one in ours[consumer]] == [0, 1, 2, 3, 4]
+    assert [partition.partition for consumer in consumers for partition in ours[consumer]] == [0, 1, 2, 3, 4]

@@ -70,8 +70,8 @@ def test_a_scan_that_loses_its_session_starts_again(
         return original(self, listed)
 
     monkeypatch.setattr(ZooKeeperQueries, "contents", contents)
-    found = registry.topics().found
-    assert [(topic.name, len(topic.partitions)) for topic in found] == [("clicks", 2), ("views", 1)]
+    topics = registry.topics().found
+    assert [(topic.name, len(topic.partitions)) for topic in topics] == [("clicks", 2), ("views", 1)]
     assert len(set(scans)) == 2
 
 

@@ -169,17 +169,17 @@ def test_a_topic_of_both_generations_is_an_error(kafka: Any, registry: Registry)
 def test_a_listing_reads_each_topic_once(kafka: Any, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(20):
         make(kafka, f"clicks-{number:02}")
-    asked = []
+    requested = []
     original = ZooKeeperQueries._each
 
     def counted(self: ZooKeeperQueries, ask: Callable[[str], Any], paths: Any) -> Any:
         listed = list(paths)
-        asked.extend(listed)
+        requested.extend(listed)
         return original(self, ask, listed)
 
     monkeypatch.setattr(ZooKeeperQueries, "_each", counted)
     assert [len(topic.partitions) for topic in registry.topics().found] == [1] * 20
-    assert [path for path in asked if "clicks" in path] == [f"{CLICKS}-{number:02}" for number in range(20)]
+    assert [path for path in requested if "clicks" in path] == [f"{CLICKS}-{number:02}" for number in range(20)]
 
 
 def test_states_are_listed_by_partition_and_can_be_missing(kafka: Any, registry: Registry) -> None:
@@ -213,6 +213,6 @@ def test_a_chroot_without_kafka_has_no_states(registry: Registry) -> None:
 def test_topic_settings_are_those_that_override_the_brokers(kafka: Any, registry: Registry) -> None:
     kafka.create("/config/topics/clicks", b'{"version":1,"config":{"retention.ms":"7"}}', makepath=True)
     kafka.create("/config/topics/broken", b"?")
-    found = registry.topic_settings(["views", "clicks", "broken"])
-    assert (found["clicks"], found["views"]) == ({"retention.ms": "7"}, {})
-    assert isinstance(found["broken"], NodeMalformed)
+    settings = registry.topic_settings(["views", "clicks", "broken"])
+    assert (settings["clicks"], settings["views"]) == ({"retention.ms": "7"}, {})
+    assert isinstance(settings["broken"], NodeMalformed)

@@ -40,17 +40,19 @@ def test_pipelined_answers_match_by_position() -> None:
     assert client.waiting == 3
     assert list(receive(client, stream)) == answers
     client = conversation(FETCH, OFFSETS, FETCH)
-    assert [one for at in range(len(stream)) for one in receive(client, stream[at : at + 1])] == answers
+    assert [
+        answer for position in range(len(stream)) for answer in receive(client, stream[position : position + 1])
+    ] == answers
     assert client.waiting == 0
 
 
 def test_both_ends_decode_a_captured_pipeline() -> None:
-    (record,) = [one for one in captured("framing") if one["id"] == "pipelined"]
+    (record,) = [record for record in captured("framing") if record["id"] == "pipelined"]
     requests = list(receive(ServerConversation07(), bytes.fromhex(record["request_hex"])))
-    assert [type(one).__name__ for one in requests] == ["FetchRequest07", "ProduceRequest07", "FetchRequest07"]
+    assert [type(message).__name__ for message in requests] == ["FetchRequest07", "ProduceRequest07", "FetchRequest07"]
     client = conversation(*requests)  # type: ignore[arg-type]
     answers = list(receive(client, bytes.fromhex(record["response_hex"])))
-    assert [type(one).__name__ for one in answers] == ["FetchAnswer07", "FetchAnswer07"]
+    assert [type(message).__name__ for message in answers] == ["FetchAnswer07", "FetchAnswer07"]
 
 
 def test_multifetch_errors_are_per_item() -> None:

@@ -23,7 +23,7 @@ from tests.receiving import receive
 REQUESTS = captured("fetch", "multifetch", "offsets", "produce", "purged", "genuine-produce", "genuine-async")
 APIS = {"FETCH", "MULTIFETCH", "OFFSETS", "PRODUCE", "MULTIPRODUCE"}
 # Two produces of a megabyte were captured without their bytes.
-WELL_FORMED = [one for one in REQUESTS if one["api"] in APIS and one["request_hex"]]
+WELL_FORMED = [record for record in REQUESTS if record["api"] in APIS and record["request_hex"]]
 
 
 def parsed(record: dict[str, Any]) -> AnyRequest:
@@ -53,7 +53,7 @@ def test_an_offsets_request_has_the_values_of_the_capture(record: dict[str, Any]
     )
 
 
-ANSWERED = [one for one in WELL_FORMED if one["response_hex"] and one["connection_after"] != "unusable"]
+ANSWERED = [record for record in WELL_FORMED if record["response_hex"] and record["connection_after"] != "unusable"]
 
 
 @pytest.mark.parametrize("record", ANSWERED, ids=lambda record: record["id"])
@@ -90,5 +90,5 @@ requests = st.one_of(
 
 @given(requests)
 def test_any_request_survives_the_wire(request: AnyRequest) -> None:
-    (found,) = receive(ServerConversation07(), request.encode())
-    assert found == request
+    (decoded,) = receive(ServerConversation07(), request.encode())
+    assert decoded == request
