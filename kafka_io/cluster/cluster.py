@@ -99,8 +99,8 @@ class Cluster(Closing):
         the record has no timestamp, or if six fetches of 16 KiB to 16 MiB do not contain it.
 
         Earlier brokers keep no timestamps of records. For them the result is the time at which the record's segment was
-        last written to, by which they also delete it; it is up to 0.5 % of its age too old. The result is None if there
-        is no such record yet.
+        last written to, which also decides when they delete it. It is up to 0.5 % of its age too old. The result is
+        None if there is no such record yet.
         """
 
     @abstractmethod
@@ -108,7 +108,7 @@ class Cluster(Closing):
         """How long each topic's records are kept; a failure (such as no authorization) hides only its topic.
 
         From 0.11 on the brokers answer. From 0.8.1 on ZooKeeper has a topic's own settings, if the cluster was opened
-        through it; what a topic leaves to the brokers' settings is unknown. In 0.7 nothing is known.
+        through it; the settings of the brokers are unknown. In 0.7 nothing is known.
         """
 
     @abstractmethod

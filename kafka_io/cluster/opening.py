@@ -1,4 +1,4 @@
-"""Opens a cluster, after finding out its generation."""
+"""Opens a cluster of any generation."""
 
 from contextlib import ExitStack
 
@@ -22,10 +22,10 @@ def open_cluster(
     generation: Generation | None = None,
     security: Security = PLAINTEXT,
 ) -> Cluster:
-    """The cluster that ZooKeeper (`host:port[,host:port][/chroot]`) or the brokers at `bootstrap` lead to.
+    """Open a cluster by the address of its ZooKeeper (`host:port[,host:port][/chroot]`) or of `bootstrap` brokers.
 
-    The nodes in ZooKeeper show whether the cluster is of 0.7. Later brokers are asked for their protocol when they are
-    connected to. If both addresses are given, topics come from ZooKeeper and brokers are found through `bootstrap`.
+    The nodes in ZooKeeper show whether the cluster is of 0.7. Later brokers report their protocol when the first
+    connection is opened. If both addresses are given, topics come from ZooKeeper, and brokers from `bootstrap`.
 
     Raises:
         RegistryUnavailable: no ZooKeeper answers there.

@@ -113,7 +113,7 @@ class Cluster07(Cluster):
         self, topics: Mapping[str, Iterable[BrokerPartition]], ask: Callable[[Partition07], T | KafkaIOError]
     ) -> TopicResults[T]:
         """The answer or the error for each partition. A broker that cannot be reached is tried only once."""
-        self.brokers_by_id()  # raises what hides all partitions
+        self.brokers_by_id()  # an error of ZooKeeper concerns all partitions, so it is raised here
         unreachable: dict[int, NetworkError] = {}
 
         def answer(topic: str, partition: BrokerPartition) -> T | KafkaIOError:

@@ -60,6 +60,7 @@ def read_pipelined(
         if chunk.next_offset == offset:
             size, chunk = sizes.next_larger(size, chunk.needed_bytes, Where(offset=offset)), None
             continue
+        # The order matters: the request for the next chunk must be sent before this chunk is decoded.
         pending = send_ahead(chunk.next_offset, size) if chunk.next_offset < stop else None
         yield from chunk.batches
         offset = chunk.next_offset

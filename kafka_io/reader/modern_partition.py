@@ -82,6 +82,8 @@ class ModernPartition:
             except KafkaIOError as error:
                 if replica is None:
                     raise
+                # A replica may lag behind the leader or have a truncated log, so its errors say nothing about the
+                # partition. LogShort is retriable: the next attempt asks the leader.
                 self._metadata.read_near(self._topic, self._number, LEADER)
                 raise LogShort(f"the replica in the client's rack cannot be read: {error.reason}") from error
 
@@ -102,7 +104,7 @@ class ModernPartition:
             try:
                 return None if response is None else self._fetched(response, offset)
             except (BrokerError, LogShort, Corrupt):
-                return None  # `_fetch` sends the request again, and raises what is still wrong then
+                return None  # `_fetch` sends the request again, and raises the error if it occurs again
 
         return answer
 

@@ -33,7 +33,7 @@ MAX_SEGMENTS = 1_000_000  # a genuine broker keeps the file of every segment ope
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition07:
-    """One partition of `topic` on the broker at the other end of `connection`."""
+    """One partition of `topic` on the broker that `connection` leads to."""
 
     connection: BrokerConnection07
     topic: str
@@ -82,8 +82,8 @@ class Partition07:
         Args:
             start: the offset of a message.
             stop: the offset after a message.
-            first: the answer to a fetch at `start` of the whole range or of `fetch_bytes`, if there is one already (see
-                `fetch_firsts`).
+            first: the answer to a fetch of the whole range, or of `fetch_bytes` at `start`, if there is one already
+                (see `fetch_firsts`).
 
         Raises:
             OffsetOutOfRange: the broker no longer holds the whole range.
@@ -124,6 +124,8 @@ class Partition07:
         where = self.where.at_offset(offset)
         ErrorCode07.check(answer.error, where)
         data = memoryview(answer.message_set)[: stop - offset]
+        # A message that does not fit into the answer is fetched again with more bytes. If the answer is shorter than
+        # requested, or the message would end after the range, more bytes cannot help.
         whole = whole_bytes(data, base=offset, where=self.where)
         needed_bytes = first_length(data) or len(data) + 1
         if not whole and (len(data) < size or offset + needed_bytes > stop):
@@ -140,7 +142,7 @@ def fetch_firsts(
 ) -> list[FetchAnswer07]:
     """The first bytes of many small ranges in one MULTIFETCH.
 
-    The answers are for `Partition07.read(first=...)`, which also raises the errors that they hold.
+    `Partition07.read(first=...)` takes the answers, and raises the errors that they contain.
 
     Args:
         connection: to the broker that holds all the partitions.
@@ -176,8 +178,8 @@ def _has_content(answer: AnyAnswer | None) -> bool:
 def _not_empty(answer: AnyAnswer) -> None:
     """Refuse an empty answer, so that the request is sent again.
 
-    The bytes were there when the slice was planned. Their absence may pass, because a broker shows messages only once
-    they are flushed; or the log was truncated.
+    The broker had these bytes when the slice was planned. A broker that has just started shows messages only after they
+    are flushed, so a later attempt can succeed. Otherwise the log was truncated.
     """
     if not _has_content(answer):
         raise LogShort("the broker's log ends before the planned range does: it was truncated")

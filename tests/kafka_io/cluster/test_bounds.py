@@ -1,4 +1,4 @@
-"""Bounds and times come from the leaders, a few questions for each; an error hides only what it concerns."""
+"""Bounds and times come from the leaders, with a few requests to each; an error hides only its partitions."""
 
 from dataclasses import replace
 from typing import Any
@@ -80,7 +80,7 @@ def test_an_answer_without_a_partition_is_refused(open_brokers: OpenBrokers) -> 
 
 
 class Clocked:
-    """Makes the brokers answer questions for a time with these offsets by partition; None says that there is none."""
+    """Makes the brokers answer requests for a time with these offsets by partition; None means no offset."""
 
     def __init__(self, cluster: FakeCluster, offsets: dict[int, int | None]) -> None:
         self.times: set[int] = set()
@@ -96,14 +96,17 @@ class Clocked:
                 return response
             self.times |= {partition.timestamp for partition in requested.partitions}
             parts = tuple(
-                _told(partition, offsets[partition.partition_index], received.version) for partition in topic.partitions
+                _answer_with(partition, offsets[partition.partition_index], received.version)
+                for partition in topic.partitions
             )
             return ListOffsetsResponse(topics=(replace(topic, partitions=parts),))
 
         return answer
 
 
-def _told(answer: ListOffsetsPartitionResponse, offset: int | None, version: int) -> ListOffsetsPartitionResponse:
+def _answer_with(
+    answer: ListOffsetsPartitionResponse, offset: int | None, version: int
+) -> ListOffsetsPartitionResponse:
     if version == 0:
         return replace(answer, old_style_offsets=() if offset is None else (offset,))
     return replace(answer, offset=-1 if offset is None else offset)

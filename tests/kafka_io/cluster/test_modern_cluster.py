@@ -1,4 +1,4 @@
-"""A cluster without ZooKeeper: topics, their lives, and a source that leads a reader to them."""
+"""A cluster without ZooKeeper: its topics, their incarnations, and a source that reads them."""
 
 from dataclasses import replace
 from uuid import UUID

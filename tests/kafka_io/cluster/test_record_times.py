@@ -1,4 +1,4 @@
-"""The time of a record is its own, of the first that is there; nothing else passes for it."""
+"""The time at an offset is the timestamp of the first record that exists from there on."""
 
 # faults R21, R22, R23
 from collections.abc import Mapping
@@ -50,7 +50,7 @@ def ask(
 
 
 def only(log: Log, offset: int, open_brokers: OpenBrokers, **more: Any) -> object:
-    """What is told of one offset of a log."""
+    """The time at one offset of a log."""
     with FakeCluster(logs={0: log}, **more) as cluster:
         return ask(open_brokers(cluster), {ONE: offset})[ONE]
 
@@ -133,7 +133,7 @@ def test_a_moved_leader_is_looked_up_again(open_brokers: OpenBrokers) -> None:
 
 
 def cut_short(cluster: FakeCluster) -> list[int]:
-    """Makes fetches give no more than was asked for, as before KIP-74; the sizes that were."""
+    """Makes fetches return no more than their size, as before KIP-74. Returns the list of these sizes."""
     sizes: list[int] = []
     whole = cluster.brokers[0].handlers[FETCH]
 

@@ -1,4 +1,4 @@
-"""How long records are kept, from a topic's settings: for ever and not known are two things."""
+"""How long records are kept, from a topic's settings. No limit is not the same as unknown."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A log that was cut and written anew is told from one that only grew."""
+"""A log that was truncated and written again is distinguished from one that only grew."""
 
 import pytest
 
@@ -20,7 +20,7 @@ OFFERED = {**EVERYTHING, EPOCHS: OffsetForLeaderEpochRequest.API.versions}
 
 
 def answering(end: int, *, partition: int = 0, error: int = 0) -> Handler:
-    """With the end of any epoch."""
+    """A handler that answers with this end of any epoch."""
     answer = LeaderEpochPartitionResponse(error_code=error, partition=partition, leader_epoch=3, end_offset=end)
     topic = LeaderEpochTopicResponse(topic="clicks", partitions=(answer,))
     return lambda _: OffsetForLeaderEpochResponse(topics=(topic,))

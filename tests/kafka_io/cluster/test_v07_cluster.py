@@ -1,4 +1,4 @@
-"""A cluster of real brokers in a real ZooKeeper: what is seen of it while a part of it is away."""
+"""A cluster of real brokers in a real ZooKeeper, also while some of its brokers are down."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Times of 0.7 are those of segments: what is read from one on has all that is not older [kafka-0.7: OFFSETS]."""
+"""0.7 knows only the times of segments; a read from an offset by time misses no later message [kafka-0.7: OFFSETS]."""
 
 import os
 from pathlib import Path
@@ -18,7 +18,7 @@ IN_A_YEAR_MS = 4_000_000_000_000
 
 
 def partition(number: int, start_broker: StartBroker, open_link: OpenLink) -> Partition07:
-    """A partition of a broker whose first has the segments 0, 400 and 800, written to at noon, 1 and 2 hours later."""
+    """A partition of a broker. Partition 0 has segments 0, 400 and 800, last written to at noon, 1 pm and 2 pm."""
     server = start_broker()
     with Client(server.port) as client:
         for first in range(0, 50, 5):

@@ -1,4 +1,4 @@
-"""What is asked of an embedded broker about all of its topics: the same of each, in few requests however many."""
+"""Questions about all topics of an embedded broker need few requests, however many topics it has."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -30,7 +30,7 @@ Serve = Callable[..., ModernBrokerServer]
 
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Serve]:
-    """Starts a broker on the same data as the one before, which has ended."""
+    """Starts a broker on the data of the previous one, which has stopped."""
     with ExitStack() as running:
 
         def start(**settings: Any) -> ModernBrokerServer:
@@ -50,7 +50,7 @@ def names(count: int = TOPICS) -> list[str]:
 
 
 def fill(broker: ModernBrokerServer) -> None:
-    """Topics whose partitions have as many records as their numbers say, and one more."""
+    """Topics whose partitions have one record more than their number."""
     with Client(broker.port) as client:
         for name in names():
             assert client.create(name, PARTITIONS) == 0
@@ -60,7 +60,7 @@ def fill(broker: ModernBrokerServer) -> None:
 
 @pytest.fixture
 def requests(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """What is asked, by the name of the API."""
+    """The number of requests by the name of their API."""
     requests: Counter[str] = Counter()
     original = ModernBrokerConnection.request
 
@@ -136,7 +136,7 @@ def test_records_of_an_open_transaction_have_no_time(serve: Serve) -> None:
 
 @pytest.fixture
 def denying() -> Iterator[FakeCluster]:
-    """Brokers that answer DescribeConfigs, and refuse what is asked."""
+    """Brokers that answer DescribeConfigs with a refusal."""
     with FakeCluster(logs={0: Log(entries=[], end=0)}, offered={**EVERYTHING, DESCRIBE.key: (0, 0)}) as fake:
         for broker in fake.brokers:
             broker.handlers[DESCRIBE.key] = refusing

@@ -1,4 +1,4 @@
-"""Bounded reads from brokers that move, lag, lie or go away: each offset once and right, or a typed error."""
+"""Bounded reads from brokers that move, lag, lie or stop return each offset once, or a typed error."""
 
 import time
 from collections.abc import Callable
@@ -68,7 +68,7 @@ def partition(
 
 
 def offsets(read: ModernPartition) -> list[int]:
-    """What was read; each value must be that of its offset."""
+    """The offsets that were read; each value must be that of its offset."""
     rows = [row for decoded in read.read() for row in decoded.batch.to_pylist()]
     assert [row["value"] for row in rows] == [b"%d" % row["offset"] for row in rows]
     return [row["offset"] for row in rows]
@@ -164,7 +164,7 @@ def test_a_batch_above_the_cap_is_an_error_that_names_the_setting(open_brokers: 
 
 
 def cut_at_size(cluster: FakeCluster) -> None:
-    """Have broker 0 answer with no byte more than asked for."""
+    """Make broker 0 answer with no more bytes than requested."""
     whole = cluster.brokers[0].handlers[FETCH]
 
     def cut(received: ReceivedRequest) -> FetchResponse:
@@ -316,7 +316,7 @@ def test_an_answer_for_another_partition_is_refused(open_brokers: OpenBrokers) -
 
 
 def naming(cluster: FakeCluster, node: int) -> None:
-    """Have the leader name a replica to readers that say where they are."""
+    """Make the leader name a replica to readers that give their rack."""
     answer = cluster.brokers[0].handlers[FETCH]
 
     def leader(received: ReceivedRequest) -> FetchResponse:

@@ -1,4 +1,4 @@
-"""Bounded reads from a server that lies, breaks off or talks out of turn: each row once and right, or a typed error."""
+"""Bounded reads from a server that lies, breaks off or sends too early return each row once, or a typed error."""
 
 import threading
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Bounded reads from a real broker: all of a slice, nothing beyond it, each row once, whatever happens in between."""
+"""Bounded reads from a real broker return each row of a slice once, whatever happens in between."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -37,7 +37,7 @@ NEVER_MS = 10**9
 
 
 def rows(batches: Iterable[DecodedBatch]) -> Rows:
-    """Offset and payload of all that was read."""
+    """Offset and payload of each message."""
     return [
         row
         for decoded in batches
@@ -46,7 +46,7 @@ def rows(batches: Iterable[DecodedBatch]) -> Rows:
 
 
 def expected(start: int = 0, stop: int = END, *, first: int = 0) -> Rows:
-    """What the log holds in `[start, stop)` when it began with message `first`."""
+    """The content of the log in `[start, stop)`, if it begins with message `first`."""
     return [(offset, b"message-%02d" % (first + offset // SIZE)) for offset in range(start, stop, SIZE)]
 
 
@@ -74,7 +74,7 @@ def broker(start_broker: StartBroker) -> BrokerServer07:
 
 @pytest.fixture
 def link(broker: BrokerServer07, open_link: OpenLink) -> BrokerConnection07:
-    """A link to that broker."""
+    """A connection to that broker."""
     return open_link(broker)
 
 
@@ -303,7 +303,7 @@ def test_a_partition_the_broker_does_not_have_is_a_closed_connection(link: Broke
 def test_more_segments_than_one_request_can_list_are_an_error(
     link: BrokerConnection07, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The answer would end before the earliest offset, and what lies before would never be loaded."""
+    """The answer would end before the earliest offset, and older messages would never be loaded."""
     monkeypatch.setattr(module, "MAX_SEGMENTS", 2)
     with pytest.raises(TooLarge, match="2 segments or more"):
         partition(link).bounds()

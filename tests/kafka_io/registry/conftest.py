@@ -42,7 +42,7 @@ def registry(chroot: str) -> Iterator[Registry]:
 
 @pytest.fixture
 def load_dump(nodes: Any) -> Callable[[str], None]:
-    """Write what was captured from a genuine broker's ZooKeeper; null values too."""
+    """Write the nodes that were captured from the ZooKeeper of a genuine broker, also those with null values."""
 
     def load(name: str) -> None:
         for node in json.loads((GOLDEN / "v07" / "zk" / name).read_text(encoding="utf-8")):
@@ -55,7 +55,7 @@ def load_dump(nodes: Any) -> Callable[[str], None]:
 
 @pytest.fixture
 def load_release(nodes: Any) -> Callable[[str], dict[str, str | None]]:
-    """Write what a real broker of a release from 0.8 on kept in ZooKeeper, and answer with it."""
+    """Write the nodes of a real broker of a release from 0.8 on, and return them."""
 
     def load(release: str) -> dict[str, str | None]:
         values: dict[str, str | None] = json.loads(
@@ -70,7 +70,7 @@ def load_release(nodes: Any) -> Callable[[str], dict[str, str | None]]:
 
 @pytest.fixture
 def vanishing(monkeypatch: pytest.MonkeyPatch, kafka: Any) -> Callable[[str, str], None]:
-    """Have a node deleted after the listing and before it is read through the named question."""
+    """Delete a node after it was listed and before the named query reads it."""
 
     def arrange(question: str, victim: str) -> None:
         original = getattr(ZooKeeperQueries, question)

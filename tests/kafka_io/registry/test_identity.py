@@ -1,4 +1,4 @@
-"""Which generation a cluster has, and its id, as the nodes in ZooKeeper show them."""
+"""The nodes in ZooKeeper show the generation of a cluster, and its id."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +21,7 @@ def test_later_clusters_are_not_0_7_and_have_an_id_from_0_10_1_on(
     load_release(release)
     assert registry.is_v07() is False
     assert registry.cluster_id() == cluster_id
-    nodes.delete("/brokers/ids/1")  # no broker is up: the topic tells
+    nodes.delete("/brokers/ids/1")  # no broker is running: the topic shows the generation
     assert registry.is_v07() is False
 
 

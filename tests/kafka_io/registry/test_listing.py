@@ -1,4 +1,4 @@
-"""What a scan of a 0.7 registry finds, leaves out, and refuses to call empty."""
+"""A listing of a 0.7 registry: its content, the skipped nodes, and errors that must not look like an empty registry."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""A member's nodes in a real ZooKeeper: what belongs to a session is changed in that session only."""
+"""The nodes of a member in a real ZooKeeper are changed only in the session that owns them."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -35,7 +35,7 @@ def open_member(chroot: str) -> Iterator[Open]:
 
 
 def end_session(member: ConsumerRegistration) -> int | None:
-    """End the member's session as if it had been silent; its number."""
+    """End the member's session as a long pause would. Returns its id."""
     client = member._session._client
     number = member.session_id
     twin = KazooClient(hosts=",".join(f"{host}:{port}" for host, port in client.hosts), client_id=client.client_id)
@@ -46,7 +46,7 @@ def end_session(member: ConsumerRegistration) -> int | None:
 
 
 def no_skip(path: str, error: RegistryError) -> None:
-    """Nothing is expected to be passed over but what is not there."""
+    """Only nodes that do not exist may be skipped."""
     assert isinstance(error, NodeVanished), path
 
 

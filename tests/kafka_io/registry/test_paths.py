@@ -1,4 +1,4 @@
-"""The registry's text: what a genuine broker wrote, and what nobody should have."""
+"""Paths and values of 0.7: those that a genuine broker wrote, and invalid ones."""
 
 import pytest
 from hypothesis import given

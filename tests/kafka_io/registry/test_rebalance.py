@@ -1,4 +1,4 @@
-"""The shares of a group: the properties of [kafka-0.7: Rebalancing], whatever there is to share."""
+"""The assignment has the properties of [kafka-0.7: Rebalancing] for any partitions and threads."""
 
 import random
 
@@ -79,7 +79,7 @@ def test_the_example_of_the_document_is_reproduced() -> None:
 
 
 def test_the_sample_code_of_the_document_assigns_partitions_twice_or_never() -> None:
-    """What a published sample program computes: the extras of those before count only next to them.
+    """A published sample program counts the extra partitions of earlier consumers only in the next one.
 
     See [kafka-0.7: Rebalancing].
     """

@@ -1,4 +1,4 @@
-"""A broker's own nodes: made once, waited for, and made again."""
+"""The nodes of a broker are created once, after those of a killed broker are gone, and again in a new session."""
 
 import logging
 import time
@@ -83,7 +83,7 @@ def test_an_id_of_another_running_broker_is_an_error(
         session = registry._session.id
         expire(registry)
         until(lambda: registry._session.id not in (session, None))
-        assert registry.brokers().found == ()  # what failed is not registered later behind the caller's back
+        assert registry.brokers().found == ()  # a failed registration is not repeated later
 
 
 # fault Z01

@@ -1,4 +1,4 @@
-"""The session under the registry: broken, expired, silent, forked, closed."""
+"""A ZooKeeper session that is broken, expired, silent, forked or closed."""
 
 import logging
 import multiprocessing

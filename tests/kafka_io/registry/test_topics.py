@@ -27,7 +27,7 @@ def numbered(count: int) -> tuple[BrokerPartition, ...]:
 
 
 def make(kafka: Any, name: str, value: bytes = ONE) -> None:
-    """A topic as its controller leaves it."""
+    """Create the nodes of a topic as its controller does."""
     kafka.create(f"/brokers/topics/{name}", value)
     kafka.create(f"/brokers/topics/{name}/partitions/0/state", STATE % 1, makepath=True)
 

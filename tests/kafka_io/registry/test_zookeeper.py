@@ -1,4 +1,4 @@
-"""The registry's door: hints, and names that never reach ZooKeeper."""
+"""Watches of the registry, and names that never reach ZooKeeper."""
 
 import queue
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Answers come in the order of requests, whole or cut anywhere; what cannot be ours ends the conversation."""
+"""Answers belong to the requests in their order; an answer that does not fit ends the conversation."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""The five requests both ways, against what a genuine broker and its clients sent."""
+"""The five requests and their answers are the bytes that a genuine broker and its clients sent."""
 
 from typing import Any
 
