@@ -8,6 +8,13 @@ INT32_MAX = 2**31 - 1
 BY_ID_SINCE = 13
 
 
+class TopicNameOrId(Struct):
+    """The first fields of a topic: its name up to v12, and its id from v13 on."""
+
+    topic: String = wire(until=12, default="", ignorable=True)
+    topic_id: Uuid = wire(since=BY_ID_SINCE, default=NULL_UUID, ignorable=True)  # KIP-516: distinguishes incarnations
+
+
 class EpochEndOffset(Struct):
     """The end of an epoch from which on the log diverges from what the reader has read (KIP-595)."""
 
@@ -50,11 +57,9 @@ class FetchPartitionResponse(Struct):
     records: WireBytes | None
 
 
-class FetchTopicResponse(Struct):
-    """The partitions of one topic, which is given by name or id."""
+class FetchTopicResponse(TopicNameOrId):
+    """The partitions of one topic."""
 
-    topic: String = wire(until=12, default="", ignorable=True)
-    topic_id: Uuid = wire(since=BY_ID_SINCE, default=NULL_UUID, ignorable=True)  # KIP-516: distinguishes incarnations
     partitions: tuple[FetchPartitionResponse, ...]
 
 
@@ -88,19 +93,15 @@ class FetchPartition(Struct):
     high_watermark: Int64 = wire(since=18, tag=1, default=2**63 - 1, ignorable=True)  # KIP-1166: for followers
 
 
-class FetchTopic(Struct):
-    """The partitions of one topic, which is given by name or id."""
+class FetchTopic(TopicNameOrId):
+    """The partitions of one topic."""
 
-    topic: String = wire(until=12, default="", ignorable=True)
-    topic_id: Uuid = wire(since=BY_ID_SINCE, default=NULL_UUID, ignorable=True)  # KIP-516: distinguishes incarnations
     partitions: tuple[FetchPartition, ...]
 
 
-class ForgottenTopic(Struct):
+class ForgottenTopic(TopicNameOrId):
     """Partitions that leave a fetch session (KIP-227)."""
 
-    topic: String = wire(until=12, default="", ignorable=True)
-    topic_id: Uuid = wire(since=BY_ID_SINCE, default=NULL_UUID, ignorable=True)  # KIP-516: distinguishes incarnations
     partitions: tuple[Int32, ...]
 
 
