@@ -93,6 +93,7 @@ class EmbeddedBroker(ABC, Generic[ConfigT, LogsT]):
                 parts.callback(registrar.stop)
             listener.start(open_session)
             self._listener = listener
+            # All parts run, and `stop` closes them. An error before this line closes the parts that have started.
             self._parts = parts.pop_all()
 
     def stop(self) -> None:

@@ -127,11 +127,11 @@ class SegmentFile(ABC):
         Raises:
             OSError: the disk refuses. A part that was written already is cut off again.
         """
-        rest, position = memoryview(data), self.size
+        unwritten, position = memoryview(data), self.size
         try:
-            while rest:
-                written = os.pwrite(self.descriptor, rest, position)
-                rest, position = rest[written:], position + written
+            while unwritten:
+                count = os.pwrite(self.descriptor, unwritten, position)
+                unwritten, position = unwritten[count:], position + count
         except OSError:
             os.ftruncate(self.descriptor, self.size)
             raise

@@ -35,7 +35,7 @@ class TopicRegistrar:
         Raises:
             RegistryError: ZooKeeper does not answer, or refuses a topic.
         """
-        self._changed.put(None)
+        self._changed.put(None)  # marks the end of the topics that were loaded
         while (topic := self._changed.get()) is not None:
             self._register(topic)
         self._thread.start()

@@ -88,5 +88,6 @@ def _parse_messages(view: memoryview) -> Iterator[tuple[int, int, Record]]:
 
 
 def _read_nullable_bytes(content: WireReader) -> bytes | None:
+    # int32 size, -1 for null | bytes
     size = content.int32()
     return None if size == -1 else bytes(content.view(size))

@@ -81,7 +81,7 @@ class BrokerTopics(PartitionLogs[PartitionLog, ModernBrokerConfig]):
         self.cluster_id = content.cluster_id
         for name, stored in content.topics.items():
             self._add(self._open(name, stored.id, stored.partitions))
-        self._save(self._topics)
+        self._save(self._topics)  # the first start creates the file, which keeps the id of the cluster
         for name in self._topics:
             self._on_change(name)
 
@@ -123,6 +123,8 @@ class BrokerTopics(PartitionLogs[PartitionLog, ModernBrokerConfig]):
                 return None
             for partition in range(partitions):
                 _move_stray_directory(self.config.data_dir / f"{name}-{partition}")
+            # The file changes last. A crash before that leaves directories without a topic, which the next creation of
+            # the topic renames.
             topic = self._open(name, uuid4(), partitions)
             self._save({**self._topics, name: topic})
             self._add(topic)

@@ -155,6 +155,6 @@ def _send_region(client: socket.socket, region: FileRegion) -> None:
     position, end = region.position, region.position + region.count
     while position < end:
         sent = os.sendfile(client.fileno(), region.segment.descriptor, position, end - position)
-        if sent == 0:
+        if sent == 0:  # only at the end of the file
             raise region.segment.truncated(position, end - position)
         position += sent

@@ -119,6 +119,7 @@ class _FetchPlan:
             name = topic.topic if self._version < BY_ID_SINCE else None
             plan.log = self._node.topics.find(name, topic.topic_id).log(request.partition)
             check_epoch(request.current_leader_epoch)
+            # It is read once, because the region, the answer and the aborted transactions must agree on it.
             plan.last_stable_offset = plan.log.last_stable_offset
             stop = plan.last_stable_offset if self._is_committed else None
             plan.region = plan.log.region(request.fetch_offset, max_bytes, whole=whole, stop=stop)

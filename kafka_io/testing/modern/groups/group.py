@@ -105,6 +105,7 @@ class BrokerGroup:
             if member.joined is not None and not member.is_waiting:
                 return member.joined
             self._complete_if_due()
+            # The group has no timer. So each waiting request wakes up at the next deadline, and does what is due then.
             while member.is_waiting and not self._closed:
                 self._changed.wait(self._seconds_to_rebalance_deadline())
                 self._expire()
@@ -137,6 +138,7 @@ class BrokerGroup:
             self._await_assignments(member, generation)
             if self._closed:
                 raise _closed()
+            # The lock was free during the wait, so the generation may have ended, or the leader may be gone.
             if self.state is not GroupState.STABLE or self._generation != generation:
                 raise _rebalancing()
             return SyncGroupResponse(

@@ -44,7 +44,7 @@ class LogTransactions:
             if marker_type == _ABORT and first_offset is not None:
                 aborted = AbortedTransaction(producer_id=header.producer_id, first_offset=first_offset)
                 self._aborted = (*self._aborted, (aborted, header.base_offset))
-        elif header.is_transactional:
+        elif header.is_transactional:  # the first batch of the producer begins the transaction
             self._first_offsets.setdefault(header.producer_id, header.base_offset)
 
     def has_open(self, producer_id: int) -> bool:

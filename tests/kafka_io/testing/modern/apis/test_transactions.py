@@ -1,8 +1,11 @@
 """Transactions: readers of committed records never see records of open or aborted transactions (KIP-98)."""
 
 # faults R21, R22, R23
+import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -252,3 +255,38 @@ def test_a_damaged_transactions_file_is_an_error_and_not_an_empty_file(
     (tmp_path / "data" / "transactions.json").write_text('{"t": {}}')
     with pytest.raises(Corrupt):
         start_modern()
+
+
+def test_state_files_keep_their_format(start_modern: StartModern, connect: Connect, tmp_path: Path) -> None:
+    """A data directory of an earlier release must stay readable."""
+    clock = ManualClock()
+    client = connect(start_modern(clock=clock))
+    client.create("clicks")
+    producer = begin(client)
+    add(client, producer)
+    request = AddOffsetsToTxnRequest(transactional_id="t", producer_id=0, producer_epoch=0, group_id="g")
+    client.ask(request)
+    commit_offset(client, producer, 4)
+    commit_offset(client, producer, 5)
+    open_transaction = {
+        "producer_id": 0,
+        "epoch": 0,
+        "timeout_ms": 60_000,
+        "began_ms": clock.now_ms,
+        "partitions": [["clicks", 0]],
+        "offsets": {"g": [["clicks", 0, 5, -1, ""]]},
+    }
+    assert json_file(tmp_path, "transactions.json") == {"t": open_transaction}
+    end(client, producer)
+    ended = {**open_transaction, "began_ms": None, "partitions": [], "offsets": {}}
+    assert json_file(tmp_path, "transactions.json") == {"t": ended}
+    assert json_file(tmp_path, "producer-ids.json") == {"next": 1}
+    assert json_file(tmp_path, "offsets.json") == {"g": [["clicks", 0, 5, -1, ""]]}
+    topics = json_file(tmp_path, "topics.json")
+    assert (len(topics["cluster_id"]), topics["topics"]["clicks"]["partitions"]) == (22, 1)
+    assert str(UUID(topics["topics"]["clicks"]["id"])) == topics["topics"]["clicks"]["id"]
+
+
+def json_file(tmp_path: Path, name: str) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((tmp_path / "data" / name).read_text())
+    return content
