@@ -113,7 +113,7 @@ def _offset(topic: str, answer: Any) -> int | None:
     where = Where(topic=topic, partition=answer.partition_index)
     ErrorCode.check(answer.error_code, where)
     if answer.committed_offset < _NO_OFFSET:
-        raise Corrupt(f"a committed offset of {answer.committed_offset}", where)
+        raise Corrupt(f"the committed offset is {answer.committed_offset}, which is not valid", where)
     return None if answer.committed_offset == _NO_OFFSET else int(answer.committed_offset)
 
 

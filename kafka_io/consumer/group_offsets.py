@@ -29,7 +29,7 @@ class OffsetStorage(StrEnum):
 
 
 class GroupOffsets(Protocol):
-    """The offsets of a cluster's groups. What can be tried again is, as often as the cluster's patience allows.
+    """The offsets of a cluster's groups. Requests are retried as often as the cluster's retry policy allows.
 
     >>> with open_cluster("local", bootstrap=bootstrap) as cluster:
     ...     offsets: GroupOffsets = group_offsets(cluster)
@@ -38,12 +38,11 @@ class GroupOffsets(Protocol):
     """
 
     def fetch(self, group: str, topics: Iterable[str] | None = None) -> CommittedOffsets:
-        """The group's committed offsets of these topics; None: of all topics.
+        """The group's committed offsets of these topics; None returns those of all topics.
 
         Raises:
             KafkaIOError: the offsets cannot be read.
         """
-        ...
 
     def commit(
         self, group: str, offsets: Mapping[str, Mapping[BrokerPartition, int]], *, member: GroupMembership = NOBODY
@@ -54,7 +53,6 @@ class GroupOffsets(Protocol):
             BrokerError: an offset was refused, for example because the group has members and `member` is not one.
             KafkaIOError: the outcome is unknown.
         """
-        ...
 
 
 class RegistryOffsets:

@@ -53,7 +53,7 @@ class ModernPartitionFetcher(Closing):
                 answers = dict.fromkeys(by_partition, error)
             results.extend(self._result(position, answers[key]) for key, position in by_partition.items())
             if all(isinstance(answer, NetworkError) for answer in answers.values()):
-                self.close()
+                self.close()  # the next request connects again
         return results
 
     def _fetch(

@@ -82,8 +82,8 @@ class SimpleConsumer(Closing):
     ) -> FetchResult:
         """The whole messages in up to `max_bytes` from `offset` on; none at the end of the log.
 
-        If the first message is larger than `max_bytes`, brokers before 0.10.1 return none, and `needed_bytes` tells how
-        many to ask for. Later brokers return that message all the same.
+        If the first message is larger than `max_bytes`, brokers before 0.10.1 return none, and `needed_bytes` is the
+        minimum to ask for. Later brokers return that message in spite of the limit.
 
         Raises:
             OffsetOutOfRange: the broker's log does not hold the offset.

@@ -47,7 +47,10 @@ class ChunkQueue:
             return self._chunks.popleft()
 
     def drop_revoked(self) -> None:
-        """Drop the chunks of revoked claims, so that the fetcher does not wait for their room."""
+        """Drop the chunks of revoked claims, so that the fetcher does not wait for their room.
+
+        A stream may not be read for a long time. Its queue would then stay full of chunks that nobody may deliver.
+        """
         with self._changed:
             self._chunks = deque(chunk for chunk in self._chunks if not chunk.claim.revoked)
             self._changed.notify_all()

@@ -24,7 +24,7 @@ from kafka_io.registry.paths import check_topic_name
 class ConsumerConnector(Closing):
     """A member of a group whose members divide the partitions of topics through ZooKeeper. A context manager.
 
-    Genuine consumers of 0.7 and 0.8 can be in the same group, because the format of all nodes is theirs.
+    Kafka's own consumers of 0.7 and 0.8 can be in the same group: the nodes in ZooKeeper have the same format.
 
         >>> with ConsumerConnector.open(zookeeper, "counters", consumer_timeout_ms=10_000) as connector:
         ...     [stream] = connector.create_message_streams_by_filter(whitelist="click.*")

@@ -25,12 +25,12 @@ Partitions = Mapping[str, int]
 PartitionAssignments = dict[str, frozenset[TopicPartition]]
 """The partitions of each member, by member id."""
 MemberShares = Mapping[str, Collection[TopicPartition]]
-"""The same, as an assignor computes it."""
+"""The partitions of each member, in collections that only the assignor uses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignorMember:
-    """A member as an assignor sees it; `owned` is what it says it owns, or owned last."""
+    """A member of a group, for an assignor; `owned` are the partitions that it claims to own, or owned last."""
 
     id: str
     instance_id: str | None = None
@@ -101,7 +101,7 @@ def share_round_robin(members: Sequence[AssignorMember], partitions: Partitions)
 
 
 def share_sticky(members: Sequence[AssignorMember], partitions: Partitions) -> MemberShares:
-    """As even as possible; within that, as many partitions as possible stay with their owner (KIP-54, `sticky`)."""
+    """The most even assignment in which as many partitions as possible stay with their owner (KIP-54, `sticky`)."""
     topics = {topic: [member.id for member in members if topic in member.topics] for topic in partitions}
     wanted = {topic: partitions[topic] for topic, readers in topics.items() if readers}
     wanted_partitions = [TopicPartition(topic, number) for topic, count in wanted.items() for number in range(count)]

@@ -204,7 +204,11 @@ class GroupConsumer(Closing):
             self._heartbeater.wait(min(wait_s, _ERROR_PAUSE_S))
 
     def _follow_group(self) -> None:
-        """Handle an event of the group, and due commits; find the start of new partitions."""
+        """Handle an event of the group, then commits, then partitions without a position.
+
+        The order matters: a commit before the event could name partitions that are revoked, and an event can add
+        partitions whose start offset is not known.
+        """
         if self._closed:
             raise ValueError("the consumer is closed")
         event = self._heartbeater.polled()
@@ -235,6 +239,7 @@ class GroupConsumer(Closing):
             self._heartbeater.ready(self.assignment)
 
     def _assign(self, partitions: frozenset[TopicPartition]) -> None:
+        """Take the assigned partitions. Only a cooperative member still owns others here, which it revokes now."""
         revoked, added = self.assignment - partitions, partitions - self.assignment
         self._revoke(revoked)
         self._partitions.update({partition: AssignedPartition() for partition in added})

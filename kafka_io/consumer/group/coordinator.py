@@ -105,7 +105,7 @@ class Heartbeater(Closing):
             state.require_rejoin()
 
     def ready(self, owned: Iterable[TopicPartition]) -> None:
-        """The consumer has revoked what it must, and still owns `owned`: join the group."""
+        """Join the group: the consumer has revoked all partitions except `owned`."""
         with self._changing() as state:
             state.ready(owned)
         if self._thread.ident is None:
@@ -163,6 +163,7 @@ class Heartbeater(Closing):
         if self._state.is_joining:
             return self._join, 0.0
         if not self._state.is_alive:
+            # Nothing is due until the consumer calls `ready`, which ends the wait.
             return self._heartbeat, time.monotonic() + self._settings.max_poll_s
         return min(
             (

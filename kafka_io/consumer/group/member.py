@@ -83,7 +83,7 @@ class GroupMemberState:
         return self.member.generation != NO_GENERATION and not self.is_joining
 
     def ready(self, owned: Iterable[TopicPartition]) -> None:
-        """The consumer has revoked what it must, and still owns `owned`: the group may be joined."""
+        """The consumer is ready to join the group: it has revoked all partitions except `owned`."""
         self.event = None
         self._owned = OwnedPartitions(partitions=frozenset(owned), generation=self._last_assigned.generation)
         self.is_joining = True
@@ -170,7 +170,7 @@ class GroupMemberState:
         self.event = PartitionsAssigned(partitions)
 
     def heartbeat_request(self) -> HeartbeatRequest:
-        """The request that tells the coordinator that this member is alive."""
+        """The request that shows the coordinator that this member is alive."""
         return HeartbeatRequest(**self._identity())
 
     def _identity(self) -> dict[str, Any]:
@@ -220,6 +220,8 @@ class GroupMemberState:
         if not self.is_joining or self._owned.partitions:
             self.is_joining = False
             self.event = PartitionsLost(reason)
+        # The sticky assignor prefers the claim of the latest generation. The member still reports its last partitions,
+        # but without a generation, so that it cannot take them back from a new owner.
         self._last_assigned = OwnedPartitions(partitions=self._last_assigned.partitions)
 
     def left(self, reason: str) -> None:

@@ -152,5 +152,5 @@ def _decode(form: Api[T], data: primitives.Octets) -> T:
     reader = WireReader(memoryview(data))
     version = reader.int16()
     if version < 0:
-        raise Truncated(f"a {form.name} of version {version}")
+        raise Truncated(f"the version of a {form.name} is {version}, which is not valid")
     return form.read(form.answer, reader, min(version, _NEWEST))

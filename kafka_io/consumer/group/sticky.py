@@ -13,7 +13,7 @@ from typing import NamedTuple
 from kafka_io.model import TopicPartition
 
 SubscribedTopics = Mapping[str, Sequence[str]]
-"""By topic, the members that subscribe to it."""
+"""The members that subscribe to each topic."""
 _MIN_DIFFERENCE = 2  # a move between members that differ by less only swaps them
 
 
