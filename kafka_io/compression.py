@@ -71,10 +71,6 @@ def _too_large(cap: int) -> TooLarge:
     return TooLarge(f"compressed data contains more than the {cap} bytes that max_decompressed_bytes leaves for it")
 
 
-def _plain_compress(data: bytes) -> bytes:
-    return data
-
-
 def _plain_decompress(data: BytesLike, cap: int) -> BytesLike:
     if len(data) > cap:
         raise _too_large(cap)
@@ -302,7 +298,7 @@ def _zstd_blocks(view: memoryview, position: int) -> tuple[int, int]:
 
 
 CODECS: dict[int, Codec] = {
-    0: Codec("none", _plain_compress, _plain_decompress),
+    0: Codec("none", bytes, _plain_decompress),
     1: Codec("gzip", _gzip_compress, _gzip_decompress),
     2: Codec("snappy", _snappy_compress, _snappy_decompress),
     3: Codec("lz4", _lz4_compress, _lz4_decompress),

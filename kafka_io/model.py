@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 
 
 class Generation(StrEnum):
-    """What a cluster, or one broker of it, speaks; it is found by asking.
+    """The generation of the protocol of a cluster or a broker. It is detected, unless the settings fix it.
 
     >>> Generation("0.7") is Generation.V07
     True
@@ -40,9 +40,10 @@ class Broker:
 @total_ordering
 @dataclass(frozen=True, slots=True)
 class BrokerPartition:
-    """One partition of a topic. 0.7 counts them per broker, `<broker>-<partition>`; from 0.8 on `broker` is None.
+    """The number of a partition in its topic, with the broker in 0.7.
 
-    From 0.8 on a topic's partitions are numbered once for the whole cluster, and each has a leader that may change.
+    0.7 numbers the partitions of a topic per broker (`<broker>-<partition>`). From 0.8 on they are numbered per
+    cluster, each has a leader that can change, and `broker` is None.
 
     >>> str(BrokerPartition(2, 0)), str(BrokerPartition(None, 7))
     ('2-0', '7')

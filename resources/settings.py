@@ -6,25 +6,33 @@ Its path is the first of these that is given: the argument `path`, the environme
 
 import os
 import tomllib
+from dataclasses import fields
 from math import inf
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, ValidationInfo, model_validator
 
 from kafka_io.brokers.bootstrap import parse_bootstrap
 from kafka_io.errors import NodeMalformed
 from kafka_io.model import Generation
-from kafka_io.net.security import PLAINTEXT
+from kafka_io.net.secret import SecretReference
+from kafka_io.net.security import FILE, PLAINTEXT, Sasl, Security, Tls
 from kafka_io.registry.node_values import check_name
 from resources.choices import Choices
 from resources.groups import REST, GroupLimits, Patterns, Timing, TopicGroupSettings, check_names, matches
 from resources.section import Section
-from resources.security_settings import FOLDER, SecuritySettings
 
 PATH_VARIABLE = "PENSTOCK_SETTINGS"
 DEFAULT_PATH = "penstock.toml"
 MIB = 1024 * 1024
+_FOLDER = "folder"  # the key of the settings file's folder in the context of a validation
+# What precedes a path in the values of `[clusters.<name>.security]`, by key.
+_REFERENCE = SecretReference | None
+_PATH_PREFIXES = {
+    **{field.name: "" for field in fields(Tls) if field.metadata == FILE},
+    **{field.name: "file:" for section in (Tls, Sasl) for field in fields(section) if field.type == _REFERENCE},
+}
 
 
 class SettingsError(ValueError):
@@ -55,6 +63,30 @@ def _spark_settings(value: Any, *, prefix: str = "") -> Any:
         else:
             settings[prefix + key] = str(setting).lower() if isinstance(setting, int | float) else setting
     return settings
+
+
+def _prepared_security(value: Any, info: ValidationInfo) -> Any:
+    """The section with absolute paths. `tls = true` becomes an empty section, `tls = false` none."""
+    if not isinstance(value, dict):
+        return value
+    tls = value.get("tls")
+    sections = {**value, "tls": ({} if tls else None) if isinstance(tls, bool) else tls}
+    folder = Path((info.context or {}).get(_FOLDER, ""))
+    return {name: _with_absolute_paths(section, folder) for name, section in sections.items()}
+
+
+def _with_absolute_paths(section: Any, folder: Path) -> Any:
+    if not isinstance(section, dict):
+        return section
+    return {key: _absolute(text, _PATH_PREFIXES.get(key), folder) for key, text in section.items()}
+
+
+def _absolute(text: Any, prefix: str | None, folder: Path) -> Any:
+    """A value with an absolute path after `prefix`. Values without a path are not changed."""
+    if prefix is None or not isinstance(text, str) or not text.startswith(prefix) or text == prefix:
+        return text
+    # Symbolic links stay unresolved: mounted secrets are links that are redirected when the secret is renewed.
+    return f"{prefix}{(folder / Path(text.removeprefix(prefix)).expanduser()).absolute()}"
 
 
 Size = Annotated[int, Field(gt=0)]
@@ -90,7 +122,7 @@ class ClusterSettings(Section):
     bootstrap: Annotated[str, AfterValidator(_addresses)] | None = None
     """`host:port[,host:port]` of the bootstrap servers, for Kafka 0.8 and later. `zookeeper` is not needed then."""
 
-    security: SecuritySettings = PLAINTEXT
+    security: Annotated[Security, BeforeValidator(_prepared_security)] = PLAINTEXT
     """TLS and SASL. By default connections are plain text without authentication."""
 
     generation: Generation | None = None
@@ -332,14 +364,12 @@ class Settings(Section):
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise SettingsError(f"{file}: {error}") from error
         try:
-            settings = cls.model_validate(data, context={FOLDER: file.parent})
+            settings = cls.model_validate(data, context={_FOLDER: file.parent})
         except ValidationError as error:
             raise SettingsError(f"{file}: {_first_problem(error)}") from error
-        return settings.model_copy(update={"lake": _resolved(settings.lake, file.parent)})
-
-
-def _resolved(lake: str, folder: Path) -> str:
-    return lake if "://" in lake else str((folder / Path(lake).expanduser()).resolve())
+        if "://" in settings.lake:
+            return settings
+        return settings.model_copy(update={"lake": str((file.parent / Path(settings.lake).expanduser()).resolve())})
 
 
 def _first_problem(error: ValidationError) -> str:

@@ -8,9 +8,8 @@ from typing import Any
 from resources.settings import Settings
 
 _SECRET_KEY = re.compile(r"secret|password|token|credential|signature|\bsas\b|key", re.IGNORECASE)
-_SECRET_VALUE = re.compile(
-    r"(?<=token=)[^;]+|(?<=//)[^/@]+(?=@)"
-)  # in a Spark Connect address; before the host of a URL
+# In the address of a Spark Connect server, and before the host of a URL.
+_SECRET_VALUE = re.compile(r"(?<=token=)[^;]+|(?<=//)[^/@]+(?=@)")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _MASK = "***"
 

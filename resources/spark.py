@@ -139,7 +139,9 @@ def collect(session: SparkSession, frame: DataFrame, on_progress: Progress) -> l
     tag = f"penstock-{uuid.uuid4().hex}"
     # The job runs in a thread of its own. The connection of an interrupted thread to the JVM still waits for the rows,
     # so every later request on it, including the cancellation, would wait for them too.
-    with ThreadPoolExecutor(1) as executor, _watched(session, tag, on_progress) as monitor:
+    monitor = _JobMonitor(on_progress)
+    watched = _watched_remote(session, monitor) if _is_remote(session) else _watched_classic(session, tag, monitor)
+    with ThreadPoolExecutor(1) as executor, watched:
         running = executor.submit(_collect_tagged, session, frame, tag)
         try:
             while not wait([running], _POLL_S).done:
@@ -211,17 +213,12 @@ class _JobMonitor:
 
 
 @contextmanager
-def _watched(session: SparkSession, group: str, on_progress: Progress) -> Iterator[_JobMonitor]:
-    monitor = _JobMonitor(on_progress)
-    if _is_remote(session):
-        with _watched_remote(session, monitor):
-            yield monitor
-        return
+def _watched_classic(session: SparkSession, group: str, monitor: _JobMonitor) -> Iterator[None]:
     done = threading.Event()
     watcher = threading.Thread(target=_poll, args=(session, group, monitor, done), daemon=True)
     watcher.start()
     try:
-        yield monitor
+        yield
     finally:
         done.set()
         watcher.join()

@@ -1,13 +1,11 @@
 """An embedded ZooKeeper server, run from the jars of the package pyspark, for tests and the demo.
 
-It has no access control and serves everyone who can reach its address, loopback by default. Do not use it in
-production.
+It has no access control and serves every process of this machine. Do not use it in production.
 """
 
 import socket
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Self
 
@@ -21,6 +19,7 @@ from kafka_io.stopping import stop_signals
 from resources.java import find_java
 from resources.processes import dying_with_parent, end
 
+_HOST = "127.0.0.1"
 _START_S = 60.0
 _POLL_S = 0.5
 _LOG_LINES = 15
@@ -55,9 +54,8 @@ class ZooKeeperServer(Closing):
     enough. On other systems, a parent that is killed leaves the server running.
     """
 
-    def __init__(self, port: int | None, data_dir: Path, host: str = "127.0.0.1") -> None:
+    def __init__(self, port: int | None, data_dir: Path) -> None:
         """Port 0 or None means any free port; `start` chooses it."""
-        self.host = host
         self.port = port or 0
         self._data_dir = data_dir
         self._jvm: subprocess.Popen[bytes] | None = None
@@ -65,7 +63,7 @@ class ZooKeeperServer(Closing):
     @property
     def connect(self) -> str:
         """The address for clients: `host:port`."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return f"{_HOST}:{self.port}"
 
     @property
     def log(self) -> Path:
@@ -80,11 +78,11 @@ class ZooKeeperServer(Closing):
             JavaNotFound: there is no Java to run it.
         """
         self._data_dir.mkdir(parents=True, exist_ok=True)
-        self.port = _bindable(self.host, self.port)
+        self.port = _bindable(self.port)
         config = self._data_dir / "zookeeper.cfg"
         # In a properties file of Java, a backslash begins an escape sequence.
         data_dir = str(self._data_dir.resolve()).replace("\\", "\\\\")
-        config.write_text(_CONFIG.format(port=self.port, host=self.host, data_dir=data_dir))
+        config.write_text(_CONFIG.format(port=self.port, host=_HOST, data_dir=data_dir))
         with self.log.open("ab") as log:
             self._jvm = _start_jvm(config, log)
         with closed_on_error(self):
@@ -127,32 +125,29 @@ class ZooKeeperServer(Closing):
         return self.start()
 
 
-def run_foreground(
-    port: int | None, data_dir: Path, *, host: str = "127.0.0.1", say: Callable[[str], None] = click.echo
-) -> None:
+def run_foreground(port: int | None, data_dir: Path) -> None:
     """Run a server until SIGTERM or SIGINT, then end it and return. Must be called in the main thread.
 
     Raises:
         ZooKeeperNotStarted: the server did not start, or ended by itself.
     """
-    with stop_signals() as stop_requested, ZooKeeperServer(port, data_dir, host) as server:
-        say(f"ZooKeeper is ready on {server.connect}")
+    with stop_signals() as stop_requested, ZooKeeperServer(port, data_dir) as server:
+        click.echo(f"ZooKeeper is ready on {server.connect}")
         while not stop_requested():
             server.check()
 
 
-def _bindable(host: str, port: int) -> int:
+def _bindable(port: int) -> int:
     """The port to listen on: `port` if it is free, any free port for 0.
 
     Without this test, clients could connect to a server of somebody else that uses the port already.
     """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((host, port))
+            probe.bind((_HOST, port))
         except OSError as error:
-            raise ZooKeeperNotStarted(f"ZooKeeper cannot listen on {host} port {port}: {error}") from error
+            raise ZooKeeperNotStarted(f"ZooKeeper cannot listen on {_HOST} port {port}: {error}") from error
         return int(probe.getsockname()[1])
 
 

@@ -1,7 +1,7 @@
-"""The brokers' view of one cluster from 0.8 on: its brokers, its topics, and the leader of each partition.
+"""The metadata of one cluster from 0.8 on: its brokers, its topics, and the leader of each partition.
 
-Any broker answers a Metadata request, but its answer may be old. When a broker turns out not to lead a partition, what
-is known of the topic is forgotten and requested again, as often as the retry policy allows.
+Any broker answers a Metadata request, but its answer can be out of date. When a broker does not lead a partition, the
+metadata of the topic is dropped and requested again, as often as the retry policy allows.
 """
 
 import time
@@ -50,7 +50,7 @@ class Leader:
 
 
 class ClusterMetadata(Closing):
-    """What the brokers of a cluster say of it, and one connection to each of them. One thread uses it."""
+    """The metadata of a cluster, and one connection to each of its brokers. It belongs to one thread."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class ClusterMetadata(Closing):
 
     @property
     def generation(self) -> Generation | None:
-        """The protocol of the brokers that were connected to; the oldest one if they differ, None before the first."""
+        """The generation of the brokers with a connection: the oldest if they differ, None before the first."""
         generations = {connection.generation for connection in self._connections.values() if connection.generation}
         return Generation.V08 if Generation.V08 in generations else next(iter(generations), None)
 
@@ -92,11 +92,11 @@ class ClusterMetadata(Closing):
             NetworkError: no broker can be reached.
         """
         if not self._brokers:
-            self._request_metadata(_metadata_request)
+            self._request_metadata()
         return self._cluster_id
 
     def serving(self, topic: str, partition: int) -> Broker | None:
-        """The broker that the partition is read from, as far as it is known; no broker is asked."""
+        """The broker that the partition is read from, if the metadata is known; no request is sent."""
         row = _partition(self._topics.get(topic), partition)
         return self._replica(topic, partition) or (self._brokers.get(row.leader_id) if row else None)
 
@@ -107,7 +107,7 @@ class ClusterMetadata(Closing):
             NetworkError: no broker can be reached.
         """
         with error_context(self.where):
-            return self.retry(lambda: self._request_metadata(_metadata_request))
+            return self.retry(self._request_metadata)
 
     def retry(self, act: Callable[[], T]) -> T:
         """What `act` returns; after a retriable error it is called again, as often as the retry policy allows."""
@@ -133,7 +133,7 @@ class ClusterMetadata(Closing):
             return self.retry(attempt)
 
     def leader(self, topic: str, partition: int) -> Leader:
-        """The partition's leader as far as it is known; a broker is asked if it is not.
+        """The leader of the partition. The topic is requested if it is not known.
 
         Raises:
             LeaderMoved: the partition has no leader now, or no broker knows the topic yet.
@@ -151,14 +151,14 @@ class ClusterMetadata(Closing):
         return Leader(connection=self.connection(broker), epoch=row.leader_epoch, topic_id=metadata.topic_id)
 
     def topic(self, name: str) -> MetadataTopic | None:
-        """What is known of a topic; None if the cluster does not have it.
+        """The metadata of a topic; None if the cluster does not have it.
 
         Raises:
             NetworkError: no broker can be reached.
             BrokerError: the broker refuses to describe the topic.
         """
         if name not in self._topics:
-            answer = self._request_metadata(lambda connection: _metadata_request(connection, name))
+            answer = self._request_metadata(name)
             topic = next((topic for topic in answer.topics if topic.name == name), None)
             if topic is None or topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 return None
@@ -167,7 +167,7 @@ class ClusterMetadata(Closing):
         return self._topics[name]
 
     def learn(self, names: Iterable[str]) -> None:
-        """Request all those of the topics that are not known yet, in one request.
+        """Request the topics that are not known yet, in one request.
 
         A topic that a broker refuses to describe stays unknown; `topic` raises the reason.
 
@@ -176,7 +176,7 @@ class ClusterMetadata(Closing):
         """
         unknown = sorted(set(names) - self._topics.keys())
         if len(unknown) > 1:  # `topic` requests a single one
-            answer = self._request_metadata(lambda connection: _metadata_request(connection, *unknown))
+            answer = self._request_metadata(*unknown)
             self._topics |= {topic.name: topic for topic in answer.topics if topic.name and not topic.error_code}
 
     def auto_create(self, topic: str) -> None:
@@ -185,18 +185,17 @@ class ClusterMetadata(Closing):
         Raises:
             NetworkError: no broker can be reached.
         """
-        request = MetadataRequest(topics=(MetadataRequestTopic(name=topic),), allow_auto_topic_creation=True)
-        self._request_metadata(lambda _connection: request)
+        self._request_metadata(topic, auto_create=True)
 
-    def nearest(self, topic: str, partition: int) -> ModernBrokerConnection | None:
-        """The replica to read the partition from instead of its leader, if the leader named a live one (KIP-392)."""
+    def preferred_replica(self, topic: str, partition: int) -> ModernBrokerConnection | None:
+        """The replica to read the partition from, if the leader named one that is alive (KIP-392)."""
         broker = self._replica(topic, partition)
         return self.connection(broker) if broker else None
 
     def _replica(self, topic: str, partition: int) -> Broker | None:
         return self._brokers.get(self._replicas.get(TopicPartition(topic, partition), LEADER))
 
-    def read_near(self, topic: str, partition: int, broker_id: int) -> None:
+    def prefer_replica(self, topic: str, partition: int, broker_id: int) -> None:
         """Read the partition from this broker, or for LEADER from its leader only, until the topic is forgotten."""
         self._replicas[TopicPartition(topic, partition)] = broker_id if broker_id in self._brokers else LEADER
 
@@ -213,7 +212,7 @@ class ClusterMetadata(Closing):
         """What `request` returns for the first broker that can be reached.
 
         Raises:
-            NetworkError: no broker can be reached; the error is that of the last one.
+            NetworkError: no broker can be reached; this is the error of the last one.
         """
         failure: KafkaIOError | None = None
         for broker in self.known_brokers:
@@ -225,8 +224,13 @@ class ClusterMetadata(Closing):
         assert failure is not None
         raise failure
 
-    def _request_metadata(self, request: Callable[[ModernBrokerConnection], MetadataRequest]) -> MetadataResponse:
-        answer = self.from_any(lambda connection: connection.request(request(connection)))
+    def _request_metadata(self, *topics: str, auto_create: bool = False) -> MetadataResponse:
+        """The metadata of some topics, or of all topics if none is named."""
+
+        def request(connection: ModernBrokerConnection) -> MetadataResponse:
+            return connection.request(_metadata_request(connection, topics, auto_create=auto_create))
+
+        answer = self.from_any(request)
         self._cluster_id = answer.cluster_id
         self._brokers = {broker.node_id: Broker(broker.node_id, broker.host, broker.port) for broker in answer.brokers}
         return answer
@@ -248,13 +252,15 @@ def _partition(topic: MetadataTopic | None, partition: int) -> MetadataPartition
     return next((row for row in topic.partitions if row.partition_index == partition), None) if topic else None
 
 
-def _metadata_request(connection: ModernBrokerConnection, *topics: str) -> MetadataRequest:
-    """The request for some topics; for all if none is named, or if a request that names a topic might create it.
+def _metadata_request(
+    connection: ModernBrokerConnection, topics: Sequence[str], *, auto_create: bool
+) -> MetadataRequest:
+    """The request for some topics. Without names, or if naming a topic could create it, it is for all topics.
 
-    v0 means "all topics" with an empty list, later versions with null.
+    "All topics" is an empty list in v0, and null in later versions.
     """
     version = connection.versions.pick(MetadataRequest.API)
     named: tuple[MetadataRequestTopic, ...] | None = tuple(MetadataRequestTopic(name=topic) for topic in topics)
-    if not topics or version < _NO_AUTO_CREATE_SINCE:
+    if not topics or (version < _NO_AUTO_CREATE_SINCE and not auto_create):
         named = () if version == 0 else None
-    return MetadataRequest(topics=named, allow_auto_topic_creation=False)
+    return MetadataRequest(topics=named, allow_auto_topic_creation=auto_create)

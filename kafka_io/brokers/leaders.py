@@ -19,13 +19,13 @@ def ask_leaders(
     partitions: Iterable[TopicPartition],
     ask: Callable[[ModernBrokerConnection, PartitionLeaders], PartitionAnswers[T]],
 ) -> PartitionAnswers[T]:
-    """The answer or the error for each partition; retriable errors are tried again, at the leader known by then.
+    """The answer or the error for each partition. After a retriable error the request is repeated at the new leader.
 
     Args:
-        metadata: of the cluster.
-        partitions: of any topics.
-        ask: sends a request to one leader, about partitions that it leads; an error that it raises is that of all of
-            them.
+        metadata: the metadata of the cluster.
+        partitions: partitions of any topics.
+        ask: sends a request to one leader, about partitions that it leads. An error that it raises counts for all of
+            these partitions.
     """
     answers: PartitionAnswers[T] = {}
     pending = sorted(set(partitions))
@@ -53,7 +53,7 @@ def ask_leaders(
     try:
         metadata.retry(attempt)
     except KafkaIOError as error:
-        # The last attempt has stored the errors of its partitions, unless it failed before it asked any leader.
+        # The last attempt has stored the errors of its partitions, unless it failed before the first request.
         for partition in pending:
             answers.setdefault(partition, error.with_context(_where(partition)))
     return answers

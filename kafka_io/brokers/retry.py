@@ -16,10 +16,10 @@ _MAX_DOUBLINGS = 32  # 2.0 ** 1024 would overflow, after a thousand failures
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
-    """At most `attempts` tries, with a pause that doubles from `first_s` to `max_s`, jittered down to its half.
+    """At most `attempts` attempts. The pause between them doubles from `first_s` to `max_s`, with jitter down to half.
 
     Raises:
-        ValueError: no attempt at all, or pauses below MIN_PAUSE_S, which would flood a broker with requests.
+        ValueError: there is no attempt, or a pause is below MIN_PAUSE_S, which would flood a broker with requests.
     """
 
     attempts: int = 6

@@ -75,7 +75,7 @@ class ModernPartition:
         """The answer of the partition's leader, which may be another broker at each attempt."""
 
         def attempt(leader: Leader) -> FetchedChunk:
-            replica = self._metadata.nearest(self._topic, self._number)
+            replica = self._metadata.preferred_replica(self._topic, self._number)
             try:
                 request, connection = self._request(leader, offset, size), replica or leader.connection
                 return self._fetched(connection.request(request, max_version=max_fetch_version([leader])), offset)
@@ -84,7 +84,7 @@ class ModernPartition:
                     raise
                 # A replica may lag behind the leader or have a truncated log, so its errors say nothing about the
                 # partition. LogShort is retriable: the next attempt asks the leader.
-                self._metadata.read_near(self._topic, self._number, LEADER)
+                self._metadata.prefer_replica(self._topic, self._number, LEADER)
                 raise LogShort(f"the replica in the client's rack cannot be read: {error.reason}") from error
 
         with error_context(self._where.at_offset(offset)):
@@ -93,7 +93,7 @@ class ModernPartition:
     def _send_ahead(self, offset: int, size: int) -> Pending | None:
         try:
             leader = self._metadata.leader(self._topic, self._number)
-            connection = self._metadata.nearest(self._topic, self._number) or leader.connection
+            connection = self._metadata.preferred_replica(self._topic, self._number) or leader.connection
             request = connection.versioned(self._request(leader, offset, size), max_version=max_fetch_version([leader]))
             pending = connection.request_ahead(request)
         except (NetworkError, LeaderMoved):
@@ -143,7 +143,7 @@ class ModernPartition:
                     raise Corrupt(f"the broker answered for partition {partition.partition_index}, which is another")
                 ErrorCode.check(partition.error_code, NOWHERE)
                 if partition.preferred_read_replica >= 0 and not partition.records:
-                    self._metadata.read_near(self._topic, self._number, partition.preferred_read_replica)
+                    self._metadata.prefer_replica(self._topic, self._number, partition.preferred_read_replica)
                     raise LogShort(f"the leader asks to read from broker {partition.preferred_read_replica}")
                 return partition
         raise LogShort(f"the broker answered without records, and asks to wait {answer.throttle_time_ms} ms")
