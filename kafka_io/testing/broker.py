@@ -1,4 +1,4 @@
-"""What the embedded brokers of all generations share: their parts start in the order in which they need each other.
+"""The embedded broker of any generation: its parts start in the order in which they need each other.
 
     data directory -> logs -> listening socket -> services -> housekeeping -> registration -> sessions of clients
 
@@ -114,7 +114,7 @@ class EmbeddedBroker(ABC, Generic[ConfigT, LogsT]):
         """Register the current state of a topic in ZooKeeper."""
 
     def _flush(self) -> None:
-        """What housekeeping does at each flush interval."""
+        """Flush what is written. Housekeeping calls this at each flush interval."""
         self._logs.flush()
 
     def __enter__(self) -> Self:

@@ -204,7 +204,7 @@ def _check_contiguous(segments: Sequence[SegmentFile], where: Where) -> None:
 
 
 def _count_until(starts: Sequence[tuple[int, int]], time_ms: int) -> int:
-    """How many of the pairs (start, time of the last write), from the first on, OFFSETS may answer for `time_ms`.
+    """The number of pairs (start, time of the last write), from the first on, that OFFSETS returns for `time_ms`.
 
     The times of files need not be in order. A genuine broker looks from the newest segment on, and takes all segments
     up to the first one that it finds.

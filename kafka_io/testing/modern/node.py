@@ -1,4 +1,4 @@
-"""What the API handlers of the embedded broker work with."""
+"""The parts of the embedded broker that its API handlers use, and the sender of a request."""
 
 from dataclasses import dataclass
 

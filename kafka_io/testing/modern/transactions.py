@@ -29,7 +29,7 @@ _LAST_EPOCH = 2**15 - 2  # the epoch after it is reserved: markers carry it when
 
 
 class ProducerIdAndEpoch(NamedTuple):
-    """What identifies a producer in its requests."""
+    """The id and the epoch of a producer, which identify it in its requests."""
 
     producer_id: int
     epoch: int

@@ -1,4 +1,4 @@
-"""How the embedded 0.7 broker answers its five requests [kafka-0.7: Requests, Errors].
+"""The handlers of the five requests of the embedded 0.7 broker [kafka-0.7: Requests, Errors].
 
 A reply is a sequence of bytes made here and of regions of the log, in the order in which they go out. Only the two
 fetches answer with error codes. After any other error the session closes the socket, as a genuine broker does.

@@ -38,7 +38,7 @@ _UNKNOWN = -1
 
 @dataclass(slots=True)
 class _PartitionPlan:
-    """What is sent for one partition of a request: a region of its log, nothing, or an error code."""
+    """The plan for one partition of a request: a region of its log, nothing, or an error code."""
 
     request: FetchPartition
     log: PartitionLog | None = None

@@ -1,4 +1,4 @@
-"""What the API handlers share: error codes in place of exceptions, and answers with the topics of their request."""
+"""Helpers of the API handlers: errors become error codes, and an answer has the topics of its request."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,7 +18,7 @@ class RequestedTopic(Protocol):
 
     @property
     def partitions(self) -> Sequence[Any]:
-        """What the client requests of each partition."""
+        """The requests for its partitions."""
         ...
 
 
