@@ -74,6 +74,8 @@ def extended(covered: Coverage, facts: Iterable[SliceFacts]) -> Coverage:
     Raises:
         NotAdjoining: there would be a hole or an overlap.
     """
+    # Older ranges are added from the newest down, newer ones from the oldest up: each must touch what is covered by
+    # then. So a hole is found even if both its sides are new.
     after = dict(covered)
     ranges = sorted(slice_facts.offsets for slice_facts in facts)
     for offsets in reversed([offsets for offsets in ranges if _is_backfill(offsets, covered)]):
@@ -261,6 +263,9 @@ class LoadChange(Change):
 
     def rebased(self, newest: TableSnapshot) -> Self | None:
         """The change without the slices that another run has committed; the others must still adjoin."""
+        # The slices were planned on an older snapshot. They are still correct if no commit took their partition back
+        # below them, if they adjoin what the table covers now, and if no log was truncated between the fetches of this
+        # run and of the other. Brokers report no truncation directly: another leader epoch stands for a possible one.
         state = self._state_in(newest)
         rest = tuple(facts for facts in self.facts if not _contains(state.covered, facts.offsets))
         if not rest:

@@ -3,6 +3,7 @@
 import os
 import signal
 from collections import Counter
+from pathlib import Path
 
 KILL_AT = "PENSTOCK_TEST_KILL_AT"
 """The variable that says where a process ends, and how: `[how:]failpoint[:n]`, at the n-th pass. `how` is kill,
@@ -41,11 +42,10 @@ def _is_first(text: str) -> bool:
     if ONCE not in os.environ:
         return True
     try:
-        file = os.open(f"{os.environ[ONCE]}/{text}", os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+        with Path(os.environ[ONCE], text).open("x") as file:
+            file.write(str(os.getpid()))
     except FileExistsError:
         return False
-    os.write(file, str(os.getpid()).encode())
-    os.close(file)
     return True
 
 

@@ -59,6 +59,8 @@ def incarnations(entries: Iterable[tuple[int, LedgerEntry]]) -> list[Incarnation
     """What the table holds of each incarnation, the newest first; `entries` are all of its log, newest first."""
     partitions: dict[TopicIdentity, dict[BrokerPartition, _PartitionRanges]] = {}
     problems: dict[TopicIdentity, list[str]] = defaultdict(list)
+    # The newest entry comes first, so a range that is already there is newer and wins. The lowest cursor of all newer
+    # entries limits an older range: a cut took back the offsets above that cursor, even if they were loaded again.
     for _, entry in effective_entries(entries):
         by_partition = partitions.setdefault(entry.topic, defaultdict(_PartitionRanges))
         for committed in entry.ranges:

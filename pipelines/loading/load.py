@@ -103,6 +103,8 @@ class Loader(SliceFetcher):
         if topic is None:
             raise TopicUnknown("the registry has no such topic")
         failpoint("discovered")
+        # The table is read before the bounds. In the other order a commit of another run in between would make the
+        # table end after the logs, and the plan would refuse them as truncated.
         snapshot, state = self.read_table(log, topic)
         failpoint("table opened")
         bounds, errors = self.bounds(topic)

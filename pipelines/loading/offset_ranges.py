@@ -28,19 +28,14 @@ def split_ranges(
     for whole in ranges:
         candidates = by_partition.get(whole.partition, ())
         parts = [part for offsets in candidates if (part := offsets.intersection(whole.offsets))]
-        end = whole.offsets.start
-        for part in parts:
-            inside.append(replace(whole, offsets=part))
-            if end < part.start:
-                outside.append((_part(whole, end, part.start), whole))
-            end = part.stop
-        if parts and end < whole.offsets.stop:
-            outside.append((_part(whole, end, whole.offsets.stop), whole))
+        inside += (replace(whole, offsets=part) for part in parts)
+        # What remains lies between the parts: from the end of each to the start of the next.
+        starts = [whole.offsets.start, *(part.stop for part in parts)]
+        stops = [*(part.start for part in parts), whole.offsets.stop]
+        for start, stop in zip(starts, stops, strict=True) if parts else ():
+            if start < stop:
+                outside.append((replace(whole, offsets=replace(whole.offsets, start=start, stop=stop)), whole))
     return inside, outside
-
-
-def _part(whole: CommittedRange, start: int, stop: int) -> CommittedRange:
-    return replace(whole, offsets=OffsetRange(whole.partition, start, stop))
 
 
 def with_counts(

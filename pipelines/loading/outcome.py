@@ -5,7 +5,7 @@ Lag is counted in offsets: in records from 0.8 on, in bytes of the log in 0.7.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Self
+from typing import Any
 
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange
 from pipelines.loading.group_mirror import cursors_after
@@ -57,29 +57,6 @@ class PartitionLoad:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SliceLoad:
-    """A committed slice, and how long it took."""
-
-    offsets: OffsetRange
-    rows: int
-    seconds: float
-
-    def __str__(self) -> str:
-        return f"{self.offsets}: {self.rows} rows in {self.seconds:.1f} s"
-
-    @classmethod
-    def of(cls, facts: SliceFacts) -> Self:
-        """The slice with these facts."""
-        return cls(offsets=facts.offsets, rows=facts.rows, seconds=round(facts.seconds, 3))
-
-    def as_dict(self) -> dict[str, Any]:
-        """The JSON fields of `penstock load --json`."""
-        printed = printed_range(self.offsets)
-        stop = printed.pop("end")
-        return {**printed, "stop": stop, "rows": self.rows, "seconds": self.seconds}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TopicLoad:
     """What a load did to one topic's table.
 
@@ -108,7 +85,7 @@ class TopicLoad:
     error: str | None = None
     retriable: bool = False
     partitions: tuple[PartitionLoad, ...] = ()
-    slowest: SliceLoad | None = None
+    slowest: SliceFacts | None = None
     warnings: tuple[str, ...] = ()
     seconds: float = 0.0
     trace: str | None = None
@@ -140,10 +117,16 @@ class TopicLoad:
             **{name: getattr(self, name) for name in names},
             "rows_per_second": round(self.rows_per_second, 1),
             "bytes_per_second": round(self.bytes_per_second, 1),
-            "slowest": self.slowest.as_dict() if self.slowest else None,
+            "slowest": _printed_slice(self.slowest) if self.slowest else None,
             "warnings": list(self.warnings),
             "partitions": [partition.as_dict() for partition in self.partitions],
         }
+
+
+def _printed_slice(facts: SliceFacts) -> dict[str, Any]:
+    printed = printed_range(facts.offsets)
+    stop = printed.pop("end")  # the slowest slice has always been printed with this name
+    return {**printed, "stop": stop, "rows": facts.rows, "seconds": round(facts.seconds, 3)}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -187,7 +170,6 @@ class RunRecord:
         """The result of the run, which took so many seconds."""
         partitions = tuple(self._partition_load(id_, slices) for id_, slices in self.slices.items())
         fetched = [facts for slices in self.slices.values() for facts in slices if facts.source]
-        slowest = max(fetched, key=lambda facts: facts.seconds, default=None)
         others = f" (and {len(self.failures) - 1} more)" if self.failures[1:] else ""
         return TopicLoad(
             topic=self.topic,
@@ -199,7 +181,7 @@ class RunRecord:
             error=f"{self.failures[0]}{others}" if self.failures else None,
             retriable=any(failure.retriable for failure in self.failures),
             partitions=partitions,
-            slowest=SliceLoad.of(slowest) if slowest else None,
+            slowest=max(fetched, key=lambda facts: facts.seconds, default=None),
             warnings=tuple(dict.fromkeys(self.warnings)),
             seconds=round(seconds, 3),
             trace=next((failure.trace for failure in self.failures if failure.trace), None),

@@ -131,7 +131,9 @@ def verify(table: LakeTable) -> Proof:
         problems += mismatched_cursors(handle, newest)
         problems += _short_of_cursor(by_incarnation[0].ranges, newest.covered)
     complete, damaged = _files(table.lake, handle)
-    problems += [_damaged_file(path, ranges) for path in damaged]
+    for path in damaged:
+        contents = ", ".join(str(committed) for committed in ranges if committed.path == path) or "compacted rows"
+        problems.append(f"the data file {path} is missing or truncated: it held {contents}")
     counts = _count(table, ranges, complete)
     outside = sum(counts.pop(None, ()))
     if outside:
@@ -190,11 +192,6 @@ def _files(lake: Lake, table: DeltaTable) -> tuple[list[str], list[str]]:
         infos = filesystem(table.table_uri, lake.options).get_file_info(list(sizes))
     complete = {info.path for info in infos if info.type == pafs.FileType.File and info.size == sizes[info.path]}
     return [path for path in sizes if path in complete], [path for path in sizes if path not in complete]
-
-
-def _damaged_file(path: str, ranges: Iterable[CommittedRange]) -> str:
-    contents = [str(committed) for committed in ranges if committed.path == path]
-    return f"the data file {path} is missing or truncated: it held {', '.join(contents) or 'compacted rows'}"
 
 
 def _count(table: LakeTable, ranges: Sequence[CommittedRange], paths: list[str]) -> dict[int | None, tuple[int, int]]:

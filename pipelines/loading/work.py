@@ -152,6 +152,9 @@ class SliceFacts(CommittedRange):
     seconds: float = 0.0
     failure: SliceFailure | None = None
 
+    def __str__(self) -> str:
+        return f"{self.offsets}: {self.rows} rows in {self.seconds:.1f} s"
+
 
 def to_json(message: FetchTask | SliceFacts) -> str:
     """The message as text. A task refers to secrets and contains none (see `Source`)."""

@@ -25,7 +25,6 @@ from pipelines.maintenance.replay_result import PartitionReplay, TopicReplay
 from pipelines.maintenance.staging import StagedFiles, staging_folder
 from pipelines.maintenance.table_rows import TableRows
 from resources.errors import CommitRefused, ReplayRefused, TableMissing, TopicUnknown
-from resources.spark import Progress
 
 
 def replay(loader: Loader, table: LakeTable, request: ReplayRequest) -> TopicReplay:
@@ -59,8 +58,12 @@ def _replay(loader: Loader, table: LakeTable, request: ReplayRequest, began: dat
     ]
     failpoint("replay planned")
     folder = staging_folder(loader.run_id)
-    progress = _progress(loader, request, slices)
-    facts = loader.fetch_slices(topic, table.uri, slices, began, progress, sizes=sizes, below=folder)
+    on_progress, size = loader.on_progress(request.topic), sum(offsets.size for offsets in slices)
+
+    def report(done: int, total: int) -> None:  # the fetch counts slices, the callback offsets
+        on_progress(size * done // total, size)
+
+    facts = loader.fetch_slices(topic, table.uri, slices, began, report, sizes=sizes, below=folder)
     failpoint("replay staged")
     result = TopicReplay(topic=request.topic, table=table.uri, version=snapshot.version)
     for failure in (slice_facts.failure for slice_facts in facts if slice_facts.failure):
@@ -77,12 +80,6 @@ def _replay(loader: Loader, table: LakeTable, request: ReplayRequest, began: dat
         version = _commit(table, snapshot, change)
     staged.remove()
     return replace(result, version=version, changed=changed, partitions=compared)
-
-
-def _progress(loader: Loader, request: ReplayRequest, slices: Sequence[OffsetRange]) -> Progress:
-    """The callback for the fetch, which counts slices; it reports offsets to the loader's callback."""
-    on_progress, size = loader.on_progress(request.topic), sum(offsets.size for offsets in slices)
-    return lambda done, total: on_progress(size * done // total, size)
 
 
 def _compare(staged: StagedFiles, rows: TableRows, offsets: OffsetRange) -> Comparison:

@@ -7,8 +7,9 @@ import pytest
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.defs.metadata import Metadata, load_metadata, log_progress, proof_metadata, status_metadata
-from pipelines.loading.outcome import PartitionLoad, SliceLoad, TopicLoad
+from pipelines.loading.outcome import PartitionLoad, TopicLoad
 from pipelines.loading.verify import PartitionProof, Proof
+from pipelines.loading.work import SliceFacts
 from pipelines.status.status import PartitionStatus, RetentionPeriod, RetentionSource, TopicStatus
 
 
@@ -64,7 +65,7 @@ def test_numbers_are_numbers_and_partitions_a_table() -> None:
         seconds=2.0,
         partitions=(part(0), part(1)),
         warnings=("broker 1 is away",),
-        slowest=SliceLoad(offsets=OffsetRange(BrokerPartition(0, 1), 10, 30), rows=2, seconds=0.25),
+        slowest=SliceFacts(offsets=OffsetRange(BrokerPartition(0, 1), 10, 30), rows=2, seconds=0.25),
     )
     metadata = stored(load_metadata(load, late_before_s=7.25, after=behind()))
     numbers = {name: value.value for name, value in metadata.items() if isinstance(value, dg.IntMetadataValue)}
