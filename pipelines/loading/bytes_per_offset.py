@@ -1,8 +1,8 @@
-"""How many bytes an offset stands for: from 0.8 on, this estimate decides where slices are cut.
+"""Estimates of the bytes per offset, which decide where slices are cut from 0.8 on.
 
-There an offset counts a record, and slices of large records must hold fewer of them. No broker before 1.0 tells how
-large a log is. The estimate comes from what the table's newest commit read of the partition. If that says nothing, a
-small read of the first records gives it, which works with every version of Kafka. Bytes are those of decoded columns,
+There an offset counts a record, and slices of large records must hold fewer of them. Brokers before 1.0 do not report
+how large a log is. The estimate comes from what the table's newest commit read of the partition. If that says nothing,
+a small read of the first records gives it, which works with every version of Kafka. Bytes are those of decoded columns,
 as in SliceFacts. A wrong estimate makes slices larger or smaller than they should be, and has no other effect.
 """
 

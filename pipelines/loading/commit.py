@@ -69,7 +69,7 @@ def _until_failure(facts: Iterable[SliceFacts]) -> Iterator[SliceFacts]:
 
 
 def extended(covered: Coverage, facts: Iterable[SliceFacts]) -> Coverage:
-    """What is covered once `facts` are committed: each partition's range grows at its ends, without a hole.
+    """The coverage after `facts` are committed: each partition's range grows at its ends, without a hole.
 
     Raises:
         NotAdjoining: there would be a hole or an overlap.
@@ -97,7 +97,7 @@ def _check_adjoins(offsets: OffsetRange, edge: str, position: int, expected: int
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change(ABC):
-    """What a commit does to a table, as a value that can be written on top of any snapshot.
+    """A change that a commit makes to a table, as a value that can be written on top of any snapshot.
 
     Args:
         kind: what the commit does.
@@ -117,7 +117,7 @@ class Change(ABC):
 
     @abstractmethod
     def rebased(self, newest: TableSnapshot) -> Self | None:
-        """What is left of the change on top of other commits; None if they have done all of it.
+        """The rest of the change on top of other commits; None if they have done all of it.
 
         Raises:
             CommitRefused: the change is no longer possible.
@@ -129,7 +129,7 @@ class Change(ABC):
     ) -> tuple[LedgerEntry, Sequence[CommittedRange]]:
         """The entry with what the change does to the table, and the ranges whose rows it replaces.
 
-        `entry` leaves the state as it is.
+        The given `entry` changes nothing: it covers what the state covers, and has no ranges.
         """
 
     def write(self, log: TableLog, snapshot: TableSnapshot) -> int:

@@ -32,7 +32,7 @@ def _pass(name: str) -> None:
 
 
 def parsed(text: str) -> tuple[str, str, int]:
-    """How to end, at which failpoint, and at which pass of it."""
+    """Parse a text of KILL_AT: how the process ends, at which failpoint, and at which pass of it."""
     parts = text.split(":")
     how = parts.pop(0) if parts[0] in {*_SIGNALS, "exit", "raise"} else "kill"
     return how, parts[0], int(parts[1]) if len(parts) > 1 else 1

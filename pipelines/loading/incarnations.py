@@ -1,4 +1,4 @@
-"""What a table holds now according to its ledger: all entries folded into the ranges that still count.
+"""The content of a table according to its ledger: all entries folded into the ranges that still count.
 
 An entry's ranges replace all earlier ranges that they overlap (a replay). Offsets beyond the cursor that it left are
 gone (a cut). A rewind cancels the entries between it and its target.
@@ -56,7 +56,7 @@ def effective_entries(entries: Iterable[tuple[int, LedgerEntry]]) -> Iterator[tu
 
 
 def incarnations(entries: Iterable[tuple[int, LedgerEntry]]) -> list[IncarnationRanges]:
-    """What the table holds of each incarnation, the newest first; `entries` are all of its log, newest first."""
+    """The ranges of each incarnation in the table, the newest first; `entries` are all of its log, newest first."""
     partitions: dict[TopicIdentity, dict[BrokerPartition, _PartitionRanges]] = {}
     problems: dict[TopicIdentity, list[str]] = defaultdict(list)
     # The newest entry comes first, so a range that is already there is newer and wins. The lowest cursor of all newer

@@ -1,7 +1,7 @@
 """The ledger: what each commit of a table says about the offsets that the table holds.
 
 The commit's `txn` actions hold the cursors (appId = cluster/topic/incarnation/partition, version = next offset) and the
-commit's sequence number, which grows by one with every commit of the table. The commit info beside them holds a JSON
+commit's sequence number, which grows by one with every commit of the table. The commit info next to them holds a JSON
 text, the `LedgerEntry`: the committed ranges with their rows, gaps and files.
 """
 
@@ -37,7 +37,7 @@ def cursor_of(covered: Coverage, partition: BrokerPartition, bound: Bounds) -> i
 
 
 class CommitKind(StrEnum):
-    """What a commit does: load offsets, fetch some again, restore an old version, or take back a truncated end."""
+    """The kinds of commits: load offsets, fetch some again, restore an old version, take back a truncated end."""
 
     LOAD = "load"
     REPLAY = "replay"
@@ -109,7 +109,7 @@ def _installed_version() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerEntry:
-    """What one commit holds: its ranges, and the `[start, cursor)` of every known partition after it.
+    """The content of one commit: its ranges, and the `[start, cursor)` of every known partition after it.
 
     The entry's ranges replace all earlier ranges that they overlap. Offsets outside of `covered` are no longer in the
     table.
@@ -123,7 +123,7 @@ class LedgerEntry:
         topic: the topic, in the incarnation that was loaded.
         ranges: what the commit loaded or replaced.
         covered: what the table covers after the commit.
-        epochs: the epochs of the leaders that last told the partitions' bounds, if leaders have epochs.
+        epochs: the leader epochs under which the bounds of the partitions were last read, if leaders have epochs.
         choices: the user's choices that this commit follows.
         target: the version that a rewind restored.
     """

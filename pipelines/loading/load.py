@@ -40,7 +40,7 @@ _UNCUT = SliceSizes(slice=2**63)
 
 @dataclass(frozen=True, kw_only=True)
 class Loader(SliceFetcher):
-    """What the loads of one run share; see also SliceFetcher.
+    """Loads topics of one cluster in one run; see also SliceFetcher.
 
     Args:
         tables: gives the table of a topic.
@@ -158,7 +158,7 @@ class Loader(SliceFetcher):
         return snapshot, table_state(snapshot, identity, topic.also, restart=restart)
 
     def bounds(self, topic: TopicEntry) -> tuple[dict[BrokerPartition, Bounds], list[KafkaIOError]]:
-        """The bounds of the topic's partitions, and the errors of brokers that did not tell them.
+        """The bounds of the topic's partitions, and the errors of brokers that did not report them.
 
         An error makes the load fail in the end, but the other partitions are loaded.
         """
@@ -167,7 +167,7 @@ class Loader(SliceFetcher):
         return bounds, [answer for answer in answers.values() if isinstance(answer, KafkaIOError)]
 
     def _run_target(self, state: TableState, bounds: AllBounds) -> RunTarget:
-        """What this run loads within its window and its caps."""
+        """The offsets that this run loads within its window and its caps."""
         window = self.window.in_offsets(self.cluster, state, bounds, start=self.start)
         total = self._plan(state, bounds, window, _UNCUT).size
         in_bytes = any(partition.broker is not None for partition in bounds)

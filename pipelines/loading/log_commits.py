@@ -43,7 +43,7 @@ class LogCommit:
         )
 
     def restore_mismatch(self, topic: str | None) -> str:
-        """What this RESTORE did to the topic's cursor, and how to repair it."""
+        """The sentence that says how this RESTORE broke the topic's cursor, and how to repair it."""
         source, arguments = "an old version", ""
         if self.restored is not None:
             source, arguments = f"version {self.restored}", f" {topic} --version {self.restored}"

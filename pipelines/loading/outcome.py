@@ -27,7 +27,7 @@ def printed_fields(result: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionLoad:
-    """What a load did to one partition.
+    """The result of a load for one partition.
 
     Args:
         offsets: what was committed; empty if nothing was new.
@@ -58,7 +58,7 @@ class PartitionLoad:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicLoad:
-    """What a load did to one topic's table.
+    """The result of a load for one topic.
 
     Args:
         topic: the topic's name.
@@ -131,7 +131,7 @@ def _printed_slice(facts: SliceFacts) -> dict[str, Any]:
 
 @dataclass(slots=True, kw_only=True)
 class RunRecord:
-    """What the steps of one run have done to a topic.
+    """Collects the results of the steps that one run loads of a topic.
 
     Args:
         topic: the topic's name.

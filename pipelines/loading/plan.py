@@ -39,7 +39,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTarget:
-    """What a run loads in all its steps: `total` offsets of a window, of which `taken` are done.
+    """The offsets that a run loads in all its steps: `total` offsets of a window, of which `taken` are done.
 
     The window is fixed when the run begins, so that the run ends: the next run loads the records and partitions that
     appear later.

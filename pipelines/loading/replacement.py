@@ -23,7 +23,7 @@ class ReplaceChange(Change):
 
     @abstractmethod
     def coverage_after(self, covered: Coverage) -> Coverage:
-        """What the table covers after the change, if it covers `covered` before.
+        """The coverage of the table after the change, if it is `covered` before.
 
         Raises:
             CommitRefused: the ranges are no longer covered.

@@ -13,7 +13,7 @@ _MIN_TASKS = 4  # a task costs about 50 ms, so even a small load may use several
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceSizes:
-    """How slices are cut. An offset is a byte of the log in 0.7, and a record later.
+    """The sizes of slices. An offset is a byte of the log in 0.7, and a record later.
 
     Args:
         slice: the number of offsets in a full slice.

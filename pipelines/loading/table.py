@@ -153,8 +153,8 @@ class LakeTable:
             except ValueError as error:
                 raise LogTorn(
                     f"{_log_entry(version)} of the table {self.uri} is incomplete or damaged ({error}). If a loss of "
-                    "power truncated it and it is the last entry, no load was told that it landed: move it away and "
-                    "load again",
+                    "power truncated it and it is the last entry, no load has reported it as committed: move it away "
+                    "and load again",
                     self.where,
                 ) from error
             yield LogCommit.of(
@@ -289,7 +289,7 @@ class LakeTable:
 
 
 def properties(snapshot: TableSnapshot, entry: LedgerEntry) -> CommitProperties:
-    """What a commit writes into the log beside its files: the entry, its number, and the cursors that it moves."""
+    """The properties of a commit in the log: the entry, its number, and the cursors that it moves."""
     before = snapshot.entry.covered if snapshot.entry and snapshot.entry.topic == entry.topic else {}
     moved = {
         partition: cursor

@@ -1,4 +1,4 @@
-"""What a commit needs of a table: a snapshot, and a write that lands on exactly that snapshot or not at all.
+"""The interface of a table for commits: a snapshot, and a write that lands on exactly that snapshot or not at all.
 
 `LakeTable` is the implementation. Simulations use another one whose store loses answers.
 """
@@ -117,6 +117,6 @@ def table_state(
         return TableState(topic=topic, replaced=loaded.incarnation)
     raise TopicRecreated(
         f"the table holds incarnation {loaded.incarnation} of the topic, but the cluster has {topic.incarnation}; "
-        'on_recreated = "restart" loads it beside the rows of the former one',
+        'on_recreated = "restart" loads it into the same table, and keeps the rows of the former one',
         topic.where,
     )

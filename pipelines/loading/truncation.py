@@ -1,4 +1,4 @@
-"""Where the topic and its table disagree: truncated logs, partitions that are gone, another incarnation."""
+"""Checks whether the topic and its table agree: truncated logs, vanished partitions, another incarnation."""
 
 from collections.abc import Mapping
 
@@ -77,7 +77,7 @@ def take_back(log: TableLog, snapshot: TableSnapshot, change: CutChange) -> tupl
 def check_incarnation(cluster: Cluster, topic: TopicEntry) -> None:
     """Check that the topic is still the one that was planned for.
 
-    Brokers before 3.1 do not tell a reader from which incarnation they serve. So what was read before this check
+    Answers of brokers before 3.1 do not contain the incarnation. So what was read before this check
     belongs to `topic` only if the topic is still the same after it (faults B05, B06).
 
     Raises:

@@ -46,7 +46,7 @@ _COUNT = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionProof:
-    """What `verify` found in one partition.
+    """The result of `verify` for one partition.
 
     If a topic was recreated and loaded into the same table, each incarnation has its partitions.
 
@@ -73,7 +73,7 @@ class PartitionProof:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """What `verify` found in a topic's table. The table is proven if there is no problem."""
+    """The result of `verify` for a topic's table. The table is proven if there is no problem."""
 
     topic: str
     table: str
@@ -151,7 +151,7 @@ def verify(table: LakeTable) -> Proof:
 
 
 def _why_not_loadable(table: LakeTable) -> Iterator[str]:
-    """Why a load would refuse to continue from the table."""
+    """The reason why a load would refuse to continue from the table, if there is one."""
     try:
         table.existing()
     except LakeUnavailable:

@@ -57,7 +57,7 @@ class FetchTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceFailure:
-    """Why a slice was not fetched: the error as data, because it crosses from a worker's process to the driver's.
+    """The reason why a slice was not fetched: an error as data, because it crosses from a worker to the driver.
 
     A `retriable` failure may not happen again at another attempt.
     """

@@ -1,7 +1,7 @@
 """Housekeeping: delete files that no version needs, merge small files into large ones, and write a checkpoint.
 
-It changes neither cursors nor ledger, and may run beside loads. The entries of the log are kept
-forever, because they are the ledger.
+It changes neither cursors nor ledger, and can run at the same time as loads. The entries of the log are kept forever,
+because they are the ledger.
 """
 
 import uuid
@@ -27,7 +27,7 @@ _COMPACTION = "penstock.compaction"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanResult:
-    """What housekeeping did to a table, or would do if it is a dry run.
+    """The result of housekeeping for a table, or its plan in a dry run.
 
     Args:
         table: the table's URI.

@@ -41,7 +41,7 @@ class PartitionComparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeepProof(Proof):
-    """What a deep verify found. Differences between the table and the brokers are among the problems."""
+    """The result of a deep verify. Differences between the table and the brokers are among the problems."""
 
     compared: tuple[PartitionComparison, ...] = ()
 

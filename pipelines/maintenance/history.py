@@ -55,14 +55,14 @@ class HistoryEntry:
 
     @property
     def what(self) -> str:
-        """What the commit did, in a word or two."""
+        """The kind of the commit in a word or two."""
         if self.entry is None:
             return self.commit.operation
         return f"rewind to {self.entry.target}" if self.entry.target is not None else str(self.entry.kind)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What else a person should know about the commit."""
+        """Further facts about the commit, as sentences for people."""
         undone = (f"cancelled by version {self.undone_by}",) if self.undone_by is not None else ()
         restored = (f"version {self.commit.restored}",) if self.commit.restored is not None else ()
         choices = map(str, self.entry.choices) if self.entry else ()

@@ -1,7 +1,7 @@
 """Replay: fetch a range of offsets again, and replace the table's rows by what was fetched, in one commit.
 
-The cursor does not move, and scheduled loads may run meanwhile. The fetched rows are staged beside the table until they
-are compared with it. If both are the same, nothing is committed; so a second replay changes nothing.
+The cursor does not move, and scheduled loads may run meanwhile. The fetched rows are staged outside of the table until
+they are compared with it. If both are the same, nothing is committed; so a second replay changes nothing.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What a user asks to replay, and the offset ranges that this means."""
+"""The request for a replay, and the offset ranges that it means."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ OnCompacted = Literal["fail", "drop"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayRequest:
-    """What to fetch again: the offsets between two positions.
+    """The offsets to fetch again: those between two positions.
 
     Args:
         topic: the topic.
@@ -176,7 +176,7 @@ class ReplayResolver:
                 return dict.fromkeys(covered, offset)
 
     def _start(self, partition: BrokerPartition, offset: int, time_ms: int) -> int:
-        """Where a time begins. For offsets that the broker no longer holds, the table's rows say it."""
+        """The first offset of a time. For offsets that the broker no longer holds, the table's rows give it."""
         earliest = self.bounds[partition].earliest
         if offset > earliest:
             return offset
@@ -184,7 +184,7 @@ class ReplayResolver:
         return offset if older is None else older
 
     def _stop(self, partition: BrokerPartition, offset: int, time_ms: int) -> int:
-        """Where a time ends. A broker of 0.7 gives the start of the segment of that time; this is the segment's end."""
+        """The end offset of a time. A broker of 0.7 gives the start of a segment; this is the segment's end."""
         del time_ms
         if partition.broker is None:
             return offset

@@ -42,7 +42,7 @@ class PartitionReplay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicReplay:
-    """What a replay did to one topic's table.
+    """The result of a replay for one topic.
 
     Args:
         topic: the topic's name.

@@ -173,7 +173,7 @@ def _target(table: LakeTable, snapshot: TableSnapshot, to: int | datetime) -> Lo
 
 
 def _rows_since(table: LakeTable, version: int, snapshot: TableSnapshot) -> int:
-    """How many rows more a snapshot has than an old version, whose files must still exist.
+    """The number of rows that a snapshot has more than an old version, whose files must still exist.
 
     Raises:
         RewindRefused: a file of the old version is gone.
