@@ -30,16 +30,16 @@ _MAX_PROBLEMS = 100
 # Offset and, inside one compressed message of 0.7, `inner` identify a row of a partition. A row belongs to the range
 # that was committed with it, which has the same loading time: a recreated topic has the same offsets again.
 _COUNT = """
-    WITH found AS (
+    WITH distinct_rows AS (
         SELECT broker, partition, "offset" AS start_offset, "inner" AS inner_index, epoch_us(loaded_at) AS loaded_us,
             count(*) AS copies
-        FROM held GROUP BY ALL
+        FROM files GROUP BY ALL
     )
-    SELECT ranges.number, count(*) AS distinct_rows, sum(copies) - count(*) AS further_copies
-    FROM found LEFT JOIN ranges
-        ON ranges.broker IS NOT DISTINCT FROM found.broker AND ranges.partition = found.partition
-        AND ranges.loaded_us = found.loaded_us
-        AND found.start_offset >= ranges.start AND found.start_offset < ranges.stop
+    SELECT ranges.number, count(*) AS row_count, sum(copies) - count(*) AS further_copies
+    FROM distinct_rows AS d LEFT JOIN ranges
+        ON ranges.broker IS NOT DISTINCT FROM d.broker AND ranges.partition = d.partition
+        AND ranges.loaded_us = d.loaded_us
+        AND d.start_offset >= ranges.start AND d.start_offset < ranges.stop
     GROUP BY ranges.number
 """
 
@@ -209,9 +209,9 @@ def _count(table: LakeTable, ranges: Sequence[CommittedRange], paths: list[str])
         "stop": [committed.offsets.stop for committed in ranges],
         "loaded_us": [committed.loaded_at_us for committed in ranges],
     }
-    held = pads.dataset(paths, filesystem=filesystem(table.uri, table.lake.options), format="parquet")
+    files = pads.dataset(paths, filesystem=filesystem(table.uri, table.lake.options), format="parquet")
     with lake_errors(table.uri), duckdb.connect() as database:
-        database.register("held", held)
+        database.register("files", files)
         database.register("ranges", pa.table(columns, schema=pa.schema([(name, pa.int64()) for name in columns])))
         rows = database.execute(_COUNT).fetchall()
     return {number: (int(distinct), int(copies)) for number, distinct, copies in rows}

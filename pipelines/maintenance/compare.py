@@ -123,10 +123,10 @@ class _Piece:
         offsets = numbers(batch.column("offset"))
         indexes, copies = self._match(offsets, numbers(batch.column("inner")))
         matched = (indexes >= 0) & ~copies
-        ours = batch.select(COMPARED)
+        rows = batch.select(COMPARED)
         if not matched.all():
-            ours = ours.filter(pa.array(matched))
-        differ = _differences(ours, self._take(indexes[matched]))
+            rows = rows.filter(pa.array(matched))
+        differ = _differences(rows, self._take(indexes[matched]))
         return Comparison(
             equal=int(np.count_nonzero(~differ)),
             differing=ComparedOffsets.of(offsets[matched][differ]),
@@ -179,34 +179,35 @@ def _pieces(batches: Iterable[pa.RecordBatch], compared: OffsetRange) -> Iterato
     yield _Piece(start, compared.stop, pa.concat_batches(waiting or [_NO_ROWS]))
 
 
-def _differences(ours: pa.RecordBatch, theirs: pa.RecordBatch) -> Mask:
-    differ = np.zeros(ours.num_rows, np.bool_)
-    for our_column, their_column in zip(ours.columns, theirs.columns, strict=True):
-        if not our_column.equals(their_column):
-            differ |= _column_differences(our_column, their_column)
+def _differences(of_table: pa.RecordBatch, of_broker: pa.RecordBatch) -> Mask:
+    differ = np.zeros(of_table.num_rows, np.bool_)
+    for table_column, broker_column in zip(of_table.columns, of_broker.columns, strict=True):
+        if not table_column.equals(broker_column):
+            differ |= _column_differences(table_column, broker_column)
     return differ
 
 
-def _column_differences(ours: pa.Array, theirs: pa.Array) -> Mask:
+def _column_differences(of_table: pa.Array, of_broker: pa.Array) -> Mask:
     """The rows in which two columns differ; two nulls are equal."""
-    if pa.types.is_nested(ours.type):
-        return np.isin(np.arange(len(ours)), list(_differing_rows(ours, theirs)))
+    if pa.types.is_nested(of_table.type):
+        return np.isin(np.arange(len(of_table)), list(_differing_rows(of_table, of_broker)))
     differ = pc.or_(
-        pc.fill_null(pc.not_equal(ours, theirs), fill_value=False), pc.not_equal(ours.is_null(), theirs.is_null())
+        pc.fill_null(pc.not_equal(of_table, of_broker), fill_value=False),
+        pc.not_equal(of_table.is_null(), of_broker.is_null()),
     )
     mask: Mask = differ.to_numpy(zero_copy_only=False)
     return mask
 
 
-def _differing_rows(ours: pa.Array, theirs: pa.Array) -> Iterator[int]:
+def _differing_rows(of_table: pa.Array, of_broker: pa.Array) -> Iterator[int]:
     """Indexes at which two arrays of lists differ.
 
     Arrow cannot compare list arrays element by element, so this bisects: O(d log n) for d differences.
     """
-    spans = [(0, len(ours))]
+    spans = [(0, len(of_table))]
     while spans:
         start, size = spans.pop()
-        if ours.slice(start, size).equals(theirs.slice(start, size)):
+        if of_table.slice(start, size).equals(of_broker.slice(start, size)):
             continue
         if size == 1:
             yield start

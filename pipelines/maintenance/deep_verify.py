@@ -133,15 +133,15 @@ def _compare(
         raise bounds
     if bounds.latest < cursor:
         raise LogTruncated(f"the log ends at {bounds.latest}, but the table at {cursor}")
-    held = OffsetRange(partition, min(max(first, bounds.earliest), cursor), cursor)
+    on_broker = OffsetRange(partition, min(max(first, bounds.earliest), cursor), cursor)
     comparison = Comparison()
-    planned = PlannedRange(topic=topic.name, offsets=held, incarnation=topic.incarnation)
+    planned = PlannedRange(topic=topic.name, offsets=on_broker, incarnation=topic.incarnation)
     with closing(cluster.source(partition).open()) as reader:
         batches = (table_rows(decoded.batch, {}) for batches in reader.read([planned]) for decoded in batches)
-        for reached, piece in compare(batches, rows, held) if held.size else ():
+        for reached, piece in compare(batches, rows, on_broker) if on_broker.size else ():
             comparison += piece
             on_progress(reached - first)
-    return PartitionComparison(offsets=held, not_compared=held.start - first, comparison=comparison)
+    return PartitionComparison(offsets=on_broker, not_compared=on_broker.start - first, comparison=comparison)
 
 
 def _problems(compared: PartitionComparison) -> Iterator[str]:

@@ -120,12 +120,12 @@ def _choices(
         ReplayRefused: the request does not choose to drop rows.
     """
     for partition in compared:
-        gone, offsets = partition.comparison.only_in_table, partition.offsets
-        if not gone.count or offsets.partition.broker is not None:
+        compacted, offsets = partition.comparison.only_in_table, partition.offsets
+        if not compacted.count or offsets.partition.broker is not None:
             continue
         if request.on_compacted == "fail":
             raise ReplayRefused(
-                f"the brokers no longer have {gone} of {offsets}: they were compacted away, or never committed; "
+                f"the brokers no longer have {compacted} of {offsets}: they were compacted away, or never committed; "
                 'on_compacted = "drop" drops them from the table too',
                 state.topic.where,
             )

@@ -31,8 +31,8 @@ class TableRows:
     """
 
     def __init__(self, log: TableLog, snapshot: TableSnapshot, topic: TopicIdentity) -> None:
-        found = incarnations(log.entries(snapshot))
-        ranges = next((incarnation.ranges for incarnation in found if incarnation.topic == topic), ())
+        by_topic = {incarnation.topic: incarnation.ranges for incarnation in incarnations(log.entries(snapshot))}
+        ranges = by_topic.get(topic, ())
         self.ranges: Mapping[BrokerPartition, Sequence[CommittedRange]] = {
             partition: list(group) for partition, group in groupby(ranges, key=lambda committed: committed.partition)
         }
