@@ -11,14 +11,15 @@ from typing import Any
 from kafka_io.closing import closed_on_error
 from kafka_io.error_codes import ErrorCode
 from kafka_io.errors import NOWHERE, AuthenticationFailed, BrokerError, ConnectionLost, DeadlineExceeded, Unsupported
-from kafka_io.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from kafka_io.messages.metadata import MetadataRequest
-from kafka_io.messages.sasl import (
+from kafka_io.messages.handshake import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
     SaslHandshakeRequest,
     SaslHandshakeResponse,
 )
+from kafka_io.messages.metadata import MetadataRequest
 from kafka_io.model import Broker, Generation
 from kafka_io.net.connection import Connection
 from kafka_io.net.sasl.authentication import authenticate

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 from uuid import UUID
 
-from kafka_io.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from kafka_io.messages.fetch import FetchPartitionResponse, FetchRequest, FetchResponse, FetchTopicResponse
+from kafka_io.messages.handshake import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from kafka_io.messages.list_offsets import (
     EARLIEST_TIME,
     ListOffsetsPartitionResponse,

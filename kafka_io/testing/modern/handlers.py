@@ -5,7 +5,6 @@ from typing import Any
 
 from kafka_io.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from kafka_io.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
-from kafka_io.messages.api_versions import ApiVersionsRequest
 from kafka_io.messages.create_topics import CreateTopicsRequest
 from kafka_io.messages.delete_records import DeleteRecordsRequest
 from kafka_io.messages.delete_topics import DeleteTopicsRequest
@@ -14,6 +13,7 @@ from kafka_io.messages.describe_groups import DescribeGroupsRequest
 from kafka_io.messages.end_txn import EndTxnRequest
 from kafka_io.messages.fetch import FetchRequest
 from kafka_io.messages.find_coordinator import FindCoordinatorRequest
+from kafka_io.messages.handshake import ApiVersionsRequest
 from kafka_io.messages.heartbeat import HeartbeatRequest
 from kafka_io.messages.init_producer_id import InitProducerIdRequest
 from kafka_io.messages.join_group import JoinGroupRequest

@@ -7,7 +7,7 @@ from typing import Any
 
 from kafka_io.error_codes import ErrorCode
 from kafka_io.errors import Unsupported
-from kafka_io.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from kafka_io.messages.handshake import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from kafka_io.testing.client_session import ClientSession
 from kafka_io.testing.modern.handlers import HANDLERS
 from kafka_io.testing.modern.node import BrokerNode, Caller

@@ -8,8 +8,8 @@ import pytest
 from kafka_io.brokers import negotiation
 from kafka_io.brokers.negotiation import Connector
 from kafka_io.errors import BrokerError, ConnectFailed, DeadlineExceeded, Unsupported
-from kafka_io.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kafka_io.messages.fetch import FetchRequest
+from kafka_io.messages.handshake import ApiVersionsRequest, ApiVersionsResponse
 from kafka_io.messages.metadata import MetadataRequest
 from kafka_io.model import Broker, Generation
 from kafka_io.wire.conversation import ReceivedRequest, VersionedRequest

@@ -3,7 +3,7 @@
 import pytest
 
 from kafka_io.errors import Corrupt, TooLarge, Truncated, Unsupported, WireError
-from kafka_io.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from kafka_io.messages.handshake import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from kafka_io.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from kafka_io.wire.conversation import (
     API_VERSIONS_KEY,

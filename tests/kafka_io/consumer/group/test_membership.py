@@ -14,7 +14,7 @@ from kafka_io.consumer.group.admin import DEAD, Lag, describe_group, list_groups
 from kafka_io.consumer.group.assignors import COOPERATIVE_STICKY, RANGE, STICKY, Assignor
 from kafka_io.consumer.group.consumer import GroupConsumer, RebalanceListener
 from kafka_io.errors import BrokerError, Unsupported
-from kafka_io.messages.api_versions import ApiVersionsRequest
+from kafka_io.messages.handshake import ApiVersionsRequest
 from kafka_io.messages.list_groups import ListGroupsRequest
 from kafka_io.model import Generation, TopicPartition
 from kafka_io.reader.reader import ReadSettings

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from kafka_io.error_codes import ErrorCode
-from kafka_io.messages.api_versions import ApiVersionsRequest
 from kafka_io.messages.fetch import FetchRequest
+from kafka_io.messages.handshake import ApiVersionsRequest
 from kafka_io.messages.list_groups import ListGroupsRequest
 from kafka_io.messages.metadata import MetadataRequest
 from kafka_io.model import Generation

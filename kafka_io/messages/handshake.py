@@ -1,10 +1,12 @@
-"""ApiVersions: asks for the versions that the broker supports (KIP-35, KIP-511).
+"""The first requests on a connection: ApiVersions (KIP-35, KIP-511), and the two of a login with SASL.
 
-A broker that does not support the version of the request answers in v0.
+ApiVersions asks for the versions that the broker supports; a broker that does not support the version of this request
+answers in v0. SaslHandshake chooses the mechanism of the login (KIP-43), SaslAuthenticate carries its bytes (KIP-152).
+After SaslHandshake v0 the bytes follow without any header, after v1 as SaslAuthenticate requests.
 """
 
 from kafka_io.wire.schema import Request, Struct, wire
-from kafka_io.wire.types import Bool, Int16, Int32, Int64, String
+from kafka_io.wire.types import Bool, Int16, Int32, Int64, String, WireBytes
 
 
 class ApiVersion(Struct):
@@ -48,3 +50,31 @@ class ApiVersionsRequest(Request[ApiVersionsResponse], key=18, versions=(0, 4), 
 
     client_software_name: String = wire(since=3, default="", ignorable=True)  # KIP-511: brokers can count their clients
     client_software_version: String = wire(since=3, default="", ignorable=True)  # KIP-511
+
+
+class SaslHandshakeResponse(Struct):
+    """The mechanisms that the broker supports."""
+
+    error_code: Int16
+    mechanisms: tuple[String, ...]
+
+
+class SaslHandshakeRequest(Request[SaslHandshakeResponse], key=17, versions=(0, 1)):
+    """The mechanism of the login."""
+
+    mechanism: String
+
+
+class SaslAuthenticateResponse(Struct):
+    """The broker's bytes of the mechanism; `session_lifetime_ms` is 0 if the login does not expire."""
+
+    error_code: Int16
+    error_message: String | None
+    auth_bytes: WireBytes
+    session_lifetime_ms: Int64 = wire(since=1, default=0, ignorable=True)  # KIP-368: log in again before it ends
+
+
+class SaslAuthenticateRequest(Request[SaslAuthenticateResponse], key=36, versions=(0, 2), flexible_from=2):
+    """The client's bytes of the mechanism."""
+
+    auth_bytes: WireBytes
