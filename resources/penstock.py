@@ -65,7 +65,7 @@ class PenstockResource(dg.ConfigurableResource["PenstockResource"]):
         """The topics of a cluster that the settings allow, sorted by name. Each call asks the cluster.
 
         Raises:
-            RegistryError: the registry does not answer. An unanswered question is never an empty list.
+            RegistryError: the registry does not answer. The result is never an empty list instead.
         """
         rules = self.settings().rules(name)
         with self.cluster(name) as cluster:
@@ -95,8 +95,6 @@ class PenstockResource(dg.ConfigurableResource["PenstockResource"]):
         """The lake that holds the tables."""
         return Lake.of(self.settings())
 
-    @property
-    def session(self) -> Callable[[], SparkSession]:
-        """A function that starts Spark, or returns the session that runs already."""
-        spark = self.settings().spark
-        return lambda: open_session(spark)
+    def session(self) -> SparkSession:
+        """Start Spark, or return the session that runs already."""
+        return open_session(self.settings().spark)
