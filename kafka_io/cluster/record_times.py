@@ -6,7 +6,7 @@ room.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import pyarrow as pa
@@ -20,7 +20,7 @@ from kafka_io.error_codes import ErrorCode
 from kafka_io.errors import NOWHERE, KafkaIOError, PastEnd
 from kafka_io.messages.fetch import FetchPartitionResponse, FetchRequest
 from kafka_io.model import TopicPartition
-from kafka_io.reader.modern_fetch import aborted_ranges, fetch
+from kafka_io.reader.modern_fetch import aborted_ranges, fetch, fetch_request
 from kafka_io.reader.reader import ReadSettings
 from kafka_io.records.decoder import decode
 from kafka_io.records.record_set import RequestedOffsets
@@ -72,8 +72,8 @@ class _TimestampSearch:
     def _fetch(self, partitions: tuple[TopicPartition, ...], size: int) -> None:
         leaders = {partition: self.leaders[partition] for partition in partitions}
         positions = {partition: (self.pending[partition], size) for partition in partitions}
-        committed = self.read_settings.committed
-        answers = fetch(self.connection, leaders, positions, committed=committed, max_wait_ms=0)
+        request = fetch_request(leaders, positions, committed=self.read_settings.committed, max_wait_ms=0)
+        answers = fetch(self.connection, leaders, replace(request, min_bytes=0))
         for partition in leaders.keys() & answers.keys():
             try:
                 self._search(partition, answers[partition])

@@ -14,7 +14,7 @@ from kafka_io.errors import NOWHERE, BrokerBusy, Corrupt, KafkaIOError, LogShort
 from kafka_io.messages.fetch import FetchPartitionResponse
 from kafka_io.messages.list_offsets import LATEST_TIME, ListOffsetsRequest
 from kafka_io.model import BrokerPartition, TopicPartition
-from kafka_io.reader.modern_fetch import aborted_ranges, fetch
+from kafka_io.reader.modern_fetch import aborted_ranges, fetch, fetch_request
 from kafka_io.reader.reader import ReadSettings
 from kafka_io.records.decoder import decode
 from kafka_io.records.header_scan import first_entry_bytes, scan_headers
@@ -64,7 +64,8 @@ class ModernPartitionFetcher(Closing):
     ) -> PartitionAnswers[FetchPartitionResponse]:
         requested = {partition: (positions[partition].offset, positions[partition].max_bytes) for partition in leaders}
         committed = self._read_settings.committed
-        answers = fetch(connection, leaders, requested, committed=committed, max_wait_ms=self._max_wait_ms)
+        request = fetch_request(leaders, requested, committed=committed, max_wait_ms=self._max_wait_ms)
+        answers = fetch(connection, leaders, request)
         if not answers.keys() <= leaders.keys():
             raise Corrupt("the answer has a partition that was not requested")
         # A broker leaves partitions out when the client's quota is used up (KIP-219).

@@ -55,19 +55,13 @@ def max_fetch_version(leaders: Iterable[Leader]) -> int | None:
 
 
 def fetch(
-    connection: ModernBrokerConnection,
-    leaders: PartitionLeaders,
-    positions: FetchPositions,
-    *,
-    committed: bool,
-    max_wait_ms: int,
+    connection: ModernBrokerConnection, leaders: PartitionLeaders, request: FetchRequest
 ) -> dict[TopicPartition, FetchPartitionResponse]:
     """The answers of one leader; a broker leaves partitions out when the client's quota is used up (KIP-219).
 
     Raises:
         BrokerError: the broker refuses the whole request.
     """
-    request = fetch_request(leaders, positions, committed=committed, max_wait_ms=max_wait_ms)
     response = connection.request(request, max_version=max_fetch_version(leaders.values()))
     ErrorCode.check(response.error_code, NOWHERE)
     names = {leader.topic_id: partition.topic for partition, leader in leaders.items()}
