@@ -25,7 +25,7 @@ _NAMES = {getattr(wire_types, name): name.lower() for name in ("Bool", "Int8", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Golden:
-    """One message in one version: what Kafka was given, built of our table, and the bytes it wrote."""
+    """One message in one version: our value with the fields that Kafka was given, and the bytes that Kafka wrote."""
 
     api: Api[Any]
     side: str
@@ -37,7 +37,7 @@ class Golden:
 
     @property
     def frame(self) -> bytes:
-        """As it goes over the wire, with correlation id 0 and the client id "golden"."""
+        """The bytes on the wire, with correlation id 0 and the client id "golden"."""
         return (len(self.header) + len(self.body)).to_bytes(4, "big") + self.header + self.body
 
     def __str__(self) -> str:
@@ -57,7 +57,7 @@ def kind_of(api: str, side: str) -> type:
 
 
 def goldens(api: str, *names: str) -> Iterator[Golden]:
-    """The examples of an API: "full", "empty", or "unknown_tags", which is the full one with tags nobody knows."""
+    """The examples of an API: "full", "empty", or "unknown_tags", which is the full one with unknown tagged fields."""
     for side in SIDES:
         for name in names:
             yield from _of(api, side, name)
@@ -103,7 +103,7 @@ def _value(hint: Any, value: Any) -> Any:
 
 
 def without_none(hint: Any) -> tuple[Any, bool]:
-    """The type, and whether None is one of its values."""
+    """The type without None, and whether it allows None."""
     if get_origin(hint) in (Union, types.UnionType):
         (inner,) = (argument for argument in get_args(hint) if argument is not type(None))
         return inner, True

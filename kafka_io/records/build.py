@@ -121,14 +121,15 @@ def record_batch(
     attributes |= codec | (0 if append_time is None else APPEND_TIME)
     body = _BATCH.pack(attributes, last - base, base_time, max_time, *producer, len(records))
     body += CODECS[codec].compress(content) if content else content
-    length = _BATCH_HEAD.size + len(body)
-    return _ENTRY.pack(base, length) + _BATCH_HEAD.pack(_NO_LEADER_EPOCH, BATCH_MAGIC, crc32c(body)) + body
+    entry = _ENTRY.pack(base, _BATCH_HEAD.size + len(body))
+    return entry + _BATCH_HEAD.pack(_NO_LEADER_EPOCH, BATCH_MAGIC, crc32c(body)) + body
 
 
 def _record(record: Record, base: int, base_time: int) -> bytes:
     parts = [
         b"\0",
-        _varint(_wrapped(record.timestamp - base_time)),
+        # Wrapped to an int64 as in Java: the difference of two timestamps can be larger.
+        _varint((record.timestamp - base_time + 2**63) % 2**64 - 2**63),
         _varint(record.offset - base),
         _counted(record.key),
         _counted(record.value),
@@ -141,11 +142,6 @@ def _record(record: Record, base: int, base_time: int) -> bytes:
 
 def _counted(content: bytes | None) -> bytes:
     return _varint(-1) if content is None else _varint(len(content)) + content
-
-
-def _wrapped(number: int) -> int:
-    """`number` wrapped to an int64 as in Java: the difference of two timestamps can be larger."""
-    return (number + 2**63) % 2**64 - 2**63
 
 
 def _varint(number: int) -> bytes:

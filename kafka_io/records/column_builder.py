@@ -25,7 +25,7 @@ from kafka_io.records.kernels.column_arrays import (
     VALUE_NULLS,
 )
 from kafka_io.records.memory_pool import PooledMemory
-from kafka_io.records.schema import HEADER, header_keys
+from kafka_io.records.schema import HEADER, SCHEMA, header_keys
 
 _BYTE_BITS = 8
 _MIN_HEADER_BYTES = 2
@@ -72,15 +72,7 @@ _KINDS = {
     "header_values": _ArrayKind("headers", HEADER_VALUE_BYTES),
     "header_value_valid": _ArrayKind("headers", HEADER_ROWS, is_bitmap=True),
 }
-_BITS = {
-    "offset": column_arrays.OFFSET,
-    "timestamp": column_arrays.TIMESTAMP,
-    "timestampType": column_arrays.TIMESTAMP_TYPE,
-    "key": column_arrays.KEY,
-    "value": column_arrays.VALUE,
-    "headers": column_arrays.HEADERS,
-    "inner": column_arrays.INNER,
-}
+_COLUMN_BITS = dict(zip((*SCHEMA.names, "inner"), column_arrays.COLUMNS, strict=True))
 # The array of each column that has only one.
 _PLAIN = {"offset": "offsets", "inner": "inner", "timestamp": "timestamps", "timestampType": "timestamp_types"}
 # The counters of items and of nulls of each binary column. Header values are one too, inside the column `headers`.
@@ -133,12 +125,10 @@ class ColumnLayout:
         schema: fields of `schema.SCHEMA`, or `schema.SCHEMA_07`.
     """
 
-    __slots__ = ("bits", "buffers", "fields", "schema", "unwanted")
-
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
         self.fields = [(field.name, field.type) for field in schema]
-        self.bits = sum(_BITS[name] for name in schema.names)
+        self.bits = sum(_COLUMN_BITS[name] for name in schema.names)
         wanted = {name: kind for name, kind in _KINDS.items() if kind.column in schema.names}
         self.buffers = [(name, kind, _CAPACITY_OF.get(kind.counter, _BYTE_CAPACITY)) for name, kind in wanted.items()]
         self.unwanted = {name: np.empty(0, kind.dtype) for name, kind in _KINDS.items() if name not in wanted}

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 from numba import njit
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
@@ -34,14 +34,12 @@ def kernel(function: _Kernel) -> _Kernel:
     if compiled is not function:
         # As enable_caching() does, but with our cache folder.
         compiled._cache = _KernelCache(function)  # type: ignore[no-untyped-call] # noqa: SLF001 - numba is untyped
-    result: _Kernel = compiled
-    return result
+    return cast("_Kernel", compiled)
 
 
 def device_function(function: _Kernel) -> _Kernel:
     """Inline `function` into every kernel that calls it: to pass a ColumnArrays takes longer than to fill a row."""
-    inlined: _Kernel = _njit(forceinline=True)(function)
-    return inlined
+    return cast("_Kernel", _njit(forceinline=True)(function))
 
 
 class _SourceLocator(_CacheLocator):

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from kafka_io.compression import BytesLike
+from kafka_io.errors import TooLarge, Where
+
 _MIB = 1024 * 1024
 INT32_MAX = 2**31 - 1
 
@@ -35,16 +38,29 @@ class DecodeLimits:
         if self.batch_bytes + self.max_decompressed_bytes > INT32_MAX:
             raise ValueError("batch_bytes and max_decompressed_bytes together must stay below 2 GiB")
 
+    def check_size(self, data: BytesLike, where: Where) -> None:
+        """Check that rows from `data` cannot outgrow the 32-bit offsets of Arrow's binary columns.
+
+        Raises:
+            TooLarge: they can.
+        """
+        if len(data) + self.batch_bytes > INT32_MAX:
+            reason = f"{len(data)} bytes to decode at once: with batch_bytes they must stay below 2 GiB"
+            raise TooLarge(reason, where)
+
 
 DEFAULT_LIMITS = DecodeLimits()
 
 
 @dataclass(frozen=True, slots=True)
 class DecodedBatch:
-    """Rows, the offset behind the last message that was read for them (the next to read), and offsets with no row.
+    """Rows, and the offsets that gave no row.
 
-    `gaps` counts these by cause. In 0.7 there is one: EMPTY, a compressed message around nothing. Later there are
-    "compacted", "control" (the markers of transactions) and "aborted".
+    Args:
+        batch: the rows.
+        next_offset: the next offset to read, after the last message or batch that was decoded.
+        gaps: number of offsets without a row, by cause. In 0.7 the only cause is "empty": a compressed message without
+            messages. Later causes are "compacted", "control" (transaction markers) and "aborted".
 
     >>> [decoded] = decode_v07(message_set([b"one", b"two"]), base=0)
     >>> decoded.batch.num_rows, decoded.next_offset, dict(decoded.gaps)

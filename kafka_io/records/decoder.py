@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 
 from kafka_io.compression import BytesLike
-from kafka_io.errors import NOWHERE, TooLarge, Where, WireError, error_context
+from kafka_io.errors import NOWHERE, Where, WireError, error_context
 from kafka_io.records.build import Record, log_messages, record_batch
 from kafka_io.records.column_builder import ColumnBuilder, ColumnLayout
-from kafka_io.records.decoded_batch import DEFAULT_LIMITS, INT32_MAX, DecodedBatch, DecodeLimits
+from kafka_io.records.decoded_batch import DEFAULT_LIMITS, DecodedBatch, DecodeLimits
 from kafka_io.records.legacy_messages import read_messages
 from kafka_io.records.record_batches import BatchReader
 from kafka_io.records.record_set import RecordSet, RequestedOffsets
@@ -60,9 +60,7 @@ class Decoder:
 
         After an error the decoder starts empty: fetch again from the end of the last batch that was returned.
         """
-        if len(data) + self._limits.batch_bytes > INT32_MAX:
-            sentence = f"{len(data)} bytes to decode at once: with batch_bytes they must stay below 2 GiB"
-            raise TooLarge(sentence, self._where)
+        self._limits.check_size(data, self._where)
         if self._start is None:
             self._start = requested.start
         record_set = RecordSet(data, requested, self._where, self._gaps)
@@ -91,7 +89,8 @@ class Decoder:
         """All rows and gaps so far, which end before `next_offset`, as a batch."""
         assert self._start is not None
         start, self._start = self._start, next_offset
-        # Compacted offsets are neither in an entry nor skipped: they are what is left of the range.
+        # Nothing in a log marks offsets that compaction removed. They are what is left when the rows and the other gaps
+        # are subtracted from the decoded range.
         self._gaps[COMPACTED] = next_offset - start - self._columns.rows - self._gaps.total()
         gaps = +self._gaps
         self._gaps.clear()

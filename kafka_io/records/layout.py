@@ -19,34 +19,36 @@ CODEC_MASK = 0b11
 #
 #     int64 offset | int32 length | 4 bytes | int8 magic
 #
-# and `length` counts what comes behind it [kafka-0.8: Log entries]. The offset is that of a message, of the last one
-# inside a compressed message, or of the first one that a record batch has, or had before compaction.
+# `length` counts the bytes after itself [kafka-0.8: Log entries]. `offset` is that of a message, of the last message
+# inside a compressed message, or of the first record that a record batch had before compaction.
 ENTRY_LENGTH_AT = 8
 ENTRY_BYTES = 12
 MAGIC_AT = 16
 
-# Message formats 0 and 1; the CRC-32 covers all behind it:
+# Message formats 0 and 1; the CRC-32 covers all bytes after it:
 #
 #     magic 0:  offset | length | uint32 crc | 00 | attributes | bytes key | bytes value
 #     magic 1:  offset | length | uint32 crc | 01 | attributes | int64 timestamp | bytes key | bytes value
 #
-# with bytes: int32 length, -1 for null, and as many bytes.
+# `bytes` is an int32 length, -1 for null, and as many bytes.
 MESSAGE_CRC_AT = 12
 MESSAGE_ATTRIBUTES_AT = 17
 MESSAGE_TIMESTAMP_AT = 18
-# Where the key's length is, and the least that an entry takes, by magic.
+# Position of the key's length, and the smallest size of an entry, by magic.
 MESSAGE_KEY_AT = (18, 26)
 MIN_MESSAGE_BYTES = (26, 34)
 
-# Record batch, magic 2; the CRC-32C covers all behind it:
+# Record batch, magic 2; the CRC-32C covers all bytes after it:
 #
 #     int64 base offset | int32 length | int32 leader epoch | 02 | uint32 crc | int16 attributes
 #     | int32 last offset delta | int64 base timestamp | int64 max timestamp | int64 producer id | int16 producer epoch
 #     | int32 base sequence | int32 count | records
 #
-# with record: varint length | int8 attributes | varlong timestamp delta | varint offset delta | varint key length | key
-# | varint value length | value | varint count of headers | headers, and header: varint key length | key | varint value
-# length | value. A compressed batch has its records compressed, and all before them as it is.
+# record:  varint length | int8 attributes | varlong timestamp delta | varint offset delta
+#          | varint key length | key | varint value length | value | varint count of headers | headers
+# header:  varint key length | key | varint value length | value
+#
+# In a compressed batch only the records are compressed, as one stream.
 BATCH_MAGIC = 2
 BATCH_CRC_AT = 17
 BATCH_ATTRIBUTES_AT = 21

@@ -33,8 +33,9 @@ from kafka_io.records.record_set import REASONS, RecordSet
 _HEAD = Struct(">qiIBB")
 _INT64 = Struct(">q")
 _LENGTH = Struct(">i")
-_CONTINUES = (status_codes.PAUSED, status_codes.WRAPPER)
 _UNBOUNDED = 2**63 - 1
+# Magic, shift of the offsets, and append time of messages that are not inside another message.
+_OUTER = (ANY_MAGIC, 0, NO_TIMESTAMP)
 
 
 def read_messages(record_set: RecordSet, columns: ColumnBuilder, limits: DecodeLimits) -> Iterator[None]:
@@ -43,7 +44,7 @@ def read_messages(record_set: RecordSet, columns: ColumnBuilder, limits: DecodeL
     Yields after whole outer messages, so that the caller can take the rows.
     """
     status = status_codes.PAUSED
-    while status in _CONTINUES and not record_set.ended:
+    while status in (status_codes.PAUSED, status_codes.WRAPPER) and not record_set.ended:
         # Compressed messages often follow one another. is_compressed() is a cheaper call than decode(), which takes
         # all column arrays and would stop at once.
         if status == status_codes.PAUSED:
@@ -62,20 +63,9 @@ def _decode_plain(record_set: RecordSet, columns: ColumnBuilder, max_bytes: int)
     requested, floor = record_set.requested, record_set.min_end
     left = len(record_set.view) - record_set.position
     columns.reserve(left // MIN_MESSAGE_BYTES[0], left)
+    offsets, rows = (floor, requested.high_watermark - 1), (columns.wanted, requested.start, requested.stop)
     status, position, last = kernels.decode(
-        record_set.array,
-        record_set.position,
-        ANY_MAGIC,
-        0,
-        floor,
-        requested.high_watermark - 1,
-        NO_TIMESTAMP,
-        columns.wanted,
-        requested.start,
-        requested.stop,
-        requested.stop,
-        max_bytes,
-        columns.arrays,
+        record_set.array, record_set.position, *_OUTER, *offsets, *rows, requested.stop, max_bytes, columns.arrays
     )
     if last > floor:
         record_set.advance_to(last)
@@ -98,21 +88,13 @@ def _decode_compressed(record_set: RecordSet, columns: ColumnBuilder, cap: int) 
             if not 0 <= last <= outer_offset:
                 raise Corrupt(f"a compressed message whose last offset is {last}")
             columns.reserve(len(content) // MIN_MESSAGE_BYTES[0], len(content))
-            status, _, _ = kernels.decode(
-                content,
-                0,
-                magic,
-                outer_offset - last if magic else 0,
-                record_set.last_offset,
-                outer_offset,
-                _INT64.unpack_from(entry, MESSAGE_TIMESTAMP_AT)[0] if is_appended else NO_TIMESTAMP,
-                columns.wanted,
-                record_set.requested.start,
-                record_set.requested.stop,
-                _UNBOUNDED,  # a message set is always decoded whole; rows after `stop` are dropped
-                _UNBOUNDED,
-                columns.arrays,
-            )
+            append_time = _INT64.unpack_from(entry, MESSAGE_TIMESTAMP_AT)[0] if is_appended else NO_TIMESTAMP
+            inner = (magic, outer_offset - last if magic else 0, append_time)
+            offsets = (record_set.last_offset, outer_offset)
+            rows = (columns.wanted, record_set.requested.start, record_set.requested.stop)
+            # A message set is always decoded whole; rows after the requested stop are dropped.
+            end_offset = max_bytes = _UNBOUNDED
+            status, _, _ = kernels.decode(content, 0, *inner, *offsets, *rows, end_offset, max_bytes, columns.arrays)
         if status != status_codes.END:
             raise Corrupt(f"inside a compressed message: {REASONS[status]}")
     record_set.advance_to(outer_offset)

@@ -36,7 +36,8 @@ class PooledMemory:
         try:
             self.bytes = _SPARE[self._bits].pop()
         except (KeyError, IndexError):
-            self.bytes = _fresh(1 << self._bits)
+            size = 1 << self._bits
+            self.bytes = np.empty(size, np.uint8) if size < _MAPPED else np.frombuffer(mmap.mmap(-1, size), np.uint8)
 
     def buffer(self, size: int) -> pa.Buffer:
         """The first `size` bytes, without a copy."""
@@ -46,7 +47,3 @@ class PooledMemory:
         spare = _SPARE.get(self._bits)
         if spare is not None:
             spare.append(self.bytes)
-
-
-def _fresh(size: int) -> npt.NDArray[np.uint8]:
-    return np.empty(size, np.uint8) if size < _MAPPED else np.frombuffer(mmap.mmap(-1, size), np.uint8)

@@ -93,10 +93,7 @@ class BatchReader:
         was_aborted = self.aborted.covers(row[PRODUCER], row[LAST])
         is_control = bool(row[ATTRIBUTES] & CONTROL)
         if is_control and was_aborted and row[COUNT]:
-            try:
-                self.aborted.end(row[PRODUCER], self._first_key(row))
-            except Corrupt as error:
-                raise error.with_context(self.record_set.where.at_offset(row[BASE])) from error.__cause__
+            self.aborted.end(row[PRODUCER], self._first_key(row), self.record_set.where.at_offset(row[BASE]))
         if is_control or was_aborted:
             self.record_set.skip(row[BASE], row[LAST], CONTROL_GAP if is_control else ABORTED_GAP)
         return is_control or was_aborted
@@ -106,7 +103,8 @@ class BatchReader:
         records = self._records(row)
         status, size, position = kernels.first_key(read_only(records), 0, len(records))
         if status != status_codes.END:
-            raise Corrupt(f"record 0 of {row[COUNT]}: {REASONS[status]}")
+            where = self.record_set.where.at_offset(row[BASE])
+            raise Corrupt(f"record 0 of {row[COUNT]}: {REASONS[status]}", where)
         return None if size < 0 else bytes(records[position : position + size])
 
     def _decode_compressed(self, rows: list[_Row], batches: Int64s) -> Iterator[None]:

@@ -145,13 +145,13 @@ class RecordSet:
 
 _STOPS = (status_codes.END, status_codes.CUT, status_codes.PAUSED, status_codes.OTHER_FORMAT, status_codes.WRAPPER)
 REASONS = {
-    status_codes.BAD_LENGTH: "a length that cannot be right",
+    status_codes.BAD_LENGTH: "an invalid length",
     status_codes.BAD_MAGIC: "another magic inside",
     status_codes.BAD_CRC: "wrong CRC",
     status_codes.BAD_OFFSET: "offsets that do not grow or are out of their range",
-    status_codes.BAD_COUNT: "a count that cannot be right",
+    status_codes.BAD_COUNT: "an invalid count",
     status_codes.BAD_VARINT: "a varint that is too long",
-    status_codes.BAD_FIELD: "a key, value or header that does not fit in",
+    status_codes.BAD_FIELD: "a key, value or header that is longer than its record",
     status_codes.BAD_END: "its end differs from its length",
     status_codes.CUT: "it is incomplete",
     status_codes.WRAPPER: "a compressed message inside a compressed one",

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from struct import Struct
 
-from kafka_io.errors import Corrupt
+from kafka_io.errors import Corrupt, Where
 
 # A control record's key: int16 version | int16 type; 0 is an abort, 1 a commit [kafka-0.8: Control records].
 _MARKER = Struct(">hh")
@@ -31,14 +31,14 @@ class AbortedTransactions:
             self._open.add(self._coming.pop()[0])
         return producer in self._open
 
-    def end(self, producer: int, key: bytes | None) -> None:
-        """Process the transaction marker of `producer` with this `key`.
+    def end(self, producer: int, key: bytes | None, where: Where) -> None:
+        """Process the transaction marker of `producer` with this `key`. `where` is its place, for errors.
 
         Raises:
             Corrupt: the key is not that of a transaction marker.
         """
         if key is None or len(key) < _MARKER.size:
-            raise Corrupt("a control record without the key of a transaction marker")
+            raise Corrupt("a control record without the key of a transaction marker", where)
         _, kind = _MARKER.unpack_from(key)
         if kind == _ABORT:
             self._open.discard(producer)

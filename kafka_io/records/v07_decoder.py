@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from kafka_io.compression import BytesLike
 from kafka_io.errors import NOWHERE, Corrupt, TooLarge, Where, WireError
 from kafka_io.records.column_builder import ColumnBuilder, ColumnLayout
-from kafka_io.records.decoded_batch import DEFAULT_LIMITS, INT32_MAX, DecodedBatch, DecodeLimits
+from kafka_io.records.decoded_batch import DEFAULT_LIMITS, DecodedBatch, DecodeLimits
 from kafka_io.records.kernels import status_codes
 from kafka_io.records.kernels import v07_messages as v07_kernels
 from kafka_io.records.layout import LENGTH_BYTES, MIN_LENGTH
@@ -64,8 +64,7 @@ def decode_v07(
         Unsupported: a magic above 1, or codec 3.
         TooLarge: a message exceeded a limit, which the message names.
     """
-    if len(data) + limits.batch_bytes > INT32_MAX:
-        raise TooLarge(f"{len(data)} bytes to decode at once: with batch_bytes they must stay below 2 GiB", where)
+    limits.check_size(data, where)
     outer = MessageSetReader07(data, base=base)
     columns = ColumnBuilder(_LAYOUT)
     while outer.remaining:
@@ -121,18 +120,9 @@ def _decode_plain(columns: ColumnBuilder, messages: MessageSetReader07, max_byte
     """Decode plain messages until one is compressed or the columns hold `max_bytes`; the kernel's status."""
     columns.reserve(messages.remaining // _MIN_MESSAGE_BYTES, messages.remaining)
     arrays = columns.arrays
+    outputs = (arrays.offsets, arrays.inner, arrays.value_ends, arrays.values, arrays.filled)
     status, messages.position = v07_kernels.decode(
-        messages.array,
-        messages.position,
-        messages.base,
-        messages.step,
-        messages.first_row,
-        max_bytes,
-        arrays.offsets,
-        arrays.inner,
-        arrays.value_ends,
-        arrays.values,
-        arrays.filled,
+        messages.array, messages.position, messages.base, messages.step, messages.first_row, max_bytes, *outputs
     )
     return status
 
@@ -154,9 +144,8 @@ def _unwrap(columns: ColumnBuilder, outer: MessageSetReader07, limits: DecodeLim
             if not sets_left:
                 raise TooLarge("more sets inside one message than max_decompressed_bytes leaves for them")
             sets_left -= 1
-            inside = top.open_compressed(cap, row=columns.rows)
-            cap -= len(inside.view)
-            stack.append(inside)
+            stack.append(top.open_compressed(cap, row=columns.rows))
+            cap -= len(stack[-1].view)
         elif status == status_codes.END or _is_dropped_tail(status, top):
             stack.pop()
         else:

@@ -12,8 +12,8 @@ a genuine run was available. In 0.7 the broker is part of a partition's name; in
 at that time.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import Corrupt
@@ -27,8 +27,7 @@ _KEY = "com.linkedin.camus.etl.kafka.common.EtlKey"
 _FILES = "offsets-"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EtlKey:
+class EtlKey(NamedTuple):
     """The key of one partition. `offset` is the next one to read."""
 
     broker: str

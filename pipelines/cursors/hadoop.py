@@ -12,8 +12,8 @@ starts at the offset.
 import re
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.model import BrokerPartition
@@ -27,8 +27,7 @@ _FILES = "offsets_"
 _LINE = re.compile(r"tcp://([^\t]+)\t([^\t]+)\t([0-9]{1,9})\t([^\t]+)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HadoopRequest:
+class HadoopRequest(NamedTuple):
     """A request line: the next offset of a partition of the broker at `address`. None means its earliest offset."""
 
     address: str

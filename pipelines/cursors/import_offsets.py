@@ -47,16 +47,6 @@ class ImportedStart:
     earliest: int
     latest: int
 
-    @property
-    def id(self) -> BrokerPartition:
-        """The broker-partition."""
-        return BrokerPartition(self.broker, self.partition)
-
-    @property
-    def left(self) -> int:
-        """Number of offsets that the first load will fetch: records, or bytes of the log in 0.7."""
-        return self.latest - self.start
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportChange(LoadChange):
@@ -83,7 +73,8 @@ class OffsetsImport:
         return {
             "topic": self.topic,
             "source": self.source,
-            "partitions": [{**asdict(start), "left": start.left} for start in self.partitions],
+            # `left` is what the first load will fetch: records, or bytes of the log in 0.7.
+            "partitions": [{**asdict(start), "left": start.latest - start.start} for start in self.partitions],
         }
 
 

@@ -196,12 +196,11 @@ class TopicStatus:
     def as_dict(self, now_ms: int) -> dict[str, Any]:
         """The fields that `penstock status --json` prints."""
         plain = ("cluster", "topic", "incarnation", "table", "version", "loaded_at_ms", "error", "lag", "lost")
-        late_s, left_s = self.late_s(now_ms), self.left_s(now_ms)
         return {
             **{name: getattr(self, name) for name in plain},
             "state": self.state(now_ms),
-            "late_s": late_s,
-            "left_s": left_s,
+            "late_s": self.late_s(now_ms),
+            "left_s": self.left_s(now_ms),
             "left_share": self.left_share(now_ms),
             "kept": asdict(self.kept),
             "retention": asdict(self.retention),

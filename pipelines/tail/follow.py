@@ -121,8 +121,7 @@ class Tail(Closing):
         missing = sorted(self._query.partitions - set(topic.partitions))
         if missing:
             raise TailRefused(f"topic {topic.name} has no partition {missing[0]}; its partitions are: {partitions}")
-        edges = (self._query.since, self._query.until)
-        offset = next((position for position in edges if isinstance(position, int)), None)
+        offset = next((edge for edge in (self._query.since, self._query.until) if isinstance(edge, int)), None)
         if offset is not None and len(self._wanted(topic)) > 1:
             raise TailRefused(
                 f"offset {offset} is meaningful in one partition only; choose a partition of topic {topic.name}: "

@@ -1,4 +1,4 @@
-"""What it costs to decode some bytes.
+"""Measures the memory and the time that decoding needs.
 
 `python -m tests.fuzz.cost CAP FILE...` tells it of each file, whose name begins with 07 if it holds messages of 0.7.
 """
@@ -17,20 +17,20 @@ from kafka_io.records import decoder, v07_decoder
 from kafka_io.records.decoded_batch import DecodeLimits
 from kafka_io.records.record_set import RequestedOffsets
 
-# Linux lets a process forget its peak, and tell it.
+# On Linux a process can reset and read its memory peak.
 _FORGET, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """CPU time, and how far memory rose above what it was before."""
+    """CPU time in seconds, and the growth of memory in bytes."""
 
     seconds: float
     grown_bytes: int
 
 
 def cost_of(work: Callable[[], None]) -> Cost:
-    """Run `work` and see."""
+    """Run `work` and measure it."""
     before = _forget_peak()
     start = time.process_time()
     work()
@@ -39,21 +39,21 @@ def cost_of(work: Callable[[], None]) -> Cost:
 
 
 def read_log(data: bytes, limits: DecodeLimits) -> None:
-    """Decode formats 0 to 2, keeping nothing."""
+    """Decode formats 0 to 2, and drop the rows."""
     with suppress(KafkaIOError):
         for _ in decoder.decode(data, RequestedOffsets(start=0), limits=limits):
             pass
 
 
 def read_set(data: bytes, limits: DecodeLimits) -> None:
-    """Decode messages of 0.7, keeping nothing."""
+    """Decode messages of 0.7, and drop the rows."""
     with suppress(KafkaIOError):
         for _ in v07_decoder.decode_v07(data, base=0, limits=limits):
             pass
 
 
 def _forget_peak() -> int:
-    """What is held now; the peak counts from here, or where that cannot be had, from the peak until now."""
+    """The memory in use now. The peak is measured from here on; if it cannot be reset, from the peak so far."""
     if not _FORGET.exists():
         return _peak()
     _FORGET.write_text("5")
@@ -80,13 +80,13 @@ def _tell(path: Path, limits: DecodeLimits) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Tell of each file its name, its seconds, and its bytes of memory."""
+    """Print the name, the seconds and the bytes of memory of each file."""
     cap, *paths = arguments
     limits = DecodeLimits(max_decompressed_bytes=int(cap), batch_bytes=int(cap) // 4)
     decoder.warm()
     v07_decoder.warm()
     for path in paths:
-        # Memory that one has let go of does not serve the next.
+        # Memory that one input released must not be reused by the next.
         if not (child := os.fork()):
             _tell(Path(path), limits)
             os._exit(0)

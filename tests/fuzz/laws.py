@@ -1,4 +1,4 @@
-"""What holds whatever the bytes are: a typed error that knows its place, or the rows that an oracle reads."""
+"""The laws for any input: decoding raises a typed error with its offset, or gives the rows that an oracle reads."""
 
 import pickle
 import random
@@ -19,13 +19,13 @@ from tests.oracles import sets_v07
 
 CAP = 1 << 20
 WHERE = Where(cluster="old", broker="7", topic="clicks", partition=3)
-# No log reaches the end of all numbers, behind which nothing would be read.
+# No log reaches the largest int64; after that offset nothing would be read.
 _EVERYTHING = RequestedOffsets(start=0, high_watermark=1 << 62)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What came of some bytes: rows, the offset to go on from, and the error that ended it."""
+    """The result of decoding: rows, the next offset, and the error that ended it."""
 
     rows: list[Any]
     next_offset: int
@@ -33,7 +33,7 @@ class Reading:
 
 
 def check_log(data: bytes, rng: random.Random) -> str:
-    """Read a log of formats 0 to 2 as a whole, and a slice of it; how it ended, in a word.
+    """Read a log of formats 0 to 2 as a whole, and a slice of it; returns how it ended, in one word.
 
     Raises:
         AssertionError: a law is broken; so is any exception but KafkaIOError.
@@ -47,30 +47,30 @@ def check_log(data: bytes, rng: random.Random) -> str:
 
 
 def read_log(
-    data: bytes, asked: RequestedOffsets, limits: DecodeLimits, aborted: tuple[tuple[int, int], ...] = ()
+    data: bytes, requested: RequestedOffsets, limits: DecodeLimits, aborted: tuple[tuple[int, int], ...] = ()
 ) -> Reading:
-    """All that is decoded before the end or an error; every offset of it is a row or a gap."""
-    batches = decode(data, asked, limits=limits, where=WHERE, aborted=aborted)
+    """Everything that is decoded before the end or an error; every offset of it is a row or part of a gap."""
+    batches = decode(data, requested, limits=limits, where=WHERE, aborted=aborted)
     rows: list[Row] = []
-    at = asked.start
+    start = requested.start
     step, error = _next(batches)
     while step is not None:
         assert step.batch.schema == SCHEMA
-        found = rows_of(step.batch)
-        assert at < step.next_offset <= asked.stop
+        batch_rows = rows_of(step.batch)
+        assert start < step.next_offset <= requested.stop
         assert min(step.gaps.values(), default=1) > 0
-        assert len(found) + sum(step.gaps.values()) == step.next_offset - at
-        offsets = [row[0] for row in found]
+        assert len(batch_rows) + sum(step.gaps.values()) == step.next_offset - start
+        offsets = [row[0] for row in batch_rows]
         assert offsets == sorted(set(offsets))
-        assert all(at <= offset < step.next_offset for offset in offsets)
-        rows += found
-        at = step.next_offset
+        assert all(start <= offset < step.next_offset for offset in offsets)
+        rows += batch_rows
+        start = step.next_offset
         step, error = _next(batches)
-    return Reading(rows=rows, next_offset=at, error=error)
+    return Reading(rows=rows, next_offset=start, error=error)
 
 
 def check_set(data: bytes, rng: random.Random) -> str:
-    """Read a message set of 0.7; how it ended, in a word.
+    """Read a message set of 0.7; returns how it ended, in one word.
 
     Raises:
         AssertionError: as `check_log`.
@@ -82,41 +82,41 @@ def check_set(data: bytes, rng: random.Random) -> str:
         _check_error(error)
         return type(error).__name__
     limits = DecodeLimits(max_decompressed_bytes=CAP, batch_bytes=rng.choice((1, 500, CAP)))
-    found = _read_set(data[:whole], base, limits)
-    assert found.error is not None or found.next_offset == base + whole
-    _agree(found, lambda: sets_v07.decode(data[:whole], base=base), "set")
-    return "read" if found.error is None else type(found.error).__name__
+    reading = _read_set(data[:whole], base, limits)
+    assert reading.error is not None or reading.next_offset == base + whole
+    _agree(reading, lambda: sets_v07.decode(data[:whole], base=base), "set")
+    return "read" if reading.error is None else type(reading.error).__name__
 
 
 def _read_set(data: bytes, base: int, limits: DecodeLimits) -> Reading:
     batches = decode_v07(data, base=base, limits=limits, where=WHERE)
     rows: list[Any] = []
-    at = base
+    start = base
     step, error = _next(batches)
     while step is not None:
         step.batch.validate(full=True)
-        found = list(zip(*(column.to_pylist() for column in step.batch.columns), strict=True))
-        assert at < step.next_offset <= base + len(data)
-        assert all(at <= row[0] < step.next_offset for row in found)
-        rows += found
-        at = step.next_offset
+        batch_rows = list(zip(*(column.to_pylist() for column in step.batch.columns), strict=True))
+        assert start < step.next_offset <= base + len(data)
+        assert all(start <= row[0] < step.next_offset for row in batch_rows)
+        rows += batch_rows
+        start = step.next_offset
         step, error = _next(batches)
-    return Reading(rows=rows, next_offset=at, error=error)
+    return Reading(rows=rows, next_offset=start, error=error)
 
 
 def _check_slice(data: bytes, rng: random.Random, whole: Reading) -> None:
-    """Of any range only its rows come, and those of them that the whole has."""
+    """Check that a slice gives exactly the rows of the whole log that are in it."""
     most = max(whole.next_offset, 1)
-    at = rng.randrange(most)
-    stop = at + 1 + rng.choice((0, rng.randrange(40), rng.randrange(most)))
-    end = rng.choice((2**63 - 1, max(whole.next_offset, at)))
+    start = rng.randrange(most)
+    stop = start + 1 + rng.choice((0, rng.randrange(40), rng.randrange(most)))
+    end = rng.choice((2**63 - 1, max(whole.next_offset, start)))
     part = read_log(
-        data, RequestedOffsets(start=at, stop=stop, high_watermark=end), DecodeLimits(max_decompressed_bytes=CAP)
+        data, RequestedOffsets(start=start, stop=stop, high_watermark=end), DecodeLimits(max_decompressed_bytes=CAP)
     )
-    wanted = [row for row in whole.rows if at <= row[0] < min(stop, part.next_offset)]
+    wanted = [row for row in whole.rows if start <= row[0] < min(stop, part.next_offset)]
     assert part.rows[: len(wanted)] == wanted
     assert whole.error is not None or part.rows == wanted
-    aborted = ((rng.choice((-1, 0, 7)), rng.choice((0, at))),)
+    aborted = ((rng.choice((-1, 0, 7)), rng.choice((0, start))),)
     committed = read_log(data, _EVERYTHING, DecodeLimits(max_decompressed_bytes=CAP), aborted)
     assert whole.error is not None or set(map(repr, committed.rows)) <= set(map(repr, whole.rows))
 
@@ -136,15 +136,15 @@ def _check_error(error: KafkaIOError) -> None:
     assert error.where == WHERE.at_offset(error.where.offset)
 
 
-def _agree(found: Reading, oracle: Callable[[], list[Any]], kind: str) -> None:
-    """What was read is what the oracle reads; where it ended early, as far as it came."""
-    if isinstance(found.error, TooLarge):
+def _agree(reading: Reading, oracle: Callable[[], list[Any]], kind: str) -> None:
+    """Check that the rows are those of the oracle; after an error, that they are the first of them."""
+    if isinstance(reading.error, TooLarge):
         return  # the oracle knows no limits, and takes its time
     try:
         rows = oracle()
     except Exception as error:
-        # It is plain code, which bytes that are no log may end anyhow.
-        if found.error is None:
+        # The oracle is plain code: it may fail in any way on bytes that are not a log.
+        if reading.error is None:
             raise AssertionError(f"this {kind} was read, and the oracle says {error!r}") from error
         return
-    assert found.rows == (rows if found.error is None else rows[: len(found.rows)])
+    assert reading.rows == (rows if reading.error is None else rows[: len(reading.rows)])

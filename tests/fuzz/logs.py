@@ -1,4 +1,4 @@
-"""Logs of message formats 0 to 2 that were tampered with, field by field, by someone who can compute checksums."""
+"""Logs of message formats 0 to 2 with mutated fields and valid checksums."""
 
 import random
 import struct
@@ -11,7 +11,7 @@ from tests.fuzz.streams import mutate_stream
 from tests.kafka_io.records.decoding import NAMES, golden, repaired
 
 _CAP = 1 << 20
-# Where the fields of an entry are, and their bytes: without its CRC, which is repaired.
+# Position and size of the fields of an entry, without its CRC, which is repaired.
 _COMMON = ((0, 8), (8, 4), (16, 1))
 _FIELDS = {
     0: (*_COMMON, (17, 1), (18, 4)),
@@ -22,14 +22,14 @@ _VALUE_AT = (22, 30)
 
 
 def entries_of(data: bytes) -> list[bytes]:
-    """One by one; the last may be no whole one."""
-    found = []
+    """The entries of a log; the last one may be incomplete."""
+    parts = []
     while data:
         size = 12 + int.from_bytes(data[8:12], "big", signed=True)
         size = size if 12 <= size <= len(data) else len(data)
-        found.append(data[:size])
+        parts.append(data[:size])
         data = data[size:]
-    return found
+    return parts
 
 
 SEEDS = [entries_of(golden(name)) for name in NAMES]
@@ -54,34 +54,36 @@ def _mutate(rng: random.Random, entries: list[bytes]) -> list[bytes]:
     if kind == 0 or not entries:
         entries = mutate_order(rng, entries, _SPARE)
         return renumbered(rng, entries) if rng.randrange(2) else entries
-    at = rng.randrange(len(entries))
+    position = rng.randrange(len(entries))
     if kind == 1:
-        entries[at] = mutate_bytes(rng, entries[at])
+        entries[position] = mutate_bytes(rng, entries[position])
     elif kind in (2, 3):
-        entries[at] = _mutate_field(rng, entries[at])
+        entries[position] = _mutate_field(rng, entries[position])
     else:
-        entries[at] = _mutate_content(rng, entries[at])
+        entries[position] = _mutate_content(rng, entries[position])
     return entries
 
 
 def renumbered(rng: random.Random, entries: list[bytes]) -> list[bytes]:
-    """The entries with offsets that follow each other, here and there with a gap."""
-    found, next_offset = [], rng.choice((0, 0, 5, 1 << 40))
+    """The entries with consecutive offsets and a few gaps."""
+    parts, next_offset = [], rng.choice((0, 0, 5, 1 << 40))
     for entry in entries:
         last = int.from_bytes(entry[23:27], "big", signed=True) if entry[16:17] == b"\2" else 0
-        # Messages of format 0 and 1 have the offset of the last one inside.
+        # A compressed message of format 0 or 1 has the offset of its last inner message.
         ahead = 0 if last or entry[16:17] == b"\2" else rng.choice((0, 19))
         offset = next_offset + ahead
-        found.append(struct.pack(">q", signed(offset, 64)) + entry[8:])
+        parts.append(struct.pack(">q", signed(offset, 64)) + entry[8:])
         next_offset = offset + max(last, 0) + 1 + rng.choice((0, 0, 3))
-    return found
+    return parts
 
 
 def _mutate_field(rng: random.Random, entry: bytes) -> bytes:
     magic = entry[16] if len(entry) > 16 else 0
-    at, size = rng.choice(_FIELDS.get(magic, _COMMON))
-    old = int.from_bytes(entry[at : at + size], "big", signed=True)
-    return entry[:at] + odd_number(rng, old, 8 * size).to_bytes(size, "big", signed=True) + entry[at + size :]
+    position, size = rng.choice(_FIELDS.get(magic, _COMMON))
+    old = int.from_bytes(entry[position : position + size], "big", signed=True)
+    return (
+        entry[:position] + odd_number(rng, old, 8 * size).to_bytes(size, "big", signed=True) + entry[position + size :]
+    )
 
 
 def _mutate_content(rng: random.Random, entry: bytes) -> bytes:
@@ -105,14 +107,14 @@ def _mutate_batch(rng: random.Random, entry: bytes) -> bytes:
         stream = mutate_stream(rng, codec, content)
     if rng.randrange(3):
         count = signed(count + more, 32)
-    # Now and then a batch of transactions, of the time of the append, or of markers.
+    # Some batches are transactional, have an append time, or are markers.
     bits = attributes & ~7 | codec | rng.choice((0, 0, 0, 8, 16, 48))
     head = entry[12:21] + bytes([entry[21], bits]) + entry[23:57]
     return entry[:8] + struct.pack(">i", 49 + len(stream)) + head + struct.pack(">i", count) + stream
 
 
 def _mutate_records(rng: random.Random, content: bytes) -> tuple[bytes, int]:
-    """The records with one that was tampered with, or in another order; how many more these are."""
+    """The records with one mutated, or in another order; and how much their number grew."""
     records = _records_of(content)
     kind = rng.randrange(4)
     if kind == 0 or not records:
@@ -120,35 +122,35 @@ def _mutate_records(rng: random.Random, content: bytes) -> tuple[bytes, int]:
         return b"".join(parts), len(parts) - len(records)
     if kind == 1:
         return mutate_bytes(rng, content), 0
-    # What comes last is bounded by what the batch says, not by the next.
-    at = rng.choice((0, len(records) - 1, rng.randrange(len(records))))
-    records[at] = _mutate_record(rng, records[at])
+    # The end of the last record is bounded by the batch, not by a next record.
+    position = rng.choice((0, len(records) - 1, rng.randrange(len(records))))
+    records[position] = _mutate_record(rng, records[position])
     return b"".join(records), 0
 
 
 def _records_of(content: bytes) -> list[bytes]:
-    found, at = [], 0
-    while at < len(content):
-        length = read_varint(content, at)
+    parts, position = [], 0
+    while position < len(content):
+        length = read_varint(content, position)
         end = length[0] + length[1] if length else 0
-        end = end if at < end <= len(content) else len(content)
-        found.append(content[at:end])
-        at = end
-    return found
+        end = end if position < end <= len(content) else len(content)
+        parts.append(content[position:end])
+        position = end
+    return parts
 
 
 def _mutate_record(rng: random.Random, record: bytes) -> bytes:
-    """One varint of it is another: its length, a delta, the size of a field, the count of headers."""
-    spans, at = [], 0
+    """Change one varint of the record: its length, a delta, the size of a field, or the count of headers."""
+    spans, position = [], 0
     for step in range(5):
-        found = read_varint(record, at)
-        if found is None:
+        parsed = read_varint(record, position)
+        if parsed is None:
             break
-        spans.append((at, found[1], found[0]))
-        # Behind the length are the attributes, behind the sizes of key and value these.
-        at = found[1] + (1 if step == 0 else max(found[0], 0) if step > 2 else 0)
-    if found := read_varint(record, at):
-        spans.append((at, found[1], found[0]))
+        spans.append((position, parsed[1], parsed[0]))
+        # The attributes follow the length; the key and the value follow their sizes.
+        position = parsed[1] + (1 if step == 0 else max(parsed[0], 0) if step > 2 else 0)
+    if parsed := read_varint(record, position):
+        spans.append((position, parsed[1], parsed[0]))
     if not spans:
         return mutate_bytes(rng, record)
     start, end, old = rng.choice(spans)
@@ -156,7 +158,7 @@ def _mutate_record(rng: random.Random, record: bytes) -> bytes:
     changed = record[:start] + new + record[end:]
     if start == 0 or rng.randrange(4) == 0:
         return changed
-    # The length is right again, so that the rest is looked at.
+    # Correct the length, so that the changed field is parsed.
     length = read_varint(changed, 0)
     body = changed[length[1] :] if length else changed
     return varint(len(body)) + body

@@ -1,4 +1,4 @@
-"""Numbers that code gets wrong, as fields and as varints."""
+"""Numbers that often reveal errors in code, as fields and as varints."""
 
 import random
 
@@ -29,7 +29,7 @@ _EDGES = (
 
 
 def odd_number(rng: random.Random, old: int, bits: int) -> int:
-    """Near `old`, at an edge, or anything; signed, of so many bits."""
+    """A signed number of that many bits: near `old`, at a limit, or random."""
     kind = rng.randrange(5)
     if kind == 0:
         new = old + rng.choice((-2, -1, 1, 2))
@@ -45,13 +45,13 @@ def odd_number(rng: random.Random, old: int, bits: int) -> int:
 
 
 def signed(number: int, bits: int) -> int:
-    """As two's complement of so many bits has it."""
+    """The number as two's complement of that many bits."""
     half = 1 << bits - 1
     return (number + half) % (2 * half) - half
 
 
 def varint(number: int, more: int = 0) -> bytes:
-    """Zigzag, seven bits a byte, with `more` bytes than it needs."""
+    """A zigzag varint, with `more` bytes than it needs."""
     rest = 2 * number if number >= 0 else -2 * number - 1
     out = bytearray()
     while rest > 0x7F or more:
@@ -62,47 +62,47 @@ def varint(number: int, more: int = 0) -> bytes:
     return bytes(out)
 
 
-def read_varint(data: bytes, at: int) -> tuple[int, int] | None:
-    """A varint and where it ends, if there is one."""
+def read_varint(data: bytes, position: int) -> tuple[int, int] | None:
+    """A varint and the position after it; None if there is no valid varint."""
     value = 0
-    for i, byte in enumerate(data[at : at + 10]):
+    for i, byte in enumerate(data[position : position + 10]):
         value |= (byte & 0x7F) << 7 * i
         if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), at + i + 1
+            return (value >> 1) ^ -(value & 1), position + i + 1
     return None
 
 
 def mutate_bytes(rng: random.Random, data: bytes) -> bytes:
-    """Bytes flipped, put in, taken out, or overwritten; no structure is known."""
+    """Flip, insert, remove or overwrite bytes, without knowledge of their structure."""
     out = bytearray(data)
-    at = rng.randrange(len(out) + 1)
+    position = rng.randrange(len(out) + 1)
     kind = rng.randrange(5)
     if kind == 0 and out:
-        out[at % len(out)] ^= 1 << rng.randrange(8)
+        out[position % len(out)] ^= 1 << rng.randrange(8)
     elif kind == 1:
-        out[at:at] = rng.randbytes(rng.randrange(1, 9))
+        out[position:position] = rng.randbytes(rng.randrange(1, 9))
     elif kind == 2:
-        del out[at : at + rng.randrange(1, 9)]
+        del out[position : position + rng.randrange(1, 9)]
     elif kind == 3:
-        out[at : at + 4] = odd_number(rng, 0, 32).to_bytes(4, "big", signed=True)
+        out[position : position + 4] = odd_number(rng, 0, 32).to_bytes(4, "big", signed=True)
     else:
-        del out[at:]
+        del out[position:]
     return bytes(out)
 
 
 def mutate_order(rng: random.Random, parts: list[bytes], more: list[bytes]) -> list[bytes]:
-    """Parts dropped, doubled, moved, cut, or taken from `more`."""
+    """Drop, repeat, move or cut parts, or insert some of `more`."""
     parts = list(parts)
     kind = rng.randrange(5)
-    at = rng.randrange(len(parts)) if parts else 0
+    position = rng.randrange(len(parts)) if parts else 0
     if kind == 0:
-        del parts[at : at + 1]
+        del parts[position : position + 1]
     elif kind == 1:
-        parts[at:at] = parts[at : at + 1] * rng.choice((1, 1, 2, 50))
+        parts[position:position] = parts[position : position + 1] * rng.choice((1, 1, 2, 50))
     elif kind == 2:
         rng.shuffle(parts)
     elif kind == 3 and parts:
-        parts[at] = parts[at][: rng.randrange(len(parts[at]) + 1)]
+        parts[position] = parts[position][: rng.randrange(len(parts[position]) + 1)]
     elif more:
-        parts.insert(at, rng.choice(more))
+        parts.insert(position, rng.choice(more))
     return parts

@@ -1,8 +1,8 @@
-"""Mutated logs for as long as one likes: `make fuzz SECONDS=3600 SEED=7`.
+"""Decodes mutated logs for any length of time: `make fuzz SECONDS=3600 SEED=7`.
 
-An input fails when a law is broken, when to decode it takes more than a second, or when memory grows by more than three
-times its own bytes and the cap. It is saved, and told with the seed that makes it anew. The run ends at its time, or
-at the first failure.
+An input fails if it breaks a law, if decoding it takes more than a second, or if memory grows by more than three times
+its size plus the limit. It is saved, and the report names the seed that produces it again. The run ends after the given
+time, or at the first failure.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from tests.fuzz.sets_v07 import mutated_set
 _LIMITS = DecodeLimits(max_decompressed_bytes=CAP, batch_bytes=CAP)
 _SLOWEST_SECONDS = 1.0
 _MOST_TIMES = 3
-# What Python's own memory comes in.
+# The size in which Python allocates its own memory.
 _ARENA_BYTES = 1 << 20
 _ALARM_SECONDS = 30
 _PROGRESS_SECONDS = 10.0
@@ -35,7 +35,7 @@ _PROGRESS_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """Bytes to try: how to make them from a seed, what holds of them, and how they are decoded."""
+    """A kind of input: how it is made from a seed, the law that it must obey, and how it is decoded."""
 
     name: str
     make: Callable[[random.Random], bytes]
@@ -52,7 +52,7 @@ class Failed(Exception):
 
 
 def attempt(seed: int, folder: Path) -> tuple[str, Cost]:
-    """Try the input of this seed; how it ended, and what it cost.
+    """Try the input of this seed; returns how decoding ended, and its cost.
 
     Raises:
         Failed: it broke a law, and was saved in `folder`.
@@ -77,7 +77,7 @@ def attempt(seed: int, folder: Path) -> tuple[str, Cost]:
 
 @contextmanager
 def _alarm() -> Iterator[None]:
-    """What does not end, decoder or oracle, is a failure like any other."""
+    """A decoder or oracle that does not end is a failure like any other."""
 
     def ring(_number: int, _frame: object) -> None:
         raise TimeoutError(f"no end after {_ALARM_SECONDS} s")
@@ -92,27 +92,28 @@ def _alarm() -> Iterator[None]:
 
 
 def run(seconds: float, seed: int, folder: Path) -> int:
-    """Try one seed after the other; how many there were.
+    """Try one seed after the other; returns the number of inputs by outcome.
 
     Raises:
         Failed: see `attempt`.
     """
     decoder.warm()
     v07_decoder.warm()
-    start = told = time.monotonic()
+    start = reported = time.monotonic()
     outcomes: Counter[str] = Counter()
     slowest, largest = 0.0, 0
     while (now := time.monotonic()) - start < seconds:
         ended, cost = attempt(seed + outcomes.total(), folder)
         outcomes[ended] += 1
         slowest, largest = max(slowest, cost.seconds), max(largest, cost.grown_bytes)
-        if now - told >= _PROGRESS_SECONDS:
-            told = now
+        if now - reported >= _PROGRESS_SECONDS:
+            reported = now
             _say(
                 f"{now - start:.0f} s, {outcomes.total()} inputs, slowest {slowest:.3f} s, most memory {largest} bytes"
             )
     _say(
-        f"{outcomes.total()} inputs from seed {seed}: " + ", ".join(f"{n} {what}" for what, n in outcomes.most_common())
+        f"{outcomes.total()} inputs from seed {seed}: "
+        + ", ".join(f"{n} {outcome}" for outcome, n in outcomes.most_common())
     )
     return outcomes.total()
 
@@ -123,7 +124,7 @@ def _say(line: str) -> None:
 
 
 def main() -> None:
-    """Read what to do from the command line."""
+    """Run with the arguments of the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=3600)
     parser.add_argument("--seed", type=int, default=int(time.time()))

@@ -1,4 +1,4 @@
-"""Message sets of 0.7 that were tampered with, also deep inside, by someone who can compute checksums."""
+"""Message sets of 0.7 with mutated fields at all levels and valid checksums."""
 
 import random
 import struct
@@ -18,18 +18,18 @@ _CODECS = (1, 2)
 
 
 def messages_of(data: bytes) -> list[bytes]:
-    """One by one; the last may be no whole one."""
-    found = []
+    """The messages of a set; the last one may be incomplete."""
+    parts = []
     while data:
         size = 4 + int.from_bytes(data[:4], "big", signed=True)
         size = size if 4 <= size <= len(data) else len(data)
-        found.append(data[:size])
+        parts.append(data[:size])
         data = data[size:]
-    return found
+    return parts
 
 
 SEEDS = [messages_of(data) for data in map(log_bytes, LOGS) if 0 < len(data) < _LARGEST_SEED]
-_SPARE = [each for seed in SEEDS for each in seed[:5]]
+_SPARE = [item for seed in SEEDS for item in seed[:5]]
 
 
 def mutated_set(rng: random.Random) -> bytes:
@@ -46,23 +46,23 @@ def _mutate(rng: random.Random, messages: list[bytes], depth: int) -> list[bytes
     kind = rng.randrange(7)
     if kind == 0 or not messages:
         return mutate_order(rng, messages, _SPARE)
-    at = rng.randrange(len(messages))
+    position = rng.randrange(len(messages))
     if kind == 1:
-        messages[at] = _repaired(rng, mutate_bytes(rng, messages[at]))
+        messages[position] = _repaired(rng, mutate_bytes(rng, messages[position]))
     elif kind == 2:
-        messages[at] = _mutate_field(rng, messages[at])
+        messages[position] = _mutate_field(rng, messages[position])
     elif kind == 3:
-        messages[at : at + 2] = [_wrapped(rng, messages[at : at + 2])]
+        messages[position : position + 2] = [_wrapped(rng, messages[position : position + 2])]
     elif depth < 4:
-        messages[at] = _mutate_content(rng, messages[at], depth)
+        messages[position] = _mutate_content(rng, messages[position], depth)
     return messages
 
 
 def _mutate_field(rng: random.Random, data: bytes) -> bytes:
-    at, size = rng.choice(((0, 4), (4, 1), (5, 1), (6, 4)))
-    old = int.from_bytes(data[at : at + size], "big", signed=True)
+    position, size = rng.choice(((0, 4), (4, 1), (5, 1), (6, 4)))
+    old = int.from_bytes(data[position : position + size], "big", signed=True)
     new = odd_number(rng, old, 8 * size).to_bytes(size, "big", signed=True)
-    return _repaired(rng, data[:at] + new + data[at + size :])
+    return _repaired(rng, data[:position] + new + data[position + size :])
 
 
 def _wrapped(rng: random.Random, messages: list[bytes]) -> bytes:
@@ -93,5 +93,5 @@ def _repaired(rng: random.Random, data: bytes) -> bytes:
         return data
     if rng.randrange(3):
         data = struct.pack(">i", len(data) - 4) + data[4:]
-    at = 5 + data[4]
-    return data[:at] + struct.pack(">I", zlib.crc32(data[at + 4 :])) + data[at + 4 :]
+    position = 5 + data[4]
+    return data[:position] + struct.pack(">I", zlib.crc32(data[position + 4 :])) + data[position + 4 :]

@@ -1,4 +1,4 @@
-"""Compressed streams that were tampered with, and those that no usual writer makes."""
+"""Mutated compressed streams, and valid ones that usual writers do not produce."""
 
 import random
 import struct
@@ -25,10 +25,10 @@ def _compress(codec: int, content: bytes) -> bytes:
 
 
 def _split(rng: random.Random, codec: int, content: bytes) -> bytes:
-    at = rng.randrange(len(content) + 1)
+    position = rng.randrange(len(content) + 1)
     if codec == _SNAPPY:
-        return _compress(codec, content[:at]) + _compress(codec, content[at:])[_XERIAL_BYTES:]
-    return b"".join(_compress(codec, part) for part in (content[:at], b"", content[at:]))
+        return _compress(codec, content[:position]) + _compress(codec, content[position:])[_XERIAL_BYTES:]
+    return b"".join(_compress(codec, part) for part in (content[:position], b"", content[position:]))
 
 
 def _cut(rng: random.Random, codec: int, content: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Memory stays within three times what was fetched and the cap, whatever the bytes claim or hold.
+"""Memory stays below three times the size of the input plus the limit, for any input.
 
 See faults R15, R16, R17.
 """
@@ -23,7 +23,7 @@ TIMES = 3
 
 
 def records_of(size: int, count: int) -> list[Record]:
-    """With values of `size` bytes that compress to a third or so."""
+    """Records with values of `size` bytes that compress to about a third."""
     rng = random.Random(size)
     words = [rng.randbytes(3).hex().encode() for _ in range(500)]
     text = b" ".join(rng.choice(words) for _ in range(20_000))
@@ -35,12 +35,12 @@ def records_of(size: int, count: int) -> list[Record]:
 
 
 def honest() -> Iterator[tuple[str, bytes]]:
-    """One batch or message of nearly the cap, with long records and with short ones, and many small ones."""
+    """One batch or message of nearly the limit, with long and with short records, and many small ones."""
     for name, records in (("long", records_of(1000, 13_000)), ("short", records_of(40, 120_000))):
         content = record_batch(records)[61:]
         for number, codec in CODECS.items():
             yield f"v2-{name}-{codec.name}", of_batch(content, number, len(records))
-            parts = (records[at : at + 20] for at in range(0, 20_000, 20))
+            parts = (records[first : first + 20] for first in range(0, 20_000, 20))
             yield f"v2-many-{name}-{codec.name}", b"".join(record_batch(part, codec=number) for part in parts if part)
         for magic, codecs in enumerate(MESSAGE_CODECS):
             inside = log_messages(records, magic=magic)
@@ -54,12 +54,12 @@ def honest() -> Iterator[tuple[str, bytes]]:
 
 
 def of_batch(content: bytes, codec: int, count: int) -> bytes:
-    """A batch of so many records whose records are these bytes."""
+    """A batch that claims this number of records and contains these bytes."""
     return batch_around(bytes(CODECS[codec].compress(content)), count=count, last_delta=2**31 - 2, codec=codec)
 
 
 def liars() -> Iterator[tuple[str, bytes]]:
-    """What takes the most memory for its bytes, and what claims to."""
+    """The inputs that need the most memory for their size, and those that claim to need much."""
     for codec in (1, 2, 3, 4):
         yield f"v2-bomb-{codec}", of_batch(bytes(8 * CAP), codec, 1)
         yield f"v2-zeros-{codec}", of_batch(bytes(CAP), codec, 2**31 - 1)
@@ -109,8 +109,8 @@ def test_memory_is_bounded_for_valid_and_for_corrupt_logs(tmp_path: Path) -> Non
         check=False,
     )
     assert run.returncode == 0, run.stderr
-    told = [line.split() for line in run.stdout.splitlines()]
-    assert [name for name, *_ in told] == names
+    lines = [line.split() for line in run.stdout.splitlines()]
+    assert [name for name, *_ in lines] == names
     sizes = {name: (tmp_path / name).stat().st_size for name in names}
-    above = {name: int(grown) / (sizes[name] + CAP) for name, _, grown in told}
+    above = {name: int(grown) / (sizes[name] + CAP) for name, _, grown in lines}
     assert {name: times for name, times in above.items() if times > TIMES} == {}

@@ -1,4 +1,4 @@
-"""The run for hours stops at what it looks for, and says where it is."""
+"""A long run stops at a failure and names the file with its input."""
 
 import random
 from collections.abc import Callable
@@ -25,7 +25,7 @@ def broken(data: bytes, _rng: random.Random) -> str:
 
 
 def greedy(_data: bytes, _limits: DecodeLimits) -> None:
-    # More than the allocator keeps of what was let go of before, which would not show.
+    # More than the allocator keeps of released memory; less would not be visible.
     bytearray(b"x") * (100 * MIB)
 
 

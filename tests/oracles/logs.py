@@ -1,4 +1,4 @@
-"""A second decoder of message formats 0 to 2: slow, obvious, and sharing nothing with the code it judges.
+"""A second decoder of message formats 0 to 2: slow, simple, and without any code of the decoder that it checks.
 
 Written from the layouts in [kafka-0.8: Record batches, Message sets]. It takes what is right, and says BadLogError to
 what is not; it knows no limits.
@@ -22,11 +22,11 @@ _crc32c = crcmod.predefined.mkCrcFun("crc-32c")
 
 
 class BadLogError(Exception):
-    """The bytes are no log."""
+    """The bytes are not a valid log."""
 
 
 def decode(data: bytes, *, inside: bool = False) -> list[Row]:
-    """(offset, timestamp, type of timestamp, key, value, headers) of each record; a cut tail is dropped.
+    """(offset, timestamp, type of timestamp, key, value, headers) of each record; an incomplete last one is dropped.
 
     Of a set `inside` a message nothing is dropped, and nothing is compressed in it once more.
     """
@@ -166,7 +166,7 @@ def _zstd(data: bytes) -> bytes:
 
 
 def _lz4(data: bytes) -> bytes:
-    """Frames of blocks, behind a header whose checksum may be of any kind."""
+    """Frames of blocks after a header; the header checksum is not verified."""
     content = b""
     position = 0
     while position < len(data):

@@ -1,4 +1,4 @@
-"""A second decoder of 0.7 message sets: slow, obvious, and sharing nothing with the code it judges.
+"""A second decoder of 0.7 message sets: slow, simple, and without any code of the decoder that it checks.
 
 Written from [kafka-0.7: Messages, Compression] with the standard library alone; snappy from its format description.
 """
@@ -11,11 +11,11 @@ Row = tuple[int, int, bytes]
 
 
 class BadSetError(Exception):
-    """The bytes are no message set."""
+    """The bytes are not a valid message set."""
 
 
 def decode(data: bytes, *, base: int) -> list[Row]:
-    """(offset of the outermost message, index inside it, payload) of each message; a cut tail is dropped."""
+    """(offset of the outermost message, inner index, payload) of each message; an incomplete last one is dropped."""
     rows = []
     for start, codec, payload in _messages(data):
         if codec == 0:
@@ -26,7 +26,7 @@ def decode(data: bytes, *, base: int) -> list[Row]:
 
 
 def whole_bytes(data: bytes) -> int:
-    """Where the last whole message ends."""
+    """The position after the last whole message."""
     position = 0
     while len(data) - position >= 4:
         (length,) = unpack_from(">i", data, position)
@@ -89,7 +89,7 @@ def _xerial(data: bytes) -> bytes:
 
 
 def _snappy_block(data: bytes) -> bytes:
-    """Decode a snappy block: a varint length, then literals, or copies of what stands `distance` bytes before.
+    """Decode a snappy block: a varint length, then literals, or copies of the bytes that are `distance` bytes before.
 
     It is written by hand, because every snappy library for Python, python-snappy too, calls the code that the product
     uses. An oracle must not share it.

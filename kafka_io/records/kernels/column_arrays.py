@@ -5,8 +5,9 @@ from typing import NamedTuple
 from kafka_io.records.compiling import device_function
 from kafka_io.records.kernels.scalars import ByteArray, Int32s, Int64s, clear_bit, copy
 
-# Columns as bits. Arrays of columns that are not requested stay empty and must not be written.
-OFFSET, TIMESTAMP, TIMESTAMP_TYPE, KEY, VALUE, HEADERS, INNER = 1, 2, 4, 8, 16, 32, 64
+# Columns as bits: those of `schema.SCHEMA` in their order, then `inner` of 0.7. The arrays of a column that is not
+# requested stay empty and must not be written.
+COLUMNS = OFFSET, TIMESTAMP, TIMESTAMP_TYPE, KEY, VALUE, HEADERS, INNER = 1, 2, 4, 8, 16, 32, 64
 
 # Indexes of the counters in `ColumnArrays.filled`.
 ROWS, KEY_BYTES, VALUE_BYTES, HEADER_ROWS, HEADER_KEY_BYTES, HEADER_VALUE_BYTES = range(6)

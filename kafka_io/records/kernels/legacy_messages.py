@@ -70,9 +70,9 @@ def decode(
     position: int,
     magic: int,
     shift: int,
+    append_time: int,
     last_offset: int,
     max_offset: int,
-    append_time: int,
     wanted: int,
     start_offset: int,
     stop_offset: int,
@@ -87,9 +87,9 @@ def decode(
         position: where to begin.
         magic: the only allowed magic, or ANY_MAGIC. A compressed set has the magic of its outer message.
         shift: added to each offset, for the relative offsets inside a compressed message of format 1.
+        append_time: timestamp of all messages (LogAppendTime), or NO_TIMESTAMP if each has its own.
         last_offset: offset of the previous message; offsets must grow.
         max_offset: the highest allowed offset.
-        append_time: timestamp of all messages (LogAppendTime), or NO_TIMESTAMP if each has its own.
         wanted: columns to fill, as bits.
         start_offset: rows with a lower offset are dropped.
         stop_offset: rows with this offset or a higher one are dropped.

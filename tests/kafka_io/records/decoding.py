@@ -1,4 +1,4 @@
-"""What the tests of message formats 0 to 2 share: rows as plain tuples, and bytes that other clients wrote."""
+"""Shared by the tests of message formats 0 to 2: rows as plain tuples, and bytes that other clients wrote."""
 
 import json
 import struct
@@ -32,7 +32,7 @@ def golden(name: str) -> bytes:
 
 
 def given(name: str) -> list[Row]:
-    """What it was given to write, as far as its format can hold it."""
+    """The rows that the other client was given to write, as far as its format can hold them."""
     magic = EXPECTED["files"][name]["magic"]
     return [
         (
@@ -55,38 +55,38 @@ def rows_of(batch: pa.RecordBatch) -> list[Row]:
     """A batch of all columns, row by row."""
     batch.validate(full=True)
     offset, timestamp, kind, key, value, headers = batch.columns
-    lists = [[(each["key"], each["value"]) for each in row] for row in headers.to_pylist()]
+    lists = [[(header["key"], header["value"]) for header in row] for row in headers.to_pylist()]
     columns = (offset, timestamp.cast(pa.int64()), kind, key, value)
     return list(zip(*(column.to_pylist() for column in columns), lists, strict=True))
 
 
 def read(
-    data: BytesLike, asked: RequestedOffsets = EVERYTHING, *, limits: DecodeLimits = DEFAULT_LIMITS, **more: Any
+    data: BytesLike, requested: RequestedOffsets = EVERYTHING, *, limits: DecodeLimits = DEFAULT_LIMITS, **more: Any
 ) -> list[DecodedBatch]:
     """All batches; that every offset is a row or a gap is checked on the way."""
-    found = list(decode(data, asked, limits=limits, **more))
-    start = asked.start
-    for decoded in found:
+    batches = list(decode(data, requested, limits=limits, **more))
+    start = requested.start
+    for decoded in batches:
         assert decoded.next_offset > start
         assert decoded.batch.num_rows + sum(decoded.gaps.values()) == decoded.next_offset - start
         assert min(decoded.gaps.values(), default=1) > 0
         start = decoded.next_offset
-    return found
+    return batches
 
 
 def read_rows(
-    data: BytesLike, asked: RequestedOffsets = EVERYTHING, *, limits: DecodeLimits = DEFAULT_LIMITS, **more: Any
+    data: BytesLike, requested: RequestedOffsets = EVERYTHING, *, limits: DecodeLimits = DEFAULT_LIMITS, **more: Any
 ) -> list[Row]:
     """All rows."""
-    rows = [row for decoded in read(data, asked, limits=limits, **more) for row in rows_of(decoded.batch)]
+    rows = [row for decoded in read(data, requested, limits=limits, **more) for row in rows_of(decoded.batch)]
     offsets = [row[0] for row in rows]
     assert offsets == sorted(set(offsets))
-    assert all(asked.start <= offset < asked.stop for offset in offsets)
+    assert all(requested.start <= offset < requested.stop for offset in offsets)
     return rows
 
 
 def oracle_rows(data: bytes) -> list[Row]:
-    """What the oracle reads, with the keys of headers as text."""
+    """The rows that the oracle reads, with header keys as text."""
     return [(*row[:5], [(_text(key), value) for key, value in row[5]]) for row in logs.decode(data)]
 
 
@@ -107,22 +107,22 @@ def one_column(data: BytesLike, columns: Sequence[str] = COLUMNS) -> pa.RecordBa
 def repaired(data: bytes | bytearray) -> bytes:
     """`data` with the right CRC in each whole entry, so that what was changed gets past it."""
     out = bytearray(data)
-    at = 0
-    while len(out) - at > MAGIC_AT:
-        end = at + ENTRY_BYTES + int.from_bytes(out[at + 8 : at + 12], "big", signed=True)
-        if not at + 26 <= end <= len(out):
+    position = 0
+    while len(out) - position > MAGIC_AT:
+        end = position + ENTRY_BYTES + int.from_bytes(out[position + 8 : position + 12], "big", signed=True)
+        if not position + 26 <= end <= len(out):
             break
-        if out[at + MAGIC_AT] == 2:
-            out[at + 17 : at + 21] = crc32c(out[at + 21 : end]).to_bytes(4, "big")
+        if out[position + MAGIC_AT] == 2:
+            out[position + 17 : position + 21] = crc32c(out[position + 21 : end]).to_bytes(4, "big")
         else:
-            out[at + 12 : at + 16] = zlib.crc32(out[at + 16 : end]).to_bytes(4, "big")
-        at = end
+            out[position + 12 : position + 16] = zlib.crc32(out[position + 16 : end]).to_bytes(4, "big")
+        position = end
     return bytes(out)
 
 
-def changed(data: bytes, at: int, new: bytes) -> bytes:
+def changed(data: bytes, position: int, new: bytes) -> bytes:
     """`data` with `new` at `at`, and right checksums."""
-    return repaired(data[:at] + new + data[at + len(new) :])
+    return repaired(data[:position] + new + data[position + len(new) :])
 
 
 def batch_around(content: bytes, *, count: int, last_delta: int, codec: int = 0) -> bytes:

@@ -1,4 +1,4 @@
-"""What we write is what others read."""
+"""Other clients read exactly the records that we write."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -33,8 +33,8 @@ def by_aiokafka(data: bytes) -> Iterable[Any]:
         yield from batch
 
 
-def rows(found: Iterable[Any]) -> list[tuple[Any, ...]]:
-    return [(each.offset, each.timestamp, each.key, each.value, list(each.headers)) for each in found]
+def rows(decoded: Iterable[Any]) -> list[tuple[Any, ...]]:
+    return [(record.offset, record.timestamp, record.key, record.value, list(record.headers)) for record in decoded]
 
 
 @pytest.mark.parametrize("read", [by_kafka_python, by_aiokafka])
@@ -49,15 +49,15 @@ def test_other_clients_read_our_batches(read: Reader, codec: int) -> None:
 @pytest.mark.parametrize("read", [by_kafka_python, by_aiokafka])
 @pytest.mark.parametrize(("magic", "codec"), [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (1, 3)])
 def test_other_clients_read_our_messages(read: Reader, magic: int, codec: int) -> None:
-    found = rows(read(log_messages(RECORDS, magic=magic, codec=codec)))
-    assert found == [
+    decoded = rows(read(log_messages(RECORDS, magic=magic, codec=codec)))
+    assert decoded == [
         (record.offset, record.timestamp if magic else None, record.key, record.value, []) for record in RECORDS
     ]
 
 
 def test_all_records_have_the_append_time() -> None:
     for data in (record_batch(RECORDS, append_time=77), log_messages(RECORDS, magic=1, codec=1, append_time=77)):
-        assert [(each.timestamp, each.timestamp_type) for each in by_kafka_python(data)] == [(77, 1)] * 3
+        assert [(record.timestamp, record.timestamp_type) for record in by_kafka_python(data)] == [(77, 1)] * 3
     plain = log_messages(RECORDS, magic=1, append_time=77)
     assert [row[1:3] for row in read_rows(plain)] == [(77, 1)] * 3
 

@@ -1,4 +1,4 @@
-"""The kernels are right as plain Python too: their laws run once more in a process with numba's compiler off."""
+"""The kernels are also correct as plain Python: their tests run again in a process with numba's compiler off."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Kernels travel in a zip, and are compiled once for all who have the same text."""
+"""Kernels are sent in a zip archive, and processes with the same source share one compilation."""
 
 import ast
 import os
@@ -38,9 +38,9 @@ def shipped(folder: Path) -> Path:
 
 
 def run(code: Path, program: str = PROGRAM, **environment: str) -> str:
-    """What `program` prints with `code` on its path and only `environment` to say where caches are."""
+    """The output of `program` with `code` on its path; only `environment` says where caches are."""
     inherited = {key: value for key, value in os.environ.items() if not key.startswith(("NUMBA", "PYTHON", "XDG"))}
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", program, str(code)],
         cwd=code.parent,
         env={**inherited, **environment},
@@ -48,8 +48,8 @@ def run(code: Path, program: str = PROGRAM, **environment: str) -> str:
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+    assert result.returncode == 0, result.stderr
+    return result.stdout.strip()
 
 
 def test_zips_of_the_same_kernels_share_one_compilation(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_the_kernels_of_later_formats_are_compiled_once_too(tmp_path: Path) -> N
 
 RECORDS = ROOT / "kafka_io" / "records"
 STAMPED_OTHERWISE = {"compiling.py", "isal_crc32.py"}
-"""The first holds no machine code; the stamp says whether the second found isal."""
+"""The first gives no machine code. The hash contains whether the second found the function of isal."""
 
 
 def imported(file: Path) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Messages before format 2 have zlib's checksum, whoever computes it."""
+"""The checksum of messages before format 2 is that of zlib, with ISA-L and with tables."""
 
 import os
 import subprocess

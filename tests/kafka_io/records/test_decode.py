@@ -24,7 +24,7 @@ def batch(*offsets: int, codec: int = 0, attributes: int = 0, producer: int = -1
 
 
 def emptied(base: int, last: int) -> bytes:
-    """What compaction leaves of a batch to keep its producer's sequence."""
+    """An empty batch: compaction keeps it for the sequence number of its producer."""
     return record_batch([], span=(base, last))
 
 
@@ -34,14 +34,16 @@ def marker(offset: int, producer: int, *, commit: bool) -> bytes:
     return record_batch([record], attributes=CONTROL | TRANSACTIONAL, producer=(producer, 0, -1))
 
 
-def offsets(data: bytes, asked: RequestedOffsets | None = None, aborted: tuple[tuple[int, int], ...] = ()) -> list[int]:
-    return [row[0] for row in read_rows(data, asked or RequestedOffsets(start=0), aborted=aborted)]
+def offsets(
+    data: bytes, requested: RequestedOffsets | None = None, aborted: tuple[tuple[int, int], ...] = ()
+) -> list[int]:
+    return [row[0] for row in read_rows(data, requested or RequestedOffsets(start=0), aborted=aborted)]
 
 
 def gaps(
-    data: bytes, asked: RequestedOffsets | None = None, aborted: tuple[tuple[int, int], ...] = ()
+    data: bytes, requested: RequestedOffsets | None = None, aborted: tuple[tuple[int, int], ...] = ()
 ) -> dict[str, int]:
-    (decoded,) = read(data, asked or RequestedOffsets(start=0), aborted=aborted)
+    (decoded,) = read(data, requested or RequestedOffsets(start=0), aborted=aborted)
     return dict(decoded.gaps)
 
 
@@ -187,24 +189,24 @@ def test_unknown_columns_are_refused(columns: tuple[str, ...]) -> None:
         list(decode(b"", RequestedOffsets(start=0), columns=columns))
 
 
-@pytest.mark.parametrize(("at", "stop", "end"), [(-1, 5, 5), (5, 5, 9), (5, 9, 4)])
-def test_an_invalid_range_is_refused(at: int, stop: int, end: int) -> None:
+@pytest.mark.parametrize(("start", "stop", "end"), [(-1, 5, 5), (5, 5, 9), (5, 9, 4)])
+def test_an_invalid_range_is_refused(start: int, stop: int, end: int) -> None:
     with pytest.raises(ValueError, match="requested offsets need"):
-        RequestedOffsets(start=at, stop=stop, high_watermark=end)
+        RequestedOffsets(start=start, stop=stop, high_watermark=end)
 
 
 @pytest.mark.parametrize("codec", [0, 3])
 @pytest.mark.parametrize("magic", [0, 1, 2])
 def test_batches_end_between_entries_when_they_are_full(magic: int, codec: int) -> None:
     records = [Record(offset=offset, value=b"x" * 100) for offset in range(20)]
-    pairs = [records[at : at + 2] for at in range(0, 20, 2)]
+    pairs = [records[first : first + 2] for first in range(0, 20, 2)]
     write = record_batch if magic == 2 else lambda pair, codec: log_messages(pair, magic=magic, codec=codec)
     data = b"".join(write(pair, codec=codec) for pair in pairs)
-    found = read(data, limits=DecodeLimits(batch_bytes=500))
-    assert len(found) > 2
-    assert [row for decoded in found for row in decoded.batch.column("offset").to_pylist()] == list(range(20))
+    batches = read(data, limits=DecodeLimits(batch_bytes=500))
+    assert len(batches) > 2
+    assert [row for decoded in batches for row in decoded.batch.column("offset").to_pylist()] == list(range(20))
     if codec:
-        assert all(decoded.next_offset % 2 == 0 for decoded in found)
+        assert all(decoded.next_offset % 2 == 0 for decoded in batches)
 
 
 def test_columns_grow_over_any_number_of_batches() -> None:
@@ -212,12 +214,12 @@ def test_columns_grow_over_any_number_of_batches() -> None:
     data = b"".join(
         record_batch(
             [
-                Record(offset=at + i, key=b"k" * (i % 7), value=None if i % 5 else b"v" * i, headers=headers)
+                Record(offset=first + i, key=b"k" * (i % 7), value=None if i % 5 else b"v" * i, headers=headers)
                 for i in range(100)
             ],
-            codec=at // 100 % 5,
+            codec=first // 100 % 5,
         )
-        for at in range(0, 30_000, 100)
+        for first in range(0, 30_000, 100)
     )
     (decoded,) = read(data)
     decoded.batch.validate(full=True)
@@ -333,12 +335,12 @@ def test_a_marker_without_a_valid_record_is_corrupt() -> None:
         assert raised.value.where == WHERE.at_offset(1)
     broken = bytearray(record_batch([Record(offset=1, key=bytes(4))], attributes=marked, producer=(1, 0, -1)))
     broken[61] = 1
-    with pytest.raises(Corrupt, match="record 0 of 1: a length") as raised:
+    with pytest.raises(Corrupt, match="record 0 of 1: an invalid length") as raised:
         read(batch(0) + repaired(broken), aborted=((1, 0),), where=WHERE)
     assert raised.value.where == WHERE.at_offset(1)
 
 
-# fault R20: a transaction may be open since before the fetch, and stay so behind it.
+# fault R20: a transaction can begin before the fetch and end after it.
 def test_an_aborted_transaction_is_left_out_of_every_slice_that_it_overlaps() -> None:
     parts = [
         batch(0, 1, attributes=TRANSACTIONAL, producer=1),

@@ -35,20 +35,20 @@ CONTENT = BATCH[61:]
 LENGTH, LEADER_EPOCH, MAGIC, ATTRIBUTES, LAST_DELTA, COUNT = 8, 12, 16, 21, 23, 57
 
 
-def corrupt(data: bytes, match: str, at: int | None = 0) -> None:
+def corrupt(data: bytes, match: str, offset: int | None = 0) -> None:
     """`data` is refused as corrupt, at that offset."""
     with pytest.raises(Corrupt, match=match) as raised:
         read(data, where=WHERE)
-    assert raised.value.where == (WHERE if at is None else WHERE.at_offset(at))
+    assert raised.value.where == (WHERE if offset is None else WHERE.at_offset(offset))
 
 
 def unchecked_bytes(data: bytes) -> set[int]:
     """Where no checksum looks, and a flipped bit gives the same rows elsewhere or nothing at all: base offsets."""
     places: set[int] = set()
-    at = 0
-    while at < len(data):
-        places.update(range(at, at + 8))
-        at += 12 + int.from_bytes(data[at + 8 : at + 12], "big")
+    position = 0
+    while position < len(data):
+        places.update(range(position, position + 8))
+        position += 12 + int.from_bytes(data[position + 8 : position + 12], "big")
     return places
 
 
@@ -105,7 +105,7 @@ def test_a_count_below_the_number_of_records_is_corrupt(count: int, codec: int) 
 # fault R05
 @pytest.mark.parametrize("count", [4, 2**31 - 1, -1, -(2**31)])
 def test_a_count_above_the_number_of_offsets_is_corrupt(count: int) -> None:
-    corrupt(changed(BATCH, COUNT, struct.pack(">i", count)), "a count that cannot be right", at=0)
+    corrupt(changed(BATCH, COUNT, struct.pack(">i", count)), "an invalid count", offset=0)
 
 
 # fault R05: what is claimed costs nothing.
@@ -135,7 +135,7 @@ def test_an_entry_before_the_requested_offsets_is_corrupt() -> None:
 # fault R06
 @pytest.mark.parametrize("again", [record_batch, lambda records: log_messages(records, magic=1)])
 def test_an_entry_that_begins_before_the_last_one_ended_is_corrupt(again: Callable[[list[Record]], bytes]) -> None:
-    corrupt(BATCH + again([Record(offset=2), Record(offset=3)]), "out of order", at=3)
+    corrupt(BATCH + again([Record(offset=2), Record(offset=3)]), "out of order", offset=3)
 
 
 # fault R07
@@ -150,9 +150,9 @@ def test_an_entry_that_reaches_the_high_watermark_is_past_the_end(end: int) -> N
 # faults R06, R07
 def test_an_entry_out_of_order_is_corrupt_even_above_the_high_watermark() -> None:
     for data in (BATCH + BATCH, changed(BATCH, LAST_DELTA, struct.pack(">i", -1))):
-        with pytest.raises(Corrupt, match="out of order") as told:
+        with pytest.raises(Corrupt, match="out of order") as raised:
             read(data, RequestedOffsets(start=0, high_watermark=3))
-        assert not told.value.retriable
+        assert not raised.value.retriable
 
 
 # fault R07
@@ -176,13 +176,13 @@ def test_offset_deltas_that_do_not_grow_or_leave_the_batch_are_corrupt(deltas: t
 @pytest.mark.parametrize("inner", [(0, 0, 2), (1, 0, 2), (0, 3, 2), (-1, 1, 2)])
 def test_inner_offsets_that_do_not_grow_are_corrupt(magic: int, inner: tuple[int, ...]) -> None:
     content = b"".join(log_messages([Record(offset=offset)], magic=magic) for offset in inner)
-    corrupt(wrapped(content, magic=magic, offset=2), "offsets that do not grow", at=2)
+    corrupt(wrapped(content, magic=magic, offset=2), "offsets that do not grow", offset=2)
 
 
 @pytest.mark.parametrize(("magic", "last"), [(0, 3), (1, 3), (0, -1), (1, -1), (1, 2**63 - 1), (1, -(2**63))])
 def test_an_inner_offset_above_the_outer_offset_is_corrupt(magic: int, last: int) -> None:
     content = log_messages([Record(offset=last)], magic=magic)
-    corrupt(wrapped(content, magic=magic, offset=2), "whose last offset is", at=2)
+    corrupt(wrapped(content, magic=magic, offset=2), "whose last offset is", offset=2)
 
 
 def wrapped(content: bytes, *, magic: int, offset: int, codec: int = 1, value: bytes | None = None) -> bytes:
@@ -208,21 +208,21 @@ GOOD = (_varint(0), _varint(0), _varint(1), b"k", _varint(1), b"v", _varint(0))
         (record_of(*GOOD, length=-5), "length"),
         (record_of(*GOOD, length=0), "length"),
         (record_of(*GOOD, length=2**31 - 1), "length"),
-        (record_of(*GOOD, length=7), "does not fit|varint"),
+        (record_of(*GOOD, length=7), "longer than its record|varint"),
         (record_of(*GOOD, length=9), "length"),
         (record_of(*GOOD, b"x"), "its end differs"),
-        (record_of(*GOOD[:-1]), "does not fit"),
-        (record_of(*GOOD[:2], _varint(-2), *GOOD[4:]), "does not fit"),
-        (record_of(*GOOD[:2], _varint(2**31 - 1), *GOOD[3:]), "does not fit"),
-        (record_of(*GOOD[:4], _varint(-2), b"v", b"\0"), "does not fit"),
-        (record_of(*GOOD[:4], _varint(3), b"v", b"\0"), "does not fit"),
-        (record_of(*GOOD[:4], _varint(-(2**31)), b"v", b"\0"), "does not fit"),
+        (record_of(*GOOD[:-1]), "longer than its record"),
+        (record_of(*GOOD[:2], _varint(-2), *GOOD[4:]), "longer than its record"),
+        (record_of(*GOOD[:2], _varint(2**31 - 1), *GOOD[3:]), "longer than its record"),
+        (record_of(*GOOD[:4], _varint(-2), b"v", b"\0"), "longer than its record"),
+        (record_of(*GOOD[:4], _varint(3), b"v", b"\0"), "longer than its record"),
+        (record_of(*GOOD[:4], _varint(-(2**31)), b"v", b"\0"), "longer than its record"),
         (record_of(*GOOD[:-1], _varint(-1)), "count"),
         (record_of(*GOOD[:-1], _varint(2**31 - 1)), "varint"),
-        (record_of(*GOOD[:-1], _varint(1), _varint(-1), _varint(0)), "does not fit"),
-        (record_of(*GOOD[:-1], _varint(1), _varint(9), _varint(0)), "does not fit"),
-        (record_of(*GOOD[:-1], _varint(1), _varint(0), _varint(-2)), "does not fit"),
-        (record_of(*GOOD[:-1], _varint(1), _varint(0), _varint(5), b"abc"), "does not fit"),
+        (record_of(*GOOD[:-1], _varint(1), _varint(-1), _varint(0)), "longer than its record"),
+        (record_of(*GOOD[:-1], _varint(1), _varint(9), _varint(0)), "longer than its record"),
+        (record_of(*GOOD[:-1], _varint(1), _varint(0), _varint(-2)), "longer than its record"),
+        (record_of(*GOOD[:-1], _varint(1), _varint(0), _varint(5), b"abc"), "longer than its record"),
         (record_of(*GOOD[:-1], _varint(0), b"x"), "its end differs"),
         (record_of(b"\x80" * 11, *GOOD[1:]), "varint"),
         (record_of(GOOD[0], b"\xff" * 5 + b"\0", *GOOD[2:]), "varint"),
@@ -246,8 +246,8 @@ def test_a_valid_record_is_accepted() -> None:
 @pytest.mark.parametrize("size", [-2, 3, 2**31 - 1, -(2**31)])
 def test_a_message_with_an_invalid_field_size_is_corrupt(magic: int, field: int, size: int) -> None:
     data = log_messages([Record(key=b"k", value=b"v")], magic=magic)
-    at = (26 if magic else 18) + 5 * field
-    corrupt(changed(data, at, struct.pack(">i", size)), "does not fit|its end differs")
+    position = (26 if magic else 18) + 5 * field
+    corrupt(changed(data, position, struct.pack(">i", size)), "longer than its record|its end differs")
 
 
 @pytest.mark.parametrize("magic", [0, 1])
@@ -255,7 +255,7 @@ def test_a_message_with_an_invalid_field_size_is_corrupt(magic: int, field: int,
 def test_a_key_that_leaves_no_room_for_the_length_of_a_value_is_corrupt(magic: int, size: int) -> None:
     """With the compiler off, a kernel that reads past the end of the data raises an IndexError here."""
     data = log_messages([Record(key=b"k", value=b"v")], magic=magic)
-    corrupt(changed(data, 26 if magic else 18, struct.pack(">i", size)), "does not fit|elsewhere")
+    corrupt(changed(data, 26 if magic else 18, struct.pack(">i", size)), "longer than its record|elsewhere")
 
 
 def test_bytes_after_the_value_of_a_message_are_corrupt() -> None:
@@ -354,11 +354,11 @@ def test_decompression_stops_at_the_limit(codec: int, magic: int) -> None:
 # faults R15, R05
 def test_large_batches_below_the_limit_are_in_memory_one_at_a_time() -> None:
     bomb = bytes(CODECS[4].compress(bytes(MIB)))
-    one = bytearray(batch_around(bomb, count=1, last_delta=0, codec=4))
+    batch = bytearray(batch_around(bomb, count=1, last_delta=0, codec=4))
     data = bytearray()
     for offset in range(200):
-        one[:8] = struct.pack(">q", offset)
-        data += one
+        batch[:8] = struct.pack(">q", offset)
+        data += batch
     tracemalloc.start()
     try:
         with pytest.raises(Corrupt, match="record 0 of 1"):
@@ -370,8 +370,8 @@ def test_large_batches_below_the_limit_are_in_memory_one_at_a_time() -> None:
 
 def test_ten_thousand_headers_that_need_escaping_are_read() -> None:
     headers = tuple((b"\xff", b"") for _ in range(10_000))
-    ((*_, found),) = read_rows(record_batch([Record(headers=headers)]))
-    assert found == [("\ufffdff", b"")] * 10_000
+    ((*_, decoded_headers),) = read_rows(record_batch([Record(headers=headers)]))
+    assert decoded_headers == [("\ufffdff", b"")] * 10_000
 
 
 def test_headers_that_are_not_requested_are_not_parsed() -> None:
@@ -409,16 +409,16 @@ def mutated(data: bytes, rng: random.Random) -> bytes:
     """One to three mutations, then the checksums made right."""
     out = bytearray(data)
     for _ in range(rng.randrange(1, 4)):
-        at = rng.randrange(len(out) or 1)
+        position = rng.randrange(len(out) or 1)
         kind = rng.randrange(4)
         if kind == 0:
-            out[at : at + 1] = bytes([rng.choice((0, 1, 127, 128, 255, rng.randrange(256)))])
+            out[position : position + 1] = bytes([rng.choice((0, 1, 127, 128, 255, rng.randrange(256)))])
         elif kind == 1:
-            out[at:at] = rng.randbytes(rng.randrange(1, 9))
+            out[position:position] = rng.randbytes(rng.randrange(1, 9))
         elif kind == 2:
-            del out[at : at + rng.randrange(1, 9)]
+            del out[position : position + rng.randrange(1, 9)]
         else:
-            out[at : at + 4] = rng.choice(NUMBERS).to_bytes(4, "big", signed=True)
+            out[position : position + 4] = rng.choice(NUMBERS).to_bytes(4, "big", signed=True)
     return repaired(out)
 
 
@@ -447,7 +447,7 @@ def test_mutations_with_valid_checksums_raise_only_typed_errors(seed: int) -> No
     assert {"read", "Corrupt", "Unsupported"} <= outcomes
 
 
-# What is behind the end of a slice is left out, but it is decoded whole or not at all.
+# Rows after the end of a slice are left out, but their batch is decoded completely or not at all.
 @pytest.mark.parametrize("magic", [0, 1, 2])
 def test_a_slice_that_ends_inside_a_batch_checks_all_of_it(magic: int) -> None:
     if magic == 2:
@@ -457,7 +457,7 @@ def test_a_slice_that_ends_inside_a_batch_checks_all_of_it(magic: int) -> None:
         content[-1] ^= 1
         data = wrapped(bytes(content), magic=magic, offset=2)
     for stop in (1, 2, 3):
-        with pytest.raises(Corrupt, match=r"wrong CRC|count that cannot be right"):
+        with pytest.raises(Corrupt, match=r"wrong CRC|invalid count"):
             read(data, RequestedOffsets(start=0, stop=stop))
 
 
@@ -467,11 +467,11 @@ def test_rows_and_headers_above_the_memory_limit_are_too_large() -> None:
     stream = bytes(CODECS[4].compress(least))
     data = batch_around(stream, count=3000, last_delta=2999, codec=4)
     headers = record_batch([Record(headers=((b"", None),) * 3000)], codec=4)
-    for each in (data, headers):
+    for content in (data, headers):
         with pytest.raises(TooLarge, match="records or headers, the limit that max_decompressed_bytes") as raised:
-            read(each, limits=DecodeLimits(max_decompressed_bytes=32 * 1024), where=WHERE)
+            read(content, limits=DecodeLimits(max_decompressed_bytes=32 * 1024), where=WHERE)
         assert raised.value.where == WHERE.at_offset(0)
-        assert read(each, limits=DecodeLimits(max_decompressed_bytes=128 * 1024))
+        assert read(content, limits=DecodeLimits(max_decompressed_bytes=128 * 1024))
 
 
 def test_escaped_header_keys_above_the_memory_limit_are_too_large() -> None:

@@ -1,4 +1,4 @@
-"""Answers that follow each other become batches of about one size, and every offset is a row or a gap."""
+"""Consecutive fetch answers become batches of similar size, and every offset is a row or part of a gap."""
 
 import pytest
 
@@ -8,12 +8,12 @@ from kafka_io.records.decoded_batch import DecodedBatch, DecodeLimits
 from kafka_io.records.decoder import Decoder, decode
 from kafka_io.records.record_set import RequestedOffsets
 
-ENTRIES = [record_batch([Record(offset=10 * number + at) for at in range(3)]) for number in range(6)]
+ENTRIES = [record_batch([Record(offset=10 * number + start) for start in range(3)]) for number in range(6)]
 STOP = 60
 
 
-def rows(found: list[DecodedBatch]) -> list[int]:
-    return [offset for decoded in found for offset in decoded.batch.column("offset").to_pylist()]
+def rows(batches: list[DecodedBatch]) -> list[int]:
+    return [offset for decoded in batches for offset in decoded.batch.column("offset").to_pylist()]
 
 
 @pytest.mark.parametrize("batch_bytes", [1, 50, 100_000])
@@ -21,19 +21,21 @@ def test_batches_do_not_depend_on_the_edges_of_fetch_answers(batch_bytes: int) -
     limits = DecodeLimits(batch_bytes=batch_bytes)
     whole = list(decode(b"".join(ENTRIES), RequestedOffsets(start=1, stop=STOP), columns=["offset"], limits=limits))
     decoder = Decoder(["offset"], limits=limits)
-    found: list[DecodedBatch] = []
-    for at, data in zip((1, 3, 13, 23, 33, 43), ENTRIES, strict=True):
-        found += decoder.feed(data, RequestedOffsets(start=at, stop=STOP))
-    found += decoder.flush()
-    assert rows(found) == rows(whole)
-    assert found[-1].next_offset == whole[-1].next_offset
-    assert sum(one.batch.num_rows + sum(one.gaps.values()) for one in found) == found[-1].next_offset - 1
+    batches: list[DecodedBatch] = []
+    for start, data in zip((1, 3, 13, 23, 33, 43), ENTRIES, strict=True):
+        batches += decoder.feed(data, RequestedOffsets(start=start, stop=STOP))
+    batches += decoder.flush()
+    assert rows(batches) == rows(whole)
+    assert batches[-1].next_offset == whole[-1].next_offset
+    assert (
+        sum(decoded.batch.num_rows + sum(decoded.gaps.values()) for decoded in batches) == batches[-1].next_offset - 1
+    )
 
 
 def test_a_batch_spans_fetch_answers_until_it_is_full() -> None:
     decoder = Decoder(["offset"], limits=DecodeLimits(batch_bytes=10_000))
-    for at, data in zip((0, 3, 13), ENTRIES, strict=False):
-        assert list(decoder.feed(data, RequestedOffsets(start=at))) == []
+    for start, data in zip((0, 3, 13), ENTRIES, strict=False):
+        assert list(decoder.feed(data, RequestedOffsets(start=start))) == []
     [decoded] = decoder.flush()
     assert rows([decoded]) == [0, 1, 2, 10, 11, 12, 20, 21, 22]
     assert (decoded.next_offset, decoded.gaps) == (23, {"compacted": 14})
@@ -43,10 +45,10 @@ def test_a_batch_spans_fetch_answers_until_it_is_full() -> None:
 def test_a_returned_batch_does_not_change_later() -> None:
     decoder = Decoder(["offset", "value"], limits=DecodeLimits(batch_bytes=1))
     first = list(decoder.feed(ENTRIES[0], RequestedOffsets(start=0)))
-    before = [one.batch.to_pylist() for one in first]
-    for at, data in zip((3, 13, 23), ENTRIES[1:], strict=False):
-        list(decoder.feed(data, RequestedOffsets(start=at)))
-    assert [one.batch.to_pylist() for one in first] == before
+    before = [decoded.batch.to_pylist() for decoded in first]
+    for start, data in zip((3, 13, 23), ENTRIES[1:], strict=False):
+        list(decoder.feed(data, RequestedOffsets(start=start)))
+    assert [decoded.batch.to_pylist() for decoded in first] == before
 
 
 def test_a_range_that_has_only_gaps_gives_a_batch_without_rows() -> None:

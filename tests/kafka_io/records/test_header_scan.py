@@ -1,4 +1,4 @@
-"""What to ask for next is known before anything is decoded."""
+"""A header scan gives the next offset to fetch before anything is decoded."""
 
 import pytest
 
@@ -24,9 +24,9 @@ def test_a_header_scan_reaches_the_offset_that_decoding_reaches(name: str) -> No
     data = golden(name)
     for size in (*range(0, len(data), 7), len(data)):
         batches = read(data[:size])
-        found = scan_headers(data[:size], EVERYTHING)
-        assert found.next_offset == (batches[-1].next_offset if batches else 0)
-        assert read(data[: found.whole_bytes]) == [] or found.whole_bytes > 0
+        scan = scan_headers(data[:size], EVERYTHING)
+        assert scan.next_offset == (batches[-1].next_offset if batches else 0)
+        assert read(data[: scan.whole_bytes]) == [] or scan.whole_bytes > 0
 
 
 # faults R20, R28
@@ -34,8 +34,8 @@ def test_a_header_scan_covers_all_formats() -> None:
     ends, offsets = 0, (2, 4, 10, 13, 14)
     for part, next_offset in zip(MIXED, offsets, strict=True):
         ends += len(part)
-        found = scan_headers(b"".join(MIXED)[: ends + 20], EVERYTHING)
-        assert found == HeaderScan(whole_bytes=ends, next_offset=next_offset)
+        scan = scan_headers(b"".join(MIXED)[: ends + 20], EVERYTHING)
+        assert scan == HeaderScan(whole_bytes=ends, next_offset=next_offset)
 
 
 def test_a_header_scan_ends_at_the_requested_stop() -> None:
@@ -52,7 +52,7 @@ def test_the_header_of_an_entry_gives_its_size() -> None:
 
 # faults R04, R06, R07, R12
 @pytest.mark.parametrize(
-    ("data", "asked", "kind"),
+    ("data", "requested", "kind"),
     [
         (MIXED[0], RequestedOffsets(start=2), Corrupt),
         (MIXED[1], RequestedOffsets(start=4), Corrupt),
@@ -63,9 +63,11 @@ def test_the_header_of_an_entry_gives_its_size() -> None:
         (MIXED[3][:16] + b"\x03" + MIXED[3][17:], RequestedOffsets(start=0), Unsupported),
     ],
 )
-def test_invalid_entry_headers_raise_typed_errors(data: bytes, asked: RequestedOffsets, kind: type[Corrupt]) -> None:
+def test_invalid_entry_headers_raise_typed_errors(
+    data: bytes, requested: RequestedOffsets, kind: type[Corrupt]
+) -> None:
     where = Where(topic="clicks")
     with pytest.raises(kind) as raised:
-        scan_headers(data, asked, where=where)
+        scan_headers(data, requested, where=where)
     assert raised.value.where.topic == "clicks"
     assert raised.value.where.offset is not None

@@ -39,7 +39,7 @@ WRITERS = (
 
 
 def log_of(parts: list[tuple[Writer, list[Record], list[int]]], start: int) -> bytes:
-    """Each part's records with offsets that grow by its steps."""
+    """A log of these parts; the offsets of their records grow by `steps`."""
     data = b""
     for write, records, steps in parts:
         placed = []
@@ -71,21 +71,23 @@ def test_any_log_gives_the_rows_of_the_oracle(data: bytes, cut: int) -> None:
 
 # faults R20, R24
 @settings(deadline=None)
-@given(data=LOGS, asked=st.tuples(st.integers(0, 3000), st.integers(1, 3000)))
-def test_a_slice_between_any_two_offsets_has_exactly_the_rows_between_them(data: bytes, asked: tuple[int, int]) -> None:
+@given(data=LOGS, distances=st.tuples(st.integers(0, 3000), st.integers(1, 3000)))
+def test_a_slice_between_any_two_offsets_has_exactly_the_rows_between_them(
+    data: bytes, distances: tuple[int, int]
+) -> None:
     rows = oracle_rows(data)
-    at = min(rows[0][0] + asked[0], rows[-1][0]) if rows else 0
+    start = min(rows[0][0] + distances[0], rows[-1][0]) if rows else 0
     # A broker begins with the entry that holds the offset.
-    data = tail_from(data, at)
-    stop = at + asked[1]
-    assert read_rows(data, RequestedOffsets(start=at, stop=stop)) == [row for row in rows if at <= row[0] < stop]
+    data = tail_from(data, start)
+    stop = start + distances[1]
+    assert read_rows(data, RequestedOffsets(start=start, stop=stop)) == [row for row in rows if start <= row[0] < stop]
     if rows and stop <= rows[-1][0]:
-        assert read(data, RequestedOffsets(start=at, stop=stop))[-1].next_offset == stop
+        assert read(data, RequestedOffsets(start=start, stop=stop))[-1].next_offset == stop
 
 
-def tail_from(data: bytes, at: int) -> bytes:
-    """`data` from the entry on that ends at or behind the offset `at`."""
-    while data and last_offset(data) < at:
+def tail_from(data: bytes, start: int) -> bytes:
+    """`data` from the first entry on that ends at or after the offset `start`."""
+    while data and last_offset(data) < start:
         data = data[12 + int.from_bytes(data[8:12], "big") :]
     return data
 

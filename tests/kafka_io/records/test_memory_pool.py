@@ -1,4 +1,4 @@
-"""Memory serves again when nothing points to it any more, and never before."""
+"""Memory is reused only after nothing refers to it any more."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Numbers are read as the wire has them, at every edge, and varints that are none are refused. Also uncompiled."""
+"""Integers and varints of the protocol at all limits, also with the compiler off. Invalid varints are refused."""
 
 import pytest
 from hypothesis import example, given, settings

@@ -1,4 +1,4 @@
-"""What we write is what the genuine producer wrote."""
+"""Our messages are the bytes that the genuine producer wrote."""
 
 import pytest
 from hypothesis import given, settings
@@ -13,8 +13,8 @@ PAYLOADS = st.lists(st.binary(max_size=30), max_size=8)
 
 
 def produced(name: str) -> str:
-    (found,) = (record["message_set_hex"] for record in captured("produce") if record["id"] == name)
-    return str(found)
+    (captured_hex,) = (record["message_set_hex"] for record in captured("produce") if record["id"] == name)
+    return str(captured_hex)
 
 
 def test_messages_of_both_magics_are_the_captured_bytes() -> None:

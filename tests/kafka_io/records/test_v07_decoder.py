@@ -70,8 +70,8 @@ def test_batches_end_between_outer_messages_and_cover_every_byte(
     sizes: list[int], group: int, batch_bytes: int
 ) -> None:
     payloads = [bytes([number]) * size for number, size in enumerate(sizes)]
-    groups = [payloads[at : at + group] for at in range(0, len(payloads), group)]
-    outer = [message_set(each, codec=number % 3) for number, each in enumerate(groups)]
+    groups = [payloads[first : first + group] for first in range(0, len(payloads), group)]
+    outer = [message_set(messages, codec=number % 3) for number, messages in enumerate(groups)]
     data = b"".join(outer)
     batches = list(decode_v07(data, base=7, limits=DecodeLimits(batch_bytes=batch_bytes)))
     starts = [7, *(decoded.next_offset for decoded in batches)]
@@ -96,8 +96,8 @@ def test_empty_values_fill_a_batch_too() -> None:
 
 
 def test_earlier_batches_come_before_a_later_error() -> None:
-    good = message_set([b"x" * 100] * 10)
-    batches = decode_v07(good + b"\x00\x00\x00\x07\x02", base=0, limits=DecodeLimits(batch_bytes=1160))
+    valid = message_set([b"x" * 100] * 10)
+    batches = decode_v07(valid + b"\x00\x00\x00\x07\x02", base=0, limits=DecodeLimits(batch_bytes=1160))
     assert next(batches).batch.num_rows == 10
     with pytest.raises(Unsupported):
         next(batches)
@@ -106,11 +106,11 @@ def test_earlier_batches_come_before_a_later_error() -> None:
 # fault R01
 @pytest.mark.parametrize("magic", [0, 1])
 def test_a_wrong_checksum_names_its_offset(magic: int) -> None:
-    good, bad = message(b"good"), bytearray(message(b"evil", magic=magic))
+    valid, bad = message(b"good"), bytearray(message(b"evil", magic=magic))
     bad[-1] ^= 1
     with pytest.raises(Corrupt, match="wrong CRC: the message says") as raised:
-        list(decode_v07(good + bad, base=50, where=WHERE))
-    assert raised.value.where == WHERE.at_offset(50 + len(good))
+        list(decode_v07(valid + bad, base=50, where=WHERE))
+    assert raised.value.where == WHERE.at_offset(50 + len(valid))
 
 
 # fault R01
@@ -188,8 +188,8 @@ def test_nesting_is_followed_to_max_depth_without_recursion() -> None:
 @pytest.mark.parametrize("payload", [b"", bytes(1000)])
 def test_a_compressed_message_needs_at_most_three_times_its_bytes_plus_the_limit(payload: bytes) -> None:
     cap = 16 * MIB
-    each = message(payload, magic=0)
-    data = gzipped(each * (cap // len(each)))
+    small = message(payload, magic=0)
+    data = gzipped(small * (cap // len(small)))
     tracemalloc.start()
     try:
         rows = sum(
@@ -199,7 +199,7 @@ def test_a_compressed_message_needs_at_most_three_times_its_bytes_plus_the_limit
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert rows == cap // len(each)
+    assert rows == cap // len(small)
     # Address space; of it, only what is filled becomes memory.
     assert peak <= 4.2 * (cap + len(data))
 
@@ -231,7 +231,7 @@ def test_a_compressed_message_without_messages_is_a_gap() -> None:
     assert decoded.gaps == {EMPTY: 2}
 
 
-# fault R19: a set of 30 bytes that holds nothing costs none of the cap, but time.
+# fault R19: an empty set of 30 bytes does not count against the limit, but opening it takes time.
 def test_the_limit_bounds_the_number_of_sets_in_one_message() -> None:
     inside = gzipped(message(b"x"))
     limits = DecodeLimits(max_decompressed_bytes=1 << 20)

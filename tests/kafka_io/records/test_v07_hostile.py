@@ -24,15 +24,15 @@ CODEC_BITS = 0b11
 def message_starts(data: bytes) -> set[int]:
     """Where the outer messages begin."""
     starts = set()
-    at = 0
-    while at < len(data):
-        starts.add(at)
-        at += 4 + int.from_bytes(data[at : at + 4], "big")
+    position = 0
+    while position < len(data):
+        starts.add(position)
+        position += 4 + int.from_bytes(data[position : position + 4], "big")
     return starts
 
 
 def hides_a_codec(before: int, after: int) -> bool:
-    """0.7's CRC leaves the attributes out: a wrapper whose codec is wiped is a plain message, and nothing can tell."""
+    """The CRC of 0.7 does not cover the attributes: without its codec, a compressed message looks like a plain one."""
     return before & CODEC_BITS != 0 and after & CODEC_BITS == 0
 
 
@@ -44,10 +44,10 @@ def test_a_flipped_bit_never_gives_other_rows(name: str) -> None:
     places = set()
     attributes = {start + 5 for start in message_starts(data) if data[start + 4] == 1}
     for bit in range(8 * len(data)):
-        at = bit // 8
+        position = bit // 8
         flipped = bytearray(data)
-        flipped[at] ^= 1 << bit % 8
-        if at in attributes and hides_a_codec(data[at], flipped[at]):
+        flipped[position] ^= 1 << bit % 8
+        if position in attributes and hides_a_codec(data[position], flipped[position]):
             continue
         try:
             got = read_rows(bytes(flipped), limits=LIMITS)
@@ -83,14 +83,14 @@ def test_reading_from_inside_a_message_gives_an_error_or_no_rows(name: str) -> N
 
 def repaired(data: bytearray) -> bytes:
     """`data` with the right CRC in each whole outer message, so that mutations get past it."""
-    at = 0
-    while len(data) - at >= 10:
-        length = int.from_bytes(data[at : at + 4], "big", signed=True)
-        if length < 6 or data[at + 4] > 1 or len(data) - at - 4 < length:
+    position = 0
+    while len(data) - position >= 10:
+        length = int.from_bytes(data[position : position + 4], "big", signed=True)
+        if length < 6 or data[position + 4] > 1 or len(data) - position - 4 < length:
             break
-        payload_at = at + 9 + data[at + 4]
-        data[payload_at - 4 : payload_at] = struct.pack(">I", zlib.crc32(data[payload_at : at + 4 + length]))
-        at += 4 + length
+        payload_at = position + 9 + data[position + 4]
+        data[payload_at - 4 : payload_at] = struct.pack(">I", zlib.crc32(data[payload_at : position + 4 + length]))
+        position += 4 + length
     return bytes(data)
 
 
@@ -99,19 +99,19 @@ def overwrite(data: bytearray, rng: random.Random) -> None:
 
 
 def stretch(data: bytearray, rng: random.Random) -> None:
-    at = rng.randrange(len(data))
-    data[at:at] = rng.randbytes(rng.randrange(1, 9))
+    position = rng.randrange(len(data))
+    data[position:position] = rng.randbytes(rng.randrange(1, 9))
 
 
 def shrink(data: bytearray, rng: random.Random) -> None:
-    at = rng.randrange(len(data))
-    del data[at : at + rng.randrange(1, 9)]
+    position = rng.randrange(len(data))
+    del data[position : position + rng.randrange(1, 9)]
 
 
 def claim(data: bytearray, rng: random.Random) -> None:
-    at = rng.randrange(len(data))
+    position = rng.randrange(len(data))
     number = rng.choice((-(2**31), -1, 0, 1, 4, 5, 6, 2**30, 2**31 - 1))
-    data[at : at + 4] = number.to_bytes(4, "big", signed=True)
+    data[position : position + 4] = number.to_bytes(4, "big", signed=True)
 
 
 MUTATIONS: tuple[Callable[[bytearray, random.Random], None], ...] = (overwrite, stretch, shrink, claim)

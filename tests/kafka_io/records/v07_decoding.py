@@ -1,4 +1,4 @@
-"""What the tests of this room share: rows as plain tuples, and the genuine broker's segments."""
+"""Shared by the tests of 0.7: rows as plain tuples, and segments of the genuine broker."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ def log_bytes(name: str) -> bytes:
 
 
 def expected(name: str) -> list[dict[str, Any]]:
-    """What the genuine iterator gave for that log."""
+    """The messages that the genuine iterator read from that log."""
     messages: list[dict[str, Any]] = json.loads((GOLDEN / "expected" / f"{name}.json").read_text())["messages"]
     return messages
 

@@ -38,7 +38,7 @@ class Stand:
 
     @property
     def topic(self) -> Loaded:
-        """The topic as the settings tell of it."""
+        """The topic of the settings."""
         return Loaded(self.home / "penstock.toml")
 
     def configure(self, extra: str = "") -> None:
@@ -46,24 +46,24 @@ class Stand:
         self.topic.settings.write_text(f'lake = "lake"\n[clusters.main]\nbootstrap = "{self.address}"\n{extra}\n')
 
     def publish(self, count: int, *, start: int = 0) -> None:
-        """Numbered records, ten to a partition by turns."""
+        """Publish numbered records; ten at a time go to each partition in turn."""
         publish("clicks", numbered(count, start), bootstrap=self.address, batch_size=10)
 
     def commit(self, group: str, offsets: Mapping[int, int]) -> None:
-        """What a client of others commits for its group."""
+        """Commit offsets of a group with another client."""
         consumer = Consumer({"bootstrap.servers": self.address, "group.id": group})
         try:
-            asked = [TopicPartition("clicks", number, offset) for number, offset in offsets.items()]
-            consumer.commit(offsets=asked, asynchronous=False)
+            partitions = [TopicPartition("clicks", number, offset) for number, offset in offsets.items()]
+            consumer.commit(offsets=partitions, asynchronous=False)
         finally:
             consumer.close()
 
     def committed(self, group: str) -> dict[int, int]:
-        """What a client of others sees of a group."""
+        """The committed offsets of a group that another client sees."""
         consumer = Consumer({"bootstrap.servers": self.address, "group.id": group})
         try:
-            asked = [TopicPartition("clicks", number) for number in range(PARTITIONS)]
-            return {one.partition: one.offset for one in consumer.committed(asked, timeout=30)}
+            partitions = [TopicPartition("clicks", number) for number in range(PARTITIONS)]
+            return {committed.partition: committed.offset for committed in consumer.committed(partitions, timeout=30)}
         finally:
             consumer.close()
 
@@ -76,10 +76,10 @@ class Stand:
 def stand(tmp_path: Path) -> Iterator[Stand]:
     config = ModernBrokerConfig(broker_id=1, data_dir=tmp_path / "broker", partitions=PARTITIONS)
     with ModernBrokerServer(config) as server:
-        made = Stand(port=server.port, home=tmp_path)
-        made.configure()
-        made.publish(PARTITIONS * EACH)
-        yield made
+        created = Stand(port=server.port, home=tmp_path)
+        created.configure()
+        created.publish(PARTITIONS * EACH)
+        yield created
 
 
 @pytest.fixture

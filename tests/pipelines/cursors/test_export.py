@@ -5,8 +5,8 @@ from tests.pipelines.cursors.conftest import Stand
 
 def test_other_clients_see_the_committed_cursors(stand: Stand) -> None:
     stand.topic.load()
-    done = stand("offsets", "export", "clicks", "--write", "--group", "watch")
-    assert done.exit_code == 0, done.output
+    result = stand("offsets", "export", "clicks", "--write", "--group", "watch")
+    assert result.exit_code == 0, result.output
     assert stand.committed("watch") == {0: 30, 1: 30, 2: 30}
 
 
@@ -19,9 +19,9 @@ def test_the_default_group_is_that_of_the_settings(stand: Stand) -> None:
 
 def test_a_storage_that_the_cluster_does_not_have_is_refused(stand: Stand) -> None:
     stand.topic.load()
-    done = stand("offsets", "export", "clicks", "--write", "--group", "watch", "--storage", "zookeeper")
-    assert done.exit_code == 1
-    assert "Unsupported: this cluster was opened without a ZooKeeper" in done.stderr
+    result = stand("offsets", "export", "clicks", "--write", "--group", "watch", "--storage", "zookeeper")
+    assert result.exit_code == 1
+    assert "Unsupported: this cluster was opened without a ZooKeeper" in result.stderr
 
 
 def test_an_exported_group_can_be_imported(stand: Stand) -> None:

@@ -33,8 +33,10 @@ def numbers(topic: Loaded) -> list[int]:
 
 def left_over(starts: dict[int, int]) -> list[int]:
     """The numbers of the records from these offsets on. Ten records at a time went to each partition in turn."""
-    at = {number: (number // 10 % PARTITIONS, number // 30 * 10 + number % 10) for number in range(PARTITIONS * EACH)}
-    return [number for number, (partition, offset) in at.items() if offset >= starts[partition]]
+    positions = {
+        number: (number // 10 % PARTITIONS, number // 30 * 10 + number % 10) for number in range(PARTITIONS * EACH)
+    }
+    return [number for number, (partition, offset) in positions.items() if offset >= starts[partition]]
 
 
 def planned(stand: Stand, imported: Imported, *, topic: str = "clicks", **options: object) -> OffsetsImport:
@@ -45,8 +47,8 @@ def planned(stand: Stand, imported: Imported, *, topic: str = "clicks", **option
 def test_a_load_continues_where_a_group_ended(stand: Stand) -> None:
     starts = {0: 7, 1: 0, 2: EACH}
     stand.commit("old", starts)
-    done = stand("offsets", "import", "clicks", "--from", "group:old")
-    assert done.exit_code == 0, done.output
+    result = stand("offsets", "import", "clicks", "--from", "group:old")
+    assert result.exit_code == 0, result.output
     assert {id_: stand.topic.covered(id_) for id_ in (P0, P1, P2)} == {P0: (7, 7), P1: (0, 0), P2: (30, 30)}
     assert (stand.topic.rows(), stand.topic.problems()) == ([], ())
     assert stand.topic.load().rows == len(left_over(starts))
@@ -57,7 +59,7 @@ def test_a_load_continues_where_a_group_ended(stand: Stand) -> None:
     assert stand.topic.problems() == ()
     assert stand.topic.deep().proven
     *_, first = json.loads(stand("history", "clicks", "--json").stdout)[:-1]
-    assert [(one["setting"], one["value"], one["start"]) for one in first["choices"]] == [
+    assert [(choice["setting"], choice["value"], choice["start"]) for choice in first["choices"]] == [
         ("adopted from", "group:old", offset) for offset in starts.values()
     ]
 
@@ -83,7 +85,7 @@ def middles(live: LiveCluster) -> tuple[Loaded, dict[BrokerPartition, int]]:
     live.publish("clicks", numbered(600))
     whole = wholly_loaded(live)
     ids = [BrokerPartition(broker, partition) for broker in (0, 1) for partition in (0, 1)]
-    return whole, {id_: whole.offsets(id_)[at] for at, id_ in enumerate(ids, 3)}
+    return whole, {id_: whole.offsets(id_)[index] for index, id_ in enumerate(ids, 3)}
 
 
 def store_offsets(client: KazooClient, group: str, starts: dict[BrokerPartition, int]) -> None:
@@ -99,15 +101,15 @@ def test_a_load_continues_where_a_consumer_of_0_7_ended(
     whole, starts = middles
     with connected(live.zookeeper) as client:
         store_offsets(client, "old", starts)
-    done = old("offsets", "import", "clicks", "--from", "zookeeper:old")
-    assert done.exit_code == 0, done.output
+    result = old("offsets", "import", "clicks", "--from", "zookeeper:old")
+    assert result.exit_code == 0, result.output
     topic = Loaded(live.settings)
     assert topic.load().rows == len(rows_from(whole, starts)) > 300
     assert topic.rows("broker", "partition", "offset", "inner", "value") == rows_from(whole, starts)
     assert topic.problems() == ()
     assert topic.load().rows == 0
     *_, first, _made = json.loads(old("history", "clicks", "--json").stdout)
-    assert {one["value"] for one in first["choices"]} == {"zookeeper:old"}
+    assert {choice["value"] for choice in first["choices"]} == {"zookeeper:old"}
 
 
 @pytest.mark.zookeeper
@@ -116,11 +118,11 @@ def test_a_load_continues_where_the_hadoop_consumer_ended(
 ) -> None:
     whole, starts = middles
     ports = {broker.config.broker_id: broker.port for broker in live.brokers}
-    for at, (id_, offset) in enumerate(starts.items()):
+    for index, (id_, offset) in enumerate(starts.items()):
         line = f"tcp://127.0.0.1:{ports[id_.holder]}\tclicks\t{id_.partition}\t{offset}"
-        (live.home / f"offsets_00000{at}m0-m-00000").write_bytes(request_file(line))
-    done = old("offsets", "import", "clicks", "--from", f"hadoop:{live.home}")
-    assert done.exit_code == 0, done.output
+        (live.home / f"offsets_00000{index}m0-m-00000").write_bytes(request_file(line))
+    result = old("offsets", "import", "clicks", "--from", f"hadoop:{live.home}")
+    assert result.exit_code == 0, result.output
     topic = Loaded(live.settings)
     topic.load()
     assert topic.rows("broker", "partition", "offset", "inner", "value") == rows_from(whole, starts)
@@ -134,9 +136,9 @@ def test_an_offset_where_no_message_starts_is_refused(  # fault R26
     _, starts = middles
     with connected(live.zookeeper) as client:
         store_offsets(client, "old", {**starts, BrokerPartition(1, 0): starts[BrokerPartition(1, 0)] + 3})
-    done = old("offsets", "import", "clicks", "--from", "zookeeper:old")
-    assert done.exit_code == 1
-    assert f"partition 1-0: no message starts at {starts[BrokerPartition(1, 0)] + 3} (" in done.stderr
+    result = old("offsets", "import", "clicks", "--from", "zookeeper:old")
+    assert result.exit_code == 1
+    assert f"partition 1-0: no message starts at {starts[BrokerPartition(1, 0)] + 3} (" in result.stderr
     assert Loaded(live.settings).table.existing() is None
 
 
@@ -145,7 +147,7 @@ def test_a_load_continues_where_camus_and_spark_ended(stand: Stand) -> None:
     run.mkdir(parents=True)
     (run / "offsets-m-00000").write_bytes(camus_file(*(etl_key("clicks", number, 4) for number in range(PARTITIONS))))
     shown = stand("offsets", "import", "clicks", "--from", f"camus:{run.parent}", "--dry-run", "--json")
-    assert [one["start"] for one in json.loads(shown.stdout)[0]["partitions"]] == [4, 4, 4]
+    assert [start["start"] for start in json.loads(shown.stdout)[0]["partitions"]] == [4, 4, 4]
     shutil.copytree(SPARK, stand.home / "checkpoint")
     (stand.home / "checkpoint" / "offsets" / "2").write_text('v1\n{}\n{"clicks":{"0":1,"1":2,"2":3}}\n')
     assert stand("offsets", "import", "clicks", "--from", f"spark:{stand.home / 'checkpoint'}").exit_code == 0
@@ -165,9 +167,9 @@ def test_exported_cursors_can_be_imported(stand: Stand, tmp_path: Path) -> None:
 
 def test_a_dry_run_changes_nothing(stand: Stand) -> None:
     stand.commit("old", {0: 5, 1: 6, 2: 7})
-    done = stand("offsets", "import", "clicks", "--from", "group:old", "--dry-run")
-    assert done.exit_code == 0
-    assert [line.split() for line in done.stdout.splitlines()[1:]] == [
+    result = stand("offsets", "import", "clicks", "--from", "group:old", "--dry-run")
+    assert result.exit_code == 0
+    assert [line.split() for line in result.stdout.splitlines()[1:]] == [
         ["clicks", str(number), str(5 + number), str(5 + number), "0", "30", str(25 - number)] for number in range(3)
     ]
     assert stand.topic.table.newest() is None
@@ -201,9 +203,9 @@ def test_partitions_without_an_offset_are_loaded_completely_by_choice(stand: Sta
     stand.commit("old", {0: 20})
     words = ("offsets", "import", "clicks", "--from", "group:old")
     assert "--missing earliest" in stand(*words).stderr
-    done = stand(*words, "--missing", "earliest")
-    assert done.exit_code == 0
-    assert [line.split()[2] for line in done.stdout.splitlines()[1:]] == ["20", "-", "-"]
+    result = stand(*words, "--missing", "earliest")
+    assert result.exit_code == 0
+    assert [line.split()[2] for line in result.stdout.splitlines()[1:]] == ["20", "-", "-"]
     assert stand.topic.load().rows == 70
     assert numbers(stand.topic) == left_over({0: 20, 1: 0, 2: 0})
 
@@ -240,9 +242,9 @@ def test_a_table_that_was_loaded_is_refused(stand: Stand) -> None:
 
 def test_an_import_is_refused_if_a_load_commits_first(stand: Stand) -> None:  # faults L05, L06
     early = planned(stand, {P0: 30, P1: 30, P2: 30})
-    at = stand.topic.table.snapshot()
+    snapshot = stand.topic.table.snapshot()
     stand.topic.load()
     with pytest.raises(CommitRefused, match="loaded the table first; nothing was imported"):
         early.change.rebased(stand.topic.table.snapshot())
-    assert early.change.rebased(at) is early.change
+    assert early.change.rebased(snapshot) is early.change
     assert numbers(stand.topic) == list(range(90))

@@ -41,7 +41,7 @@ def test_a_name_may_need_a_length_of_several_bytes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         (b"SEQ\x05" + sequence_file()[4:], "is not a SequenceFile of version 6"),
         (b"PAR1", "is not a SequenceFile of version 6"),
@@ -55,6 +55,6 @@ def test_a_name_may_need_a_length_of_several_bytes() -> None:
     ],
     ids=["version", "another", "mark", "lengths", "negative", "huge", "blocks", "long name", "name"],
 )
-def test_a_damaged_file_is_refused_with_its_name(data: bytes, said: str) -> None:
-    with pytest.raises(OffsetsUnreadable, match=f"file .*{said}"):
+def test_a_damaged_file_is_refused_with_its_name(data: bytes, message: str) -> None:
+    with pytest.raises(OffsetsUnreadable, match=f"file .*{message}"):
         SequenceFile.parse(data, "file")

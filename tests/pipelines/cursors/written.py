@@ -1,4 +1,4 @@
-"""SequenceFiles and Camus's keys, written as Hadoop writes them: what no genuine sample is at hand of."""
+"""Writes SequenceFiles and keys of Camus as Hadoop does; no genuine samples of them were available."""
 
 import struct
 import zlib
@@ -26,7 +26,7 @@ def record(key: bytes, value: bytes = b"") -> bytes:
 
 
 def mark() -> bytes:
-    """What stands between records now and then."""
+    """The sync mark that can follow any record."""
     return struct.pack(">i", -1) + SYNC
 
 
@@ -38,7 +38,7 @@ def sequence_file(
     in_blocks: bool = False,
     metadata: Sequence[str] = (),
 ) -> bytes:
-    """A whole file; `metadata` is a name and its value by turns."""
+    """A whole file; `metadata` has names and values in turn."""
     return b"".join(
         (
             b"SEQ\x06",
@@ -55,19 +55,19 @@ def sequence_file(
 
 
 def etl_key(topic: str, partition: int, offset: int, *, broker: str = "0", extra: bytes = b"") -> bytes:
-    """A key of Camus; after it comes what is of no use: time, server, service, and a map in later versions."""
+    """A key of Camus. Unused fields follow: time, server, service, and a map in later versions."""
     numbers = struct.pack(">iqqq", partition, 0, offset, 0)
     return utf(broker) + numbers + utf(topic) + struct.pack(">q", 0) + utf("") + utf("") + extra
 
 
 def camus_file(*keys: bytes) -> bytes:
-    """An offset file as Hadoop writes it unless it is told otherwise: values compressed, keys not."""
+    """An offset file as Hadoop writes it by default: with compressed values and uncompressed keys."""
     return sequence_file(*(record(key, zlib.compress(b"")) for key in keys), compressed=True)
 
 
 def request_file(*lines: str | bytes, compressed: bool = False) -> bytes:
     """An offset file of the Hadoop consumer."""
-    values = [one.encode() if isinstance(one, str) else one for one in lines]
+    values = [line.encode() if isinstance(line, str) else line for line in lines]
     return sequence_file(
         *(record(bytes(20), struct.pack(">i", len(value)) + value) for value in values),
         key="kafka.etl.KafkaETLKey",

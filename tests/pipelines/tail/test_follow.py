@@ -143,9 +143,9 @@ def test_a_partition_without_a_cursor_begins_at_the_earliest_offset(watch: OpenW
 
 
 def test_a_tail_waits_for_an_end_that_the_log_has_not_reached(watch: OpenWatch) -> None:
-    one = log(1)
-    watched = watch({0: one})
-    watched.events = [lambda: append(one)] * 3
+    partition_log = log(1)
+    watched = watch({0: partition_log})
+    watched.events = [lambda: append(partition_log)] * 3
     assert list(watched.tail(until=6)) == [(0, 3), (0, 4), (0, 5)]
 
 
@@ -177,9 +177,9 @@ def test_a_missing_partition_or_topic_is_refused(watch: OpenWatch) -> None:
 
 
 def test_later_records_are_shown_when_they_arrive(watch: OpenWatch) -> None:
-    one = log(2)
-    watched = watch({0: one, 1: log(1)})
-    watched.events = [lambda: None, lambda: append(one), lambda: append(one)]
+    partition_log = log(2)
+    watched = watch({0: partition_log, 1: log(1)})
+    watched.events = [lambda: None, lambda: append(partition_log), lambda: append(partition_log)]
     assert list(islice(watched.tail(NamedPosition.LATEST), 2)) == [(0, 5), (0, 6)]
     assert watched.notes == []
 
@@ -218,20 +218,20 @@ def test_with_an_end_a_temporary_error_is_raised(watch: OpenWatch) -> None:
 
 
 def test_records_before_a_damaged_batch_are_shown_before_the_error(watch: OpenWatch) -> None:  # fault R06
-    one = log(6)
-    offset, data = one.entries[4]
-    one.entries[4] = (offset, data[:-1] + b"\xff")
+    partition_log = log(6)
+    offset, data = partition_log.entries[4]
+    partition_log.entries[4] = (offset, data[:-1] + b"\xff")
     seen: list[Seen] = []
     with pytest.raises(Corrupt, match="CRC") as caught:
-        extend(seen, watch({0: one}).tail())
+        extend(seen, watch({0: partition_log}).tail())
     assert seen == [(0, 3), (0, 4), (0, 5), (0, 6)]
     assert caught.value.where.offset == 7
 
 
 def extend(seen: list[Seen], tail: Iterator[Seen]) -> None:
     """Keep what came before an error."""
-    for one in tail:
-        seen.append(one)  # noqa: PERF402 - a list that is extended keeps nothing of what came before an error
+    for shown in tail:
+        seen.append(shown)  # noqa: PERF402 - a list that is extended keeps nothing of what came before an error
 
 
 # fault B05
@@ -248,27 +248,27 @@ def test_a_recreated_topic_ends_the_tail(watch: OpenWatch) -> None:
 
 
 def test_a_log_that_became_shorter_is_reported(watch: OpenWatch) -> None:
-    one = log(4)
-    watched = watch({0: one})
+    partition_log = log(4)
+    watched = watch({0: partition_log})
 
     def cut() -> None:
-        del one.entries[2:]
-        one.end = 5
+        del partition_log.entries[2:]
+        partition_log.end = 5
 
-    watched.events = [cut, *[lambda: None] * 5, *[lambda: append(one)] * 4]
+    watched.events = [cut, *[lambda: None] * 5, *[lambda: append(partition_log)] * 4]
     assert list(islice(watched.tail(), 6)) == [(0, 3), (0, 4), (0, 5), (0, 6), (0, 7), (0, 8)]
     assert ["read up to 7 and now ends before" in note for note in watched.notes] == [True]
 
 
 def test_records_that_expire_before_they_are_read_are_an_error(watch: OpenWatch) -> None:
-    one = log(2)
-    watched = watch({0: one})
+    partition_log = log(2)
+    watched = watch({0: partition_log})
 
     def expire() -> None:
         for _ in range(5):
-            append(one)
-        del one.entries[:4]
-        one.start = 7
+            append(partition_log)
+        del partition_log.entries[:4]
+        partition_log.start = 7
 
     watched.events = [expire]
     with pytest.raises(OffsetOutOfRange):

@@ -32,7 +32,10 @@ def objects(result: Result) -> list[Any]:
 
 def log(values: list[bytes], *, leader: int = 0) -> Log:
     """Records in batches of one."""
-    entries = [(at, record_batch([Record(offset=at, timestamp=at, value=value)])) for at, value in enumerate(values)]
+    entries = [
+        (offset, record_batch([Record(offset=offset, timestamp=offset, value=value)]))
+        for offset, value in enumerate(values)
+    ]
     return Log(entries=entries, end=len(entries), leader=leader)
 
 
@@ -52,9 +55,11 @@ def settings(fake: FakeCluster, tmp_path: Path) -> Path:
 
 
 def test_records_are_lines_of_json(settings: Path) -> None:
-    found = objects(invoke(settings, "clicks", "--from", "earliest", "--until", "latest", "--partition", "1", "--json"))
-    assert [one["value"] for one in found] == ["x", "y", "z"]
-    assert found[1] == {
+    records = objects(
+        invoke(settings, "clicks", "--from", "earliest", "--until", "latest", "--partition", "1", "--json")
+    )
+    assert [record["value"] for record in records] == ["x", "y", "z"]
+    assert records[1] == {
         "partition": 1,
         "offset": 1,
         "timestamp": "1970-01-01T00:00:00.001Z",
@@ -74,8 +79,8 @@ def test_a_tail_begins_at_the_end_by_default(settings: Path) -> None:
 
 
 def test_a_topic_without_a_table_has_no_committed_position(settings: Path) -> None:
-    found = objects(invoke(settings, "clicks", "--from", "committed", "--until", "latest", "--json"))
-    assert len(found) == 6
+    records = objects(invoke(settings, "clicks", "--from", "committed", "--until", "latest", "--json"))
+    assert len(records) == 6
 
 
 def test_a_damaged_batch_gives_exit_code_1_after_all_records_before_it(
@@ -91,7 +96,7 @@ def test_a_damaged_batch_gives_exit_code_1_after_all_records_before_it(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("clicks", "--from", "yesterday"), "'yesterday' is not a position in a log"),
         (("clicks", "--until", "earliest"), "'earliest' cannot be the end"),
@@ -104,23 +109,23 @@ def test_a_damaged_batch_gives_exit_code_1_after_all_records_before_it(
         (("clicks", "--max", "0"), "0 is not in the range x>=1"),
     ],
 )
-def test_wrong_arguments_give_exit_code_2(settings: Path, arguments: tuple[str, ...], said: str) -> None:
+def test_wrong_arguments_give_exit_code_2(settings: Path, arguments: tuple[str, ...], message: str) -> None:
     result = invoke(settings, *arguments)
     assert result.exit_code == 2
-    assert said in result.stderr.replace("\n", " ")
+    assert message in result.stderr.replace("\n", " ")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("views",), "TopicUnknown: the cluster has no such topic"),
         (("clicks", "--partition", "0", "--from", "4"), "offset 4 is outside the broker's log, which is [0, 3)"),
     ],
 )
-def test_an_error_is_one_sentence_and_exit_code_1(settings: Path, arguments: tuple[str, ...], said: str) -> None:
+def test_an_error_is_one_sentence_and_exit_code_1(settings: Path, arguments: tuple[str, ...], message: str) -> None:
     result = invoke(settings, *arguments)
     assert (result.exit_code, result.stdout) == (1, "")
-    assert said in result.stderr
+    assert message in result.stderr
     assert result.stderr.count("\n") == 1
 
 
@@ -135,9 +140,9 @@ def test_ctrl_c_ends_the_command_without_output(settings: Path) -> None:
         assert process.stdout is not None
         lines = [process.stdout.readline() for _ in range(3)]
         process.send_signal(signal.SIGINT)
-        rest, said = process.communicate(timeout=30)
+        rest, message = process.communicate(timeout=30)
     assert [line.split("\t")[-1] for line in lines] == ["a\n", "b\n", "c\n"]
-    assert (process.returncode, rest, said) == (0, "", "")
+    assert (process.returncode, rest, message) == (0, "", "")
 
 
 def test_a_closed_pipe_ends_the_command_without_output(fake: FakeCluster, settings: Path) -> None:
@@ -156,22 +161,22 @@ def test_a_tail_needs_neither_spark_nor_delta(settings: Path) -> None:
         "sys.exit(str({'pyspark', 'deltalake', 'dagster', 'duckdb'} & sys.modules.keys()))"
     )
     command = [sys.executable, "-c", script, "--settings", str(settings), "tail", "clicks", "--until", "latest"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert done.stderr == "set()\n"
+    completed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert completed.stderr == "set()\n"
 
 
 @pytest.mark.zookeeper
 def test_messages_of_0_7_come_from_all_brokers_and_codecs(live: LiveCluster) -> None:
     messages = numbered(200)
     live.publish("clicks", messages)
-    found = objects(invoke(live.settings, "clicks", "--from", "earliest", "--until", "latest", "--json"))
-    assert sorted(one["value"].encode() for one in found) == sorted(messages)
-    assert {(one["broker"], one["partition"]) for one in found} == {(0, 0), (0, 1), (1, 0), (1, 1)}
-    places = [(one["broker"], one["partition"], one["offset"], one["inner"]) for one in found]
+    records = objects(invoke(live.settings, "clicks", "--from", "earliest", "--until", "latest", "--json"))
+    assert sorted(record["value"].encode() for record in records) == sorted(messages)
+    assert {(record["broker"], record["partition"]) for record in records} == {(0, 0), (0, 1), (1, 0), (1, 1)}
+    places = [(record["broker"], record["partition"], record["offset"], record["inner"]) for record in records]
     assert len(set(places)) == 200
     only = objects(invoke(live.settings, "clicks", "--from", "0", "--until", "latest", "--partition", "1-0", "--json"))
-    assert [one["value"] for one in only] == [
-        one["value"] for one in found if (one["broker"], one["partition"]) == (1, 0)
+    assert [record["value"] for record in only] == [
+        record["value"] for record in records if (record["broker"], record["partition"]) == (1, 0)
     ]
 
 
@@ -179,9 +184,9 @@ def test_messages_of_0_7_come_from_all_brokers_and_codecs(live: LiveCluster) -> 
 def test_a_time_of_0_7_never_skips_a_message(live: LiveCluster) -> None:
     live.publish("clicks", numbered(50))
     now = datetime.now(UTC)
-    asked = ("clicks", "--until", "latest", "--json", "--from")
-    assert len(objects(invoke(live.settings, *asked, "-1h"))) == 50
-    assert objects(invoke(live.settings, *asked, (now + timedelta(hours=1)).isoformat())) == []
+    arguments = ("clicks", "--until", "latest", "--json", "--from")
+    assert len(objects(invoke(live.settings, *arguments, "-1h"))) == 50
+    assert objects(invoke(live.settings, *arguments, (now + timedelta(hours=1)).isoformat())) == []
 
 
 @pytest.mark.zookeeper
