@@ -81,9 +81,7 @@ class PartitionStatus:
     @property
     def next(self) -> int | None:
         """The first offset that a load would fetch; None if it is unknown."""
-        if self.earliest is None:
-            return None
-        return self.earliest if self.cursor is None else max(self.cursor, self.earliest)
+        return None if self.earliest is None else max(self.cursor or 0, self.earliest)
 
     @property
     def lag(self) -> int | None:
