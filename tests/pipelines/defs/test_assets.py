@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 import pipelines.defs.run
 from kafka_io.cluster.v07_cluster import Cluster07
 from kafka_io.errors import RegistryUnavailable, Where
-from kafka_io.testing.v07 import requests
+from kafka_io.testing.v07 import server
 from kafka_io.v07.messages import FetchRequest07, MultiFetchRequest07
 from pipelines.loading.load import Loader
 from pipelines.loading.outcome import TopicLoad
@@ -110,7 +110,7 @@ def fetched(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
 
     with monkeypatch.context() as patch:
         for request in (FetchRequest07, MultiFetchRequest07):
-            patch.setitem(requests.HANDLERS, request, silent)
+            patch.setitem(server.HANDLERS, request, silent)
         yield received
     over.set()
 

@@ -11,8 +11,7 @@ import pytest
 from kafka_io.errors import TooLarge
 from kafka_io.testing.data_dir import DataDirInUse
 from kafka_io.testing.segment_file import FileRegion
-from kafka_io.testing.v07.requests import frame
-from kafka_io.testing.v07.server import BrokerServer07
+from kafka_io.testing.v07.server import BrokerServer07, frame
 from kafka_io.v07.messages import LATEST_TIME, FetchRequest07, MultiProduceRequest07, ProduceRequest07
 from tests.kafka_io.testing.v07.conftest import StartBroker
 from tests.kafka_io.testing.v07.talk import TIMEOUT_S, Client, message, numbered
