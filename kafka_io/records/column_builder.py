@@ -106,7 +106,8 @@ class _ColumnBuffer:
         self._memory = PooledMemory(size * old.itemsize)
         self.array = self._memory.bytes.view(kind.dtype)
         kept = min(kind.elements(filled), len(old))
-        self.array[:kept] = old[:kept]
+        if kept:
+            self.array[:kept] = old[:kept]
         if kind.is_bitmap:
             self.array[kept:] = 0xFF
         elif not kept:

@@ -17,8 +17,9 @@ import pyarrow as pa
 _MIN_BITS, _MAX_BITS = 12, 26
 _KEPT = 8
 _MAPPED = 1 << 20
-# Free memory by the logarithm of its size. A full deque drops its oldest item, and its methods need no lock.
-_SPARE: dict[int, deque[npt.NDArray[np.uint8]]] = {
+# Free memory by the logarithm of its size, each with its address, because numpy is slow to compute that. A full deque
+# drops its oldest item, and its methods need no lock.
+_SPARE: dict[int, deque[tuple[npt.NDArray[np.uint8], int]]] = {
     bits: deque(maxlen=_KEPT) for bits in range(_MIN_BITS, _MAX_BITS + 1)
 }
 
@@ -29,21 +30,22 @@ class PooledMemory:
     Pages that are never written cost nothing.
     """
 
-    __slots__ = ("__weakref__", "_bits", "bytes")
+    __slots__ = ("__weakref__", "_address", "_bits", "bytes")
 
     def __init__(self, size: int) -> None:
         self._bits = max((size - 1).bit_length(), _MIN_BITS)
         try:
-            self.bytes = _SPARE[self._bits].pop()
+            self.bytes, self._address = _SPARE[self._bits].pop()
         except (KeyError, IndexError):
             size = 1 << self._bits
             self.bytes = np.empty(size, np.uint8) if size < _MAPPED else np.frombuffer(mmap.mmap(-1, size), np.uint8)
+            self._address = self.bytes.ctypes.data
 
     def buffer(self, size: int) -> pa.Buffer:
         """The first `size` bytes, without a copy."""
-        return pa.foreign_buffer(self.bytes.ctypes.data, size, base=self)
+        return pa.foreign_buffer(self._address, size, base=self)
 
     def __del__(self) -> None:
         spare = _SPARE.get(self._bits)
         if spare is not None:
-            spare.append(self.bytes)
+            spare.append((self.bytes, self._address))
