@@ -134,8 +134,7 @@ def _unwrap(columns: ColumnBuilder, outer: MessageSetReader07, limits: DecodeLim
     """
     cap = limits.max_decompressed_bytes
     sets_left = _FREE_SETS + cap // _SET_BYTES
-    stack = [outer]
-    status = status_codes.WRAPPER
+    stack, status = [outer], status_codes.WRAPPER
     while True:
         top = stack[-1]
         if status == status_codes.WRAPPER:

@@ -73,8 +73,7 @@ def write_cursors(
 def to_csv(cursors: Iterable[ExportedCursor]) -> str:
     """The cursors as CSV."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerows((cursor.topic, str(cursor.id), cursor.offset) for cursor in cursors)
+    csv.writer(text, lineterminator="\n").writerows((cursor.topic, str(cursor.id), cursor.offset) for cursor in cursors)
     return text.getvalue()
 
 

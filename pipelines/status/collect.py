@@ -36,8 +36,7 @@ def watched(
     cluster_topics: Iterable[TopicEntry], tables: Iterable[str], rules: TopicRules
 ) -> dict[str, TopicEntry | None]:
     """All allowed topics that the cluster lists or that have a table, sorted by name."""
-    topics: dict[str, TopicEntry | None] = dict.fromkeys(tables)
-    topics |= {entry.name: entry for entry in cluster_topics}
+    topics: TopicEntries = dict.fromkeys(tables) | {entry.name: entry for entry in cluster_topics}
     return {name: topics[name] for name in sorted(topics) if rules.allows(name)}
 
 
