@@ -30,7 +30,7 @@ def run(runs: int, seed: int, folder: Path) -> Counter[str]:
     """
     folder.mkdir(parents=True, exist_ok=True)
     outcomes: Counter[str] = Counter()
-    start = told = time.monotonic()
+    start = printed = time.monotonic()
     stage_folder = folder / f"stage-{int(time.time())}"
     with (
         ZooKeeperServer(None, stage_folder / "zookeeper") as zookeeper,
@@ -39,14 +39,14 @@ def run(runs: int, seed: int, folder: Path) -> Counter[str]:
         for number in range(runs):
             outcomes += attempt(stage, seed + number, folder)
             now = time.monotonic()
-            if now - told >= _PROGRESS_SECONDS or number == runs - 1:
-                told = now
+            if now - printed >= _PROGRESS_SECONDS or number == runs - 1:
+                printed = now
                 _say(f"{now - start:.0f} s, {number + 1} stories from seed {seed}, {_summary(outcomes)}")
     return outcomes
 
 
 def _summary(outcomes: Counter[str]) -> str:
-    steps = {parsed(told)[1] for told in outcomes if told not in _ENDED}
+    steps = {parsed(outcome)[1] for outcome in outcomes if outcome not in _ENDED}
     drivers = ", ".join(f"{outcomes[how]} {how}" for how in _ENDED)
     return f"drivers: {drivers}; ended at {len(steps)} of {len(FAILPOINTS)} steps"
 

@@ -70,7 +70,7 @@ class _Storms:
         drivers = [self.trial.start(act, at=self._fate(steps)) for _ in range(count)]
         self.stopped += [driver for driver in drivers if driver.stopped()]
         self._judge([driver for driver in drivers if driver not in self.stopped])
-        for driver in [one for one in self.stopped if self.rng.randrange(2)]:
+        for driver in [stopped for stopped in self.stopped if self.rng.randrange(2)]:
             self._let_go(driver)
 
     def _fate(self, steps: Counter[str]) -> str:

@@ -67,7 +67,7 @@ def printing_to(home: Path) -> None:
 
 def fetch_here_all(works: Sequence[FetchTask], on_progress: Progress) -> list[SliceFacts]:
     """What `execute` answers, of any number of slices, without Spark."""
-    return sorted(fetch_here(works, on_progress), key=lambda one: one.offsets)
+    return sorted(fetch_here(works, on_progress), key=lambda facts: facts.offsets)
 
 
 def _tell_steps(file: Path) -> None:
@@ -75,8 +75,8 @@ def _tell_steps(file: Path) -> None:
     pass_as_told = steps._pass
 
     def tell(name: str) -> None:
-        with file.open("a") as told:
-            told.write(f"{name}\n")
+        with file.open("a") as lines:
+            lines.write(f"{name}\n")
         pass_as_told(name)
 
     steps._pass = tell

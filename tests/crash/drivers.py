@@ -48,8 +48,8 @@ class Driver:
     @classmethod
     def start(cls, home: Path, arguments: Sequence[str], terms: child.Terms, *, at: str = "") -> Self:
         """Start one that ends at `at` (see KILL_AT; several are parted by commas)."""
-        told = {KILL_AT: at, ONCE: str(home)} if at else {}
-        process = forking().Process(target=child.penstock, args=(arguments, told, home, terms))
+        environment = {KILL_AT: at, ONCE: str(home)} if at else {}
+        process = forking().Process(target=child.penstock, args=(arguments, environment, home, terms))
         process.start()
         return cls(process=process, home=home)
 

@@ -87,18 +87,20 @@ class Trial:
 
         A table of the same version and with the same files is not judged again.
         """
-        at = self.table.existing()
+        snapshot = self.table.existing()
         files = self.files()
         assert files >= self._files, f"files were deleted: {sorted(self._files - files)}"
         self._files = files
-        if at is None or self._judged == (at.version, files):
+        if snapshot is None or self._judged == (snapshot.version, files):
             return
         proof = verify(self.table)
         assert proof.proven, proof.problems
-        _check_cursors(self.table, at)
-        for id_, held in self.held().items():
-            assert _is_stretch(held, self.whole[id_]), f"partition {id_} holds {held} of {self.whole[id_]}"
-        self._judged = at.version, files
+        _check_cursors(self.table, snapshot)
+        for id_, found_numbers in self.held().items():
+            assert _is_stretch(found_numbers, self.whole[id_]), (
+                f"partition {id_} holds {found_numbers} of {self.whole[id_]}"
+            )
+        self._judged = snapshot.version, files
 
     def check_whole(self, expected: Numbers | None = None) -> None:
         """Check that every message is in the table once, in its place."""
@@ -106,8 +108,8 @@ class Trial:
 
     def held(self) -> Numbers:
         """The messages that readers of the table see."""
-        at = self.table.existing()
-        return numbers(at.handle.to_pyarrow_table()) if at else {}
+        snapshot = self.table.existing()
+        return numbers(snapshot.handle.to_pyarrow_table()) if snapshot else {}
 
     def files(self) -> set[str]:
         """The data files that are there, committed or not."""
@@ -116,9 +118,9 @@ class Trial:
 
 def _took(ended: Ended) -> bool:
     """Whether a load added or left anything, or a replay changed anything."""
-    for done in json.loads(ended.output):
-        changed = done["changed"] if "changed" in done else done.get("rows", 0)
-        if changed or any(one.get("lag", 0) for one in done.get("partitions", ())):
+    for result in json.loads(ended.output):
+        changed = result["changed"] if "changed" in result else result.get("rows", 0)
+        if changed or any(partition.get("lag", 0) for partition in result.get("partitions", ())):
             return True
     return False
 
@@ -149,6 +151,6 @@ def undisturbed(world: World, home: Path) -> Numbers:
     ended = trial.start(Act()).wait()
     assert ended.code == 0, ended.output
     whole = trial.held()
-    assert sorted(number for held in whole.values() for number in held) == list(range(len(MESSAGES)))
-    assert all(list(held) == sorted(held) for held in whole.values())
+    assert sorted(number for numbers_ in whole.values() for number in numbers_) == list(range(len(MESSAGES)))
+    assert all(list(numbers_) == sorted(numbers_) for numbers_ in whole.values())
     return whole

@@ -24,8 +24,8 @@ class SparkDriver:
 
     def __init__(self, spark: Mapping[str, str], environment: Mapping[str, str] | None = None) -> None:
         self._spark = dict(spark)
-        self._mine, theirs = forking().Pipe()
-        self._process = forking().Process(target=_serve, args=(theirs, self._spark, dict(environment or {})))
+        self._mine, child_end = forking().Pipe()
+        self._process = forking().Process(target=_serve, args=(child_end, self._spark, dict(environment or {})))
 
     def __enter__(self) -> Self:
         self._process.start()
@@ -62,8 +62,8 @@ class SparkDriver:
 def _serve(commands: Connection, spark: Mapping[str, str], environment: Mapping[str, str]) -> None:
     os.environ.update(environment)
     session = open_session(spark)
-    while (told := commands.recv()) is not None:
-        arguments, for_workers, home = told
+    while (command := commands.recv()) is not None:
+        arguments, for_workers, home = command
         session.sparkContext.environment.update(for_workers)
         commands.send(_run(arguments, home))
     close_session()

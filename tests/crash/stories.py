@@ -100,19 +100,19 @@ def passed(trial: Trial, story: Story, lakes: Path) -> list[Counter[str]]:
 
     A copy of the lake before each act is left in `lakes`, in a folder with the act's number.
     """
-    found = []
+    passes = []
     (trial.home / "lake").mkdir(parents=True)
     for number, act in enumerate(story.acts):
         shutil.copytree(trial.home / "lake", lakes / str(number))
         file = lakes / f"steps-{number}"
         act.prepare(Path(trial.table.uri))
         _disturbed(trial, story, replace(act, terms=replace(act.terms, tell_steps=file)), "nowhere")
-        found.append(Counter(file.read_text().splitlines()))
+        passes.append(Counter(file.read_text().splitlines()))
         trial.finish(act)
-    return found
+    return passes
 
 
 def passings(story_steps: Sequence[Counter[str]], step: str) -> list[tuple[int, int]]:
     """The first and the last place where a story passes `step`: the number of the act, and of the pass in it."""
-    found = [(act, nth) for act, steps in enumerate(story_steps) for nth in range(1, steps[step] + 1)]
-    return sorted({found[0], found[-1]}) if found else []
+    places = [(act, nth) for act, steps in enumerate(story_steps) for nth in range(1, steps[step] + 1)]
+    return sorted({places[0], places[-1]}) if places else []

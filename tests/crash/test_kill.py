@@ -18,8 +18,8 @@ def cases(stage: Stage, step: str) -> Iterator[tuple[str, Story, int, int]]:
     """For each world: the first story that passes the failpoint, the number of the act, and the pass in it."""
     for world in WORLDS:
         for story in STORIES:
-            if stage.shows(world, story) and (found := passings(stage.passed(world, story), step)):
-                yield from ((world, story, act, nth) for act, nth in found)
+            if stage.shows(world, story) and (places := passings(stage.passed(world, story), step)):
+                yield from ((world, story, act, nth) for act, nth in places)
                 break
 
 
@@ -27,10 +27,10 @@ def cases(stage: Stage, step: str) -> Iterator[tuple[str, Story, int, int]]:
 def test_a_load_whose_driver_is_killed_is_completed_by_the_next_one(
     step: str, stage: Stage, tmp_path: Path
 ) -> None:  # faults L01, L02, L05, S04
-    found = list(cases(stage, step))
-    assert found, f"no story passes {step}"
-    times = max(len(found), AT_LEAST)
-    for number, (world, story, act, nth) in enumerate(islice(cycle(found), times)):
+    places = list(cases(stage, step))
+    assert places, f"no story passes {step}"
+    times = max(len(places), AT_LEAST)
+    for number, (world, story, act, nth) in enumerate(islice(cycle(places), times)):
         trial = stage.trial_before(world, story, act, tmp_path / str(number))
         killed = play(trial, story, act, f"{step}:{nth}")
         assert killed.code == -9, killed.output

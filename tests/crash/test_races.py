@@ -43,7 +43,7 @@ def test_a_table_is_created_once(number: int, stage: Stage, tmp_path: Path) -> N
     for driver in drivers:
         driver.go_on()
     ended = [driver.wait() for driver in drivers]
-    assert [one.code for one in ended] == [0, 0, 0], ended
+    assert [driver.code for driver in ended] == [0, 0, 0], ended
     trial.check()
     trial.check_whole()
 
@@ -106,8 +106,8 @@ def test_a_slice_without_memory_fails_alone(stage: Stage, tmp_path: Path) -> Non
     ended = trial.run(AT_ONCE, at="raise:batch fetched:2")
     assert ended.code == 1
     assert "MemoryError: batch fetched" in ended.output
-    held = sum(map(len, trial.held().values()))
-    assert 0 < held < sum(map(len, trial.whole.values()))
+    rows = sum(map(len, trial.held().values()))
+    assert 0 < rows < sum(map(len, trial.whole.values()))
     trial.finish(AT_ONCE)
     trial.check_whole()
 
@@ -118,12 +118,12 @@ def test_two_compactions_at_once_merge_files_once(step: str, stage: Stage, tmp_p
     trial = stage.trial("modern", tmp_path / "lake")
     trial.finish(Act())
     late = stopped(trial, CLEAN, step)
-    [done] = json.loads(trial.run(CLEAN).output)
-    assert (done["busy"], done["merged"] > 1) == (False, True)
+    [result] = json.loads(trial.run(CLEAN).output)
+    assert (result["busy"], result["merged"] > 1) == (False, True)
     late.go_on()
     ended = late.wait()
-    [done] = json.loads(ended.output)
-    assert (ended.code, done["merged"]) == (0, 0)
+    [result] = json.loads(ended.output)
+    assert (ended.code, result["merged"]) == (0, 0)
     trial.check()
     trial.check_whole()
 

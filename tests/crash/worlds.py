@@ -90,7 +90,7 @@ def modern_world(folder: Path) -> Iterator[World]:
     _fill(configs["now"], MESSAGES[_FORMER:])
     _fill(configs["altered"], [message.replace(b"x", b"y") for message in MESSAGES[_FORMER:]])
     with ExitStack() as running:
-        servers = {name: running.enter_context(ModernBrokerServer(one)) for name, one in configs.items()}
+        servers = {name: running.enter_context(ModernBrokerServer(config)) for name, config in configs.items()}
         selves = {name: f'bootstrap = "127.0.0.1:{server.port}"' for name, server in servers.items()}
         yield World(name="modern", cluster=selves["now"], selves=selves)
 
@@ -105,7 +105,7 @@ def _fill(config: ModernBrokerConfig, messages: Sequence[bytes]) -> None:
 def numbers(rows: pa.Table) -> Numbers:
     """The messages of a table by partition, in the order of their offsets."""
     order = ("broker", "partition", "offset", "inner")
-    held: dict[BrokerPartition, list[int]] = defaultdict(list)
+    numbers_of: dict[BrokerPartition, list[int]] = defaultdict(list)
     for row in rows.sort_by([(name, "ascending") for name in order]).select([*order, "value"]).to_pylist():
-        held[BrokerPartition(row["broker"], row["partition"])].append(json.loads(row["value"])["number"])
-    return held
+        numbers_of[BrokerPartition(row["broker"], row["partition"])].append(json.loads(row["value"])["number"])
+    return numbers_of
