@@ -31,7 +31,7 @@ PROJECT = ROOT / "pyproject.toml"
 PACKAGES = ("kafka_io", "pipelines", "resources")
 LEFT_OUT = ("zookeeper", "spark", "crash", "ui", "brokers")
 IGNORED = ("records/test_compiling.py", "records/test_compiler_off.py", "testing/modern/clients")
-"""Tests of kafka_io that compile kernels anew, run them uncompiled, or start the clients of others: all are slow."""
+"""Tests of kafka_io that compile kernels again, run them uncompiled, or start the clients of others: all are slow."""
 SECTION = "[tool.coverage_floors]\n"
 SLACK = 0.5
 """Percentage points between what was measured and the highest floor that is set for it."""

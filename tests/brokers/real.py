@@ -80,7 +80,7 @@ class RealBroker:
         """With `zookeeper`, `host:port/chroot`, the broker keeps its cluster there; without, it is its own controller.
 
         `config` goes above the settings every broker here has. `listeners` are further ones, each name with its
-        security protocol; `ports` tells where they are. `users`, each with a password, can log in with SCRAM: not
+        security protocol; `ports` has their ports. `users`, each with a password, can log in with SCRAM: not
         with `zookeeper`. `options` are for Java. `joins` is the first broker of a cluster without ZooKeeper that this
         one becomes a member of; with `zookeeper`, brokers of one chroot are a cluster.
         """

@@ -103,13 +103,13 @@ def test_a_deleted_topic_can_be_created_again_with_its_own_settings(
     version: str, brokers: Callable[[str], RealBroker]
 ) -> None:
     broker = brokers(version)
-    broker.create_topic("anew")
-    broker.produce("anew", RECORDS)
-    broker.delete_topic("anew")
-    broker.create_topic("anew", 3, {"max.message.bytes": "1000"})
-    assert read(broker, "anew") == []
+    broker.create_topic("recreated")
+    broker.produce("recreated", RECORDS)
+    broker.delete_topic("recreated")
+    broker.create_topic("recreated", 3, {"max.message.bytes": "1000"})
+    assert read(broker, "recreated") == []
     with pytest.raises(KafkaException, match="MSG_SIZE_TOO_LARGE"):
-        broker.produce("anew", [(None, os.urandom(2000))])
+        broker.produce("recreated", [(None, os.urandom(2000))])
 
 
 @pytest.mark.parametrize("version", ["3.9.1"])

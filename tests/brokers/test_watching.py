@@ -64,6 +64,6 @@ def test_without_record_times_the_time_is_the_last_write_to_the_segment(
         assert cluster.times_at({topic: {PART: COUNT}}) == {topic: {PART: None}}
     last_write = times[PART]
     assert isinstance(last_write, int)
-    # Some file systems keep the time of a write in whole seconds; and a second is the least age that is told.
+    # Some file systems keep the time of a write in whole seconds, and one second is the smallest age that is shown.
     assert before_ms - 3000 <= last_write <= time.time_ns() // 1_000_000
     assert times[EMPTY] is None

@@ -34,7 +34,7 @@ class Terms:
     Args:
         slices_per_commit: how many slices are one commit's, about.
         file_bytes: what no file of it may be larger than, as if the disk were full.
-        tell_steps: where it tells the steps that it passes.
+        tell_steps: the file into which it writes the names of the steps that it passes.
     """
 
     slices_per_commit: int = 1
@@ -49,7 +49,7 @@ def penstock(arguments: Sequence[str], environment: Mapping[str, str], home: Pat
     if terms.tell_steps:
         _tell_steps(terms.tell_steps)
     if terms.file_bytes is not None:
-        # Python ignores SIGXFSZ, so what writes more is told that the file is too large, as of a full disk.
+        # Python ignores SIGXFSZ, so a larger write fails with "file too large", as on a full disk.
         resource.setrlimit(resource.RLIMIT_FSIZE, (terms.file_bytes, terms.file_bytes))
     with (
         patch.object(load, "execute", lambda _spark, works, on_progress: fetch_here_all(works, on_progress)),

@@ -1,4 +1,4 @@
-"""Writes tests/golden/messages anew: what Kafka's own clients say of their messages, and how they write them.
+"""Writes the files of tests/golden/messages: the schemas of Kafka's own clients, and the bytes that these clients write.
 
     python -m tests.golden.write_messages
 

@@ -1,4 +1,4 @@
-"""Writes tests/golden/modern anew: entries of a log as clients that share no code with us write them.
+"""Writes the files of tests/golden/modern: entries of a log, written by clients that share no code with Penstock.
 
     python -m tests.golden.write_modern
 

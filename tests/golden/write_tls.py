@@ -1,4 +1,4 @@
-"""Writes tests/golden/tls anew, with the command `openssl`: certificates of brokers and loaders for tests only.
+"""Writes the files of tests/golden/tls with the command `openssl`: certificates of brokers and loaders for tests only.
 
     python -m tests.golden.write_tls
 

@@ -28,7 +28,7 @@ EXPECTED: dict[int, type[BrokerError]] = {
 }
 # What Kafka's own clients think of each code: name, whether to try again, whether to read metadata before.
 KAFKA: dict[int, tuple[str, bool, bool]] = {code: (name, *kind) for code, name, *kind in load("errors") if code != 0}
-# Of the codes to try again, those where who is asked must be found anew.
+# The retriable codes after which the client must look up the leader or the coordinator again.
 COORDINATOR = {15, 16}
 # Kafka's clients ask the same broker again until it knows the new leader (75), or look the controller up on their own
 # account (41).
