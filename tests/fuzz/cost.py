@@ -1,6 +1,6 @@
 """Measures the memory and the time that decoding needs.
 
-`python -m tests.fuzz.cost CAP FILE...` prints both for each file. The name of a file with messages of 0.7 begins with 07.
+`python -m tests.fuzz.cost CAP FILE...` prints both for each file. Names of files with messages of 0.7 begin with 07.
 """
 
 import os

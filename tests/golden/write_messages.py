@@ -1,4 +1,4 @@
-"""Writes the files of tests/golden/messages: the schemas of Kafka's own clients, and the bytes that these clients write.
+"""Writes the files of tests/golden/messages: the schemas and the bytes of Kafka's own clients.
 
     python -m tests.golden.write_messages
 
