@@ -101,7 +101,7 @@ class Loader(SliceFetcher):
         began = self.now()
         topic = self.cluster.topic(record.topic)
         if topic is None:
-            raise TopicUnknown("the registry has no such topic")
+            raise TopicUnknown("the cluster has no such topic")
         failpoint("discovered")
         # The table is read before the bounds. In the other order a commit of another run in between would make the
         # table end after the logs, and the plan would refuse them as truncated.

@@ -109,7 +109,7 @@ def _newest_incarnation(table: LakeTable, snapshot: TableSnapshot, cluster: Clus
     """
     entry = cluster.topic(table.where.topic or "")
     if entry is None:
-        raise TopicUnknown("the registry has no such topic")
+        raise TopicUnknown("the cluster has no such topic")
     state = table_state(snapshot, TopicIdentity.of(cluster, entry), entry.also)
     return entry, TableRows(table, snapshot, state.topic)
 

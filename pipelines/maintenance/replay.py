@@ -41,7 +41,7 @@ def replay(loader: Loader, table: LakeTable, request: ReplayRequest) -> TopicRep
 def _replay(loader: Loader, table: LakeTable, request: ReplayRequest, began: datetime) -> TopicReplay:
     topic = loader.cluster.topic(request.topic)
     if topic is None:
-        raise TopicUnknown("the registry has no such topic")
+        raise TopicUnknown("the cluster has no such topic")
     if table.existing() is None:
         raise TableMissing("the topic has no table")
     snapshot, state = loader.read_table(table, topic)

@@ -108,7 +108,7 @@ def test_a_failed_load_is_one_sentence_and_exit_code_1(penstock: Penstock, live:
     result = penstock("load", "views")
     assert result.exit_code == 1
     assert result.stderr == (
-        "penstock: views: TopicUnknown: the registry has no such topic [cluster=main topic=views]\n"
+        "penstock: views: TopicUnknown: the cluster has no such topic [cluster=main topic=views]\n"
     )
 
 

@@ -148,7 +148,7 @@ def test_the_job_replays_and_reports_what_it_did(
     [
         ({"topic": "clicks", "since": "0", "until": "30"}, "ValueError: an offset belongs to a single partition"),
         ({"topic": "clicks", "since": "yesterday", "until": "latest"}, "ValueError: 'yesterday' is not a position"),
-        ({"topic": "views", "since": "earliest", "until": "latest"}, "TopicUnknown: the registry has no such topic"),
+        ({"topic": "views", "since": "earliest", "until": "latest"}, "TopicUnknown: the cluster has no such topic"),
     ],
 )
 def test_a_job_that_cannot_replay_fails_with_the_reason(
