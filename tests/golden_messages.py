@@ -1,4 +1,4 @@
-"""The messages that Kafka's own classes wrote, and our tables in the notation of Kafka's schemas."""
+"""Messages that Kafka's own classes wrote, and our message tables in the notation of `schemas.json`."""
 
 import dataclasses
 import json
@@ -25,7 +25,7 @@ _NAMES = {getattr(wire_types, name): name.lower() for name in ("Bool", "Int8", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Golden:
-    """One message in one version: our value with the fields that Kafka was given, and the bytes that Kafka wrote."""
+    """One message in one version: `message` is our object, `header` and `body` are the bytes that Kafka wrote."""
 
     api: Api[Any]
     side: str
@@ -46,18 +46,18 @@ class Golden:
 
 @cache
 def load(name: str) -> Any:
-    """A file of golden/messages."""
+    """The content of the file golden/messages/<name>.json."""
     return json.loads((MESSAGES / f"{name}.json").read_text())
 
 
 def kind_of(api: str, side: str) -> type:
-    """Our class of a message."""
+    """Our class of an API's request or response; `side` is one of SIDES."""
     kind = KINDS[api]
     return kind if side == "request" else kind.API.answer
 
 
 def goldens(api: str, *names: str) -> Iterator[Golden]:
-    """The examples of an API: "full", "empty", or "unknown_tags", which is the full one with unknown tagged fields."""
+    """The examples of an API: "full", "empty", or "unknown_tags", which is "full" with unknown tagged fields."""
     for side in SIDES:
         for name in names:
             yield from _of(api, side, name)
@@ -70,7 +70,7 @@ def _of(api: str, side: str, name: str) -> Iterator[Golden]:
             if name == "unknown_tags":
                 if version not in file[name]:
                     continue
-                body = file[name][version]  # noqa: PLW2901 - the same fields, other bytes
+                body = file[name][version]  # noqa: PLW2901 - the fields are the same, the bytes are not
             yield Golden(
                 api=KINDS[api].API,
                 side=side,
@@ -83,7 +83,7 @@ def _of(api: str, side: str, name: str) -> Iterator[Golden]:
 
 
 def built(kind: type, values: dict[str, Any]) -> Any:
-    """Our struct with the values of an example."""
+    """Our object with the values of an example."""
     hints = get_type_hints(kind, include_extras=True)
     return kind(**{name: _value(hints[name], value) for name, value in values.items()})
 
@@ -103,7 +103,7 @@ def _value(hint: Any, value: Any) -> Any:
 
 
 def without_none(hint: Any) -> tuple[Any, bool]:
-    """The type without None, and whether it allows None."""
+    """The type hint without None, and whether it allowed None."""
     if get_origin(hint) in (Union, types.UnionType):
         (inner,) = (argument for argument in get_args(hint) if argument is not type(None))
         return inner, True
@@ -112,7 +112,7 @@ def without_none(hint: Any) -> tuple[Any, bool]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A field of one of our tables, with the versions that have the struct it is in."""
+    """One field of one of our message tables; `path` includes the names of the structs around it."""
 
     path: str
     hint: Any
@@ -121,7 +121,7 @@ class Column:
 
 
 def columns(kind: type, path: str = "") -> Iterator[Column]:
-    """The fields of a table and of all structs in it."""
+    """The fields of a message table, and of all structs in it."""
     hints = get_type_hints(kind, include_extras=True)
     for field in dataclasses.fields(kind):
         row = field.metadata.get("wire", FieldVersions())
@@ -134,7 +134,7 @@ def columns(kind: type, path: str = "") -> Iterator[Column]:
 
 
 def text(kind: type, version: int) -> str:
-    """One version of a table, in the words of `schemas.json`."""
+    """The fields that a message table has in one version, in the notation of `schemas.json`."""
     hints = get_type_hints(kind, include_extras=True)
     rows = [(field.name, field.metadata.get("wire", FieldVersions())) for field in dataclasses.fields(kind)]
     present = [(name, row) for name, row in rows if row.is_in(version)]

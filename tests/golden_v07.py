@@ -1,4 +1,4 @@
-"""The requests and answers captured from a genuine 0.7.2 broker and its own clients."""
+"""Requests and answers that were captured between a genuine 0.7.2 broker and its own clients."""
 
 import json
 from pathlib import Path
@@ -8,5 +8,5 @@ WIRE = Path(__file__).parent / "golden" / "v07" / "wire"
 
 
 def captured(*files: str) -> list[Any]:
-    """The records of the captures, each with its id."""
+    """The captured records of these files, each with its id."""
     return [record for file in files for record in json.loads((WIRE / f"{file}.json").read_text())]

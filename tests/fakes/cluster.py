@@ -1,6 +1,6 @@
-"""A cluster from 0.8 on that can be told to misbehave: real sockets on loopback, answers made by our own tables.
+"""A fake cluster of Kafka 0.8 or later that a test can make misbehave. It uses real sockets and our own messages.
 
-Each broker answers by the handlers that stand in its table, so a test changes one and leaves the others.
+Each broker has a table with one handler per API, so a test can replace one handler and keep the others.
 """
 
 import contextlib
@@ -36,7 +36,7 @@ from tests.all_requests import REQUESTS
 _OFFERED = (ApiVersionsRequest, FetchRequest, ListOffsetsRequest, MetadataRequest)
 EVERYTHING = {kind.API.key: kind.API.versions for kind in _OFFERED}
 Handler = Callable[[ReceivedRequest], Any]
-"""An answer, SILENCE or CLOSE."""
+"""Answers a request: it returns the answer as a message or as bytes, SILENCE or CLOSE."""
 
 SILENCE, CLOSE = object(), object()
 NOT_LEADER, OUT_OF_RANGE, UNKNOWN_TOPIC, UNKNOWN_TOPIC_ID = 6, 1, 3, 100
@@ -44,7 +44,7 @@ NOT_LEADER, OUT_OF_RANGE, UNKNOWN_TOPIC, UNKNOWN_TOPIC_ID = 6, 1, 3, 100
 
 @dataclass(slots=True, kw_only=True)
 class Log:
-    """One partition: its entries by their last offset, and who leads it."""
+    """One partition: its entries, each with its last offset, and the number of the broker that leads it."""
 
     entries: list[tuple[int, bytes]]
     end: int
@@ -54,15 +54,15 @@ class Log:
     epoch: int = 5
     aborted: tuple[Any, ...] = ()
 
-    def read(self, at: int, size: int) -> bytes:
-        """The entries from that of offset `at` on: at most `size` bytes, but at least the first."""
-        wanted = [data for last, data in self.entries if last >= at]
+    def read(self, offset: int, size: int) -> bytes:
+        """The entries from the one with `offset` to the end: at most `size` bytes, but at least the first entry."""
+        wanted = [data for last, data in self.entries if last >= offset]
         return b"".join(wanted)[: max(size, len(wanted[0]))] if wanted else b""
 
 
 @dataclass(slots=True, kw_only=True)
 class FakeCluster:
-    """Brokers 0 and 1, and one topic. A context manager."""
+    """Brokers 0 and 1 with one topic. They serve as long as the `with` block lasts."""
 
     logs: dict[int, Log]
     topic: str = "clicks"
@@ -80,15 +80,15 @@ class FakeCluster:
 
     @property
     def bootstrap(self) -> tuple[Broker, ...]:
-        """Where it is found."""
+        """The addresses of the brokers, for a client's bootstrap."""
         return tuple(Broker(-1, "127.0.0.1", broker.port) for broker in self.brokers)
 
     def heard(self, api: int) -> list[ReceivedRequest]:
-        """All requests of one API, over all brokers."""
+        """The requests of one API that any broker received."""
         return [request for broker in self.brokers for request in broker.heard if request.api.key == api]
 
     def metadata(self, received_request: ReceivedRequest) -> MetadataResponse:
-        """What any broker knows."""
+        """The answer of any broker to a Metadata request."""
         request: Any = received_request.request
         requested = request.topics
         named = None if not requested else {topic.name for topic in requested}
@@ -117,7 +117,7 @@ class FakeCluster:
         return MetadataResponse(brokers=brokers, topics=(*topics, *unknown))
 
     def list_offsets(self, broker: int, received_request: ReceivedRequest) -> ListOffsetsResponse:
-        """Of the partitions that `broker` leads."""
+        """The answer of `broker` to a ListOffsets request: an error for partitions that it does not lead."""
         request: Any = received_request.request
         [topic] = request.topics
         answers = []
@@ -136,7 +136,7 @@ class FakeCluster:
         return ListOffsetsResponse(topics=(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(answers)),))
 
     def fetch(self, broker: int, received_request: ReceivedRequest) -> FetchResponse:
-        """From a partition that `broker` leads."""
+        """The answer of `broker` to a Fetch request: an error if it does not lead the partition."""
         request: Any = received_request.request
         [topic] = request.topics
         [partition] = topic.partitions
@@ -160,7 +160,7 @@ class FakeCluster:
 
 
 class FakeBroker:
-    """One broker: a thread for each connection, and a table of handlers by the number of the API."""
+    """One broker, with a thread per connection. `handlers` are by API key; `heard` has all requests so far."""
 
     def __init__(self, cluster: FakeCluster, number: int) -> None:
         self.heard: list[ReceivedRequest] = []
@@ -181,7 +181,7 @@ class FakeBroker:
         while True:
             try:
                 connected, _ = self._listening.accept()
-            except OSError:  # it was closed
+            except OSError:  # the broker was closed
                 return
             self.connections += 1
             self._sockets.append(connected)
@@ -190,7 +190,7 @@ class FakeBroker:
             thread.start()
 
     def _serve(self, connected: socket.socket) -> None:
-        with connected, contextlib.suppress(OSError):  # the client left, as it may
+        with connected, contextlib.suppress(OSError):  # the client may leave at any time
             while size := _read(connected, 4):
                 received_request = received(memoryview(_read(connected, *struct.unpack(">i", size))), REQUESTS)
                 self.heard.append(received_request)
@@ -201,13 +201,13 @@ class FakeBroker:
                     connected.sendall(answer if isinstance(answer, bytes) else received_request.answered(answer))
 
     def drop_connections(self) -> None:
-        """End every connection there is; new ones are taken."""
+        """End all open connections. The broker still accepts new ones."""
         for connection in self._sockets:
-            with contextlib.suppress(OSError):  # it is closed already
+            with contextlib.suppress(OSError):  # the connection is closed already
                 connection.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Go away; safe to call again."""
+        """Stop listening, end all connections and join all threads. A second call does nothing."""
         with contextlib.suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
@@ -218,7 +218,7 @@ class FakeBroker:
 
 
 def _read(connected: socket.socket, count: int) -> bytes:
-    """`count` bytes; none when the client left."""
+    """Read `count` bytes; returns an empty value if the client left before."""
     data = b""
     while len(data) < count:
         more = connected.recv(count - len(data))

@@ -1,7 +1,7 @@
-"""A server that does to its clients what a script says: a real socket on loopback, one thread, one client at a time.
+"""A server that misbehaves by script: a real socket on loopback, one thread, one client at a time.
 
-A script is a list of acts for one connection, which is closed after the last of them. The scripts belong to the
-connections in their order; the last one serves all that come after.
+A script is a list of acts for one connection, which is closed after the last act. The first connection gets the first
+script, the second connection the second script, and so on; all later connections get the last script.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from kafka_io.model import Broker
 
 
 class Peer:
-    """One client, as the acts see it; its requests are kept without their sizes."""
+    """The client of one connection. `requests` are its requests, each without the four bytes of its size."""
 
     def __init__(self, connected: socket.socket, stopping: threading.Event) -> None:
         self.socket = connected
@@ -26,7 +26,7 @@ class Peer:
         """`count` bytes from the client.
 
         Raises:
-            ConnectionError: it left before.
+            ConnectionError: the client left before it sent that many.
         """
         data = b""
         while len(data) < count:
@@ -41,13 +41,13 @@ Act = Callable[[Peer], None]
 
 
 def hear(peer: Peer) -> None:
-    """Wait for a whole request."""
+    """Wait for a complete request."""
     (size,) = struct.unpack(">i", peer.read(4))
     peer.requests.append(peer.read(size))
 
 
 def stall(peer: Peer) -> None:
-    """Say no more; until the client leaves."""
+    """Send nothing more until the client leaves."""
     while peer.socket.recv(4096):
         pass
 
@@ -64,7 +64,7 @@ def send(data: bytes) -> Act:
 
 
 def drip(data: bytes, *, every_s: float) -> Act:
-    """Send `data` a byte at a time."""
+    """Send `data` byte by byte, with a pause of `every_s` seconds after each byte."""
 
     def act(peer: Peer) -> None:
         for byte in data:
@@ -75,7 +75,7 @@ def drip(data: bytes, *, every_s: float) -> Act:
 
 
 class HostileServer:
-    """Serves `scripts` until the block ends; what it heard is in `peers`, one per connection."""
+    """Serves `scripts` until the `with` block ends. `peers` has one client per connection, with its requests."""
 
     def __init__(self, *scripts: Sequence[Act]) -> None:
         self._scripts = scripts
@@ -87,19 +87,19 @@ class HostileServer:
 
     @property
     def broker(self) -> Broker:
-        """The server as a registry would name it, broker 7."""
+        """The server's address as a registry has it, with broker id 7."""
         return Broker(7, "127.0.0.1", self.port)
 
     @property
     def requests(self) -> list[bytes]:
-        """All requests, over all connections, in their order."""
+        """The requests of all connections, in order."""
         return [request for peer in self.peers for request in peer.requests]
 
     def _serve(self) -> None:
         while True:
             try:
                 connected, _ = self._listening.accept()
-            except OSError:  # the block ended
+            except OSError:  # the `with` block ended
                 return
             with connected:
                 peer = Peer(connected, self._stopping)
@@ -107,7 +107,7 @@ class HostileServer:
                 self.peers.append(peer)
                 if self._stopping.is_set():
                     return
-                with contextlib.suppress(OSError):  # the client left, as it may
+                with contextlib.suppress(OSError):  # the client may leave at any time
                     for act in script:
                         act(peer)
 
@@ -119,7 +119,7 @@ class HostileServer:
         self._stopping.set()
         sockets = [self._listening, *(peer.socket for peer in self.peers)]
         for open_socket in sockets:
-            with contextlib.suppress(OSError):  # it is closed already
+            with contextlib.suppress(OSError):  # the socket is closed already
                 open_socket.shutdown(socket.SHUT_RDWR)
         self._thread.join()
         self._listening.close()

@@ -1,4 +1,4 @@
-"""Logs of a fake cluster with records that tell which they are, and what a table has of them."""
+"""Logs for a fake cluster, and the rows that a table has of them. A record's value is its incarnation and offset."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -12,7 +12,7 @@ from tests.fakes.cluster import Log
 
 
 def holding(start: int, stop: int, *, incarnation: str = "first", epoch: int = 5) -> Log:
-    """A log `[start, stop)` with a record at each offset, five to a batch."""
+    """A log with one record at each offset of `[start, stop)`, in batches of five records."""
     edges = [*range(start, stop, 5), stop]
     entries = []
     for low, high in pairwise(edges):
@@ -32,7 +32,7 @@ def table(folder: Path) -> LakeTable:
 
 
 def values(folder: Path, partition: int = 0) -> list[str]:
-    """What it has of a partition, in the order of loading."""
+    """The values of a partition's rows in the table of topic `clicks`, in the order in which they were loaded."""
     rows = (
         DeltaTable(table(folder).uri).to_pyarrow_table().sort_by([("loaded_at", "ascending"), ("offset", "ascending")])
     )

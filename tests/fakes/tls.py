@@ -1,4 +1,4 @@
-"""TLS for the hostile server: its acts, over TLS with a certificate of tests/golden/tls."""
+"""Lets the hostile server speak TLS, with a certificate of tests/golden/tls."""
 
 import ssl
 from pathlib import Path
@@ -12,7 +12,13 @@ CA = str(GOLDEN / "ca.pem")
 def serving(
     certificate: str = "broker", *, loaders_only: bool = False, only: ssl.TLSVersion | None = None
 ) -> ssl.SSLContext:
-    """A broker's side of TLS: its certificate, whether it demands one of ours, the only version it speaks."""
+    """The TLS settings of a broker.
+
+    Args:
+        certificate: the name of the broker's certificate in tests/golden/tls.
+        loaders_only: whether the client must show a certificate that `ca.pem` has signed.
+        only: the only TLS version that the broker accepts; any version if it is None.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(GOLDEN / f"{certificate}.pem")
     if loaders_only:
@@ -24,7 +30,7 @@ def serving(
 
 
 def over_tls(context: ssl.SSLContext, *acts: Act) -> Act:
-    """`acts` as TLS has them: their bytes are what the client's user sees."""
+    """An act that does a TLS handshake and then does `acts` over TLS: they read and send the decrypted bytes."""
 
     def act(peer: Peer) -> None:
         with context.wrap_socket(peer.socket, server_side=True) as peer.socket:

@@ -23,7 +23,7 @@ _FORGET, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """CPU time in seconds, and the growth of memory in bytes."""
+    """The CPU time of a piece of work in seconds, and the growth of its memory in bytes."""
 
     seconds: float
     grown_bytes: int
@@ -39,21 +39,24 @@ def cost_of(work: Callable[[], None]) -> Cost:
 
 
 def read_log(data: bytes, limits: DecodeLimits) -> None:
-    """Decode formats 0 to 2, and drop the rows."""
+    """Decode a log of formats 0 to 2 and drop its rows; errors in the log are ignored."""
     with suppress(KafkaIOError):
         for _ in decoder.decode(data, RequestedOffsets(start=0), limits=limits):
             pass
 
 
 def read_set(data: bytes, limits: DecodeLimits) -> None:
-    """Decode messages of 0.7, and drop the rows."""
+    """Decode a message set of 0.7 and drop its rows; errors in it are ignored."""
     with suppress(KafkaIOError):
         for _ in v07_decoder.decode_v07(data, base=0, limits=limits):
             pass
 
 
 def _forget_peak() -> int:
-    """The memory in use now. The peak is measured from here on; if it cannot be reset, from the peak so far."""
+    """Reset the memory peak; returns the memory in use, in bytes.
+
+    If the peak cannot be reset, returns the peak itself.
+    """
     if not _FORGET.exists():
         return _peak()
     _FORGET.write_text("5")

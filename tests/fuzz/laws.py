@@ -1,4 +1,4 @@
-"""The laws for any input: decoding raises a typed error with its offset, or gives the rows that an oracle reads."""
+"""The laws that hold for any input: decoding gives the rows that an oracle reads, or a typed error with its offset."""
 
 import pickle
 import random
@@ -25,7 +25,7 @@ _EVERYTHING = RequestedOffsets(start=0, high_watermark=1 << 62)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """The result of decoding: rows, the next offset, and the error that ended it."""
+    """The result of decoding: the rows, the next offset, and the error if decoding ended with one."""
 
     rows: list[Any]
     next_offset: int
@@ -33,10 +33,12 @@ class Reading:
 
 
 def check_log(data: bytes, rng: random.Random) -> str:
-    """Read a log of formats 0 to 2 as a whole, and a slice of it; returns how it ended, in one word.
+    """Check the laws for a log of formats 0 to 2 and for a slice of it.
+
+    Returns "read", or the name of the KafkaIOError that ended decoding.
 
     Raises:
-        AssertionError: a law is broken; so is any exception but KafkaIOError.
+        AssertionError: a law is broken. Any other exception means that a law is broken, too.
     """
     whole = read_log(data, _EVERYTHING, DecodeLimits(max_decompressed_bytes=CAP, batch_bytes=rng.choice((1, 500, CAP))))
     _agree(whole, lambda: oracle_rows(data), "log")
@@ -49,7 +51,7 @@ def check_log(data: bytes, rng: random.Random) -> str:
 def read_log(
     data: bytes, requested: RequestedOffsets, limits: DecodeLimits, aborted: tuple[tuple[int, int], ...] = ()
 ) -> Reading:
-    """Everything that is decoded before the end or an error; every offset of it is a row or part of a gap."""
+    """Decode until the end or an error, and check that every offset up to there has a row or is in a gap."""
     batches = decode(data, requested, limits=limits, where=WHERE, aborted=aborted)
     rows: list[Row] = []
     start = requested.start
@@ -70,11 +72,7 @@ def read_log(
 
 
 def check_set(data: bytes, rng: random.Random) -> str:
-    """Read a message set of 0.7; returns how it ended, in one word.
-
-    Raises:
-        AssertionError: as `check_log`.
-    """
+    """Check the laws for a message set of 0.7; returns and raises the same as `check_log`."""
     base = rng.choice((0, 1 << 40))
     try:
         whole = whole_bytes(data, base=base, where=WHERE)
@@ -130,21 +128,23 @@ def _next(batches: Iterator[DecodedBatch]) -> tuple[DecodedBatch | None, KafkaIO
 
 
 def _check_error(error: KafkaIOError) -> None:
-    again = pickle.loads(pickle.dumps(error))
-    assert (type(again), str(again), again.where) == (type(error), str(error), error.where)
+    unpickled = pickle.loads(pickle.dumps(error))
+    assert (type(unpickled), str(unpickled), unpickled.where) == (type(error), str(error), error.where)
     assert error.where.offset is not None
     assert error.where == WHERE.at_offset(error.where.offset)
 
 
 def _agree(reading: Reading, oracle: Callable[[], list[Any]], kind: str) -> None:
-    """Check that the rows are those of the oracle; after an error, that they are the first of them."""
+    """Check that the rows are the oracle's rows; after an error, that they are the first of the oracle's rows."""
     if isinstance(reading.error, TooLarge):
-        return  # the oracle knows no limits, and takes its time
+        return  # the oracle has no limits, and would take too long
     try:
         rows = oracle()
     except Exception as error:
-        # The oracle is plain code: it may fail in any way on bytes that are not a log.
+        # The oracle does not check its input first: any exception can mean that the bytes are not a valid log.
         if reading.error is None:
-            raise AssertionError(f"this {kind} was read, and the oracle says {error!r}") from error
+            raise AssertionError(
+                f"the decoder read this {kind} without an error, but the oracle raised {error!r}"
+            ) from error
         return
     assert reading.rows == (rows if reading.error is None else rows[: len(reading.rows)])

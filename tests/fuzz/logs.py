@@ -1,4 +1,4 @@
-"""Logs of message formats 0 to 2 with mutated fields and valid checksums."""
+"""Mutates logs of message formats 0 to 2 and repairs their checksums, so that decoding goes beyond the checksum."""
 
 import random
 import struct
@@ -11,7 +11,7 @@ from tests.fuzz.streams import mutate_stream
 from tests.kafka_io.records.decoding import NAMES, golden, repaired
 
 _CAP = 1 << 20
-# Position and size of the fields of an entry, without its CRC, which is repaired.
+# Position and size of the fields of an entry. The CRC is missing, because it is repaired.
 _COMMON = ((0, 8), (8, 4), (16, 1))
 _FIELDS = {
     0: (*_COMMON, (17, 1), (18, 4)),
@@ -22,7 +22,7 @@ _VALUE_AT = (22, 30)
 
 
 def entries_of(data: bytes) -> list[bytes]:
-    """The entries of a log; the last one may be incomplete."""
+    """Split a log into its entries; the last one may be incomplete."""
     parts = []
     while data:
         size = 12 + int.from_bytes(data[8:12], "big", signed=True)
@@ -37,7 +37,7 @@ _SPARE = [entry for entries in SEEDS for entry in entries]
 
 
 def mutated_log(rng: random.Random) -> bytes:
-    """A few mutations of a log that another client wrote."""
+    """A log that another client wrote, with one to three mutations."""
     entries = list(rng.choice(SEEDS))
     if rng.randrange(2):
         entries = renumbered(rng, [*entries, *rng.choice(SEEDS)])
@@ -65,7 +65,7 @@ def _mutate(rng: random.Random, entries: list[bytes]) -> list[bytes]:
 
 
 def renumbered(rng: random.Random, entries: list[bytes]) -> list[bytes]:
-    """The entries with consecutive offsets and a few gaps."""
+    """The entries with new offsets: each follows the one before, with a few gaps."""
     parts, next_offset = [], rng.choice((0, 0, 5, 1 << 40))
     for entry in entries:
         last = int.from_bytes(entry[23:27], "big", signed=True) if entry[16:17] == b"\2" else 0
@@ -87,7 +87,7 @@ def _mutate_field(rng: random.Random, entry: bytes) -> bytes:
 
 
 def _mutate_content(rng: random.Random, entry: bytes) -> bytes:
-    """Records, or the messages inside one, mutated and compressed again."""
+    """Mutate the records of a batch, or the messages inside a compressed message, and compress them again."""
     if len(entry) < 61:
         return mutate_bytes(rng, entry)
     if entry[16] == 2:
@@ -114,7 +114,7 @@ def _mutate_batch(rng: random.Random, entry: bytes) -> bytes:
 
 
 def _mutate_records(rng: random.Random, content: bytes) -> tuple[bytes, int]:
-    """The records with one mutated, or in another order; and how much their number grew."""
+    """The records with one of them mutated, or in another order, and the number of records that this adds."""
     records = _records_of(content)
     kind = rng.randrange(4)
     if kind == 0 or not records:

@@ -1,4 +1,4 @@
-"""Numbers that often reveal errors in code, as fields and as varints."""
+"""Mutates numbers, bytes and lists: towards values that often reveal errors, such as limits of integer types."""
 
 import random
 
@@ -29,7 +29,7 @@ _EDGES = (
 
 
 def odd_number(rng: random.Random, old: int, bits: int) -> int:
-    """A signed number of that many bits: near `old`, at a limit, or random."""
+    """A signed number with `bits` bits: near `old`, at a limit, or random."""
     kind = rng.randrange(5)
     if kind == 0:
         new = old + rng.choice((-2, -1, 1, 2))
@@ -45,13 +45,13 @@ def odd_number(rng: random.Random, old: int, bits: int) -> int:
 
 
 def signed(number: int, bits: int) -> int:
-    """The number as two's complement of that many bits."""
+    """The number as a two's complement with `bits` bits."""
     half = 1 << bits - 1
     return (number + half) % (2 * half) - half
 
 
 def varint(number: int, more: int = 0) -> bytes:
-    """A zigzag varint, with `more` bytes than it needs."""
+    """Encode a zigzag varint, with `more` bytes more than it needs."""
     rest = 2 * number if number >= 0 else -2 * number - 1
     out = bytearray()
     while rest > 0x7F or more:
@@ -63,7 +63,7 @@ def varint(number: int, more: int = 0) -> bytes:
 
 
 def read_varint(data: bytes, position: int) -> tuple[int, int] | None:
-    """A varint and the position after it; None if there is no valid varint."""
+    """Decode a varint; returns it and the position after it, or None if the bytes are not a valid varint."""
     value = 0
     for i, byte in enumerate(data[position : position + 10]):
         value |= (byte & 0x7F) << 7 * i
@@ -73,7 +73,7 @@ def read_varint(data: bytes, position: int) -> tuple[int, int] | None:
 
 
 def mutate_bytes(rng: random.Random, data: bytes) -> bytes:
-    """Flip, insert, remove or overwrite bytes, without knowledge of their structure."""
+    """Flip a bit, or insert, remove or overwrite bytes, at a random position."""
     out = bytearray(data)
     position = rng.randrange(len(out) + 1)
     kind = rng.randrange(5)

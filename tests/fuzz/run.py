@@ -27,7 +27,7 @@ from tests.fuzz.sets_v07 import mutated_set
 _LIMITS = DecodeLimits(max_decompressed_bytes=CAP, batch_bytes=CAP)
 _SLOWEST_SECONDS = 1.0
 _MOST_TIMES = 3
-# The size in which Python allocates its own memory.
+# Python allocates memory for its own objects in arenas of this size.
 _ARENA_BYTES = 1 << 20
 _ALARM_SECONDS = 30
 _PROGRESS_SECONDS = 10.0
@@ -35,7 +35,7 @@ _PROGRESS_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """A kind of input: how it is made from a seed, the law that it must obey, and how it is decoded."""
+    """A kind of input: `make` creates one from random numbers, `check` checks the laws, `read` only decodes."""
 
     name: str
     make: Callable[[random.Random], bytes]
@@ -52,10 +52,10 @@ class Failed(Exception):
 
 
 def attempt(seed: int, folder: Path) -> tuple[str, Cost]:
-    """Try the input of this seed; returns how decoding ended, and its cost.
+    """Try the input of this seed; returns the kind of input and the outcome as text, and the cost of decoding.
 
     Raises:
-        Failed: it broke a law, and was saved in `folder`.
+        Failed: the input broke a law. It is saved in `folder`.
     """
     rng = random.Random(seed)
     kind = LOG if rng.randrange(3) else SET
@@ -63,8 +63,10 @@ def attempt(seed: int, folder: Path) -> tuple[str, Cost]:
     try:
         with _alarm():
             cost = cost_of(lambda: kind.read(data, _LIMITS))
-        assert cost.seconds <= _SLOWEST_SECONDS, f"{cost.seconds:.2f} s"
-        assert cost.grown_bytes <= _MOST_TIMES * (len(data) + CAP) + _ARENA_BYTES, f"{cost.grown_bytes} bytes of memory"
+        assert cost.seconds <= _SLOWEST_SECONDS, f"decoding took {cost.seconds:.2f} s"
+        assert cost.grown_bytes <= _MOST_TIMES * (len(data) + CAP) + _ARENA_BYTES, (
+            f"decoding took {cost.grown_bytes} bytes of memory"
+        )
         with _alarm():
             ended = kind.check(data, rng)
     except Exception as error:
@@ -77,7 +79,7 @@ def attempt(seed: int, folder: Path) -> tuple[str, Cost]:
 
 @contextmanager
 def _alarm() -> Iterator[None]:
-    """A decoder or oracle that does not end is a failure like any other."""
+    """Raise TimeoutError in the block if it takes longer than _ALARM_SECONDS: a decoder or oracle may never end."""
 
     def ring(_number: int, _frame: object) -> None:
         raise TimeoutError(f"no end after {_ALARM_SECONDS} s")
@@ -92,7 +94,7 @@ def _alarm() -> Iterator[None]:
 
 
 def run(seconds: float, seed: int, folder: Path) -> int:
-    """Try one seed after the other; returns the number of inputs by outcome.
+    """Try one seed after the other, and print the number of inputs by outcome; returns the number of all inputs.
 
     Raises:
         Failed: see `attempt`.

@@ -1,4 +1,4 @@
-"""Message sets of 0.7 with mutated fields at all levels and valid checksums."""
+"""Mutates message sets of 0.7 at all levels of nesting, and repairs most checksums."""
 
 import random
 import struct
@@ -18,7 +18,7 @@ _CODECS = (1, 2)
 
 
 def messages_of(data: bytes) -> list[bytes]:
-    """The messages of a set; the last one may be incomplete."""
+    """Split a message set into its messages; the last one may be incomplete."""
     parts = []
     while data:
         size = 4 + int.from_bytes(data[:4], "big", signed=True)
@@ -29,11 +29,11 @@ def messages_of(data: bytes) -> list[bytes]:
 
 
 SEEDS = [messages_of(data) for data in map(log_bytes, LOGS) if 0 < len(data) < _LARGEST_SEED]
-_SPARE = [item for seed in SEEDS for item in seed[:5]]
+_SPARE = [message_bytes for seed in SEEDS for message_bytes in seed[:5]]
 
 
 def mutated_set(rng: random.Random) -> bytes:
-    """A few mutations of a log that a genuine broker wrote."""
+    """Part of a log that a genuine broker wrote, with one to three mutations."""
     messages = list(rng.choice(SEEDS))
     start = rng.randrange(len(messages))
     messages = messages[start : start + 20]
@@ -88,7 +88,7 @@ def _mutate_content(rng: random.Random, data: bytes, depth: int) -> bytes:
 
 
 def _repaired(rng: random.Random, data: bytes) -> bytes:
-    """With the right CRC, and often with the right length."""
+    """Usually the message with a correct CRC, and often with a correct length, too."""
     if len(data) < 10 or data[4] > 1 or rng.randrange(10) == 0:
         return data
     if rng.randrange(3):

@@ -1,4 +1,4 @@
-"""Mutated compressed streams, and valid ones that usual writers do not produce."""
+"""Creates mutated compressed streams, and valid streams that common writers do not produce."""
 
 import random
 import struct
@@ -16,7 +16,7 @@ _SKIPPABLE = struct.pack("<II", 0x184D2A50, 3) + b"any"
 
 
 def mutate_stream(rng: random.Random, codec: int, content: bytes) -> bytes:
-    """`content` compressed, whole or not: in several streams, cut, flipped, with junk, as a bomb, or in another way."""
+    """Compress `content` in an unusual way: as several streams, cut, with flipped bits, with junk, or as a bomb."""
     return rng.choice(_WAYS)(rng, codec, content)
 
 
@@ -32,13 +32,13 @@ def _split(rng: random.Random, codec: int, content: bytes) -> bytes:
 
 
 def _cut(rng: random.Random, codec: int, content: bytes) -> bytes:
-    whole = _compress(codec, content)
-    return whole[: rng.randrange(len(whole) + 1)]
+    stream = _compress(codec, content)
+    return stream[: rng.randrange(len(stream) + 1)]
 
 
 def _lengthened(rng: random.Random, codec: int, content: bytes) -> bytes:
-    whole = _compress(codec, content)
-    return whole + rng.choice((b"\0", _SKIPPABLE, whole, b"junk"))
+    stream = _compress(codec, content)
+    return stream + rng.choice((b"\0", _SKIPPABLE, stream, b"junk"))
 
 
 def _bomb(rng: random.Random, codec: int, content: bytes) -> bytes:
@@ -51,21 +51,22 @@ def _flipped(rng: random.Random, codec: int, content: bytes) -> bytes:
 
 
 def _with_options(rng: random.Random, codec: int, content: bytes) -> bytes:
-    yes = [bool(rng.randrange(2)) for _ in range(4)]
+    flags = [bool(rng.randrange(2)) for _ in range(4)]
     if codec == _LZ4:
         size = rng.choice((4, 5, 6, 7))
         frame: bytes = lz4.frame.compress(
             content,
-            block_linked=yes[0],
-            store_size=yes[1],
-            content_checksum=yes[2],
-            block_checksum=yes[3],
+            block_linked=flags[0],
+            store_size=flags[1],
+            content_checksum=flags[2],
+            block_checksum=flags[3],
             block_size=size,
         )
         return frame
     if codec == _ZSTD:
-        way = zstandard.ZstdCompressor(level=rng.choice((1, 12)), write_checksum=yes[0], write_content_size=yes[1])
-        return _SKIPPABLE * yes[2] + way.compress(content)
+        level = rng.choice((1, 12))
+        compressor = zstandard.ZstdCompressor(level=level, write_checksum=flags[0], write_content_size=flags[1])
+        return _SKIPPABLE * flags[2] + compressor.compress(content)
     return _compress(codec, content)
 
 

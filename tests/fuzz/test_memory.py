@@ -1,4 +1,4 @@
-"""Memory stays below three times the size of the input plus the limit, for any input.
+"""Decoding never needs more memory than three times the sum of the input size and the decompression limit.
 
 See faults R15, R16, R17.
 """
@@ -23,7 +23,7 @@ TIMES = 3
 
 
 def records_of(size: int, count: int) -> list[Record]:
-    """Records with values of `size` bytes that compress to about a third."""
+    """`count` records, each with a value of `size` bytes that compresses to about a third."""
     rng = random.Random(size)
     words = [rng.randbytes(3).hex().encode() for _ in range(500)]
     text = b" ".join(rng.choice(words) for _ in range(20_000))
@@ -34,8 +34,8 @@ def records_of(size: int, count: int) -> list[Record]:
     ]
 
 
-def honest() -> Iterator[tuple[str, bytes]]:
-    """One batch or message of nearly the limit, with long and with short records, and many small ones."""
+def valid_logs() -> Iterator[tuple[str, bytes]]:
+    """Valid logs with their names: a batch or message of nearly the limit, or many small ones."""
     for name, records in (("long", records_of(1000, 13_000)), ("short", records_of(40, 120_000))):
         content = record_batch(records)[61:]
         for number, codec in CODECS.items():
@@ -43,27 +43,30 @@ def honest() -> Iterator[tuple[str, bytes]]:
             parts = (records[first : first + 20] for first in range(0, 20_000, 20))
             yield f"v2-many-{name}-{codec.name}", b"".join(record_batch(part, codec=number) for part in parts if part)
         for magic, codecs in enumerate(MESSAGE_CODECS):
-            inside = log_messages(records, magic=magic)
+            inner_messages = log_messages(records, magic=magic)
             for number, codec in codecs.items():
-                outer = Record(offset=len(records) - 1, value=codec.compress(inside))
+                outer = Record(offset=len(records) - 1, value=codec.compress(inner_messages))
                 data = log_messages([outer], magic=magic)
                 yield f"v{magic}-{name}-{codec.name}", changed(data, 17, bytes([number]))
-        inside = message_set([record.value or b"" for record in records])
+        inner_messages = message_set([record.value or b"" for record in records])
         for number in (1, 2):
-            yield f"07-{name}-{CODECS[number].name}", message(bytes(CODECS[number].compress(inside)), attributes=number)
+            yield (
+                f"07-{name}-{CODECS[number].name}",
+                message(bytes(CODECS[number].compress(inner_messages)), attributes=number),
+            )
 
 
 def of_batch(content: bytes, codec: int, count: int) -> bytes:
-    """A batch that claims this number of records and contains these bytes."""
+    """A batch with these bytes as its records, and with `count` as the number of records in its header."""
     return batch_around(bytes(CODECS[codec].compress(content)), count=count, last_delta=2**31 - 2, codec=codec)
 
 
-def liars() -> Iterator[tuple[str, bytes]]:
-    """The inputs that need the most memory for their size, and those that claim to need much."""
+def worst_logs() -> Iterator[tuple[str, bytes]]:
+    """Logs with their names that need the most memory for their size, or whose headers claim a large size."""
     for codec in (1, 2, 3, 4):
         yield f"v2-bomb-{codec}", of_batch(bytes(8 * CAP), codec, 1)
         yield f"v2-zeros-{codec}", of_batch(bytes(CAP), codec, 2**31 - 1)
-    # Records of seven bytes or a few more, whose rows take far more than that.
+    # A record here takes seven bytes or a few more, but its row in the columns takes far more.
     for name, count in (("most", CAP // 9), ("fewer", CAP // 33)):
         yield f"v2-{name}-records", of_batch(b"".join(record(delta) for delta in range(count)), 4, count)
     for name, header in (("empty", b"\0\1"), ("not-text", b"\2\xff\1")):
@@ -77,7 +80,7 @@ def liars() -> Iterator[tuple[str, bytes]]:
         body = b"\0\0\0\1\1\2" + varint(size) + b"\xff" * size + b"\1"
         yield f"v2-a-{name}-key-that-is-not-text", of_batch(varint(len(body)) + body, 4, 1)
     large = Record(offset=1, value=bytes(CAP - 100))
-    yield "v2-large-behind-small", record_batch([Record()], codec=4) + record_batch([large], codec=4)
+    yield "v2-large-after-small", record_batch([Record()], codec=4) + record_batch([large], codec=4)
     claim = b"\xff\xff\xff\x0f" + snappy.compress(b"x")[1:]
     yield "v2-snappy-claim", batch_around(claim, count=1, last_delta=0, codec=2)
     yield "v2-count", batch_around(b"", count=2**31 - 1, last_delta=2**31 - 2)
@@ -91,14 +94,14 @@ def liars() -> Iterator[tuple[str, bytes]]:
 
 
 def record(delta: int) -> bytes:
-    """The shortest with that offset."""
+    """The shortest record with this offset delta."""
     body = b"\0\0" + varint(delta) + b"\1\1\0"
     return varint(len(body)) + body
 
 
 def test_memory_is_bounded_for_valid_and_for_corrupt_logs(tmp_path: Path) -> None:
     names = []
-    for name, data in (*honest(), *liars()):
+    for name, data in (*valid_logs(), *worst_logs()):
         (tmp_path / name).write_bytes(data)
         names.append(name)
     run = subprocess.run(

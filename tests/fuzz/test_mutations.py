@@ -1,4 +1,4 @@
-"""A few thousand of the inputs that `make fuzz` tries for hours: mutated logs with valid checksums."""
+"""A few thousand inputs of the kind that `make fuzz` tries for hours: mutated logs, mostly with valid checksums."""
 
 import os
 import random
@@ -10,7 +10,7 @@ from tests.fuzz.laws import check_log, check_set
 from tests.fuzz.logs import mutated_log
 from tests.fuzz.sets_v07 import mutated_set
 
-# Without the compiler each input takes a hundred times as long.
+# Without the JIT compiler each input takes a hundred times as long.
 LOGS, SETS = (1000, 500) if os.environ.get("NUMBA_DISABLE_JIT") != "1" else (60, 30)
 
 

@@ -13,7 +13,7 @@ from tests.fuzz.run import Failed, Kind
 MIB = 1 << 20
 
 
-def a_kind(
+def kind_of_input(
     check: Callable[[bytes, random.Random], str] = lambda _data, _rng: "read",
     read: Callable[[bytes, DecodeLimits], None] = lambda _data, _limits: None,
 ) -> Kind:
@@ -25,15 +25,15 @@ def broken(data: bytes, _rng: random.Random) -> str:
 
 
 def greedy(_data: bytes, _limits: DecodeLimits) -> None:
-    # More than the allocator keeps of released memory; less would not be visible.
+    # The allocator keeps some released memory, so a smaller allocation might not let the process grow.
     bytearray(b"x") * (100 * MIB)
 
 
 @pytest.mark.parametrize(
     ("kind", "match"),
     [
-        (a_kind(check=broken), "KeyError"),
-        (a_kind(read=greedy), "bytes of memory"),
+        (kind_of_input(check=broken), "KeyError"),
+        (kind_of_input(read=greedy), "bytes of memory"),
     ],
 )
 def test_an_input_that_breaks_a_law_is_saved_and_reported(
@@ -66,6 +66,6 @@ def test_an_input_that_never_ends_is_a_failure(tmp_path: Path, monkeypatch: pyte
 
     monkeypatch.setattr(fuzz, "_ALARM_SECONDS", 1)
     for name in ("LOG", "SET"):
-        monkeypatch.setattr(fuzz, name, a_kind(check=endless))
+        monkeypatch.setattr(fuzz, name, kind_of_input(check=endless))
     with pytest.raises(Failed, match="no end after 1 s"):
         fuzz.attempt(7, tmp_path)

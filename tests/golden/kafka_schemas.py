@@ -1,4 +1,4 @@
-"""What Kafka's own message schemas say, read from the jars of its clients: facts, for the tables to be held against."""
+"""Reads Kafka's own message schemas from the jars of its clients. Tests compare our message tables with them."""
 
 import json
 import re
@@ -10,13 +10,13 @@ from typing import Any
 
 from tests.brokers.jars import classpath
 
-# 4.x dropped old versions, with the fields only they had: 3.9 is the last to know them.
+# 4.x removed old versions, and the fields that only these had. 3.9 is the last release that has them.
 OLD, NEW = "3.9.1", "4.1.0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """A field of a message as one version has it; `fields` are those of a struct."""
+    """A field of a message in one version. If it is a struct, `fields` are the fields of the struct."""
 
     name: str
     kind: str
@@ -29,36 +29,36 @@ class Field:
 
     @property
     def snake(self) -> str:
-        """The name as our tables write it."""
+        """The name in snake_case, as in our message tables."""
         return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", self.name).lower()
 
     @property
     def camel(self) -> str:
-        """The name as Kafka's JSON writes it."""
+        """The name in camelCase, as in Kafka's JSON."""
         return self.name[0].lower() + self.name[1:]
 
     @property
     def text(self) -> str:
-        """`name type`: [] before the type of an array, ? where null may be, # before a tag, a struct in braces."""
+        """`name type`: [] before the type of an array, ? if it may be null, # before a tag, and a struct in braces."""
         kind = "bytes" if self.kind == "records" else f"{{{texts(self.fields)}}}" if self.fields else self.kind
         tag = "" if self.tag is None else f" #{self.tag}"
         return f"{self.snake} {'[]' * self.array}{kind}{'?' * self.nullable}{tag}"
 
     def everywhere(self, path: str = "") -> Iterator[tuple[str, "Field"]]:
-        """The paths of this field and of all below it."""
+        """This field and all fields inside it, each with its path."""
         yield path + self.snake, self
         for field in self.fields:
             yield from field.everywhere(f"{path}{self.snake}.")
 
 
 def texts(fields: tuple[Field, ...]) -> str:
-    """Those with tags last, in the order of their tags."""
+    """The texts of the fields. Tagged fields come last, ordered by tag."""
     return ", ".join(field.text for field in sorted(fields, key=lambda field: -1 if field.tag is None else field.tag))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """A request or answer, as one release knows it."""
+    """The schema of a request or answer in one release of Kafka."""
 
     key: int
     name: str
@@ -68,13 +68,13 @@ class Message:
     raw: Mapping[str, Any]
 
     def fields(self, version: int) -> tuple[Field, ...]:
-        """Those of one version."""
+        """The fields that the message has in one version."""
         structs = {struct["name"]: struct["fields"] for struct in self.raw.get("commonStructs", ())}
         return _fields(self.raw["fields"], version, structs)
 
 
 def message(name: str, *, release: str) -> Message:
-    """A message by its name in the schemas, such as FetchRequest. The newest version of 4.1 may be unfinished there."""
+    """Read a message by its name in the schemas, such as FetchRequest. Its newest version may be unstable in 4.1."""
     jar = Path(classpath(release)).parent / f"kafka-clients-{release}.jar"
     with zipfile.ZipFile(jar) as file:
         text = file.read(f"common/message/{name}.json").decode()

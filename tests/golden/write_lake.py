@@ -2,10 +2,10 @@
 
     python -m tests.golden.write_lake FOLDER
 
-It takes ten minutes, and leaves `lake_<version>.tar.xz` and `lake_<version>.json` (what that version says of the
-tables) beside this file. Those of 0.1.0 were written at commit a33d8de. Later versions must load, verify and continue
-them: tests/pipelines/test_stored_lake.py checks that. Before a change of the table format or of names in Dagster, run
-this script with the last version before the change, and store its result beside the older ones.
+It takes ten minutes and writes two files next to this one: `lake_<version>.tar.xz`, and `lake_<version>.json` with
+what that version reports about the tables. The files of 0.1.0 were written at commit a33d8de. Later versions must load,
+verify and continue these tables: tests/pipelines/test_stored_lake.py checks that. Before a change of the table format
+or of names in Dagster, run this script with the last version before the change, and add its files to the older ones.
 
 Only the command line, Delta and Dagster are used, so the script runs with any version. Dagster stores FOLDER and the
 folder of the code: use neutral ones, such as /srv/lake and /srv/penstock.
@@ -71,7 +71,7 @@ BROKERS_OF_07 = (0, 1)
 FIRST_DAY = datetime(2026, 1, 30, 12, tzinfo=UTC)
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 SHOWN = ("version", "kind", "operation", "rows")
-"""What `expected` keeps of each commit."""
+"""The fields of each commit that `expected` keeps."""
 TABLES = (
     ("old", "clicks"),
     ("old", "Views"),
@@ -110,14 +110,14 @@ class Installation:
             assert output.readline()
 
     def stop(self, *names: str) -> None:
-        """Stop servers in order, so that all is on disk."""
+        """Stop servers one after the other, so that all their data is on disk."""
         for name in names:
             server = self.servers.pop(name)
             server.terminate()
             server.wait()
 
     def options_of(self, name: str) -> list[str]:
-        """The command that is a server."""
+        """The arguments of `penstock` that start a server."""
         zookeeper = f"127.0.0.1:{PORTS['zookeeper']}"
         if name == "zookeeper":
             return ["zookeeper", "--port", str(PORTS["zookeeper"])]
@@ -138,7 +138,10 @@ class Installation:
         time.sleep(1)
 
     def produce(self, topic: str, count: int, *, day: int, codec: str = "none", transaction: str | None = None) -> None:
-        """Produce records with keys, headers and times to both partitions, in a transaction that ends as it says."""
+        """Produce records with keys, headers and timestamps to both partitions.
+
+        `transaction` is the end of a transaction around them, "commit" or "abort"; if it is None, there is none.
+        """
         options = {"bootstrap.servers": f"127.0.0.1:{PORTS['modern']}", "compression.type": codec, "linger.ms": 5}
         producer = Producer({**options, **({"transactional.id": "writer"} if transaction else {})})
         if transaction:
@@ -187,7 +190,7 @@ def _folder(topic: str) -> str:
 
 
 def load_old_topic_with_every_kind_of_commit(installation: Installation) -> None:
-    """Loads, a backfill, a replay, a rewind, and a gap that retention made."""
+    """Loads, a backfill, a replay, a rewind, and a gap of records that expired."""
     brokers = [f"broker-{number}" for number in BROKERS_OF_07]
     cuts = []
     for codec in ("gzip", "snappy", "none"):
@@ -218,9 +221,9 @@ def load_old_topic_with_every_kind_of_commit(installation: Installation) -> None
 def _split(
     installation: Installation, brokers: Sequence[str], cuts: Sequence[dict[Path, int]], *, expire: bool = False
 ) -> None:
-    """Cut segments at sizes that they had, as a broker does when one is full; with `expire` only the end is kept.
+    """Split segment files at sizes that they had before, as if the broker had rolled them then.
 
-    All but the last parts were last written hours ago.
+    All parts but the last get a modification time some hours ago. With `expire` only the last part is kept.
     """
     installation.stop(*brokers)
     for path in {path for sizes in cuts for path in sizes}:
@@ -240,7 +243,7 @@ def _split(
 
 
 def load_truncated_topic(installation: Installation, cluster: str, topic: str, brokers: Sequence[str]) -> None:
-    """Two loads, then the brokers lose the end of their logs, and a choice takes it out of the table."""
+    """Two loads; then the brokers lose the end of their logs, and a choice removes these rows from the table."""
     installation.publish(cluster, topic, 100, codec="gzip")
     installation.penstock("load", topic, cluster=cluster)
     sizes = installation.ends(topic, *brokers)
@@ -257,7 +260,7 @@ def load_truncated_topic(installation: Installation, cluster: str, topic: str, b
 
 
 def load_orders(installation: Installation) -> None:
-    """Records with keys, headers, times and null values in every codec; the same kinds of commits as in 0.7."""
+    """Records with keys, headers, timestamps and null values in every codec; the kinds of commits are those of 0.7."""
     for day, codec in enumerate(CODECS):
         installation.produce("orders", 60, day=day, codec=codec)
     since = (FIRST_DAY + timedelta(days=3)).isoformat()
@@ -278,7 +281,7 @@ def load_orders(installation: Installation) -> None:
 
 
 def load_transactions(installation: Installation) -> None:
-    """Committed and aborted transactions: their markers and what was aborted are gaps."""
+    """Committed and aborted transactions: the markers and the aborted records are gaps."""
     for end in ("commit", "abort", "commit"):
         installation.produce("payments", 20, day=0, transaction=end)
     installation.penstock("load", "payments", cluster="new")
@@ -299,7 +302,7 @@ def load_recreated_topic(installation: Installation) -> None:
 
 
 def compact(installation: Installation) -> None:
-    """Merge the files of a table, remove those that are not needed, write a checkpoint; then load more."""
+    """Merge the files of a table, delete the files that are no longer needed, write a checkpoint, and load more."""
     installation.penstock("clean", "Views", "--delete", "--keep-days", "0.000001", cluster="old")
     installation.publish("old", "Views", 60)
     installation.penstock("load", "Views", cluster="old")
@@ -313,7 +316,7 @@ def load_middle(installation: Installation) -> None:
 
 
 def run_dagster(installation: Installation) -> None:
-    """Sensors add the topics as partitions; runs load, watch and verify; at the end a sensor has noted a new topic."""
+    """Sensors add topics as partitions; runs load, watch and verify; at the end two sensors have a new topic to add."""
     for cluster, topic in TABLES:
         if cluster == "new":
             installation.produce(topic, 10, day=7)
@@ -337,7 +340,7 @@ def run_dagster(installation: Installation) -> None:
 
 
 def _succeeded(instance: dg.DagsterInstance) -> int:
-    """How many jobs had a run that succeeded."""
+    """The number of jobs that have a successful run."""
     runs = instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.SUCCESS]))
     return len({run.job_name for run in runs})
 
@@ -347,22 +350,22 @@ def _unfinished(instance: dg.DagsterInstance) -> bool:
 
 
 def _cancel_waiting(instance: dg.DagsterInstance) -> None:
-    """End the runs that had no process yet when the daemon ended: another daemon does not start all of them."""
+    """Cancel the runs that had no process yet when the daemon ended: a new daemon does not start all of them."""
     for run in instance.get_runs():
         if run.status in {dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.STARTING}:
             instance.report_run_canceled(run, message="the daemon was stopped")
 
 
 def _noted(instance: dg.DagsterInstance) -> int:
-    """How many sensors have a new topic in their cursor."""
+    """The number of sensors that have the new topic in their cursor."""
     states = instance.all_instigator_state()
     cursors = [getattr(state.instigator_data, "cursor", None) or "" for state in states]
     return sum('"late"' in cursor for cursor in cursors)
 
 
-def _wait(holds: Callable[[], bool]) -> None:
+def _wait(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 600
-    while not holds():
+    while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.5)
 
@@ -385,7 +388,7 @@ def _daemon(installation: Installation) -> Iterator[None]:
 
 
 def expected(installation: Installation) -> dict[str, Any]:
-    """What the version that wrote the lake says of its tables, and what any reader of Delta finds in them."""
+    """What the version that wrote the lake reports about its tables, and the rows that any reader of Delta sees."""
     tables = {}
     for cluster, topic in TABLES:
         [proof] = json.loads(installation.penstock("verify", topic, "--deep", "--json", cluster=cluster))
@@ -403,21 +406,23 @@ def expected(installation: Installation) -> dict[str, Any]:
 
 
 def digest(table: pa.Table) -> str:
-    """A hash of all rows in any order, without the times at which they were loaded."""
+    """A hash of all rows that does not depend on their order or on the time at which they were loaded."""
     times = table.schema.get_field_index("timestamp")
-    numbers = table.set_column(times, "timestamp", table["timestamp"].cast(pa.int64()))  # clocks print differently
+    numbers = table.set_column(
+        times, "timestamp", table["timestamp"].cast(pa.int64())
+    )  # Python prints timestamps differently
     rows = numbers.drop_columns(["date", "loaded_at"]).to_pylist()
     return hashlib.sha256("\n".join(sorted(map(repr, rows))).encode()).hexdigest()
 
 
 def gaps_of(proof: dict[str, Any]) -> dict[str, int]:
-    """Offsets without a row, by cause, of the partitions that `penstock verify --json` shows."""
+    """The number of offsets without a row, by cause, over all partitions in the output of `penstock verify --json`."""
     gaps = sum((Counter(partition["gaps"]) for partition in proof["partitions"]), Counter[str]())
     return dict(sorted(gaps.items()))
 
 
 def shrink(home: Path) -> None:
-    """Remove what is not needed to continue: logs, locks, and the free pages of databases."""
+    """Remove what a later version does not need: logs, locks, and the free pages of databases."""
     for path in [*home.rglob("*.out"), *home.rglob(".lock"), *home.rglob("*.cfg"), *home.glob("zookeeper/*.log")]:
         path.unlink()
     for folder in ("storage", "logs", ".telemetry", ".nux"):
@@ -433,7 +438,7 @@ def shrink(home: Path) -> None:
 
 
 def write(folder: Path) -> None:
-    """Do all of it in `folder`, which must not exist."""
+    """Write everything in `folder`, which must not exist."""
     folder.mkdir(parents=True)
     (folder / "penstock.toml").write_text(SETTINGS.format(cron=DAILY))
     installation = Installation(folder)
@@ -456,7 +461,7 @@ def write(folder: Path) -> None:
         load_truncated_topic(installation, "new", "stocks", servers[3:])
         run_dagster(installation)
         summary = expected(installation)
-    installation.start("zookeeper")  # which writes all it knows into one new snapshot
+    installation.start("zookeeper")  # at its start it writes all its data into one new snapshot
     installation.stop("zookeeper")
     shrink(folder)
     result = Path(__file__).with_name(f"lake_{version('penstock')}")

@@ -2,8 +2,8 @@
 
     python -m tests.golden.write_messages
 
-`schemas.json` has the fields of each version and `errors.json` the error codes. `<api>.json` has examples: the fields
-that Kafka's classes were given, and the bytes they made of them by version. See README.md beside them.
+`schemas.json` has the fields of each version and `errors.json` the error codes. `<api>.json` has examples: the
+values of the fields, and the bytes that Kafka's classes wrote for them in each version. See README.md in that folder.
 """
 
 import base64
@@ -31,7 +31,7 @@ Example = tuple[dict[str, Any], dict[str, str]]  # fields, and bytes by version
 
 
 class Api:
-    """One API in both releases: 4.1 where it speaks the version, 3.9 below."""
+    """One API in both releases: 4.1 for the versions that it has, 3.9 for older ones."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -42,12 +42,12 @@ class Api:
         self.newest = newest.versions[1] - bool(newest.raw.get("latestVersionUnstable"))
 
     def of(self, side: str, version: int) -> Message:
-        """The message that speaks `version`."""
+        """The request or response schema of the release that has `version`."""
         newest = self._known[NEW][side]
         return newest if version >= newest.versions[0] else self._known[OLD][side]
 
     def schema(self) -> dict[str, Any]:
-        """The facts of both sides."""
+        """The entry of this API in `schemas.json`."""
         newest = self._known[NEW]["Request"]
         facts = {"key": newest.key, "versions": [0, self.newest], "flexible_from": newest.flexible_from}
         return facts | {side.lower(): self._side(side) for side in SIDES}
@@ -72,17 +72,17 @@ class Api:
 
 
 class Values:
-    """Example values, no two alike, of every type."""
+    """Creates example values of every type; numbers and texts are never used twice."""
 
     def __init__(self) -> None:
         self._next = count(1)
 
     def full(self, fields: tuple[Field, ...]) -> dict[str, Any]:
-        """Every field, arrays with two: the second item has as little as an item can have."""
+        """A value for every field. Arrays have two items, and the second item has only what it must have."""
         return {field.snake: self._filled(field) for field in fields}
 
     def empty(self, fields: tuple[Field, ...]) -> dict[str, Any]:
-        """What must be there, as small as it can be; null where it may be."""
+        """The fields without a tag: null if the field may be null, else the smallest value."""
         return {field.snake: self._emptied(field) for field in fields if field.tag is None}
 
     def _filled(self, field: Field) -> Any:
@@ -115,7 +115,7 @@ class Values:
 
 
 def java_json(fields: tuple[Field, ...], values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values as Kafka's JSON has them."""
+    """The values in the JSON format of Kafka's converters."""
     return {field.camel: _java_value(field, values[field.snake]) for field in fields if field.snake in values}
 
 
@@ -134,14 +134,14 @@ def _java_value(field: Field, value: Any) -> Any:
 
 
 class Clients:
-    """Kafka's classes of one release, in a Java of its own."""
+    """Kafka's classes of one release, in a Java process of their own."""
 
     def __init__(self, jvm: Any) -> None:
         self._jvm = jvm
         self._json = jvm.com.fasterxml.jackson.databind.ObjectMapper()
 
     def encoded(self, of: Message, version: int, values: Mapping[str, Any], *, unknown: bool = False) -> str:
-        """The bytes they write, in hexadecimal; with `unknown` each struct has tags that nobody knows."""
+        """The bytes that Kafka writes, in hexadecimal; with `unknown` each struct also has unknown tagged fields."""
         package = self._jvm.org.apache.kafka.common.message
         converter = getattr(package, f"{of.name}DataJsonConverter")
         node = self._json.readTree(json.dumps(java_json(of.fields(version), values)))
@@ -151,7 +151,7 @@ class Clients:
         return self._written(data, version)
 
     def header(self, api: Api, side: str, version: int) -> str:
-        """The bytes before the body, of a request with correlation id 0."""
+        """The bytes of the header, in hexadecimal, with correlation id 0."""
         number = api.of(side, version).key
         key = self._jvm.org.apache.kafka.common.protocol.ApiKeys.forId(number)
         messages = self._jvm.org.apache.kafka.common.message
@@ -164,15 +164,15 @@ class Clients:
         return self._written(request_header, key.requestHeaderVersion(version))
 
     def errors(self) -> Iterator[tuple[int, str, bool, bool]]:
-        """Code, name, and whether Kafka's clients try again, and read metadata before they do."""
+        """For each error: code, name, whether Kafka's clients retry, and whether they refresh their metadata before."""
         kinds = {
             name: self._jvm.java.lang.Class.forName(f"org.apache.kafka.common.errors.{name}")
             for name in ("RetriableException", "InvalidMetadataException")
         }
         for error in self._jvm.org.apache.kafka.common.protocol.Errors.values():
-            thrown = error.exception()
-            again, refresh = (thrown is not None and kind.isInstance(thrown) for kind in kinds.values())
-            yield error.code(), error.name(), again, refresh
+            exception = error.exception()
+            retriable, refresh = (exception is not None and kind.isInstance(exception) for kind in kinds.values())
+            yield error.code(), error.name(), retriable, refresh
 
     def _written(self, data: Any, version: int) -> str:
         protocol = self._jvm.org.apache.kafka.common.protocol
@@ -204,7 +204,7 @@ def _structs(field: Field, value: Any) -> Iterator[Any]:
 
 @contextmanager
 def clients(release: str) -> Iterator[Clients]:
-    """Kafka's classes, as long as the block lasts."""
+    """Start a Java process with Kafka's classes of this release; it ends with the `with` block."""
     gateway = py4j.JavaGateway.launch_gateway(
         classpath=classpath(release), java_path=str(find_java() / "bin" / "java"), die_on_exit=True
     )
@@ -215,7 +215,7 @@ def clients(release: str) -> Iterator[Clients]:
 
 
 def examples(api: Api, side: str, clients_by_name: Mapping[str, Clients]) -> dict[str, Any]:
-    """Both examples of all versions; those with the same fields stand together."""
+    """One side of an API's file: headers and examples. Versions with the same values share one example."""
     examples_by_kind: dict[str, list[Example]] = {"full": [], "empty": []}
     tagged: dict[str, str] = {}
     for version in range(api.newest + 1):
@@ -240,7 +240,7 @@ def _write(name: str, content: Any) -> None:
 
 
 def _text(content: Any, *, depth: int = 0) -> str:
-    """JSON of short lines, so that a change shows where it is."""
+    """JSON in short lines, so that a diff shows what has changed."""
     flat = json.dumps(content)
     if len(flat) <= _LINE or not content:
         return flat

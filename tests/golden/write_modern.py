@@ -2,10 +2,13 @@
 
     python -m tests.golden.write_modern
 
-Each `<name>.bin` holds what a fetch would answer; `expected.json` has who wrote it, and what all were given to write:
-key and value in hexadecimal. Format 0 has no timestamps, and only format 2 has headers. kafka-python and aiokafka leave
-the offset of a compressed message for the broker to fill in; so does this file. librdkafka writes to its own mock
-cluster, which is then read with a Fetch request made by hand. For old lz4 kafka-python needs the package xxhash.
+Each `<name>.bin` has the records of a fetch answer. `expected.json` has the client that wrote each file, and the
+records that all clients wrote, with key and value in hexadecimal. Format 0 has no timestamps, and only format 2
+has headers.
+
+kafka-python and aiokafka do not write the offset of a compressed message, because a broker sets it; here this script
+sets it. librdkafka writes to its own mock cluster, and a Fetch request built by hand reads the batches back.
+kafka-python needs the package xxhash for its old lz4 format.
 """
 
 import json
@@ -37,7 +40,7 @@ GIVEN: list[Given] = [
 
 
 def batch(builder: Any, codec: int, **more: int) -> bytes:
-    """A record batch of all that is GIVEN."""
+    """A record batch with the records of GIVEN."""
     batch_builder = builder(magic=2, compression_type=codec, is_transactional=0, batch_size=1 << 20, **more)
     for offset, (timestamp, key, value, headers) in enumerate(GIVEN):
         batch_builder.append(offset, timestamp, key, value, headers)
@@ -45,7 +48,7 @@ def batch(builder: Any, codec: int, **more: int) -> bytes:
 
 
 def messages(builder: Any, magic: int, codec: int) -> bytes:
-    """Messages of format 0 or 1, without headers."""
+    """The records of GIVEN as messages of format 0 or 1, without headers."""
     set_builder = builder(magic=magic, compression_type=codec, batch_size=1 << 20)
     for offset, (timestamp, key, value, _) in enumerate(GIVEN):
         set_builder.append(offset, timestamp, key, value)
@@ -54,7 +57,7 @@ def messages(builder: Any, magic: int, codec: int) -> bytes:
 
 
 def librdkafka(codec: str) -> bytes:
-    """What the mock cluster of librdkafka stores of it."""
+    """The record batches that the mock cluster of librdkafka stores for GIVEN."""
     producer = Producer({"test.mock.num.brokers": 1, "compression.type": codec, "linger.ms": 200})
     for timestamp, key, value, headers in GIVEN:
         producer.produce("golden", key=key, value=value, timestamp=timestamp, partition=0, headers=headers)
@@ -70,7 +73,7 @@ def librdkafka(codec: str) -> bytes:
 
 
 def fetch(connection: socket.socket, offset: int) -> bytes:
-    """The records of a Fetch v4 answer."""
+    """Send a Fetch v4 request; returns the records of the answer."""
     topic = struct.pack(">ih6siiqi", 1, 6, b"golden", 1, 0, offset, 1 << 20)
     body = struct.pack(">hhih4siiiib", 1, 4, 7, 4, b"test", -1, 1000, 1, 1 << 20, 0) + topic
     connection.sendall(struct.pack(">i", len(body)) + body)
@@ -85,7 +88,7 @@ def fetch(connection: socket.socket, offset: int) -> bytes:
 
 
 def rows() -> list[dict[str, Any]]:
-    """What must be read."""
+    """The rows that a reader of any of these files must get."""
     return [
         {
             "offset": offset,

@@ -2,9 +2,10 @@
 
     python -m tests.golden.write_tls
 
-`ca.pem` signed all but `other-ca.pem`. `broker.pem` is for 127.0.0.1 and broker.example; `expired.pem` was, until 2020.
-`loader.pem` is a client's. Each of the three holds its private key too; `encrypted.key` is the loader's once more, with
-the password `letmein`. All but the expired one are good until 2120.
+`ca.pem` signed all certificates except `other-ca.pem`. `broker.pem` is for 127.0.0.1 and broker.example, as is
+`expired.pem`, which expired in 2020. `loader.pem` is the certificate of a client. These three files also contain the
+private key. `encrypted.key` is the private key of `loader.pem`, encrypted with the password `letmein`. All certificates
+except the expired one are valid until 2120.
 """
 
 import subprocess
@@ -37,7 +38,7 @@ EXTENSIONS = {
 
 
 def write() -> None:
-    """All files."""
+    """Write all files."""
     FOLDER.mkdir(exist_ok=True)
     with TemporaryDirectory() as name:
         folder = Path(name)

@@ -1,7 +1,7 @@
 """A second decoder of message formats 0 to 2: slow, simple, and without any code of the decoder that it checks.
 
-Written from the layouts in [kafka-0.8: Record batches, Message sets]. It takes what is right, and says BadLogError to
-what is not; it knows no limits.
+It is written from the layouts in [kafka-0.8: Record batches, Message sets]. It raises BadLogError if the bytes are not
+valid; on some invalid bytes other exceptions come first. It has no limits.
 """
 
 import gzip
@@ -26,9 +26,9 @@ class BadLogError(Exception):
 
 
 def decode(data: bytes, *, inside: bool = False) -> list[Row]:
-    """(offset, timestamp, type of timestamp, key, value, headers) of each record; an incomplete last one is dropped.
+    """The (offset, timestamp, timestamp type, key, value, headers) of each record. An incomplete last one is dropped.
 
-    Of a set `inside` a message nothing is dropped, and nothing is compressed in it once more.
+    A message set `inside` a compressed message must be complete and must not contain compressed messages.
     """
     rows: list[Row] = []
     position = 0
@@ -38,11 +38,11 @@ def decode(data: bytes, *, inside: bool = False) -> list[Row]:
         if len(entry) < 12 + length:
             break
         if inside and (entry[16] == 2 or entry[17] & 7):
-            raise BadLogError("what must not be inside a message")
+            raise BadLogError("a record batch or a compressed message inside a compressed message")
         rows += _batch(entry) if entry[16] == 2 else _message(entry)
         position += 12 + length
     if inside and position < len(data):
-        raise BadLogError("a set that is cut")
+        raise BadLogError("the message set inside a compressed message is incomplete")
     return rows
 
 
@@ -61,7 +61,7 @@ def _message(entry: bytes) -> list[Row]:
     if codec == 0:
         return [(offset, time, kind, key, value, [])]
     if value is None:
-        raise BadLogError("nothing compressed")
+        raise BadLogError("a compressed message has no value")
     inner = decode(_decompress(codec, value), inside=True)
     if magic == 0:
         return inner
@@ -94,11 +94,11 @@ def _batch(entry: bytes) -> list[Row]:
         length, start = _varint(records, position)
         position = start + length
         if not start < position <= len(records):
-            raise BadLogError("a record that does not fit")
+            raise BadLogError("a record that ends after its batch")
         delta, time_delta, key, value, headers = _record(records[start:position])
         time = max_time if attributes & 8 else (base_time + time_delta + 2**63) % 2**64 - 2**63
         if delta > last_delta or (rows and base + delta <= rows[-1][0]):
-            raise BadLogError("offsets that do not grow")
+            raise BadLogError("an offset that is not larger than the one before, or larger than the last")
         rows.append((base + delta, time, attributes >> 3 & 1, key, value, headers))
     if position != len(records):
         raise BadLogError("bytes left over")
@@ -150,7 +150,7 @@ def _decompress(codec: int, data: bytes) -> bytes:
         return _lz4(data)
     if codec == 4:
         return _zstd(data)
-    raise BadLogError("no such codec")
+    raise BadLogError("unknown codec")
 
 
 def _zstd(data: bytes) -> bytes:
@@ -166,7 +166,7 @@ def _zstd(data: bytes) -> bytes:
 
 
 def _lz4(data: bytes) -> bytes:
-    """Frames of blocks after a header; the header checksum is not verified."""
+    """Decode a sequence of frames, and skip skippable ones. No checksum is verified."""
     content = b""
     position = 0
     while position < len(data):
@@ -175,7 +175,7 @@ def _lz4(data: bytes) -> bytes:
             position += 8 + size
             continue
         if magic != 0x184D2204:
-            raise BadLogError("no lz4 frame")
+            raise BadLogError("not an lz4 frame")
         frame, position = _lz4_frame(data, position)
         content += frame
     if position > len(data):

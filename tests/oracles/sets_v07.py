@@ -1,6 +1,7 @@
 """A second decoder of 0.7 message sets: slow, simple, and without any code of the decoder that it checks.
 
-Written from [kafka-0.7: Messages, Compression] with the standard library alone; snappy from its format description.
+It is written from [kafka-0.7: Messages, Compression] and the description of the snappy format. It uses only the
+standard library.
 """
 
 import gzip
@@ -15,7 +16,7 @@ class BadSetError(Exception):
 
 
 def decode(data: bytes, *, base: int) -> list[Row]:
-    """(offset of the outermost message, inner index, payload) of each message; an incomplete last one is dropped."""
+    """The (offset of the outermost message, inner index, payload) of each message, without an incomplete last one."""
     rows = []
     for start, codec, payload in _messages(data):
         if codec == 0:
@@ -26,7 +27,7 @@ def decode(data: bytes, *, base: int) -> list[Row]:
 
 
 def whole_bytes(data: bytes) -> int:
-    """The position after the last whole message."""
+    """The position after the last complete message."""
     position = 0
     while len(data) - position >= 4:
         (length,) = unpack_from(">i", data, position)
@@ -51,7 +52,7 @@ def _messages(data: bytes) -> list[tuple[int, int, bytes]]:
         body = data[position + 4 : position + 4 + length]
         if length >= 0 and len(body) < length:
             if position == 0:
-                raise BadSetError("only a piece of a message")
+                raise BadSetError("the first message is incomplete")
             break
         messages.append((position, *_message(length, body)))
         position += 4 + length
@@ -60,7 +61,7 @@ def _messages(data: bytes) -> list[tuple[int, int, bytes]]:
 
 def _message(length: int, body: bytes) -> tuple[int, bytes]:
     if length < 5 or body[0] > 1 or length < 5 + body[0]:
-        raise BadSetError("no message is so short, or has such a magic")
+        raise BadSetError("a message that is too short, or whose magic is unknown")
     if body[0] == 0:
         codec, crc, payload = 0, body[1:5], body[5:]
     else:
@@ -75,7 +76,7 @@ def _decompress(codec: int, payload: bytes) -> bytes:
         return gzip.decompress(payload)
     if codec == 2:
         return _xerial(payload) if payload.startswith(b"\x82SNAPPY\x00") else _snappy_block(payload)
-    raise BadSetError("no such codec")
+    raise BadSetError("unknown codec")
 
 
 def _xerial(data: bytes) -> bytes:
@@ -117,7 +118,7 @@ def _snappy_block(data: bytes) -> bytes:
         for _ in range(size):
             out.append(out[-distance])
     if len(out) != total:
-        raise BadSetError("a snappy block with another size than it states")
+        raise BadSetError("a snappy block whose size is not the size in its header")
     return bytes(out)
 
 
