@@ -32,7 +32,7 @@ class BrokerLake:
         self._session = session
 
     def load(self, topic: str, *, once_planned: Callable[[], None] = lambda: None) -> TopicLoad:
-        """Load what is new. `once_planned` is called between the plan and the first fetch."""
+        """Load the new records of a topic. `once_planned` is called between the plan and the first fetch."""
 
         def session() -> SparkSession:
             once_planned()
@@ -42,7 +42,7 @@ class BrokerLake:
             return Loader.of(self.settings, cluster, session).load(topic)
 
     def prove(self, topic: str) -> Proof:
-        """The result of `verify`."""
+        """Verify the table of a topic."""
         return verify(LakeTable.of(self.lake, CLUSTER, topic))
 
     def table(self, topic: str) -> pa.Table:
@@ -52,7 +52,7 @@ class BrokerLake:
         return DeltaTable(self.lake.table_uri(CLUSTER, topic)).to_pyarrow_table()
 
     def rows(self, topic: str) -> list[ReadRecord]:
-        """The rows in the form of an independent client, in order of partition and offset."""
+        """The rows, sorted by partition and offset, in the form in which an independent client reads records."""
         table = self.table(topic).sort_by([("partition", "ascending"), ("offset", "ascending")])
         times = table.column("timestamp").cast(pa.int64())
         columns = [table.column(name).to_pylist() for name in ("partition", "offset", "key", "value", "headers")]

@@ -27,14 +27,14 @@ _ANSWERS = ("environment", "jobs", "stages", "allexecutors", "sql?details=true")
 
 
 def main(folder: Path, topic: str) -> None:
-    """Run all loads."""
+    """Run all loads in one Spark session, then save the pages of its UI."""
     settings = Settings.load()
     open_session(settings.spark)
     for cluster in ("right", "wrong"):
         penstock(["--debug", "load", topic, "--cluster", cluster, "--json"], standalone_mode=False)
     _fail_in_the_workers(settings, folder, topic)
     _run_in_dagster(settings, topic)
-    _keep_the_ui(folder)
+    _save_ui_pages(folder)
 
 
 def _fail_in_the_workers(settings: Settings, folder: Path, topic: str) -> None:
@@ -51,7 +51,7 @@ def _fail_in_the_workers(settings: Settings, folder: Path, topic: str) -> None:
 
 
 def _run_in_dagster(settings: Settings, topic: str) -> None:
-    """Run a Dagster run that loads the topic, and one that fails."""
+    """Load the topic in two Dagster runs: with the right password, and with a wrong one."""
     defs = build_definitions(settings)
     with dg.DagsterInstance.get() as instance:
         for group in groups(settings):
@@ -64,7 +64,7 @@ def _run_in_dagster(settings: Settings, topic: str) -> None:
                     click.echo(event)
 
 
-def _keep_the_ui(folder: Path) -> None:
+def _save_ui_pages(folder: Path) -> None:
     """Store the pages and the REST answers of Spark's UI."""
     session = SparkSession.getActiveSession()
     assert session is not None

@@ -1,4 +1,4 @@
-"""A certificate authority for one test, and the certificates that it signs, made by openssl."""
+"""A certificate authority for tests, and the certificates that it signs. openssl creates them."""
 
 import subprocess
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class Certificate:
     key: Path
 
     def packed(self, password: str) -> Path:
-        """Both in a PKCS12 file, which brokers of all versions can read."""
+        """A new PKCS12 file with the certificate and the key. Brokers of all versions can read it."""
         store = self.certificate.with_suffix(".p12")
         files = ("-in", str(self.certificate), "-inkey", str(self.key), "-out", str(store))
         _openssl("pkcs12", "-export", "-passout", f"pass:{password}", *files)
@@ -30,10 +30,11 @@ class Authority:
 
     folder: Path
     own: Certificate
+    """The authority's own certificate, which clients must trust."""
 
     @classmethod
     def create_in(cls, folder: Path) -> Self:
-        """Create a new authority."""
+        """Create a new authority in a new folder."""
         folder.mkdir(parents=True)
         own = Certificate(certificate=folder / "authority.pem", key=folder / "authority.key")
         files = ("-keyout", str(own.key), "-out", str(own.certificate))
@@ -41,7 +42,7 @@ class Authority:
         return cls(folder=folder, own=own)
 
     def sign(self, name: str) -> Certificate:
-        """A certificate of `name`, valid for 127.0.0.1 and localhost."""
+        """A new certificate for `name`, valid for 127.0.0.1 and localhost."""
         certificate = Certificate(certificate=self.folder / f"{name}.pem", key=self.folder / f"{name}.key")
         request, extensions = self.folder / f"{name}.csr", self.folder / f"{name}.extensions"
         extensions.write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")

@@ -1,4 +1,4 @@
-"""Real brokers for the session: each starts when a test first asks for it, and all tests share it."""
+"""Real brokers: each version starts when a test first requests it, and all tests of the session share it."""
 
 import uuid
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ def listener_security(tmp_path_factory: pytest.TempPathFactory) -> ListenerSecur
 def shared(
     zookeeper_server: str, listener_security: ListenerSecurity, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[str], SharedBroker]]:
-    """`shared(version)` is the running broker of that version, and how its cluster is found."""
+    """`shared(version)` is the running broker of that version, with the settings that find its cluster."""
     with ExitStack() as running:
 
         @cache
@@ -56,7 +56,7 @@ def brokers(shared: Callable[[str], SharedBroker]) -> Callable[[str], RealBroker
 # The id of the parameter puts the tests of this broker together in one process (see tests/spreading.py).
 @pytest.fixture(scope="session", params=["3.9.1"], ids="secure-{}".format)
 def secure(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureBroker]:
-    """A broker 3.9.1 with TLS and SASL listeners, for the whole session."""
+    """A broker 3.9.1 with TLS and SASL listeners. All tests of the session share it."""
     with secure_broker(tmp_path_factory.mktemp("secure"), version=request.param) as secure:
         yield secure
 
@@ -69,5 +69,5 @@ def topic() -> str:
 
 @pytest.fixture
 def open_lake(spark: SparkSession, tmp_path: Path) -> Callable[..., BrokerLake]:
-    """`open_lake(cluster settings)` is a lake of this test's own."""
+    """`open_lake(cluster settings)` is a new lake that only this test uses."""
     return lambda cluster, **caps: BrokerLake(tmp_path, spark, cluster, **caps)

@@ -1,4 +1,4 @@
-"""The jars of a broker: downloaded once with the Ivy of PySpark, and kept in the cache of this user."""
+"""The jars of a broker. PySpark's Ivy downloads them once into the user's cache."""
 
 import fcntl
 import hashlib
@@ -35,7 +35,7 @@ class JarsNotFound(RuntimeError):
 
 
 def classpath(version: str) -> str:
-    """Java's class path of the broker `version`, from the cache or downloaded now.
+    """The Java class path of a broker version. Missing jars are downloaded.
 
     Raises:
         JarsNotFound: they could not be downloaded.
@@ -45,7 +45,9 @@ def classpath(version: str) -> str:
 
 
 def jars_folder(name: str, ivy_file: str) -> Path:
-    """The folder with the jars of an Ivy file. `name` is the readable part of the folder's name.
+    """The folder with the jars that an Ivy file lists. Missing jars are downloaded.
+
+    `name` is the readable part of the folder's name.
 
     Raises:
         JarsNotFound: they could not be downloaded.
@@ -70,11 +72,11 @@ def _ivy_file(version: str, release: Release) -> str:
 
 
 def _is_complete(folder: Path) -> bool:
-    """Whether every jar exists with its size. The list of sizes is written last; then the folder is renamed."""
+    """Whether every listed jar exists with the listed size."""
     try:
         listed = (folder / _SIZES).read_text()
         return listed == _sizes(folder) != ""
-    except FileNotFoundError:  # or another process is downloading it again
+    except FileNotFoundError:  # the folder does not exist, or another process is replacing it
         return False
 
 
@@ -84,14 +86,16 @@ def _sizes(folder: Path) -> str:
 
 @contextmanager
 def _locked(lock: Path) -> Iterator[None]:
-    """A lock between processes. The kernel releases the lock of a killed process."""
+    """Hold a lock between processes. The kernel releases the lock of a killed process."""
     with lock.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
 def _fill(folder: Path, ivy_file: str, ivy_home: Path) -> None:
-    partial = folder.with_name("partial")  # may contain files of a killed process
+    # The list of sizes is written after the jars, and the folder gets its name last: if this process is killed, the
+    # next one sees no complete folder and downloads the jars again.
+    partial = folder.with_name("partial")
     shutil.rmtree(partial, ignore_errors=True)
     shutil.rmtree(folder, ignore_errors=True)
     partial.mkdir()
@@ -102,7 +106,7 @@ def _fill(folder: Path, ivy_file: str, ivy_home: Path) -> None:
 
 
 def _retrieve(folder: Path, ivy_home: Path) -> None:
-    """Download with Ivy's default settings: its public repository and its checksums."""
+    """Run Ivy with its default settings: it uses its public repository and checks checksums."""
     (ivy_jar,) = (Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar")
     java = [str(find_java() / "bin" / "java"), f"-Divy.home={ivy_home}", "-jar", str(ivy_jar)]
     arguments = ["-ivy", str(folder / "ivy.xml"), "-types", "jar", "bundle"]
@@ -121,7 +125,7 @@ def _retrieve(folder: Path, ivy_home: Path) -> None:
             )
         except subprocess.SubprocessError as error:
             lines = log_file.read_text(errors="replace").splitlines()
-            raise JarsNotFound("\n".join(["The end of what Ivy said:", *lines[-_LOG_LINES:]])) from error
+            raise JarsNotFound("\n".join(["Ivy failed. The end of its log:", *lines[-_LOG_LINES:]])) from error
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The command that runs a class of a broker's jars."""
+"""The command line that runs a class of a broker's jars."""
 
 from resources.java import find_java
 from tests import short_lived_jvm
@@ -8,7 +8,7 @@ _OPTIONS = (*short_lived_jvm.OPTIONS, "-Dorg.slf4j.simpleLogger.showDateTime=tru
 
 
 def command(version: str, main: str, *arguments: str, options: tuple[str, ...] = ()) -> list[str]:
-    """Java, its `options`, the jars of `version` and its class `main`.
+    """The command line: Java with `options`, the class path of `version`, the class `main` and its arguments.
 
     Raises:
         JarsNotFound: the jars could not be downloaded.

@@ -1,4 +1,4 @@
-"""Setup of a KRaft broker, and its topics, which a stock admin client creates."""
+"""KRaft mode: the settings and the storage of a broker. A stock admin client creates and deletes its topics."""
 
 import subprocess
 import uuid
@@ -19,7 +19,7 @@ _ANSWER_S = 60.0
 
 
 class KRaftMode:
-    """A cluster whose first broker is also the controller."""
+    """The KRaft mode of one broker. The first broker of a cluster is also its controller."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class KRaftMode:
             "node.id": str(self._node_id),
             "controller.quorum.voters": self._voter,
             "controller.listener.names": "CONTROLLER",
-            # Until its session has ended, a broker that was killed cannot register again.
+            # A killed broker can register again only after its session has ended, so sessions are short.
             "broker.session.timeout.ms": "3000",
             "broker.heartbeat.interval.ms": "500",
         }
@@ -64,7 +64,7 @@ class KRaftMode:
         return [controller] if self._is_first else []
 
     def prepare(self, settings: Path, log: IO[bytes]) -> None:
-        """Format the broker's storage, if that was not done before.
+        """Format the broker's storage before its first start.
 
         Raises:
             SubprocessError: the format failed.
@@ -77,7 +77,7 @@ class KRaftMode:
             for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512")
             for name, password in self._users.items()
         ]
-        # A separate argument that begins with "-" would count as an option.
+        # Options are written as --name=value: an id that begins with "-" would otherwise be parsed as an option.
         arguments = ["format", f"--cluster-id={self._cluster}", f"--config={settings}", *scram]
         command = jvm.command(self._version, "kafka.tools.StorageTool", *arguments)
         subprocess.run(command, stdout=log, stderr=log, check=True, timeout=_ANSWER_S)
@@ -91,7 +91,7 @@ class KRaftMode:
         """Create a topic through the controller."""
         assignment = [list(brokers) for brokers in replicas]
         topic = NewTopic(name, len(assignment), replica_assignment=assignment, config=dict(config))
-        admin = self._admin()  # a reference is kept, because a deleted client answers no request
+        admin = self._admin()  # this reference keeps the client alive until the request has been answered
         admin.create_topics([topic])[name].result(_ANSWER_S)
 
     def delete_topic(self, name: str) -> None:

@@ -1,4 +1,4 @@
-"""TLS and PLAIN in a form that all brokers from 0.9 to 4.1 understand: PKCS12 stores and a JAAS file."""
+"""Settings for TLS and SASL PLAIN that brokers from 0.9 to 4.1 understand: PKCS12 stores and a JAAS file."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ KafkaServer {{
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenerSecurity:
-    """Settings of a broker with SSL and SASL_SSL listeners, and the authority that a client must trust."""
+    """Settings and Java options for SSL and SASL_SSL listeners, and the authority that a client must trust."""
 
     authority: Path
     config: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""The table of docs/kafka-versions.md: `make matrix` runs the tests on real brokers and writes their results there.
+"""Writes the table in docs/kafka-versions.md: `make matrix` runs the tests on real brokers and stores their results.
 
 The `matrix` mark of a test names its columns; its parameter `version` is its row.
 """
@@ -24,7 +24,7 @@ COLUMNS = (
     "expired",
 )
 _BEGIN, _END = "<!-- matrix: written by `make matrix` -->\n", "<!-- /matrix -->\n"
-_FOUND_BY = {"zookeeper": "ZooKeeper", "kraft": "bootstrap"}
+_ADDRESS = {"zookeeper": "ZooKeeper", "kraft": "bootstrap"}
 Results = Mapping[tuple[str, str], bool]
 
 
@@ -32,7 +32,7 @@ def render(results: Results) -> str:
     """The table in Markdown. A cell without a test is a feature that brokers of this version do not have."""
     rows: list[tuple[str, ...]] = [("Kafka", "found by", "codecs", *COLUMNS), ("---",) * (3 + len(COLUMNS))]
     for version, release in RELEASES.items():
-        rows.append((version, _FOUND_BY[release.modes[-1]], ", ".join(release.codecs), *_cells(version, results)))
+        rows.append((version, _ADDRESS[release.modes[-1]], ", ".join(release.codecs), *_cells(version, results)))
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
@@ -53,20 +53,20 @@ def with_table(page: str, table: str) -> str:
 
 
 class Collector:
-    """A pytest plugin that collects whether all tests of a cell passed."""
+    """A pytest plugin that collects for each cell whether all its tests passed."""
 
     def __init__(self) -> None:
         self.results: dict[tuple[str, str], bool] = {}
         self._cells: dict[str, list[tuple[str, str]]] = {}
 
     def pytest_collection_modifyitems(self, items: list[pytest.Function]) -> None:
-        """Store the cells of each test."""
+        """Note to which cells each test belongs."""
         for item in items:
             columns = [column for mark in item.iter_markers("matrix") for column in mark.args]
             self._cells[item.nodeid] = [(str(item.callspec.params["version"]), column) for column in columns]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Store the result of a phase of a test."""
+        """Store the result of one phase of a test. A failure in any phase or test makes the cell false."""
         for cell in self._cells[report.nodeid]:
             if report.failed:
                 self.results[cell] = False

@@ -1,4 +1,4 @@
-"""Records written by a stock producer, librdkafka's, which still speaks to every broker from 0.8 on."""
+"""Writes records with a stock producer: librdkafka's, which supports all brokers from 0.8 on."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,13 +16,13 @@ def produce(
     records: Sequence[Record],
     details: Sequence[Mapping[str, Any]],
 ) -> None:
-    """Write `records`, key and value each, in order; returns when the broker has all of them.
+    """Write records, each a key and a value, in order. Return when the broker has confirmed all of them.
 
-    `client` has the settings of the producer: the address of the broker, and the codec. `details` has more fields of
-    each record: `timestamp`, `headers`.
+    `client` has producer settings: the address of the broker, and the codec. `details` has for each record further
+    arguments of `Producer.produce`: `timestamp`, `headers`.
 
     Raises:
-        KafkaException: the broker refused one, or did not answer in time.
+        KafkaException: the broker refused a record, or did not answer in time.
     """
     producer = Producer(
         {
@@ -40,6 +40,6 @@ def produce(
 
     for (key, value), detail in zip(records, details, strict=True):
         producer.produce(topic, key=key, value=value, partition=partition, on_delivery=delivered, **detail)
-    producer.flush()  # ends at the latest after message.timeout.ms
+    producer.flush()  # returns after message.timeout.ms at the latest
     if failures:
         raise KafkaException(failures[0])

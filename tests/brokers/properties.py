@@ -1,11 +1,11 @@
-"""The settings file of a broker. Most settings are the same for all versions."""
+"""The file `server.properties` of a broker. Most settings are the same for all versions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tests.brokers.ports import HOST
 
-# A broker ignores settings that it does not know, so all brokers get the same.
+# A broker ignores unknown settings, so these are the same for all versions.
 _COMMON = {
     "num.partitions": "1",
     "delete.topic.enable": "true",
@@ -23,15 +23,15 @@ _COMMON = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listener:
-    """One port of a broker."""
+    """A listener of a broker: its name, its security protocol and its port."""
 
     name: str
     protocol: str
     port: int
 
 
-def everyones(log_dir: str, port: int, listeners: list[Listener]) -> Mapping[str, str]:
-    """The settings of every broker; `port` is the port for clients."""
+def common_settings(log_dir: str, port: int, listeners: list[Listener]) -> Mapping[str, str]:
+    """The settings that brokers of both modes need. `port` is the port for clients."""
     # A broker that is not the controller must know the protocol of the controller.
     protocols = {"CONTROLLER": "PLAINTEXT", **{listener.name: listener.protocol for listener in listeners}}
     return {
@@ -45,5 +45,5 @@ def everyones(log_dir: str, port: int, listeners: list[Listener]) -> Mapping[str
 
 
 def text(settings: Mapping[str, str]) -> str:
-    """The file. Java reads a backslash in it as an escape."""
+    """The text of the file. Backslashes are doubled, because Java reads a single one as an escape."""
     return "".join(f"{name}={value}\n" for name, value in settings.items()).replace("\\", "\\\\")

@@ -1,4 +1,4 @@
-"""Records as an independent client reads them: librdkafka, which still supports every broker from 0.8 on."""
+"""Reads records with an independent client: librdkafka, which supports all brokers from 0.8 on."""
 
 import time
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from confluent_kafka.cimpl import TIMESTAMP_LOG_APPEND_TIME, TIMESTAMP_NOT_AVAIL
 from tests.brokers.real import RealBroker
 from tests.brokers.releases import RELEASES
 
-_WITHIN_S = 60.0
-_AT_ONCE = 10_000
+_TIMEOUT_S = 60.0
+_MAX_MESSAGES = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadRecord:
-    """A record. `timestamp` is its type (0: create time, 1: append time) and milliseconds."""
+    """A record. `timestamp` is a pair: the type (0: create time, 1: append time), and the time in milliseconds."""
 
     partition: int
     offset: int
@@ -36,8 +36,8 @@ def read(
     """All records of the topic up to the end of each partition, in order of partition and offset.
 
     Raises:
-        KafkaException: the broker refused.
-        TimeoutError: a partition did not end in time.
+        KafkaException: the broker answered with an error.
+        TimeoutError: the end of a partition was not reached in time.
     """
     settings: dict[str, Any] = {
         "bootstrap.servers": broker.bootstrap,
@@ -51,19 +51,19 @@ def read(
     consumer = Consumer(settings)
     try:
         consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in range(partitions)])
-        return sorted(_until_ended(consumer, partitions), key=lambda record: (record.partition, record.offset))
+        return sorted(_read_to_end(consumer, partitions), key=lambda record: (record.partition, record.offset))
     finally:
         consumer.close()
 
 
-def _until_ended(consumer: Consumer, partitions: int) -> list[ReadRecord]:
+def _read_to_end(consumer: Consumer, partitions: int) -> list[ReadRecord]:
     ended: set[int | None] = set()
     records = []
-    deadline = time.monotonic() + _WITHIN_S
+    deadline = time.monotonic() + _TIMEOUT_S
     while len(ended) < partitions:
         if time.monotonic() > deadline:
-            raise TimeoutError(f"partitions {ended} of {partitions} ended within {_WITHIN_S:g} s")
-        for message in consumer.consume(_AT_ONCE, timeout=0.2):
+            raise TimeoutError(f"after {_TIMEOUT_S:g} s only partitions {ended} of {partitions} were read to their end")
+        for message in consumer.consume(_MAX_MESSAGES, timeout=0.2):
             error = message.error()
             if error is None:
                 records.append(_read_record(message))
@@ -75,8 +75,8 @@ def _until_ended(consumer: Consumer, partitions: int) -> list[ReadRecord]:
 
 
 def _read_record(message: Message) -> ReadRecord:
-    kind, milliseconds = message.timestamp()
-    headers: Any = message.headers()  # its type stub is a union
+    timestamp_type, milliseconds = message.timestamp()
+    headers: Any = message.headers()  # the type stub declares a union
     partition, offset = message.partition(), message.offset()
     assert partition is not None
     assert offset is not None
@@ -87,6 +87,6 @@ def _read_record(message: Message) -> ReadRecord:
         value=message.value(),
         headers=tuple(headers or ()),
         timestamp=None
-        if kind == TIMESTAMP_NOT_AVAILABLE
-        else (int(kind == TIMESTAMP_LOG_APPEND_TIME), float(milliseconds)),
+        if timestamp_type == TIMESTAMP_NOT_AVAILABLE
+        else (int(timestamp_type == TIMESTAMP_LOG_APPEND_TIME), float(milliseconds)),
     )

@@ -1,4 +1,4 @@
-"""A real Kafka broker, from its own jars: for tests and the bench. It listens on loopback, on free ports."""
+"""A real Kafka broker in its own JVM, for tests and the bench. It listens on free ports of the loopback address."""
 
 import subprocess
 import time
@@ -13,7 +13,7 @@ from tests.brokers.kraft_mode import KRaftMode
 from tests.brokers.metadata import Metadata
 from tests.brokers.ports import HOST, free_ports
 from tests.brokers.producing import Record, produce
-from tests.brokers.properties import Listener, everyones, text
+from tests.brokers.properties import Listener, common_settings, text
 from tests.brokers.releases import RELEASES
 from tests.brokers.zookeeper_mode import ZooKeeperMode
 
@@ -45,22 +45,22 @@ class Mode(Protocol):
         """The listeners that the broker needs for itself."""
 
     def prepare(self, settings: Path, log: IO[bytes]) -> None:
-        """Prepare a start of the broker. Output goes to `log`."""
+        """Do what must be done before the broker starts. Output goes to `log`."""
 
     def serves(self, answer: Metadata) -> bool:
-        """Whether a broker with this metadata is ready."""
+        """Whether the broker that answered with this metadata is ready for clients."""
 
     def create_topic(self, name: str, replicas: Sequence[Sequence[int]], config: Mapping[str, str]) -> None:
-        """Request a new topic; `replicas` are the brokers of each partition, its preferred leader first."""
+        """Request a new topic. `replicas` lists the brokers of each partition, the preferred leader first."""
 
     def delete_topic(self, name: str) -> None:
         """Request the deletion of a topic."""
 
 
 class RealBroker:
-    """A broker with its data in `folder`, which stays after a stop or a kill. A context manager.
+    """A broker with its data in `folder`, which remains after a stop or a kill. A context manager.
 
-    On Linux the kernel also ends it when the thread that started it is gone: start it from one that lives as long.
+    On Linux the kernel kills the broker when the thread that started it ends, so that thread must run as long.
     """
 
     def __init__(
@@ -77,12 +77,19 @@ class RealBroker:
         options: tuple[str, ...] = (),
         joins: Self | None = None,
     ) -> None:
-        """With `zookeeper`, `host:port/chroot`, the broker keeps its cluster there; without, it is its own controller.
+        """A broker that is not started yet. It runs in ZooKeeper mode if `zookeeper` is given, otherwise in KRaft mode.
 
-        `config` goes above the settings every broker here has. `listeners` are further ones, each name with its
-        security protocol; `ports` has their ports. `users`, each with a password, can log in with SCRAM: not
-        with `zookeeper`. `options` are for Java. `joins` is the first broker of a cluster without ZooKeeper that this
-        one becomes a member of; with `zookeeper`, brokers of one chroot are a cluster.
+        Args:
+            version: a key of RELEASES.
+            folder: for the data, the settings file and the log. It is created if it is missing.
+            zookeeper: `host:port/chroot`. Brokers with the same chroot are a cluster.
+            broker_id: the id of the broker in its cluster.
+            config: settings that override the common ones.
+            listeners: further listeners, each name with its security protocol. `ports` has their ports.
+            users: names and passwords of the users that can log in with SCRAM. KRaft mode only.
+            heap: the maximum size of the Java heap.
+            options: further options for Java.
+            joins: the first broker of the cluster that this broker joins. KRaft mode only.
         """
         self.version = version
         self._release = RELEASES[version]
@@ -98,18 +105,20 @@ class RealBroker:
         if zookeeper:
             self._mode = ZooKeeperMode(zookeeper, broker_id, lists_itself=self._release.lists_itself)
         else:
-            first = joins._mode if joins else None
-            assert first is None or isinstance(first, KRaftMode), "the other has its cluster in ZooKeeper"
+            first_mode = joins._mode if joins else None
+            assert first_mode is None or isinstance(first_mode, KRaftMode), (
+                "joins: that broker runs in ZooKeeper mode; pass its `zookeeper` instead"
+            )
             self._mode = KRaftMode(
                 version,
                 self.bootstrap,
                 node_id=broker_id,
                 controller_port=controller_port,
                 users=users or {},
-                joins=first,
+                joins=first_mode,
             )
         offered = [Listener(name=name, protocol=protocols[name], port=port) for name, port in self.ports.items()]
-        common = everyones(str(self._folder / "logs"), self.port, [*offered, *self._mode.listeners])
+        common = common_settings(str(self._folder / "logs"), self.port, [*offered, *self._mode.listeners])
         self._config = {**common, **self._mode.config, **(config or {})}
 
     @property
@@ -132,8 +141,8 @@ class RealBroker:
         """Start the broker, and wait until it answers and its cluster knows it.
 
         Raises:
-            BrokerNotStarted: it did not.
-            JarsNotFound: its jars could not be downloaded.
+            BrokerNotStarted: the broker ended, or did not answer in time.
+            JarsNotFound: the jars could not be downloaded.
         """
         self._folder.mkdir(parents=True, exist_ok=True)
         settings = self._folder / "server.properties"
@@ -143,10 +152,10 @@ class RealBroker:
             try:
                 self._mode.prepare(settings, log)
             except (subprocess.SubprocessError, TimeoutError) as error:
-                raise BrokerNotStarted(f"Kafka {self.version}: {error}. {self._last_words()}") from error
+                raise BrokerNotStarted(f"Kafka {self.version}: {error}. {self._log_end()}") from error
             self._jvm = self._start_jvm(settings, log)
         try:
-            self._wait(self._mode.serves, "does not answer")
+            self._wait(self._mode.serves, "did not answer")
         except BaseException:
             self.kill()
             raise
@@ -175,16 +184,17 @@ class RealBroker:
     ) -> None:
         """Create a topic, and wait until each partition has a leader.
 
-        It is of this broker alone unless `replicas` names the brokers of each partition, the first leader first.
+        `replicas` lists the brokers of each partition, the preferred leader first. By default this broker has all
+        partitions.
         """
         assignment = replicas or [[self._id]] * partitions
         self._mode.create_topic(name, assignment, config or {})
-        self._wait(lambda answer: answer.led(name) == len(assignment), f"does not make {name}")
+        self._wait(lambda answer: answer.count_led(name) == len(assignment), f"did not create {name}")
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic and wait until it is no longer listed."""
         self._mode.delete_topic(name)
-        self._wait(lambda answer: name not in answer.topics(), f"does not delete {name}")
+        self._wait(lambda answer: name not in answer.topics(), f"did not delete {name}")
 
     def produce(
         self,
@@ -195,31 +205,32 @@ class RealBroker:
         codec: str = "none",
         details: Sequence[Mapping[str, Any]] = (),
     ) -> None:
-        """Write `records`, key and value each, with a stock producer, in the newest format that the broker supports.
+        """Write records, each a key and a value, with a stock producer, in the newest format of the broker version.
 
-        What `codec` would not make smaller is not compressed. `details` are `timestamp` and `headers` of each record.
+        The producer sends a batch uncompressed if `codec` does not make it smaller. `details` has `timestamp` and
+        `headers` of each record.
 
         Raises:
-            KafkaException: the broker refused one, or did not answer in time.
+            KafkaException: the broker refused a record, or did not answer in time.
             ValueError: brokers of this version do not know the codec.
         """
-        if codec not in self._release.codecs:  # the producer would leave it out without a word
+        if codec not in self._release.codecs:  # the producer would silently send the records uncompressed
             raise ValueError(f"Kafka {self.version} does not know {codec}")
         client = {"bootstrap.servers": self.bootstrap, "compression.type": codec, **self._release.librdkafka}
         produce(client, topic, partition, records, details or [{}] * len(records))
 
-    def _wait(self, reached: Callable[[Metadata], bool], complaint: str) -> None:
+    def _wait(self, is_reached: Callable[[Metadata], bool], failure: str) -> None:
         deadline = time.monotonic() + _START_S
         while time.monotonic() < deadline:
             if self._jvm is None or self._jvm.poll() is not None:
-                raise BrokerNotStarted(f"Kafka {self.version} ended. {self._last_words()}")
+                raise BrokerNotStarted(f"Kafka {self.version} ended. {self._log_end()}")
             try:
-                if reached(metadata.ask(self.host, self.port)):
+                if is_reached(metadata.request_metadata(self.host, self.port)):
                     return
             except OSError:  # it does not listen yet
                 pass
             time.sleep(_POLL_S)
-        raise BrokerNotStarted(f"Kafka {self.version} {complaint} within {_START_S:g} s. {self._last_words()}")
+        raise BrokerNotStarted(f"Kafka {self.version} {failure} within {_START_S:g} s. {self._log_end()}")
 
     def _start_jvm(self, settings: Path, log: IO[bytes]) -> subprocess.Popen[bytes]:
         options = (*self._options, f"-Dlog4j.configuration={(self._folder / 'log4j.properties').as_uri()}")
@@ -229,13 +240,15 @@ class RealBroker:
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
-            process_group=0,  # Ctrl-C is for us; we then end the broker
+            process_group=0,  # Ctrl-C reaches only the tests, which then stop the broker
             preexec_fn=dying_with_parent(),  # noqa: PLW1509 - two system calls, looked up before the fork
         )
 
-    def _last_words(self) -> str:
+    def _log_end(self) -> str:
         lines = self.log.read_text(errors="replace").splitlines()
-        log_lines = [line for line in lines if line and not line.startswith("\tat ")]  # not the frames of a Java trace
+        log_lines = [
+            line for line in lines if line and not line.startswith("\tat ")
+        ]  # without the frames of Java stack traces
         return "\n".join([f"The end of {self.log}:", *log_lines[-_LOG_LINES:]])
 
     def __enter__(self) -> Self:

@@ -16,11 +16,11 @@ from resources.zookeeper_server import ZooKeeperServer
 from tests.brokers.real import RealBroker
 from tests.brokers.releases import RELEASES
 
-_PARTITIONS = "2"  # of a topic that is created at the first message
+_PARTITIONS = "2"  # of a topic that the broker creates when it receives the first message
 
 
 def main(version: str, *command: str) -> int:
-    """Run the command beside the broker; returns its exit code."""
+    """Run the command while the broker runs; return the command's exit code."""
     if version not in RELEASES or not command:
         sys.exit(f"give a version, one of {', '.join(RELEASES)}, and a command")
     with ExitStack() as running:
@@ -36,7 +36,7 @@ def main(version: str, *command: str) -> int:
 
 
 def _run(command: Sequence[str]) -> int:
-    """Run the command. Ctrl-C ends the command only; then the broker is stopped."""
+    """Run the command. Ctrl-C ends only the command; the broker is stopped afterwards."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     return subprocess.run(command, check=False, preexec_fn=dying_with_parent()).returncode
 

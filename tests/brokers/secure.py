@@ -1,4 +1,4 @@
-"""A real broker with all security of Kafka: TLS, client certificates, and four SASL mechanisms."""
+"""A real broker with all of Kafka's security: TLS, client certificates, and four SASL mechanisms."""
 
 import json
 import time
@@ -28,7 +28,8 @@ _LOGINS = {
 class SecureBroker:
     """A running broker, and the credentials for its listeners.
 
-    SSL requires no client certificate, MTLS one of the authority. SASL_PLAINTEXT and SASL_SSL accept all `MECHANISMS`.
+    The listener SSL requires no client certificate; MTLS requires a certificate of the authority. SASL_PLAINTEXT and
+    SASL_SSL accept all `MECHANISMS`.
     """
 
     broker: RealBroker
@@ -47,7 +48,7 @@ class SecureBroker:
 def secure_broker(
     folder: Path, version: str = "3.9.1", config: Mapping[str, str] | None = None
 ) -> Iterator[SecureBroker]:
-    """A secure broker for the length of a `with` block."""
+    """Run a secure broker for the length of a `with` block."""
     authority = Authority.create_in(folder / "certificates")
     settings = {**_tls(authority), **_sasl(), **(config or {})}
     users = {USER: PASSWORD}
@@ -56,7 +57,7 @@ def secure_broker(
 
 
 def unsecured_token(subject: str = USER, lifetime_s: float = 3600) -> str:
-    """An unsigned token for OAUTHBEARER. A broker without further settings accepts it (KIP-255)."""
+    """An unsigned token for OAUTHBEARER. A broker accepts it unless it is configured to validate tokens (KIP-255)."""
     now = time.time()
     parts = ({"alg": "none"}, {"sub": subject, "iat": now, "exp": now + lifetime_s})
     return ".".join(urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts) + "."

@@ -1,4 +1,4 @@
-"""A real broker that tests share, and the settings that find its cluster: ZooKeeper alone, or an address alone."""
+"""A real broker that tests share, and settings that find its cluster: only ZooKeeper, or only a bootstrap address."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,11 +17,11 @@ class SharedBroker:
 
     @property
     def release(self) -> Release:
-        """What brokers of this version can do."""
+        """The features of the broker's version."""
         return RELEASES[self.broker.version]
 
     def cluster_settings(self, protocol: str = "PLAINTEXT", **settings: Any) -> ClusterSettings:
-        """The shortest settings that find its cluster, and the given ones."""
+        """The shortest settings that find the cluster, with further ones from `settings`."""
         if self.zookeeper:
             return ClusterSettings(zookeeper=self.zookeeper, **settings)
         return ClusterSettings(bootstrap=f"{self.broker.host}:{self.broker.ports[protocol]}", **settings)

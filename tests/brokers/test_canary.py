@@ -1,4 +1,4 @@
-"""Secrets are only in their file or variable, not in the output of Spark, Dagster, the lake or a terminal.
+"""A secret exists only in its file or variable, never in the output of Spark, Dagster, the lake or a terminal.
 
 See faults X01, X02.
 """
@@ -17,7 +17,7 @@ from tests.brokers.secure import SecureBroker
 
 pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 
-WRONG = "canary-that-opens-nothing"
+WRONG = "canary-of-nobody"
 RECORDS = [(b"key", b"value %d" % number) for number in range(50)]
 SETTINGS = """\
 lake = "seen/lake"
@@ -105,10 +105,10 @@ def test_no_file_log_or_page_of_a_load_contains_a_secret(
     assert secure.password.startswith("canary-")
     assert load_output.containing("canary-") == []
 
-    # The search had something to find: every load came as far as intended.
+    # The search is meaningful only if every load ran as far as intended and wrote its output.
     stdout = (load_output.folder / "seen" / "stdout").read_text()
     assert stdout.count("AuthenticationFailed") >= 3
-    assert "pipelines/loading/fetch.py" in stdout, "the trace of a worker"
+    assert "pipelines/loading/fetch.py" in stdout, "the output lacks the stack trace of a worker"
     for cluster in ("right", "again"):
         assert DeltaTable(load_output.folder / "seen" / "lake" / cluster / topic).to_pyarrow_table().num_rows == len(
             RECORDS

@@ -1,4 +1,4 @@
-"""A connector shares a group with the console consumer of Kafka 0.8.2.2: joins, leaves, a kill and a restart."""
+"""A connector shares a group with the console consumer of Kafka 0.8.2.2, while members join, leave and are killed."""
 
 import subprocess
 import threading
@@ -69,7 +69,7 @@ def zookeeper(zookeeper_server: str) -> str:
 
 @pytest.fixture
 def broker(zookeeper: str, tmp_path: Path) -> Iterator[RealBroker]:
-    """A broker for this test alone, which the test stops and starts."""
+    """A broker that only this test uses, because the test stops and starts it."""
     with RealBroker(VERSION, tmp_path / "broker", zookeeper=zookeeper) as running:
         yield running
 
@@ -92,7 +92,7 @@ def console(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., AbstractC
     return run
 
 
-def test_kafkas_consumer_and_ours_share_a_group(
+def test_kafkas_consumer_and_ours_share_a_group_and_miss_no_message(
     broker: RealBroker, zookeeper: str, console: Callable[..., AbstractContextManager[Console]], topic: str
 ) -> None:
     group = f"group-{uuid.uuid4().hex[:8]}"

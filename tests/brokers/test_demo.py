@@ -1,4 +1,4 @@
-"""`make demo BROKER=...`: the demo on real brokers, with a part of its data."""
+"""`make demo BROKER=...`: the demo runs on real brokers, with a part of its data."""
 
 import re
 import subprocess

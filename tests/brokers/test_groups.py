@@ -26,7 +26,7 @@ pytestmark = pytest.mark.brokers
 
 PARTITIONS = 6
 SOON_S = 120.0
-# From 3.x on the tool is in another jar; the tool of this version also works with later brokers.
+# From 3.x on the tool is in another jar. The tool of this version also works with later brokers.
 NEWEST_TOOL = "2.8.2"
 WITH_GROUPS = [version for version in VERSIONS if version != "0.8.2.2"]
 
@@ -38,13 +38,13 @@ def publish(broker: RealBroker, topic: str, first: int) -> set[bytes]:
     return set(values)
 
 
-def kinds(broker: RealBroker, topic: str, group: str, assignor: str) -> list[Callable[[], Any]]:
+def member_factories(broker: RealBroker, topic: str, group: str, assignor: str) -> list[Callable[[], Any]]:
     """Functions that create a member of each client."""
-    old = broker.version == "0.9.0.1"
+    is_09 = broker.version == "0.9.0.1"
     return [
         partial(OurMember, broker.bootstrap, group, topic, assignor),
         partial(ConfluentMember, broker.bootstrap, group, topic, assignor, RELEASES[broker.version].librdkafka),
-        partial(PythonMember, broker.bootstrap, group, topic, assignor, {"api_version": (0, 9)} if old else {}),
+        partial(PythonMember, broker.bootstrap, group, topic, assignor, {"api_version": (0, 9)} if is_09 else {}),
     ]
 
 
@@ -62,14 +62,14 @@ def test_members_of_three_clients_join_and_leave_and_no_record_is_missed(
     broker = brokers(version)
     broker.create_topic(topic, PARTITIONS)
     group = f"mixed-{uuid.uuid4().hex[:8]}"
-    clients = kinds(broker, topic, group, assignor)
+    clients = member_factories(broker, topic, group, assignor)
     sent = publish(broker, topic, 0)
     members: list[Polled] = []
     with ExitStack() as running:
         joined: list[Polled] = []
-        # Each client leads the group once: the oldest member leads, and when it leaves, the next one does.
-        for round_, make in enumerate([*clients, *clients[:2]]):
-            polled = running.enter_context(Polled(make))
+        # Each client leads the group once: the oldest member leads, and when it leaves, the next oldest does.
+        for round_, create in enumerate([*clients, *clients[:2]]):
+            polled = running.enter_context(Polled(create))
             members.append(polled)
             joined.append(polled)
             if len(joined) == len(clients):
@@ -108,10 +108,10 @@ def test_kafkas_own_tool_shows_our_member_with_offsets_and_lag(
 
 
 def described_by_tool(broker: RealBroker, group: str) -> list[str]:
-    """The output of `kafka-consumer-groups --describe`: a line per partition."""
+    """The output of `kafka-consumer-groups --describe`: one line per partition."""
     version = broker.version if broker.version in VERSIONS[: VERSIONS.index(NEWEST_TOOL)] else NEWEST_TOOL
-    new = ["--new-consumer"] if version == "0.9.0.1" else []
-    arguments = ["--bootstrap-server", broker.bootstrap, *new, "--describe", "--group", group]
+    consumer_option = ["--new-consumer"] if version == "0.9.0.1" else []
+    arguments = ["--bootstrap-server", broker.bootstrap, *consumer_option, "--describe", "--group", group]
     command = jvm.command(version, "kafka.admin.ConsumerGroupCommand", *arguments, options=("-Xmx128m",))
     completed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=SOON_S)
     return completed.stdout.splitlines()

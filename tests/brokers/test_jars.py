@@ -18,8 +18,8 @@ class Ivy:
     def retrieve(self, folder: Path, _ivy_home: Path) -> None:
         """Write the jars."""
         self.calls += 1
-        (folder / "a.jar").write_bytes(b"whole")
-        (folder / "b.jar").write_bytes(b"whole")
+        (folder / "a.jar").write_bytes(b"complete")
+        (folder / "b.jar").write_bytes(b"complete")
 
 
 @pytest.fixture
@@ -55,22 +55,22 @@ def test_a_second_process_waits_for_the_download(ivy: Ivy) -> None:
     assert len(classpaths) == ivy.calls == 1
 
 
-@pytest.mark.parametrize("spoil", [Path.unlink, lambda jar: jar.write_bytes(b"hal")], ids=["missing", "cut short"])
-def test_a_folder_with_a_missing_jar_is_downloaded_again(spoil: Callable[[Path], None], ivy: Ivy) -> None:
+@pytest.mark.parametrize("damage", [Path.unlink, lambda jar: jar.write_bytes(b"comp")], ids=["missing", "cut short"])
+def test_a_folder_with_a_missing_or_truncated_jar_is_downloaded_again(damage: Callable[[Path], None], ivy: Ivy) -> None:
     folder = folder_of(jars.classpath("3.9.1"))
-    spoil(folder / "b.jar")
+    damage(folder / "b.jar")
     assert folder_of(jars.classpath("3.9.1")) == folder
-    assert (folder / "b.jar").read_bytes() == b"whole"
+    assert (folder / "b.jar").read_bytes() == b"complete"
     assert ivy.calls == 2
 
 
 def test_an_interrupted_download_leaves_no_cached_jars(ivy: Ivy, monkeypatch: pytest.MonkeyPatch) -> None:
-    def break_off(folder: Path, _ivy_home: Path) -> None:
-        (folder / "left over.jar").touch()
+    def interrupted_retrieve(folder: Path, _ivy_home: Path) -> None:
+        (folder / "partial.jar").touch()
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(jars, "_retrieve", break_off)
+        patched.setattr(jars, "_retrieve", interrupted_retrieve)
         with pytest.raises(KeyboardInterrupt):
             jars.classpath("3.9.1")
     assert names(folder_of(jars.classpath("3.9.1"))) == ["a.jar", "b.jar"]
@@ -79,5 +79,5 @@ def test_an_interrupted_download_leaves_no_cached_jars(ivy: Ivy, monkeypatch: py
 def test_an_error_of_ivy_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(jars, "IVY_FILE", "not XML")
-    with pytest.raises(jars.JarsNotFound, match=r"(?s)The end of what Ivy said:\n.*ivy\.xml"):
+    with pytest.raises(jars.JarsNotFound, match=r"(?s)Ivy failed. The end of its log:\n.*ivy\.xml"):
         jars.classpath("3.9.1")

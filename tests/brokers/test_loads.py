@@ -1,4 +1,4 @@
-"""Loads of logs that real brokers changed: compaction, old formats, append times."""
+"""Loads of special logs of real brokers: compacted, in old message formats, and with append times."""
 
 import time
 from collections.abc import Callable
@@ -19,10 +19,12 @@ from tests.brokers.shared import SharedBroker
 pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 
 
-# faults R20, R24: a compacted log has holes, and they are counted
-def test_compacted_records_are_a_gap(topic: str, open_lake: Callable[..., BrokerLake], tmp_path: Path) -> None:
-    eagerly = {"log.cleaner.backoff.ms": "100", "log.cleaner.min.cleanable.ratio": "0.001"}
-    with RealBroker("3.9.1", tmp_path / "broker", config=eagerly) as broker:
+# faults R20, R24: compaction leaves holes in the offsets; `verify` counts them
+def test_compacted_records_are_counted_as_a_gap(
+    topic: str, open_lake: Callable[..., BrokerLake], tmp_path: Path
+) -> None:
+    eager_cleaner = {"log.cleaner.backoff.ms": "100", "log.cleaner.min.cleanable.ratio": "0.001"}
+    with RealBroker("3.9.1", tmp_path / "broker", config=eager_cleaner) as broker:
         broker.create_topic(topic, config={"cleanup.policy": "compact", "segment.bytes": "100000"})
         for _ in range(8):
             broker.produce(topic, [(b"same", b"value " * 200)] * 50)
@@ -30,14 +32,14 @@ def test_compacted_records_are_a_gap(topic: str, open_lake: Callable[..., Broker
         lake = open_lake(ClusterSettings(bootstrap=broker.bootstrap))
         assert lake.load(topic).error is None
         count = lake.table(topic).num_rows
-        [part] = lake.prove(topic).partitions
-        assert (part.offsets.start, part.offsets.stop, count + part.gaps["compacted"]) == (0, 400, 400)
+        [partition] = lake.prove(topic).partitions
+        assert (partition.offsets.start, partition.offsets.stop, count + partition.gaps["compacted"]) == (0, 400, 400)
         assert count < 400
 
 
-# fault R28: as after upgrades. Clients from 0.11 on receive the log without conversion.
+# fault R28: an upgraded cluster has such logs. Clients from 0.11 on receive the log without conversion.
 @pytest.mark.parametrize("version", ["2.8.2"])
-def test_formats_of_three_ages_in_one_partition_are_one_stream(
+def test_a_partition_in_three_message_formats_is_loaded_completely(
     version: str, shared: Callable[[str], SharedBroker], topic: str, open_lake: Callable[..., BrokerLake]
 ) -> None:
     shared_broker = shared(version)
@@ -56,9 +58,9 @@ def test_formats_of_three_ages_in_one_partition_are_one_stream(
     assert [row.timestamp is None for row in rows] == [True] * 300 + [False] * 600
 
 
-# fault R25: the time of the broker replaces that of the producer, also in compressed batches
+# fault R25: the broker's time replaces the producer's time, also in compressed batches
 @pytest.mark.parametrize("version", ["0.10.2.2", "0.11.0.3", "4.1.0"])
-def test_log_append_times_are_marked_as_such(
+def test_a_log_append_time_is_loaded_with_its_timestamp_type(
     version: str, shared: Callable[[str], SharedBroker], topic: str, open_lake: Callable[..., BrokerLake]
 ) -> None:
     shared_broker = shared(version)

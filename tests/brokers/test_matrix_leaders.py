@@ -1,4 +1,4 @@
-"""Clusters of two brokers: the leader dies during a load, or the cluster is in the middle of an upgrade."""
+"""Loads from clusters of two brokers: the leader is killed during a load, or a rolling upgrade is in progress."""
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -20,13 +20,13 @@ pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 
 FIRST, SECOND = 1, 2
 RECORDS = [(b"key %d" % number, b"value " * (number % 40)) for number in range(2000)]
-BATCH = 400
+PRODUCED_AT_ONCE = 400
 
 
 @contextmanager
 def joined(shared_broker: SharedBroker, folder: Path, version: str, **config: str) -> Iterator[RealBroker]:
-    """A second broker in the cluster of a shared broker."""
-    # A short session, so that the cluster soon notices its death.
+    """Run a second broker in the cluster of a shared broker."""
+    # A short session, so that the cluster soon notices when this broker is killed.
     settings = {
         "zookeeper.session.timeout.ms": "1500",
         **{name.replace("_", "."): text for name, text in config.items()},
@@ -39,7 +39,7 @@ def joined(shared_broker: SharedBroker, folder: Path, version: str, **config: st
 
 
 @contextmanager
-def offsets_of(lake: BrokerLake, topic: str) -> Iterator[Iterator[list[int]]]:
+def read_offsets_of(lake: BrokerLake, topic: str) -> Iterator[Iterator[list[int]]]:
     """The offsets that a worker's reader returns for partition 0, in small batches."""
     with open_cluster(lake.settings, CLUSTER) as cluster:
         entry = cluster.topic(topic)
@@ -59,7 +59,7 @@ def offsets_of(lake: BrokerLake, topic: str) -> Iterator[Iterator[list[int]]]:
 # faults B01, B12
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.matrix("leader moves")
-def test_a_leader_that_dies_during_a_read_causes_no_gap_and_no_duplicate(
+def test_a_leader_killed_during_a_read_causes_no_gap_and_no_duplicate(
     version: str,
     shared: Callable[[str], SharedBroker],
     topic: str,
@@ -70,9 +70,9 @@ def test_a_leader_that_dies_during_a_read_causes_no_gap_and_no_duplicate(
     lake = open_lake(shared_broker.cluster_settings(), attempts=20)
     with joined(shared_broker, tmp_path / "second", version) as second:
         shared_broker.broker.create_topic(topic, replicas=[[SECOND, FIRST]])
-        for first in range(0, len(RECORDS), BATCH):
-            shared_broker.broker.produce(topic, RECORDS[first : first + BATCH])
-        with offsets_of(lake, topic) as read_offsets:
+        for first in range(0, len(RECORDS), PRODUCED_AT_ONCE):
+            shared_broker.broker.produce(topic, RECORDS[first : first + PRODUCED_AT_ONCE])
+        with read_offsets_of(lake, topic) as read_offsets:
             offsets = next(read_offsets)
             assert 0 < len(offsets) < len(RECORDS)
             load = lake.load(topic, once_planned=second.kill)
@@ -85,13 +85,13 @@ def test_a_leader_that_dies_during_a_read_causes_no_gap_and_no_duplicate(
 
 # faults B16, R28
 @pytest.mark.parametrize(
-    ("version", "newer", "speaks"),
+    ("version", "newer", "protocol"),
     [("0.9.0.1", "0.10.2.2", "0.9.0"), ("1.1.1", "2.8.2", "1.1"), ("2.8.2", "3.9.1", "2.8")],
 )
-def test_a_cluster_during_an_upgrade_is_read_from_both_versions(
+def test_a_cluster_during_a_rolling_upgrade_is_loaded_from_brokers_of_both_versions(
     version: str,
     newer: str,
-    speaks: str,
+    protocol: str,
     shared: Callable[[str], SharedBroker],
     topic: str,
     open_lake: Callable[..., BrokerLake],
@@ -99,8 +99,8 @@ def test_a_cluster_during_an_upgrade_is_read_from_both_versions(
 ) -> None:
     shared_broker = shared(version)
     lake = open_lake(shared_broker.cluster_settings())
-    old = {"inter_broker_protocol_version": speaks, "log_message_format_version": speaks}
-    with joined(shared_broker, tmp_path / "newer", newer, **old):
+    old_protocol = {"inter_broker_protocol_version": protocol, "log_message_format_version": protocol}
+    with joined(shared_broker, tmp_path / "newer", newer, **old_protocol):
         shared_broker.broker.create_topic(topic, replicas=[[FIRST], [SECOND]])
         for partition in (0, 1):
             shared_broker.broker.produce(topic, RECORDS, partition=partition, codec="snappy")

@@ -14,8 +14,8 @@ from tests.brokers.shared import SharedBroker
 pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 
 COUNT = 10_000
-MORE = 500
-BEGAN_MS = 1_700_000_000_000
+SECOND_COUNT = 500
+FIRST_MS = 1_700_000_000_000
 HEADERS: tuple[list[tuple[str, bytes | None]], ...] = (
     [],
     [("same", b"1"), ("same", None), ("other", b"")],
@@ -24,7 +24,7 @@ HEADERS: tuple[list[tuple[str, bytes | None]], ...] = (
 
 
 def record(number: int) -> tuple[bytes | None, bytes | None]:
-    """Key and value of record `number`, some of them null or empty."""
+    """Key and value of record `number`. Some of them are null or empty."""
     key = (b"key %d" % (number % 100), b"", None)[(number % 7 == 0) + (number % 14 == 0)]
     value = (b"value %d " % number * (number % 9), None)[number % 11 == 0]
     return key, value
@@ -32,12 +32,12 @@ def record(number: int) -> tuple[bytes | None, bytes | None]:
 
 def details(number: int, release: Release) -> dict[str, Any]:
     """Timestamp and headers of a record, if the version stores them. The times are not in order."""
-    fields: dict[str, Any] = {"timestamp": BEGAN_MS + 999 * number * (-1) ** number} if release.times else {}
+    fields: dict[str, Any] = {"timestamp": FIRST_MS + 999 * number * (-1) ** number} if release.times else {}
     return {**fields, "headers": HEADERS[number % 3]} if release.headers else fields
 
 
 def expected(partition: int, numbers: range, release: Release) -> list[ReadRecord]:
-    """The rows that these records become."""
+    """The rows that the table must contain for these records."""
     return [
         ReadRecord(
             partition=partition,
@@ -67,10 +67,10 @@ def publish(shared: SharedBroker, topic: str, numbers: range) -> list[ReadRecord
     return rows
 
 
-# faults B16, R18, R25: the settings contain only the ZooKeeper of old brokers, and only the address of KRaft brokers
+# faults B16, R18, R25: the settings have only ZooKeeper for old brokers, and only a bootstrap address for KRaft
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.matrix("load", "continue")
-def test_every_record_of_every_codec_is_a_row_and_the_next_load_takes_only_what_is_new(
+def test_every_record_of_every_codec_is_a_row_and_the_next_load_takes_only_new_records(
     version: str, shared: Callable[[str], SharedBroker], topic: str, open_lake: Callable[..., BrokerLake]
 ) -> None:
     shared_broker = shared(version)
@@ -84,8 +84,8 @@ def test_every_record_of_every_codec_is_a_row_and_the_next_load_takes_only_what_
     assert read(shared_broker.broker, topic, len(codecs)) == rows
 
     assert lake.load(topic).rows == 0
-    rows += publish(shared_broker, topic, range(COUNT, COUNT + MORE))
+    rows += publish(shared_broker, topic, range(COUNT, COUNT + SECOND_COUNT))
     second = lake.load(topic)
-    assert (second.error, second.rows) == (None, MORE * len(codecs))
+    assert (second.error, second.rows) == (None, SECOND_COUNT * len(codecs))
     assert lake.rows(topic) == sorted(rows, key=lambda row: (row.partition, row.offset))
     assert all(partition.offsets.start == COUNT for partition in second.partitions)

@@ -1,4 +1,4 @@
-"""Loads with TLS and SASL, also in Spark's workers: the settings name secrets, and every process reads them."""
+"""Loads through TLS and SASL, also in Spark's workers. The settings only name the secrets; every process reads them."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -31,8 +31,8 @@ def secret(tmp_path: Path) -> Callable[[str], str]:
     return secret
 
 
-def loads_all(shared_broker: SharedBroker | SecureBroker, lake: BrokerLake, topic: str) -> None:
-    """Records that were produced in plain text are loaded through the secure listener."""
+def check_loads_all(shared_broker: SharedBroker | SecureBroker, lake: BrokerLake, topic: str) -> None:
+    """Check that records produced through the plaintext listener are loaded through the secure listener."""
     shared_broker.broker.create_topic(topic)
     shared_broker.broker.produce(topic, RECORDS, codec="gzip")
     load = lake.load(topic)
@@ -40,7 +40,7 @@ def loads_all(shared_broker: SharedBroker | SecureBroker, lake: BrokerLake, topi
     assert lake.rows(topic) == read(shared_broker.broker, topic)
 
 
-# fault X07: the registry has the address of the listener. Without SaslAuthenticate (0.9, 0.10) tokens are bare frames.
+# fault X07: ZooKeeper has the address of each listener. 0.9 and 0.10 have no SaslAuthenticate: tokens are bare frames.
 @pytest.mark.parametrize(
     ("version", "protocol"),
     [
@@ -49,7 +49,7 @@ def loads_all(shared_broker: SharedBroker | SecureBroker, lake: BrokerLake, topi
         for protocol in RELEASES[version].security_protocols
     ],
 )
-def test_each_version_is_loaded_through_tls_and_sasl(
+def test_records_of_each_version_are_loaded_through_tls_and_sasl(
     version: str,
     protocol: str,
     shared: Callable[[str], SharedBroker],
@@ -62,11 +62,11 @@ def test_each_version_is_loaded_through_tls_and_sasl(
     security: dict[str, Any] = {"tls": {"ca": str(listener_security.authority)}}
     if protocol == "SASL_SSL":
         security["sasl"] = {"mechanism": "PLAIN", "username": USER, "password": secret(PASSWORD)}
-    loads_all(shared_broker, open_lake(shared_broker.cluster_settings(protocol, security=security)), topic)
+    check_loads_all(shared_broker, open_lake(shared_broker.cluster_settings(protocol, security=security)), topic)
 
 
 def login(mechanism: str, secure: SecureBroker, secret: Callable[[str], str]) -> dict[str, Any]:
-    """The `sasl` of the settings."""
+    """The settings of `sasl` for a mechanism."""
     if mechanism == "OAUTHBEARER":
         return {"mechanism": mechanism, "token": secret(unsecured_token())}
     return {"mechanism": mechanism, "username": secure.user, "password": secret(secure.password)}
@@ -83,22 +83,22 @@ def test_a_client_certificate_is_sent_if_the_broker_requires_one(
 ) -> None:
     own = {"certificate": str(secure.client.certificate), "key": str(secure.client.key)}
     tls = {"ca": str(secure.authority), **(own if listener == "MTLS" else {})}
-    loads_all(secure, open_lake(cluster_settings(secure, listener, {"tls": tls})), topic)
+    check_loads_all(secure, open_lake(cluster_settings(secure, listener, {"tls": tls})), topic)
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_every_mechanism_logs_in_over_tls(
+def test_every_sasl_mechanism_works_over_tls(
     mechanism: str, secure: SecureBroker, secret: Callable[[str], str], topic: str, open_lake: Callable[..., BrokerLake]
 ) -> None:
     security = {"tls": {"ca": str(secure.authority)}, "sasl": login(mechanism, secure, secret)}
-    loads_all(secure, open_lake(cluster_settings(secure, "SASL_SSL", security)), topic)
+    check_loads_all(secure, open_lake(cluster_settings(secure, "SASL_SSL", security)), topic)
 
 
 # fault X08: SCRAM never sends the password
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
-def test_scram_logs_in_without_tls(
+def test_scram_works_without_tls(
     mechanism: str, secure: SecureBroker, secret: Callable[[str], str], topic: str, open_lake: Callable[..., BrokerLake]
 ) -> None:
-    loads_all(
+    check_loads_all(
         secure, open_lake(cluster_settings(secure, "SASL_PLAINTEXT", {"sasl": login(mechanism, secure, secret)})), topic
     )

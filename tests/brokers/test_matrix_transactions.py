@@ -1,4 +1,4 @@
-"""Transactions from 0.11 on: committed records become rows, aborted ones gaps, and an open one ends the load."""
+"""Transactions: committed records become rows, aborted records become gaps, and a load ends before an open one."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,19 +16,19 @@ from tests.brokers.shared import SharedBroker
 pytestmark = [pytest.mark.brokers, pytest.mark.spark, pytest.mark.matrix("transactions")]
 
 WITH_TRANSACTIONS = [version for version in VERSIONS if RELEASES[version].transactions]
-EACH = 300
+TRANSACTION_RECORDS = 300
 
 
 def write(producer: Producer, topic: str, text: bytes) -> None:
-    """The records of one transaction, in several batches."""
-    for number in range(EACH):
+    """Write the records of one transaction in several batches."""
+    for number in range(TRANSACTION_RECORDS):
         producer.produce(topic, text * (number % 5), b"%d" % number, 0)
-    producer.flush()  # else an abort forgets what was not sent yet
+    producer.flush()  # otherwise an abort drops the records that are not sent yet
 
 
 @contextmanager
 def transactions(broker: RealBroker, topic: str) -> Iterator[Producer]:
-    """A committed, an aborted and a committed transaction, and an open one, which the end of the block commits."""
+    """Write four transactions: committed, aborted, committed, and open. The end of the block commits the open one."""
     settings = {"bootstrap.servers": broker.bootstrap, "transactional.id": topic, "batch.num.messages": 50}
     producer = Producer({**settings, "compression.type": "lz4"})
     producer.init_transactions()
@@ -47,9 +47,9 @@ def transactions(broker: RealBroker, topic: str) -> Iterator[Producer]:
 
 
 def summary_of(load: TopicLoad) -> tuple[str | None, int, int, dict[str, int]]:
-    """Error, rows, end and gaps of a topic of one partition."""
-    [part] = load.partitions
-    return load.error, load.rows, part.offsets.stop, dict(part.gaps)
+    """Error, rows, end offset and gaps of the load of a topic with one partition."""
+    [partition] = load.partitions
+    return load.error, load.rows, partition.offsets.stop, dict(partition.gaps)
 
 
 # faults R21, R22, R23, B04
@@ -61,10 +61,15 @@ def test_rows_are_exactly_the_committed_records(
     shared_broker.broker.create_topic(topic)
     lake = open_lake(shared_broker.cluster_settings())
     with transactions(shared_broker.broker, topic):
-        ended = 3 * (EACH + 1)
-        assert summary_of(lake.load(topic)) == (None, 2 * EACH, ended, {"aborted": EACH, "control": 3})
+        end = 3 * (TRANSACTION_RECORDS + 1)
+        assert summary_of(lake.load(topic)) == (
+            None,
+            2 * TRANSACTION_RECORDS,
+            end,
+            {"aborted": TRANSACTION_RECORDS, "control": 3},
+        )
         assert lake.rows(topic) == read(shared_broker.broker, topic)
-    assert summary_of(lake.load(topic)) == (None, EACH, ended + EACH + 1, {"control": 1})
+    assert summary_of(lake.load(topic)) == (None, TRANSACTION_RECORDS, end + TRANSACTION_RECORDS + 1, {"control": 1})
     assert lake.rows(topic) == read(shared_broker.broker, topic)
 
 
@@ -77,5 +82,10 @@ def test_isolation_uncommitted_reads_all_records_at_once(
     shared_broker.broker.create_topic(topic)
     lake = open_lake(shared_broker.cluster_settings(isolation="uncommitted"))
     with transactions(shared_broker.broker, topic):
-        assert summary_of(lake.load(topic)) == (None, 4 * EACH, 4 * EACH + 3, {"control": 3})
+        assert summary_of(lake.load(topic)) == (
+            None,
+            4 * TRANSACTION_RECORDS,
+            4 * TRANSACTION_RECORDS + 3,
+            {"control": 3},
+        )
         assert lake.rows(topic) == read(shared_broker.broker, topic, isolation="uncommitted")

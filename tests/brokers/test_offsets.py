@@ -1,4 +1,4 @@
-"""Offsets of groups on real brokers: other clients see our commits, and we see theirs."""
+"""Committed offsets of groups on real brokers: other clients see our commits, and we see those of other clients."""
 
 from collections.abc import Callable
 
@@ -42,7 +42,7 @@ def test_another_client_sees_mirrored_cursors_and_its_commits_are_seen(
 
 @pytest.mark.parametrize("storage", list(OffsetStorage))
 @pytest.mark.parametrize("version", ["0.8.2.2", "0.9.0.1"])
-def test_old_brokers_keep_offsets_in_either_place(
+def test_old_brokers_store_offsets_in_zookeeper_and_in_kafka(
     version: str,
     storage: OffsetStorage,
     shared: Callable[[str], SharedBroker],

@@ -1,4 +1,4 @@
-"""With every version, another client reads each confirmed message at the offset that our producer returned."""
+"""Another client reads each confirmed message at the offset that our producer returned, on brokers of every version."""
 
 import time
 from collections.abc import Callable
@@ -24,7 +24,7 @@ TRANSACTIONAL = [version for version in VERSIONS if RELEASES[version].transactio
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_every_message_is_at_the_offset_of_its_future(
+def test_every_message_is_at_the_offset_that_its_future_returns(
     version: str, shared: Callable[[str], SharedBroker], topic: str
 ) -> None:
     shared_broker = shared(version)
@@ -54,14 +54,13 @@ def test_without_acknowledgement_all_messages_arrive(
     shared_broker = shared(version)
     bootstrap = shared_broker.broker.bootstrap
     with open_producer(bootstrap=bootstrap, settings=ProducerSettings(acks=1)) as producer:
-        producer.send(
-            topic, b"0"
-        )  # a new topic may have no leader yet; without acknowledgement its messages would be lost
+        # The first message waits until the new topic has a leader: without acknowledgement it would be lost.
+        producer.send(topic, b"0")
     with open_producer(bootstrap=bootstrap, settings=ProducerSettings(acks=0)) as producer:
         producer.send_many([Message(topic=topic, value=b"%d" % number) for number in range(1, COUNT)])
     deadline_s = time.monotonic() + WAIT_S
     while len(records := read(shared_broker.broker, topic)) < COUNT:
-        assert time.monotonic() < deadline_s, f"{len(records)} of {COUNT} messages came"
+        assert time.monotonic() < deadline_s, f"only {len(records)} of {COUNT} messages arrived"
     assert [record.value for record in records] == [b"%d" % number for number in range(COUNT)]
 
 
@@ -81,7 +80,7 @@ def test_only_committed_records_are_read_with_isolation_committed(
             second.init_transactions()
         producer.begin()
         with pytest.raises(BrokerError, match="newer producer"):
-            producer.send(topic, b"shut out")
+            producer.send(topic, b"fenced")
     assert [record.value for record in read(shared_broker.broker, topic)] == [b"one", b"three"]
     assert [record.value for record in read(shared_broker.broker, topic, isolation="uncommitted")] == [
         b"one",

@@ -1,4 +1,4 @@
-"""Another client reads what we publish, with every version and each of its codecs."""
+"""Another client reads the records that `publish` sends, with every version and each of its codecs."""
 
 from collections.abc import Callable
 from contextlib import ExitStack

@@ -1,4 +1,4 @@
-"""The real brokers start, store the records of a stock producer, serve them to another client, and end."""
+"""Real brokers start, store records of a stock producer, serve them to another client, and stop."""
 
 import os
 import signal
@@ -52,7 +52,7 @@ def read(broker: RealBroker, topic: str, partition: int = 0) -> list[tuple[bytes
         consumer.close()
 
 
-def is_gone(pid: int) -> bool:
+def ends(pid: int) -> bool:
     """Whether the process ends within half a minute."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
@@ -66,36 +66,36 @@ def is_gone(pid: int) -> bool:
 
 @pytest.mark.parametrize(
     ("version", "mode"),
-    # The oldest and the newest of each mode; other tests start the versions between.
+    # The oldest and the newest version of each mode. Other tests start the versions in between.
     [("0.8.2.2", "zookeeper"), ("3.9.1", "zookeeper"), ("2.8.2", "kraft"), ("4.1.0", "kraft")],
 )
-def test_a_broker_keeps_its_records_and_leaves_no_process(
+def test_a_broker_stores_records_and_leaves_no_process_behind(
     version: str, mode: str, zookeeper_server: str, tmp_path: Path
 ) -> None:
-    # kafka-python reads the lz4 of brokers before 0.10 only with a package that nothing else needs.
+    # To read lz4 of brokers before 0.10, kafka-python needs a further package, which is not installed.
     codecs = [codec for codec in RELEASES[version].codecs if not (codec == "lz4" and RELEASES[version].librdkafka)]
     with RealBroker(version, tmp_path, zookeeper=new_chroot(version, mode, zookeeper_server)) as broker:
         pid = broker.pid
-        broker.create_topic("kept", partitions=2)
+        broker.create_topic("clicks", partitions=2)
         for codec in codecs:
-            broker.produce("kept", RECORDS, partition=1, codec=codec)
-        assert read(broker, "kept", 1) == RECORDS * len(codecs)
-        assert read(broker, "kept", 0) == []
-    assert is_gone(pid)
+            broker.produce("clicks", RECORDS, partition=1, codec=codec)
+        assert read(broker, "clicks", 1) == RECORDS * len(codecs)
+        assert read(broker, "clicks", 0) == []
+    assert ends(pid)
 
 
 @pytest.mark.parametrize(("version", "mode"), [("0.9.0.1", "zookeeper"), ("3.9.1", "kraft")])
-def test_a_killed_broker_starts_again_with_its_records(
+def test_a_killed_broker_still_has_its_records_after_a_restart(
     version: str, mode: str, zookeeper_server: str, tmp_path: Path
 ) -> None:
     with RealBroker(version, tmp_path, zookeeper=new_chroot(version, mode, zookeeper_server)) as broker:
         bootstrap = broker.bootstrap
-        broker.create_topic("kept")
-        broker.produce("kept", RECORDS)
+        broker.create_topic("clicks")
+        broker.produce("clicks", RECORDS)
         broker.kill()
         broker.start()
         assert broker.bootstrap == bootstrap
-        assert read(broker, "kept") == RECORDS
+        assert read(broker, "clicks") == RECORDS
 
 
 @pytest.mark.parametrize("version", ["0.8.2.2", "3.9.1"])
@@ -113,7 +113,9 @@ def test_a_deleted_topic_can_be_created_again_with_its_own_settings(
 
 
 @pytest.mark.parametrize("version", ["3.9.1"])
-def test_one_broker_serves_the_whole_session(version: str, brokers: Callable[[str], RealBroker]) -> None:
+def test_all_tests_of_a_session_share_one_broker_per_version(
+    version: str, brokers: Callable[[str], RealBroker]
+) -> None:
     assert brokers(version).pid == brokers(version).pid
 
 
@@ -124,7 +126,7 @@ def test_a_codec_that_a_version_does_not_know_is_refused(version: str, brokers: 
 
 
 @pytest.mark.parametrize("version", ["0.8.2.2", "2.8.2"])
-def test_the_error_of_a_broker_that_ends_has_the_end_of_its_log(
+def test_the_error_of_a_broker_that_does_not_start_contains_the_end_of_its_log(
     version: str, zookeeper_server: str, tmp_path: Path
 ) -> None:
     (tmp_path / "file").touch()
@@ -136,12 +138,12 @@ def test_the_error_of_a_broker_that_ends_has_the_end_of_its_log(
         broker.start()
 
 
-def test_the_error_of_a_failed_format_has_the_end_of_its_log(tmp_path: Path) -> None:
+def test_the_error_of_a_failed_format_contains_the_end_of_its_log(tmp_path: Path) -> None:
     with pytest.raises(BrokerNotStarted, match=r"(?s)Kafka 3.9.1: .*The end of .*broker.log:\n.*no.such.number"):
         RealBroker("3.9.1", tmp_path, config={"num.partitions": "no such number"}).start()
 
 
-def test_a_broker_ends_with_its_killed_parent(tmp_path: Path) -> None:
+def test_a_broker_ends_when_its_parent_process_is_killed(tmp_path: Path) -> None:
     command = [sys.executable, "-c", ALONE, str(tmp_path)]
     root = Path(__file__).parents[2]
     pipe = subprocess.PIPE
@@ -149,4 +151,4 @@ def test_a_broker_ends_with_its_killed_parent(tmp_path: Path) -> None:
         assert parent.stdout is not None
         pid = int(parent.stdout.readline())
         os.kill(parent.pid, signal.SIGKILL)
-        assert is_gone(pid)
+        assert ends(pid)

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.brokers
 
 
 def until(holds: Callable[[], object]) -> None:
+    """Wait until the condition holds."""
     deadline = time.monotonic() + 30
     while not holds():
         assert time.monotonic() < deadline
@@ -25,7 +26,9 @@ def until(holds: Callable[[], object]) -> None:
 
 # fault B06
 @pytest.mark.parametrize("version", ["0.8.2.2", "0.10.2.2", "2.8.2"])
-def test_the_registry_is_read_as_its_brokers_write_it(version: str, chroot: str, tmp_path: Path) -> None:
+def test_the_registry_contains_the_brokers_and_topics_of_a_real_cluster(
+    version: str, chroot: str, tmp_path: Path
+) -> None:
     listeners = {} if version == "0.8.2.2" else {"INTERNAL": "PLAINTEXT"}
     with (
         RealBroker(version, tmp_path, zookeeper=chroot, broker_id=7, listeners=listeners) as broker,
@@ -66,7 +69,7 @@ def test_the_registry_is_read_as_its_brokers_write_it(version: str, chroot: str,
 
 
 def test_a_topic_that_is_only_marked_for_deletion_is_skipped_but_can_be_looked_up(chroot: str, tmp_path: Path) -> None:
-    """0.8 and 0.9 delete topics only with delete.topic.enable. Otherwise the mark stays and the topic continues."""
+    """0.8 and 0.9 delete topics only with delete.topic.enable. Otherwise the mark stays and the topic still works."""
     config = {"delete.topic.enable": "false"}
     with (
         RealBroker("0.8.2.2", tmp_path, zookeeper=chroot, config=config) as broker,

@@ -18,12 +18,12 @@ _TOKEN = {"enable.sasl.oauthbearer.unsecure.jwt": "true", "sasl.oauthbearer.conf
 def can_connect(secure: SecureBroker, listener: str, settings: Mapping[str, Any]) -> bool:
     """Whether librdkafka can connect with these `settings`."""
     refusals: list[KafkaError] = []
-    bound: dict[str, Any] = {
+    base_settings: dict[str, Any] = {
         "bootstrap.servers": secure.bootstrap(listener),
         "error_cb": refusals.append,
         "log_level": 0,
     }
-    client = AdminClient({**bound, **settings})
+    client = AdminClient({**base_settings, **settings})
     while not refusals:
         client.poll(0)
         try:
@@ -47,7 +47,7 @@ def own_certificate(secure: SecureBroker) -> Mapping[str, str]:
 
 
 def login(secure: SecureBroker, listener: str, mechanism: str) -> Mapping[str, str]:
-    """Settings of librdkafka that log in."""
+    """Settings of librdkafka that log in with a SASL mechanism."""
     return {
         **tls(secure),
         "security.protocol": listener,
@@ -83,7 +83,7 @@ def test_sasl_refuses_a_wrong_password(secure: SecureBroker, mechanism: str) -> 
     assert not can_connect(secure, "SASL_PLAINTEXT", {**settings, "sasl.password": "wrong"})
 
 
-def test_our_token_belongs_to_the_user(secure: SecureBroker) -> None:
+def test_the_unsigned_token_of_the_tests_is_accepted(secure: SecureBroker) -> None:
     token = {"oauth_cb": lambda _config: (unsecured_token(), time.time() + 3600)}
     settings = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER", **token}
     assert can_connect(secure, "SASL_PLAINTEXT", settings)

@@ -1,4 +1,4 @@
-"""Our TLS and SASL with a real broker: what it accepts, and which errors its refusals become."""
+"""Our TLS and SASL against a real broker: it accepts valid credentials, and each refusal becomes the right error."""
 
 import struct
 from collections.abc import Callable, Iterator
@@ -21,20 +21,20 @@ from tests.brokers.secure import MECHANISMS, SecureBroker, unsecured_token
 
 pytestmark = pytest.mark.brokers
 
-WITHIN_S = 20.0
+TIMEOUT_S = 20.0
 API_VERSIONS, HANDSHAKE, AUTHENTICATE = 18, 17, 36
-FRAMINGS = [0, 1]  # versions of SaslHandshake: after 0 come bare frames, after 1 SaslAuthenticate requests
+FRAMINGS = [0, 1]  # versions of SaslHandshake: bare frames follow v0, SaslAuthenticate requests follow v1
 
 
-class Talk:
-    """Sends requests that the test encodes, one at a time."""
+class RawConnection:
+    """A connection on which the test sends requests that it encodes itself."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
 
     def exchange(self, data: bytes) -> bytes:
         """Send a frame and return the frame of the answer."""
-        self._stream.send(framed(data), Deadline.after(WITHIN_S))
+        self._stream.send(framed(data), Deadline.after(TIMEOUT_S))
         (size,) = struct.unpack(">i", self._received(4))
         return self._received(size)
 
@@ -51,7 +51,7 @@ class Talk:
         return answer[4 + max(size, 0) + 4 :]
 
     def log_in(self, sasl: Sasl, framing: int) -> None:
-        """Log in completely."""
+        """Log in: handshake, then all tokens of the mechanism."""
         name = sasl.mechanism.encode()
         assert self.ask(HANDSHAKE, framing, struct.pack(">h", len(name)) + name)[:2] == bytes(2)
         authenticate(mechanism_of(sasl), self.authenticate if framing else self.exchange)
@@ -59,17 +59,17 @@ class Talk:
     def _received(self, count: int) -> bytes:
         space, received = memoryview(bytearray(count)), 0
         while received < count:
-            received += self._stream.receive_into(space[received:], Deadline.after(WITHIN_S))
+            received += self._stream.receive_into(space[received:], Deadline.after(TIMEOUT_S))
         return bytes(space)
 
 
 @contextmanager
-def talking(secure: SecureBroker, listener: str, tls: Tls | None) -> Iterator[Talk]:
-    """A connection to a listener."""
+def connected(secure: SecureBroker, listener: str, tls: Tls | None) -> Iterator[RawConnection]:
+    """Connect to a listener for the length of a `with` block."""
     host, port = secure.bootstrap(listener).split(":")
-    stream = Stream.connect(host, int(port), Deadline.after(WITHIN_S), None if tls is None else tls_context(tls))
+    stream = Stream.connect(host, int(port), Deadline.after(TIMEOUT_S), None if tls is None else tls_context(tls))
     try:
-        yield Talk(stream)
+        yield RawConnection(stream)
     finally:
         stream.close()
 
@@ -93,36 +93,36 @@ def trusting(secure: SecureBroker) -> Tls:
 
 
 def with_certificate(secure: SecureBroker) -> Tls:
-    """The same with a client certificate."""
+    """TLS settings that trust the broker's authority and send a client certificate."""
     return Tls(ca=str(secure.authority), certificate=str(secure.client.certificate), key=str(secure.client.key))
 
 
-def test_tls_with_and_without_our_certificate(secure: SecureBroker) -> None:
+def test_a_request_is_answered_over_tls_with_and_without_a_client_certificate(secure: SecureBroker) -> None:
     for listener, tls in (("SSL", trusting(secure)), ("MTLS", with_certificate(secure))):
-        with talking(secure, listener, tls) as talk:
-            assert talk.ask(API_VERSIONS, 0)[:2] == bytes(2)
+        with connected(secure, listener, tls) as connection:
+            assert connection.ask(API_VERSIONS, 0)[:2] == bytes(2)
 
 
 def test_a_broker_with_a_certificate_of_an_unknown_authority_is_refused(secure: SecureBroker) -> None:  # fault X07
-    with pytest.raises(TlsFailed, match="certificate is not valid"), talking(secure, "SSL", Tls()):
+    with pytest.raises(TlsFailed, match="certificate is not valid"), connected(secure, "SSL", Tls()):
         pass
 
 
-def test_a_broker_that_requires_our_certificate_refuses_us_without_it(secure: SecureBroker) -> None:
+def test_a_connection_without_the_required_client_certificate_is_an_error(secure: SecureBroker) -> None:
     # The alert comes after the handshake. If our request reaches a closed socket first, the reset hides the alert.
-    with pytest.raises((TlsFailed, ConnectionLost)), talking(secure, "MTLS", trusting(secure)) as talk:
-        talk.ask(API_VERSIONS, 0)
+    with pytest.raises((TlsFailed, ConnectionLost)), connected(secure, "MTLS", trusting(secure)) as connection:
+        connection.ask(API_VERSIONS, 0)
 
 
-def test_plain_text_to_a_tls_port_is_an_error_that_says_so(secure: SecureBroker) -> None:  # fault W16
-    with pytest.raises((TlsFailed, ConnectionLost), match="TLS"), talking(secure, "SSL", None) as talk:
-        talk.ask(API_VERSIONS, 0)
+def test_the_error_of_plaintext_to_a_tls_port_names_tls(secure: SecureBroker) -> None:  # fault W16
+    with pytest.raises((TlsFailed, ConnectionLost), match="TLS"), connected(secure, "SSL", None) as connection:
+        connection.ask(API_VERSIONS, 0)
 
 
-def test_tls_to_a_plain_port_is_an_error_that_says_so(secure: SecureBroker) -> None:  # fault W16
+def test_the_error_of_tls_to_a_plaintext_port_names_tls(secure: SecureBroker) -> None:  # fault W16
     with (
         pytest.raises(NetworkError, match="does this port speak TLS"),
-        talking(secure, "SASL_PLAINTEXT", trusting(secure)),
+        connected(secure, "SASL_PLAINTEXT", trusting(secure)),
     ):
         pass
 
@@ -130,13 +130,13 @@ def test_tls_to_a_plain_port_is_an_error_that_says_so(secure: SecureBroker) -> N
 @pytest.mark.parametrize("framing", FRAMINGS)
 @pytest.mark.parametrize("listener", ["SASL_PLAINTEXT", "SASL_SSL"])
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_the_right_secret_lets_us_in(
+def test_requests_are_answered_after_a_login_with_the_right_secret(
     secure: SecureBroker, login: Callable[..., Sasl], mechanism: str, listener: str, framing: int
 ) -> None:
     secret = unsecured_token() if mechanism == "OAUTHBEARER" else secure.password
-    with talking(secure, listener, trusting(secure) if listener == "SASL_SSL" else None) as talk:
-        talk.log_in(login(mechanism, secret), framing)
-        assert talk.ask(API_VERSIONS, 0)[:2] == bytes(2)
+    with connected(secure, listener, trusting(secure) if listener == "SASL_SSL" else None) as connection:
+        connection.log_in(login(mechanism, secret), framing)
+        assert connection.ask(API_VERSIONS, 0)[:2] == bytes(2)
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -144,8 +144,8 @@ def test_a_wrong_secret_is_an_authentication_error(
     secure: SecureBroker, login: Callable[..., Sasl], mechanism: str
 ) -> None:
     secret = unsecured_token(lifetime_s=-3600) if mechanism == "OAUTHBEARER" else "wrong"
-    with talking(secure, "SASL_SSL", trusting(secure)) as talk, pytest.raises(AuthenticationFailed) as caught:
-        talk.log_in(login(mechanism, secret), 1)
+    with connected(secure, "SASL_SSL", trusting(secure)) as connection, pytest.raises(AuthenticationFailed) as caught:
+        connection.log_in(login(mechanism, secret), 1)
     assert secret not in str(caught.value)
 
 
@@ -153,5 +153,8 @@ def test_a_wrong_secret_is_an_authentication_error(
 def test_a_wrong_secret_in_bare_frames_ends_the_connection(
     secure: SecureBroker, login: Callable[..., Sasl], mechanism: str
 ) -> None:
-    with talking(secure, "SASL_PLAINTEXT", None) as talk, pytest.raises(ConnectionLost, match="during authentication"):
-        talk.log_in(login(mechanism, "wrong"), 0)
+    with (
+        connected(secure, "SASL_PLAINTEXT", None) as connection,
+        pytest.raises(ConnectionLost, match="during authentication"),
+    ):
+        connection.log_in(login(mechanism, "wrong"), 0)

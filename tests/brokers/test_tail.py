@@ -1,4 +1,4 @@
-"""`penstock tail` shows the records of a real broker that a stock consumer reads."""
+"""`penstock tail` prints the same records of a real broker that a stock consumer reads."""
 
 import json
 import uuid
@@ -29,6 +29,7 @@ def topic() -> str:
 
 
 def tail(broker: RealBroker, folder: Path, topic: str, *arguments: str) -> list[Any]:
+    """The records that `penstock tail --json` prints."""
     file = folder / "penstock.toml"
     file.write_text(f'lake = "lake"\n[clusters.main]\nbootstrap = "{broker.bootstrap}"\n')
     completed = CliRunner().invoke(main, ["--settings", str(file), "tail", topic, "--json", *arguments])
@@ -44,12 +45,13 @@ def data(printed: str | dict[str, str] | None) -> bytes | None:
 
 
 def record(printed: Any) -> Record:
+    """The record of a printed line."""
     ms = round(datetime.fromisoformat(printed["timestamp"]).timestamp() * 1000)
     headers = [(header["key"], data(header["value"])) for header in printed["headers"]]
     return printed["offset"], ms, data(printed["key"]), data(printed["value"]), headers
 
 
-def consumed(broker: RealBroker, topic: str, count: int) -> list[Record]:
+def read_by_librdkafka(broker: RealBroker, topic: str, count: int) -> list[Record]:
     """The records of partition 0, as librdkafka reads them."""
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": topic})
     try:
@@ -81,7 +83,7 @@ def produce(broker: RealBroker, topic: str, *, codec: str, first: int, count: in
 
 
 @pytest.mark.parametrize("version", ["3.9.1"])
-def test_tail_shows_the_records_of_kafkas_consumer_and_begins_exactly_at_a_time(
+def test_tail_prints_the_records_that_librdkafka_reads_and_begins_exactly_at_a_time(
     version: str, brokers: Callable[[str], RealBroker], topic: str, tmp_path: Path
 ) -> None:
     broker = brokers(version)
@@ -92,7 +94,7 @@ def test_tail_shows_the_records_of_kafkas_consumer_and_begins_exactly_at_a_time(
     count = 20 * len(codecs)
     printed = tail(broker, tmp_path, topic, "--from", "earliest", "--until", "latest")
     assert {line["partition"] for line in printed} == {0}
-    assert [record(line) for line in printed] == consumed(broker, topic, count)
+    assert [record(line) for line in printed] == read_by_librdkafka(broker, topic, count)
     since = tail(broker, tmp_path, topic, "--from", f"{NOON[:-6]}33Z", "--until", "latest")
     assert [line["offset"] for line in since] == list(range(33, count))
     between = tail(broker, tmp_path, topic, "--from", f"{NOON[:-6]}32.001", "--until", f"{NOON[:-6]}40")
@@ -101,7 +103,7 @@ def test_tail_shows_the_records_of_kafkas_consumer_and_begins_exactly_at_a_time(
 
 
 @pytest.mark.parametrize("version", ["0.8.2.2", "0.10.2.2"])
-def test_a_time_skips_no_record_of_an_old_broker(
+def test_a_start_time_skips_no_record_of_an_old_broker(
     version: str, brokers: Callable[[str], RealBroker], topic: str, tmp_path: Path
 ) -> None:
     broker = brokers(version)

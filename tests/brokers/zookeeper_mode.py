@@ -1,4 +1,4 @@
-"""Setup of a broker in ZooKeeper mode, and its topics, which are created as nodes, as Kafka's tools do it."""
+"""ZooKeeper mode: the settings of a broker. Its topics are created as nodes, as Kafka's own tools do."""
 
 import json
 import time
@@ -12,13 +12,13 @@ from tests.brokers.metadata import Metadata
 from tests.brokers.properties import Listener
 from tests.nodes import connected
 
-_SESSION_MS = 6000  # 18000 is the default from 2.5 on
-_GONE_S = 60.0
+_SESSION_MS = 6000  # short: the default is 18000 from 2.5 on
+_TIMEOUT_S = 60.0
 _POLL_S = 0.1
 
 
 class ZooKeeperMode:
-    """The ZooKeeper nodes of one broker."""
+    """The ZooKeeper mode of one broker: it reads and writes the nodes of the cluster."""
 
     def __init__(self, connect: str, broker_id: int, *, lists_itself: bool) -> None:
         """`connect` is `host:port/chroot`; the chroot is created if it is missing."""
@@ -44,7 +44,7 @@ class ZooKeeperMode:
     def prepare(self, _settings: Path, _log: IO[bytes]) -> None:
         """Create the chroot, and wait until the session of a killed broker has ended.
 
-        From 0.9 on a broker ends if its id is registered.
+        From 0.9 on, a broker refuses to start while its id is still registered.
 
         Raises:
             TimeoutError: the session did not end.
@@ -75,7 +75,7 @@ class ZooKeeperMode:
         """Delete a topic through the controller, and wait until its name is free.
 
         Raises:
-            TimeoutError: the controller did not delete it.
+            TimeoutError: the controller did not delete the topic.
         """
         request_path = f"/admin/delete_topics/{name}"
         with connected(self._connect) as client:
@@ -84,10 +84,10 @@ class ZooKeeperMode:
 
 
 def _until_gone(client: KazooClient, node: str) -> None:
-    deadline = time.monotonic() + _GONE_S
+    deadline = time.monotonic() + _TIMEOUT_S
     while client.exists(node):
         if time.monotonic() > deadline:
-            raise TimeoutError(f"{node} is still there after {_GONE_S:g} s")
+            raise TimeoutError(f"{node} still exists after {_TIMEOUT_S:g} s")
         time.sleep(_POLL_S)
 
 

@@ -1,4 +1,4 @@
-"""A load that cannot continue is refused with the range or the incarnation. The table does not change."""
+"""A load that cannot continue is refused: the topic was recreated, or records expired. The table does not change."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +19,7 @@ RECORDS = [(b"key %d" % number, b"value " * number) for number in range(40)]
 
 
 def refused(lake: BrokerLake, topic: str) -> str:
-    """The error of the next load, which changes nothing."""
+    """The error of the next load. Checks that this load does not change the table."""
     rows, proof = lake.rows(topic), lake.prove(topic)
     load = lake.load(topic)
     assert load.error is not None
@@ -27,7 +27,7 @@ def refused(lake: BrokerLake, topic: str) -> str:
     return load.error
 
 
-# faults B05, B06: the topic id shows it, or else the creation time of the node in ZooKeeper
+# faults B05, B06: the topic id changes, or in older versions the creation zxid of the node in ZooKeeper
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.matrix("recreated")
 def test_a_recreated_topic_is_refused(
@@ -62,7 +62,7 @@ def test_records_that_expired_before_they_were_loaded_are_reported_as_a_range(
     assert refused(lake, topic).startswith("CursorExpired: offsets [40, 47) expired before they were loaded")
 
 
-# fault B07: these versions have no DeleteRecords, so the test removes a segment as retention does
+# fault B07: these versions have no DeleteRecords, so the test deletes segment files, as retention does
 @pytest.mark.parametrize("version", WITHOUT_DELETE_RECORDS)
 @pytest.mark.matrix("expired")
 def test_segments_that_expired_before_they_were_loaded_are_reported_as_a_range(
