@@ -27,7 +27,7 @@ class ConnectServer:
 
 @contextmanager
 def connect_server(folder: Path, settings: Mapping[str, str]) -> Iterator[ConnectServer]:
-    """A server that works in `folder` with these Spark settings, for the length of a `with` block."""
+    """Run a server in `folder` with these Spark settings for the length of a `with` block."""
     arguments = [part for key, value in {**_SETTINGS, **settings}.items() for part in ("--conf", f"{key}={value}")]
     with daemon((*_SERVER, *arguments, "spark-internal"), folder, host=_HOST, memory="1g"):
         ui = await_log(folder, r"started service 'SparkUI' on port ([0-9]+)")

@@ -1,4 +1,4 @@
-"""Spark's own processes, from PySpark's jars. Each works in its own folder, so that all its children can be found."""
+"""Runs Spark's own processes with PySpark's jars. Their children are found by the working directory of each."""
 
 import os
 import re
@@ -18,11 +18,11 @@ from resources.processes import dying_with_parent
 HOME = Path(pyspark.__file__).parent
 ENVIRONMENT = {
     "SPARK_HOME": str(HOME),
-    "SPARK_SCALA_VERSION": "2.13",  # the scripts cannot find it out in the wheel
-    "PYSPARK_PYTHON": sys.executable,  # of a Connect server's executors
+    "SPARK_SCALA_VERSION": "2.13",  # Spark's scripts cannot detect it in the PySpark wheel
+    "PYSPARK_PYTHON": sys.executable,  # for the executors of a Connect server
 }
 LOG = "log"
-_LONGEST_S = 180.0
+_TIMEOUT_S = 180.0
 _POLL_S = 0.05
 
 
@@ -32,7 +32,9 @@ def daemon(command: Sequence[str], folder: Path, *, host: str, memory: str) -> I
     folder.mkdir(parents=True, exist_ok=True)
     environment = {**os.environ, **ENVIRONMENT, "JAVA_HOME": str(find_java())}
     environment |= {"SPARK_LOCAL_IP": host, "SPARK_DAEMON_MEMORY": memory}
-    environment.pop("SPARK_CONF_DIR", None)  # a session of this process has set it, and its log has errors only
+    environment.pop(
+        "SPARK_CONF_DIR", None
+    )  # a session of this process may have set it to a folder that logs only errors
     with (
         (folder / LOG).open("wb") as log,
         subprocess.Popen(
@@ -47,33 +49,33 @@ def daemon(command: Sequence[str], folder: Path, *, host: str, memory: str) -> I
         try:
             yield
         finally:
-            kill_below(folder)
+            kill_in(folder)
 
 
 def await_log(folder: Path, pattern: str) -> str:
-    """Wait until the log of the daemon in `folder` matches the pattern; returns the group."""
+    """Wait until the log of the daemon in `folder` matches the pattern; return the first group."""
     log = folder / LOG
-    deadline = time.monotonic() + _LONGEST_S
+    deadline = time.monotonic() + _TIMEOUT_S
     while time.monotonic() < deadline:
         if match := re.search(pattern, log.read_text()):
             return match[1]
         time.sleep(_POLL_S)
-    raise TimeoutError(f"the log never contained: {pattern}\n{log.read_text()}")
+    raise TimeoutError(f"after {_TIMEOUT_S:g} s the log in {folder} does not match: {pattern}\n{log.read_text()}")
 
 
-def kill_below(folder: Path) -> None:
-    """Kill every process that works in `folder` or below it, as a power failure does."""
-    while process_ids := _working_below(folder.resolve()):
-        for process in process_ids:
+def kill_in(folder: Path) -> None:
+    """Kill every process whose working directory is `folder` or a folder in it, as a power failure does."""
+    while process_ids := _working_in(folder.resolve()):
+        for process_id in process_ids:
             with suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
+                os.kill(process_id, signal.SIGKILL)
         time.sleep(_POLL_S)
 
 
-def _working_below(folder: Path) -> list[int]:
-    processes = []
+def _working_in(folder: Path) -> list[int]:
+    process_ids = []
     for entry in Path("/proc").iterdir():
-        with suppress(OSError):  # gone meanwhile, or another user's
+        with suppress(OSError):  # the process has ended, or belongs to another user
             if entry.name.isdecimal() and (entry / "cwd").readlink().is_relative_to(folder):
-                processes.append(int(entry.name))
-    return processes
+                process_ids.append(int(entry.name))
+    return process_ids

@@ -1,4 +1,4 @@
-"""A process with a Spark session that runs loads. One process can have a classic or a Connect session, not both."""
+"""A process with a Spark session that runs loads. A process can have a classic or a Connect session, but not both."""
 
 import os
 import signal
@@ -23,11 +23,11 @@ from tests.crash.worlds import TOPIC
 from tests.spark.daemons import ENVIRONMENT
 
 INTERRUPTED = "interrupted"
-_LONGEST_S = 240.0
+_TIMEOUT_S = 240.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
+class LoadResult:
     """The result of a load: its error or INTERRUPTED, and the progress that it reported as (done, total) offsets."""
 
     error: str | None
@@ -36,7 +36,7 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class TaskEnvironment:
     """The environment of a task: its folder, its PYTHONPATH, and the file of our code."""
 
     folder: Path
@@ -55,7 +55,7 @@ class Driver:
 
     def __enter__(self) -> Self:
         self._process.start()
-        self._child_connection.close()  # so that the end of the process closes the pipe
+        self._child_connection.close()  # now only the process has it, so the pipe closes when the process ends
         self.ui = self._receive()
         return self
 
@@ -64,7 +64,7 @@ class Driver:
         self._process.join()
 
     def begin(self, settings: Path, *, starved_s: float = spark._STARVED_S) -> None:
-        """Begin a load with a settings file. It fails if no executor runs a task for `starved_s`."""
+        """Begin a load with a settings file. The load fails if no executor runs a task for `starved_s` seconds."""
         self._progress = []
         self._connection.send((_load, settings, starved_s))
 
@@ -75,25 +75,25 @@ class Driver:
         self._progress.append(message)
         return message
 
-    def end(self) -> Ended:
+    def end(self) -> LoadResult:
         """Wait for the result of the load."""
-        while isinstance(received := self._receive(), tuple):
-            self._progress.append(received)
-        return Ended(**received, progress=tuple(self._progress))
+        while isinstance(message := self._receive(), tuple):
+            self._progress.append(message)
+        return LoadResult(**message, progress=tuple(self._progress))
 
     def interrupt(self, number: signal.Signals) -> None:
         """Send a signal to the process."""
         assert self._process.pid is not None
         os.kill(self._process.pid, number)
 
-    def places(self) -> list[Place]:
-        """The environments of tasks."""
-        self._connection.send((_places,))
-        return [Place(folder=Path(folder), path=path, code=code) for folder, path, code in self._receive()]
+    def task_environments(self) -> list[TaskEnvironment]:
+        """The environment of each task of a job."""
+        self._connection.send((_task_environments,))
+        return [TaskEnvironment(folder=Path(folder), path=path, code=code) for folder, path, code in self._receive()]
 
     def _receive(self) -> Any:
-        if not self._connection.poll(_LONGEST_S):
-            raise TimeoutError(f"the driver reported nothing for {_LONGEST_S} s")
+        if not self._connection.poll(_TIMEOUT_S):
+            raise TimeoutError(f"the driver reported nothing for {_TIMEOUT_S} s")
         return self._connection.recv()
 
 
@@ -104,8 +104,8 @@ def _serve(test: Connection, settings: Mapping[str, str]) -> None:
     test.send("" if settings.get("remote") else session.sparkContext.uiWebUrl)
     while True:
         work: Callable[..., Any]
-        work, *message = test.recv()
-        test.send(work(test, session, *message))
+        work, *arguments = test.recv()
+        test.send(work(test, session, *arguments))
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
@@ -117,7 +117,7 @@ def _load(test: Connection, session: SparkSession, file: Path, starved_s: float)
     settings = Settings.load(file)
     with (
         patch.object(spark, "_STARVED_S", starved_s),
-        patch.object(execute, "read_sample", lambda _source, _planned: None),  # the broker would hold it like a fetch
+        patch.object(execute, "read_sample", lambda _source, _planned: None),  # the gate would delay this fetch too
         open_cluster(settings, "main") as cluster,
     ):
         loader = Loader.of(
@@ -133,9 +133,9 @@ def _load(test: Connection, session: SparkSession, file: Path, starved_s: float)
     return {"error": load.error, "rows": load.rows}
 
 
-def _places(_test: Connection, session: SparkSession) -> list[tuple[str, str, str]]:
+def _task_environments(_test: Connection, session: SparkSession) -> list[tuple[str, str, str]]:
     def report(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Report the environment. It is pickled by value, because workers do not have this module."""
+        """Report a task's environment. Spark pickles this function by value, because workers lack this module."""
         import os  # noqa: PLC0415 - in the worker
         from pathlib import Path  # noqa: PLC0415 - same
 

@@ -13,7 +13,7 @@ from kafka_io.testing.modern.node import BrokerNode, Caller
 Holds = Callable[[int, int], bool]
 """Takes a partition and an offset; returns whether a fetch from there waits."""
 
-_LONGEST_S = 180.0
+_TIMEOUT_S = 180.0
 
 
 class Gate:
@@ -22,12 +22,12 @@ class Gate:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._holds: Holds | None = None
-        self._held = 0
+        self._waiting = 0
 
     def close(self, holds: Holds = lambda _partition, _offset: True) -> None:
-        """From now on, hold the fetches that `holds` selects."""
+        """Close the gate for the fetches that `holds` selects. By default it selects all."""
         with self._changed:
-            self._holds, self._held = holds, 0
+            self._holds, self._waiting = holds, 0
 
     def open(self) -> None:
         """Let all fetches continue."""
@@ -35,18 +35,20 @@ class Gate:
             self._holds = None
             self._changed.notify_all()
 
-    def await_held(self, count: int) -> None:
+    def await_waiting(self, count: int) -> None:
         """Wait until this many fetches wait at the closed gate."""
         with self._changed:
-            assert self._changed.wait_for(lambda: self._held >= count, _LONGEST_S), f"{self._held} fetches came"
+            assert self._changed.wait_for(lambda: self._waiting >= count, _TIMEOUT_S), (
+                f"only {self._waiting} of {count} fetches arrived at the gate"
+            )
 
     def fetch(self, request: FetchRequest, node: BrokerNode, caller: Caller) -> FetchResponse:
-        """The handler of fetches in the brokers."""
+        """Handle a fetch in place of the broker's own handler."""
         with self._changed:
             if self._is_held(request):
-                self._held += 1
+                self._waiting += 1
                 self._changed.notify_all()
-                self._changed.wait_for(lambda: not self._is_held(request), _LONGEST_S)
+                self._changed.wait_for(lambda: not self._is_held(request), _TIMEOUT_S)
         return fetch(request, node, caller)
 
     def _is_held(self, request: FetchRequest) -> bool:
@@ -56,7 +58,7 @@ class Gate:
 
 @contextmanager
 def gated() -> Iterator[Gate]:
-    """An open gate for the modern brokers of this process. At the end of the `with` block it is open again."""
+    """Put an open gate before all modern brokers of this process. It is removed at the end of the `with` block."""
     gate = Gate()
     with patch.dict(HANDLERS, {FetchRequest: gate.fetch}):
         try:

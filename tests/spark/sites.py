@@ -1,4 +1,4 @@
-"""The places where the same load runs. Each is opened at its first use, and all are closed together."""
+"""The sites where tests run the same load: classic or Connect, local or on a cluster. Each opens at its first use."""
 
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -17,20 +17,20 @@ _CLASSIC = {
     "spark.driver.memory": "1g",
     "spark.ui.port": "0",
 }
-_SPREAD = {
+_ON_CLUSTER = {
     **short_lived_jvm.EXECUTORS,
     "spark.executor.memory": "512m",
-    "spark.speculation": "true",  # for a task that is slower than the others
+    "spark.speculation": "true",  # start a second attempt of a task that is slower than the others
     "spark.speculation.interval": "100ms",
     "spark.speculation.quantile": "0.25",
 }
 NAMES = ("classic, local", "classic, standalone", "Connect, local", "Connect, standalone")
-SPREAD = NAMES[1::2]
+CLUSTER_NAMES = NAMES[1::2]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """A driver, its Spark UI, and the cluster of its executors, if there is one."""
+    """A driver and its Spark UI. `cluster` runs the executors; None at a local site."""
 
     driver: Driver
     ui: SparkUI
@@ -58,19 +58,19 @@ class Sites:
         self._running.close()
 
     def open(self, name: str) -> Site:
-        """The site of this name, with all its executors."""
+        """The site of this name, once all its executors run."""
         if name not in self._sites:
             self._sites[name] = self._open(name)
         site = self._sites[name]
         if site.cluster:
-            site.cluster.mend()
+            site.cluster.restart_missing()
             await_that(lambda: site.ui.executors() == len(HOSTS))
         return site
 
     def _open(self, name: str) -> Site:
         folder = self._folder / name.replace(", ", "-")
-        cluster = self._running.enter_context(Standalone(folder / "cluster")) if name in SPREAD else None
-        settings = {"spark.master": cluster.url, **_SPREAD} if cluster else {"spark.master": "local[2,2]"}
+        cluster = self._running.enter_context(Standalone(folder / "cluster")) if name in CLUSTER_NAMES else None
+        settings = {"spark.master": cluster.url, **_ON_CLUSTER} if cluster else {"spark.master": "local[2,2]"}
         if name.startswith("Connect"):
             server = self._running.enter_context(connect_server(folder / "server", settings))
             driver = self._running.enter_context(Driver({"remote": server.url}))

@@ -1,4 +1,4 @@
-"""A standalone Spark cluster, from PySpark's jars: a master and two workers, each on its own loopback address.
+"""A standalone Spark cluster with PySpark's jars: a master and two workers, each worker on its own loopback address.
 
 Spark starts a second attempt of a slow task only if there are workers on different hosts (decision D06).
 """
@@ -7,18 +7,18 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Self
 
-from tests.spark.daemons import await_log, daemon, kill_below
+from tests.spark.daemons import await_log, daemon, kill_in
 
 HOSTS = ("127.0.0.1", "127.0.0.2")
 _SPARK_CLASS = ("spark-class",)
 _MEMORY = "256m"
-_ANYWHERE = ("--port", "0", "--webui-port", "0")
+_FREE_PORTS = ("--port", "0", "--webui-port", "0")
 
 
 class Standalone:
     """A master and a worker on each of HOSTS, with their files in `folder`; a context manager.
 
-    A host has one core, and so room for one executor. A dead executor is not replaced until its host is started again.
+    A host has one core, so it runs one executor. A dead executor is replaced only when its host is started again.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -29,12 +29,12 @@ class Standalone:
 
     def __enter__(self) -> Self:
         folder = self._folder / "master"
-        command = (*_SPARK_CLASS, "org.apache.spark.deploy.master.Master", "--host", HOSTS[0], *_ANYWHERE)
+        command = (*_SPARK_CLASS, "org.apache.spark.deploy.master.Master", "--host", HOSTS[0], *_FREE_PORTS)
         with ExitStack() as running:
             running.enter_context(daemon(command, folder, host=HOSTS[0], memory=_MEMORY))
             self.url = await_log(folder, r"Starting Spark master at (spark://\S+)")
             self._running = running.pop_all()
-        self.mend()
+        self.restart_missing()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -43,16 +43,16 @@ class Standalone:
         self._running.close()
 
     def folder(self, host: str) -> Path:
-        """The folder of a host's processes."""
+        """The working directory of a host's processes."""
         return self._folder / host
 
     def kill(self, host: str) -> None:
         """Kill the worker of a host, its executors and their Python processes."""
-        kill_below(self.folder(host))
+        kill_in(self.folder(host))
         self._hosts.pop(host).close()
 
-    def mend(self) -> None:
-        """Start a worker on each host without one."""
+    def restart_missing(self) -> None:
+        """Start a worker on each host that has none."""
         missing = [host for host in HOSTS if host not in self._hosts]
         for host in missing:
             self._hosts[host] = self._worker(host)
@@ -61,8 +61,8 @@ class Standalone:
 
     def _worker(self, host: str) -> ExitStack:
         folder = self.folder(host)
-        worker = ("org.apache.spark.deploy.worker.Worker", "--host", host, *_ANYWHERE)
-        size = ("--cores", "1", "--memory", "1g", "--work-dir", str(folder / "work"))
+        worker = ("org.apache.spark.deploy.worker.Worker", "--host", host, *_FREE_PORTS)
+        resources = ("--cores", "1", "--memory", "1g", "--work-dir", str(folder / "work"))
         running = ExitStack()
-        running.enter_context(daemon((*_SPARK_CLASS, *worker, *size, self.url), folder, host=host, memory=_MEMORY))
+        running.enter_context(daemon((*_SPARK_CLASS, *worker, *resources, self.url), folder, host=host, memory=_MEMORY))
         return running

@@ -1,4 +1,4 @@
-"""The same load at every place of Spark: in one process, on a cluster whose hosts die, and through Spark Connect."""
+"""The same load at every site of Spark: in one process, on a cluster whose hosts are killed, through Spark Connect."""
 
 import signal
 from collections.abc import Iterator, Sequence
@@ -11,13 +11,13 @@ from tests.crash.stage import Stage
 from tests.crash.worlds import MESSAGES
 from tests.spark.driver import INTERRUPTED
 from tests.spark.gate import Gate, gated
-from tests.spark.sites import NAMES, SPREAD, Site, Sites
+from tests.spark.sites import CLUSTER_NAMES, NAMES, Site, Sites
 from tests.spark.standalone import HOSTS
 from tests.spark.ui import await_that
 
 pytestmark = [pytest.mark.spark, pytest.mark.crash]
 ROOT = Path(__file__).parents[2]
-HELD_S = 180  # at most, before the client of a fetch asks again
+REQUEST_TIMEOUT_S = 180  # a fetch may wait so long at the gate before its client repeats it
 
 
 @pytest.fixture(scope="module")
@@ -44,24 +44,25 @@ def gate() -> Iterator[Gate]:
         yield gate
 
 
-def begin(site: Site, trial: Trial, **how: float) -> None:
-    _, settings = trial.place(request_timeout_s=HELD_S)
-    site.driver.begin(settings, **how)
+def begin(site: Site, trial: Trial, **options: float) -> None:
+    """Begin a load of the trial's topic at a site."""
+    _, settings = trial.place(request_timeout_s=REQUEST_TIMEOUT_S)
+    site.driver.begin(settings, **options)
 
 
-def check_whole(site: Site, trial: Trial) -> None:
-    """Check that the table is proven and complete, and that Spark has no work left."""
+def check_complete(site: Site, trial: Trial) -> None:
+    """Check that the table is proven and complete, and that no task or job of Spark runs."""
     trial.check()
     trial.check_whole()
     await_that(site.ui.is_at_rest)
 
 
-def load_whole(site: Site, trial: Trial) -> None:
-    """Load everything without a disturbance."""
+def load_all(site: Site, trial: Trial) -> None:
+    """Load all messages without a disturbance, and check the result."""
     begin(site, trial)
-    ended = site.driver.end()
-    assert (ended.error, ended.rows) == (None, len(MESSAGES))
-    check_whole(site, trial)
+    result = site.driver.end()
+    assert (result.error, result.rows) == (None, len(MESSAGES))
+    check_complete(site, trial)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -71,73 +72,75 @@ def test_the_same_load_runs_at_every_site(name: str, sites: Sites, trial: Trial,
     begin(site, trial)
     assert site.driver.progress() == (0, len(MESSAGES))
     gate.open()
-    ended = site.driver.end()
-    assert (ended.error, ended.rows) == (None, len(MESSAGES))
-    assert sorted(ended.progress) == list(ended.progress)
-    assert {total for _, total in ended.progress} == {len(MESSAGES)}
-    check_whole(site, trial)
+    result = site.driver.end()
+    assert (result.error, result.rows) == (None, len(MESSAGES))
+    assert sorted(result.progress) == list(result.progress)
+    assert {total for _, total in result.progress} == {len(MESSAGES)}
+    check_complete(site, trial)
 
 
-@pytest.mark.parametrize("name", SPREAD)
+@pytest.mark.parametrize("name", CLUSTER_NAMES)
 def test_workers_run_the_code_that_was_sent_to_them(name: str, sites: Sites) -> None:
     site = sites.open(name)
-    places = site.driver.places()
-    assert places
-    for place in places:
-        assert any(place.folder.is_relative_to(site.hosts.folder(host)) for host in HOSTS)
-        assert ".zip/kafka_io/" in place.code
-        assert str(ROOT) not in place.path.split(":")
+    environments = site.driver.task_environments()
+    assert environments
+    for environment in environments:
+        assert any(environment.folder.is_relative_to(site.hosts.folder(host)) for host in HOSTS)
+        assert ".zip/kafka_io/" in environment.code
+        assert str(ROOT) not in environment.path.split(":")
 
 
-@pytest.mark.parametrize("name", SPREAD)
-def test_a_load_survives_the_death_of_a_host(name: str, sites: Sites, trial: Trial, gate: Gate) -> None:  # fault S01
+@pytest.mark.parametrize("name", CLUSTER_NAMES)
+def test_a_load_is_complete_although_a_host_is_killed(
+    name: str, sites: Sites, trial: Trial, gate: Gate
+) -> None:  # fault S01
     site = sites.open(name)
     gate.close()
     begin(site, trial)
-    gate.await_held(len(HOSTS))
+    gate.await_waiting(len(HOSTS))
     site.hosts.kill(HOSTS[0])
     gate.open()
-    ended = site.driver.end()
-    assert (ended.error, ended.rows) == (None, len(MESSAGES))
-    check_whole(site, trial)
+    result = site.driver.end()
+    assert (result.error, result.rows) == (None, len(MESSAGES))
+    check_complete(site, trial)
 
 
-@pytest.mark.parametrize("name", SPREAD)
+@pytest.mark.parametrize("name", CLUSTER_NAMES)
 @pytest.mark.parametrize("dying", [(), HOSTS[:1]])
-def test_two_attempts_of_a_slow_task_make_one_set_of_rows(
+def test_two_attempts_of_a_slow_task_write_each_row_once(
     name: str, dying: Sequence[str], sites: Sites, trial: Trial, gate: Gate
 ) -> None:  # faults S01, S02
     site = sites.open(name)
     gate.close(lambda partition, offset: (partition, offset) == (0, 0))
     begin(site, trial)
-    await_that(site.ui.tries_the_last_again)
+    await_that(site.ui.retries_last_task)
     for host in dying:
         site.hosts.kill(host)
     gate.open()
-    ended = site.driver.end()
-    assert (ended.error, ended.rows) == (None, len(MESSAGES))
-    check_whole(site, trial)
+    result = site.driver.end()
+    assert (result.error, result.rows) == (None, len(MESSAGES))
+    check_complete(site, trial)
 
 
-@pytest.mark.parametrize("name", SPREAD)
-def test_a_load_without_any_living_host_ends(name: str, sites: Sites, trial: Trial, gate: Gate) -> None:
-    """Spark would wait for executors forever; the error of the load says why it ended."""
+@pytest.mark.parametrize("name", CLUSTER_NAMES)
+def test_a_load_ends_with_an_error_when_all_hosts_are_dead(name: str, sites: Sites, trial: Trial, gate: Gate) -> None:
+    """Spark would wait for executors forever; the error of the load says why it result."""
     site = sites.open(name)
     gate.close()
     begin(site, trial, starved_s=5)
-    gate.await_held(len(HOSTS))
+    gate.await_waiting(len(HOSTS))
     for host in HOSTS:
         site.hosts.kill(host)
-    ended = site.driver.end()
-    assert ended.error is not None
-    assert "SparkFailed: no executor ran a task for 5 s" in ended.error
+    result = site.driver.end()
+    assert result.error is not None
+    assert "SparkFailed: no executor ran a task for 5 s" in result.error
     await_that(site.ui.is_at_rest)
     assert trial.held() == {}
     gate.open()
-    load_whole(sites.open(name), trial)
+    load_all(sites.open(name), trial)
 
 
-@pytest.mark.parametrize("name", SPREAD)
+@pytest.mark.parametrize("name", CLUSTER_NAMES)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_load_ends_its_tasks_and_commits_nothing(
     name: str, number: signal.Signals, sites: Sites, trial: Trial, gate: Gate
@@ -145,10 +148,10 @@ def test_an_interrupted_load_ends_its_tasks_and_commits_nothing(
     site = sites.open(name)
     gate.close()
     begin(site, trial)
-    gate.await_held(1)
+    gate.await_waiting(1)
     site.driver.interrupt(number)
     assert site.driver.end().error == INTERRUPTED
     await_that(site.ui.is_at_rest)
     assert trial.held() == {}
     gate.open()
-    load_whole(site, trial)
+    load_all(site, trial)

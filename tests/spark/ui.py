@@ -1,4 +1,4 @@
-"""The REST API of Spark's UI: it shows the state of an application in the same way for classic and Connect."""
+"""A client of the REST API of Spark's UI, which shows classic and Connect applications in the same way."""
 
 import json
 import time
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-_LONGEST_S = 180.0
+_TIMEOUT_S = 180.0
 _POLL_S = 0.1
 
 
@@ -19,39 +19,39 @@ class SparkUI:
 
     def executors(self) -> int:
         """The number of executors."""
-        return sum(executor["id"] != "driver" for executor in self._of_application("executors"))
+        return sum(executor["id"] != "driver" for executor in self._get_of_application("executors"))
 
     def running(self) -> int:
         """The number of running task attempts."""
-        return sum(executor["activeTasks"] for executor in self._of_application("executors"))
+        return sum(executor["activeTasks"] for executor in self._get_of_application("executors"))
 
     def jobs(self) -> int:
         """The number of running jobs."""
-        return len(self._of_application("jobs?status=running"))
+        return len(self._get_of_application("jobs?status=running"))
 
     def is_at_rest(self) -> bool:
         """Whether no task and no job runs."""
         return self.running() == self.jobs() == 0
 
-    def tries_the_last_again(self) -> bool:
+    def retries_last_task(self) -> bool:
         """Whether the last task of a stage has two running attempts."""
         return any(
             (stage["numTasks"] - stage["numCompleteTasks"], stage["numActiveTasks"]) == (1, 2)
-            for stage in self._of_application("stages?status=active")
+            for stage in self._get_of_application("stages?status=active")
         )
 
-    def _of_application(self, path: str) -> list[dict[str, Any]]:
+    def _get_of_application(self, path: str) -> list[dict[str, Any]]:
         [application] = self._get("applications")
         return self._get(f"applications/{application['id']}/{path}")
 
     def _get(self, path: str) -> list[dict[str, Any]]:
-        with urllib.request.urlopen(f"{self.url}/api/v1/{path}", timeout=_LONGEST_S) as answer:
+        with urllib.request.urlopen(f"{self.url}/api/v1/{path}", timeout=_TIMEOUT_S) as answer:
             return list(json.load(answer))
 
 
 def await_that(holds: Callable[[], object]) -> None:
     """Wait until the condition holds."""
-    deadline = time.monotonic() + _LONGEST_S
+    deadline = time.monotonic() + _TIMEOUT_S
     while not holds():
-        assert time.monotonic() < deadline, f"not in {_LONGEST_S:.0f} s: {holds}"
+        assert time.monotonic() < deadline, f"after {_TIMEOUT_S:.0f} s this does not hold: {holds}"
         time.sleep(_POLL_S)

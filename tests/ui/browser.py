@@ -1,4 +1,4 @@
-"""A browser that opens Dagster's pages, waits for texts, and clicks as a person does."""
+"""A browser that opens Dagster's pages, waits for texts, and clicks on elements, as a person does."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from selenium.webdriver.common.by import By
 
 from tests.ui.stand import until
 
-_PATIENCE_S = 90
+_TIMEOUT_S = 90
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +37,9 @@ class Browser:
     def shows(self, *texts: str) -> str:
         """The text of the page, once it shows all of `texts`."""
         picture = self.pictures / f"{len(list(self.pictures.iterdir())):02}.png"
-        where = self.driver.current_url
+        address = self.driver.current_url
         try:
-            until(lambda: all(text in self.text for text in texts), f"{texts} in {where}", patience_s=_PATIENCE_S)
+            until(lambda: all(text in self.text for text in texts), f"{texts} in {address}", timeout_s=_TIMEOUT_S)
         finally:
             self.driver.save_screenshot(str(picture))
         return self.text
@@ -53,12 +53,12 @@ class Browser:
 
     def click(self, label: str) -> None:
         """Click the element with this text, as soon as it exists and can be clicked."""
-        until(lambda: self._clicked(f"//*[normalize-space(text())='{label}']"), f"{label!r}", patience_s=_PATIENCE_S)
+        until(lambda: self._clicked(f"//*[normalize-space(text())='{label}']"), f"{label!r}", timeout_s=_TIMEOUT_S)
 
-    def click_beside(self, label: str) -> None:
-        """Click the button after the one with this text: the small one that opens a menu."""
+    def click_menu_of(self, label: str) -> None:
+        """Click the small button that opens a menu: it comes after the button with this text."""
         xpath = f"//button[.//*[normalize-space(text())='{label}']]/following::button[1]"
-        until(lambda: self._clicked(xpath), f"what is beside {label!r}", patience_s=_PATIENCE_S)
+        until(lambda: self._clicked(xpath), f"the menu button after {label!r}", timeout_s=_TIMEOUT_S)
 
     def _clicked(self, xpath: str) -> bool:
         for element in self.driver.find_elements(By.XPATH, xpath):

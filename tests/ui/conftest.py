@@ -29,7 +29,7 @@ FLAGS = (
 
 @pytest.fixture(scope="session")
 def stand(zookeeper_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
-    """Dagster with the settings of the demo. Two topics exist at its start and have been loaded."""
+    """Dagster with the settings of the demo. Two topics existed before its start; both are loaded."""
     home = tmp_path_factory.mktemp("ui")
     with live_cluster(empty_registry(zookeeper_server), home) as live:
         live.configure("".join(f'{name} = "{RARELY}"\n' for name in ("cron", "watch_cron", "verify_cron")))

@@ -1,4 +1,4 @@
-"""A modern broker in this process, and its settings file. Loads from it are small and need no Spark."""
+"""A modern broker in this process, and its settings file. Loads are small, so they need no Spark."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,12 +8,12 @@ from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 
 RARELY = "0 0 1 1 *"
-"""A cron expression for New Year's Day: tests evaluate the schedules themselves."""
+"""A cron expression that ticks only on New Year's Day: tests evaluate the schedules themselves."""
 
 
 @contextmanager
 def modern_cluster(home: Path, *, topics_per_run: int = 50) -> Iterator[Path]:
-    """The settings file of the cluster `main`. Its schedules tick on New Year's Day."""
+    """Run a broker; the settings file names it as the cluster `main`. The schedules tick only on New Year's Day."""
     config = ModernBrokerConfig(broker_id=1, data_dir=home / "broker")
     with ModernBrokerServer(config) as broker:
         settings = home / "penstock.toml"

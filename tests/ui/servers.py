@@ -1,4 +1,4 @@
-"""Dagster's processes on one instance, as an operator runs them. Tests kill and start them again."""
+"""The daemon and the webserver of Dagster, as an operator runs them. Tests kill them and start them again."""
 
 import os
 import signal
@@ -23,10 +23,10 @@ class Servers:
     """The daemon and the webserver. The context manager ends them and all processes that they started.
 
     Args:
-        home: where their logs go.
-        dagster_home: the instance.
-        settings: the settings file.
-        port: the webserver's.
+        home: the folder of their logs.
+        dagster_home: the folder of the Dagster instance.
+        settings: Penstock's settings file.
+        port: the port of the webserver.
     """
 
     home: Path
@@ -75,7 +75,7 @@ class Servers:
         self.killed.append(process)
 
     def code_servers(self, name: str = DAEMON) -> list[psutil.Process]:
-        """The code servers that a server has started, the newest last."""
+        """The code servers that a server started, the newest last."""
         children = psutil.Process(self.started[name].pid).children()
         return sorted(filter(_is_code_server, children), key=psutil.Process.create_time)
 
@@ -83,5 +83,5 @@ class Servers:
 def _is_code_server(process: psutil.Process) -> bool:
     try:
         return "grpc" in process.cmdline()
-    except psutil.NoSuchProcess:  # it has just ended, or waits to be reaped
+    except psutil.NoSuchProcess:  # the process has ended
         return False

@@ -25,15 +25,15 @@ ASSET = dg.AssetKey(["lake", "main", "topics"])
 SOURCE = dg.AssetKey(["kafka", "main", "topics"])
 PAGE, SOURCE_PAGE = "/assets/lake/main/topics", "/assets/kafka/main/topics"
 _LOCATION = {"repositoryLocationName": "penstock", "repositoryName": "__repository__"}
-_PATIENCE_S = 900.0
-"""It is long, because the machine may be busy."""
+_TIMEOUT_S = 900.0
+"""Long, because the machine may be busy."""
 
 
-def until(holds: Callable[[], object], event: str, *, patience_s: float = _PATIENCE_S) -> None:
-    """Wait until the condition holds; `event` names it in the failure."""
-    end_at = time.monotonic() + patience_s
+def until(holds: Callable[[], object], event: str, *, timeout_s: float = _TIMEOUT_S) -> None:
+    """Wait until the condition holds. `event` describes it in the error message."""
+    deadline = time.monotonic() + timeout_s
     while not holds():
-        assert time.monotonic() < end_at, f"{event}: not within {patience_s} s"
+        assert time.monotonic() < deadline, f"this did not happen within {timeout_s} s: {event}"
         time.sleep(0.3)
 
 
@@ -63,7 +63,7 @@ class Stand:
         return LakeTable.of(Lake.of(self.settings), "main", topic)
 
     def delta(self, topic: str) -> DeltaTable:
-        """The table as other readers open it."""
+        """The table of a topic, as any reader of Delta opens it."""
         return DeltaTable(self.table(topic).uri)
 
     def values(self, topic: str) -> list[bytes]:
@@ -75,7 +75,7 @@ class Stand:
         return verify(self.table(topic))
 
     def ask(self, query: str, **variables: Any) -> Any:
-        """The answer of the webserver's GraphQL, as its pages ask it."""
+        """The data that the webserver's GraphQL API returns, as for its pages."""
         body = json.dumps({"query": query, "variables": variables}).encode()
         headers = {"Content-Type": "application/json"}
         request = urllib.request.Request(f"{self.url}/graphql", data=body, headers=headers)
@@ -85,11 +85,11 @@ class Stand:
         return response["data"]
 
     def answers(self) -> bool:
-        """Whether the webserver does, and has the code."""
+        """Whether the webserver answers and has loaded the code location."""
         try:
-            location = self.ask(_LOCATED)["workspaceOrError"]["locationEntries"][0]["locationOrLoadError"]
+            location = self.ask(_LOCATION_STATUS)["workspaceOrError"]["locationEntries"][0]["locationOrLoadError"]
         except urllib.error.HTTPError as error:
-            error.close()  # it is an answer, and holds the connection
+            error.close()  # the error is a response too, and keeps the connection open
             return False
         except OSError:
             return False
@@ -97,7 +97,7 @@ class Stand:
         return location is not None
 
     def wait_for(self, *keys: str) -> None:
-        """Wait until the sensor has found the topics, and a run it asked for has loaded and verified them."""
+        """Wait until the sensor has requested runs for these partitions, and the runs have loaded and verified them."""
         until(lambda: set(keys) <= self.instance.get_materialized_partitions(ASSET), f"tables of {keys}")
         self.wait_for_runs()
 
@@ -134,7 +134,7 @@ class Stand:
         return str(self.ask(_TERMINATE, run=run_id)["terminateRun"]["__typename"])
 
     def preview(self, schedule: str) -> Any:
-        """The requests of a schedule now, as the button "Preview tick result" shows them."""
+        """The run requests of a schedule if it ticked now, as the button "Preview tick result" shows them."""
         selector = {**_LOCATION, "scheduleName": schedule}
         return self.ask(_PREVIEW, selector=selector, now=time.time())["scheduleDryRun"]["evaluationResult"]
 
@@ -161,13 +161,13 @@ class Stand:
 
 @contextmanager
 def dagster_on(home: Path, settings: Path, *, runs_at_once: int = 1, loads_at_once: int = 2) -> Iterator[Stand]:
-    """A running Dagster with the instance settings of the demo, for the length of a `with` block."""
+    """Run Dagster with the instance settings of the demo for the length of a `with` block."""
     state = DemoState(home=home / "state")
     state.begin()
     config_file = state.dagster_home / "dagster.yaml"
     text = config_file.read_text().replace("max_concurrent_runs: 1", f"max_concurrent_runs: {runs_at_once}")
     config_file.write_text(text.replace("default_limit: 2", f"default_limit: {loads_at_once}"))
-    # Opened before the processes start, because two processes cannot create Dagster's storage at once.
+    # The instance is opened before the processes start, because two processes cannot create its storage at once.
     with dg.DagsterInstance.from_config(str(state.dagster_home)) as instance:
         servers = Servers(home=home, dagster_home=state.dagster_home, settings=settings, port=free_port())
         with servers:
@@ -176,7 +176,7 @@ def dagster_on(home: Path, settings: Path, *, runs_at_once: int = 1, loads_at_on
             yield stand
 
 
-_LOCATED = """
+_LOCATION_STATUS = """
 { workspaceOrError { ... on Workspace { locationEntries { locationOrLoadError {
   __typename ... on PythonError { message } } } } } }
 """

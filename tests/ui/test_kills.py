@@ -40,25 +40,28 @@ def killed(gated: Gate, tmp_path_factory: pytest.TempPathFactory) -> Iterator[St
         stand = running.enter_context(dagster_on(home, settings, runs_at_once=4, loads_at_once=1))
         for topic in TOPICS:
             stand.publish(topic, numbered(100))
-        until(lambda: any("held" in (tick["cursor"] or "") for tick in stand.ticks("new_topics__main")), "a note")
+        until(
+            lambda: any("held" in (tick["cursor"] or "") for tick in stand.ticks("new_topics__main")),
+            "a tick that saw the topics",
+        )
         stand.servers.kill(DAEMON)
         stand.servers.start(DAEMON)
         stand.wait_for(*TOPICS)
         yield stand
 
 
-def publish_more(stand: Stand) -> list[bytes]:
-    """Publish more messages to all topics, which are loaded completely. Returns the expected values, sorted."""
+def publish_to_all(stand: Stand) -> list[bytes]:
+    """Publish messages to all topics, whose tables must be complete. Returns the values expected in each, sorted."""
     row_count = len(stand.values("held"))
     for topic in TOPICS:
         stand.publish(topic, numbered(100, row_count))
     return sorted(numbered(row_count + 100))
 
 
-def load_into_the_gate(stand: Stand, gated: Gate) -> str:
+def load_to_gate(stand: Stand, gated: Gate) -> str:
     """Launch a run over all topics and wait until it is at the gate. Returns its id."""
     run_id = stand.launch(LOAD, run_tags(TOPICS))
-    until(lambda: "held" in gated.came, "a fetch at the gate")
+    until(lambda: "held" in gated.waiting_topics, "a fetch at the gate")
     return run_id
 
 
@@ -68,7 +71,7 @@ def worker_of(stand: Stand, run_id: str) -> psutil.Process:
     return psutil.Process(int(number))
 
 
-def check_all_is_there_once(stand: Stand, expected: list[bytes]) -> None:
+def check_each_value_is_loaded_once(stand: Stand, expected: list[bytes]) -> None:
     """Check that every table has exactly the expected values, and that no run is unfinished."""
     stand.wait_for_runs()
     for topic in TOPICS:
@@ -77,8 +80,8 @@ def check_all_is_there_once(stand: Stand, expected: list[bytes]) -> None:
     assert stand.preview(LOAD)["skipReason"] == "nothing new in 3 topics; 0 are being loaded"
 
 
-def load_the_rest(stand: Stand) -> None:
-    """Load in one run all topics that the schedule requests now: it leaves out no topic of a run that died."""
+def load_requested(stand: Stand) -> None:
+    """Load all topics that the schedule requests now in one run. The schedule must also request topics of dead runs."""
     requests = [{tag["key"]: tag["value"] for tag in request["tags"]} for request in stand.preview(LOAD)["runRequests"]]
     requested = [topic for topic in TOPICS if any(tags.items() >= run_tags([topic]).items() for tags in requests)]
     assert len(requested) == len(requests)
@@ -94,64 +97,66 @@ def test_a_daemon_killed_between_two_ticks_requests_new_topics_once(killed: Stan
 
 
 def test_a_load_does_not_need_the_webserver(killed: Stand, gated: Gate) -> None:
-    expected = publish_more(killed)
+    expected = publish_to_all(killed)
     with gated.holding("held"):
-        run_id = load_into_the_gate(killed, gated)
+        run_id = load_to_gate(killed, gated)
         killed.servers.kill(WEBSERVER)
     until(lambda: killed.run(run_id).is_finished, "the run")
     killed.servers.start(WEBSERVER)
     until(killed.answers, "the webserver")
     assert killed.run(run_id).is_success
-    check_all_is_there_once(killed, expected)
+    check_each_value_is_loaded_once(killed, expected)
 
 
 def test_a_run_continues_without_the_daemon_that_launched_it(killed: Stand, gated: Gate) -> None:
-    expected = publish_more(killed)
+    expected = publish_to_all(killed)
     with gated.holding("held"):
-        run_id = load_into_the_gate(killed, gated)
+        run_id = load_to_gate(killed, gated)
         killed.servers.kill(DAEMON)
         killed.servers.start(DAEMON)
         until(killed.servers.code_servers, "the new daemon's code server")
     until(lambda: killed.run(run_id).is_finished, "the run")
     assert killed.run(run_id).is_success
-    check_all_is_there_once(killed, expected)
+    check_each_value_is_loaded_once(killed, expected)
 
 
 def test_a_run_continues_without_its_code_server_and_the_daemon_starts_another(killed: Stand, gated: Gate) -> None:
-    expected = publish_more(killed)
+    expected = publish_to_all(killed)
     with gated.holding("held"):
-        run_id = load_into_the_gate(killed, gated)
+        run_id = load_to_gate(killed, gated)
         before = killed.servers.code_servers()
         for server in before:
             server.kill()
     until(lambda: killed.run(run_id).is_finished, "the run")
     assert killed.run(run_id).is_success
     until(lambda: set(killed.servers.code_servers()) - set(before), "another code server")
-    check_all_is_there_once(killed, expected)
-    expected = publish_more(killed)
-    load_the_rest(killed)
-    check_all_is_there_once(killed, expected)
+    check_each_value_is_loaded_once(killed, expected)
+    expected = publish_to_all(killed)
+    load_requested(killed)
+    check_each_value_is_loaded_once(killed, expected)
 
 
-def test_the_topics_of_a_killed_run_are_loaded_by_the_next(killed: Stand, gated: Gate) -> None:
-    expected = publish_more(killed)
+def test_the_topics_of_a_killed_run_are_loaded_by_the_next_run(killed: Stand, gated: Gate) -> None:
+    expected = publish_to_all(killed)
     with gated.holding("held"):
-        run_id = load_into_the_gate(killed, gated)
+        run_id = load_to_gate(killed, gated)
         worker_of(killed, run_id).kill()
         until(lambda: killed.run(run_id).is_finished, "the run to be marked as failed")
     assert killed.run(run_id).status is FAILED
     assert len(killed.values("first")) == len(expected)
     assert len(killed.values("held")) == len(expected) - 100
-    load_the_rest(killed)
-    check_all_is_there_once(killed, expected)
+    load_requested(killed)
+    check_each_value_is_loaded_once(killed, expected)
 
 
-def test_a_run_that_died_with_all_servers_is_marked_as_failed_and_frees_its_pool(killed: Stand, gated: Gate) -> None:
-    """As after a crash of the machine: no process has seen the run die."""
-    expected = publish_more(killed)
+def test_a_run_that_died_with_all_servers_is_marked_as_failed_and_frees_its_pool_slot(
+    killed: Stand, gated: Gate
+) -> None:
+    """As after a crash of the machine: no process notices the death of the run."""
+    expected = publish_to_all(killed)
     with gated.holding("held"):
-        run_id = load_into_the_gate(killed, gated)
-        waiting = killed.launch(LOAD, run_tags(["held"]))
+        run_id = load_to_gate(killed, gated)
+        waiting_run = killed.launch(LOAD, run_tags(["held"]))
         worker = worker_of(killed, run_id)
         for server in killed.servers.code_servers():
             server.kill()
@@ -163,16 +168,16 @@ def test_a_run_that_died_with_all_servers_is_marked_as_failed_and_frees_its_pool
     assert killed.run(run_id).status is FAILED
     skip_reasons = [tick["skipReason"] or "" for tick in killed.ticks("lost_runs")]
     assert [reason for reason in skip_reasons if run_id in reason] == [f"marked as failed: {run_id}"]
-    until(lambda: killed.run(waiting).is_finished, "the run that waited for the pool")
-    assert killed.run(waiting).is_success
-    load_the_rest(killed)
-    check_all_is_there_once(killed, expected)
+    until(lambda: killed.run(waiting_run).is_finished, "the run that waited for the pool")
+    assert killed.run(waiting_run).is_success
+    load_requested(killed)
+    check_each_value_is_loaded_once(killed, expected)
 
 
-def test_a_run_that_is_terminated_ends_and_leaves_its_topics_to_the_next(killed: Stand, gated: Gate) -> None:
-    expected = publish_more(killed)
+def test_a_terminated_run_ends_and_the_next_run_loads_its_topics(killed: Stand, gated: Gate) -> None:
+    expected = publish_to_all(killed)
     with gated.holding("held"):
-        run_id = load_into_the_gate(killed, gated)
+        run_id = load_to_gate(killed, gated)
         assert killed.terminate(run_id) == "TerminateRunSuccess"
         until(lambda: killed.run(run_id).is_finished, "the end of the terminated run")
     assert killed.run(run_id).status in {dg.DagsterRunStatus.CANCELED, FAILED}
@@ -180,21 +185,21 @@ def test_a_run_that_is_terminated_ends_and_leaves_its_topics_to_the_next(killed:
     assert len(killed.values("first")) == len(expected)
     assert len(killed.values("held")) == len(expected) - 100
     assert all(killed.proof(topic).proven for topic in TOPICS)
-    load_the_rest(killed)
-    check_all_is_there_once(killed, expected)
+    load_requested(killed)
+    check_each_value_is_loaded_once(killed, expected)
 
 
-def test_a_pool_of_one_runs_one_load_at_a_time_from_the_first_on(killed: Stand, gated: Gate) -> None:
-    """Also runs that the sensor requested in one tick, before Dagster knew the pool."""
-    expected = publish_more(killed)
+def test_a_pool_of_one_slot_never_runs_two_loads_at_once(killed: Stand, gated: Gate) -> None:
+    """This also holds for runs that the sensor requested in one tick, before the pool existed in Dagster."""
+    expected = publish_to_all(killed)
     with gated.holding("held", "last"):
         runs = [killed.launch(LOAD, run_tags([topic])) for topic in ("held", "last")]
-        until(lambda: gated.came, "a fetch at the gate")
-        (waits,) = [run_id for run_id in runs if killed.run(run_id).status is dg.DagsterRunStatus.QUEUED]
-        until(lambda: f"{waits} is blocked by global concurrency limits" in killed.servers.log(DAEMON), "a full pool")
-        assert len(gated.came) == 1
-    load_the_rest(killed)
-    check_all_is_there_once(killed, expected)
+        until(lambda: gated.waiting_topics, "a fetch at the gate")
+        (blocked,) = [run_id for run_id in runs if killed.run(run_id).status is dg.DagsterRunStatus.QUEUED]
+        until(lambda: f"{blocked} is blocked by global concurrency limits" in killed.servers.log(DAEMON), "a full pool")
+        assert len(gated.waiting_topics) == 1
+    load_requested(killed)
+    check_each_value_is_loaded_once(killed, expected)
     records = killed.instance.get_run_records(dg.RunsFilter(job_name=LOAD))
     times = sorted((record.start_time, record.end_time) for record in records if record.start_time and record.end_time)
     assert len(times) >= 5

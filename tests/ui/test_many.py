@@ -26,8 +26,8 @@ pytestmark = [pytest.mark.ui, pytest.mark.timeout(1800)]
 
 TOPICS = tuple(f"topic-{number:03}" for number in range(300))
 FOREIGN = "topic-123"
-"""The topic whose table folder has a foreign Delta table."""
-GOOD = tuple(topic for topic in TOPICS if topic != FOREIGN)
+"""The topic whose table folder contains a foreign Delta table."""
+LOADED_TOPICS = tuple(topic for topic in TOPICS if topic != FOREIGN)
 MESSAGES = numbered(3)
 LOAD = "load__main__topics"
 
@@ -49,11 +49,11 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
 
 
 def write_foreign(folder: Path) -> None:
-    """A Delta table that is not ours."""
+    """Write a Delta table that Penstock did not create."""
     write_deltalake(str(folder), pa.table({"other": [1, 2, 3]}))
 
 
-def the_failed(many: Stand) -> dg.DagsterRun:
+def failed_run(many: Stand) -> dg.DagsterRun:
     """The run that failed because of the foreign table."""
     (run,) = many.instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE]))
     return run
@@ -71,13 +71,13 @@ def test_two_ticks_add_all_topics_and_request_their_runs(many: Stand) -> None:
 
 
 def test_all_topics_except_the_failing_one_are_loaded(many: Stand) -> None:
-    """Another test checks that their tables are proven."""
-    assert many.instance.get_materialized_partitions(ASSET) == set(GOOD)
-    assert all(many.values(topic) == sorted(MESSAGES) for topic in GOOD)
+    """The check `offsets_covered` of the next test proves the tables."""
+    assert many.instance.get_materialized_partitions(ASSET) == set(LOADED_TOPICS)
+    assert all(many.values(topic) == sorted(MESSAGES) for topic in LOADED_TOPICS)
 
 
 def test_the_failed_run_names_its_topic_and_the_checks_cover_the_others(many: Stand) -> None:
-    logged = many.instance.all_logs(the_failed(many).run_id, of_type=dg.DagsterEventType.STEP_FAILURE)
+    logged = many.instance.all_logs(failed_run(many).run_id, of_type=dg.DagsterEventType.STEP_FAILURE)
     failures = [entry.dagster_event.step_failure_data.user_failure_data for entry in logged if entry.dagster_event]
     assert [str(failure and failure.description).partition(": Table")[0] for failure in failures] == [
         f"1 of 100 topics were not loaded completely: {FOREIGN}"
@@ -109,4 +109,4 @@ def test_the_pages_show_300_topics(many: Stand, driver: webdriver.Chrome, tmp_pa
     browser.open(f"{PAGE}?view=partitions", "Materialized (299)", "Failed (1)", TOPICS[0])
     browser.open(f"{PAGE}?view=partitions&partition={TOPICS[-1]}", "rows_per_second", "table_version")
     browser.open(PAGE, "rows_per_second")
-    browser.open(f"/runs/{the_failed(many).run_id}", f"1 of 100 topics were not loaded completely: {FOREIGN}")
+    browser.open(f"/runs/{failed_run(many).run_id}", f"1 of 100 topics were not loaded completely: {FOREIGN}")

@@ -1,4 +1,4 @@
-"""Dagster as a person uses it: the daemon finds and loads topics, and the pages show the numbers of the ledgers."""
+"""Dagster as a user sees it: the daemon discovers and loads topics, and the pages show the numbers of the ledgers."""
 
 import os
 import shutil
@@ -24,8 +24,8 @@ def loads_of(stand: Stand, topic: str) -> list[HistoryEntry]:
     return [entry for entry in history(stand.table(topic)) if entry.what == "load"]
 
 
-def after(text: str, line: str) -> str:
-    """The line after `line` in a page's text: the value beside a name."""
+def line_after(text: str, line: str) -> str:
+    """The next line after `line` in a page's text: a name is followed by its value."""
     lines = text.splitlines()
     return lines[lines.index(line) + 1]
 
@@ -63,21 +63,21 @@ def test_the_page_of_a_partition_shows_the_numbers_of_the_ledger(stand: Stand, b
     text = browser.open(f"{PAGE}?view=partitions&partition=clicks", "table_version", "Materialized")
     assert "broker partition start end rows lag_before lag seconds source gaps" in text.splitlines()
     newest, *_ = loads_of(stand, "clicks")
-    assert after(text, "rows") == str(newest.rows)
-    assert after(text, "bytes") == str(newest.bytes)
-    assert after(text, "files") == str(newest.files)
-    assert after(text, "table_version") == str(newest.commit.version)
-    assert after(text, "topic") == "clicks"
+    assert line_after(text, "rows") == str(newest.rows)
+    assert line_after(text, "bytes") == str(newest.bytes)
+    assert line_after(text, "files") == str(newest.files)
+    assert line_after(text, "table_version") == str(newest.commit.version)
+    assert line_after(text, "topic") == "clicks"
     for committed_range in newest.ranges:
         assert any(
             line.startswith(f"{committed_range.partition.broker} {committed_range.partition.partition} ")
             for line in text.splitlines()
         )
-    keep(browser)
+    save_picture(browser)
 
 
-def keep(browser: Browser) -> None:
-    """Copy the last screenshot to the folder PENSTOCK_PICTURES, if it is set. This makes the README's picture."""
+def save_picture(browser: Browser) -> None:
+    """Copy the last screenshot to the folder PENSTOCK_PICTURES, if it is set. The README shows this picture."""
     if folder := os.environ.get("PENSTOCK_PICTURES"):
         shutil.copy(max(browser.pictures.iterdir()), Path(folder) / "ui.png")
 
@@ -121,7 +121,7 @@ def test_the_observation_of_the_source_asset_shows_the_status_of_topics(stand: S
 
 def test_the_launchpad_shows_the_config_with_its_defaults(browser: Browser) -> None:
     browser.open(PAGE, "Materialize…", "rows_per_second")
-    browser.click_beside("Materialize…")
+    browser.click_menu_of("Materialize…")
     browser.click("Open launchpad")
     text = browser.shows("lake__main__topics:", "on_expired: settings", 'since: ""')
     assert 'until: ""' in text
@@ -142,13 +142,15 @@ def test_a_click_loads_all_topics_in_one_run(stand: Stand, browser: Browser) -> 
     browser.open(f"/runs/{run.run_id}", "Success", "lake__main__topics")
 
 
-def test_a_backfill_with_config_takes_the_chosen_partitions(stand: Stand) -> None:
-    """The mutation of the button "Launch backfill", with the content of its config editor."""
+def test_a_backfill_with_config_loads_the_chosen_partitions(stand: Stand) -> None:
+    """Send the mutation that the button "Launch backfill" sends, with the content of its config editor."""
     stand.publish("Page.Views", numbered(50, 500))
     stand.publish("clicks", numbered(50, 9000))
     run_config = {"ops": {"lake__main__topics": {"config": {"since": "earliest", "on_expired": "skip"}}}}
     backfill = stand.backfill(["clicks", "~50age.~56iews"], run_config)
-    until(lambda: stand.instance.get_runs(dg.RunsFilter(tags={"dagster/backfill": backfill})), "its run")
+    until(
+        lambda: stand.instance.get_runs(dg.RunsFilter(tags={"dagster/backfill": backfill})), "the run of the backfill"
+    )
     stand.wait_for_runs()
     (run,) = stand.instance.get_runs(dg.RunsFilter(tags={"dagster/backfill": backfill}))
     assert run.is_success
@@ -158,7 +160,7 @@ def test_a_backfill_with_config_takes_the_chosen_partitions(stand: Stand) -> Non
 
 
 def test_the_page_of_the_sensor_shows_its_requests(browser: Browser) -> None:
-    # The page lists the newest ticks only. Without the skipped ones, the tick that requested the run is among them.
+    # The page lists only the newest ticks. Without the skipped ones, the tick that requested the run is among them.
     page = "/locations/penstock/sensors/new_topics__main?status=success"
     text = browser.open(page, "1 run requested", "(2 partitions created)")
     assert "Adds topics that are new in the cluster main, and loads them." in text
