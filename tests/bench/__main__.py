@@ -40,7 +40,7 @@ def main(quick: bool, names: tuple[str, ...], rounds: int | None) -> None:
 
 
 def _show(cases: Sequence[Case], results: Results, rounds: int, failures: Sequence[str]) -> None:
-    """Print the tables and what failed, write the page if all cases were measured, and exit."""
+    """Print the tables and the failures, write the page if all cases were measured, and exit."""
     tables = f"{report.loaders_table(cases, results)}\n\n{report.limit_table(cases, results)}"
     click.echo(f"\n{tables}\n")
     problems = [*(f"bound: {bound}" for bound in bounds.missed(results)), *(f"failed: {error}" for error in failures)]

@@ -25,7 +25,7 @@ class Bound:
     max: float | None = None
 
     def holds(self, value: float) -> bool:
-        """Whether this value keeps the promise."""
+        """Whether a measured value keeps the promise."""
         return (self.min is None or value >= self.min) and (self.max is None or value <= self.max)
 
     def __str__(self) -> str:
@@ -43,9 +43,10 @@ BOUNDS = (
     Bound(case=NONE, ratio=by.KAFKARROW, min=2.5),
     Bound(case=NONE, ratio=by.AIOKAFKA, min=6),
     Bound(case=NONE, ratio=by.KAFKA_PYTHON, min=14),
-    # Both ratios are about 1.26 on a quiet machine. In 16 processes beside ten busy programs on two cores, the timers
-    # gave 1.28 to 1.32, and ours / limit gave 1.26 to 1.40; probably the other programs' use of the cache slows ours
-    # down more than the limit. So the timers are held to 1.35, the promise; 1.45 finds what the timers cannot see.
+    # Both ratios are about 1.26 on a quiet machine. In 16 runs next to ten busy programs on two cores, the timers gave
+    # 1.28 to 1.32, and ours / limit gave 1.26 to 1.40: probably the other programs fill the cache, which slows ours
+    # down more than the limit. So the promise, 1.35, is the bound for the timers. The wider bound of 1.45 covers the
+    # costs that the timers cannot see.
     Bound(case=NONE, ratio=OURS_BY_LIMIT, max=1.45),
     Bound(case=ZSTD, ratio=OURS_BY_LIMIT, max=1.45),
     Bound(case=NONE, ratio=OURS_BY_INSIDE, max=1.35),
@@ -67,11 +68,11 @@ def missed(results: Results) -> Iterator[str]:
 
 def _values(rounds: Sequence[Round], ratio: str) -> Iterator[float]:
     """The value of a ratio in each round that measured it."""
-    for measured in rounds:
-        by_loader = ratios(measured.usages)
+    for round_ in rounds:
+        by_loader = ratios(round_.usages)
         if ratio in by_loader:
             yield by_loader[ratio].cpu
-        elif measured.comparison and ratio == OURS_BY_LIMIT:
-            yield measured.comparison.ratio
-        elif measured.comparison and ratio == OURS_BY_INSIDE:
-            yield measured.comparison.inside_ratio
+        elif round_.comparison and ratio == OURS_BY_LIMIT:
+            yield round_.comparison.ratio
+        elif round_.comparison and ratio == OURS_BY_INSIDE:
+            yield round_.comparison.inside_ratio

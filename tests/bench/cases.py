@@ -22,9 +22,9 @@ class Case:
     Each record has a key of 9 bytes, and one header with a key of 5 and a value of 8 bytes.
 
     Args:
-        like: load the topic of that case; None if the case has a topic of its own.
-        warm_up: Spark sessions load the topic of that case before the clock starts; None for the own topic.
-        steady: nearly all time is spent per record, so that costs per record mean something.
+        like: the case whose topic is loaded; None if this case has its own topic.
+        warm_up: the case whose topic Spark sessions load before the clock starts; None for this case's topic.
+        steady: whether nearly all time is spent per record, so that the table shows costs per record.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Case:
 
     @property
     def compares_limit(self) -> bool:
-        """Whether ours is also compared with the limit (see limit.py)."""
+        """Whether the case also compares ours with the limit (see limit.py)."""
         return by.OURS in self.loaders
 
 
@@ -94,7 +94,7 @@ QUICK = (ZSTD,)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """The task of one process: load `topic` into the empty `folder`, after loading `warm_up` outside the clock.
+    """The task of one process: load `topic` into the empty `folder`. Before the clock starts, load `warm_up`.
 
     `jars` are the jars of Spark's own Kafka source, separated by commas.
     """
@@ -107,7 +107,7 @@ class Job:
     jars: str
 
     def warming(self) -> Self:
-        """The same load into another folder: the first load of a process also pays for imports and fresh memory."""
+        """The same load into another folder, to run first: a first load also pays for imports and new memory."""
         folder = self.folder.with_name("warm-up")
         folder.mkdir()
         return replace(self, folder=folder)

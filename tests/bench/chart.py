@@ -63,5 +63,5 @@ def _drawn(bar: Bar, *, y: int, length: float) -> Sequence[str]:
 
 
 def write(page: Path, chart: Path = CHART) -> None:
-    """Draw the chart of what the page holds."""
+    """Draw the chart of the numbers in the page."""
     chart.write_text(svg(recorded_bars(page.read_text(encoding="utf-8"))), encoding="utf-8")

@@ -9,7 +9,7 @@ from tests.bench.measure import measured
 
 
 def main() -> None:
-    """Prepare the loader, load, print what the load used."""
+    """Prepare the loader, load, and print the usage of the load."""
     module, text = sys.argv[1:]
     with import_module(f"tests.bench.peers.{module}").ready(Job.of(json.loads(text))) as load:
         with measured() as clock:

@@ -1,7 +1,7 @@
-"""Comparison of two ways to do the same work, in one process and in turn, so that both meet the same machine.
+"""Compares two ways to do the same work. Both run in turn in one process, so that the machine is equally fast for both.
 
-The speed of a virtual machine changes within seconds, and memory that its host has taken back costs four times as much
-to touch. A ratio of two processes that run one after the other therefore differs by up to 38 % between runs. Here the
+The speed of a virtual machine changes within seconds, and touching memory that its host has taken back costs four times
+as much. A ratio of two processes that run one after the other therefore differs by up to 38 % between runs. Here the
 two ways alternate after every slice (about half a second), and each goes first equally often.
 """
 
@@ -43,10 +43,10 @@ class Comparison:
 
     @property
     def inside_ratio(self) -> float:
-        """Ours / the part of ours that the limit does too: a second measurement of the same overhead.
+        """Ours / the part of ours that the limit also does: a second measurement of the same overhead.
 
-        It varies less than `ratio`, as both numbers come from the same run. It cannot see that the way in which ours
-        lays out memory makes the encoder slower.
+        It varies less than `ratio`, because both numbers come from the same run. But if the memory layout of ours makes
+        the encoder slower, this ratio does not show it.
         """
         return self.ours_cpu_s / self.inside_cpu_s
 
@@ -60,7 +60,7 @@ class Comparison:
         )
 
     def write(self) -> None:
-        """Print the comparison as one line of JSON, for the process that waits for it."""
+        """Print the comparison as one line of JSON, which the parent process parses."""
         sys.stdout.write(json.dumps(asdict(self)) + "\n")
         sys.stdout.flush()
 
@@ -104,7 +104,7 @@ class Pair:
 def compare(pairs: Sequence[Pair], passes: int, inside: Timer) -> Comparison:
     """Run all pairs once without measuring, then measure them `passes` times.
 
-    The unmeasured pass touches all memory that the measured ones use, and compiles what is compiled at first use.
+    The unmeasured pass touches all memory that the measured passes use, and compiles kernels at their first use.
     `inside` must wrap the calls of ours only; it is read before and after each slice.
     """
     for pair in pairs:

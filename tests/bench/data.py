@@ -1,4 +1,4 @@
-"""Fills the topics with records that look like events and are the same in every run.
+"""Fills topics with records that look like events. They are the same in every run.
 
 The producer fills a batch for up to 50 ms, with up to 128 KiB before compression.
 """
@@ -22,14 +22,14 @@ _POLL_EVERY = 5_000
 
 
 class NotDelivered(RuntimeError):
-    """The broker does not hold the records that were sent."""
+    """The broker does not have exactly the records that were sent."""
 
 
 def produce(case: Case, bootstrap: str, topic: str) -> int:
-    """Send one record to each partition in turn; return the bytes of all values together.
+    """Send the records of the case to its partitions in turn; return the total size of all values in bytes.
 
     Raises:
-        NotDelivered: a partition does not hold the expected number of records.
+        NotDelivered: a partition does not have the expected number of records.
     """
     producer = Producer(
         {
@@ -103,9 +103,11 @@ def _scattered(number: int) -> int:
 def _check(case: Case, bootstrap: str, topic: str) -> None:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench", "enable.auto.commit": False})
     try:
-        ends = [consumer.get_watermark_offsets(TopicPartition(topic, partition)) for partition in range(PARTITIONS)]
+        watermarks = [
+            consumer.get_watermark_offsets(TopicPartition(topic, partition)) for partition in range(PARTITIONS)
+        ]
     finally:
         consumer.close()
     expected = [(0, case.records // PARTITIONS)] * PARTITIONS
-    if ends != expected:
-        raise NotDelivered(f"{topic}: partitions hold {ends}, not {expected}")
+    if watermarks != expected:
+        raise NotDelivered(f"{topic}: the watermarks of its partitions are {watermarks}, not {expected}")

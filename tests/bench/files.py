@@ -34,20 +34,20 @@ SCHEMA = pa.schema(
 
 
 class WrongRows(RuntimeError):
-    """The files of a loader do not hold exactly the records of the topic."""
+    """The files of a loader do not contain exactly the records of the topic."""
 
 
-def ready_for_objects() -> None:
+def disable_cycle_collector() -> None:
     """Turn off the cycle collector for a loader that holds many Python objects."""
-    gc.disable()  # there are no cycles here, and the search for them takes a third of the time
+    gc.disable()  # loaders create no cycles, but the search for cycles takes a third of the time
 
 
 class OutputFile(Closing):
-    """One Parquet file. It collects rows and writes a whole row group at a time, as the product does."""
+    """A Parquet file. It collects rows and writes complete row groups, as the product does."""
 
     def __init__(self, path: Path, schema: pa.Schema = SCHEMA) -> None:
-        self._waiting: list[pa.RecordBatch] = []
-        self._waiting_bytes = 0
+        self._buffered: list[pa.RecordBatch] = []
+        self._buffered_bytes = 0
         self._closing = ExitStack()
         names = [name for name in DICTIONARY if name in schema.names]
         writer = pq.ParquetWriter(
@@ -59,19 +59,19 @@ class OutputFile(Closing):
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Add rows."""
-        self._waiting.append(batch)
-        self._waiting_bytes += batch.nbytes
-        if self._waiting_bytes >= _ROW_GROUP_BYTES:
+        self._buffered.append(batch)
+        self._buffered_bytes += batch.nbytes
+        if self._buffered_bytes >= _ROW_GROUP_BYTES:
             self._write_row_group()
 
     def _write_row_group(self) -> None:
-        self._writer.write_table(pa.Table.from_batches(self._waiting))
-        self._waiting, self._waiting_bytes = [], 0
+        self._writer.write_table(pa.Table.from_batches(self._buffered))
+        self._buffered, self._buffered_bytes = [], 0
 
     def close(self) -> None:
-        """Write the rows that are still waiting, and the footer."""
+        """Write the buffered rows and the footer."""
         with self._closing:
-            if self._waiting:
+            if self._buffered:
                 self._write_row_group()
 
 
@@ -106,7 +106,7 @@ class PartitionFiles(Closing):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """Columns of Python objects. A type is 0 if the producer set the timestamp and 1 if the broker did, as in Spark."""
+    """Columns of Python objects. `types` has Spark's timestamp types: 0 for create time, 1 for append time."""
 
     keys: Sequence[bytes | None]
     values: Sequence[bytes | None]
@@ -117,7 +117,7 @@ class Rows:
 
 
 def _headers(rows: Sequence[Sequence[tuple[str, bytes]] | None]) -> pa.Array:
-    """The headers as one Arrow column, made from flat lists: a dict per header takes four times as long."""
+    """The headers as one Arrow column. It is built from flat lists: a dict per header takes four times as long."""
     lengths = np.fromiter((len(row) if row else 0 for row in rows), np.int32, len(rows))
     pairs = [pair for row in rows if row for pair in row]
     keys = pa.array([key for key, _ in pairs], pa.string())
@@ -128,7 +128,7 @@ def _headers(rows: Sequence[Sequence[tuple[str, bytes]] | None]) -> pa.Array:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """Sums that show whether files hold each record of a topic once."""
+    """Sums that show whether files contain each record of a topic exactly once."""
 
     rows: int
     offsets: int
@@ -157,11 +157,11 @@ def check(folder: Path, expected: Content) -> None:
     """Check the sums of all files below `folder`.
 
     Raises:
-        WrongRows: the files lack records, or hold some twice.
+        WrongRows: records are missing or occur twice.
     """
     content = Content.of(folder)
     if content != expected:
-        raise WrongRows(f"{folder} holds {content}, not {expected}")
+        raise WrongRows(f"the files in {folder} contain {content}, not {expected}")
 
 
 def _sum(array: Any) -> int:

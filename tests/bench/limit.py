@@ -1,7 +1,7 @@
-"""Ours beside the limit: `python -m tests.bench.limit <job>` compares the CPU time of both and prints it.
+"""Compares ours with the limit: `python -m tests.bench.limit <job>` prints the CPU time of both.
 
-The limit is what no loader can leave out: take the same fetch answers off the socket, decompress them, and encode rows
-that are already Arrow arrays. It does not parse, check or plan anything, and commits nothing.
+The limit is the work that every loader must do: receive the same fetch answers from the socket, decompress them, and
+encode rows that are already Arrow arrays. It parses, checks and plans nothing, and commits nothing.
 """
 
 import json
@@ -32,7 +32,7 @@ _MAX_DECOMPRESSED_BYTES = 64 * 1024 * 1024
 
 
 class NotFetched(RuntimeError):
-    """A slice of ours failed, or has another number of rows than at the time of the recording."""
+    """A slice of ours failed, or has another number of rows than the recorded slice."""
 
 
 def measure(job: Job, passes: int = PASSES) -> Comparison:
@@ -79,7 +79,7 @@ def _pair(recorded: RecordedSlice, folder: Path, name: str, answers: "Answers", 
         with timed_inside(inside):
             [facts] = fetch_here([replace(recorded.work, table_uri=str(ours_folder))], lambda _done, _total: None)
         if facts.failure or facts.rows != rows:
-            raise NotFetched(f"{facts.failure or facts.rows} in place of {rows} rows")
+            raise NotFetched(facts.failure or f"the slice has {facts.rows} rows, the recorded slice has {rows}")
 
     def run_limit() -> None:
         answers.receive(recorded.requests)
@@ -93,7 +93,7 @@ def _pair(recorded: RecordedSlice, folder: Path, name: str, answers: "Answers", 
 
 
 class Answers:
-    """Sends recorded requests again and receives all answers into the same memory, without looking at them.
+    """Sends recorded requests again and receives all answers into the same memory, without parsing them.
 
     The memory grows to the size of the largest answer in the first, unmeasured pass, which also touches it.
     """
@@ -104,7 +104,7 @@ class Answers:
         self._space = bytearray(SIZE_BYTES)
 
     def receive(self, requests: Sequence[bytes]) -> None:
-        """The answer of each request; the next request is sent before an answer is received, as ours does."""
+        """Receive the answer of each request. The next request is sent before an answer is received, as in ours."""
         unsent = deque(requests)
         with socket.create_connection(self._address) as connected:
             connected.sendall(unsent.popleft())
@@ -115,7 +115,7 @@ class Answers:
                 self._fill(connected, size)
 
     def _fill(self, connected: socket.socket, size: int) -> bytes:
-        """Receive `size` bytes; the first four of them."""
+        """Receive `size` bytes; return the first four of them."""
         if len(self._space) < size:
             self._space = bytearray(size)
         unfilled = memoryview(self._space)[:size]
@@ -128,7 +128,7 @@ class Answers:
 
 
 def main() -> None:
-    """Compare, and print the comparison."""
+    """Compare ours with the limit, and print the comparison."""
     measure(Job.of(json.loads(sys.argv[1]))).write()
 
 

@@ -24,14 +24,14 @@ class Loader:
     """How a loader is run.
 
     Args:
-        module: of peers/.
-        whole: measure the process from its start to its end; otherwise only the load, after all imports.
+        module: the name of its module in peers/.
+        whole_process: measure the process from its start to its end; otherwise only the load, after all imports.
         new_cache: start with an empty cache of compiled kernels, as on a new machine.
-        writes: the loader leaves the topic's rows in files.
+        writes: whether the loader writes the topic's rows to files, which are then checked.
     """
 
     module: str
-    whole: bool = False
+    whole_process: bool = False
     new_cache: bool = False
     writes: bool = True
 
@@ -44,11 +44,11 @@ LOADERS: Mapping[str, Loader] = {
     KAFKA_PYTHON: Loader(module="kafka_python"),
     OURS: Loader(module="ours"),
     OURS_IN_SPARK: Loader(module="ours_in_spark"),
-    COLD_SPARK: Loader(module="cold_spark", whole=True),
-    COLD_OURS: Loader(module="cold_ours", whole=True),
-    COLD_OURS_FIRST: Loader(module="cold_ours", whole=True, new_cache=True),
-    COLD_OURS_SPREAD: Loader(module="cold_ours_spread", whole=True),
-    COLD_EMPTY: Loader(module="cold_empty", whole=True, writes=False),
+    COLD_SPARK: Loader(module="cold_spark", whole_process=True),
+    COLD_OURS: Loader(module="cold_ours", whole_process=True),
+    COLD_OURS_FIRST: Loader(module="cold_ours", whole_process=True, new_cache=True),
+    COLD_OURS_SPREAD: Loader(module="cold_ours_spread", whole_process=True),
+    COLD_EMPTY: Loader(module="cold_empty", whole_process=True, writes=False),
     FIRST_TASK: Loader(module="first_task"),
     FIRST_TASK_EVER: Loader(module="first_task", new_cache=True),
 }

@@ -17,7 +17,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What a load used.
+    """The time and memory that a load used.
 
     `peak_mb` adds up the peak of each process, so it counts pages that forked workers share more than once.
     """
@@ -27,7 +27,7 @@ class Usage:
     peak_mb: float
 
     def write(self) -> None:
-        """Print the usage as one line of JSON, for the process that waits for it."""
+        """Print the usage as one line of JSON, which the parent process parses."""
         sys.stdout.write(json.dumps(asdict(self)) + "\n")
         sys.stdout.flush()
 
@@ -39,7 +39,7 @@ class Usage:
 
 @dataclass(slots=True)
 class Clock:
-    """Holds the usage of a measured block once the block has ended."""
+    """The usage of a measured block, which is set when the block has ended."""
 
     usage: Usage | None = None
 
@@ -48,15 +48,15 @@ class Clock:
 def measured() -> Iterator[Clock]:
     """Measure the block, in this process and in all processes below it."""
     clock = Clock()
-    me = os.getpid()
-    cpu, wall = tree_cpu_s(me), time.monotonic()
+    process = os.getpid()
+    cpu, wall = tree_cpu_s(process), time.monotonic()
     yield clock
     wall = time.monotonic() - wall
-    clock.usage = Usage(wall_s=wall, cpu_s=tree_cpu_s(me) - cpu, peak_mb=tree_peak_mb(me))
+    clock.usage = Usage(wall_s=wall, cpu_s=tree_cpu_s(process) - cpu, peak_mb=tree_peak_mb(process))
 
 
 def tree_cpu_s(root: int) -> float:
-    """User and system time of `root` and its descendants. One that has ended counts after its parent has waited."""
+    """User and system time of `root` and its descendants. An ended process counts once its parent has waited for it."""
     children, spent = _processes()
     return sum(spent.get(process, 0) for process in _descendants(root, children)) / _TICKS
 
@@ -68,7 +68,7 @@ def tree_peak_mb(root: int) -> float:
 
 
 def _processes() -> tuple[Mapping[int, list[int]], Mapping[int, int]]:
-    """Children by parent, and clock ticks used by each process."""
+    """The children of each process, and the clock ticks that each process used."""
     children: defaultdict[int, list[int]] = defaultdict(list)
     spent: dict[int, int] = {}
     for folder in _PROC.iterdir():
@@ -78,8 +78,8 @@ def _processes() -> tuple[Mapping[int, list[int]], Mapping[int, int]]:
             text = (folder / "stat").read_text()
         except (FileNotFoundError, ProcessLookupError):
             continue  # the process has just ended
-        # proc(5): the name in brackets may hold any character. Behind it: state, parent, ...; fields 14 to 17 of the
-        # whole line are utime, stime, cutime and cstime.
+        # proc(5): the name in brackets can contain any character. The fields after it are state, parent, and so on;
+        # fields 14 to 17 of the line are utime, stime, cutime and cstime.
         fields = text.rpartition(")")[2].split()
         process = int(folder.name)
         children[int(fields[1])].append(process)
@@ -88,11 +88,11 @@ def _processes() -> tuple[Mapping[int, list[int]], Mapping[int, int]]:
 
 
 def _descendants(root: int, children: Mapping[int, list[int]]) -> Iterator[int]:
-    waiting = [root]
-    while waiting:
-        process = waiting.pop()
+    unvisited = [root]
+    while unvisited:
+        process = unvisited.pop()
         yield process
-        waiting += children.get(process, [])
+        unvisited += children.get(process, [])
 
 
 def _peak_kb(process: int) -> int:

@@ -1,4 +1,4 @@
-"""Records what one slice of ours does: the fetch requests, the compressed bytes of the answers, the rows of its file.
+"""Records the work of ours for one slice: its fetch requests, the compressed bytes of the answers, and its rows.
 
 Everything here replaces parts of the product for the length of a `with` block.
 """
@@ -23,17 +23,17 @@ from tests.bench.comparison import Timer
 
 SIZE_BYTES = 4
 """Every request and answer begins with its size."""
-_FETCH = (1).to_bytes(2, "big")  # the API key, the first field behind the size
+_FETCH = (1).to_bytes(2, "big")  # the API key, the first field after the size
 
 
 @dataclass(slots=True)
 class RecordedSlice:
-    """What ours sent, decompressed and wrote for one slice.
+    """The requests, the compressed batches and the rows of one slice of ours.
 
     Args:
-        requests: the fetch requests as they were sent, each with its size in front.
+        requests: the fetch requests as they were sent, each with its size prefix.
         compressed: codec number and compressed records of each batch.
-        batches: the rows, as they were given to the file.
+        batches: the rows that were written to the file.
     """
 
     work: FetchTask
@@ -79,7 +79,7 @@ def _compressed_batches(data: memoryview) -> Iterator[tuple[int, bytes]]:
 
 @contextmanager
 def timed_inside(timer: Timer) -> Iterator[None]:
-    """Time the calls of ours that the limit makes too: receive, decompress, encode with its write, and fsync."""
+    """Time the calls of ours that the limit also makes: receive, decompress, encode and write, and fsync."""
     codecs = {number: replace(codec, decompress=timer.around(codec.decompress)) for number, codec in CODECS.items()}
     with ExitStack() as patches:
         patches.enter_context(patch.dict(CODECS, codecs))

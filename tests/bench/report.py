@@ -1,4 +1,4 @@
-"""What `make bench` writes: bench-results.json, and the tables of docs/speed.md."""
+"""Writes the results of `make bench`: bench-results.json, and the tables of docs/speed.md."""
 
 import json
 import os
@@ -94,7 +94,7 @@ def _cells(case: Case, name: str, usage: Usage, by_loader: Mapping[str, Ratio]) 
 
 
 def limit_table(cases: Sequence[Case], results: Results) -> str:
-    """Markdown: ours beside the limit, one row per case that compares them."""
+    """Markdown: ours and the limit, one row per case that compares them."""
     lines = [
         "| topic | ours, CPU s per M | limit, CPU s per M | ours / limit | by timers inside ours | slices |",
         "|---|---:|---:|---:|---:|---:|",
@@ -132,5 +132,5 @@ def write_page(path: Path, text: str) -> None:
     before, begin, replaced = path.read_text().partition(BEGIN)
     _, end, after = replaced.partition(END)
     if not (begin and end):
-        raise ValueError(f"{path} has no place for the tables: it needs the lines {BEGIN} and {END}")
+        raise ValueError(f"{path} has no place for the tables: add the lines {BEGIN} and {END}")
     path.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}")

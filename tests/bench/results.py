@@ -1,4 +1,4 @@
-"""The measured rounds, and what is calculated from them: medians and ratios."""
+"""The measured rounds, and the medians and ratios that are calculated from them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _MIN_BEYOND_EMPTY_S = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """One round of a case: what each loader used, and ours beside the limit. A loader that failed is missing."""
+    """One round of a case: the usage of each loader, and the comparison with the limit. Failed loaders are missing."""
 
     usages: Mapping[str, Usage]
     comparison: Comparison | None = None
@@ -28,15 +28,15 @@ Results = Mapping[str, Sequence[Round]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratio:
-    """How many times the wall and CPU time of ours another loader needs."""
+    """The wall and CPU time of another loader, divided by those of ours."""
 
     wall: float
     cpu: float
 
 
 def medians(rounds: Sequence[Round]) -> dict[str, Usage]:
-    """The median usage of each loader, each number by itself."""
-    names = dict.fromkeys(name for measured in rounds for name in measured.usages)
+    """The median usage of each loader, with a separate median for each number."""
+    names = dict.fromkeys(name for round_ in rounds for name in round_.usages)
     return {name: _median([round_.usages[name] for round_ in rounds if name in round_.usages]) for name in names}
 
 
@@ -49,7 +49,7 @@ def _median(usages: Sequence[Usage]) -> Usage:
 
 
 def total_comparison(rounds: Iterable[Round]) -> Comparison | None:
-    """Ours beside the limit over all rounds together; None if no round compared them."""
+    """The sum of the comparisons with the limit in all rounds; None if no round has one."""
     comparisons = [round_.comparison for round_ in rounds if round_.comparison]
     return reduce(add, comparisons) if comparisons else None
 
@@ -57,26 +57,26 @@ def total_comparison(rounds: Iterable[Round]) -> Comparison | None:
 def ratios(usages: Mapping[str, Usage]) -> dict[str, Ratio]:
     """The ratio of each other loader to ours, by loader.
 
-    Spark's own Kafka source is compared with ours in Spark. A cold job counts by the time that it needs beyond an empty
-    Spark job, and at least one second.
+    Spark's own Kafka source is compared with ours in Spark. The time of a cold job counts minus that of an empty Spark
+    job, but at least as one second.
     """
     result: dict[str, Ratio] = {}
-    for name, theirs in usages.items():
+    for name, other in usages.items():
         if name == by.COLD_SPARK and {by.COLD_EMPTY, by.COLD_OURS} <= usages.keys():
             empty = usages[by.COLD_EMPTY]
-            result[name] = _ratio(_beyond(theirs, empty), _beyond(usages[by.COLD_OURS], empty))
+            result[name] = _ratio(_beyond(other, empty), _beyond(usages[by.COLD_OURS], empty))
         ours = usages.get(by.OURS_IN_SPARK if name in _IN_SPARK else by.OURS)
         if ours is not None and name not in (by.OURS, by.OURS_IN_SPARK):
-            result[name] = _ratio(theirs, ours)
+            result[name] = _ratio(other, ours)
     return result
 
 
-def _ratio(theirs: Usage, ours: Usage) -> Ratio:
-    return Ratio(wall=round(theirs.wall_s / ours.wall_s, 2), cpu=round(theirs.cpu_s / ours.cpu_s, 2))
+def _ratio(other: Usage, ours: Usage) -> Ratio:
+    return Ratio(wall=round(other.wall_s / ours.wall_s, 2), cpu=round(other.cpu_s / ours.cpu_s, 2))
 
 
 def _beyond(job: Usage, empty: Usage) -> Usage:
-    """What a cold job uses beyond an empty Spark job. Without a JVM, Penstock uses even less than the empty job."""
+    """The usage of a cold job minus that of an empty Spark job, which can be negative: Penstock may need no JVM."""
     return Usage(
         wall_s=max(_MIN_BEYOND_EMPTY_S, job.wall_s - empty.wall_s),
         cpu_s=max(_MIN_BEYOND_EMPTY_S, job.cpu_s - empty.cpu_s),

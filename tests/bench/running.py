@@ -1,4 +1,4 @@
-"""Runs rounds: all loaders one after the other, several times, so that a slow minute of the machine hits them all."""
+"""Runs rounds of all loaders, one after the other, so that a slow minute of the machine affects all of them."""
 
 import json
 import os
@@ -34,7 +34,7 @@ class LoaderFailed(RuntimeError):
 
 @dataclass(slots=True, kw_only=True)
 class Bench:
-    """A broker with topics, and a folder that is empty when a loader starts.
+    """A broker with the topics of the cases. Each loader starts with an empty folder in `folder`.
 
     `failures` collects the errors of loaders; the other loaders still run.
     """
@@ -88,7 +88,7 @@ class Bench:
         with self._empty_home() as home:
             job = self._job(case, home)
             child = [sys.executable, "-m", "tests.bench.child", loader.module, json.dumps(job.as_dict())]
-            command = [sys.executable, "-m", "tests.bench.whole", *child] if loader.whole else child
+            command = [sys.executable, "-m", "tests.bench.whole_process", *child] if loader.whole_process else child
             usage = Usage.parse(_printed(command, home, new_cache=loader.new_cache))
             if loader.writes:
                 self._check(case, job.folder)
@@ -128,10 +128,10 @@ class Bench:
 
 
 def _printed(command: Sequence[str], home: Path, *, new_cache: bool = False) -> bytes:
-    """What the command prints. With `new_cache` it finds no compiled kernels.
+    """The output of a command. With `new_cache` the command finds no compiled kernels.
 
     Raises:
-        LoaderFailed: with the end of what the command wrote to stderr.
+        LoaderFailed: the command failed. The message has the end of its stderr.
     """
     environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
     if new_cache:
@@ -139,7 +139,7 @@ def _printed(command: Sequence[str], home: Path, *, new_cache: bool = False) -> 
     log = home / "log"
     try:
         with log.open("wb") as errors:
-            done = subprocess.run(
+            completed = subprocess.run(
                 command,
                 cwd=_ROOT,
                 env=environment,
@@ -151,4 +151,4 @@ def _printed(command: Sequence[str], home: Path, *, new_cache: bool = False) -> 
             )
     except subprocess.SubprocessError as error:
         raise LoaderFailed(f"{log.read_text(errors='replace')[-_LOG_TAIL_CHARACTERS:]}\n{error}") from error
-    return done.stdout
+    return completed.stdout

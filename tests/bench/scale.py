@@ -33,7 +33,7 @@ _ROWS = 5
 
 
 def one_commit(root: Path) -> Callable[[], None]:
-    """One commit of 100,000 files of 10,000 partitions: check the files, write the entry, force all to disk."""
+    """One commit of 100,000 files of 10,000 partitions: check the files, write the log entry, fsync everything."""
     small = SmallTable(root)
     pattern = small.write(0, 10 * _ROWS)
     content = (Path(small.uri) / str(pattern.path)).read_bytes()
@@ -56,7 +56,7 @@ def _check_version(version: int) -> None:
 
 
 def many_commits(root: Path) -> LakeTable:
-    """A table with 10,000 commits of one partition, each of a slice without rows, and the usual checkpoints."""
+    """A table with 10,000 commits of one partition, each for a slice without rows, with the usual checkpoints."""
     table = LakeTable(lake=Lake(root=str(root)), uri=str(root / "main" / "clicks"), where=Where(topic="clicks"))
     table.snapshot()
     log = Path(table.uri) / "_delta_log"
@@ -92,23 +92,23 @@ def open_history(root: Path) -> Callable[[], None]:
     """Read the state of a table with 10,000 commits, as a load does before it plans."""
     table = many_commits(root)
     expected = TableState(topic=_TOPIC, covered={BrokerPartition(None, 0): (0, COMMITS)})
-    return lambda: _same(table_state(table.snapshot(), _TOPIC), expected)
+    return lambda: _check_equal(table_state(table.snapshot(), _TOPIC), expected)
 
 
-def whole_history(root: Path) -> Callable[[], None]:
+def read_ledger(root: Path) -> Callable[[], None]:
     """Read and combine a ledger of 10,000 commits, as `verify` does."""
     table = many_commits(root)
-    return lambda: _same(len(incarnations(table.entries(table.snapshot()))[0].ranges), COMMITS)
+    return lambda: _check_equal(len(incarnations(table.entries(table.snapshot()))[0].ranges), COMMITS)
 
 
-def _same(actual: object, expected: object) -> None:
+def _check_equal(actual: object, expected: object) -> None:
     assert actual == expected
 
 
 MEASURES: Mapping[str, Callable[[Path], Callable[[], None]]] = {
     "commit 100,000 files of 10,000 partitions": one_commit,
     "open a table of 10,000 commits": open_history,
-    "read the ledger of 10,000 commits": whole_history,
+    "read the ledger of 10,000 commits": read_ledger,
 }
 
 
@@ -127,19 +127,19 @@ def table(measured_usages: Mapping[str, Usage]) -> str:
 
 
 def _in_a_process(name: str) -> Usage:
-    done = subprocess.run([sys.executable, "-m", "tests.bench.scale", name], stdout=subprocess.PIPE, check=True)
-    return Usage.parse(done.stdout)
+    completed = subprocess.run([sys.executable, "-m", "tests.bench.scale", name], stdout=subprocess.PIPE, check=True)
+    return Usage.parse(completed.stdout)
 
 
 def main() -> None:
-    """Without an argument print the table of all measurements; with the name of one, print its usage."""
+    """Print the table of all measurements, or the usage of the measurement that the argument names."""
     if len(sys.argv) == 1:
         sys.stdout.write(table(usages()) + "\n")
         return
     with tempfile.TemporaryDirectory(prefix="penstock-scale-") as home:
-        act = MEASURES[sys.argv[1]](Path(home))
+        measurement = MEASURES[sys.argv[1]](Path(home))
         with measured() as clock:
-            act()
+            measurement()
         assert clock.usage is not None
         clock.usage.write()
 

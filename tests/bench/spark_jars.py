@@ -1,9 +1,9 @@
-"""The jars of Spark's own Kafka source, downloaded once and kept in the cache beside the brokers' jars."""
+"""The jars of Spark's own Kafka source. They are downloaded once into the same cache as the jars of brokers."""
 
 from tests.brokers import jars
 
 # spark-sql-kafka is not published for each patch release of Spark, and the token provider is not published for 4.1 and
-# 4.2. The one of 4.0 works as long as no tokens are used. Therefore each module is named without its dependencies.
+# 4.2. The provider of 4.0 works as long as no tokens are used. Therefore each module is named without its dependencies.
 _MODULES = (
     ("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.2.0"),
     ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.0.0"),

@@ -1,4 +1,4 @@
-"""The tables of cases, loaders and bounds fit each other."""
+"""The tables of cases, loaders and bounds are consistent."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,7 +15,7 @@ def test_every_loader_of_a_case_is_known() -> None:
 
 
 @pytest.mark.parametrize("loader", LOADERS.values(), ids=LOADERS.keys())
-def test_every_loader_has_its_module(loader: Loader) -> None:
+def test_the_module_of_every_loader_exists(loader: Loader) -> None:
     assert find_spec(f"tests.bench.peers.{loader.module}") is not None
 
 

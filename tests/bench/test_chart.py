@@ -11,7 +11,7 @@ from tests.bench.results import Round
 
 
 def page_of(cpu_s: dict[str, float]) -> str:
-    """A page with the table of these loaders, beside tables and text that are none of the chart's."""
+    """A page with the table of these loaders, and with other tables and text that the chart must ignore."""
     usages = {name: Usage(wall_s=1, cpu_s=seconds, peak_mb=1) for name, seconds in cpu_s.items()}
     results = {NONE.name: [Round(usages=usages)]}
     tables = f"{report.loaders_table(ALL, results)}\n\n| scale | wall s |\n|---|---:|\n| 200 B, no codec | 1.0 |"
@@ -25,12 +25,12 @@ def test_bars_are_the_costs_in_the_table_cheapest_first() -> None:
 
 def test_lengths_are_in_proportion_and_ours_has_its_own_color() -> None:
     root = ET.fromstring(svg([Bar(loader=by.OURS, cpu_s=1), Bar(loader=by.SPARK, cpu_s=4)]))
-    [_, ours, theirs] = root.iter("{http://www.w3.org/2000/svg}rect")
-    assert float(theirs.attrib["width"]) == 4 * float(ours.attrib["width"])
-    assert ours.attrib["fill"] != theirs.attrib["fill"]
+    [_, ours, other] = root.iter("{http://www.w3.org/2000/svg}rect")
+    assert float(other.attrib["width"]) == 4 * float(ours.attrib["width"])
+    assert ours.attrib["fill"] != other.attrib["fill"]
     texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
     assert texts[-4:] == ["Penstock", "1.00", "Spark's Kafka source", "4.00"]
 
 
-def test_our_chart_is_drawn_from_our_table() -> None:
+def test_the_chart_in_docs_shows_the_numbers_of_the_table_in_docs() -> None:
     assert chart.CHART.read_text(encoding="utf-8") == svg(recorded_bars(report.PAGE.read_text(encoding="utf-8")))

@@ -1,4 +1,4 @@
-"""The comparison of two ways in one process counts what it should, in the order it should."""
+"""The comparison of two ways alternates their order, and adds up their CPU time."""
 
 from dataclasses import dataclass, field
 
@@ -9,7 +9,7 @@ from tests.bench.comparison import Comparison, Pair, Timer, compare
 
 @dataclass(slots=True)
 class Work:
-    """Work on a clock that only it moves: ours takes 3 s, 2 of them inside what the limit does too; the limit 2 s."""
+    """Fake work with its own clock. Ours takes 3 s, of which 2 s are inside the timed calls; the limit takes 2 s."""
 
     now_s: float = 0.0
     calls: list[str] = field(default_factory=list)
@@ -19,7 +19,7 @@ class Work:
         self.inside = Timer(self.clock)
 
     def clock(self) -> float:
-        """The time, which passes only in `spend`."""
+        """The current time. It moves only in `spend`."""
         return self.now_s
 
     def spend(self, seconds: float) -> None:
@@ -27,7 +27,7 @@ class Work:
         self.now_s += seconds
 
     def pair(self, name: str) -> Pair:
-        """A slice that takes 100 s to prepare, 3 s in our way and 2 s in the limit's."""
+        """A slice that takes 100 s to prepare, 3 s for ours and 2 s for the limit."""
 
         def prepare() -> None:
             self.calls.append(f"prepare {name}")
@@ -63,7 +63,7 @@ def test_each_way_runs_first_equally_often() -> None:
     ]
 
 
-def test_slices_of_one_pass_take_turns_too() -> None:
+def test_the_order_also_alternates_between_the_slices_of_a_pass() -> None:
     work = Work()
     compare([work.pair("a"), work.pair("b")], 1, work.inside)
     assert work.calls[-6:] == ["prepare a", "ours a", "limit a", "prepare b", "limit b", "ours b"]

@@ -1,4 +1,4 @@
-"""The records that topics are filled with."""
+"""The generated records are the same in every run and have the size of their case."""
 
 import json
 
@@ -8,7 +8,7 @@ from tests.bench import data
 from tests.bench.cases import ALL, Case
 
 
-def test_an_event_is_json_and_always_the_same() -> None:
+def test_an_event_is_json_and_the_same_in_every_run() -> None:
     assert json.loads(data.event(41))["id"] == 1_000_000_041
     assert data.event(41) == data.event(41)
     assert data.event(41) != data.event(42)

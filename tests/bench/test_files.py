@@ -1,4 +1,4 @@
-"""Rows reach the peers' files, and files that lack some are found."""
+"""Rows reach the files of the other loaders, and files with missing or wrong rows are refused."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,11 +25,11 @@ def rows(offsets: Sequence[int], value: bytes = b"value") -> Rows:
 
 def write(folder: Path, offsets: Sequence[Sequence[int]], value: bytes = b"value") -> None:
     with PartitionFiles(folder, "events") as files:
-        for partition, of in enumerate(offsets):
-            files.write(partition, rows(of, value))
+        for partition, partition_offsets in enumerate(offsets):
+            files.write(partition, rows(partition_offsets, value))
 
 
-def test_files_with_the_whole_topic_pass(tmp_path: Path) -> None:
+def test_files_with_all_records_of_the_topic_are_accepted(tmp_path: Path) -> None:
     write(tmp_path, [range(3)] * 4)
     check(tmp_path, Content.expected(12, 12 * 5))
 
@@ -44,7 +44,7 @@ def test_files_with_the_whole_topic_pass(tmp_path: Path) -> None:
     ],
     ids=["one is missing", "one stands for another", "one is there twice", "values are cut"],
 )
-def test_files_that_are_not_the_topic_are_refused(
+def test_files_with_missing_or_wrong_rows_are_refused(
     tmp_path: Path, offsets: Sequence[Sequence[int]], value: bytes
 ) -> None:
     write(tmp_path, offsets, value)
@@ -52,7 +52,7 @@ def test_files_that_are_not_the_topic_are_refused(
         check(tmp_path, Content.expected(12, 12 * 5))
 
 
-def test_no_files_at_all_are_refused(tmp_path: Path) -> None:
+def test_a_folder_without_files_is_refused(tmp_path: Path) -> None:
     with pytest.raises(WrongRows):
         check(tmp_path, Content.expected(4, 4))
 

@@ -1,4 +1,4 @@
-"""The limit takes the same answers and writes the same rows as ours, on an embedded broker."""
+"""The limit receives the same answers and writes the same rows as ours; tested with an embedded broker."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,7 +40,7 @@ def job(tmp_path: Path) -> Iterator[Job]:
         yield Job(bootstrap=bootstrap, topic="events", records=RECORDS, folder=folder, warm_up="events", jars="")
 
 
-def test_ours_and_the_limit_both_write_the_whole_topic(job: Job) -> None:
+def test_ours_and_the_limit_both_write_all_records_of_the_topic(job: Job) -> None:
     compared = limit.measure(job, passes=2)
     assert compared.pairs == 2 * PARTITIONS
     assert compared.records == 2 * RECORDS
@@ -49,7 +49,7 @@ def test_ours_and_the_limit_both_write_the_whole_topic(job: Job) -> None:
         assert (written.rows, written.values_bytes) == (RECORDS, RECORDS * len(VALUE))
 
 
-def test_the_limit_is_a_part_of_ours(job: Job) -> None:
+def test_the_limit_needs_less_time_than_ours(job: Job) -> None:
     compared = limit.measure(job, passes=2)
     assert 0 < compared.inside_cpu_s < compared.ours_cpu_s
     assert 0 < compared.limit_cpu_s < compared.ours_cpu_s

@@ -1,4 +1,4 @@
-"""What processes use is counted, wherever in the tree."""
+"""The usage of a process includes that of all processes below it."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ from tests.bench.measure import Usage, measured
 SPIN = "import time\nwhile time.process_time() < 0.3: pass"
 
 
-def test_the_time_of_a_child_that_ended_is_counted() -> None:
+def test_the_time_of_an_ended_child_is_counted() -> None:
     with measured() as clock:
         subprocess.run([sys.executable, "-c", SPIN], check=True)
     assert clock.usage is not None
@@ -16,12 +16,12 @@ def test_the_time_of_a_child_that_ended_is_counted() -> None:
     assert clock.usage.wall_s >= 0.25
 
 
-def test_the_time_and_memory_of_a_child_that_runs_are_counted() -> None:
-    hold = f"held = bytearray(b'1') * 50_000_000\n{SPIN}\nprint(len(held), flush=True)\ninput()"
+def test_the_time_and_memory_of_a_running_child_are_counted() -> None:
+    program = f"data = bytearray(b'1') * 50_000_000\n{SPIN}\nprint(len(data), flush=True)\ninput()"
     with measured() as alone:
         pass
     with (
-        subprocess.Popen([sys.executable, "-c", hold], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child,
+        subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child,
         measured() as clock,
     ):
         assert child.stdout is not None
@@ -37,8 +37,8 @@ def test_a_usage_is_read_from_the_last_line_printed() -> None:
     assert Usage.parse(printed) == Usage(wall_s=1.5, cpu_s=2.5, peak_mb=3.0)
 
 
-def test_a_whole_command_is_measured_with_the_processes_that_it_starts() -> None:
-    leaver = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {SPIN!r}])"
-    command = [sys.executable, "-m", "tests.bench.whole", sys.executable, "-c", leaver]
-    done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
-    assert Usage.parse(done.stdout).cpu_s >= 0.25
+def test_a_command_is_measured_with_all_processes_that_it_starts() -> None:
+    parent_that_does_not_wait = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {SPIN!r}])"
+    command = [sys.executable, "-m", "tests.bench.whole_process", sys.executable, "-c", parent_that_does_not_wait]
+    completed = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+    assert Usage.parse(completed.stdout).cpu_s >= 0.25

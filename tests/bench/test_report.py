@@ -19,7 +19,7 @@ def usage(cpu_s: float, wall_s: float = 1.0) -> Usage:
     return Usage(wall_s=wall_s, cpu_s=cpu_s, peak_mb=100)
 
 
-def test_the_results_hold_ratios_and_limit_of_the_zstd_case(tmp_path: Path) -> None:
+def test_the_results_contain_the_ratios_and_the_limit_of_the_zstd_case(tmp_path: Path) -> None:
     results = {
         ZSTD.name: [Round(usages={by.OURS: usage(2), by.CONFLUENT: usage(7)}, comparison=COMPARED)],
         NONE.name: [Round(usages={by.OURS: usage(1), by.CONFLUENT: usage(9)})],
@@ -36,12 +36,12 @@ def test_the_results_hold_ratios_and_limit_of_the_zstd_case(tmp_path: Path) -> N
 
 def test_the_table_of_loaders_has_costs_per_million_records() -> None:
     rounds = [Round(usages={by.OURS: usage(1, 2), by.CONFLUENT: usage(5, 4)})]
-    [_, _, ours, theirs] = report.loaders_table(ALL, {NONE.name: rounds}).splitlines()
+    [_, _, ours, other] = report.loaders_table(ALL, {NONE.name: rounds}).splitlines()
     assert ours == "| 200 B, no codec | ours | 2.00 | 1.00 | 1,000 | 0.50 |  | 100 |"
-    assert theirs == "| 200 B, no codec | confluent-kafka | 4.00 | 5.00 | 500 | 2.50 | 5.0 | 100 |"
+    assert other == "| 200 B, no codec | confluent-kafka | 4.00 | 5.00 | 500 | 2.50 | 5.0 | 100 |"
 
 
-def test_the_table_of_the_limit_adds_rounds_up() -> None:
+def test_the_table_of_the_limit_has_the_sums_of_all_rounds() -> None:
     rounds = [Round(usages={}, comparison=COMPARED), Round(usages={}, comparison=COMPARED), Round(usages={})]
     [_, _, row] = report.limit_table(ALL, {ZSTD.name: rounds}).splitlines()
     assert row == "| 200 B, zstd | 0.62 | 0.50 | 1.25 | 1.25 | 8 |"

@@ -10,12 +10,12 @@ def usage(cpu_s: float, wall_s: float = 1.0) -> Usage:
     return Usage(wall_s=wall_s, cpu_s=cpu_s, peak_mb=100)
 
 
-def test_the_median_is_taken_of_each_number_by_itself() -> None:
+def test_each_number_of_a_usage_has_its_own_median() -> None:
     rounds = [Round(usages={by.OURS: ours}) for ours in (usage(1, 30), usage(3, 10), usage(2, 20))]
     assert medians(rounds) == {by.OURS: usage(2, 20)}
 
 
-def test_a_round_in_which_a_loader_failed_does_not_count_for_it() -> None:
+def test_the_median_of_a_loader_ignores_rounds_in_which_it_failed() -> None:
     rounds = [Round(usages={by.OURS: usage(1), by.SPARK: usage(7)}), Round(usages={by.OURS: usage(3)})]
     assert medians(rounds) == {by.OURS: usage(2), by.SPARK: usage(7)}
 
@@ -30,7 +30,7 @@ def test_sparks_source_is_compared_with_ours_inside_spark() -> None:
     assert result == {by.SPARK: Ratio(wall=1.0, cpu=4.0)}
 
 
-def test_a_cold_job_counts_by_what_it_needs_beyond_an_empty_one() -> None:
+def test_the_ratio_of_cold_jobs_subtracts_the_cost_of_an_empty_job() -> None:
     result = ratios(
         {
             by.COLD_EMPTY: usage(10, 5),

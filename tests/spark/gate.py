@@ -35,7 +35,7 @@ class Gate:
             self._holds = None
             self._changed.notify_all()
 
-    def await_waiting(self, count: int) -> None:
+    def wait_for_fetches(self, count: int) -> None:
         """Wait until this many fetches wait at the closed gate."""
         with self._changed:
             assert self._changed.wait_for(lambda: self._waiting >= count, _TIMEOUT_S), (

@@ -97,7 +97,7 @@ def test_a_load_is_complete_although_a_host_is_killed(
     site = sites.open(name)
     gate.close()
     begin(site, trial)
-    gate.await_waiting(len(HOSTS))
+    gate.wait_for_fetches(len(HOSTS))
     site.hosts.kill(HOSTS[0])
     gate.open()
     result = site.driver.end()
@@ -124,11 +124,11 @@ def test_two_attempts_of_a_slow_task_write_each_row_once(
 
 @pytest.mark.parametrize("name", CLUSTER_NAMES)
 def test_a_load_ends_with_an_error_when_all_hosts_are_dead(name: str, sites: Sites, trial: Trial, gate: Gate) -> None:
-    """Spark would wait for executors forever; the error of the load says why it result."""
+    """Spark would wait for executors forever; the error of the load says why the load ended."""
     site = sites.open(name)
     gate.close()
     begin(site, trial, starved_s=5)
-    gate.await_waiting(len(HOSTS))
+    gate.wait_for_fetches(len(HOSTS))
     for host in HOSTS:
         site.hosts.kill(host)
     result = site.driver.end()
@@ -148,7 +148,7 @@ def test_an_interrupted_load_ends_its_tasks_and_commits_nothing(
     site = sites.open(name)
     gate.close()
     begin(site, trial)
-    gate.await_waiting(1)
+    gate.wait_for_fetches(1)
     site.driver.interrupt(number)
     assert site.driver.end().error == INTERRUPTED
     await_that(site.ui.is_at_rest)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from tests.bench.cases import PARTITIONS, Job
-from tests.bench.files import PartitionFiles, Rows, ready_for_objects
+from tests.bench.files import PartitionFiles, Rows, disable_cycle_collector
 
 _FETCH_BYTES = 1024 * 1024
 _WAIT_MS = 30_000
@@ -16,7 +16,7 @@ _WAIT_MS = 30_000
 @contextmanager
 def ready(job: Job) -> Iterator[Callable[[], None]]:
     """The load, after one load outside the clock."""
-    ready_for_objects()
+    disable_cycle_collector()
     asyncio.run(_load(job.warming()))
     yield lambda: asyncio.run(_load(job))
 
@@ -32,14 +32,14 @@ async def _load(job: Job) -> None:
     consumer.assign(partitions)
     await consumer.start()
     await consumer.seek_to_beginning(*partitions)
-    left = job.records
+    missing = job.records
     with PartitionFiles(job.folder, job.topic) as files:
-        while left:
+        while missing:
             batches = await consumer.getmany(timeout_ms=_WAIT_MS)
             if not batches:
-                raise TimeoutError(f"{left} records are missing")
+                raise TimeoutError(f"{missing} records are missing")
             for partition, records in batches.items():
-                left -= len(records)
+                missing -= len(records)
                 rows = Rows(
                     keys=[record.key for record in records],
                     values=[record.value for record in records],

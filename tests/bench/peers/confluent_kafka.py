@@ -1,7 +1,7 @@
 """confluent-kafka: librdkafka. It creates a Python object per message.
 
 The settings keep it from sleeping: by default librdkafka waits one second before it fetches again after its queue was
-full. `consume` waits for its whole timeout if it is asked for more messages than are left.
+full. `consume` waits for its full timeout if it is asked for more messages than the topic still has.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +13,7 @@ from typing import Any
 from confluent_kafka import Consumer, TopicPartition
 
 from tests.bench.cases import PARTITIONS, Job
-from tests.bench.files import PartitionFiles, Rows, ready_for_objects
+from tests.bench.files import PartitionFiles, Rows, disable_cycle_collector
 
 SETTINGS = {
     "enable.auto.commit": False,
@@ -30,7 +30,7 @@ _WAIT_S = 30.0
 @contextmanager
 def ready(job: Job) -> Iterator[Callable[[], None]]:
     """The load, after one load outside the clock."""
-    ready_for_objects()
+    disable_cycle_collector()
     _load(job.warming())
     yield lambda: _load(job)
 
@@ -38,13 +38,13 @@ def ready(job: Job) -> Iterator[Callable[[], None]]:
 def _load(job: Job) -> None:
     consumer = Consumer({"bootstrap.servers": job.bootstrap, "group.id": "bench", **SETTINGS})
     consumer.assign([TopicPartition(job.topic, partition, 0) for partition in range(PARTITIONS)])
-    left = job.records
+    missing = job.records
     with PartitionFiles(job.folder, job.topic) as files:
-        while left:
-            messages: list[Any] = consumer.consume(min(left, _CONSUME_MESSAGES), _WAIT_S)
+        while missing:
+            messages: list[Any] = consumer.consume(min(missing, _CONSUME_MESSAGES), _WAIT_S)
             if not messages:
-                raise TimeoutError(f"{left} records are missing")
-            left -= len(messages)
+                raise TimeoutError(f"{missing} records are missing")
+            missing -= len(messages)
             for partition, group in groupby(messages, methodcaller("partition")):
                 files.write(partition, _rows(list(group)))
     consumer.close()
@@ -57,6 +57,6 @@ def _rows(messages: Sequence[Any]) -> Rows:
         values=[message.value() for message in messages],
         offsets=[message.offset() for message in messages],
         timestamps=[time for _, time in times],
-        types=[kind - 1 for kind, _ in times],  # librdkafka counts from 1
+        types=[timestamp_type - 1 for timestamp_type, _ in times],  # librdkafka counts from 1
         headers=[message.headers() for message in messages],
     )

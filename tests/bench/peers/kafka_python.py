@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from kafka import KafkaConsumer, TopicPartition
 
 from tests.bench.cases import PARTITIONS, Job
-from tests.bench.files import PartitionFiles, Rows, ready_for_objects
+from tests.bench.files import PartitionFiles, Rows, disable_cycle_collector
 
 _FETCH_BYTES = 4 * 1024 * 1024
 _POLL_RECORDS = 20_000
@@ -16,7 +16,7 @@ _WAIT_MS = 30_000
 @contextmanager
 def ready(job: Job) -> Iterator[Callable[[], None]]:
     """The load, after one load outside the clock."""
-    ready_for_objects()
+    disable_cycle_collector()
     _load(job.warming())
     yield lambda: _load(job)
 
@@ -31,14 +31,14 @@ def _load(job: Job) -> None:
         max_poll_records=_POLL_RECORDS,
     )
     consumer.assign([TopicPartition(job.topic, number) for number in range(PARTITIONS)])
-    left = job.records
+    missing = job.records
     with PartitionFiles(job.folder, job.topic) as files:
-        while left:
+        while missing:
             batches = consumer.poll(timeout_ms=_WAIT_MS)
             if not batches:
-                raise TimeoutError(f"{left} records are missing")
+                raise TimeoutError(f"{missing} records are missing")
             for partition, records in batches.items():
-                left -= len(records)
+                missing -= len(records)
                 rows = Rows(
                     keys=[record.key for record in records],
                     values=[record.value for record in records],

@@ -33,14 +33,14 @@ def ready(job: Job) -> Iterator[Callable[[], None]]:
 def _load(job: Job) -> None:
     config = {"bootstrap.servers": job.bootstrap, "group.id": "bench", **_SETTINGS}
     manager = ConsumerManager(config=config, topics=[SourceTopic.from_earliest(job.topic)], batch_size=_BATCH_RECORDS)
-    left = job.records
+    missing = job.records
     empty_polls = 0
     with OutputFile(job.folder / "all.parquet", MESSAGE_SCHEMA) as file:
-        while left:
+        while missing:
             batch = manager.poll(timeout_ms=_WAIT_MS)
-            left -= batch.num_rows
+            missing -= batch.num_rows
             empty_polls = 0 if batch.num_rows else empty_polls + 1
             if empty_polls > _MAX_EMPTY_POLLS:
-                raise TimeoutError(f"{left} records are missing")
+                raise TimeoutError(f"{missing} records are missing")
             if batch.num_rows:
                 file.write(batch)

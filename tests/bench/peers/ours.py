@@ -27,7 +27,7 @@ def ready(job: Job) -> Iterator[Callable[[], None]]:
 
 
 def settings(job: Job, *, tasks: int = 1) -> Settings:
-    """The default settings, but with the codec that all loaders write, and slices small enough for `tasks` tasks."""
+    """Default settings, except for the codec that all loaders write and slices small enough for `tasks` tasks."""
     return Settings(
         lake=str(job.folder),
         parquet_codec=PARQUET_CODEC,
@@ -49,4 +49,4 @@ def load(topic: str, using: Settings, session: Callable[[], Any], **options: Any
 
 
 def no_session() -> None:
-    """In place of a Spark session, for a load that needs none."""
+    """Stands in for a Spark session in a load that needs none."""

@@ -25,7 +25,7 @@ def ready(job: Job) -> Iterator[Callable[[], None]]:
 
 
 def load(session: SparkSession, bootstrap: str, topic: str, folder: Path) -> None:
-    """Write the whole topic. Each partition is one task and one file."""
+    """Write all records of the topic. Each partition is one task and one file."""
     reader = session.read.format("kafka").options(
         **{
             "kafka.bootstrap.servers": bootstrap,

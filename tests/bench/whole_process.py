@@ -1,4 +1,7 @@
-"""Measure a command until the last process that it started has ended: `python -m tests.bench.whole <command ...>`.
+"""Measures a command until all processes that it started have ended.
+
+`python -m tests.bench.whole_process <command ...>` prints the usage.
+
 
 Spark's JVM outlives the Python process that started it. This process declares itself the reaper of orphaned children
 (prctl(2), PR_SET_CHILD_SUBREAPER), so the kernel adds the time of the JVM to the time of its children.
@@ -17,7 +20,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 def main() -> None:
-    """Run the command, print the usage, and exit with the command's exit code."""
+    """Run the command, print its usage, and exit with its exit code."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1)
     began = time.monotonic()
     code = subprocess.run(sys.argv[1:], stdout=sys.stderr, check=False).returncode
