@@ -1,7 +1,7 @@
-"""Simulated days for as long as one likes: `python -m tests.simulation --days 100000 --seed 7`.
+"""Runs simulated days for any length of time: `python -m tests.simulation --days 100000 --seed 7`.
 
-A world lasts twenty days and has a seed of its own, one after the other. The run ends when the days are over, or with
-the first world that breaks a law: then it prints the seed that reproduces it, and the end of that world's trace.
+A world lasts twenty days, and each world has its own seed. The run ends after the given number of days, or at the first
+world that breaks a law: then it prints the seed that reproduces this world, and the end of its trace.
 """
 
 import argparse
@@ -14,20 +14,21 @@ _PROGRESS_SECONDS = 10.0
 
 
 def run(days: int, seed: int) -> int:
-    """Live so many days, from the world of this seed on; how many worlds that took.
+    """Simulate at least `days` days, first in the world of this seed; returns the number of worlds.
 
     Raises:
-        Failed: see `World.live`.
+        Failed: see `World.simulate`.
     """
-    began = printed = time.monotonic()
+    start = printed = time.monotonic()
     worlds = -(-days // DAYS)
     for number in range(worlds):
-        World(seed + number).live()
+        World(seed + number).simulate()
         now = time.monotonic()
         if now - printed >= _PROGRESS_SECONDS or number == worlds - 1:
             printed = now
-            lived = (number + 1) * DAYS
-            _say(f"{lived} days in {now - began:.0f} s, {lived / (now - began):.0f} a second; seed {seed + number}")
+            simulated = (number + 1) * DAYS
+            rate = simulated / (now - start)
+            _say(f"{simulated} days in {now - start:.0f} s, {rate:.0f} days per second; seed {seed + number}")
     return worlds
 
 
@@ -37,15 +38,17 @@ def _say(line: str) -> None:
 
 
 def main() -> None:
-    """Read what to do from the command line."""
+    """Run with the arguments of the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--days", type=int, default=20_000, help="simulated days in all (%(default)s)")
-    parser.add_argument("--seed", type=int, default=int(time.time()), help="of the first world; the next has the next")
+    parser.add_argument("--days", type=int, default=20_000, help="number of simulated days (%(default)s)")
+    parser.add_argument(
+        "--seed", type=int, default=int(time.time()), help="seed of the first world; each later world adds 1"
+    )
     options = parser.parse_args()
     try:
         run(options.days, options.seed)
     except Failed as failure:
-        sys.exit(f"{failure}\nagain: python -m tests.simulation --days {DAYS} --seed {failure.seed}")
+        sys.exit(f"{failure}\nrun it again: python -m tests.simulation --days {DAYS} --seed {failure.seed}")
 
 
 if __name__ == "__main__":

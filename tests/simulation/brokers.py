@@ -1,6 +1,6 @@
-"""A topic whose logs grow, expire, are compacted, are truncated and written again, and whose brokers lie about them.
+"""A simulated topic. Its logs grow, expire, and are compacted or truncated; its brokers sometimes report wrong bounds.
 
-Every record has a number that no other record has: it is the payload, and shows where a row came from.
+The payload of each record is a number that no other record has, so it shows from which record a row comes.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -22,7 +22,14 @@ _SEGMENT_BYTES = 120
 
 @dataclass(frozen=True, slots=True)
 class Era:
-    """What brokers of one version can do: count in bytes, report leader epochs, detect a recreated topic in a fetch."""
+    """A generation of brokers.
+
+    Args:
+        name: the first version of Kafka with these properties.
+        in_bytes: whether offsets count bytes.
+        has_epochs: whether brokers report leader epochs.
+        knows_ids: whether a fetch fails if the topic was created again (topic ids, KIP-516).
+    """
 
     name: str
     in_bytes: bool = False
@@ -39,7 +46,7 @@ ERAS = (
 
 
 class Cut(NamedTuple):
-    """At `tick` a log was cut at `offset`: what was read from there on before is no longer what it holds."""
+    """A truncation of a log at `offset` and `tick`. Records that were read there earlier may differ from the log."""
 
     tick: int
     offset: int
@@ -47,10 +54,14 @@ class Cut(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class SimLog:
-    """One partition in one life of the topic. `records` are its payloads by offset; `starts` those of leaders' epochs.
+    """The log of one partition, in one incarnation of the topic.
 
-    Where offsets count bytes, slices may end at the starts of `segments` alone. `lies` are the ticks at which a broker
-    told of another log.
+    Args:
+        records: payloads by offset.
+        starts: leader epochs with their start offsets, oldest first.
+        segments: the start offsets of segments, if offsets count bytes: a slice may end only at one of them.
+        cuts: all truncations so far.
+        lies: the ticks at which a broker reported wrong bounds.
     """
 
     era: Era
@@ -64,11 +75,14 @@ class SimLog:
 
     @property
     def epoch(self) -> int:
-        """The newest leader's."""
+        """The epoch of the current leader."""
         return self.starts[-1][0]
 
     def grow(self, payloads: Iterable[int], size: Callable[[], int]) -> None:
-        """Records arrive; each takes so many offsets, of which the last ones of a record from 0.8 on hold nothing."""
+        """Append records. `size` gives the number of offsets from one record to the next.
+
+        From 0.8 on, a size of two leaves an offset without a record after this one.
+        """
         for payload in payloads:
             if self.era.in_bytes and self.latest - (self.segments[-1] if self.segments else 0) >= _SEGMENT_BYTES:
                 self.segments.append(self.latest)
@@ -76,7 +90,7 @@ class SimLog:
             self.latest += size()
 
     def expire(self, to: int) -> None:
-        """Retention: the log begins at `to`, or in 0.7 at the segment that holds it."""
+        """Retention: the log now begins at `to`; in 0.7 it begins at the start of the segment that contains `to`."""
         if self.era.in_bytes:
             to = max((cut_offset for cut_offset in self.segments if cut_offset <= to), default=self.earliest)
             self.segments = [cut_offset for cut_offset in self.segments if cut_offset > to]
@@ -86,28 +100,31 @@ class SimLog:
         self.starts = [(known[-1], self.earliest), *(begin for begin in self.starts if begin[1] > self.earliest)]
 
     def compact(self, offsets: Iterable[int]) -> None:
-        """Remove some records, because newer ones have their keys."""
+        """Log compaction removes these records, because newer records have the same keys."""
         for offset in offsets:
             self.records.pop(offset, None)
 
     def elect(self) -> None:
-        """Another leader, who has all of it."""
+        """Elect another leader, which has the complete log."""
         self.starts.append((self.epoch + 1, self.latest))
 
-    def cut(self, at: int, tick: int) -> None:
-        """An unclean election: the new leader's log ends at `at`."""
+    def cut(self, offset: int, tick: int) -> None:
+        """An unclean election: the log of the new leader ends at `offset`."""
         epoch = self.epoch + 1
-        self.latest = at
-        self.records = {offset: payload for offset, payload in self.records.items() if offset < at}
-        self.starts = [*((older, start) for older, start in self.starts if start < at), (epoch, at)]
-        self.cuts.append(Cut(tick, at))
+        self.latest = offset
+        self.records = {kept: payload for kept, payload in self.records.items() if kept < offset}
+        self.starts = [*((older, start) for older, start in self.starts if start < offset), (epoch, offset)]
+        self.cuts.append(Cut(tick, offset))
 
     def end_of(self, epoch: int) -> int:
-        """The end offset of that leader epoch, as the present leader answers it."""
+        """The end offset of a leader epoch, as the current leader answers it (KIP-320)."""
         return next((start for number, start in self.starts if number > epoch), self.latest)
 
     def at_time(self, time: int) -> int:
-        """The first offset whose record is not older, or the segment's that has it; the latest if there is none."""
+        """The offset of the first record that is not older than `time`, or the end of the log.
+
+        In 0.7 it is the start of the segment that contains this record.
+        """
         first = next((offset for offset, payload in sorted(self.records.items()) if payload >= time), self.latest)
         if not self.era.in_bytes or first == self.latest:
             return first
@@ -116,7 +133,7 @@ class SimLog:
         )
 
     def bounds(self) -> Bounds:
-        """The truth."""
+        """The real bounds of the log."""
         inside = tuple(cut_offset for cut_offset in self.segments if self.earliest < cut_offset < self.latest)
         return Bounds(
             earliest=self.earliest,
@@ -128,7 +145,14 @@ class SimLog:
 
 @dataclass(kw_only=True)
 class SimCluster(Cluster):
-    """A cluster of one topic. Partitions that are `away` are on a 0.7 broker that is down."""
+    """A cluster with one topic.
+
+    Args:
+        incarnation_number: how often the topic was created.
+        away: the partitions of 0.7 brokers that are down.
+        answered: the bounds that each call of `bounds` has answered.
+        payloads: the number of records so far; the next record has this number as its payload.
+    """
 
     scheduler: Scheduler
     era: Era
@@ -141,32 +165,32 @@ class SimCluster(Cluster):
 
     @property
     def incarnation(self) -> str:
-        """The topic's present incarnation."""
-        return f"life-{self.life}"
+        """The incarnation of the topic now."""
+        return f"incarnation-{self.incarnation_number}"
 
     def add_partition(self) -> None:
-        """One more; in 0.7 on one broker or the other."""
+        """Add a partition; in 0.7 the two brokers take turns."""
         number = len(self.logs)
         id_ = BrokerPartition(number % 2, number // 2) if self.era.in_bytes else BrokerPartition(None, number)
         self.logs[id_] = SimLog(era=self.era)
 
     def recreate(self, partitions: int) -> None:
-        """The topic is deleted, and created again under the same name."""
-        self.life += 1
+        """Delete the topic and create it again under the same name."""
+        self.incarnation_number += 1
         self.logs = {}
         self.away = set()
         for _ in range(partitions):
             self.add_partition()
 
     def send(self, id_: BrokerPartition, count: int) -> None:
-        """New records for one partition."""
+        """Append new records to one partition."""
         rng = self.scheduler.rng
         size = (lambda: rng.randint(8, 40)) if self.era.in_bytes else (lambda: 1 if rng.random() < 0.95 else 2)
         self.logs[id_].grow(range(self.payloads, self.payloads + count), size)
         self.payloads += count
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: there are no connections."""
 
     def cluster_id(self) -> str | None:
         """See Cluster."""
@@ -177,7 +201,7 @@ class SimCluster(Cluster):
         return Listing(found=(self._entry(),))
 
     def topic(self, name: str) -> TopicEntry | None:
-        """The topic, unless the registry is away."""
+        """The topic; by chance the registry does not answer."""
         assert name == TOPIC
         self.scheduler.seam()
         if self.scheduler.harmed(0.3):
@@ -185,11 +209,11 @@ class SimCluster(Cluster):
         return self._entry()
 
     def _entry(self) -> TopicEntry:
-        there = tuple(sorted(self.logs.keys() - self.away))
-        return TopicEntry(name=TOPIC, incarnation=self.incarnation, partitions=there)
+        available = tuple(sorted(self.logs.keys() - self.away))
+        return TopicEntry(name=TOPIC, incarnation=self.incarnation, partitions=available)
 
     def bounds(self, topic: str, partitions: Iterable[BrokerPartition]) -> dict[BrokerPartition, Bounds | KafkaIOError]:
-        """The true bounds, false ones or an error, each by chance; `answered` keeps the answers of each call."""
+        """For each partition, by chance, the real bounds, wrong bounds or an error. `answered` gets the bounds."""
         assert topic == TOPIC
         result: dict[BrokerPartition, Bounds | KafkaIOError] = {}
         for id_ in partitions:
@@ -197,7 +221,7 @@ class SimCluster(Cluster):
             if id_ not in self.logs or self.scheduler.harmed(0.5):
                 result[id_] = NetworkError("no answer")
             else:
-                result[id_] = self._told(self.logs[id_])
+                result[id_] = self._answered_bounds(self.logs[id_])
         self.answered.append({id_: answer for id_, answer in result.items() if isinstance(answer, Bounds)})
         return result
 
@@ -207,25 +231,25 @@ class SimCluster(Cluster):
         """See Cluster."""
         return {topic: self.bounds(topic, partitions) for topic, partitions in topics.items()}
 
-    def _told(self, log: SimLog) -> Bounds:
-        truth = log.bounds()
+    def _answered_bounds(self, log: SimLog) -> Bounds:
+        real = log.bounds()
         if not self.scheduler.harmed(0.3):
-            return truth
+            return real
         rng = self.scheduler.rng
         self.scheduler.note("a broker lies about a log's bounds")
         log.lies.append(self.scheduler.tick)
-        somewhere = rng.choice([truth.earliest, *log.records, truth.latest])
-        starts = tuple(start for start in truth.segment_starts if start < somewhere)
+        somewhere = rng.choice([real.earliest, *log.records, real.latest])
+        starts = tuple(start for start in real.segment_starts if start < somewhere)
         return rng.choice(
             [
-                Bounds(earliest=truth.earliest, latest=somewhere, segment_starts=starts, epoch=truth.epoch),
-                Bounds(earliest=0, latest=0, epoch=truth.epoch),
-                Bounds(earliest=truth.latest, latest=truth.earliest, epoch=truth.epoch),
+                Bounds(earliest=real.earliest, latest=somewhere, segment_starts=starts, epoch=real.epoch),
+                Bounds(earliest=0, latest=0, epoch=real.epoch),
+                Bounds(earliest=real.latest, latest=real.earliest, epoch=real.epoch),
                 Bounds(
-                    earliest=truth.earliest,
-                    latest=truth.latest + 7,
-                    segment_starts=truth.segment_starts,
-                    epoch=truth.epoch,
+                    earliest=real.earliest,
+                    latest=real.latest + 7,
+                    segment_starts=real.segment_starts,
+                    epoch=real.epoch,
                 ),
             ]
         )
@@ -236,17 +260,17 @@ class SimCluster(Cluster):
         self.scheduler.seam()
         if self.scheduler.harmed(0.3):
             raise NetworkError("no answer")
-        return self.parted(read)
+        return self.true_truncations(read)
 
-    def parted(self, read: Mapping[BrokerPartition, tuple[int, int]]) -> dict[BrokerPartition, int]:
-        """The answer of `truncations` if nothing goes wrong."""
+    def true_truncations(self, read: Mapping[BrokerPartition, tuple[int, int]]) -> dict[BrokerPartition, int]:
+        """The correct answer of `truncations`, without simulated failures."""
         ends = {id_: self.logs[id_].end_of(epoch) for id_, (_, epoch) in read.items() if id_ in self.logs}
         return {id_: end for id_, end in ends.items() if end < read[id_][0]}
 
     def offsets_at(
         self, topic: str, partitions: Iterable[BrokerPartition], timestamp_ms: int
     ) -> dict[BrokerPartition, int | KafkaIOError]:
-        """The time of a record is its number. Where offsets count bytes, brokers know those of segments only."""
+        """See Cluster. The timestamp of a record is its payload. 0.7 brokers answer only with starts of segments."""
         assert topic == TOPIC
         result: dict[BrokerPartition, int | KafkaIOError] = {}
         for id_ in partitions:
@@ -260,11 +284,11 @@ class SimCluster(Cluster):
     def times_at(
         self, at: Mapping[str, Mapping[BrokerPartition, int]]
     ) -> dict[str, dict[BrokerPartition, int | KafkaIOError | None]]:
-        """Nobody asks for these here."""
+        """See Cluster. The simulation does not need it."""
         raise NotImplementedError
 
     def retention(self, topics: Iterable[str]) -> dict[str, Retention | KafkaIOError]:
-        """Nor how long records are kept."""
+        """See Cluster. The simulation does not need it."""
         raise NotImplementedError
 
     @property

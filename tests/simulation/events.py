@@ -1,4 +1,4 @@
-"""Random events in the logs of the topic and in the table's store."""
+"""Random events: in the logs of the topic, at its brokers, and in the store of the table."""
 
 from dataclasses import dataclass
 
@@ -12,14 +12,14 @@ _MAX_PARTITIONS = 6
 
 @dataclass(slots=True, kw_only=True)
 class Events:
-    """One event after the other, by chance."""
+    """Chooses events by chance."""
 
     cluster: SimCluster
     store: SimStore
     scheduler: Scheduler
 
     def happen(self) -> None:
-        """One event."""
+        """Let one random event happen."""
         odds = {
             self._send: 10,
             self._expire: 2,
@@ -37,43 +37,43 @@ class Events:
         event()
 
     def calm(self) -> None:
-        """All brokers are back, and all delayed writes have arrived."""
+        """Bring all brokers back, make room in the store, and let all delayed writes arrive."""
         self.store.full = False
         self.cluster.away = set()
         while self.store.late:
             self.store.arrive()
 
-    def _any(self) -> tuple[BrokerPartition, SimLog]:
+    def _random_log(self) -> tuple[BrokerPartition, SimLog]:
         return self.scheduler.rng.choice(list(self.cluster.logs.items()))
 
     def _send(self) -> None:
-        self._send_to(self._any()[0])
+        self._send_to(self._random_log()[0])
 
     def _expire(self) -> None:
-        id_, log = self._any()
+        id_, log = self._random_log()
         log.expire(self.scheduler.rng.randint(log.earliest, log.latest))
         self.scheduler.note(f"{id_} begins at {log.earliest}")
 
     def _compact_log(self) -> None:
-        id_, log = self._any()
+        id_, log = self._random_log()
         log.compact([offset for offset in log.records if self.scheduler.rng.random() < 0.2])
         self.scheduler.note(f"{id_} is compacted")
 
     def _elect(self) -> None:
-        id_, log = self._any()
+        id_, log = self._random_log()
         log.elect()
-        self.scheduler.note(f"{id_} has leader epoch {log.epoch} from {log.latest} on")
-        self._go_on(id_)
+        self.scheduler.note(f"{id_} has leader epoch {log.epoch} from offset {log.latest}")
+        self._send_to_new_leader(id_)
 
     def _cut(self) -> None:
-        id_, log = self._any()
+        id_, log = self._random_log()
         self.scheduler.tick += 1
         log.cut(self.scheduler.rng.randint(log.earliest, log.latest), self.scheduler.tick)
         self.scheduler.note(f"{id_} is cut at {log.latest}")
-        self._go_on(id_)
+        self._send_to_new_leader(id_)
 
-    def _go_on(self, id_: BrokerPartition) -> None:
-        """The new leader takes records at once, mostly."""
+    def _send_to_new_leader(self, id_: BrokerPartition) -> None:
+        """In most cases the new leader gets records immediately."""
         if self.scheduler.rng.random() < 0.6:
             self._send_to(id_)
 
@@ -96,9 +96,9 @@ class Events:
         """A broker leaves or comes back; a broker of 0.7 takes its partitions with it."""
         number = self.scheduler.rng.randint(0, 1)
         self.cluster.away ^= {id_ for id_ in self.cluster.logs if id_.broker == number}
-        self.scheduler.note(f"away are {[str(partition) for partition in sorted(self.cluster.away)]}")
+        self.scheduler.note(f"partitions that are away: {[str(partition) for partition in sorted(self.cluster.away)]}")
 
     def _fill(self) -> None:
-        """Or somebody makes room."""
+        """The store becomes full, or has room again."""
         self.store.full = not self.store.full
         self.scheduler.note("the store is full" if self.store.full else "the store has room")

@@ -1,8 +1,8 @@
-"""The laws that a table must satisfy at every moment; the oracle knows what the logs really contained.
+"""The laws that a table must satisfy at every version. The oracle knows what the logs really contained.
 
-It looks at the table from outside: at its log, its rows, what each fetch really read, and what every run was told to
-let pass. It shares with the code under test only the folding of the ledger into live ranges, which has tests of its
-own.
+It compares the log and the rows of the table with the reads of the workers and with the choices of each run. It shares
+only `incarnations` with the code under test: this function derives the live ranges from the ledger, and has its own
+tests.
 """
 
 from collections import defaultdict
@@ -24,212 +24,246 @@ from tests.simulation.workers import Read, SimWorkers
 Rows = Mapping[tuple[BrokerPartition, int], Mapping[int, int]]
 """Payloads by offset, for each partition and loading time."""
 _UNSURE = ("CommitUnknown", "LakeUnavailable")
-"""After these errors a commit may have landed, or may still land."""
+"""After these errors the commit may have landed already, or may land later."""
 
 
 class Broken(Exception):
-    """The table, or what a run reported about it, is wrong."""
+    """The table is wrong, or the report of a run does not match the table."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Oracle:
-    """Checks one table. `choices` are the choices of every run so far."""
+    """Checks one table. `choices` has the choices of every run so far; `seen` is the last version that was checked."""
 
     cluster: SimCluster
     store: SimStore
     workers: SimWorkers
     choices: dict[str, Choices] = field(default_factory=dict)
     seen: int = 0
-    _lives: list[IncarnationRanges] = field(default_factory=list)
+    _incarnations: list[IncarnationRanges] = field(default_factory=list)
     _parts: dict[str, Rows] = field(default_factory=dict)
 
-    def look(self, version: int) -> None:
+    def check_version(self, version: int) -> None:
         """Check the newest version, which was just written.
 
         Raises:
-            Broken: it is not what it must be.
+            Broken: a law is broken.
         """
-        _demand(version == self.seen + 1, "every version is seen")
+        _require(version == self.seen + 1, f"version {version} was checked after version {self.seen}")
         self.seen = version
         entry = self.store.versions[version].entry
         if entry is not None:
-            self._judge_entry(entry, next(self.store.logged_entries(version - 1), (-1, None))[1])
-        self._lives = incarnations(self.store.logged_entries(version))
+            self._check_entry(entry, next(self.store.logged_entries(version - 1), (-1, None))[1])
+        self._incarnations = incarnations(self.store.logged_entries(version))
         rows = self._by_loading(self.store.versions[version].files)
-        outside = len(self.store.rows) - sum(self._judge_life(life, rows) for life in self._lives)
-        _demand(outside == 0, f"{outside} rows lie outside of every live range")
-        if self._lives:
-            self._judge_cursors(self._lives[0], next(self.store.logged_entries(version))[1])
+        outside = len(self.store.rows) - sum(
+            self._check_incarnation(incarnation, rows) for incarnation in self._incarnations
+        )
+        _require(outside == 0, f"{outside} rows are not in any live range")
+        if self._incarnations:
+            self._check_cursors(self._incarnations[0], next(self.store.logged_entries(version))[1])
 
     def _by_loading(self, files: Files) -> Rows:
         result: dict[tuple[BrokerPartition, int], dict[int, int]] = defaultdict(dict)
         for path, rows in files.items():
-            if path not in self._parts:  # a file never changes once a version names it
+            if path not in self._parts:  # data files never change
                 self._parts[path] = _parts(rows)
             for key, part in self._parts[path].items():
-                _demand(not part.keys() & result[key].keys(), f"{path} holds rows that are there already")
+                _require(not part.keys() & result[key].keys(), f"{path} contains rows that another file contains, too")
                 result[key].update(part)
         return result
 
-    def _judge_entry(self, entry: LedgerEntry, before: LedgerEntry | None) -> None:
+    def _check_entry(self, entry: LedgerEntry, before: LedgerEntry | None) -> None:
         """Check that a cursor moves back, or the incarnation changes, only if the run's choices allow it."""
-        _demand(entry.sequence == (before.sequence + 1 if before else 1), "commits are counted up")
+        _require(
+            entry.sequence == (before.sequence + 1 if before else 1),
+            f"the commit has number {entry.sequence}, which does not follow the one before",
+        )
         choices = self.choices[entry.run]
         settings = {choice.setting for choice in entry.choices}
         covered: Coverage = before.covered if before else {}
         if before and before.topic != entry.topic and entry.kind is not CommitKind.REWIND:
-            _demand(choices.on_recreated == "restart" and "on_recreated" in settings, "a new life begins by choice")
+            _require(
+                choices.on_recreated == "restart" and "on_recreated" in settings,
+                "a new incarnation began without the choice",
+            )
             covered = {}
         if entry.kind is CommitKind.CUT:
-            _demand(choices.on_truncated == "rewind" and "on_truncated" in settings, "a cut is made by choice")
+            _require(
+                choices.on_truncated == "rewind" and "on_truncated" in settings, "rows were cut without the choice"
+            )
         if entry.kind in {CommitKind.LOAD, CommitKind.REPLAY}:
             for id_, (start, cursor) in covered.items():
                 now = entry.covered.get(id_, (0, -1))
-                _demand(now[0] <= start and cursor <= now[1], f"{id_} went from {(start, cursor)} to {now}")
+                _require(
+                    now[0] <= start and cursor <= now[1], f"partition {id_} covered {(start, cursor)}, and now {now}"
+                )
         if any(EXPIRED in committed.gaps for committed in entry.ranges) and entry.kind is CommitKind.LOAD:
-            _demand(choices.on_expired == "skip" and "on_expired" in settings, "a hole is left by choice")
+            _require(
+                choices.on_expired == "skip" and "on_expired" in settings,
+                "expired offsets were skipped without the choice",
+            )
 
-    def _judge_life(self, life: IncarnationRanges, rows: Rows) -> int:
-        """Check that each offset of the ranges has one row, equal to the brokers', or is in a gap; returns the rows."""
-        _demand(not life.problems, "; ".join(life.problems))
-        for committed, after in pairwise(life.ranges):
+    def _check_incarnation(self, incarnation: IncarnationRanges, rows: Rows) -> int:
+        """Check that each offset has one row with the broker's payload or is in a gap; returns the number of rows."""
+        _require(not incarnation.problems, "; ".join(incarnation.problems))
+        for committed, after in pairwise(incarnation.ranges):
             if committed.partition == after.partition and committed.offsets.stop != after.offsets.start:
                 raise Broken(f"{after} does not follow {committed}")
-        return sum(self._judge_range(life.topic.incarnation, committed, rows) for committed in life.ranges)
+        return sum(
+            self._check_range(incarnation.topic.incarnation, committed, rows) for committed in incarnation.ranges
+        )
 
-    def _judge_range(self, incarnation: str, one: CommittedRange, rows: Rows) -> int:
-        present = _within(one, rows.get((one.partition, one.loaded_at_us), {}))
-        truth: dict[int, int] = {}
-        for read in self._reads(one):
+    def _check_range(self, incarnation: str, committed: CommittedRange, rows: Rows) -> int:
+        present = _within(committed, rows.get((committed.partition, committed.loaded_at_us), {}))
+        expected: dict[int, int] = {}
+        for read in self._reads(committed):
             if read.incarnation != incarnation:
-                raise Broken(f"{one} of {incarnation} was read in {read.incarnation}")
-            truth.update(_within(one, read.payloads))
-        if present != truth:
-            raise Broken(f"{one} holds {present}, the broker had {truth}")
-        gaps, size = sum(one.gaps.values()), one.offsets.stop - one.offsets.start
-        all_told = one.partition.broker is None or EXPIRED in one.gaps
-        if one.rows != len(present) or (all_told and one.rows + gaps != size):
-            raise Broken(f"{one} counts {one.rows} rows and {gaps} offsets without one, and holds {len(present)}")
+                raise Broken(f"{committed} of {incarnation} was read from {read.incarnation}")
+            expected.update(_within(committed, read.payloads))
+        if present != expected:
+            raise Broken(f"{committed} contains {present}, but the broker had {expected}")
+        gaps, size = sum(committed.gaps.values()), committed.offsets.stop - committed.offsets.start
+        # In 0.7 offsets count bytes, so rows and gaps do not add up to the size, unless the range expired.
+        counts_offsets = committed.partition.broker is None or EXPIRED in committed.gaps
+        if committed.rows != len(present) or (counts_offsets and committed.rows + gaps != size):
+            raise Broken(
+                f"{committed} states {committed.rows} rows and {gaps} offsets in gaps, but contains {len(present)} rows"
+            )
         return len(present)
 
-    def _reads(self, one: CommittedRange) -> list[Read]:
-        """The reads of a range by the workers: together they cover it, unless it expired."""
+    def _reads(self, committed: CommittedRange) -> list[Read]:
+        """The reads of the workers for a range. Unless the range expired, the reads must cover it."""
         reads = [
             read
-            for read in self.workers.reads.get((one.partition, one.loaded_at_us), ())
-            if read.start < one.offsets.stop and one.offsets.start < read.stop
+            for read in self.workers.reads.get((committed.partition, committed.loaded_at_us), ())
+            if read.start < committed.offsets.stop and committed.offsets.start < read.stop
         ]
-        size = sum(min(read.stop, one.offsets.stop) - max(read.start, one.offsets.start) for read in reads)
-        if size != one.offsets.stop - one.offsets.start and EXPIRED not in one.gaps:
-            raise Broken(f"{one} was not read in full, but {size} offsets of it")
+        size = sum(min(read.stop, committed.offsets.stop) - max(read.start, committed.offsets.start) for read in reads)
+        if size != committed.offsets.stop - committed.offsets.start and EXPIRED not in committed.gaps:
+            raise Broken(f"of {committed} the workers read only {size} offsets")
         return reads
 
-    def _judge_cursors(self, life: IncarnationRanges, entry: LedgerEntry) -> None:
-        """Ranges reach from start to cursor, and logs that were written again below it are reported as truncated."""
-        reach: dict[BrokerPartition, list[CommittedRange]] = defaultdict(list)
-        for committed in life.ranges:
-            reach[committed.partition].append(committed)
+    def _check_cursors(self, incarnation: IncarnationRanges, entry: LedgerEntry) -> None:
+        """Check that ranges reach from start to cursor, and that truncations are reported (see `check_truncations`)."""
+        ranges: dict[BrokerPartition, list[CommittedRange]] = defaultdict(list)
+        for committed in incarnation.ranges:
+            ranges[committed.partition].append(committed)
         for id_, (start, cursor) in entry.covered.items():
-            own = reach.get(id_)
-            ends = (own[0].offsets.start, own[-1].offsets.stop) if own else (start, start)
-            _demand(ends == (start, cursor), f"{id_} covers {(start, cursor)}, its ranges {ends}")
-        _demand(reach.keys() <= entry.covered.keys(), "ranges are of partitions that are covered")
-        self.judge_partings()
+            partition_ranges = ranges.get(id_, [])
+            ends = (start, start)
+            if partition_ranges:
+                ends = (partition_ranges[0].offsets.start, partition_ranges[-1].offsets.stop)
+            _require(ends == (start, cursor), f"partition {id_} covers {(start, cursor)}, but its ranges cover {ends}")
+        _require(ranges.keys() <= entry.covered.keys(), "a partition has ranges, but no cursor")
+        self.check_truncations()
 
-    def judge_partings(self) -> None:
-        """Rows of a log that was truncated are reported as such, and no others.
+    def check_truncations(self) -> None:
+        """Check that the leader epochs in the ledger show every truncation of loaded offsets, and no other.
 
-        The leader epochs in the ledger show it (faults B03, B04); below 2.1 there are none.
+        See faults B03, B04. Brokers before 2.1 do not report leader epochs, so this checks nothing for them.
         """
         version = len(self.store.versions) - 1
         result = next(self.store.logged_entries(version), None)
         if result is None or result[1].topic.incarnation != self.cluster.incarnation:
             return
-        entry, [life, *_] = result[1], self._lives
+        entry, [incarnation, *_] = result[1], self._incarnations
         read = {id_: (entry.covered[id_][1], epoch) for id_, epoch in entry.epochs.items()}
-        truncated = self.cluster.parted(read)
+        truncated = self.cluster.true_truncations(read)
         for id_ in entry.covered if self.cluster.era.has_epochs else ():
             if id_ not in self.cluster.logs:
                 continue
             log = self.cluster.logs[id_]
-            own = [committed for committed in life.ranges if committed.partition == id_]
-            gone = [offset for committed in own for offset in self._dead(committed) if offset >= log.earliest]
-            if gone:
-                _demand(
-                    truncated.get(id_, log.latest) <= min(gone),
-                    f"{id_} differs from {min(gone)} on: reported {truncated}",
+            ranges = [committed for committed in incarnation.ranges if committed.partition == id_]
+            offsets = [offset for committed in ranges for offset in self._truncated_offsets(committed)]
+            offsets = [offset for offset in offsets if offset >= log.earliest]
+            if offsets:
+                _require(
+                    truncated.get(id_, log.latest) <= min(offsets),
+                    f"partition {id_} was truncated at {min(offsets)}, but the report is {truncated}",
                 )
-            doubtful = not own or any(
-                self._doubtful(committed) for committed in own
-            )  # a cursor alone may be cut below, too
-            _demand(
-                doubtful or id_ not in truncated,
-                f"{id_} has not changed, but is reported as different from {truncated.get(id_)} on",
+            # A partition without ranges has a cursor, and its log may have been truncated below it.
+            may_differ = not ranges or any(self._may_differ(committed) for committed in ranges)
+            _require(
+                may_differ or id_ not in truncated,
+                f"partition {id_} was not truncated, but is reported as truncated at {truncated.get(id_)}",
             )
 
-    def _dead(self, one: CommittedRange) -> Iterator[int]:
-        """The offsets from which on a log that was read has been truncated since."""
-        for read in self.workers.reads.get((one.partition, one.loaded_at_us), ()):
-            start, stop = max(one.offsets.start, read.start), min(one.offsets.stop, read.stop)
-            for cut in self.cluster.logs[one.partition].cuts if start < stop else ():
+    def _truncated_offsets(self, committed: CommittedRange) -> Iterator[int]:
+        """The first truncated offset in the range, for each truncation after the range was read."""
+        for read in self.workers.reads.get((committed.partition, committed.loaded_at_us), ()):
+            start, stop = max(committed.offsets.start, read.start), min(committed.offsets.stop, read.stop)
+            for cut in self.cluster.logs[committed.partition].cuts if start < stop else ():
                 if cut.tick > read.tick and cut.offset < stop:
                     yield max(start, cut.offset)
 
-    def _doubtful(self, one: CommittedRange) -> bool:
-        """Whether the log was truncated below the range, or a broker lied about it, after the range's load began."""
-        began, log = self.workers.scheduler.ticks[one.loaded_at_us], self.cluster.logs[one.partition]
-        cut = any(cut.tick > began and cut.offset < one.offsets.stop for cut in log.cuts)
-        return cut or one.offsets.stop > log.latest or any(tick > began for tick in log.lies)
+    def _may_differ(self, committed: CommittedRange) -> bool:
+        """Whether the log was truncated below the end of the range, or a broker lied, after the range's load began."""
+        log = self.cluster.logs[committed.partition]
+        load_began = self.workers.scheduler.ticks[committed.loaded_at_us]
+        was_cut = any(cut.tick > load_began and cut.offset < committed.offsets.stop for cut in log.cuts)
+        return was_cut or committed.offsets.stop > log.latest or any(tick > load_began for tick in log.lies)
 
-    def judge_load(self, run: str, since: int, load: TopicLoad, wanted: Mapping[BrokerPartition, int]) -> None:
-        """The report of a load agrees with what it did; without an error it has loaded everything that it had to.
+    def check_load(self, run: str, since: int, load: TopicLoad, wanted: Mapping[BrokerPartition, int]) -> None:
+        """Check that a load reports what it committed, and that without an error it loaded everything that it had to.
 
         Args:
             run: the run's id.
-            since: the newest version when it began.
+            since: the newest version of the table when the run began.
             load: the report.
-            wanted: where the logs ended as the brokers answered this load; empty if its caps may have left some of it.
+            wanted: the ends of the logs, as the brokers answered this load; empty if its caps or its window may have
+                ended it before.
         """
-        new = [ledger_entry for _, ledger_entry in self.store.logged_entries(len(self.store.versions) - 1, after=since)]
-        own = [entry for entry in new if entry.run == run and entry.kind is CommitKind.LOAD]
-        rows = sum(committed.rows for entry in own for committed in entry.ranges)
+        newest = len(self.store.versions) - 1
+        entries = [entry for _, entry in self.store.logged_entries(newest, after=since)]
+        run_entries = [entry for entry in entries if entry.run == run and entry.kind is CommitKind.LOAD]
+        rows = sum(committed.rows for entry in run_entries for committed in entry.ranges)
         known = load.error is None or not load.error.startswith(_UNSURE)
-        _demand(load.rows <= rows if not known else load.rows == rows, f"{run} reported {load.rows} rows of {rows}")
-        _demand(
-            not any(f"run {run} " in warning for warning in load.warnings),
-            f"{run} was reported to have committed before itself",
+        _require(
+            load.rows <= rows if not known else load.rows == rows,
+            f"{run} reported {load.rows} rows, but committed {rows}",
         )
-        if load.error is None and all(entry.kind is CommitKind.LOAD for entry in new):
+        _require(
+            not any(f"run {run} " in warning for warning in load.warnings),
+            f"{run} reports its own commit as one of another run",
+        )
+        if load.error is None and all(entry.kind is CommitKind.LOAD for entry in entries):
             assert load.version is not None
             covered = next((ledger_entry.covered for _, ledger_entry in self.store.logged_entries(load.version)), {})
             for id_, end in wanted.items():
                 cursor = covered.get(id_, (0, 0))[1]
-                _demand(cursor >= end, f"{run} ended well and left {id_} at {cursor}, the log ended at {end}")
+                _require(
+                    cursor >= end, f"{run} has no error, but loaded {id_} only to {cursor}, and the log ended at {end}"
+                )
 
-    def judge_refusal(self, ranges: Mapping[BrokerPartition, tuple[int, int]], error: str) -> None:
-        """Check that a run was not refused although all `ranges` that it read were in the table when it last looked."""
+    def check_refusal(self, ranges: Mapping[BrokerPartition, tuple[int, int]], error: str) -> None:
+        """Check that the table did not contain all `ranges` of a refused run at the last version that this run saw."""
         covered: Coverage = next((entry.covered for _, entry in self.store.logged_entries(self.store.shown)), {})
-        rows = all(
+        all_covered = all(
             id_ in covered and covered[id_][0] <= start and stop <= covered[id_][1]
             for id_, (start, stop) in ranges.items()
         )
-        _demand(not (ranges and rows), f"all of it is in the table, and it was refused: {error}")
+        _require(not (ranges and all_covered), f"a run was refused, but the table contains all its ranges: {error}")
 
 
 def _parts(rows: Sequence[Row]) -> Rows:
     result: dict[tuple[BrokerPartition, int], dict[int, int]] = defaultdict(dict)
     for row in rows:
-        own = result[row.id, row.loaded_at_us]
-        if row.offset in own:
+        payloads = result[row.id, row.loaded_at_us]
+        if row.offset in payloads:
             raise Broken(f"{row} is in the table twice")
-        own[row.offset] = row.payload
+        payloads[row.offset] = row.payload
     return result
 
 
-def _within(one: CommittedRange, payloads: Mapping[int, int]) -> dict[int, int]:
-    return {offset: payload for offset, payload in payloads.items() if one.offsets.start <= offset < one.offsets.stop}
+def _within(committed: CommittedRange, payloads: Mapping[int, int]) -> dict[int, int]:
+    return {
+        offset: payload
+        for offset, payload in payloads.items()
+        if committed.offsets.start <= offset < committed.offsets.stop
+    }
 
 
-def _demand(holds: bool, otherwise: str) -> None:
-    if not holds:
-        raise Broken(otherwise)
+def _require(condition: bool, message: str) -> None:
+    if not condition:
+        raise Broken(message)

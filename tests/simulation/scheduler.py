@@ -1,7 +1,7 @@
-"""Who runs when: one seed decides, so that the same seed gives the same trace.
+"""Decides by a seed which run goes next, so that the same seed always gives the same trace.
 
-Nothing runs at the same time. Whenever a run calls out, to a broker, the store or a step, others may run there from
-their beginning to their end, and others again inside of them: any two runs overlap at every seam there is.
+There is only one thread. Whenever a run calls a broker, the store or a failpoint, other runs may happen there from
+start to end, and more runs inside these. So any two runs can overlap at each of these calls, which are called seams.
 """
 
 import random
@@ -21,12 +21,12 @@ _CALL = timedelta(milliseconds=1)
 
 
 class Killed(BaseException):
-    """The run ends here, as by `kill -9`: nothing handles it, and what it began is left as it is."""
+    """Ends a run like `kill -9`: no code handles it, and everything that the run began stays as it is."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Odds:
-    """The probabilities of failures; all are 0 in a `calm` world."""
+    """The probabilities of other actors, kills and failures at a seam."""
 
     others: float = 0.04
     kill: float = 0.004
@@ -34,15 +34,19 @@ class Odds:
 
     @classmethod
     def calm(cls) -> "Odds":
-        """Odds of a world in which nothing fails and nobody else acts."""
+        """The odds of a world without failures and other actors."""
         return cls(others=0, kill=0, harm=0)
 
 
 @dataclass(slots=True, kw_only=True)
 class Scheduler:
-    """The seed, the clock and the trace of one world. `meanwhile` lets somebody else do something.
+    """The random numbers, the clock and the trace of one world.
 
-    `tick` counts what happens; `ticks` has it for every time that was given, in microseconds since 1970.
+    Args:
+        meanwhile: lets other actors do something.
+        ticks: the tick of each time that `now` has returned, by microseconds since 1970.
+        tick: the number of events so far.
+        depth: how many runs are inside one another now.
     """
 
     rng: random.Random
@@ -55,23 +59,23 @@ class Scheduler:
     depth: int = 0
 
     def now(self) -> datetime:
-        """The time. It is never the same twice."""
+        """The simulated time. Each call returns a later time."""
         self.tick += 1
         time = _FIRST_DAY + timedelta(days=self.day) + self.tick * _CALL
         self.ticks[int(time.timestamp() * 1_000_000)] = self.tick
         return time
 
     def note(self, line: str) -> None:
-        """Add to the trace."""
+        """Add a line to the trace."""
         self.tick += 1
         self.trace.append(f"day {self.day} {'.' * self.depth}{line}")
 
     def harmed(self, part: float = 1.0) -> bool:
-        """Whether something goes wrong here, at a part of the usual odds."""
+        """Whether something goes wrong here. The probability is `part` of the usual one."""
         return self.rng.random() < self.odds.harm * part
 
     def seam(self) -> None:
-        """A place where others may run."""
+        """A place where other actors may do something."""
         if self.depth < _DEEPEST and self.rng.random() < self.odds.others / (1 + self.depth):
             self.depth += 1
             try:
@@ -80,23 +84,23 @@ class Scheduler:
                 self.depth -= 1
 
     def step(self, name: str) -> None:
-        """A named step of a run.
+        """A failpoint of a run: a seam where the run may also be killed.
 
         Raises:
-            Killed: it is the run's last.
+            Killed: the run ends here.
         """
         self.seam()
         if self.rng.random() < self.odds.kill:
             raise Killed(name)
 
     def rest(self, _seconds: float) -> None:
-        """A wait between attempts: it takes no time, but others run."""
+        """A pause between attempts: it takes no time, but other actors may do something."""
         self.seam()
 
 
 @contextmanager
 def hooked(scheduler: Scheduler) -> Iterator[None]:
-    """Steps and waits go to the scheduler, in all modules that are there."""
+    """Replace failpoints and pauses by those of the scheduler, in all modules that are imported."""
     with ExitStack() as stack:
         for name, module in sorted(sys.modules.items()):
             if name.startswith("pipelines.") and getattr(module, "step", None) is steps.failpoint:

@@ -1,4 +1,4 @@
-"""A small table in memory, with the same methods as `SmallTable`, which is a real table."""
+"""A small table in memory with the same methods as `SmallTable`, which is a Delta table."""
 
 from collections.abc import Callable
 
@@ -19,7 +19,7 @@ class SmallStore(Small):
         self.table = store(scheduler=scheduler)
 
     def write(self, start: int, stop: int, *, partition: int = 0, rows: int | None = None) -> SliceFacts:
-        """Write a slice's file with one row per ten bytes."""
+        """Write the data file of a slice, with one row per ten bytes; `rows` is the most rows that it gets."""
         self._times += 1
         id_ = BrokerPartition(0, partition)
         present = [Row(id_, offset, self._times, offset) for offset in list(range(start, stop, 10))[:rows]]

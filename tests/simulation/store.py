@@ -1,7 +1,7 @@
-"""A table in memory whose store loses answers, lets writes land late, is full at times, and cannot always be read.
+"""A table in memory whose store fails by chance: it loses answers, delays writes, is full, or cannot be read.
 
-It keeps the one promise that deltalake gives (`tests/simulation/test_contract.py` holds both to the same): an entry
-lands on top of the newest entry that its snapshot has seen, or not at all.
+Like deltalake it promises one thing: an entry lands directly after the newest entry of its snapshot, or not at all.
+`tests/simulation/test_contract.py` tests this for both.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,12 +26,12 @@ class Row(NamedTuple):
 
 
 Files = Mapping[str, tuple[Row, ...]]
-"""The rows of each file that a version names."""
+"""The rows of each data file of a version, by path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """One version of the log; `entry` is None if somebody else made the commit."""
+    """One version of the log; `entry` is None if the commit is not from Penstock."""
 
     entry: LedgerEntry | None
     files: Files
@@ -47,10 +47,15 @@ class Late:
 
 @dataclass(kw_only=True)
 class SimStore:
-    """A TableLog. `staged` are all files that were ever written, whether a version names them or not.
+    """A TableLog in memory.
 
-    `shown` is the version that the run at work saw last. `compares` is what makes commits safe; a test takes it away to
-    see that it is missed.
+    Args:
+        staged: all data files that were ever written, committed or not.
+        late: delayed writes, oldest first.
+        shown: the version that the current run saw last.
+        landed: called with each new version.
+
+    `compares` makes commits safe: a stale snapshot is a conflict. A test removes it to see that the laws then break.
     """
 
     scheduler: Scheduler
@@ -135,7 +140,7 @@ class SimStore:
         A replay, a cut and a rewind rewrite or remove files, so no other commit at all may be between.
         """
 
-        def made() -> Version:
+        def build() -> Version:
             stale = self.peek().next_sequence != snapshot.next_sequence
             if entry.kind is not CommitKind.LOAD:
                 stale = snapshot.version != len(self.versions) - 1
@@ -146,7 +151,7 @@ class SimStore:
             files = {facts.path: self.staged[facts.path] for facts in new if facts.path}
             return Version(entry=entry, files={**self._files_without(replaced), **files})
 
-        return self._write(made)
+        return self._write(build)
 
     def _files_without(self, replaced: Sequence[CommittedRange]) -> Files:
         """The newest version's files without the rows of these ranges. A file that loses rows is written again."""
@@ -163,33 +168,33 @@ class SimStore:
         rows = [row for rows in self.versions[snapshot.version].files.values() for row in rows]
         return [sum(_is_of(row, committed) for row in rows) for committed in ranges]
 
-    def _write(self, made: Callable[[], Version]) -> int:
-        """Write the version that `made` returns. By chance it lands or not, and its answer arrives or not."""
+    def _write(self, build: Callable[[], Version]) -> int:
+        """Write the version that `build` returns. By chance it lands or not, and its answer arrives or not."""
         self.scheduler.seam()
         if self.full:
             raise CommitOutcomeUnknown("no space left on device")
         if self.scheduler.harmed(2):
             fate = self.scheduler.rng.choice([self._lost_before, self._lost_after, self._clashed_after, self._delayed])
-            fate(made)
-        return self._land(made())
+            fate(build)
+        return self._land(build())
 
-    def _lost_before(self, _made: Callable[[], Version]) -> None:
+    def _lost_before(self, _build: Callable[[], Version]) -> None:
         self.scheduler.note("a write is lost")
         raise CommitOutcomeUnknown("connection reset by peer")
 
-    def _lost_after(self, made: Callable[[], Version]) -> None:
-        self._land(made())
+    def _lost_after(self, build: Callable[[], Version]) -> None:
+        self._land(build())
         self.scheduler.note("a write's answer is lost")
         raise CommitOutcomeUnknown("connection reset by peer")
 
-    def _clashed_after(self, made: Callable[[], Version]) -> None:
+    def _clashed_after(self, build: Callable[[], Version]) -> None:
         """The write lands, but the store's client repeats it, and conflicts with its own entry."""
-        self._land(made())
+        self._land(build())
         self.scheduler.note("a write conflicts with itself")
         raise CommitConflict("the version exists already")
 
-    def _delayed(self, made: Callable[[], Version]) -> None:
-        self.late.append(Late(number=len(self.versions), version=made()))
+    def _delayed(self, build: Callable[[], Version]) -> None:
+        self.late.append(Late(number=len(self.versions), version=build()))
         self.scheduler.note("a write is delayed, and reported as lost")
         raise CommitOutcomeUnknown("deadline exceeded")
 

@@ -1,4 +1,4 @@
-"""The table in memory and the Delta table behave the same, so what simulations show holds for both."""
+"""The table in memory and the Delta table behave the same, so a simulation in memory is valid for both."""
 
 import random
 import uuid
@@ -38,20 +38,20 @@ def small(request: pytest.FixtureRequest, tmp_path: Path) -> Small:
 
 def entry(
     small: Small,
-    at: TableSnapshot,
+    snapshot: TableSnapshot,
     *facts: SliceFacts,
     kind: CommitKind = CommitKind.LOAD,
     covered: Coverage | None = None,
     target: int | None = None,
 ) -> LedgerEntry:
-    """An entry as a commit would write it on top of `at`."""
-    before = at.entry.covered if at.entry else {}
+    """The ledger entry that a commit on top of `snapshot` writes."""
+    before = snapshot.entry.covered if snapshot.entry else {}
     return LedgerEntry(
         commit=uuid.uuid4().hex,
         run="run",
         code="test",
         kind=kind,
-        sequence=at.next_sequence,
+        sequence=snapshot.next_sequence,
         topic=small.topic,
         ranges=tuple(CommittedRange.of(slice_facts) for slice_facts in facts),
         covered=covered
@@ -60,12 +60,12 @@ def entry(
     )
 
 
-def append(small: Small, at: TableSnapshot, *facts: SliceFacts) -> int:
-    """Write to the log directly, without `commit`."""
-    return small.table.write(at, entry(small, at, *facts), facts, ())
+def append(small: Small, snapshot: TableSnapshot, *facts: SliceFacts) -> int:
+    """Write an entry to the log directly, without `commit`."""
+    return small.table.write(snapshot, entry(small, snapshot, *facts), facts, ())
 
 
-def test_versions_count_up_and_each_has_its_entry(small: Small) -> None:
+def test_each_write_adds_a_version_with_its_entry(small: Small) -> None:
     assert small.table.snapshot() == TableSnapshot(version=0, entry=None)
     for version in (1, 2, 3):
         snapshot = small.table.snapshot()
@@ -79,7 +79,7 @@ def test_versions_count_up_and_each_has_its_entry(small: Small) -> None:
     assert entries[0][1] == now.entry
 
 
-def test_an_entry_lands_on_its_snapshot_or_conflicts(small: Small) -> None:  # faults L05, L06
+def test_an_entry_on_a_stale_snapshot_conflicts(small: Small) -> None:  # faults L05, L06
     snapshot = small.table.snapshot()
     append(small, snapshot, small.write(0, 10))
     with pytest.raises(CommitConflict):
@@ -97,7 +97,7 @@ def test_a_stale_snapshot_conflicts_after_any_number_of_commits(small: Small) ->
     assert small.covered() == {A: (0, 40)}
 
 
-def test_an_old_snapshot_still_shows_its_own_version(small: Small) -> None:
+def test_an_old_snapshot_still_has_the_rows_and_entries_of_its_version(small: Small) -> None:
     small.commit(small.write(0, 20))
     snapshot = small.table.snapshot()
     first = snapshot.entry
@@ -106,7 +106,7 @@ def test_an_old_snapshot_still_shows_its_own_version(small: Small) -> None:
     assert small.table.count_rows(snapshot, first.ranges if first else ()) == [2]
 
 
-def test_a_load_lands_on_top_of_a_compaction_by_others(small: Small) -> None:  # fault L16
+def test_a_load_lands_after_a_compaction_that_its_snapshot_has_not_seen(small: Small) -> None:  # fault L16
     small.commit(small.write(0, 20))
     small.commit(small.write(20, 40))
     snapshot = small.table.snapshot()
@@ -122,7 +122,7 @@ def test_rows_are_counted_by_partition_offset_and_loading_time(small: Small) -> 
     snapshot = small.table.snapshot()
     assert snapshot.entry is not None
     first, second = snapshot.entry.ranges
-    pieces = [
+    ranges = [
         first,
         CommittedRange(
             offsets=OffsetRange(BrokerPartition(0, 0), 10, 30), rows=0, bytes=0, loaded_at_us=first.loaded_at_us
@@ -132,23 +132,23 @@ def test_rows_are_counted_by_partition_offset_and_loading_time(small: Small) -> 
         ),
         second,
     ]
-    assert small.table.count_rows(snapshot, pieces) == [5, 2, 0, 3]
+    assert small.table.count_rows(snapshot, ranges) == [5, 2, 0, 3]
 
 
 def test_replaced_rows_are_removed_and_others_stay(small: Small) -> None:
     small.commit(small.write(0, 50))
     snapshot = small.table.snapshot()
     assert snapshot.entry is not None
-    [whole] = snapshot.entry.ranges
-    piece = CommittedRange(
-        offsets=OffsetRange(BrokerPartition(0, 0), 20, 50), rows=0, bytes=0, loaded_at_us=whole.loaded_at_us
+    [loaded] = snapshot.entry.ranges
+    replaced = CommittedRange(
+        offsets=OffsetRange(BrokerPartition(0, 0), 20, 50), rows=0, bytes=0, loaded_at_us=loaded.loaded_at_us
     )
     new = small.write(20, 50, rows=2)
     replay_entry = entry(small, snapshot, new, kind=CommitKind.REPLAY)
-    assert small.table.write(snapshot, replay_entry, [new], [piece]) == 2
+    assert small.table.write(snapshot, replay_entry, [new], [replaced]) == 2
     now = small.table.snapshot()
     assert small.rows() == 4
-    assert small.table.count_rows(now, [whole, *replay_entry.ranges]) == [2, 2]
+    assert small.table.count_rows(now, [loaded, *replay_entry.ranges]) == [2, 2]
     assert now.entry == replay_entry
 
 
@@ -156,16 +156,16 @@ def test_rows_can_be_removed_without_replacement(small: Small) -> None:
     small.commit(small.write(0, 50))
     snapshot = small.table.snapshot()
     assert snapshot.entry is not None
-    [whole] = snapshot.entry.ranges
-    piece = CommittedRange(
-        offsets=OffsetRange(BrokerPartition(0, 0), 20, 50), rows=0, bytes=0, loaded_at_us=whole.loaded_at_us
+    [loaded] = snapshot.entry.ranges
+    replaced = CommittedRange(
+        offsets=OffsetRange(BrokerPartition(0, 0), 20, 50), rows=0, bytes=0, loaded_at_us=loaded.loaded_at_us
     )
-    assert small.table.write(snapshot, entry(small, snapshot, kind=CommitKind.CUT), (), [piece]) == 2
+    assert small.table.write(snapshot, entry(small, snapshot, kind=CommitKind.CUT), (), [replaced]) == 2
     assert small.rows() == 2
     snapshot = small.table.snapshot()
     assert (
-        small.table.write(snapshot, entry(small, snapshot, kind=CommitKind.CUT), (), [piece]) == 3
-    )  # nothing is left to take out
+        small.table.write(snapshot, entry(small, snapshot, kind=CommitKind.CUT), (), [replaced]) == 3
+    )  # the rows are removed already
     assert (small.rows(), small.table.snapshot().next_sequence) == (2, 4)
 
 
@@ -179,7 +179,7 @@ def test_a_replacement_on_a_stale_snapshot_conflicts(small: Small) -> None:
     assert small.rows() == 6
 
 
-def test_a_restore_takes_the_rows_of_its_target(small: Small) -> None:  # fault L14
+def test_a_rewind_restores_the_rows_of_its_target(small: Small) -> None:  # fault L14
     small.commit(small.write(0, 20))
     small.commit(small.write(20, 50))
     snapshot, stale = small.table.snapshot(), small.table.snapshot()
@@ -191,7 +191,7 @@ def test_a_restore_takes_the_rows_of_its_target(small: Small) -> None:  # fault 
     assert small.table.snapshot().version == 3
 
 
-def test_a_file_that_is_not_there_is_refused(small: Small) -> None:  # fault L07
+def test_a_missing_data_file_is_refused(small: Small) -> None:  # fault L07
     ghost = SliceFacts(
         offsets=OffsetRange(BrokerPartition(0, 0), 0, 10), rows=1, path="date=2026-01-02/ghost.parquet", size=7
     )

@@ -28,7 +28,7 @@ from tests.simulation.store import SimStore, Version
 from tests.simulation.workers import SimWorkers
 
 A = BrokerPartition(None, 0)
-CLICKS = TopicIdentity(cluster="main", name=TOPIC, incarnation="life-1")
+CLICKS = TopicIdentity(cluster="main", name=TOPIC, incarnation="incarnation-1")
 
 
 def calm() -> Scheduler:
@@ -39,13 +39,13 @@ def fact(start: int, stop: int) -> SliceFacts:
     return SliceFacts(offsets=OffsetRange(BrokerPartition(None, 0), start, stop), gaps={"compacted": stop - start})
 
 
-def loading(at: TableSnapshot, facts: list[SliceFacts], epoch: int) -> LoadChange:
+def load_change(snapshot: TableSnapshot, facts: list[SliceFacts], epoch: int) -> LoadChange:
     epochs = {slice_facts.offsets.partition: epoch for slice_facts in facts}
-    return LoadChange(state=table_state(at, CLICKS), facts=tuple(facts), epochs=epochs, run="run")
+    return LoadChange(state=table_state(snapshot, CLICKS), facts=tuple(facts), epochs=epochs, run="run")
 
 
-def land(store: SimStore, at: TableSnapshot, facts: list[SliceFacts], epoch: int) -> CommitResult:
-    return commit(store, at, loading(at, facts, epoch), sleep=lambda _: None)
+def land(store: SimStore, snapshot: TableSnapshot, facts: list[SliceFacts], epoch: int) -> CommitResult:
+    return commit(store, snapshot, load_change(snapshot, facts, epoch), sleep=lambda _: None)
 
 
 def test_a_backfill_keeps_the_epoch_of_the_run_that_moved_the_cursor() -> None:  # fault B04
@@ -59,7 +59,7 @@ def test_a_backfill_keeps_the_epoch_of_the_run_that_moved_the_cursor() -> None: 
     assert (entry.covered[A], entry.epochs[A]) == ((0, 70), 6)
 
 
-def test_a_run_is_refused_where_another_moved_the_cursor_under_another_leader() -> None:  # faults B02, B04
+def test_a_run_is_refused_if_another_run_moved_the_cursor_under_another_leader() -> None:  # faults B02, B04
     store = SimStore(scheduler=calm())
     land(store, store.snapshot(), [fact(0, 50)], 5)
     snapshot = store.snapshot()
@@ -76,9 +76,12 @@ def test_a_load_does_not_continue_after_offsets_that_were_cut_and_loaded_again_m
     store = SimStore(scheduler=calm())
     land(store, store.snapshot(), [fact(0, 50)], 5)
     snapshot = store.snapshot()
-    lost = (OffsetRange(A, 30, 50),)
+    truncated = (OffsetRange(A, 30, 50),)
     commit(
-        store, snapshot, CutChange(state=table_state(snapshot, CLICKS), ranges=lost, run="rival"), sleep=lambda _: None
+        store,
+        snapshot,
+        CutChange(state=table_state(snapshot, CLICKS), ranges=truncated, run="rival"),
+        sleep=lambda _: None,
     )
     land(store, store.snapshot(), [fact(30, 50)], 6)
     with pytest.raises(CommitRefused, match="has another leader since"):
@@ -103,22 +106,22 @@ def test_a_replay_of_offsets_that_were_cut_and_loaded_again_meanwhile_is_refused
         change.rebased(store.snapshot())
 
 
-class Blind(SimStore):
-    """A store whose first write lands after its caller has looked for it, and which cannot be read afterwards."""
+class DelayingStore(SimStore):
+    """A store that delays its first write and reports it as lost. `check` fails as long as the write is delayed."""
 
-    def _write(self, made: Callable[[], Version]) -> int:
-        self._delayed(made)
+    def _write(self, build: Callable[[], Version]) -> int:
+        self._delayed(build)
         return 0
 
     def check(self, files: Sequence[SliceFacts]) -> None:
-        """Fails the second time."""
+        """See TableLog."""
         super().check(files)
         if self.late:
             raise LakeUnavailable("no answer")
 
 
 def test_a_commit_that_may_still_land_is_not_reported_as_failed() -> None:  # fault L03
-    store = Blind(scheduler=calm())
+    store = DelayingStore(scheduler=calm())
     with pytest.raises(CommitUnknown, match="deadline exceeded"):
         land(store, store.snapshot(), [fact(0, 50)], 5)
     store.arrive()
@@ -126,8 +129,8 @@ def test_a_commit_that_may_still_land_is_not_reported_as_failed() -> None:  # fa
 
 
 @dataclass
-class Place:
-    """A topic, its table and a loader of it."""
+class SimTopic:
+    """A simulated topic with its cluster, its table and its workers."""
 
     era: Era
     scheduler: Scheduler = field(default_factory=calm)
@@ -140,7 +143,7 @@ class Place:
         self.workers = SimWorkers(cluster=self.cluster, store=self.store, scheduler=self.scheduler)
 
     def load(self, choices: Choices, *, planned: Callable[[], None] = lambda: None) -> TopicLoad:
-        """Run a load; `planned` is called just before it fetches."""
+        """Run a load; it calls `planned` just before it fetches."""
 
         def fetch(works: Sequence[FetchTask], on_progress: Progress) -> list[SliceFacts]:
             planned()
@@ -160,85 +163,85 @@ class Place:
 
 @pytest.mark.parametrize("era", ERAS, ids=lambda era: era.name)
 def test_rows_of_a_topic_that_is_recreated_during_a_load_are_not_committed(era: Era) -> None:  # fault B06
-    place = Place(era)
-    place.cluster.send(place.id, 10)
+    sim = SimTopic(era)
+    sim.cluster.send(sim.id, 10)
 
     def recreated() -> None:
-        place.cluster.recreate(1)
-        place.cluster.send(place.id, 200)
+        sim.cluster.recreate(1)
+        sim.cluster.send(sim.id, 200)
 
-    error = place.load(Choices(), planned=recreated).error or ""
+    error = sim.load(Choices(), planned=recreated).error or ""
     assert error.startswith(("TopicRecreated", "TopicReplaced"))
-    assert place.store.snapshot().entry is None
+    assert sim.store.snapshot().entry is None
 
 
-def test_impossible_bounds_take_no_rows_back(monkeypatch: pytest.MonkeyPatch) -> None:  # fault B14
-    place = Place(ERAS[-1])
-    place.cluster.send(place.id, 100)
-    rewinds = Choices(on_truncated="rewind")
-    assert place.load(rewinds).error is None
-    lie = Bounds(earliest=100, latest=0)
-    monkeypatch.setattr(SimLog, "bounds", lambda _: lie)
-    error = place.load(rewinds).error or ""
+def test_impossible_bounds_remove_no_rows(monkeypatch: pytest.MonkeyPatch) -> None:  # fault B14
+    sim = SimTopic(ERAS[-1])
+    sim.cluster.send(sim.id, 100)
+    rewind = Choices(on_truncated="rewind")
+    assert sim.load(rewind).error is None
+    impossible = Bounds(earliest=100, latest=0)
+    monkeypatch.setattr(SimLog, "bounds", lambda _: impossible)
+    error = sim.load(rewind).error or ""
     assert "the broker reports a log that ends before it begins: [100, 0)" in error
-    entry = place.store.snapshot().entry
+    entry = sim.store.snapshot().entry
     assert entry is not None
-    assert entry.covered[place.id][0] == 0
-    assert entry.covered[place.id][1] >= 100
+    assert entry.covered[sim.id][0] == 0
+    assert entry.covered[sim.id][1] >= 100
 
 
-@pytest.mark.parametrize("first", [True, False], ids=["before the cut", "after the cut"])
-def test_a_load_does_not_continue_from_a_rewind_just_before_or_after_its_cut(
-    first: bool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("before_cut", [True, False], ids=["before the cut", "after the cut"])
+def test_a_load_does_not_continue_after_a_rewind_by_another_run_just_before_or_after_its_cut(
+    before_cut: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # faults B04, L14
-    place = Place(ERAS[-1])
-    place.cluster.send(place.id, 100)
-    place.load(Choices())
-    before = place.store.snapshot()
+    sim = SimTopic(ERAS[-1])
+    sim.cluster.send(sim.id, 100)
+    sim.load(Choices())
+    before = sim.store.snapshot()
     assert before.entry is not None
     restored = table_state(before, before.entry.topic)
-    place.cluster.logs[place.id].cut(40, tick=place.scheduler.tick)
-    place.cluster.send(place.id, 200)
+    sim.cluster.logs[sim.id].cut(40, tick=sim.scheduler.tick)
+    sim.cluster.send(sim.id, 200)
 
-    def take_back(kind: CommitKind) -> None:
-        now = place.store.snapshot()
+    def rewind_after(kind: CommitKind) -> None:
+        now = sim.store.snapshot()
         if now.entry and now.entry.kind is kind:
             change = RewindChange(target=before.version, state=restored, seen=now.entry.commit, run="rewind")
-            commit(place.store, now, change)
+            commit(sim.store, now, change)
 
-    parted = place.cluster.parted
+    true_truncations = sim.cluster.true_truncations
 
     def truncations(_topic: str, read: Mapping[BrokerPartition, tuple[int, int]]) -> dict[BrokerPartition, int]:
-        take_back(CommitKind.LOAD)
-        return parted(read)
+        rewind_after(CommitKind.LOAD)
+        return true_truncations(read)
 
-    if first:
-        monkeypatch.setattr(place.cluster, "truncations", truncations)
+    if before_cut:
+        monkeypatch.setattr(sim.cluster, "truncations", truncations)
     else:
-        place.store.landed = lambda _: take_back(CommitKind.CUT)
-    error = place.load(Choices(on_truncated="rewind")).error or ""
+        sim.store.landed = lambda _: rewind_after(CommitKind.CUT)
+    error = sim.load(Choices(on_truncated="rewind")).error or ""
     assert "another run committed meanwhile" in error
-    place.store.landed = lambda _: None
-    assert place.load(Choices(on_truncated="rewind")).error is None
-    assert {row.offset: row.payload for row in place.store.rows} == place.cluster.logs[place.id].records
+    sim.store.landed = lambda _: None
+    assert sim.load(Choices(on_truncated="rewind")).error is None
+    assert {row.offset: row.payload for row in sim.store.rows} == sim.cluster.logs[sim.id].records
 
 
 def test_a_recreated_topic_is_not_taken_for_a_truncated_one(monkeypatch: pytest.MonkeyPatch) -> None:  # fault B05
-    place = Place(ERAS[0])
-    place.cluster.send(place.id, 100)
-    place.load(Choices())
-    before = place.store.rows
-    bounds = place.cluster.bounds
+    sim = SimTopic(ERAS[0])
+    sim.cluster.send(sim.id, 100)
+    sim.load(Choices())
+    before = sim.store.rows
+    bounds = sim.cluster.bounds
 
     def recreated(topic: str, partitions: Iterable[BrokerPartition]) -> dict[BrokerPartition, Bounds | KafkaIOError]:
-        place.cluster.recreate(1)
-        place.cluster.send(place.id, 10)
+        sim.cluster.recreate(1)
+        sim.cluster.send(sim.id, 10)
         return bounds(topic, partitions)
 
-    monkeypatch.setattr(place.cluster, "bounds", recreated)
-    error = place.load(Choices(on_truncated="rewind")).error or ""
+    monkeypatch.setattr(sim.cluster, "bounds", recreated)
+    error = sim.load(Choices(on_truncated="rewind")).error or ""
     assert error.startswith("TopicRecreated")
-    assert place.store.rows == before
+    assert sim.store.rows == before
 
 
 def test_a_part_of_an_expired_range_is_still_a_gap() -> None:  # fault B07
@@ -246,5 +249,5 @@ def test_a_part_of_an_expired_range_is_still_a_gap() -> None:  # fault B07
         offsets=OffsetRange(BrokerPartition(0, 0), 0, 100), rows=0, bytes=0, loaded_at_us=1, gaps={"expired": 100}
     )
     store = SimStore(scheduler=calm())
-    [left] = with_counts(store, store.snapshot(), [(replace(hole, offsets=replace(hole.offsets, stop=40)), hole)])
-    assert left.gaps == {"expired": 40}
+    [counted] = with_counts(store, store.snapshot(), [(replace(hole, offsets=replace(hole.offsets, stop=40)), hole)])
+    assert counted.gaps == {"expired": 40}

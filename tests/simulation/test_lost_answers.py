@@ -1,4 +1,4 @@
-"""Ten thousand writes whose answer is lost: each run learns correctly whether its commit landed."""
+"""Ten thousand writes whose answer is lost: each run reports correctly whether its commit landed."""
 
 import random
 from collections import Counter
@@ -25,42 +25,45 @@ from tests.small_table import SmallTable
 pytestmark = pytest.mark.crash
 A = BrokerPartition(0, 0)
 _LOST = 10_000
-_LOST_ON_DISK = 100
+_LOST_IN_DELTA = 100
 _COMMITS_IN_A_TABLE = 100
 
 
 Kinds = Counter[str]
-"""The number of lost writes: those that landed, those that did not, and those that landed late."""
+"""The number of lost answers, or of verdicts, by kind."""
 
 
 @dataclass(kw_only=True)
 class LossyStore(SimStore):
-    """A store that answers few writes: they land or not, or later; a rival may be first. `calm` stores do no such."""
+    """A store that loses most answers: the write lands, does not land, or lands late. A rival may commit before it.
+
+    `lost` counts the lost answers. In a `calm` store nothing of this happens.
+    """
 
     lost: Kinds
     rival: Callable[[], None] = lambda: None
     calm: bool = False
 
-    def _write(self, made: Callable[[], Version]) -> int:
+    def _write(self, build: Callable[[], Version]) -> int:
         if self.calm:
-            return self._land(made())
+            return self._land(build())
         rng = self.scheduler.rng
         if rng.random() < 0.2:
-            self.aside(self.rival)
+            self.run_calmly(self.rival)
         fate = rng.choice(("landed", "landed", "not landed", "not landed", "late", "answered"))
         if fate == "answered":
-            return self._land(made())
+            return self._land(build())
         if fate == "late":
-            self.late.append(Late(number=len(self.versions), version=made()))
+            self.late.append(Late(number=len(self.versions), version=build()))
         if fate == "landed":
-            self._land(made())
+            self._land(build())
         self.lost[fate] += 1
         raise CommitOutcomeUnknown(fate)
 
-    def aside(self, do: Callable[[], None]) -> None:
-        """Do something in the name of another run, without failures."""
+    def run_calmly(self, action: Callable[[], None]) -> None:
+        """Run an action of another run, without failures."""
         self.calm = True
-        do()
+        action()
         self.calm = False
 
     def snapshot(self) -> TableSnapshot:
@@ -74,7 +77,7 @@ class LossyStore(SimStore):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossyTable(LakeTable):
-    """A real table that answers few writes."""
+    """A Delta table that loses most answers; `lost` counts them."""
 
     rng: random.Random
     lost: Kinds
@@ -82,7 +85,7 @@ class LossyTable(LakeTable):
     def write(
         self, snapshot: TableSnapshot, entry: LedgerEntry, new: Sequence[SliceFacts], replaced: Sequence[CommittedRange]
     ) -> int:
-        """Write, or do not write, and lose the answer in most cases."""
+        """Write or do not write, and in most cases lose the answer."""
         fate = self.rng.choice(("landed", "not landed", "answered"))
         if fate != "not landed":
             version = LakeTable.write(self, snapshot, entry, new, replaced)
@@ -92,22 +95,22 @@ class LossyTable(LakeTable):
         raise CommitOutcomeUnknown(fate)
 
 
-def verdict_of(log: TableLog, at: TableSnapshot, change: LoadChange) -> str:
-    """The outcome of the commit as the run learns it."""
+def commit_verdict(log: TableLog, snapshot: TableSnapshot, change: LoadChange) -> str:
+    """Commit, and return the outcome as the run reports it."""
     try:
-        result = commit(log, at, change, sleep=lambda _: None)
+        result = commit(log, snapshot, change, sleep=lambda _: None)
     except LoadError as error:
         return type(error).__name__
     return "done by another" if result.done_by else f"version {result.version}"
 
 
 def check(verdict: str, change: LoadChange, entries: Sequence[tuple[int, LedgerEntry]]) -> None:
-    """The verdict is what became of the commit; `entries` are the log's, newest first."""
-    own = [f"version {version}" for version, entry in entries if entry.commit == change.commit]
+    """Check that the verdict matches the log; `entries` are the entries of the log, newest first."""
+    landed = [f"version {version}" for version, entry in entries if entry.commit == change.commit]
     if verdict.startswith("version"):
-        assert own == [verdict]
+        assert landed == [verdict]
     elif verdict != "CommitUnknown":
-        assert own == []
+        assert landed == []
         assert verdict in {"done by another", "CommitRefused", "LakeUnavailable"}
     if verdict == "done by another":
         start, cursor = entries[0][1].covered[A]
@@ -116,23 +119,23 @@ def check(verdict: str, change: LoadChange, entries: Sequence[tuple[int, LedgerE
         )
 
 
-def check_whole(entries: Sequence[tuple[int, LedgerEntry]], offsets: Sequence[int]) -> None:
+def check_complete(entries: Sequence[tuple[int, LedgerEntry]], offsets: Sequence[int]) -> None:
     """Check that no cursor moved back, and that every offset below it is in the table once."""
     cursors = [entry.covered[A][1] for _, entry in entries]
     assert cursors == sorted(cursors, reverse=True)
     assert sorted(offsets) == list(range(0, cursors[0], 10))
-    [life] = incarnations(entries)
-    assert not life.problems
+    [incarnation] = incarnations(entries)
+    assert not incarnation.problems
 
 
 def sliced(small: SmallStore | SmallTable, rng: random.Random, cursor: int) -> list[SliceFacts]:
-    """One to three slices from the cursor on."""
+    """Write one to three slices that start at the cursor."""
     ends = [cursor, *sorted(cursor + 10 * offset for offset in rng.sample(range(1, 8), rng.randint(1, 3)))]
     return [small.write(start, stop) for start, stop in pairwise(ends)]
 
 
-def live(seed: int, lost: Kinds, verdicts: Kinds) -> None:
-    """Commits to one table in memory, on snapshots that may be old, with rivals between them."""
+def commit_with_lost_answers(seed: int, lost: Kinds, verdicts: Kinds) -> None:
+    """Commit many times to one table in memory. Snapshots may be stale, and rivals commit in between."""
     scheduler = Scheduler(rng=random.Random(seed), odds=Odds.calm())
     rng = scheduler.rng
     small = SmallStore(scheduler, store=lambda **rest: LossyStore(lost=lost, **rest))
@@ -152,23 +155,25 @@ def live(seed: int, lost: Kinds, verdicts: Kinds) -> None:
         snapshot = store.peek()
         facts = sliced(small, rng, snapshot.entry.covered[A][1] if snapshot.entry else 0)
         for _ in range(rng.choice((0, 0, 0, 1, 5))):
-            store.aside(rival)
+            store.run_calmly(rival)
         change = small.loading(*facts, at=snapshot, run="mine")
-        verdict = verdict_of(store, snapshot, change)
+        verdict = commit_verdict(store, snapshot, change)
         check(verdict, change, list(store.logged_entries(len(store.versions) - 1)))
         verdicts[verdict.partition(" ")[0]] += 1
         if rng.random() < 0.5:
             store.arrive()
-    check_whole(list(store.logged_entries(len(store.versions) - 1)), [row.offset for row in store.rows])
+    check_complete(list(store.logged_entries(len(store.versions) - 1)), [row.offset for row in store.rows])
 
 
-def test_ten_thousand_lost_answers_of_each_kind_are_judged_correctly() -> None:  # faults L03, L05, L06
+def test_a_run_learns_whether_its_commit_landed_in_ten_thousand_lost_answers_of_each_kind() -> (
+    None
+):  # faults L03, L05, L06
     lost: Kinds = Counter()
     verdicts: Kinds = Counter()
     with hooked(Scheduler(rng=random.Random(0), odds=Odds.calm())):
         seed = 0
         while min(lost["landed"], lost["not landed"]) < _LOST:
-            live(seed, lost, verdicts)
+            commit_with_lost_answers(seed, lost, verdicts)
             seed += 1
     assert (
         min(verdicts[verdict] for verdict in ("version", "done", "CommitRefused", "CommitUnknown", "LakeUnavailable"))
@@ -176,10 +181,10 @@ def test_ten_thousand_lost_answers_of_each_kind_are_judged_correctly() -> None: 
     )
 
 
-def test_every_lost_answer_of_a_real_table_is_judged_correctly(tmp_path: Path) -> None:  # faults L03, L05
+def test_a_run_on_a_delta_table_learns_whether_its_commit_landed(tmp_path: Path) -> None:  # faults L03, L05
     lost: Kinds = Counter()
     rng = random.Random(7)
-    while min(lost["landed"], lost["not landed"]) < _LOST_ON_DISK:
+    while min(lost["landed"], lost["not landed"]) < _LOST_IN_DELTA:
         small = SmallTable(tmp_path / str(lost.total()))
         table = LossyTable(lake=small.lake, uri=small.uri, where=small.table.where, rng=rng, lost=lost)
         for _ in range(20):
@@ -188,22 +193,22 @@ def test_every_lost_answer_of_a_real_table_is_judged_correctly(tmp_path: Path) -
             change = small.loading(*sliced(small, rng, cursor), at=snapshot, run="mine")
             if rng.random() < 0.3:
                 small.commit(small.write(cursor, cursor + rng.choice((10, 20, 30))), run="rival")
-            verdict = verdict_of(table, snapshot, change)
+            verdict = commit_verdict(table, snapshot, change)
             check(verdict, change, list(table.entries(table.snapshot())))
         offsets = small.handle().to_pyarrow_table().column("offset").to_pylist()
-        check_whole(list(table.entries(table.snapshot())), offsets)
+        check_complete(list(table.entries(table.snapshot())), offsets)
 
 
 @pytest.mark.parametrize("newer", [1, 3, 50])
-@pytest.mark.parametrize("ahead", [False, True], ids=["before the cursor", "across the cursor"])
-def test_a_stale_committer_never_moves_the_cursor_back(newer: int, ahead: bool) -> None:  # faults L06, S05
+@pytest.mark.parametrize("crosses", [False, True], ids=["before the cursor", "across the cursor"])
+def test_a_stale_committer_never_moves_the_cursor_back(newer: int, crosses: bool) -> None:  # faults L06, S05
     small = SmallStore(Scheduler(rng=random.Random(1), odds=Odds.calm()))
     small.commit(small.write(0, 10))
     stale = small.table.snapshot()
-    change = small.loading(small.write(10, 10 + 10 * newer + 5 if ahead else 20), at=stale, run="stale")
+    change = small.loading(small.write(10, 10 + 10 * newer + 5 if crosses else 20), at=stale, run="stale")
     for number in range(1, newer + 1):
         small.commit(small.write(10 * number, 10 * number + 10))
-    assert verdict_of(small.table, stale, change) == ("CommitRefused" if ahead else "done by another")
+    assert commit_verdict(small.table, stale, change) == ("CommitRefused" if crosses else "done by another")
     entries = list(small.table.logged_entries(len(small.table.versions) - 1))
-    check_whole(entries, [row.offset for row in small.table.rows])
+    check_complete(entries, [row.offset for row in small.table.rows])
     assert entries[0][1].covered == {A: (0, 10 + 10 * newer)}

@@ -1,6 +1,6 @@
-"""Hypothesis looks for a story of two runs, planning, fetching, committing and crashing as it likes, that breaks a law.
+"""Hypothesis searches for a sequence of steps of two runs that breaks a law: plan, fetch, commit or crash.
 
-No rewinds, cuts or new lives here: whatever happens, a cursor never moves back, and what is covered is whole.
+There are no rewinds, cuts or new incarnations. So a cursor never moves back, and all covered offsets are in the table.
 """
 
 import random
@@ -35,55 +35,55 @@ FATES = st.lists(st.sampled_from(["lands", "landed", "lost", "late", "clash"]), 
 
 
 @dataclass(kw_only=True)
-class ToldStore(SimStore):
-    """A store with given fates for its next writes."""
+class ScriptedStore(SimStore):
+    """A store whose next writes have the given `fates`."""
 
     fates: list[str] = field(default_factory=list)
 
-    def _write(self, made: Callable[[], Version]) -> int:
+    def _write(self, build: Callable[[], Version]) -> int:
         fate = self.fates.pop(0) if self.fates else "lands"
         if fate == "lands":
-            return self._land(made())
+            return self._land(build())
         if fate == "landed":
-            self._land(made())
+            self._land(build())
         if fate == "late":
-            self.late.append(Late(number=len(self.versions), version=made()))
+            self.late.append(Late(number=len(self.versions), version=build()))
         if fate == "clash":
             raise CommitConflict(fate)
         raise CommitOutcomeUnknown(fate)
 
 
 @dataclass(slots=True)
-class Begun:
-    """A run between its steps: what it saw, what it is to fetch, and what came of that."""
+class UnfinishedRun:
+    """A run between its steps: its snapshot, the ranges to fetch, the expired ranges, and the facts after the fetch."""
 
-    at: TableSnapshot
+    snapshot: TableSnapshot
     slices: list[OffsetRange]
     skipped: list[OffsetRange]
     facts: list[SliceFacts] | None = None
 
 
 class TwoRuns(RuleBasedStateMachine):
-    """Two runs of one topic with two partitions, a message per offset."""
+    """Two runs of a topic with two partitions, which have one message per offset."""
 
     def __init__(self) -> None:
         super().__init__()
         scheduler = Scheduler(rng=random.Random(0), odds=Odds.calm())
-        self.store = ToldStore(scheduler=scheduler)
+        self.store = ScriptedStore(scheduler=scheduler)
         self.logs = dict.fromkeys(PARTITIONS, (0, 0))
-        self.begun: dict[str, Begun] = {}
+        self.unfinished: dict[str, UnfinishedRun] = {}
         self.times = 0
         self.cursors: Coverage = {}
 
     @rule(id_=st.sampled_from(PARTITIONS), count=st.integers(1, 6))
     def records_arrive(self, id_: BrokerPartition, count: int) -> None:
-        """The log grows."""
+        """A log grows at its end."""
         earliest, latest = self.logs[id_]
         self.logs[id_] = (earliest, latest + count)
 
     @rule(id_=st.sampled_from(PARTITIONS), count=st.integers(1, 6))
     def records_expire(self, id_: BrokerPartition, count: int) -> None:
-        """The log's beginning goes."""
+        """The first offsets of a log expire."""
         earliest, latest = self.logs[id_]
         self.logs[id_] = (min(earliest + count, latest), latest)
 
@@ -97,7 +97,7 @@ class TwoRuns(RuleBasedStateMachine):
         end=st.integers(0, 20) | st.just(_FAR),
     )
     def plans(self, run: str, size: int, start: int | None, end: int) -> None:
-        """A run begins, whose window may have a start and an end."""
+        """A run plans a load; its window may have a start and an end."""
         snapshot = self.store.snapshot()
         ends = {id_: min(end, latest) for id_, (_, latest) in self.logs.items()}
         starts = {} if start is None else {id_: min(start, latest) for id_, (_, latest) in self.logs.items()}
@@ -108,62 +108,62 @@ class TwoRuns(RuleBasedStateMachine):
             SliceSizes(slice=size),
             skip_expired=True,
         )
-        self.begun[run] = Begun(snapshot, list(planned.slices), list(planned.skipped))
+        self.unfinished[run] = UnfinishedRun(snapshot, list(planned.slices), list(planned.skipped))
 
     @rule(run=RUNS, size=st.sampled_from([1, 3, 100]), most=st.sampled_from([None, 4]), start=st.integers(0, 20))
     def plans_a_backfill(self, run: str, size: int, most: int | None, start: int) -> None:
-        """A run begins that backfills offsets before the table's start."""
+        """A run plans a backfill of offsets before the start of the table."""
         snapshot = self.store.snapshot()
         starts = dict.fromkeys(PARTITIONS, start)
         sizes = SliceSizes(slice=size, run=most)
         slices = plan_backfill(
             table_state(snapshot, TOPIC).covered, self._bounds(), OffsetWindow(starts=starts, ends={}), sizes
         )
-        self.begun[run] = Begun(snapshot, slices, [])
+        self.unfinished[run] = UnfinishedRun(snapshot, slices, [])
 
-    @precondition(lambda self: self.begun)
+    @precondition(lambda self: self.unfinished)
     @rule(run=RUNS, fails=st.sets(st.integers(0, 6), max_size=2))
     def fetches(self, run: str, fails: set[int]) -> None:
-        """A run fetches, and some of its slices fail."""
-        if run in self.begun:
-            begun = self.begun[run]
+        """A run fetches its slices, and some of them fail."""
+        if run in self.unfinished:
+            unfinished = self.unfinished[run]
             self.times += 1
-            facts = [self._fetched(piece, number in fails) for number, piece in enumerate(begun.slices)]
-            gone = [replace(self._facts(piece), gaps={EXPIRED: piece.size}) for piece in begun.skipped]
-            begun.facts = sorted([*gone, *facts], key=lambda slice_facts: slice_facts.offsets)
+            facts = [self._fetched(offsets, number in fails) for number, offsets in enumerate(unfinished.slices)]
+            expired = [replace(self._facts(offsets), gaps={EXPIRED: offsets.size}) for offsets in unfinished.skipped]
+            unfinished.facts = sorted([*expired, *facts], key=lambda slice_facts: slice_facts.offsets)
 
-    def _fetched(self, piece: OffsetRange, fails: bool) -> SliceFacts:
-        if fails or piece.start < self.logs[piece.partition][0]:
-            return replace(self._facts(piece), failure=SliceFailure(kind="NetworkError", reason="no answer"))
-        rows = [Row(piece.partition, offset, self.times, offset) for offset in range(piece.start, piece.stop)]
+    def _fetched(self, offsets: OffsetRange, fails: bool) -> SliceFacts:
+        if fails or offsets.start < self.logs[offsets.partition][0]:
+            return replace(self._facts(offsets), failure=SliceFailure(kind="NetworkError", reason="no answer"))
+        rows = [Row(offsets.partition, offset, self.times, offset) for offset in range(offsets.start, offsets.stop)]
         path = self.store.stage(rows) if rows else None
-        return replace(self._facts(piece), rows=len(rows), path=path, size=len(rows))
+        return replace(self._facts(offsets), rows=len(rows), path=path, size=len(rows))
 
-    def _facts(self, piece: OffsetRange) -> SliceFacts:
-        return SliceFacts(offsets=piece, loaded_at_us=self.times)
+    def _facts(self, offsets: OffsetRange) -> SliceFacts:
+        return SliceFacts(offsets=offsets, loaded_at_us=self.times)
 
-    @precondition(lambda self: self.begun)
+    @precondition(lambda self: self.unfinished)
     @rule(run=RUNS, fates=FATES)
     def commits(self, run: str, fates: list[str]) -> None:
-        """A run commits, and the writes have the given fates."""
-        begun = self.begun.get(run)
-        if begun is None or begun.facts is None:
+        """A run commits; its writes have the given fates."""
+        unfinished = self.unfinished.get(run)
+        if unfinished is None or unfinished.facts is None:
             return
-        stands = table_state(begun.at, TOPIC)
-        complete = committable(begun.facts, stands.covered)
-        if complete:
-            self._commit(begun, LoadChange(state=stands, facts=tuple(complete), run=run), fates)
-        del self.begun[run]
+        state = table_state(unfinished.snapshot, TOPIC)
+        facts = committable(unfinished.facts, state.covered)
+        if facts:
+            self._commit(unfinished, LoadChange(state=state, facts=tuple(facts), run=run), fates)
+        del self.unfinished[run]
 
-    def _commit(self, one: Begun, change: LoadChange, fates: list[str]) -> None:
+    def _commit(self, run: UnfinishedRun, change: LoadChange, fates: list[str]) -> None:
         self.store.fates = fates
-        late, clashed = "late" in fates, bool(fates)
+        late, disturbed = "late" in fates, bool(fates)
         try:
-            result = commit(self.store, one.at, change, sleep=lambda _: self.store.arrive())
+            result = commit(self.store, run.snapshot, change, sleep=lambda _: self.store.arrive())
         except CommitRefused:
             assert self._landed(change) == []
         except LakeUnavailable:
-            assert clashed
+            assert disturbed
             assert late or self._landed(change) == []
         else:
             assert self._landed(change) == ([] if result.done_by else [result.version])
@@ -178,22 +178,22 @@ class TwoRuns(RuleBasedStateMachine):
 
     @rule(run=RUNS)
     def crashes(self, run: str) -> None:
-        """A run ends where it is."""
-        self.begun.pop(run, None)
+        """A run is killed between two steps."""
+        self.unfinished.pop(run, None)
 
     @rule()
-    def what_was_late_arrives(self) -> None:
-        """A write arrives after its caller got an error."""
+    def writes_land_late(self) -> None:
+        """A delayed write arrives, after its caller got an error."""
         self.store.arrive()
 
     @rule()
     def small_files_are_compacted(self) -> None:
-        """Somebody else commits."""
+        """Another writer commits a compaction."""
         self.store.compact()
 
     @invariant()
     def no_cursor_moves_back(self) -> None:
-        """Both ends of what is covered only grow apart."""
+        """The start of the covered offsets never moves forward, and the cursor never moves back."""
         entry = self.store.peek().entry
         covered: Coverage = entry.covered if entry else {}
         for id_, (start, cursor) in self.cursors.items():
@@ -202,25 +202,25 @@ class TwoRuns(RuleBasedStateMachine):
         self.cursors = covered
 
     @invariant()
-    def what_is_covered_is_whole(self) -> None:
-        """Ranges follow each other from start to cursor, and have each of their rows once."""
+    def ranges_are_complete(self) -> None:
+        """The ranges of a partition are adjacent from start to cursor, and have each of their rows once."""
         result = incarnations(self.store.logged_entries(len(self.store.versions) - 1))
         rows = sorted((row.id, row.offset) for row in self.store.rows)
-        present = []
-        for life in result:
-            assert not life.problems
-            for committed, after in pairwise(life.ranges):
+        expected = []
+        for incarnation in result:
+            assert not incarnation.problems
+            for committed, after in pairwise(incarnation.ranges):
                 assert committed.partition != after.partition or committed.offsets.stop == after.offsets.start
-            present += [
+            expected += [
                 (committed.partition, offset)
-                for committed in life.ranges
+                for committed in incarnation.ranges
                 if not committed.gaps
                 for offset in range(committed.offsets.start, committed.offsets.stop)
             ]
             for id_, (start, cursor) in self.cursors.items():
-                own = [committed for committed in life.ranges if committed.partition == id_]
-                assert (own[0].offsets.start, own[-1].offsets.stop) == (start, cursor)
-        assert rows == sorted(present)
+                ranges = [committed.offsets for committed in incarnation.ranges if committed.partition == id_]
+                assert (ranges[0].start, ranges[-1].stop) == (start, cursor)
+        assert rows == sorted(expected)
 
 
 TestTwoRuns = TwoRuns.TestCase

@@ -1,4 +1,4 @@
-"""Thousands of simulated days pass all checks; worlds with a deliberate fault fail them."""
+"""No law is broken on thousands of simulated days, and worlds with a deliberate fault break a law."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -33,16 +33,16 @@ def test_no_law_is_broken_on_any_simulated_day(seed: int) -> None:
 @pytest.mark.parametrize("seed", [5, 6, 7])
 def test_the_same_seed_has_the_same_trace(seed: int) -> None:
     first, second = World(seed), World(seed)
-    first.live()
-    second.live()
+    first.simulate()
+    second.simulate()
     assert first.trace == second.trace
     assert len(first.trace) > DAYS
 
 
-def test_worlds_differ() -> None:
+def test_different_seeds_give_different_worlds() -> None:
     worlds = [World(seed) for seed in range(8)]
     for world in worlds:
-        world.live(2)
+        world.simulate(2)
     assert len({tuple(world.trace) for world in worlds}) == len(worlds)
     assert len({world.cluster.era for world in worlds}) > 1
 
@@ -57,36 +57,36 @@ def _on_anything(self: ReplaceChange, now: TableSnapshot) -> ReplaceChange:
 
 
 def _uncounted(
-    _log: TableLog, _at: TableSnapshot, left: Sequence[tuple[CommittedRange, CommittedRange]]
+    _log: TableLog, _snapshot: TableSnapshot, kept: Sequence[tuple[CommittedRange, CommittedRange]]
 ) -> tuple[CommittedRange, ...]:
-    return tuple(piece for piece, _ in left)
+    return tuple(committed for committed, _ in kept)
 
 
 BROKEN: Mapping[str, tuple[object, str, object]] = {
-    "a store that does not compare": (SimStore, "compares", False),
-    "a lost commit is not looked for": (commit, "_find_commit", _looks_for_nothing),
-    "nothing is ever held": (commit, "_contains", lambda *_: False),
-    "everything is held": (commit, "_contains", lambda *_: True),
-    "ranges need not adjoin": (commit, "_check_adjoins", lambda *_: None),
-    "what follows a failure is committed": (
+    "the store accepts a commit on a stale snapshot": (SimStore, "compares", False),
+    "a run does not look for a commit whose answer is lost": (commit, "_find_commit", _looks_for_nothing),
+    "a run never finds its offsets in the table": (commit, "_contains", lambda *_: False),
+    "a run always finds its offsets in the table": (commit, "_contains", lambda *_: True),
+    "a range need not follow the cursor": (commit, "_check_adjoins", lambda *_: None),
+    "slices after a failed slice are committed": (
         load,
         "committable",
         lambda facts, _: [slice_facts for slice_facts in facts if not slice_facts.failure],
     ),
-    "an epoch is never set": (LoadChange, "_new_epochs", lambda *_: {}),
-    "a new life within a fetch goes unnoticed": (execute, "check_incarnation", lambda *_: None),
-    "holes are left without being asked": (
+    "leader epochs are not stored": (LoadChange, "_new_epochs", lambda *_: {}),
+    "a topic that is recreated during a fetch is not detected": (execute, "check_incarnation", lambda *_: None),
+    "expired offsets are skipped without the choice": (
         load,
         "plan",
         lambda *args, **rest: plan(*args, **{**rest, "skip_expired": True}),
     ),
-    "a cut or replay goes on top of anything": (ReplaceChange, "rebased", _on_anything),
-    "what a cut leaves is not counted": (replacing, "with_counts", _uncounted),
+    "a cut or a replay is committed on top of any version": (ReplaceChange, "rebased", _on_anything),
+    "the rows that a cut leaves are not counted": (replacing, "with_counts", _uncounted),
 }
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_the_simulation_fails_if_something_is_broken(name: str) -> None:
+def test_the_simulation_detects_a_deliberate_fault(name: str) -> None:
     owner, attribute, value = BROKEN[name]
     with patch.object(owner, attribute, value), pytest.raises(Failed, match="seed"):
         run(_WORLDS_TO_FAIL * DAYS, 1)

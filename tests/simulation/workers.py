@@ -1,4 +1,4 @@
-"""Simulated workers: they read the logs as they are at that moment, and remember what they read."""
+"""Simulated workers: they read the logs as the logs are at that moment, and record each read for the oracle."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ COMPACTED = "compacted"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """The answer of a broker for `[start, stop)` at `tick`, in one incarnation of the topic."""
+    """The records of `[start, stop)` that a broker answered at `tick`, in one incarnation of the topic."""
 
     start: int
     stop: int
@@ -28,7 +28,7 @@ class Read:
 
 @dataclass(slots=True, kw_only=True)
 class SimWorkers:
-    """Fetches slices. `reads` are grouped by partition and loading time; no two loads have the same loading time."""
+    """Fetches slices. `reads` has all reads by partition and loading time, which is different for every load."""
 
     cluster: SimCluster
     store: SimStore
@@ -36,7 +36,7 @@ class SimWorkers:
     reads: dict[tuple[BrokerPartition, int], list[Read]] = field(default_factory=lambda: defaultdict(list))
 
     def fetch(self, works: Sequence[FetchTask], on_progress: Progress) -> list[SliceFacts]:
-        """The facts of each slice. Some fail; some are fetched by two attempts, and only one is reported."""
+        """Fetch each slice; returns their facts. Some slices fail; some are fetched twice, but reported once."""
         result = []
         for fetched, work in enumerate(works, 1):
             self.scheduler.step("fetch began")
@@ -90,7 +90,7 @@ class SimWorkers:
             raise TopicReplaced("the topic was created again")
         log = self.cluster.logs[id_]
         if start < log.earliest:
-            raise OffsetOutOfRange("no longer there")
+            raise OffsetOutOfRange("the offset has expired")
         if stop > log.latest:
             raise LogShort(f"the log ends at {log.latest}")
         self.scheduler.tick += 1

@@ -1,4 +1,4 @@
-"""A simulated world: a topic, its brokers, the store of its table, and the runs that load it day after day."""
+"""A simulated world: a topic, its brokers, the store of its table, and the runs that load the topic every day."""
 
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -17,21 +17,21 @@ from resources.settings import Caps, Start
 from resources.spark import Progress
 from tests.simulation.brokers import ERAS, TOPIC, SimCluster
 from tests.simulation.events import Events
-from tests.simulation.mending import Mending
 from tests.simulation.oracle import Oracle
 from tests.simulation.scheduler import Killed, Odds, Scheduler, hooked
 from tests.simulation.store import SimStore
+from tests.simulation.user_actions import UserActions
 from tests.simulation.workers import SimWorkers
 
 DAYS = 20
-"""The number of days of a world: short enough that the whole log can be checked after every commit."""
+"""The number of days of a world. It is so small that the complete log can be checked after every commit."""
 _CALM_LOADS = 5
 _TAIL = 60
 _ALL = Choices(on_expired="skip", on_truncated="rewind", on_recreated="restart", on_vanished="wait")
 
 
 class Failed(Exception):
-    """A check failed in a world. The text contains the end of its trace; `seed` reproduces it."""
+    """A law was broken in a world. The text contains the end of the trace; `seed` reproduces the world."""
 
     def __init__(self, message: str, seed: int) -> None:
         super().__init__(message)
@@ -42,8 +42,8 @@ Ranges = dict[BrokerPartition, tuple[int, int]]
 
 
 @dataclass(slots=True)
-class Taken:
-    """The ranges of the last fetch of a run, if it read all of them."""
+class FetchedRanges:
+    """The offset ranges of a run's last fetch, by partition; empty if a slice of this fetch failed."""
 
     ranges: Ranges = field(default_factory=dict)
 
@@ -63,7 +63,7 @@ class Taken:
 
 
 class World:
-    """A world that is made from a seed. `store` creates the store; it may be one with a deliberate fault."""
+    """A world that a seed determines. `store` creates the store; a test may pass one with a deliberate fault."""
 
     def __init__(self, seed: int, *, store: Callable[..., SimStore] = SimStore) -> None:
         self.seed = seed
@@ -74,7 +74,7 @@ class World:
         self.workers = SimWorkers(cluster=self.cluster, store=self.store, scheduler=self.scheduler)
         self.oracle = Oracle(cluster=self.cluster, store=self.store, workers=self.workers)
         self.events = Events(cluster=self.cluster, store=self.store, scheduler=self.scheduler)
-        self.mending = Mending(cluster=self.cluster, store=self.store, scheduler=self.scheduler)
+        self.user_actions = UserActions(cluster=self.cluster, store=self.store, scheduler=self.scheduler)
         self.choices = Choices()
         self.start: Start = self.rng.choice(("earliest", "earliest", "latest"))
         self._runs = 0
@@ -83,11 +83,11 @@ class World:
 
     @property
     def trace(self) -> list[str]:
-        """The trace: what happened, line by line. The same seed gives the same trace."""
+        """The events so far, one line each. The same seed gives the same trace."""
         return self.scheduler.trace
 
-    def live(self, days: int = DAYS) -> None:
-        """Live this number of days, and a calm one at the end, after which everything must be loaded.
+    def simulate(self, days: int = DAYS) -> None:
+        """Simulate `days` days, and then a calm day, after which everything must be loaded.
 
         Raises:
             Failed: a law was broken.
@@ -95,16 +95,16 @@ class World:
         try:
             with hooked(self.scheduler):
                 for _ in range(days):
-                    self._live_a_day()
+                    self._simulate_day()
                 self._end()
         except Exception as error:
             tail = "\n".join(self.trace[-_TAIL:])
             summary = f"seed {self.seed}, day {self.scheduler.day}: {type(error).__name__}: {error}"
             raise Failed(f"{summary}\n{tail}\n{summary}", self.seed) from error
 
-    def _live_a_day(self) -> None:
+    def _simulate_day(self) -> None:
         self.scheduler.day += 1
-        self.choices = self._chosen()
+        self.choices = self._random_choices()
         for _ in range(self.rng.randint(1, 4)):
             self._broker_event()
         for _ in range(self.rng.randint(1, 3)):
@@ -113,8 +113,8 @@ class World:
         if self.rng.random() < 0.3:
             self.rng.choice((self._rewind, self._replay, self._replay))()
 
-    def _chosen(self) -> Choices:
-        """The choices of the user today."""
+    def _random_choices(self) -> Choices:
+        """Random choices of the user, for one day or for one run."""
         pick = self.rng.choice
         return Choices(
             on_expired=pick(("fail", "skip")),
@@ -125,32 +125,32 @@ class World:
 
     def _broker_event(self) -> None:
         self.events.happen()
-        self.oracle.judge_partings()
+        self.oracle.check_truncations()
 
     def _meanwhile(self) -> None:
-        """Let other actors do something during a run."""
+        """Let other actors do something while a run is in progress."""
         turns = {self._broker_event: 10, self._load: 8, self._rewind: 0.5, self._replay: 1}
         for turn in self.rng.choices(list(turns), weights=list(turns.values()), k=self.rng.choice((1, 1, 1, 3))):
             turn()
 
     def _rewind(self) -> None:
-        run = self._begun("rewind", Choices())
-        self._mend(run, lambda: self.mending.rewind(run))
+        run = self._begin_run("rewind", Choices())
+        self._run_user_action(run, lambda: self.user_actions.rewind(run))
 
     def _replay(self) -> None:
-        run = self._begun("replay", Choices())
-        self._mend(run, lambda: self.mending.replay(self._loader(run, Taken())))
+        run = self._begin_run("replay", Choices())
+        self._run_user_action(run, lambda: self.user_actions.replay(self._loader(run, FetchedRanges())))
 
-    def _mend(self, run: str, do: Callable[[], str]) -> None:
-        with self._looking():
+    def _run_user_action(self, run: str, action: Callable[[], str]) -> None:
+        with self._separate_answers():
             try:
-                self.scheduler.note(f"{run} ends: {do()}")
+                self.scheduler.note(f"{run} ends: {action()}")
             except (LocatedError, Killed) as ended:
                 self.scheduler.note(f"{run} ends: {type(ended).__name__}: {ended}")
 
-    def _begun(self, what: str, choices: Choices) -> str:
+    def _begin_run(self, kind: str, choices: Choices) -> str:
         self._runs += 1
-        run = f"{what}-{self._runs}"
+        run = f"{kind}-{self._runs}"
         self.oracle.choices[run] = choices
         self.scheduler.note(f"{run} begins")
         return run
@@ -160,35 +160,37 @@ class World:
         self.scheduler.note(
             f"version {version}: " + (_line(entry.kind, entry.run, entry.ranges) if entry else "compacted")
         )
-        self.oracle.look(version)
+        self.oracle.check_version(version)
 
     def _load(self) -> TopicLoad | None:
-        """One run, until it ends or is killed."""
-        run, taken = self._begun("load", Choices()), Taken()
-        loader = self._loader(run, taken)
+        """Run a load until it ends or is killed, and check its report."""
+        run, fetched = self._begin_run("load", Choices()), FetchedRanges()
+        loader = self._loader(run, fetched)
         self.oracle.choices[run] = loader.choices
-        since, life = len(self.store.versions) - 1, self.cluster.incarnation
+        since, incarnation = len(self.store.versions) - 1, self.cluster.incarnation
         self.scheduler.note(
-            f"{run} has {_told(loader.choices)}, {loader.caps.slice_records} in a slice, {loader.window}"
+            f"{run} has {_choices_text(loader.choices)}, {loader.caps.slice_records} records per slice, {loader.window}"
         )
-        with self._looking():
+        with self._separate_answers():
             try:
                 load = loader.load(TOPIC)
             except Killed as killed:
                 self.scheduler.note(f"{run} is killed at {killed}")
                 return None
             self.scheduler.note(f"{run} ends at version {load.version} with {load.rows} rows: {load.error}")
-            capped = loader.caps.records_per_run or loader.window.until or life != self.cluster.incarnation
-            self.oracle.judge_load(run, since, load, {} if capped else self._wanted())
+            capped = loader.caps.records_per_run or loader.window.until or incarnation != self.cluster.incarnation
+            self.oracle.check_load(run, since, load, {} if capped else self._wanted())
             lost = load.error is not None and "committed first (partition" in load.error
-            if lost and loader.choices.on_expired == "fail":  # no fetch takes what expired
-                self.oracle.judge_refusal(taken.ranges, str(load.error))
+            if (
+                lost and loader.choices.on_expired == "fail"
+            ):  # with "skip" a run also covers ranges that it does not fetch
+                self.oracle.check_refusal(fetched.ranges, str(load.error))
         return load
 
-    def _loader(self, run: str, taken: Taken) -> Loader:
+    def _loader(self, run: str, fetched: FetchedRanges) -> Loader:
         def fetch(works: Sequence[FetchTask], on_progress: Progress) -> list[SliceFacts]:
             facts = self.workers.fetch(works, on_progress)
-            taken.note(facts)
+            fetched.note(facts)
             return facts
 
         rng = self.rng
@@ -200,14 +202,14 @@ class World:
             fetch=fetch,
             caps=Caps(slice_records=slices, slice_bytes=slices * 20, records_per_run=most, bytes_per_run=most),
             start=self.start,
-            choices=self._chosen() if not calm and rng.random() < 0.3 else self.choices,
+            choices=self._random_choices() if not calm and rng.random() < 0.3 else self.choices,
             window=self._window(calm=calm),
             run_id=run,
             now=self.scheduler.now,
         )
 
     def _window(self, *, calm: bool) -> LoadWindow:
-        """The window of a run."""
+        """A random window for a run; most runs have none."""
         times = [TimePosition(self.rng.randint(0, self.cluster.payloads)) for _ in range(2)]
         since = self.rng.choices((None, NamedPosition.EARLIEST, NamedPosition.LATEST, times[0]), weights=(10, 7, 1, 2))[
             0
@@ -215,8 +217,8 @@ class World:
         return LoadWindow(since=since, until=None if calm or self.rng.random() < 0.9 else times[1])
 
     @contextmanager
-    def _looking(self) -> Iterator[None]:
-        """Forget the answers that brokers and store give in this block."""
+    def _separate_answers(self) -> Iterator[None]:
+        """Keep the brokers' and the store's answers to the run in this block apart from those to other runs."""
         answered, shown = self.cluster.answered, self.store.shown
         self.cluster.answered = []
         try:
@@ -225,7 +227,7 @@ class World:
             self.cluster.answered, self.store.shown = answered, shown
 
     def _wanted(self) -> dict[BrokerPartition, int]:
-        """The ends of the logs, as the brokers answered a load at each of its steps."""
+        """The smallest end of each log that the brokers answered to this run; only logs that were never empty."""
         steps = self.cluster.answered
         always = set.intersection(*(set(bounds) for bounds in steps)) if steps else set()
         return {
@@ -235,7 +237,7 @@ class World:
         }
 
     def _end(self) -> None:
-        """With nothing in the way, all that the brokers have comes into the table within a few loads."""
+        """Check that a few loads without failures load everything that the brokers have."""
         self.scheduler.odds = Odds.calm()
         self.scheduler.day += 1
         self.events.calm()
@@ -243,17 +245,19 @@ class World:
         loads = [self._load() for _ in range(_CALM_LOADS)]
         last = loads[-1]
         assert last is not None
-        assert last.error is None, f"it is calm, and a load fails: {last.error}"
+        assert last.error is None, f"a load failed in a calm world: {last.error}"
         entry = self.store.peek().entry
         covered = entry.covered if entry and entry.topic.incarnation == self.cluster.incarnation else {}
         for id_, log in self.cluster.logs.items():
             cursor = covered[id_][1] if id_ in covered else log.earliest
-            assert cursor == log.latest, f"it is calm, and {id_} stays at {cursor} of {log.latest}"
+            assert cursor == log.latest, (
+                f"partition {id_} was loaded to {cursor} in a calm world, but its log ends at {log.latest}"
+            )
 
 
-def _told(choices: Choices) -> str:
+def _choices_text(choices: Choices) -> str:
     return "/".join(choices.model_dump().values())
 
 
 def _line(kind: str, run: str, ranges: Sequence[object]) -> str:
-    return f"{kind} of {run}: {', '.join(str(one) for one in ranges)}"
+    return f"{kind} of {run}: {', '.join(map(str, ranges))}"

@@ -1,4 +1,4 @@
-"""Rewinds and replays by a user while loads run. The choices are simulated, the changes are the product's."""
+"""Rewinds and replays by a user while loads run. Their targets are random; Penstock's own code makes the changes."""
 
 from dataclasses import dataclass
 
@@ -15,8 +15,8 @@ from tests.simulation.store import SimStore
 
 
 @dataclass(slots=True, kw_only=True)
-class Mending:
-    """The methods change the table by one commit, or raise the error that a load would report."""
+class UserActions:
+    """Each method changes the table with one commit and returns a line for the trace, or raises the error of a load."""
 
     cluster: SimCluster
     store: SimStore
@@ -26,7 +26,7 @@ class Mending:
         """Rewind to a random older version."""
         snapshot = self.store.snapshot()
         if snapshot.entry is None:
-            return "nothing to take back"
+            return "there is no commit to rewind"
         target = self.scheduler.rng.randrange(snapshot.version)
         entry = next(
             (ledger_entry for version, ledger_entry in self.store.entries(snapshot) if version <= target), None
@@ -35,35 +35,37 @@ class Mending:
         if entry is not None:
             restored = TableState(topic=entry.topic, covered=entry.covered, epochs=entry.epochs)
         change = RewindChange(target=target, state=restored, seen=snapshot.entry.commit, run=run)
-        return f"version {commit(self.store, snapshot, change).version} is version {target}"
+        return f"version {commit(self.store, snapshot, change).version} restores version {target}"
 
     def replay(self, loader: Loader) -> str:
         """Replay a random range of one partition, if the brokers hold it."""
         result = self.cluster.topic(TOPIC)
         assert result is not None
-        began = loader.now()
-        _, stands = loader.read_table(self.store, result)
+        start_time = loader.now()
+        _, state = loader.read_table(self.store, result)
         bounds, _ = loader.bounds(result)
-        known = sorted(stands.covered.keys() & bounds.keys())
+        known = sorted(state.covered.keys() & bounds.keys())
         if not known:
             return "nothing to replay"
-        interval = self._interval(self.scheduler.rng.choice(known), stands.covered)
+        interval = self._interval(self.scheduler.rng.choice(known), state.covered)
         bound = bounds[interval.partition]
         if not bound.earliest <= interval.start < interval.stop <= bound.latest:
-            return f"{interval} is not there"
-        if truncations(self.cluster, stands, bounds).get(interval.partition, interval.stop) < interval.stop:
-            return f"{interval} is not what it was"
+            return f"the brokers do not have {interval}"
+        if truncations(self.cluster, state, bounds).get(interval.partition, interval.stop) < interval.stop:
+            return f"{interval} was truncated"
         sizes = loader.slice_sizes(result, [interval], None)
-        facts = loader.fetch_slices(result, self.store.uri, [interval], began, lambda _done, _total: None, sizes=sizes)
+        facts = loader.fetch_slices(
+            result, self.store.uri, [interval], start_time, lambda _done, _total: None, sizes=sizes
+        )
         if facts[0].failure:
             return str(facts[0].failure)
         self.store.check(facts)
-        change = ReplayChange(state=stands, ranges=(interval,), facts=tuple(facts), run=loader.run_id)
-        now = self.store.snapshot()
-        return f"version {commit(self.store, now, change.rebased(now)).version} has {interval} again"
+        change = ReplayChange(state=state, ranges=(interval,), facts=tuple(facts), run=loader.run_id)
+        snapshot = self.store.snapshot()
+        return f"version {commit(self.store, snapshot, change.rebased(snapshot)).version} has {interval} again"
 
     def _interval(self, id_: BrokerPartition, covered: Coverage) -> OffsetRange:
-        """A range between two rows, or up to the cursor: in 0.7 a message starts at no other offset."""
+        """A range from one row to another or to the cursor; in 0.7 a range can only start and end at messages."""
         start, cursor = covered[id_]
         offsets = sorted({row.offset for row in self.store.rows if row.id == id_ and start <= row.offset < cursor})
         first, last = sorted(self.scheduler.rng.choices([start, *offsets, cursor], k=2))
