@@ -157,7 +157,7 @@ class SimCluster(Cluster):
     scheduler: Scheduler
     era: Era
     name: str = "main"
-    life: int = 0
+    incarnation_number: int = 0
     logs: dict[BrokerPartition, SimLog] = field(default_factory=dict)
     away: set[BrokerPartition] = field(default_factory=set)
     answered: list[dict[BrokerPartition, Bounds]] = field(default_factory=list)
