@@ -1,4 +1,4 @@
-"""The requests of all APIs by the number of the API."""
+"""The request class of each API, by API key."""
 
 from collections.abc import Mapping
 from typing import Any

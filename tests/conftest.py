@@ -1,4 +1,4 @@
-"""Fixtures for all tests: a ZooKeeper and a Spark session per process. Hooks that spread tests over processes."""
+"""Fixtures for all tests: a ZooKeeper and a Spark session per process. Hooks that distribute tests over processes."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,7 +12,7 @@ from resources.zookeeper_server import ZooKeeperServer
 from tests import short_lived_jvm, spreading
 from tests.nodes import empty_registry
 
-# Examples are slow on a shared machine, and where a fresh clone compiles its kernels for the first of them.
+# Examples are slow on a shared machine, and in a fresh clone the first example also compiles kernels.
 settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared")
 short_lived_jvm.set_spark_options()
@@ -25,7 +25,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> spreading.Un
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Units of work that take long start first, and the tests of a unit follow each other."""
+    """Sort tests: units of work that take long start first, and the tests of a unit run one after the other."""
     units = {
         unit: number for number, unit in enumerate(dict.fromkeys(spreading.unit_of(item.nodeid) for item in items))
     }
@@ -49,5 +49,5 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.fixture
 def chroot(zookeeper_server: str) -> str:
-    """`host:port/chroot`, an empty registry for this test alone."""
+    """`host:port/chroot` of an empty registry that only this test uses."""
     return empty_registry(zookeeper_server)

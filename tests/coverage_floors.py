@@ -1,15 +1,15 @@
 """Measures how much of each room the tests run, and compares that with the floors in pyproject.toml.
 
     python -m tests.coverage_floors            fails if a room is below its floor
-    python -m tests.coverage_floors --raise    also raises floors to what was measured; no floor is ever lowered
+    python -m tests.coverage_floors --raise    raises floors to the measured coverage; no floor is ever lowered
 
 A room is a folder of a package, such as kafka_io/wire, or the files directly in a package. Its coverage is the share
 of its lines and branches that ran, as coverage.py counts them. Only the tests of `make unit` run, because those that
 need Java, a browser or a killed process take long. The kernels are left out as well, because the tracer does not see
 machine code.
 
-Lines that run only when threads meet in a certain order vary from run to run, so a floor lies a little below what was
-measured.
+Some lines run only if threads meet in a certain order, so coverage varies from run to run. A floor is therefore a
+little lower than the measured coverage.
 """
 
 import json
@@ -34,7 +34,7 @@ IGNORED = ("records/test_compiling.py", "records/test_compiler_off.py", "testing
 """Tests of kafka_io that compile kernels again, run them uncompiled, or start the clients of others: all are slow."""
 SECTION = "[tool.coverage_floors]\n"
 SLACK = 0.5
-"""Percentage points between what was measured and the highest floor that is set for it."""
+"""The highest floor is so many percentage points lower than the measured coverage."""
 
 
 def room_of(file: Path) -> str:
@@ -43,7 +43,7 @@ def room_of(file: Path) -> str:
 
 
 def rooms() -> set[str]:
-    """All rooms there are."""
+    """All rooms of the packages."""
     files = (file.relative_to(ROOT) for package in PACKAGES for file in (ROOT / package).rglob("*.py"))
     return {room_of(file) for file in files}
 
@@ -51,12 +51,12 @@ def rooms() -> set[str]:
 def floors() -> dict[str, int]:
     """The floors in pyproject.toml, in percent, by room."""
     settings = tomllib.loads(PROJECT.read_text())
-    found: dict[str, int] = settings["tool"]["coverage_floors"]
-    return found
+    percent_by_room: dict[str, int] = settings["tool"]["coverage_floors"]
+    return percent_by_room
 
 
 def run_tests(workers: str) -> int:
-    """Run the tests of the rooms under coverage, without the data of earlier runs; the exit code of pytest."""
+    """Run the tests of the rooms under coverage, without the data of earlier runs; return the exit code of pytest."""
     Coverage(config_file=str(PROJECT)).erase()
     left_out = " or ".join(LEFT_OUT)
     folders = [f"tests/{package}" for package in PACKAGES]
@@ -67,20 +67,20 @@ def run_tests(workers: str) -> int:
 
 
 def report() -> dict[str, Any]:
-    """What coverage.py reports of the data that `run_tests` left, as its JSON has it."""
+    """The JSON report of coverage.py for the data of the last `run_tests`."""
     coverage = Coverage(config_file=str(PROJECT))
     file = Path(coverage.get_data().base_filename()).with_name("coverage.json")
     coverage.combine()
     coverage.json_report(outfile=str(file))
-    found: dict[str, Any] = json.loads(file.read_text())
-    return found
+    content: dict[str, Any] = json.loads(file.read_text())
+    return content
 
 
-def by_room(found: Mapping[str, Any]) -> dict[str, float]:
+def by_room(coverage_report: Mapping[str, Any]) -> dict[str, float]:
     """The coverage of each room in percent, from coverage.py's JSON report."""
     executed: Counter[str] = Counter()
     possible: Counter[str] = Counter()
-    for file, measured in found["files"].items():
+    for file, measured in coverage_report["files"].items():
         room, summary = room_of(Path(file)), measured["summary"]
         executed[room] += summary["covered_lines"] + summary["covered_branches"]
         possible[room] += summary["num_statements"] + summary["num_branches"]
@@ -97,7 +97,7 @@ def below(measured: Mapping[str, float], floors: Mapping[str, int]) -> list[str]
 
 
 def raised(text: str, measured: Mapping[str, float]) -> str:
-    """The text of pyproject.toml with each floor as high as the measurement allows, and none lower than before."""
+    """The text of pyproject.toml with each floor as high as the measurement allows. No floor is lowered."""
 
     def line(match: re.Match[str]) -> str:
         reached = math.floor(measured.get(match["room"], 0) - SLACK)
@@ -109,7 +109,7 @@ def raised(text: str, measured: Mapping[str, float]) -> str:
 
 @click.command()
 @click.option("--workers", default="2", show_default=True, help="How many processes run tests.")
-@click.option("--raise", "is_raising", is_flag=True, help="Raise the floors to what was measured.")
+@click.option("--raise", "is_raising", is_flag=True, help="Raise the floors to the measured coverage.")
 def main(*, workers: str, is_raising: bool) -> None:
     """Run the tests under coverage and compare each room with its floor."""
     failed = run_tests(workers)

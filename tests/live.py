@@ -1,4 +1,4 @@
-"""A small live cluster: two embedded brokers of 0.7 in a real ZooKeeper, with topics whose content is known."""
+"""A small cluster: two embedded 0.7 brokers in this process that register in a real ZooKeeper."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -35,7 +35,7 @@ class LiveCluster:
         return self.home / "penstock.toml"
 
     def configure(self, extra: str = "", *, spark: str = "") -> Path:
-        """Write the settings file: `extra` in front, `spark` under [spark]."""
+        """Write the settings file. It begins with `extra`, and `spark` is in the section [spark]."""
         self.settings.write_text(
             f"""{extra}
 lake = "lake"
@@ -58,14 +58,14 @@ master = "local[2,2]"
         return Cluster07("main", Registry.open(self.zookeeper), read_settings=ReadSettings())
 
     def publish(self, topic: str, messages: Sequence[bytes], *, codecs: Sequence[str] = CODECS, batch: int = 7) -> None:
-        """Publish `messages`; the brokers flush each request, so they can be read at once."""
+        """Publish messages. They can be read at once, because the brokers flush after each request."""
         sent = publish(topic, messages, zookeeper=self.zookeeper, codecs=codecs, batch_size=batch)
         assert sent == len(messages)
 
 
 @contextmanager
 def live_cluster(zookeeper: str, home: Path, *, brokers: int = 2, segment_bytes: int = 4096) -> Iterator[LiveCluster]:
-    """A running cluster for the length of a `with` block."""
+    """Run a cluster for the length of a `with` block."""
     home.mkdir(parents=True, exist_ok=True)
     with ExitStack() as running:
         servers = [

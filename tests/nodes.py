@@ -1,4 +1,4 @@
-"""ZooKeeper for tests: a client, and an empty registry."""
+"""ZooKeeper in tests: opens a client, and creates an empty registry."""
 
 import uuid
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from kazoo.client import KazooClient
 
 @contextmanager
 def connected(connect: str) -> Iterator[KazooClient]:
-    """A client of `host:port[/chroot]`."""
+    """A kazoo client of `host:port[/chroot]` for the length of a `with` block."""
     client = KazooClient(connect)
     client.start()
     try:
@@ -20,7 +20,7 @@ def connected(connect: str) -> Iterator[KazooClient]:
 
 
 def empty_registry(connect: str) -> str:
-    """`host:port/chroot` of a new registry."""
+    """Create a node for a new registry; return its `host:port/chroot`."""
     node = f"/test-{uuid.uuid4().hex}"
     with connected(connect) as client:
         client.create(node)

@@ -1,4 +1,4 @@
-"""Publishes known values through producers: to an address, or to a cluster of a settings file."""
+"""Publishes values with our producers: to an address, or to a cluster of the settings."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
@@ -23,20 +23,20 @@ def publish(
     codecs: Sequence[str] = ("none",),
     batch_size: int = 500,
 ) -> int:
-    """Publish to the cluster at an address. Codecs and partitions take turns by batch; returns the number of values."""
+    """Publish to the cluster at an address; return the number of values. Each batch has the next codec and partition."""
 
-    def opened(codec: str) -> Producer[Delivered]:
+    def open_(codec: str) -> Producer[Delivered]:
         settings = ProducerSettings(compression=codec, idempotent=False)
         return open_producer(zookeeper=zookeeper, bootstrap=bootstrap, generation=generation, settings=settings)
 
     with ExitStack() as closing:
-        producers = [closing.enter_context(opened(codec)) for codec in codecs]
+        producers = [closing.enter_context(open_(codec)) for codec in codecs]
         return publish_values(producers, topic, values, batch_size=batch_size)
 
 
 def publish_by_settings(
     settings: Settings, topic: str, values: Iterable[bytes], *, cluster: str = "main", batch_size: int = 500
 ) -> int:
-    """Publish to a cluster of the settings, without compression; returns the number of values."""
+    """Publish to a cluster of the settings, without compression; return the number of values."""
     with kafka.open_producer(settings, cluster) as producer:
         return publish_values((producer,), topic, values, batch_size=batch_size)

@@ -1,4 +1,4 @@
-"""Nodes of the registry that Penstock does not read. Tests check with them what brokers wrote there."""
+"""Reads nodes of the registry that Penstock itself does not read. Tests use them to check what brokers wrote."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ def parse_state(path: str, data: bytes) -> PartitionState:
     """The state of the partition whose node is `path`.
 
     Raises:
-        NodeMalformed: the value cannot be one.
+        NodeMalformed: the value is not a partition state.
     """
     node = JsonObject.parse(path, data, max_bytes=_MAX_VALUE_BYTES)
     isr = node.fields.get("isr")

@@ -1,6 +1,6 @@
-"""Java options for processes that live for seconds: most of their work is to start.
+"""Java options for processes that run for seconds and spend most of their time on starting.
 
-Without the second compiler and a parallel collector a local Spark session costs 16 s of CPU instead of 26 s.
+Without the optimizing compiler and the parallel garbage collector, a local Spark session costs 16 s of CPU, not 26 s.
 """
 
 import os

@@ -23,13 +23,13 @@ SOURCE = Source(
 
 
 class Small:
-    """The table of topic `clicks`, whose messages take ten bytes of log each. Subclasses say where it is stored."""
+    """The table of the 0.7 topic `clicks`, whose messages take ten bytes of log each. Subclasses store it."""
 
     table: TableLog
 
     def __init__(self) -> None:
         self.topic = TopicIdentity(cluster="main", name="clicks", incarnation="7")
-        self._times = 0
+        self._loaded_at = 0
 
     def loading(self, *facts: SliceFacts, at: TableSnapshot | None = None, run: str = "run") -> LoadChange:
         """The change of a load with these facts, planned on `at`."""
@@ -79,7 +79,7 @@ class SmallTable(Small):
             loaded_at_us=0,
         )
         row_offsets = list(range(start, stop, 10))[:rows]
-        self._times += 1
+        self._loaded_at += 1
         file = SliceFile(task)
         with file:
             if row_offsets:
@@ -88,7 +88,7 @@ class SmallTable(Small):
                     "inner": pa.array([0] * len(row_offsets), pa.int32()),
                 }
                 decoded = pa.RecordBatch.from_pydict({**columns, "value": pa.array([b"x"] * len(row_offsets))})
-                constants = {"topic": "clicks", "broker": 0, "partition": partition, "loaded_at": self._times}
+                constants = {"topic": "clicks", "broker": 0, "partition": partition, "loaded_at": self._loaded_at}
                 file.write(table_rows(decoded, constants))
         return SliceFacts(
             offsets=offsets,
@@ -97,9 +97,9 @@ class SmallTable(Small):
             path=file.path if file.rows else None,
             size=file.size,
             stats=file.stats,
-            loaded_at_us=self._times,
+            loaded_at_us=self._loaded_at,
         )
 
     def rows(self) -> int:
-        """The number of rows that a reader of Delta sees."""
+        """The number of rows that any reader of Delta sees."""
         return int(self.handle().to_pyarrow_dataset().count_rows())

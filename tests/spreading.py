@@ -1,4 +1,4 @@
-"""How tests are spread over processes: which stay together, because they share servers, and which start first.
+"""Distributes tests over processes: tests that share servers run in one process, and long tests start first.
 
 Tests of one file run in one process. There are two exceptions, which make the units of work smaller: tests of real
 brokers run together with all tests of the same version, and tests of Spark clusters with all of the same cluster.
@@ -17,7 +17,7 @@ _VERSION = re.compile(rf"\[.*?((?:secure-)?(?:{'|'.join(map(re.escape, RELEASES)
 _CLUSTER = re.compile(r"\[(?:.*-)?((?:classic|Connect), \w+)")
 _PARTS = {_BROKERS: _VERSION, _SPARK: _CLUSTER}
 
-# The units that take longest start first, so that no process is still busy with one when all others are done.
+# The units that take longest start first. Otherwise one process might still run a long unit when all others are done.
 _LONGEST = (
     "tests/ui/test_kills.py",
     "tests/ui/",
@@ -38,7 +38,7 @@ def unit_of(nodeid: str) -> str:
 
 
 def rank_of(nodeid: str) -> int:
-    """The place of a test's unit in the order: low ones start first."""
+    """The rank of a test's unit in the order: units with a low rank start first."""
     unit = unit_of(nodeid)
     return next((rank for rank, prefix in enumerate(_LONGEST) if unit.startswith(prefix)), len(_LONGEST))
 

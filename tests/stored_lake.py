@@ -1,6 +1,6 @@
-"""A lake, its Kafka clusters and a Dagster home that an older version wrote, unpacked; its servers on free ports.
+"""Unpacks a lake, its Kafka clusters and a Dagster home that an older version wrote, and starts servers for them.
 
-tests/golden/write_lake.py wrote them. The servers are this version's embedded brokers and ZooKeeper on the old data:
+tests/golden/write_lake.py created them. The servers are this version's embedded brokers and ZooKeeper on the old data:
 they hold the same records, topic ids and ZooKeeper transaction ids, so that a load continues the old tables.
 """
 
@@ -66,7 +66,7 @@ class StoredLake:
 def unpacked(home: Path, release: str = "0.1.0") -> StoredLake:
     """A copy of the files that a release wrote.
 
-    The segments of 0.7 count as written just now: its broker deletes what is older than a week.
+    The segments of 0.7 get the current time, because its broker deletes segments that are older than a week.
     """
     with tarfile.open(GOLDEN / f"lake_{release}.tar.xz") as archive:
         archive.extractall(home, filter="data")
@@ -76,14 +76,14 @@ def unpacked(home: Path, release: str = "0.1.0") -> StoredLake:
 
 
 def expected(release: str = "0.1.0") -> dict[str, Any]:
-    """The output of that release for its tables, by `<cluster>/<topic>`."""
+    """The output that the release printed for its tables, by `<cluster>/<topic>`."""
     outputs: dict[str, Any] = json.loads((GOLDEN / f"lake_{release}.json").read_text())
     return outputs
 
 
 @contextmanager
-def servers(lake: StoredLake, *also: StoredLake) -> Iterator[None]:
-    """The servers of `lake`, while the block runs. Its settings name them, and so do those of the lakes in `also`."""
+def servers(lake: StoredLake, *copies: StoredLake) -> Iterator[None]:
+    """Run the servers of `lake` for the length of a `with` block. All settings files get their addresses."""
     with ExitStack() as running:
         zookeeper = running.enter_context(ZooKeeperServer(None, lake.home / "zookeeper")).connect
         for number in (0, 1):
@@ -97,7 +97,7 @@ def servers(lake: StoredLake, *also: StoredLake) -> Iterator[None]:
         running.enter_context(ModernBrokerServer(middle, zookeeper=f"{zookeeper}/middle"))
         new = ModernBrokerConfig(broker_id=4, data_dir=lake.home / "broker-modern", partitions=PARTITIONS)
         bootstrap = f"127.0.0.1:{running.enter_context(ModernBrokerServer(new)).port}"
-        for copy in (lake, *also):
+        for copy in (lake, *copies):
             text = copy.settings.read_text()
             text = text.replace(f"127.0.0.1:{PORTS['zookeeper']}", zookeeper)
             copy.settings.write_text(text.replace(f"127.0.0.1:{PORTS['modern']}", bootstrap))

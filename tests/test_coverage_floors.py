@@ -1,4 +1,4 @@
-"""Floors of coverage: each room has one, a room below it is named, and no floor is ever lowered."""
+"""Each room has a floor of coverage, a room below its floor is reported, and no floor is ever lowered."""
 
 import tomllib
 
@@ -10,7 +10,7 @@ def test_every_room_has_a_floor_and_every_floor_a_room() -> None:
 
 
 def file(lines: tuple[int, int], branches: tuple[int, int]) -> dict[str, dict[str, int]]:
-    """What coverage.py's report says of a file: how many of its lines and branches ran."""
+    """The entry of a file in coverage.py's report: executed and possible lines and branches."""
     return {
         "summary": {
             "covered_lines": lines[0],
@@ -21,7 +21,7 @@ def file(lines: tuple[int, int], branches: tuple[int, int]) -> dict[str, dict[st
     }
 
 
-def test_a_room_is_measured_over_the_lines_and_branches_of_all_its_files() -> None:
+def test_the_coverage_of_a_room_counts_the_lines_and_branches_of_all_its_files() -> None:
     files = {
         "kafka_io/wire/types.py": file((8, 10), (0, 10)),
         "kafka_io/wire/deep/er.py": file((80, 80), (0, 0)),
@@ -32,7 +32,7 @@ def test_a_room_is_measured_over_the_lines_and_branches_of_all_its_files() -> No
     assert by_room({"files": files}) == {"kafka_io": 25.0, "kafka_io/wire": 88.0, "resources": 0.0}
 
 
-def test_a_package_below_its_floor_is_named_with_both_numbers() -> None:
+def test_a_room_below_its_floor_is_reported_with_both_numbers() -> None:
     assert below({"kafka_io/wire": 97.4, "kafka_io/net": 90.0}, {"kafka_io/wire": 98, "kafka_io/net": 90}) == [
         "kafka_io/wire: 97.4 % of lines and branches ran, the floor is 98 %"
     ]

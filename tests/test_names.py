@@ -1,4 +1,4 @@
-"""The names of the product: no public class exists twice, and none is a word that a Kafka engineer does not know."""
+"""The names of the product: no two public classes share a name, and no name uses a word unknown in the field."""
 
 import ast
 import re
@@ -19,7 +19,7 @@ UNKNOWN_WORDS = set(
         """,
     )
 )
-"""Words that a review found to mean nothing to someone who knows Kafka, Delta and Dagster."""
+"""Words that mean nothing to someone who knows Kafka, Delta and Dagster, as a review found."""
 
 
 def public_types(tree: ast.Module) -> Iterator[str]:
@@ -47,7 +47,7 @@ def test_no_public_class_or_alias_is_defined_twice() -> None:
     assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
 
 
-def test_no_room_file_or_class_has_a_name_that_the_field_does_not_know() -> None:
+def test_no_name_of_a_room_file_or_class_uses_an_unknown_word() -> None:
     names = {part for path in FILES for part in path.relative_to(ROOT).with_suffix("").parts}
     names |= {name for path in FILES for name in public_types(ast.parse(path.read_text()))}
     assert {name for name in names if words_of(name) & UNKNOWN_WORDS} == set()

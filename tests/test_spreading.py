@@ -1,4 +1,4 @@
-"""Which tests stay together in one process."""
+"""Tests that share servers run in one process, and units that take long start first."""
 
 import pytest
 

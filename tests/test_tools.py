@@ -12,7 +12,7 @@ from tests import tools
 from tests.tools import BROWSER, DRIVER, OPENSSL, TOOLS, ToolsMissing, install_missing
 
 RUN_THIS = "sudo apt-get update && sudo apt-get install -y --no-install-recommends chromium chromium-driver\n"
-# It stores its arguments, and installs the programs if `works` is 1.
+# A fake apt-get. It stores its arguments, and installs the programs if `works` is 1.
 APT_GET = """\
 #!/bin/sh
 echo "$@" >> "{folder}/calls"
@@ -24,7 +24,7 @@ chmod +x "{folder}"/chrom* 2> /dev/null
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
-    """`machine(commands, user id)` is the only folder on the PATH; it has openssl, and scripts under these names."""
+    """`machine(scripts, user id)` creates the only folder on the PATH. It contains openssl and the given scripts."""
 
     def machine(scripts: dict[str, str], user: int) -> Path:
         for name, script in {"openssl": "#!/bin/sh\n", **scripts}.items():
@@ -96,7 +96,7 @@ def test_an_installation_without_the_programs_is_a_failure(machine: Callable[...
         install_missing(TOOLS)
 
 
-def test_the_program_ends_with_an_error_and_without_a_traceback(tmp_path: Path) -> None:
+def test_make_tools_ends_with_an_error_and_without_a_traceback(tmp_path: Path) -> None:
     completed = subprocess.run(
         [sys.executable, "-m", "tests.tools"],
         cwd=Path(__file__).parents[1],

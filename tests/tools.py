@@ -13,18 +13,18 @@ _NOT_INTERACTIVE = ("env", "DEBIAN_FRONTEND=noninteractive")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """A program on the PATH. Any of `commands` will do; `package` is the Debian package that has the first of them."""
+    """A program that is on the PATH under any name in `commands`. `package` is the Debian package of the first."""
 
     commands: tuple[str, ...]
     package: str
 
     def find(self) -> str | None:
-        """The path of the first of its commands that is installed."""
+        """The path of the first of its commands that is installed; None if none is."""
         return next(filter(None, map(shutil.which, self.commands)), None)
 
     @property
     def path(self) -> str:
-        """The same.
+        """The path of the first of its commands that is installed.
 
         Raises:
             ToolsMissing: none of its commands is installed.
@@ -49,7 +49,7 @@ def install_missing(tools: Sequence[Tool]) -> None:
     """Install those of `tools` that are not on the PATH, as root or through a sudo that asks for no password.
 
     Raises:
-        ToolsMissing: there is no apt-get, the right to use it is missing, or it failed.
+        ToolsMissing: there is no apt-get, this user may not run it, or it failed.
     """
     missing = [tool for tool in tools if tool.find() is None]
     if not missing:
@@ -69,7 +69,7 @@ def install_missing(tools: Sequence[Tool]) -> None:
 
 
 def _root_prefix() -> list[str] | None:
-    """What stands before a command so that root runs it; None where this user may not do that."""
+    """The prefix with which root runs a command; None if this user cannot become root without a password."""
     if os.geteuid() == 0:
         return []
     if (
@@ -94,7 +94,7 @@ Fedora: sudo dnf install chromium chromedriver openssl
 
 
 def main() -> None:
-    """Install what is missing, or stop with the command that does so."""
+    """Install the missing programs, or stop with the command that installs them."""
     try:
         install_missing(TOOLS)
     except ToolsMissing as error:

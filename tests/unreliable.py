@@ -1,4 +1,4 @@
-"""A table whose writes fail, although some of them land."""
+"""A table whose writes raise errors, although some of them are committed."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -11,14 +11,17 @@ from resources.errors import LakeUnavailable
 
 @dataclass(slots=True)
 class Unreliable:
-    """A table whose first writes raise an error. `landing` says for each of them whether it lands nevertheless."""
+    """A table whose first writes raise an error. `commits` says for each of them whether it is committed nevertheless.
+
+    If `blind` is true, the table cannot be read.
+    """
 
     table: TableLog
-    landing: list[bool]
+    commits: list[bool]
     error: type[Exception] = CommitOutcomeUnknown
     blind: bool = False
     synced: list[int] = field(default_factory=list)
-    looked_after: list[int] = field(default_factory=list)
+    read_after: list[int] = field(default_factory=list)
 
     @property
     def uri(self) -> str:
@@ -26,14 +29,14 @@ class Unreliable:
         return self.table.uri
 
     def snapshot(self) -> TableSnapshot:
-        """The table's snapshot, unless the table cannot be read."""
+        """The table's snapshot. Raises an error if the table cannot be read."""
         if self.blind:
             raise LakeUnavailable("no answer")
         return self.table.snapshot()
 
     def entries(self, upto: TableSnapshot, *, after: int = -1) -> Iterator[tuple[int, LedgerEntry]]:
-        """The table's entries; `looked_after` notes from which version they were asked for."""
-        self.looked_after.append(after)
+        """The table's entries. The requested first versions are stored in `read_after`."""
+        self.read_after.append(after)
         return self.table.entries(upto, after=after)
 
     def check(self, files: Sequence[SliceFacts]) -> None:
@@ -43,10 +46,10 @@ class Unreliable:
     def write(
         self, snapshot: TableSnapshot, entry: LedgerEntry, new: Sequence[SliceFacts], replaced: Sequence[CommittedRange]
     ) -> int:
-        """Write the entry, or do not write it, and lose the answer."""
-        if not self.landing:
+        """Write the entry or not, and raise the error instead of returning the version."""
+        if not self.commits:
             return self.table.write(snapshot, entry, new, replaced)
-        if self.landing.pop(0):
+        if self.commits.pop(0):
             self.table.write(snapshot, entry, new, replaced)
         raise self.error("connection reset by peer")
 
@@ -55,6 +58,6 @@ class Unreliable:
         return self.table.count_rows(snapshot, ranges)
 
     def sync(self, *, after: int) -> None:
-        """Sync the table, and note it in `synced`."""
+        """Sync the table, and store the version in `synced`."""
         self.synced.append(after)
         self.table.sync(after=after)

@@ -2,7 +2,6 @@
 
 `python -m tests.bench.whole_process <command ...>` prints the usage.
 
-
 Spark's JVM outlives the Python process that started it. This process declares itself the reaper of orphaned children
 (prctl(2), PR_SET_CHILD_SUBREAPER), so the kernel adds the time of the JVM to the time of its children.
 """

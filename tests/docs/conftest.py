@@ -1,4 +1,4 @@
-"""The environment for the commands of the pages: a broker, a lake with loaded tables, a settings file."""
+"""The environment in which the commands of the pages run: a broker, a lake with loaded tables, a settings file."""
 
 import json
 import shutil
@@ -47,14 +47,14 @@ class World:
         publish_by_settings(Settings.load(self.settings), topic, messages, cluster=CLUSTER, batch_size=50)
 
     def load(self, topic: str) -> None:
-        """Load the new records of a topic. They are few, so Spark is not needed."""
+        """Load the new records of a topic. There are few, so Spark is not needed."""
         settings = Settings.load(self.settings)
         with open_cluster(settings, CLUSTER) as cluster:
             load = Loader.of(settings, cluster, _no_spark).load(topic)
         assert load.error is None
 
     def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
-        """Commit offsets as the group of another loader."""
+        """Commit offsets of a group, as another loader does."""
         with open_cluster(Settings.load(self.settings), CLUSTER) as cluster:
             ends = {BrokerPartition(None, number): offset for number, offset in offsets.items()}
             group_offsets(cluster).commit(group, {topic: ends})

@@ -11,7 +11,7 @@ from tests.pipelines.cli.walking import commands, help_of
 _HEAD = """\
 # Commands
 
-What `--help` prints. This page is made from the code: `make docs` writes it.
+The output of `--help` for every command. `make docs` generates this page from the code.
 """
 
 

@@ -1,4 +1,4 @@
-"""The pages of the documentation, and what they contain: fenced blocks, commands, links, code in backquotes.
+"""Reads the pages of the documentation: fenced blocks, commands, links, headings, and code in backquotes.
 
 A block names its language. In `sh` each line is a command; two spaces and `#` begin a comment, and a line that ends
 with a backslash continues in the next line. In `console`, lines that begin with `$ ` are commands, the others output.
@@ -66,5 +66,5 @@ def code(page: Path) -> list[str]:
 
 
 def anchors(page: Path) -> set[str]:
-    """The headings of a page, in the form in which links name them."""
+    """The headings of a page as anchors, in the form that links use."""
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in _HEADING.findall(prose(page))}

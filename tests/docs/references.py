@@ -1,4 +1,4 @@
-"""References in code and documentation, and what they refer to.
+"""Finds references in code and documentation, and their possible targets. Lists the tests of each fault.
 
 `.github/CONTRIBUTING.md` defines the forms:
 
@@ -35,7 +35,7 @@ _TEST_LINK = re.compile(r"\[(test_\w+\.py)(?:::(\w+))?\]\(\.\./([^)]+)\)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """One citation: `page` is a file of docs/, `target` a heading or a number of it."""
+    """One reference: `page` is a file of docs/, `target` is a heading or the number of an entry in it."""
 
     path: Path
     line: int
@@ -65,7 +65,7 @@ def references(path: Path, text: str) -> Iterator[Reference]:
 
 
 def bare_numbers(path: Path, text: str) -> list[str]:
-    """Numbers of faults and decisions that are cited without their kind. The headings that define them do not count."""
+    """Numbers of faults and decisions without the word fault or decision before them, except in defining headings."""
     uncited = _NUMBERED.sub("", text) if path in {FAULTS, DECISIONS} else text
     return _NUMBER.findall(_ENTRY.sub("", uncited))
 
@@ -76,7 +76,7 @@ def targets(page: Path) -> set[str]:
 
 
 def linked_tests(page: Path) -> list[tuple[Path, str]]:
-    """The tests that a page names: the file, and the function or nothing."""
+    """The tests that a page names: the file, and the function or an empty text."""
     return [(ROOT / path, name) for _, name, path in _TEST_LINK.findall(page.read_text(encoding="utf-8"))]
 
 
@@ -89,17 +89,17 @@ def faults_page() -> str:
     """The text of `docs/faults.md` with new lists of tests."""
     tests = _tests_by_fault()
     head, *entries = re.split(r"(?=^### )", FAULTS.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    return head + "".join(_renewed(entry, tests) for entry in entries).rstrip() + "\n"
+    return head + "".join(_with_tests(entry, tests) for entry in entries).rstrip() + "\n"
 
 
-def _renewed(entry: str, tests: Mapping[str, list[str]]) -> str:
+def _with_tests(entry: str, tests: Mapping[str, list[str]]) -> str:
     # The heading of the next chapter stays after the list of tests.
     body, mark, after = entry.partition("\n## ")
     description = re.sub(r"\n\n(?:Tests: .*|No test\.)$", "", body.rstrip())
-    return f"{description}\n\n{_listed(tests.get(entry[4:7], []))}\n" + (f"{mark}{after}" if mark else "\n")
+    return f"{description}\n\n{_links_text(tests.get(entry[4:7], []))}\n" + (f"{mark}{after}" if mark else "\n")
 
 
-def _listed(links: list[str]) -> str:
+def _links_text(links: list[str]) -> str:
     if not links:
         return "No test."
     others = f", and {len(links) - _SHOWN_TESTS} more" if len(links) > _SHOWN_TESTS else ""

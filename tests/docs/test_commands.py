@@ -1,4 +1,4 @@
-"""Every command on a page or in a help text works as it is written."""
+"""Every command on a page or in a help text works exactly as it is written."""
 
 import re
 import select
@@ -18,13 +18,13 @@ from tests.docs.pages import PAGES, ROOT, blocks
 from tests.live import numbered
 from tests.pipelines.cli.walking import PROGRAM, commands, examples_of, help_of, words_of
 
-ELSEWHERE = {
+TESTED_ELSEWHERE = {
     "make demo": "tests/pipelines/demo/test_demo.py",
     "make demo UI=1": "tests/ui/test_ui.py",
     "dagster-daemon run -w workspace.yaml": "tests/ui/test_ui.py",
     "dagster-webserver -h 127.0.0.1 -w workspace.yaml": "tests/ui/test_ui.py",
 }
-"""Commands that need a browser, their own machine or hours, with the test that runs them."""
+"""Commands that need a browser or run for long, with the test that runs them."""
 
 _ADDRESS = "127.0.0.1:2181"
 _PORT = re.compile(r"--port \d+")
@@ -51,7 +51,7 @@ ENDLESS = [command for command in PENSTOCK_COMMANDS if has_no_end(command)]
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stdin is a terminal at which somebody answers yes."""
+    """Make stdin look like a terminal, so that commands ask for confirmation."""
     monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda _: True)
 
 
@@ -75,7 +75,7 @@ def test_a_command_without_end_starts_and_ends_when_interrupted(
         try:
             assert process.stdout is not None
             while not select.select([process.stdout], [], [], 0.5)[0]:
-                world.publish("clicks", numbered(1))  # a tail prints new records
+                world.publish("clicks", numbered(1))  # `penstock tail` prints a line when a record arrives
             assert process.stdout.readline()
         finally:
             process.send_signal(signal.SIGINT)
@@ -92,8 +92,8 @@ def test_every_dagster_command_on_a_page_works(command: str, tmp_path: Path) -> 
 
 def test_every_other_command_is_run_by_another_test() -> None:
     other_commands = {command for command in all_commands() if command.split()[0] != PROGRAM} - set(DAGSTER_COMMANDS)
-    assert other_commands == ELSEWHERE.keys()
-    assert all((ROOT / file).exists() for file in ELSEWHERE.values())
+    assert other_commands == TESTED_ELSEWHERE.keys()
+    assert all((ROOT / file).exists() for file in TESTED_ELSEWHERE.values())
 
 
 def test_no_command_needs_a_shell() -> None:

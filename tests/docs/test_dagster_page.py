@@ -13,8 +13,8 @@ CLUSTER, GROUP = "old", "topics"
 
 
 @pytest.fixture(scope="module")
-def named() -> set[str]:
-    """The names of everything that Dagster has for one cluster and one group."""
+def dagster_names() -> set[str]:
+    """The names of all jobs, sensors, schedules, checks, assets and pools in Dagster for one cluster and one group."""
     settings = {
         "lake": "lake",
         "clusters": {CLUSTER: {"bootstrap": "127.0.0.1:1"}},
@@ -22,10 +22,10 @@ def named() -> set[str]:
     }
     repository = build_definitions(Settings.model_validate(settings)).get_repository_def()
     jobs = {name for name in repository.job_names if not name.startswith("__")}
-    ticking = {name.name for name in repository.sensor_defs} | {name.name for name in repository.schedule_defs}
+    instigators = {definition.name for definition in (*repository.sensor_defs, *repository.schedule_defs)}
     checks = {key.name for key in repository.asset_graph.asset_check_keys}
     assets = {key.to_user_string() for key in repository.asset_graph.get_all_asset_keys()}
-    return {*jobs, *ticking, *checks, *assets, f"kafka_{CLUSTER}"}
+    return {*jobs, *instigators, *checks, *assets, f"kafka_{CLUSTER}"}
 
 
 def names_on_page() -> set[str]:
@@ -34,16 +34,16 @@ def names_on_page() -> set[str]:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_everything_in_dagster_is_on_the_page(named: set[str]) -> None:
-    assert named - names_on_page() == set()
+def test_everything_in_dagster_is_on_the_page(dagster_names: set[str]) -> None:
+    assert dagster_names - names_on_page() == set()
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_all_names_on_the_page_exist_in_dagster(named: set[str]) -> None:
+def test_all_names_on_the_page_exist_in_dagster(dagster_names: set[str]) -> None:
     patterns = {
         name.replace("<cluster>", CLUSTER).replace("<group>", GROUP) for name in code(PAGE) if "<cluster>" in name
     }
-    assert patterns - named == set()
+    assert patterns - dagster_names == set()
 
 
 def test_all_fields_of_a_runs_config_are_on_the_page() -> None:

@@ -25,7 +25,7 @@ _PRINTED = re.compile(r"print\(.*\)  # (.*)$", re.MULTILINE)
 
 @pytest.fixture
 def addresses(tmp_path: Path, chroot: str) -> Iterator[dict[str, str]]:
-    """The addresses of the pages, with those of a modern broker and of a 0.7 broker's ZooKeeper in their place."""
+    """The real address for each address on the pages: of a modern broker, and of a 0.7 broker's ZooKeeper."""
     with ExitStack() as running:
         modern = running.enter_context(
             ModernBrokerServer(ModernBrokerConfig(broker_id=1, data_dir=tmp_path / "modern"))
@@ -40,8 +40,8 @@ def test_python_on_a_page_prints_what_it_shows(
     block: Block, addresses: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = block.text
-    for address, real in addresses.items():
-        text = text.replace(address, real)
+    for address, real_address in addresses.items():
+        text = text.replace(address, real_address)
     exec(compile(text, block.page, "exec"), {})
     output = capsys.readouterr().out
     for expected in _PRINTED.findall(block.text):

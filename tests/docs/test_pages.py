@@ -1,4 +1,4 @@
-"""What the pages name exists: settings, options, files and targets of links."""
+"""Everything that the pages name exists: settings, options, files and targets of links."""
 
 import re
 import tomllib
@@ -14,12 +14,12 @@ from tests.docs.generated import GENERATED
 from tests.docs.pages import LANGUAGES, PAGES, ROOT, anchors, blocks, code, links, name_of
 from tests.pipelines.cli.walking import PROGRAM, commands
 
-EACH = [pytest.param(page, id=name_of(page)) for page in PAGES]
+PAGE_PARAMETERS = [pytest.param(page, id=name_of(page)) for page in PAGES]
 COMMANDS = {path[1:]: command for path, command in commands()}
 PLACES = {place: page for page in sections() for place in page.places}
-FREE = {"lake_options", "spark"}
-FIRST = {place.partition(".")[0] for place in PLACES}
-LEAST = {"lake": "lake", "clusters": {"main": {"bootstrap": "127.0.0.1:9092"}}}
+FREE_SECTIONS = {"lake_options", "spark"}  # Penstock does not define their keys
+TOP_LEVEL = {place.partition(".")[0] for place in PLACES}
+MINIMAL_SETTINGS = {"lake": "lake", "clusters": {"main": {"bootstrap": "127.0.0.1:9092"}}}
 
 _OPTION = re.compile(r"^(--[a-z-]+)(?: .*)?$")
 _PATH = re.compile(r"^(kafka_io|resources|pipelines|tests|docs|\.ci|\.github)/")
@@ -32,20 +32,20 @@ def test_a_generated_page_is_up_to_date(page: Path) -> None:
     assert page.read_text(encoding="utf-8") == GENERATED[page](), f"{name_of(page)} is out of date: run `make docs`"
 
 
-@pytest.mark.parametrize("page", EACH)
+@pytest.mark.parametrize("page", PAGE_PARAMETERS)
 def test_every_block_names_its_language(page: Path) -> None:
     assert {block.language for block in blocks(page)} <= LANGUAGES
     assert page.read_text().count("```") == 2 * len(blocks(page))
 
 
-@pytest.mark.parametrize("page", EACH)
+@pytest.mark.parametrize("page", PAGE_PARAMETERS)
 def test_every_block_of_settings_can_be_loaded(page: Path) -> None:
     for block in blocks(page):
         if block.language == "toml":
-            Settings.model_validate({**LEAST, **tomllib.loads(block.text)})
+            Settings.model_validate({**MINIMAL_SETTINGS, **tomllib.loads(block.text)})
 
 
-@pytest.mark.parametrize("page", EACH)
+@pytest.mark.parametrize("page", PAGE_PARAMETERS)
 def test_dagster_accepts_every_block_of_yaml(page: Path, tmp_path: Path) -> None:
     for block in blocks(page):
         if block.language == "yaml":
@@ -54,7 +54,7 @@ def test_dagster_accepts_every_block_of_yaml(page: Path, tmp_path: Path) -> None
                 assert not instance.telemetry_enabled
 
 
-@pytest.mark.parametrize("page", EACH)
+@pytest.mark.parametrize("page", PAGE_PARAMETERS)
 def test_every_link_has_a_target(page: Path) -> None:
     for link in links(page):
         if "://" in link:
@@ -65,7 +65,7 @@ def test_every_link_has_a_target(page: Path) -> None:
         assert not anchor or anchor in anchors(target), link
 
 
-@pytest.mark.parametrize("page", EACH)
+@pytest.mark.parametrize("page", PAGE_PARAMETERS)
 def test_every_named_command_and_option_exists(page: Path) -> None:
     options = {name for command in COMMANDS.values() for name in options_of(command)}
     for text in code(page):
@@ -73,17 +73,18 @@ def test_every_named_command_and_option_exists(page: Path) -> None:
         assert not option or option[1] in options, text
         words = text.split()
         if words[0] == PROGRAM and len(words) > 1:
-            command = called(words[1:])
+            command = command_of(words[1:])
             assert {word for word in words if word.startswith("--")} <= options_of(command), text
 
 
-def called(words: list[str]) -> click.Command:
+def command_of(words: list[str]) -> click.Command:
     """The command that these words name."""
     path = tuple(words[:2]) if tuple(words[:2]) in COMMANDS else tuple(words[:1])
     return COMMANDS[path]
 
 
 def options_of(command: click.Command) -> set[str]:
+    """The options of a command, with those of all commands."""
     return {name for parameter in command.params for name in parameter.opts} | {
         "--help",
         "--settings",
@@ -92,26 +93,26 @@ def options_of(command: click.Command) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("page", EACH)
+@pytest.mark.parametrize("page", PAGE_PARAMETERS)
 def test_every_named_target_of_make_exists(page: Path) -> None:
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     named = [*code(page), *(command for block in blocks(page) for command in block.commands())]
     assert {text.split()[1] for text in named if text.startswith("make ")} <= targets
 
 
-@pytest.mark.parametrize("page", EACH)
+@pytest.mark.parametrize("page", PAGE_PARAMETERS)
 def test_every_named_file_exists(page: Path) -> None:
     paths = [text for text in code(page) if _PATH.match(text) and "<" not in text]
     assert [path for path in paths if not any(ROOT.glob(path))] == []
 
 
-@pytest.mark.parametrize("page", EACH)
+@pytest.mark.parametrize("page", PAGE_PARAMETERS)
 def test_every_named_setting_exists(page: Path) -> None:
     for text in code(page):
         section = _SECTION.fullmatch(text)
-        assert not section or section[1] in PLACES or section[1] in FREE, text
+        assert not section or section[1] in PLACES or section[1] in FREE_SECTIONS, text
         key = _KEY.fullmatch(text)
-        if key and text.partition(".")[0] in FIRST - FREE:
+        if key and text.partition(".")[0] in TOP_LEVEL - FREE_SECTIONS:
             place, _, name = text.rpartition(".")
             assert text in PLACES or name in {key.name for key in PLACES[place].keys}, text
 
@@ -135,8 +136,8 @@ def tables(data: object, path: list[str]) -> list[dict[str, object]]:
         return [data] if isinstance(data, dict) else []
     if not isinstance(data, dict):
         return []
-    below = list(data.values()) if path[0] == "NAME" else [data[path[0]]] if path[0] in data else []
-    return [table for value in below for table in tables(value, path[1:])]
+    children = list(data.values()) if path[0] == "NAME" else [data[path[0]]] if path[0] in data else []
+    return [table for value in children for table in tables(value, path[1:])]
 
 
 def test_the_readme_is_short() -> None:

@@ -1,4 +1,4 @@
-"""The page on Spark: its settings can be loaded, and its numbers are those of the code."""
+"""The settings on the page about Spark can be loaded, and its numbers are those of the code."""
 
 import re
 from pathlib import Path
@@ -20,7 +20,7 @@ bootstrap = "kafka.example:9092"
 
 
 @pytest.mark.parametrize("fragment", FRAGMENTS)
-def test_every_fragment_is_a_part_of_a_settings_file(fragment: str, tmp_path: Path) -> None:
+def test_every_example_is_a_valid_part_of_a_settings_file(fragment: str, tmp_path: Path) -> None:
     file = tmp_path / "penstock.toml"
     file.write_text(OTHER_SETTINGS + fragment)
     spark_settings = Settings.load(file).spark
@@ -28,27 +28,27 @@ def test_every_fragment_is_a_part_of_a_settings_file(fragment: str, tmp_path: Pa
     assert all(key.startswith("spark.") for key in spark_settings.keys() - {"master", "remote"})
 
 
-@pytest.mark.parametrize("place", ["local[", "spark://", "yarn", "k8s://", "sc://"])
-def test_every_place_has_a_fragment(place: str) -> None:
-    assert any(f'= "{place}' in fragment for fragment in FRAGMENTS)
+@pytest.mark.parametrize("master", ["local[", "spark://", "yarn", "k8s://", "sc://"])
+def test_every_kind_of_master_has_an_example(master: str) -> None:
+    assert any(f'= "{master}' in fragment for fragment in FRAGMENTS)
 
 
-def test_the_page_names_the_places_that_tests_try() -> None:
-    tried = re.findall(r"^\| (.*?) \| .* \| yes", PAGE, re.MULTILINE)
-    assert tried == ["this machine", "a standalone cluster", "a Connect server"]
+def test_the_page_marks_exactly_the_sites_that_tests_use_as_tested() -> None:
+    tested = re.findall(r"^\| (.*?) \| .* \| yes", PAGE, re.MULTILINE)
+    assert tested == ["this machine", "a standalone cluster", "a Connect server"]
     assert {name.partition(", ")[2] for name in NAMES} == {"local", "standalone"}
     assert {name.partition(", ")[0] for name in NAMES} == {"classic", "Connect"}
 
 
 def test_the_numbers_of_the_page_are_those_of_the_code() -> None:
     caps = Caps()
-    worst = 225e6 + TIMES * (caps.max_fetch_bytes + caps.max_decompressed_bytes)
+    max_bytes = 225e6 + TIMES * (caps.max_fetch_bytes + caps.max_decompressed_bytes)
     for sentence in (
         f"`{spark.DEFAULT_MASTER}`, the default",
         f"no task has run for {spark._STARVED_S:.0f} seconds",
         f"after at most {load._STEP_SLICES} slices",
         f"{caps.max_fetch_bytes // MIB} and {caps.max_decompressed_bytes // MIB} MiB",
         f"| {TIMES} MB more |",
-        f"takes {worst / 1e9:.1f} GB",
+        f"takes {max_bytes / 1e9:.1f} GB",
     ):
         assert sentence in PAGE

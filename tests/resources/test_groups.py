@@ -1,4 +1,4 @@
-"""Groups of topics: which topic belongs to which, and names that Dagster can distinguish."""
+"""Groups of topics: each topic belongs to one group, and Dagster can distinguish the names of groups."""
 
 import pytest
 from pydantic import ValidationError
@@ -42,7 +42,7 @@ def test_a_cluster_has_the_groups_that_can_contain_its_topics() -> None:
     assert GROUPED.groups_of("new") == ["billing", REST]
 
 
-def test_a_group_without_own_values_has_those_of_the_file() -> None:
+def test_a_group_inherits_missing_values_from_the_top_of_the_file() -> None:
     assert (GROUPED.timing_of("billing").cron, GROUPED.timing_of("billing").limits) == (
         "*/5 * * * *",
         GroupLimits(late_minutes=10),

@@ -1,4 +1,4 @@
-"""The Dagster resource: which settings it uses, and with which timeouts it opens clusters."""
+"""The Dagster resource reads the settings once per run, and opens clusters with long or short timeouts."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,20 +31,20 @@ def opened_with(monkeypatch: pytest.MonkeyPatch) -> list[Caps]:
 
 
 @pytest.mark.parametrize(
-    ("caps", "short"),
+    ("caps", "expected"),
     [("", (10.0, 2)), ("[caps]\nrequest_timeout_s = 3\nattempts = 1\n", (3.0, 1))],
 )
 def test_a_short_timeout_is_below_that_of_loads_and_never_above_the_settings(
-    tmp_path: Path, opened_with: list[Caps], caps: str, short: tuple[float, int]
+    tmp_path: Path, opened_with: list[Caps], caps: str, expected: tuple[float, int]
 ) -> None:
     file = tmp_path / "penstock.toml"
     file.write_text(SETTINGS + caps)
     resource = PenstockResource(settings_file=str(file))
     with resource.cluster("main"), resource.cluster_with_short_timeout("main"):
         pass
-    load, status = opened_with
-    assert load == resource.settings().caps
-    assert (status.request_timeout_s, status.attempts) == short
+    long_caps, short_caps = opened_with
+    assert long_caps == resource.settings().caps
+    assert (short_caps.request_timeout_s, short_caps.attempts) == expected
 
 
 def test_a_run_reads_the_settings_once_and_the_next_run_reads_them_again(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_a_run_reads_the_settings_once_and_the_next_run_reads_them_again(tmp_pat
     @dg.op
     def first(penstock: PenstockResource) -> int:
         lakes.append(penstock.settings().lake)
-        file.write_text(SETTINGS.replace('"lake"', '"other"'))  # somebody edits the file while the run is going on
+        file.write_text(SETTINGS.replace('"lake"', '"other"'))  # somebody edits the file during the run
         return 1
 
     @dg.op

@@ -1,4 +1,4 @@
-"""The settings file: checked on load, with errors that name the file and the key."""
+"""The settings file is checked when it is loaded. Errors name the file and the key."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 
 from resources.settings import PATH_VARIABLE, Settings, SettingsError, TopicRules
 
-GOOD = """
+MINIMAL = """
 lake = "lake"
 [clusters.main]
 zookeeper = "127.0.0.1:2181"
@@ -20,7 +20,7 @@ def load(tmp_path: Path, text: str) -> Settings:
 
 
 def test_the_smallest_file_has_the_defaults(tmp_path: Path) -> None:
-    settings = load(tmp_path, GOOD)
+    settings = load(tmp_path, MINIMAL)
     assert settings.lake == str(tmp_path / "lake")
     assert settings.start_of("main") == "earliest"
     assert settings.rules("main").allows("anything")
@@ -70,18 +70,18 @@ def test_every_setting_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (GOOD.replace("lake =", "leak ="), "lake is missing"),
-        ("lak = 1\n" + GOOD, "lak is not a setting"),
-        (GOOD.replace('lake = "lake"', "lake = 3"), "lake: "),
+        (MINIMAL.replace("lake =", "leak ="), "lake is missing"),
+        ("lak = 1\n" + MINIMAL, "lak is not a setting"),
+        (MINIMAL.replace('lake = "lake"', "lake = 3"), "lake: "),
         ('lake = "x"', "clusters is missing"),
         ('lake = "x"\n[clusters.main]\n', "clusters.main: set `zookeeper` or `bootstrap`"),
-        (GOOD + "port = 3", "clusters.main.port is not a setting"),
-        (GOOD.replace("main", "Main"), "clusters.Main: a name has"),
-        (GOOD + '[topics]\nallow = ["("]', "topics.allow.0: '(' is not a regular expression"),
-        (GOOD + "[caps]\nfetch_bytes = 0", "caps.fetch_bytes: "),
-        (GOOD + "[caps]\nfetch_bytes = 1_000_000_000", "caps.fetch_bytes is greater than caps.max_fetch_bytes"),
-        (GOOD + '[spark]\nmaster = "a"\nremote = "b"', "spark: set `master` or `remote`, not both"),
-        (GOOD.replace("zookeeper =", "start = 'middle'\nzookeeper ="), "clusters.main.start: "),
+        (MINIMAL + "port = 3", "clusters.main.port is not a setting"),
+        (MINIMAL.replace("main", "Main"), "clusters.Main: a name has"),
+        (MINIMAL + '[topics]\nallow = ["("]', "topics.allow.0: '(' is not a regular expression"),
+        (MINIMAL + "[caps]\nfetch_bytes = 0", "caps.fetch_bytes: "),
+        (MINIMAL + "[caps]\nfetch_bytes = 1_000_000_000", "caps.fetch_bytes is greater than caps.max_fetch_bytes"),
+        (MINIMAL + '[spark]\nmaster = "a"\nremote = "b"', "spark: set `master` or `remote`, not both"),
+        (MINIMAL.replace("zookeeper =", "start = 'middle'\nzookeeper ="), "clusters.main.start: "),
         ("lake = ", "Invalid value"),
     ],
 )
@@ -98,8 +98,8 @@ def test_the_error_for_a_missing_file_says_how_to_name_it(tmp_path: Path) -> Non
 
 
 def test_the_path_can_come_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "mine.toml").write_text(GOOD)
-    monkeypatch.setenv(PATH_VARIABLE, str(tmp_path / "mine.toml"))
+    (tmp_path / "other.toml").write_text(MINIMAL)
+    monkeypatch.setenv(PATH_VARIABLE, str(tmp_path / "other.toml"))
     assert Settings.load().lake == str(tmp_path / "lake")
 
 

@@ -11,7 +11,7 @@ def test_a_section_that_can_appear_in_several_places_is_described_once() -> None
     assert [page.places for page in sections() if "choices" in page.places] == [("choices", "clusters.NAME.choices")]
 
 
-def test_every_key_has_a_meaning_of_one_sentence_or_more() -> None:
+def test_the_meaning_of_every_key_is_a_sentence() -> None:
     assert [name for name, key in KEYS.items() if not key.meaning.endswith((".", ".)"))] == []
 
 
@@ -38,6 +38,6 @@ def test_a_key_has_its_type_and_default(name: str, kind: str, default: str) -> N
     assert key == Key(name=key.name, kind=kind, default=default, meaning=key.meaning)
 
 
-def test_the_page_has_a_line_for_each_key() -> None:
+def test_the_page_has_one_table_row_for_each_key() -> None:
     lines = [line for line in reference().splitlines() if line.startswith("| `")]
     assert len(lines) == len(KEYS)

@@ -9,7 +9,7 @@ from resources.settings import Settings
 from resources.settings_reference import EXAMPLE
 from resources.settings_shown import as_toml, shown
 
-LEAST = {"lake": "lake", "clusters": {"main": {"bootstrap": "127.0.0.1:1"}}}
+MINIMAL = {"lake": "lake", "clusters": {"main": {"bootstrap": "127.0.0.1:1"}}}
 
 
 def test_the_shown_example_loads_as_the_same_settings(tmp_path: Path) -> None:
@@ -31,6 +31,6 @@ def test_the_shown_example_loads_as_the_same_settings(tmp_path: Path) -> None:
     ],
 )
 def test_values_that_may_be_secrets_are_masked(given: dict[str, object], line: str) -> None:  # fault X01
-    text = as_toml(shown(Settings.model_validate({**LEAST, **given})))
+    text = as_toml(shown(Settings.model_validate({**MINIMAL, **given})))
     assert line in text.splitlines()
     assert tomllib.loads(text)

@@ -1,4 +1,4 @@
-"""Spark sessions: executors receive the code, errors name their cause, an interrupt cancels the job."""
+"""Spark jobs: executors receive our code, errors name their cause, and an interrupt cancels the job."""
 
 import signal
 import subprocess
@@ -21,41 +21,41 @@ pytestmark = pytest.mark.spark
 Handler = Callable[..., Any]
 
 
-def nothing(_done: int, _total: int) -> None:
+def ignore_progress(_done: int, _total: int) -> None:
     """Ignore the progress."""
 
 
-WHERE_OUR_CODE_IS = """
+REPORT_CODE_PATH = """
 import sys
 import pyarrow as pa
 from resources.spark import collect, open_session
 
-def where(batches):
+def report(batches):
     import kafka_io.records.v07_decoder
     kafka_io.records.v07_decoder.warm()
     for _ in batches:
         yield pa.RecordBatch.from_pydict({"place": [kafka_io.records.v07_decoder.__file__]})
 
 session = open_session({"master": "local[1]", "spark.ui.enabled": "false"})
-(row,) = collect(session, session.range(1).mapInArrow(where, "place string"), lambda *_: None)
+(row,) = collect(session, session.range(1).mapInArrow(report, "place string"), lambda *_: None)
 print(row["place"])
 """
 
 
 def test_executors_receive_the_code_with_the_job(tmp_path: Path) -> None:
-    """The test runs in another folder: local workers would find the checkout in their working directory."""
-    done = subprocess.run(
-        [sys.executable, "-c", WHERE_OUR_CODE_IS],
+    """The script runs in another folder, because local workers would import our code from the checkout."""
+    completed = subprocess.run(
+        [sys.executable, "-c", REPORT_CODE_PATH],
         cwd=tmp_path,
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
     )
-    assert ".zip/kafka_io/records/v07_decoder.py" in done.stdout, done.stderr
+    assert ".zip/kafka_io/records/v07_decoder.py" in completed.stdout, completed.stderr
 
 
-def broken(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def failing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         if batch.num_rows:
             raise ValueError(f"no {batch.num_rows} rows")
@@ -64,7 +64,7 @@ def broken(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def test_an_error_names_its_cause(spark: SparkSession) -> None:
     with pytest.raises(SparkFailed, match="ValueError: no 1 rows"):
-        collect(spark, spark.range(1).mapInArrow(broken, "place string"), nothing)
+        collect(spark, spark.range(1).mapInArrow(failing, "place string"), ignore_progress)
 
 
 def test_progress_is_reported(spark: SparkSession) -> None:
@@ -97,7 +97,7 @@ def endless(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 @pytest.mark.parametrize("handler", [None, signal.default_int_handler])
 def test_an_interrupted_caller_leaves_no_running_job(spark: SparkSession, handler: Handler | None) -> None:
-    """The handler is that of PySpark, or that of Dagster, which only raises an exception."""
+    """The handler of SIGINT is PySpark's, or one that only raises an exception, as Dagster's does."""
     caller = threading.get_ident()
     tracker = spark.sparkContext.statusTracker()
 
@@ -112,7 +112,7 @@ def test_an_interrupted_caller_leaves_no_running_job(spark: SparkSession, handle
         signal.signal(signal.SIGINT, handler or before)
         interrupting.start()
         with pytest.raises(KeyboardInterrupt):
-            collect(spark, spark.range(1).mapInArrow(endless, "id long"), nothing)
+            collect(spark, spark.range(1).mapInArrow(endless, "id long"), ignore_progress)
     finally:
         signal.signal(signal.SIGINT, before)
         interrupting.join()

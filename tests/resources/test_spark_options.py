@@ -1,4 +1,4 @@
-"""The options of a Spark session, and the end of a job that no executor runs; tested without Spark."""
+"""The options of a Spark session, and the timeout of a job that no executor runs; tested without Spark."""
 
 import os
 import sys
@@ -20,21 +20,25 @@ def test_a_connect_server_receives_only_options_of_a_session() -> None:
 
 @pytest.mark.parametrize("place", [{}, {"master": "local[2]"}, {"remote": "local[2]"}])
 def test_a_local_session_uses_only_loopback(place: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    environment = prepared(place, monkeypatch)
+    environment = prepared_environment(place, monkeypatch)
     assert environment["SPARK_LOCAL_IP"] == spark._options(place)["spark.driver.host"] == "127.0.0.1"
 
 
 @pytest.mark.parametrize("place", [{"master": "spark://host:7077"}, {"master": "yarn"}, {"remote": "sc://host:15002"}])
-def test_executors_elsewhere_can_reach_the_driver(place: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "SPARK_LOCAL_IP" not in prepared(place, monkeypatch)
+def test_the_driver_of_remote_executors_is_not_bound_to_loopback(
+    place: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "SPARK_LOCAL_IP" not in prepared_environment(place, monkeypatch)
     assert "spark.driver.host" not in spark._options(place)
 
 
 def test_executors_run_the_python_of_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    environment = prepared({"master": "yarn", "spark.pyspark.python": "./environment/bin/python"}, monkeypatch)
+    environment = prepared_environment(
+        {"master": "yarn", "spark.pyspark.python": "./environment/bin/python"}, monkeypatch
+    )
     assert environment["PYSPARK_PYTHON"] == "./environment/bin/python"
     assert environment["PYSPARK_DRIVER_PYTHON"] == sys.executable
-    assert prepared({}, monkeypatch)["PYSPARK_PYTHON"] == sys.executable
+    assert prepared_environment({}, monkeypatch)["PYSPARK_PYTHON"] == sys.executable
 
 
 def test_executors_do_not_receive_the_embedded_brokers() -> None:
@@ -45,8 +49,8 @@ def test_executors_do_not_receive_the_embedded_brokers() -> None:
     assert not [name for name in names if name.startswith("kafka_io/testing/")]
 
 
-def prepared(settings: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """The environment that is prepared for Spark, from an empty one."""
+def prepared_environment(settings: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """The environment variables that are set for Spark, if none was set before."""
     environment: dict[str, str] = {}
     monkeypatch.setattr(spark, "find_java", lambda: Path("java"))
     monkeypatch.setattr(os, "environ", environment)

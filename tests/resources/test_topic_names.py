@@ -1,4 +1,4 @@
-"""Topic names as folder and partition names: reversible, never colliding, never outside the lake."""
+"""Topic names become names of folders and partitions: reversible, without collisions, and never outside the lake."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The embedded ZooKeeper is ready when it says so, ends when it should, and keeps its data."""
+"""The embedded ZooKeeper is ready when it says so, ends with its parent or at a signal, and keeps its data."""
 
 import os
 import signal
@@ -35,7 +35,7 @@ def in_foreground(data_dir: Path) -> Iterator[tuple[subprocess.Popen[str], str]]
             process.kill()
 
 
-def refuses(address: str) -> bool:
+def stops_listening(address: str) -> bool:
     """Whether nobody listens at the address, now or within half a minute."""
     host, _, port = address.rpartition(":")
     deadline = time.monotonic() + 30
@@ -62,13 +62,13 @@ def test_data_survives_a_stop_and_a_start(tmp_path: Path) -> None:
                 client.stop()
                 client.close()
             assert value == expected
-        assert refuses(server.connect)
+        assert stops_listening(server.connect)
 
 
 def test_the_server_listens_only_on_loopback(zookeeper_server: str) -> None:
     port = int(zookeeper_server.rpartition(":")[2])
     with socket.socket() as elsewhere:
-        elsewhere.bind(("127.0.0.2", port))  # refused if the server listened on all addresses
+        elsewhere.bind(("127.0.0.2", port))  # this fails if the server listens on all addresses
     assert zookeeper_server.startswith("127.0.0.1:")
 
 
@@ -92,7 +92,7 @@ def test_a_signal_ends_a_foreground_server_cleanly(number: signal.Signals, tmp_p
         Registry.open(address).close()
         process.send_signal(number)
         assert process.wait(30) == 0
-        assert refuses(address)
+        assert stops_listening(address)
 
 
 def test_a_killed_parent_leaves_no_running_server(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_killed_parent_leaves_no_running_server(tmp_path: Path) -> None:
         Registry.open(address).close()
         os.kill(process.pid, signal.SIGKILL)
         process.wait(30)
-        assert refuses(address)
+        assert stops_listening(address)
 
 
 def test_a_foreground_server_that_ends_by_itself_is_an_error(tmp_path: Path) -> None:

@@ -187,7 +187,7 @@ def test_each_search_for_the_own_commit_begins_after_the_version_of_the_first_at
     snapshot = small.table.snapshot()
     small.commit(small.write(0, 20, partition=1))
     small.commit(small.write(0, 50), at=snapshot, log=log)
-    assert log.looked_after == [snapshot.version, snapshot.version]
+    assert log.read_after == [snapshot.version, snapshot.version]
 
 
 def test_a_commit_that_did_not_land_is_tried_again(small: "SmallTable") -> None:  # faults L03, L11
