@@ -23,7 +23,7 @@ def publish(
     codecs: Sequence[str] = ("none",),
     batch_size: int = 500,
 ) -> int:
-    """Publish to the cluster at an address; return the number of values. Each batch has the next codec and partition."""
+    """Publish to the cluster at an address; return the number of values. Codecs and partitions take turns by batch."""
 
     def open_(codec: str) -> Producer[Delivered]:
         settings = ProducerSettings(compression=codec, idempotent=False)
