@@ -22,10 +22,11 @@ def dagster_names() -> set[str]:
     }
     repository = build_definitions(Settings.model_validate(settings)).get_repository_def()
     jobs = {name for name in repository.job_names if not name.startswith("__")}
-    instigators = {definition.name for definition in (*repository.sensor_defs, *repository.schedule_defs)}
+    sensors = {sensor.name for sensor in repository.sensor_defs}
+    schedules = {schedule.name for schedule in repository.schedule_defs}
     checks = {key.name for key in repository.asset_graph.asset_check_keys}
     assets = {key.to_user_string() for key in repository.asset_graph.get_all_asset_keys()}
-    return {*jobs, *instigators, *checks, *assets, f"kafka_{CLUSTER}"}
+    return {*jobs, *sensors, *schedules, *checks, *assets, f"kafka_{CLUSTER}"}
 
 
 def names_on_page() -> set[str]:

@@ -20,16 +20,16 @@ class SmallStore(Small):
 
     def write(self, start: int, stop: int, *, partition: int = 0, rows: int | None = None) -> SliceFacts:
         """Write the data file of a slice, with one row per ten bytes; `rows` is the most rows that it gets."""
-        self._times += 1
+        self._loaded_at += 1
         id_ = BrokerPartition(0, partition)
-        present = [Row(id_, offset, self._times, offset) for offset in list(range(start, stop, 10))[:rows]]
+        present = [Row(id_, offset, self._loaded_at, offset) for offset in list(range(start, stop, 10))[:rows]]
         return SliceFacts(
             offsets=OffsetRange(BrokerPartition(0, partition), start, stop),
             rows=len(present),
             bytes=stop - start,
             path=self.table.stage(present) if present else None,
             size=len(present),
-            loaded_at_us=self._times,
+            loaded_at_us=self._loaded_at,
         )
 
     def rows(self) -> int:
