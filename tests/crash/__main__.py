@@ -1,8 +1,9 @@
-"""Random stories for as long as one likes: `make crash RUNS=10000 SEED=7`.
+"""Plays random stories for any length of time: `make crash RUNS=10000 SEED=7`.
 
-Drivers of loads, backfills and cuts race, are killed with SIGKILL or stopped at random steps, and go on late. After
-each the table is judged by numbered records: none lost, none twice, none out of order, no file deleted, no cursor that
-falls. The run ends after so many stories, or at the first failure, whose lake is kept.
+Drivers of loads, backfills and cuts race. They are killed with SIGKILL at random failpoints, or stopped there and
+resumed late. After each driver the numbered records in the table are checked: no record is lost, duplicated or out of
+order, no file is deleted, and no cursor moves back. The run ends after the given number of stories, or at the first
+failure; then the lake is kept.
 """
 
 import argparse
@@ -23,7 +24,7 @@ _ENDED = ("loaded", "killed", "refused")
 
 
 def run(runs: int, seed: int, folder: Path) -> Counter[str]:
-    """Play one seed's story after the other; how drivers ended, and where.
+    """Play the stories of `runs` seeds, one after the other; returns how often drivers ended in which way, and where.
 
     Raises:
         Failed: see `attempt`.
@@ -57,12 +58,17 @@ def _say(line: str) -> None:
 
 
 def main() -> None:
-    """Read what to do from the command line."""
+    """Run with the arguments of the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.crash", description=__doc__)
-    parser.add_argument("--runs", type=int, default=10_000, help="stories to play")
-    parser.add_argument("--seed", type=int, default=int(time.time()), help="of the first; the next has the next")
+    parser.add_argument("--runs", type=int, default=10_000, help="number of stories to play")
     parser.add_argument(
-        "--folder", type=Path, default=Path(".cache/crash"), help="where lakes are; that of a failure stays"
+        "--seed", type=int, default=int(time.time()), help="seed of the first story; each later story adds 1"
+    )
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        default=Path(".cache/crash"),
+        help="folder of the lakes; the lake of a failed story is kept",
     )
     options = parser.parse_args()
     try:

@@ -1,4 +1,4 @@
-"""Random stories: drivers that race, are killed, are stopped and go on when others have long committed."""
+"""Random stories: drivers race, are killed, or are stopped and resumed after other drivers have committed."""
 
 import random
 import shutil
@@ -13,19 +13,19 @@ from tests.crash.stage import WORLDS, Stage
 from tests.crash.stories import STORIES
 
 _KILLED = -9
-_MOST_STORMS = 2
+_MOST_ROUNDS = 2
 _REFUSED = "CommitRefused: "
 
 
 class Failed(Exception):
-    """A run after which a table was not as it must be."""
+    """After a story the table was not correct."""
 
 
 def attempt(stage: Stage, seed: int, folder: Path) -> Counter[str]:
-    """Play the story of this seed; where drivers were ended, and how the others ended. Its lake is kept if it fails.
+    """Play the story of this seed; returns how often drivers ended at each failpoint and in each way.
 
     Raises:
-        Failed: with the seed, which starts the same drivers again, but not the same races between them.
+        Failed: a check failed. The lake is kept. The same seed starts the same drivers, but their races may differ.
     """
     home = folder / f"seed-{seed}"
     shutil.rmtree(home, ignore_errors=True)
@@ -39,71 +39,71 @@ def attempt(stage: Stage, seed: int, folder: Path) -> Counter[str]:
 
 def _play(stage: Stage, rng: random.Random, home: Path) -> Counter[str]:
     world = rng.choice(sorted(WORLDS))
-    story = rng.choice([story for story in STORIES if stage.shows(world, story)])
-    storms = _Storms(trial=stage.trial(world, home), rng=rng)
+    story = rng.choice([story for story in STORIES if stage.can_play(world, story)])
+    random_drivers = _RandomDrivers(trial=stage.trial(world, home), rng=rng)
     try:
-        for act, steps in zip(story.acts, stage.passed(world, story), strict=True):
-            act.prepare(Path(storms.trial.table.uri))
-            for _ in range(rng.randint(0 if len(story.acts) > 1 else 1, _MOST_STORMS)):
-                storms.over(act, steps)
+        for act, steps in zip(story.acts, stage.failpoint_counts(world, story), strict=True):
+            act.prepare(Path(random_drivers.trial.table.uri))
+            for _ in range(rng.randint(0 if len(story.acts) > 1 else 1, _MOST_ROUNDS)):
+                random_drivers.run_round(act, steps)
             if act is story.acts[-1]:
-                storms.calm_down()
-            storms.trial.finish(act)
-        storms.trial.check_whole()
+                random_drivers.resume_all()
+            random_drivers.trial.finish(act)
+        random_drivers.trial.check_complete()
     finally:
-        storms.end()
-    return storms.outcomes
+        random_drivers.end()
+    return random_drivers.outcomes
 
 
 @dataclass(slots=True, kw_only=True)
-class _Storms:
-    """Drivers that work on one table at once. `stopped` ones wait, also while later acts are done."""
+class _RandomDrivers:
+    """Drivers that work on one table at the same time. `stopped` drivers may wait until later acts of the story."""
 
     trial: Trial
     rng: random.Random
     outcomes: Counter[str] = field(default_factory=Counter)
     stopped: list[Driver] = field(default_factory=list)
 
-    def over(self, act: Act, steps: Counter[str]) -> None:
-        """Up to three drivers do `act` at once, each with a fate of its own."""
+    def run_round(self, act: Act, steps: Counter[str]) -> None:
+        """Start one to three drivers of `act` at once, most with a failpoint; then resume some stopped drivers."""
         [count] = self.rng.choices((1, 2, 3), (5, 3, 1))
-        drivers = [self.trial.start(act, at=self._fate(steps)) for _ in range(count)]
+        drivers = [self.trial.start(act, kill_at=self._random_failpoint(steps)) for _ in range(count)]
         self.stopped += [driver for driver in drivers if driver.stopped()]
-        self._judge([driver for driver in drivers if driver not in self.stopped])
+        self._check_outcomes([driver for driver in drivers if driver not in self.stopped])
         for driver in [stopped for stopped in self.stopped if self.rng.randrange(2)]:
-            self._let_go(driver)
+            self._resume(driver)
 
-    def _fate(self, steps: Counter[str]) -> str:
-        """Any passing of a step is as likely as another, so most drivers end in the midst of their work."""
+    def _random_failpoint(self, steps: Counter[str]) -> str:
+        """A value for KILL_AT, or none. Each pass of a failpoint is equally likely, so most drivers end mid-work."""
         [how] = self.rng.choices(("kill:", "stop:", ""), (6, 3, 1))
         [name] = self.rng.choices(list(steps), list(steps.values()))
         return f"{how}{name}:{self.rng.randint(1, steps[name])}" if how else ""
 
-    def calm_down(self) -> None:
-        """Let all stopped drivers continue, late."""
+    def resume_all(self) -> None:
+        """Resume all stopped drivers."""
         for driver in [*self.stopped]:
-            self._let_go(driver)
+            self._resume(driver)
 
-    def _let_go(self, driver: Driver) -> None:
+    def _resume(self, driver: Driver) -> None:
         self.stopped.remove(driver)
-        driver.go_on()
-        self._judge([driver])
+        driver.resume()
+        self._check_outcomes([driver])
 
-    def _judge(self, drivers: list[Driver]) -> None:
+    def _check_outcomes(self, drivers: list[Driver]) -> None:
         for driver in drivers:
             ended = driver.wait()
-            self.outcomes.update([*ended.reached, _told(ended)])
+            self.outcomes.update([*ended.reached, _outcome(ended)])
         self.trial.check()
 
     def end(self) -> None:
-        """End all processes."""
+        """Kill all drivers that are still stopped."""
         for driver in self.stopped:
             with suppress(ProcessLookupError):
                 driver.process.kill()
             driver.process.join()
 
 
-def _told(ended: Ended) -> str:
+def _outcome(ended: Ended) -> str:
     if ended.code == 0:
         return "loaded"
     if ended.code == _KILLED and ended.reached:

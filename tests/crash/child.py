@@ -1,7 +1,7 @@
-"""`penstock` in a fork of a process that has imported everything: it begins in milliseconds, and dies alone.
+"""Runs `penstock` in a fork of a process that has imported everything, so that it starts in milliseconds.
 
-This is the one module here that works when it is imported, for that is what the process to be forked does: the kernels
-are loaded once, for all forks. No thread of ours and no file of a lake is open then.
+The fork server imports this module, and the import also loads the kernels, once for all forks. This is the only module
+here that does work at its import. No thread of ours and no file of a lake is open at the time of a fork.
 """
 
 import os
@@ -28,55 +28,55 @@ PRINTED = ("output", "errors")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
-    """On what terms a driver works.
+class DriverOptions:
+    """Options of a driver that its settings file does not have.
 
     Args:
-        slices_per_commit: how many slices are one commit's, about.
-        file_bytes: what no file of it may be larger than, as if the disk were full.
-        tell_steps: the file into which it writes the names of the steps that it passes.
+        slices_per_commit: the approximate number of slices in one commit.
+        file_bytes: the largest size of a file that the driver writes; a larger file fails as on a full disk.
+        steps_file: a file to which the driver appends the name of each failpoint that it passes.
     """
 
     slices_per_commit: int = 1
     file_bytes: int | None = None
-    tell_steps: Path | None = None
+    steps_file: Path | None = None
 
 
-def penstock(arguments: Sequence[str], environment: Mapping[str, str], home: Path, terms: Terms) -> None:
-    """Be `penstock`, which prints to `home`. Slices of all tasks are fetched in this process, not by Spark."""
-    printing_to(home)
+def penstock(arguments: Sequence[str], environment: Mapping[str, str], home: Path, options: DriverOptions) -> None:
+    """Run `penstock` in this process, with its output in `home`. This process fetches all slices; there is no Spark."""
+    redirect_output(home)
     os.environ.update(environment)
-    if terms.tell_steps:
-        _tell_steps(terms.tell_steps)
-    if terms.file_bytes is not None:
+    if options.steps_file:
+        _record_steps(options.steps_file)
+    if options.file_bytes is not None:
         # Python ignores SIGXFSZ, so a larger write fails with "file too large", as on a full disk.
-        resource.setrlimit(resource.RLIMIT_FSIZE, (terms.file_bytes, terms.file_bytes))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (options.file_bytes, options.file_bytes))
     with (
         patch.object(load, "execute", lambda _spark, works, on_progress: fetch_here_all(works, on_progress)),
-        patch.object(load, "_STEP_SLICES", terms.slices_per_commit),
+        patch.object(load, "_STEP_SLICES", options.slices_per_commit),
     ):
         main(list(arguments))
 
 
-def printing_to(home: Path) -> None:
-    """What this process prints goes to files there from now on."""
+def redirect_output(home: Path) -> None:
+    """Write the standard output and errors of this process to files in `home` from now on."""
     for number, name in enumerate(PRINTED, start=1):
         with (home / name).open("wb") as file:
             os.dup2(file.fileno(), number)
 
 
 def fetch_here_all(works: Sequence[FetchTask], on_progress: Progress) -> list[SliceFacts]:
-    """What `execute` answers, of any number of slices, without Spark."""
+    """Fetch like `execute`, but in this process, for any number of slices."""
     return sorted(fetch_here(works, on_progress), key=lambda facts: facts.offsets)
 
 
-def _tell_steps(file: Path) -> None:
+def _record_steps(file: Path) -> None:
     os.environ.setdefault(steps.KILL_AT, "nowhere")
-    pass_as_told = steps._pass
+    original_pass = steps._pass
 
-    def tell(name: str) -> None:
+    def record(name: str) -> None:
         with file.open("a") as lines:
             lines.write(f"{name}\n")
-        pass_as_told(name)
+        original_pass(name)
 
-    steps._pass = tell
+    steps._pass = record

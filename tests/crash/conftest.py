@@ -1,4 +1,4 @@
-"""The stage that all tests of this folder share; each test fills a lake of its own there."""
+"""The stage that all tests of this folder share. Each test has its own lake."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Drivers: `penstock` as a process of its own, that a test ends at a failpoint, or stops there and continues later."""
+"""Drivers: `penstock` in its own process, which a test kills at a failpoint, or stops there and resumes later."""
 
 import os
 import signal
@@ -19,7 +19,14 @@ _POLL_S = 0.002
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """The end of a driver: its exit code, negative after a signal; the failpoint that had to end it; its output."""
+    """The end of a driver.
+
+    Args:
+        code: the exit code; after a signal, the negative number of the signal.
+        reached: the entries of KILL_AT that the driver reached.
+        output: its standard output.
+        errors: its standard errors.
+    """
 
     code: int
     reached: tuple[str, ...]
@@ -28,38 +35,38 @@ class Ended:
 
     @classmethod
     def of(cls, home: Path, code: int) -> Self:
-        """From what it left in its folder."""
+        """Read the files in the folder of a driver that has ended."""
         output, errors = ((home / name).read_text() for name in child.PRINTED)
         return cls(code=code, reached=reached(home), output=output, errors=errors)
 
 
 def reached(home: Path) -> tuple[str, ...]:
-    """The marks in a driver's folder: where it was ended."""
+    """The entries of KILL_AT that a driver has reached, from the mark files in its folder."""
     return tuple(sorted(file.name for file in home.iterdir() if file.name not in child.PRINTED))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Driver:
-    """A `penstock` that runs. `home` is the folder of what it prints, and of the marks of where it was ended."""
+    """A running `penstock`. Its folder `home` has its output, and a mark file per entry of KILL_AT that it reached."""
 
     process: ForkServerProcess
     home: Path
 
     @classmethod
-    def start(cls, home: Path, arguments: Sequence[str], terms: child.Terms, *, at: str = "") -> Self:
-        """Start one that ends at `at` (see KILL_AT; several are parted by commas)."""
-        environment = {KILL_AT: at, ONCE: str(home)} if at else {}
-        process = forking().Process(target=child.penstock, args=(arguments, environment, home, terms))
+    def start(cls, home: Path, arguments: Sequence[str], options: child.DriverOptions, *, kill_at: str = "") -> Self:
+        """Start a driver that ends or stops at `kill_at` (see KILL_AT); without it, the driver is not disturbed."""
+        environment = {KILL_AT: kill_at, ONCE: str(home)} if kill_at else {}
+        process = forking().Process(target=child.penstock, args=(arguments, environment, home, options))
         process.start()
         return cls(process=process, home=home)
 
     @property
     def reached(self) -> tuple[str, ...]:
-        """The failpoints at which the driver had to end or stop, and which it has reached."""
+        """The entries of KILL_AT that the driver has reached so far."""
         return reached(self.home)
 
     def stopped(self) -> bool:
-        """Wait until it has stopped at a step, or ended without; whether it has stopped."""
+        """Wait until the driver stops at a failpoint or ends; returns whether it has stopped."""
         deadline = time.monotonic() + _LONGEST_S
         while time.monotonic() < deadline:
             if not self.process.is_alive():
@@ -67,7 +74,7 @@ class Driver:
             if any(name.startswith("stop:") for name in self.reached) and self._state() == "T":
                 return True
             time.sleep(_POLL_S)
-        raise TimeoutError(f"neither stopped nor ended: {self.reached}")
+        raise TimeoutError(f"the driver has neither stopped nor ended after {_LONGEST_S} s; it reached {self.reached}")
 
     def _state(self) -> str:
         """The state of the process in the kernel; T means stopped."""
@@ -76,16 +83,20 @@ class Driver:
         except FileNotFoundError:
             return "gone"
 
-    def go_on(self) -> None:
-        """Let a stopped one go on."""
+    def resume(self) -> None:
+        """Resume a stopped driver."""
         assert self.process.pid is not None
         os.kill(self.process.pid, signal.SIGCONT)
 
     def wait(self) -> Ended:
-        """Wait for the end of the driver; fail if it does not come."""
+        """Wait until the driver ends.
+
+        Raises:
+            TimeoutError: it did not end in time, and was killed.
+        """
         self.process.join(_LONGEST_S)
         if self.process.exitcode is None:
             self.process.kill()
             self.process.join()
-            raise TimeoutError(f"no end after {_LONGEST_S} s: {Ended.of(self.home, -1)}")
+            raise TimeoutError(f"the driver has not ended after {_LONGEST_S} s: {Ended.of(self.home, -1)}")
         return Ended.of(self.home, self.process.exitcode)

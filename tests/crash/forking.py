@@ -7,9 +7,10 @@ from tests.crash import child
 
 
 def forking() -> ForkServerContext:
-    """What starts them: one server for the test's process, which has `child` imported.
+    """The fork server of this test process, which has imported `child`.
 
-    It is started by the first process that anybody asks of it, and imports nothing later: so all ask here.
+    The first process that is forked starts the server, and later the list of its imports cannot change. So all tests
+    must get the server from this function.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([child.__name__])

@@ -1,4 +1,4 @@
-"""One table under test: drivers work on it, end at given failpoints, and the table is checked after each."""
+"""One table under test. Drivers work on it and end at given failpoints, and after each driver the table is checked."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +12,7 @@ from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import TableSnapshot
 from pipelines.loading.verify import verify
 from resources.lake import Lake
-from tests.crash.child import Terms
+from tests.crash.child import DriverOptions
 from tests.crash.drivers import Driver, Ended
 from tests.crash.worlds import MESSAGES, TOPIC, Numbers, World, numbers
 
@@ -23,27 +23,27 @@ LOAD = ("load", TOPIC, "--json")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
-    """One command of `penstock`, the settings it is run with (see World.settings), and its terms.
+    """One command of `penstock`, with the arguments of World.settings and the options of its driver.
 
-    `prepare` is done before it, in the table's folder.
+    `prepare` is called with the folder of the table before the command.
     """
 
     arguments: tuple[str, ...] = LOAD
     settings: Mapping[str, Any] = field(default_factory=dict)
-    terms: Terms = field(default_factory=Terms)
+    options: DriverOptions = field(default_factory=DriverOptions)
     prepare: Callable[[Path], None] = lambda _folder: None
 
 
 @dataclass(slots=True, kw_only=True)
 class Trial:
-    """A lake in a folder, filled from a world. `whole` is the content of the topic, from a load that nothing disturbed.
+    """A lake in the folder `home`, loaded from a world. `published` are all messages of the topic by partition.
 
-    Every check counts what was seen before: no file goes, and no cursor falls.
+    The checks also compare the table with earlier checks: no file disappears, and no cursor moves back.
     """
 
     world: World
     home: Path
-    whole: Numbers = field(default_factory=dict)
+    published: Numbers = field(default_factory=dict)
     _files: set[str] = field(default_factory=set)
     _judged: tuple[int, set[str]] | None = None
     _drivers: int = 0
@@ -53,8 +53,8 @@ class Trial:
         """The topic's table."""
         return LakeTable.of(Lake(root=str(self.home / "lake")), "main", TOPIC)
 
-    def place(self, **settings: Any) -> tuple[Path, Path]:
-        """For one more driver: a folder of its own, and its settings file."""
+    def new_driver_files(self, **settings: Any) -> tuple[Path, Path]:
+        """Create the folder and the settings file of one more driver."""
         self._drivers += 1
         home = self.home / f"driver-{self._drivers}"
         home.mkdir(parents=True)
@@ -62,30 +62,30 @@ class Trial:
         file.write_text(self.world.settings(**settings))
         return home, file
 
-    def start(self, act: Act, *, at: str = "") -> Driver:
-        """A driver that does `act`, and ends where `at` says."""
-        home, file = self.place(**act.settings)
-        return Driver.start(home, ["--settings", str(file), *act.arguments], act.terms, at=at)
+    def start(self, act: Act, *, kill_at: str = "") -> Driver:
+        """Start a driver of `act` that ends or stops at `kill_at`."""
+        home, file = self.new_driver_files(**act.settings)
+        return Driver.start(home, ["--settings", str(file), *act.arguments], act.options, kill_at=kill_at)
 
-    def run(self, act: Act, *, at: str = "") -> Ended:
-        """The same to its end; whatever became of it, the table is right."""
-        ended = self.start(act, at=at).wait()
+    def run(self, act: Act, *, kill_at: str = "") -> Ended:
+        """Run `act` until its driver ends, and check the table."""
+        ended = self.start(act, kill_at=kill_at).wait()
         self.check()
         return ended
 
     def finish(self, act: Act) -> None:
-        """Run `act` undisturbed: at once it must end well, and be run again until it finds nothing to do."""
+        """Run `act` without failpoints until a run has nothing left to do; each run must end without an error."""
         for _ in range(_MOST_LOADS):
             ended = self.run(act)
             assert ended.code == 0, ended.output
-            if not _took(ended):
+            if not _changed_anything(ended):
                 return
-        raise AssertionError(f"{_MOST_LOADS} runs, and still not done")
+        raise AssertionError(f"after {_MOST_LOADS} runs there is still something to do")
 
     def check(self) -> None:
-        """The table is proven; what it holds of each partition is as it was published, without a hole; nothing went.
+        """Check that `verify` finds no problem, that no file is gone, and that each partition has consecutive messages.
 
-        A table of the same version and with the same files is not judged again.
+        A table whose version and files have not changed since the last check is not checked again.
         """
         snapshot = self.table.existing()
         files = self.files()
@@ -96,28 +96,26 @@ class Trial:
         proof = verify(self.table)
         assert proof.proven, proof.problems
         _check_cursors(self.table, snapshot)
-        for id_, found_numbers in self.held().items():
-            assert _is_stretch(found_numbers, self.whole[id_]), (
-                f"partition {id_} holds {found_numbers} of {self.whole[id_]}"
-            )
+        for id_, loaded in self.loaded_numbers().items():
+            assert _is_part_of(loaded, self.published[id_]), f"partition {id_} has {loaded} of {self.published[id_]}"
         self._judged = snapshot.version, files
 
-    def check_whole(self, expected: Numbers | None = None) -> None:
-        """Check that every message is in the table once, in its place."""
-        assert self.held() == (self.whole if expected is None else expected)
+    def check_complete(self, expected: Numbers | None = None) -> None:
+        """Check that the table has every published message once and in order."""
+        assert self.loaded_numbers() == (self.published if expected is None else expected)
 
-    def held(self) -> Numbers:
-        """The messages that readers of the table see."""
+    def loaded_numbers(self) -> Numbers:
+        """The numbers of the messages that a reader of the table sees, by partition."""
         snapshot = self.table.existing()
         return numbers(snapshot.handle.to_pyarrow_table()) if snapshot else {}
 
     def files(self) -> set[str]:
-        """The data files that are there, committed or not."""
+        """All data files in the folder of the table, committed or not."""
         return {str(file) for file in Path(self.table.uri).glob("date=*/*.parquet")}
 
 
-def _took(ended: Ended) -> bool:
-    """Whether a load added or left anything, or a replay changed anything."""
+def _changed_anything(ended: Ended) -> bool:
+    """Whether a load added rows or left a lag, or a replay changed something."""
     for result in json.loads(ended.output):
         changed = result["changed"] if "changed" in result else result.get("rows", 0)
         if changed or any(partition.get("lag", 0) for partition in result.get("partitions", ())):
@@ -125,32 +123,32 @@ def _took(ended: Ended) -> bool:
     return False
 
 
-def _check_cursors(table: LakeTable, at: TableSnapshot) -> None:
-    """Only a cut or a rewind takes a cursor back (fault L06)."""
+def _check_cursors(table: LakeTable, snapshot: TableSnapshot) -> None:
+    """Check that only a cut or a rewind moves a cursor back (fault L06)."""
     before: Mapping[BrokerPartition, tuple[int, int]] = {}
-    for version, entry in reversed(list(table.entries(at))):
+    for version, entry in reversed(list(table.entries(snapshot))):
         for id_, (_, cursor) in before.items():
-            fell = entry.covered.get(id_, (0, -1))[1] < cursor
-            assert not fell or entry.kind not in _GROWING, f"version {version} took partition {id_} back"
+            moved_back = entry.covered.get(id_, (0, -1))[1] < cursor
+            assert not moved_back or entry.kind not in _GROWING, f"version {version} moved the cursor of {id_} back"
         before = entry.covered
 
 
-def _is_stretch(held: Sequence[int], whole: Sequence[int]) -> bool:
-    """Whether `held` is what `whole` has somewhere, one after the other."""
-    if not held:
+def _is_part_of(loaded: Sequence[int], published: Sequence[int]) -> bool:
+    """Whether `loaded` is a part of `published` without holes, in the same order."""
+    if not loaded:
         return True
-    if held[0] not in whole:
+    if loaded[0] not in published:
         return False
-    first = whole.index(held[0])
-    return list(whole[first : first + len(held)]) == list(held)
+    first = published.index(loaded[0])
+    return list(published[first : first + len(loaded)]) == list(loaded)
 
 
 def undisturbed(world: World, home: Path) -> Numbers:
-    """The messages of the topic by partition, from a load that nothing disturbs: all that was published, in order."""
+    """Load the topic without failpoints; returns all messages by partition, and checks that they are in order."""
     trial = Trial(world=world, home=home)
     ended = trial.start(Act()).wait()
     assert ended.code == 0, ended.output
-    whole = trial.held()
-    assert sorted(number for numbers_ in whole.values() for number in numbers_) == list(range(len(MESSAGES)))
-    assert all(list(numbers_) == sorted(numbers_) for numbers_ in whole.values())
-    return whole
+    loaded = trial.loaded_numbers()
+    assert sorted(number for numbers_ in loaded.values() for number in numbers_) == list(range(len(MESSAGES)))
+    assert all(list(numbers_) == sorted(numbers_) for numbers_ in loaded.values())
+    return loaded

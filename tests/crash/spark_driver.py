@@ -1,4 +1,4 @@
-"""A driver with Spark, whose workers are ended at named steps. It stays for many loads: a JVM takes seconds."""
+"""A driver with Spark, whose workers end at failpoints. It runs many loads, because a JVM takes seconds to start."""
 
 import os
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from typing import Self
 from pipelines.cli.main import main
 from pipelines.loading.failpoints import KILL_AT, ONCE
 from resources.spark import close_session, open_session
-from tests.crash.child import printing_to
+from tests.crash.child import redirect_output
 from tests.crash.drivers import Ended
 from tests.crash.forking import forking
 from tests.crash.harness import LOAD, Trial
@@ -20,11 +20,11 @@ _LONGEST_S = 180.0
 
 
 class SparkDriver:
-    """Runs `penstock` on one Spark session, set up by `spark`; a context manager."""
+    """Runs `penstock` in one Spark session with the settings `spark`, as long as the `with` block lasts."""
 
     def __init__(self, spark: Mapping[str, str], environment: Mapping[str, str] | None = None) -> None:
         self._spark = dict(spark)
-        self._mine, child_end = forking().Pipe()
+        self._connection, child_end = forking().Pipe()
         self._process = forking().Process(target=_serve, args=(child_end, self._spark, dict(environment or {})))
 
     def __enter__(self) -> Self:
@@ -35,26 +35,28 @@ class SparkDriver:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with suppress(OSError):
-            self._mine.send(None)
+            self._connection.send(None)
         self._process.join(_LONGEST_S)
         self._process.kill()
         self._process.join()
 
-    def begin(self, trial: Trial, *at: str) -> Path:
-        """Begin a load; of each `at`, the first worker to come there ends. The folder where they leave their marks."""
-        home, settings = trial.place(spark=self._spark)
-        self._mine.send((["--settings", str(settings), *LOAD], {KILL_AT: ",".join(at), ONCE: str(home)}, home))
+    def begin(self, trial: Trial, *kill_at: str) -> Path:
+        """Begin a load; for each entry of `kill_at`, the first worker that reaches it ends. Returns the mark folder."""
+        home, settings = trial.new_driver_files(spark=self._spark)
+        self._connection.send(
+            (["--settings", str(settings), *LOAD], {KILL_AT: ",".join(kill_at), ONCE: str(home)}, home)
+        )
         return home
 
     def end(self, home: Path) -> Ended:
-        """How that load ended."""
-        if not self._mine.poll(_LONGEST_S):
-            raise TimeoutError(f"no end after {_LONGEST_S} s")
-        return Ended.of(home, self._mine.recv())
+        """Wait until the load ends."""
+        if not self._connection.poll(_LONGEST_S):
+            raise TimeoutError(f"the load has not ended after {_LONGEST_S} s")
+        return Ended.of(home, self._connection.recv())
 
-    def load(self, trial: Trial, *at: str) -> Ended:
-        """Load, and judge the table."""
-        ended = self.end(self.begin(trial, *at))
+    def load(self, trial: Trial, *kill_at: str) -> Ended:
+        """Load with these entries of KILL_AT, and check the table."""
+        ended = self.end(self.begin(trial, *kill_at))
         trial.check()
         return ended
 
@@ -70,7 +72,7 @@ def _serve(commands: Connection, spark: Mapping[str, str], environment: Mapping[
 
 
 def _run(arguments: list[str], home: Path) -> int:
-    printing_to(home)
+    redirect_output(home)
     try:
         main(arguments)
     except SystemExit as end:

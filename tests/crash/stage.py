@@ -1,4 +1,4 @@
-"""The worlds: each is opened when a test first needs it, and what is found out about it is kept."""
+"""The worlds of all tests. A world is started when a test first needs it; its messages and steps are kept."""
 
 import shutil
 from collections import Counter
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from tests.crash.harness import Trial, undisturbed
-from tests.crash.stories import Story, passed
+from tests.crash.stories import Story, count_failpoints
 from tests.crash.worlds import Numbers, World, modern_world, old_world
 
 WORLDS: dict[str, Callable[[str, Path], AbstractContextManager[World]]] = {
@@ -18,7 +18,7 @@ WORLDS: dict[str, Callable[[str, Path], AbstractContextManager[World]]] = {
 
 
 class Stage:
-    """Worlds in a folder; those of 0.7 are registered in the ZooKeeper at `host:port`."""
+    """Runs the worlds, with their data in `folder`. Brokers of 0.7 use the ZooKeeper at `zookeeper` (`host:port`)."""
 
     def __init__(self, zookeeper: str, folder: Path) -> None:
         self._zookeeper = zookeeper
@@ -34,30 +34,30 @@ class Stage:
         self._running.close()
 
     def trial(self, world: str, home: Path) -> Trial:
-        """A new lake of that world."""
+        """A new lake in `home` that loads from the world with this name."""
         if world not in self._worlds:
             folder = self._folder / world
             opened = self._running.enter_context(WORLDS[world](self._zookeeper, folder))
             self._worlds[world] = opened, undisturbed(opened, folder / "undisturbed")
-        opened, whole = self._worlds[world]
-        return Trial(world=opened, home=home, whole=whole)
+        opened, published = self._worlds[world]
+        return Trial(world=opened, home=home, published=published)
 
-    def shows(self, world: str, story: Story) -> bool:
-        """Whether the story can happen there."""
-        selves = self.trial(world, self._folder / world).world.selves
-        return all(act.settings.get("myself", "now") in {"now", *selves} for act in story.acts)
+    def can_play(self, world: str, story: Story) -> bool:
+        """Whether the world has all variants that the story needs."""
+        variants = self.trial(world, self._folder / world).world.variants
+        return all(act.settings.get("variant", "current") in {"current", *variants} for act in story.acts)
 
-    def passed(self, world: str, story: Story) -> list[Counter[str]]:
+    def failpoint_counts(self, world: str, story: Story) -> list[Counter[str]]:
         """The number of times that each act of the story passes each failpoint in this world."""
         key = world, story.name
         if key not in self._passed:
             trial = self.trial(world, self._folder / world / f"trial of {story.name}")
-            self._passed[key] = passed(trial, story, self._lakes(world, story))
+            self._passed[key] = count_failpoints(trial, story, self._lakes(world, story))
         return self._passed[key]
 
     def trial_before(self, world: str, story: Story, act: int, home: Path) -> Trial:
-        """A lake as undisturbed acts leave it before the act with this number. `passed` played them, once for all."""
-        self.passed(world, story)
+        """A lake as undisturbed acts leave it before the act with this number. `failpoint_counts` has played them."""
+        self.failpoint_counts(world, story)
         shutil.copytree(self._lakes(world, story) / str(act), home / "lake", dirs_exist_ok=True)
         return self.trial(world, home)
 

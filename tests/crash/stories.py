@@ -1,4 +1,4 @@
-"""Stories of a table: acts one after the other; each is disturbed, and then run until it is done."""
+"""Stories of a table: a story is a list of acts. Each act is disturbed once, and then run until it is complete."""
 
 import os
 import shutil
@@ -7,29 +7,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tests.crash.child import Terms
+from tests.crash.child import DriverOptions
 from tests.crash.drivers import Driver, Ended
 from tests.crash.harness import LOAD, Act, Trial
 from tests.crash.worlds import TOPIC
 
-_ALL_AT_ONCE = Terms(slices_per_commit=16)
+_ALL_AT_ONCE = DriverOptions(slices_per_commit=16)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """Acts of which the last leaves the whole topic in the table.
+    """A list of acts; after the last one the table has the complete topic.
 
-    `rival` commits something while the driver of the act before it is stopped at the step `meets_at`.
+    The act `rival` runs while the driver of another act is stopped at the failpoint `rival_at`.
     """
 
     name: str
     acts: tuple[Act, ...]
-    meets_at: str = ""
+    rival_at: str = ""
     rival: Act | None = None
 
 
 def _old_stage(table: Path) -> None:
-    """Files of a replay that was killed long ago."""
+    """Create the files of replays that were killed long ago."""
     for name in ("a", "b", "c"):
         file = table / "_replays" / name / "0.parquet"
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -52,21 +52,21 @@ STORIES = (
     ),
     Story(
         name="rival",
-        acts=(Act(terms=_ALL_AT_ONCE),),
-        meets_at="before load entry",
+        acts=(Act(options=_ALL_AT_ONCE),),
+        rival_at="before load entry",
         rival=Act(settings={"capped": True}),
     ),
-    Story(name="cut", acts=(Act(), Act(settings={"myself": "former"}), Act())),
-    Story(name="replay", acts=(Act(), Act(arguments=_REPLAY, settings={"myself": "altered"}), Act(arguments=_REPLAY))),
+    Story(name="cut", acts=(Act(), Act(settings={"variant": "truncated"}), Act())),
+    Story(name="replay", acts=(Act(), Act(arguments=_REPLAY, settings={"variant": "altered"}), Act(arguments=_REPLAY))),
     Story(name="rewind", acts=(Act(), Act(arguments=_REWIND), Act())),
     Story(name="clean", acts=(Act(), CLEAN, Act())),
 )
 
 
 def play(trial: Trial, story: Story, act: int, step: str) -> Ended:
-    """Play the story from its act with this number on; the driver of that act ends at `step`. How the driver ended.
+    """Play the story from the act with this number to the end; returns how the driver of that act ended.
 
-    The lake of `trial` is as the earlier acts leave it.
+    That driver ends at the failpoint `step`. The lake of `trial` must be as the earlier acts leave it.
     """
     acts = story.acts[act:]
     acts[0].prepare(Path(trial.table.uri))
@@ -76,27 +76,27 @@ def play(trial: Trial, story: Story, act: int, step: str) -> Ended:
     for later in acts[1:]:
         later.prepare(Path(trial.table.uri))
         trial.finish(later)
-    trial.check_whole()
+    trial.check_complete()
     return ended
 
 
-def _disturbed(trial: Trial, story: Story, act: Act, at: str) -> Ended:
+def _disturbed(trial: Trial, story: Story, act: Act, kill_at: str) -> Ended:
     if story.rival is None:
-        return trial.run(act, at=at)
-    driver = trial.start(act, at=f"stop:{story.meets_at},{at}")
-    meet(trial, driver, story.rival)
+        return trial.run(act, kill_at=kill_at)
+    driver = trial.start(act, kill_at=f"stop:{story.rival_at},{kill_at}")
+    let_rival_act(trial, driver, story.rival)
     return driver.wait()
 
 
-def meet(trial: Trial, driver: Driver, rival: Act) -> None:
-    """When the driver has stopped, let the rival act, and then let the driver continue."""
+def let_rival_act(trial: Trial, driver: Driver, rival: Act) -> None:
+    """If the driver stops, run the rival, and then resume the driver."""
     if driver.stopped():
         assert trial.run(rival).code == 0
-        driver.go_on()
+        driver.resume()
 
 
-def passed(trial: Trial, story: Story, lakes: Path) -> list[Counter[str]]:
-    """The number of times that each act of the story passes each failpoint, if nothing ends it.
+def count_failpoints(trial: Trial, story: Story, lakes: Path) -> list[Counter[str]]:
+    """Play a story; returns how often each act passes each failpoint if it is not disturbed.
 
     A copy of the lake before each act is left in `lakes`, in a folder with the act's number.
     """
@@ -106,13 +106,13 @@ def passed(trial: Trial, story: Story, lakes: Path) -> list[Counter[str]]:
         shutil.copytree(trial.home / "lake", lakes / str(number))
         file = lakes / f"steps-{number}"
         act.prepare(Path(trial.table.uri))
-        _disturbed(trial, story, replace(act, terms=replace(act.terms, tell_steps=file)), "nowhere")
+        _disturbed(trial, story, replace(act, options=replace(act.options, steps_file=file)), "nowhere")
         passes.append(Counter(file.read_text().splitlines()))
         trial.finish(act)
     return passes
 
 
-def passings(story_steps: Sequence[Counter[str]], step: str) -> list[tuple[int, int]]:
-    """The first and the last place where a story passes `step`: the number of the act, and of the pass in it."""
+def first_and_last_pass(story_steps: Sequence[Counter[str]], step: str) -> list[tuple[int, int]]:
+    """The first and the last pass of `step` in a story: the number of the act, and of the pass within the act."""
     places = [(act, nth) for act, steps in enumerate(story_steps) for nth in range(1, steps[step] + 1)]
     return sorted({places[0], places[-1]}) if places else []

@@ -1,4 +1,4 @@
-"""Random stories leave a correct table, and one that does not is reported with the seed that reproduces it."""
+"""Random stories leave a correct table. A story that does not is reported with the seed that starts it again."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ SEEDS = range(12)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_table_is_correct_whatever_happens(
+def test_the_table_is_correct_after_a_random_story(
     seed: int, stage: Stage, tmp_path: Path
 ) -> None:  # faults L05, L06, S04, S05
     outcomes = chance.attempt(stage, seed, tmp_path)
@@ -25,10 +25,10 @@ def test_the_table_is_correct_whatever_happens(
 def test_the_lake_of_a_failed_story_is_kept_and_named(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def twice(trial: Trial) -> None:
+    def duplicated(trial: Trial) -> None:
         raise AssertionError(f"rows are there twice in {trial.home.name}")
 
-    monkeypatch.setattr(Trial, "check_whole", twice)
+    monkeypatch.setattr(Trial, "check_complete", duplicated)
     with pytest.raises(chance.Failed, match="make crash RUNS=1 SEED=7: AssertionError: rows are there twice"):
         chance.attempt(stage, 7, tmp_path)
     assert (tmp_path / "seed-7" / "lake").is_dir()

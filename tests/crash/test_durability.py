@@ -1,6 +1,6 @@
-"""A load forces its commit to disk before it reports it, and data before the entry that names them.
+"""A load forces data files to disk before the log entry that names them, and this entry before it reports success.
 
-What `fsync` was asked for stands for what a loss of power would leave.
+The tests record the calls of `fsync`: a file is taken as safe from a loss of power after its last call.
 """
 
 import os
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.crash, pytest.mark.zookeeper]
 
 @dataclass(slots=True)
 class Synced:
-    """The files and folders that were forced to disk, each with the entries that the log had then."""
+    """Replaces `os.fsync`. `when` has the synced files and folders, each with the log entries at its last sync."""
 
     log: Path
     fsync: Callable[[int], None]
@@ -32,31 +32,31 @@ class Synced:
         """See `os.fsync`."""
         self.fsync(number)
         entries = {file.name for file in self.log.glob("*.json")} if self.log.exists() else set()
-        self.when[_place(os.fstat(number))] = entries
+        self.when[_file_id(os.fstat(number))] = entries
 
     def entries_before(self, path: Path) -> set[str] | None:
-        """The files of the log when the path was last forced to disk; None if it never was."""
-        return self.when.get(_place(path.stat()))
+        """The log entries at the time when the path was last forced to disk; None if it never was."""
+        return self.when.get(_file_id(path.stat()))
 
 
-def _place(found: os.stat_result) -> tuple[int, int]:
-    return found.st_dev, found.st_ino
+def _file_id(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
 
 
 @pytest.fixture(params=WORLDS)
 def loaded(
     request: pytest.FixtureRequest, stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Trial, Synced]:
-    """A table that was loaded in this process."""
+    """A table that this process has loaded, with the calls of `fsync`."""
     trial = stage.trial(request.param, tmp_path / "trial")
-    _, file = trial.place()
+    _, file = trial.new_driver_files()
     synced = Synced(Path(trial.table.uri) / "_delta_log", os.fsync)
     settings = Settings.load(file)
     with monkeypatch.context() as patched, open_cluster(settings, "main") as cluster:
         patched.setattr(os, "fsync", synced)
         load = Loader.of(settings, cluster, pytest.fail, fetch=fetch_here_all).load("clicks")
     assert (load.error, load.version) == (None, 1)
-    trial.check_whole()
+    trial.check_complete()
     return trial, synced
 
 

@@ -1,4 +1,4 @@
-"""A file that cannot be written completely is a clear error and no version; the next load with room continues."""
+"""A load that cannot write a complete file reports a clear error; the next load with disk space continues."""
 
 import json
 from collections.abc import Callable
@@ -7,47 +7,54 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.child import Terms
+from tests.crash.child import DriverOptions
 from tests.crash.harness import Act, Trial
 from tests.crash.stage import Stage
 
 pytestmark = [pytest.mark.crash, pytest.mark.zookeeper]
 MANY = {"slice_records": 120}
-"""Many slices, so that the log's entry is larger than any data file."""
+"""Settings for many slices, so that the log entry is larger than each data file."""
 FEW = {"slice_records": 1000}
-"""The other way round."""
-AT_ONCE = Terms(slices_per_commit=100)
+"""Settings for few slices, so that each data file is larger than the log entry."""
+AT_ONCE = DriverOptions(slices_per_commit=100)
 
 
-def data(trial: Trial) -> list[int]:
+def data_sizes(trial: Trial) -> list[int]:
     return sorted(Path(file).stat().st_size for file in trial.files())
 
 
-def log(trial: Trial, version: int) -> int:
+def entry_size(trial: Trial, version: int) -> int:
     return (trial.home / "lake" / "main" / "clicks" / "_delta_log" / f"{version:020d}.json").stat().st_size
 
 
 @pytest.mark.parametrize(
-    ("slices", "most", "error", "some"),
+    ("slices", "largest_file", "error", "loads_some"),
     [
-        # All bytes but the last of the log's first entry, of its second, of the largest data file, and of each.
-        (MANY, lambda trial: log(trial, 0) - 1, "LakeUnavailable: the table ", False),
-        (MANY, lambda trial: log(trial, 1) - 1, "LakeUnavailable: the commit did not land: ", False),
-        (FEW, lambda trial: data(trial)[-1] - 1, "File too large", True),
-        (FEW, lambda trial: data(trial)[0] - 1, "File too large", False),
+        # The last byte is missing of: the first log entry, the second one, the largest data file, every data file.
+        (MANY, lambda trial: entry_size(trial, 0) - 1, "LakeUnavailable: the table ", False),
+        (MANY, lambda trial: entry_size(trial, 1) - 1, "LakeUnavailable: the commit did not land: ", False),
+        (FEW, lambda trial: data_sizes(trial)[-1] - 1, "File too large", True),
+        (FEW, lambda trial: data_sizes(trial)[0] - 1, "File too large", False),
     ],
 )
 def test_a_load_without_disk_space_fails_and_the_next_one_loads_the_rest(
-    slices: dict[str, int], most: Callable[[Trial], int], error: str, some: bool, stage: Stage, tmp_path: Path
+    slices: dict[str, int],
+    largest_file: Callable[[Trial], int],
+    error: str,
+    loads_some: bool,
+    stage: Stage,
+    tmp_path: Path,
 ) -> None:  # faults L09, S07
-    complete = stage.trial("modern", tmp_path / "room")  # paths as long as the other's: the log has them
-    complete.finish(Act(settings=slices, terms=AT_ONCE))
+    complete = stage.trial(
+        "modern", tmp_path / "room"
+    )  # its path must be as long as the other lake's, as the log contains paths
+    complete.finish(Act(settings=slices, options=AT_ONCE))
     trial = stage.trial("modern", tmp_path / "lake")
-    ended = trial.run(Act(settings=slices, terms=replace(AT_ONCE, file_bytes=most(complete))))
+    ended = trial.run(Act(settings=slices, options=replace(AT_ONCE, file_bytes=largest_file(complete))))
     assert ended.code == 1
     [load] = json.loads(ended.output)
     assert error in load["error"]
     assert load["error"].isprintable()
-    assert bool(trial.held()) == some
-    trial.finish(Act(settings=slices, terms=AT_ONCE))
-    trial.check_whole()
+    assert bool(trial.loaded_numbers()) == loads_some
+    trial.finish(Act(settings=slices, options=AT_ONCE))
+    trial.check_complete()

@@ -1,4 +1,4 @@
-"""A driver killed with SIGKILL at any named step, then run again, leaves the same table as one that is not."""
+"""If a driver is killed with SIGKILL at a failpoint and then run again, the table is the same as without the kill."""
 
 from collections.abc import Iterator
 from itertools import cycle, islice
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.crash.stage import WORLDS, Stage
-from tests.crash.stories import STORIES, Story, passings, play
+from tests.crash.stories import STORIES, Story, first_and_last_pass, play
 from tests.failpoints import FAILPOINTS
 
 pytestmark = [pytest.mark.crash, pytest.mark.zookeeper]
@@ -15,10 +15,12 @@ AT_LEAST = 3
 
 
 def cases(stage: Stage, step: str) -> Iterator[tuple[str, Story, int, int]]:
-    """For each world: the first story that passes the failpoint, the number of the act, and the pass in it."""
+    """For each world, the first story that passes the failpoint, with the number of the act and of the pass in it."""
     for world in WORLDS:
         for story in STORIES:
-            if stage.shows(world, story) and (places := passings(stage.passed(world, story), step)):
+            if stage.can_play(world, story) and (
+                places := first_and_last_pass(stage.failpoint_counts(world, story), step)
+            ):
                 yield from ((world, story, act, nth) for act, nth in places)
                 break
 

@@ -1,4 +1,4 @@
-"""Drivers at one table at the same time, and those that go on when others have long committed."""
+"""Drivers that work on one table at the same time, and drivers that are resumed after others have committed."""
 
 import json
 from pathlib import Path
@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 
 from pipelines.loading.ledger import LedgerEntry
-from tests.crash.child import Terms
+from tests.crash.child import DriverOptions
 from tests.crash.drivers import Driver
 from tests.crash.harness import Act, Trial
 from tests.crash.stage import WORLDS, Stage
 from tests.crash.stories import CLEAN
 
 pytestmark = [pytest.mark.crash, pytest.mark.zookeeper]
-AT_ONCE = Act(terms=Terms(slices_per_commit=100))
-BEFORE_ITS_ENTRY = (
+AT_ONCE = Act(options=DriverOptions(slices_per_commit=100))
+BEFORE_ENTRY = (
     "table opened",
     "planned",
     "batch fetched",
@@ -23,11 +23,11 @@ BEFORE_ITS_ENTRY = (
     "files checked",
     "before load entry",
 )
-AFTER_IT = ("log entry written", "after load entry", "log entry found", "log entry synced")
+AFTER_ENTRY = ("log entry written", "after load entry", "log entry found", "log entry synced")
 
 
-def stopped(trial: Trial, act: Act, step: str) -> Driver:
-    driver = trial.start(act, at=f"stop:{step}")
+def stopped_driver(trial: Trial, act: Act, step: str) -> Driver:
+    driver = trial.start(act, kill_at=f"stop:{step}")
     assert driver.stopped()
     return driver
 
@@ -39,103 +39,107 @@ def newest(trial: Trial) -> LedgerEntry | None:
 @pytest.mark.parametrize("number", range(4))
 def test_a_table_is_created_once(number: int, stage: Stage, tmp_path: Path) -> None:  # fault L05
     trial = stage.trial("modern", tmp_path / "lake")
-    drivers = [stopped(trial, AT_ONCE, "no table found") for _ in range(3)]
+    drivers = [stopped_driver(trial, AT_ONCE, "no table found") for _ in range(3)]
     for driver in drivers:
-        driver.go_on()
+        driver.resume()
     ended = [driver.wait() for driver in drivers]
     assert [driver.code for driver in ended] == [0, 0, 0], ended
     trial.check()
-    trial.check_whole()
+    trial.check_complete()
 
 
 @pytest.mark.parametrize("world", WORLDS)
-@pytest.mark.parametrize("step", BEFORE_ITS_ENTRY)
-def test_a_driver_that_wakes_late_learns_that_everything_is_committed(
+@pytest.mark.parametrize("step", BEFORE_ENTRY)
+def test_a_driver_that_is_resumed_late_reports_that_everything_is_committed(
     step: str, world: str, stage: Stage, tmp_path: Path
 ) -> None:  # faults L05, L06, S03, S05
     trial = stage.trial(world, tmp_path / "lake")
-    late = stopped(trial, AT_ONCE, step)
+    late = stopped_driver(trial, AT_ONCE, step)
     trial.finish(AT_ONCE)
     before, files = newest(trial), {file: Path(file).read_bytes() for file in trial.files()}
-    late.go_on()
+    late.resume()
     ended = late.wait()
     assert ended.code == 0, ended.output
     assert "had committed the same before" in ended.output
     assert newest(trial) == before
     assert {file: Path(file).read_bytes() for file in files} == files
     trial.check()
-    trial.check_whole()
+    trial.check_complete()
 
 
-@pytest.mark.parametrize("step", BEFORE_ITS_ENTRY)
-def test_a_driver_that_wakes_late_with_another_plan_is_refused(
+@pytest.mark.parametrize("step", BEFORE_ENTRY)
+def test_a_driver_that_is_resumed_late_with_another_plan_is_refused(
     step: str, stage: Stage, tmp_path: Path
 ) -> None:  # faults L06, S05
-    """The other's slices end elsewhere: what the late one fetched fits nowhere any more."""
+    """The slices of the other driver end at other offsets, so no slice of the late driver starts at the cursor."""
     trial = stage.trial("modern", tmp_path / "lake")
-    late = stopped(trial, AT_ONCE, step)
-    other = Act(settings={"slice_records": 40, "capped": True}, terms=Terms(slices_per_commit=1))
-    assert trial.run(other).code == 0
+    late = stopped_driver(trial, AT_ONCE, step)
+    other_plan = Act(settings={"slice_records": 40, "capped": True}, options=DriverOptions(slices_per_commit=1))
+    assert trial.run(other_plan).code == 0
     before = newest(trial)
-    late.go_on()
+    late.resume()
     ended = late.wait()
     assert ended.code == 1, ended.output
     assert "CommitRefused: " in ended.output
     assert "run again" in ended.output
     assert newest(trial) == before
     trial.finish(AT_ONCE)
-    trial.check_whole()
+    trial.check_complete()
 
 
-@pytest.mark.parametrize("step", AFTER_IT)
-def test_a_driver_that_wakes_late_finds_what_it_committed(step: str, stage: Stage, tmp_path: Path) -> None:  # fault S05
+@pytest.mark.parametrize("step", AFTER_ENTRY)
+def test_a_driver_that_is_resumed_late_finds_its_own_commit(
+    step: str, stage: Stage, tmp_path: Path
+) -> None:  # fault S05
     trial = stage.trial("0.7", tmp_path / "lake")
-    late = stopped(trial, AT_ONCE, step)
+    late = stopped_driver(trial, AT_ONCE, step)
     trial.finish(Act())
     before = newest(trial)
-    late.go_on()
+    late.resume()
     ended = late.wait()
     assert ended.code == 0, ended.output
     assert newest(trial) == before
     trial.check()
-    trial.check_whole()
+    trial.check_complete()
 
 
-def test_a_slice_without_memory_fails_alone(stage: Stage, tmp_path: Path) -> None:  # faults S07, S08
+def test_a_slice_without_memory_fails_and_other_slices_are_committed(
+    stage: Stage, tmp_path: Path
+) -> None:  # faults S07, S08
     trial = stage.trial("modern", tmp_path / "lake")
-    ended = trial.run(AT_ONCE, at="raise:batch fetched:2")
+    ended = trial.run(AT_ONCE, kill_at="raise:batch fetched:2")
     assert ended.code == 1
     assert "MemoryError: batch fetched" in ended.output
-    rows = sum(map(len, trial.held().values()))
-    assert 0 < rows < sum(map(len, trial.whole.values()))
+    rows = sum(map(len, trial.loaded_numbers().values()))
+    assert 0 < rows < sum(map(len, trial.published.values()))
     trial.finish(AT_ONCE)
-    trial.check_whole()
+    trial.check_complete()
 
 
 @pytest.mark.parametrize("step", ["before compaction", "compaction announced"])
-def test_two_compactions_at_once_merge_files_once(step: str, stage: Stage, tmp_path: Path) -> None:  # fault L16
-    """Without a fence deltalake lets both land, and every row is in the table twice."""
+def test_only_one_of_two_compactions_at_once_merges_files(step: str, stage: Stage, tmp_path: Path) -> None:  # fault L16
+    """With deltalake alone both commits would land, and every row would be in the table twice."""
     trial = stage.trial("modern", tmp_path / "lake")
     trial.finish(Act())
-    late = stopped(trial, CLEAN, step)
+    late = stopped_driver(trial, CLEAN, step)
     [result] = json.loads(trial.run(CLEAN).output)
     assert (result["busy"], result["merged"] > 1) == (False, True)
-    late.go_on()
+    late.resume()
     ended = late.wait()
     [result] = json.loads(ended.output)
     assert (ended.code, result["merged"]) == (0, 0)
     trial.check()
-    trial.check_whole()
+    trial.check_complete()
 
 
-def test_two_housekeeping_runs_can_run_at_once(stage: Stage, tmp_path: Path) -> None:
+def test_two_housekeeping_runs_at_once_both_succeed(stage: Stage, tmp_path: Path) -> None:
     trial = stage.trial("modern", tmp_path / "lake")
     trial.finish(Act())
     CLEAN.prepare(Path(trial.table.uri))
-    late = stopped(trial, CLEAN, "file cleaned")
+    late = stopped_driver(trial, CLEAN, "file cleaned")
     assert trial.run(CLEAN).code == 0
-    late.go_on()
+    late.resume()
     ended = late.wait()
     assert ended.code == 0, ended.errors
     trial.check()
-    trial.check_whole()
+    trial.check_complete()

@@ -1,4 +1,4 @@
-"""Two attempts at one slice, both of which write: the table has one set of its rows."""
+"""If two attempts of a Spark task both write a slice, the table has the rows of the slice once."""
 
 import os
 import signal
@@ -40,30 +40,30 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkDriver]:
         yield driver
 
 
-def await_that(holds: Callable[[], object]) -> None:
+def wait_until(condition: Callable[[], object]) -> None:
     deadline = time.monotonic() + LONGEST_S
-    while not holds():
+    while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)
 
 
-def twice(trial: Trial) -> list[str]:
-    """The slices that have two files: a name contains the slice, and then a part that differs by attempt."""
+def slices_with_two_files(trial: Trial) -> list[str]:
+    """The slices with more than one data file. A file name has the slice, and then a part that differs by attempt."""
     files = Counter(Path(file).name.rpartition("-")[0] for file in trial.files())
     return [name for name, count in files.items() if count > 1]
 
 
-def test_a_slice_that_two_attempts_fetch_is_committed_once(
+def test_a_slice_that_two_attempts_write_is_committed_once(
     driver: SparkDriver, stage: Stage, tmp_path: Path
 ) -> None:  # fault S02
     trial = stage.trial("modern", tmp_path / "lake")
     home = driver.begin(trial, "stop:file synced")
     mark = home / "stop:file synced"
-    await_that(lambda: mark.exists() and mark.read_text())
-    await_that(lambda: twice(trial))
+    wait_until(lambda: mark.exists() and mark.read_text())
+    wait_until(lambda: slices_with_two_files(trial))
     os.kill(int(mark.read_text()), signal.SIGCONT)
     ended = driver.end(home)
     assert ended.code == 0, ended.output
-    assert len(twice(trial)) == 1
+    assert len(slices_with_two_files(trial)) == 1
     trial.check()
-    trial.check_whole()
+    trial.check_complete()

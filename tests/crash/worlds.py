@@ -1,4 +1,4 @@
-"""Brokers with one topic, known to the last message: those of 0.7, and a modern one that also shows other selves."""
+"""Brokers with one topic whose messages are known: two brokers of 0.7, and a modern one with variants of its log."""
 
 import json
 import shutil
@@ -19,7 +19,7 @@ from tests.publishing import publish
 
 TOPIC = "clicks"
 MESSAGES = numbered(1200)
-_FORMER = 700  # of them, when the log was shorter
+_KEPT_MESSAGES = 700  # the number of messages in the `truncated` variant
 _PARTITIONS = 4
 _BATCH = 7
 Numbers = Mapping[BrokerPartition, Sequence[int]]
@@ -28,35 +28,38 @@ Numbers = Mapping[BrokerPartition, Sequence[int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """Brokers, as settings name them.
+    """The settings of running brokers.
 
     Args:
         cluster: the lines of `[clusters.main]`.
-        selves: the same of other brokers that say they are this cluster: the `former`, when its logs were shorter, and
-            the `altered`, where later messages have the same numbers, and are not the same.
+        variants: these lines for other brokers that claim to be the same cluster. `truncated` has only the first
+            messages. `altered` has later messages with the same numbers, but with other text.
     """
 
     name: str
     cluster: str
-    selves: Mapping[str, str] = field(default_factory=dict)
+    variants: Mapping[str, str] = field(default_factory=dict)
 
     def settings(
         self,
         *,
         capped: bool = False,
-        myself: str = "",
+        variant: str = "",
         start: str = "earliest",
         slice_records: int = 120,
         request_timeout_s: int = 20,
         spark: Mapping[str, str] | None = None,
     ) -> str:
-        """A settings file: a partition is a few slices of a few answers each; a `capped` run takes some of it."""
+        """The text of a settings file. A partition has a few slices of a few answers each.
+
+        A `capped` run loads only a part of the topic. `variant` is a key of `variants`, or empty.
+        """
         per_run = "bytes_per_run = 16000\nrecords_per_run = 500" if capped else ""
         spark_lines = "\n".join(f'"{key}" = "{value}"' for key, value in (spark or {}).items())
         return f"""start = "{start}"
 lake = "lake"
 [clusters.main]
-{self.selves.get(myself, self.cluster)}
+{self.variants.get(variant, self.cluster)}
 [choices]
 on_truncated = "rewind"
 [caps]
@@ -73,7 +76,7 @@ slice_records = {slice_records}
 
 @contextmanager
 def old_world(zookeeper: str, folder: Path) -> Iterator[World]:
-    """Two brokers of 0.7, and a place of their own in the ZooKeeper (`host:port`) where they are registered."""
+    """Start two brokers of 0.7, which are registered in the ZooKeeper at `zookeeper` (`host:port`)."""
     with live_cluster(empty_registry(zookeeper), folder) as cluster:
         cluster.publish(TOPIC, MESSAGES, batch=_BATCH)
         yield World(name="0.7", cluster=f'zookeeper = "{cluster.zookeeper}"')
@@ -81,18 +84,18 @@ def old_world(zookeeper: str, folder: Path) -> Iterator[World]:
 
 @contextmanager
 def modern_world(folder: Path) -> Iterator[World]:
-    """A modern broker, and others on copies of its log from when that was shorter."""
-    config = ModernBrokerConfig(broker_id=0, data_dir=folder / "now", partitions=_PARTITIONS)
-    _fill(config, MESSAGES[:_FORMER])
-    shutil.copytree(folder / "now", folder / "former")
-    shutil.copytree(folder / "now", folder / "altered")
-    configs = {name: replace(config, data_dir=folder / name) for name in ("now", "former", "altered")}
-    _fill(configs["now"], MESSAGES[_FORMER:])
-    _fill(configs["altered"], [message.replace(b"x", b"y") for message in MESSAGES[_FORMER:]])
+    """Start a modern broker, and one broker for each other variant of its log."""
+    config = ModernBrokerConfig(broker_id=0, data_dir=folder / "current", partitions=_PARTITIONS)
+    _fill(config, MESSAGES[:_KEPT_MESSAGES])
+    shutil.copytree(folder / "current", folder / "truncated")
+    shutil.copytree(folder / "current", folder / "altered")
+    configs = {name: replace(config, data_dir=folder / name) for name in ("current", "truncated", "altered")}
+    _fill(configs["current"], MESSAGES[_KEPT_MESSAGES:])
+    _fill(configs["altered"], [message.replace(b"x", b"y") for message in MESSAGES[_KEPT_MESSAGES:]])
     with ExitStack() as running:
         servers = {name: running.enter_context(ModernBrokerServer(config)) for name, config in configs.items()}
-        selves = {name: f'bootstrap = "127.0.0.1:{server.port}"' for name, server in servers.items()}
-        yield World(name="modern", cluster=selves["now"], selves=selves)
+        variants = {name: f'bootstrap = "127.0.0.1:{server.port}"' for name, server in servers.items()}
+        yield World(name="modern", cluster=variants["current"], variants=variants)
 
 
 def _fill(config: ModernBrokerConfig, messages: Sequence[bytes]) -> None:
@@ -103,7 +106,7 @@ def _fill(config: ModernBrokerConfig, messages: Sequence[bytes]) -> None:
 
 
 def numbers(rows: pa.Table) -> Numbers:
-    """The messages of a table by partition, in the order of their offsets."""
+    """The numbers of the messages in a table by partition, in the order of their offsets."""
     order = ("broker", "partition", "offset", "inner")
     numbers_of: dict[BrokerPartition, list[int]] = defaultdict(list)
     for row in rows.sort_by([(name, "ascending") for name in order]).select([*order, "value"]).to_pylist():

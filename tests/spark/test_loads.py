@@ -46,14 +46,14 @@ def gate() -> Iterator[Gate]:
 
 def begin(site: Site, trial: Trial, **options: float) -> None:
     """Begin a load of the trial's topic at a site."""
-    _, settings = trial.place(request_timeout_s=REQUEST_TIMEOUT_S)
+    _, settings = trial.new_driver_files(request_timeout_s=REQUEST_TIMEOUT_S)
     site.driver.begin(settings, **options)
 
 
 def check_complete(site: Site, trial: Trial) -> None:
     """Check that the table is proven and complete, and that no task or job of Spark runs."""
     trial.check()
-    trial.check_whole()
+    trial.check_complete()
     await_that(site.ui.is_at_rest)
 
 
@@ -135,7 +135,7 @@ def test_a_load_ends_with_an_error_when_all_hosts_are_dead(name: str, sites: Sit
     assert result.error is not None
     assert "SparkFailed: no executor ran a task for 5 s" in result.error
     await_that(site.ui.is_at_rest)
-    assert trial.held() == {}
+    assert trial.loaded_numbers() == {}
     gate.open()
     load_all(sites.open(name), trial)
 
@@ -152,6 +152,6 @@ def test_an_interrupted_load_ends_its_tasks_and_commits_nothing(
     site.driver.interrupt(number)
     assert site.driver.end().error == INTERRUPTED
     await_that(site.ui.is_at_rest)
-    assert trial.held() == {}
+    assert trial.loaded_numbers() == {}
     gate.open()
     load_all(site, trial)
