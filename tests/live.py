@@ -34,7 +34,7 @@ class LiveCluster:
         """The settings file."""
         return self.home / "penstock.toml"
 
-    def configure(self, extra: str = "", *, spark: str = "") -> Path:
+    def configure(self, extra: str = "", *, spark: str = "", slice_bytes: int = 16384) -> Path:
         """Write the settings file. It begins with `extra`, and `spark` is in the section [spark]."""
         self.settings.write_text(
             f"""{extra}
@@ -43,7 +43,7 @@ lake = "lake"
 zookeeper = "{self.zookeeper}"
 [caps]
 attempts = 2
-slice_bytes = 16384
+slice_bytes = {slice_bytes}
 request_timeout_s = 5
 [spark]
 master = "local[2,2]"
