@@ -31,16 +31,18 @@ class Small:
         self.topic = TopicIdentity(cluster="main", name="clicks", incarnation="7")
         self._loaded_at = 0
 
-    def loading(self, *facts: SliceFacts, at: TableSnapshot | None = None, run: str = "run") -> LoadChange:
-        """The change of a load with these facts, planned on `at`."""
-        return LoadChange(state=table_state(at or self.table.snapshot(), self.topic), facts=facts, run=run)
+    def loading(self, *facts: SliceFacts, snapshot: TableSnapshot | None = None, run: str = "run") -> LoadChange:
+        """The change of a load with these facts, planned on `snapshot` or on the newest version."""
+        return LoadChange(state=table_state(snapshot or self.table.snapshot(), self.topic), facts=facts, run=run)
 
     def commit(
-        self, *facts: SliceFacts, at: TableSnapshot | None = None, run: str = "run", log: TableLog | None = None
+        self, *facts: SliceFacts, snapshot: TableSnapshot | None = None, run: str = "run", log: TableLog | None = None
     ) -> CommitResult:
-        """Commit `facts`, planned on `at` or on the newest version."""
-        at = at or self.table.snapshot()
-        return commit(log or self.table, at, self.loading(*facts, at=at, run=run), sleep=lambda _: None)
+        """Commit facts, planned on `snapshot` or on the newest version."""
+        snapshot = snapshot or self.table.snapshot()
+        return commit(
+            log or self.table, snapshot, self.loading(*facts, snapshot=snapshot, run=run), sleep=lambda _: None
+        )
 
     def covered(self) -> dict[BrokerPartition, tuple[int, int]]:
         """The offsets that the newest version of the table covers."""

@@ -24,7 +24,7 @@ ATTEMPTS = 3
 
 @pytest.fixture
 def open_brokers() -> Iterator[OpenBrokers]:
-    """Opens clients that are closed after the test."""
+    """Opens clients of fake clusters. They are closed after the test."""
     with ExitStack() as opened:
 
         def open_(cluster: FakeCluster, *, timeout_s: float = 10.0, attempts: int = ATTEMPTS) -> ClusterMetadata:
@@ -42,28 +42,28 @@ def open_brokers() -> Iterator[OpenBrokers]:
 
 
 StartBroker = Callable[..., BrokerServer07]
-OpenLink = Callable[..., BrokerConnection07]
+OpenConnection = Callable[..., BrokerConnection07]
 
 TIMEOUT_S = 20.0
 
 
 @pytest.fixture
 def start_broker(tmp_path: Path) -> Iterator[StartBroker]:
-    """Starts brokers that flush each request; the same id finds its data again."""
+    """Starts 0.7 brokers that flush after each request. A broker with the same id continues with the same data."""
     with ExitStack() as brokers:
 
         def start(*, broker_id: int = 0, zookeeper: str | None = None, **settings: Any) -> BrokerServer07:
-            chosen = {"partitions": 2, "segment_bytes": 300, "flush_messages": 1, **settings}
-            config = BrokerConfig07(broker_id=broker_id, data_dir=tmp_path / f"broker-{broker_id}", **chosen)
+            broker_settings = {"partitions": 2, "segment_bytes": 300, "flush_messages": 1, **settings}
+            config = BrokerConfig07(broker_id=broker_id, data_dir=tmp_path / f"broker-{broker_id}", **broker_settings)
             return brokers.enter_context(BrokerServer07(config, zookeeper=zookeeper))
 
         yield start
 
 
 @pytest.fixture
-def open_link() -> Iterator[OpenLink]:
-    """Links to a broker or a server that plays one; `sleep` is told the pauses instead of taking them."""
-    with ExitStack() as links:
+def open_connection() -> Iterator[OpenConnection]:
+    """Opens connections to 0.7 brokers or fake ones. `sleep` is called for each pause; by default it does not wait."""
+    with ExitStack() as connections:
 
         def open_(
             broker: BrokerServer07 | Broker,
@@ -75,6 +75,6 @@ def open_link() -> Iterator[OpenLink]:
             if isinstance(broker, BrokerServer07):
                 broker = Broker(broker.config.broker_id, broker.config.host, broker.port)
             retry_policy = RetryPolicy(timeout_s=timeout_s, backoff=Backoff(attempts=attempts))
-            return links.enter_context(BrokerConnection07(broker, retry_policy, sleep=sleep))
+            return connections.enter_context(BrokerConnection07(broker, retry_policy, sleep=sleep))
 
         yield open_

@@ -25,7 +25,7 @@ def live(chroot: str, tmp_path: Path) -> Iterator[LiveCluster]:
 
 @pytest.fixture
 def load(live: LiveCluster, spark: SparkSession) -> Callable[..., TopicLoad]:
-    """Load a topic of the live cluster with its settings file."""
+    """Loads a topic of the live cluster with its settings file."""
 
     def run(topic: str, **options: object) -> TopicLoad:
         settings = Settings.load(live.settings)
@@ -37,7 +37,7 @@ def load(live: LiveCluster, spark: SparkSession) -> Callable[..., TopicLoad]:
 
 @pytest.fixture
 def prove(live: LiveCluster) -> Callable[[str], Proof]:
-    """Verify the table of a topic of the live cluster."""
+    """Verifies the table of a topic of the live cluster."""
     lake = Lake(root=str(live.lake))
     return lambda topic: verify(LakeTable.of(lake, "main", topic))
 

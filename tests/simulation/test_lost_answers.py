@@ -156,7 +156,7 @@ def commit_with_lost_answers(seed: int, lost: Kinds, verdicts: Kinds) -> None:
         facts = sliced(small, rng, snapshot.entry.covered[A][1] if snapshot.entry else 0)
         for _ in range(rng.choice((0, 0, 0, 1, 5))):
             store.run_calmly(rival)
-        change = small.loading(*facts, at=snapshot, run="mine")
+        change = small.loading(*facts, snapshot=snapshot, run="mine")
         verdict = commit_verdict(store, snapshot, change)
         check(verdict, change, list(store.logged_entries(len(store.versions) - 1)))
         verdicts[verdict.partition(" ")[0]] += 1
@@ -190,7 +190,7 @@ def test_a_run_on_a_delta_table_learns_whether_its_commit_landed(tmp_path: Path)
         for _ in range(20):
             snapshot = table.snapshot()
             cursor = snapshot.entry.covered[A][1] if snapshot.entry else 0
-            change = small.loading(*sliced(small, rng, cursor), at=snapshot, run="mine")
+            change = small.loading(*sliced(small, rng, cursor), snapshot=snapshot, run="mine")
             if rng.random() < 0.3:
                 small.commit(small.write(cursor, cursor + rng.choice((10, 20, 30))), run="rival")
             verdict = commit_verdict(table, snapshot, change)
@@ -205,7 +205,7 @@ def test_a_stale_committer_never_moves_the_cursor_back(newer: int, crosses: bool
     small = SmallStore(Scheduler(rng=random.Random(1), odds=Odds.calm()))
     small.commit(small.write(0, 10))
     stale = small.table.snapshot()
-    change = small.loading(small.write(10, 10 + 10 * newer + 5 if crosses else 20), at=stale, run="stale")
+    change = small.loading(small.write(10, 10 + 10 * newer + 5 if crosses else 20), snapshot=stale, run="stale")
     for number in range(1, newer + 1):
         small.commit(small.write(10 * number, 10 * number + 10))
     assert commit_verdict(small.table, stale, change) == ("CommitRefused" if crosses else "done by another")

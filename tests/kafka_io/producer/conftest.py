@@ -1,4 +1,4 @@
-"""A cluster of each generation in this process, and fixtures that disturb it."""
+"""Embedded clusters of each generation, and fixtures that disturb the connections to them."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -38,7 +38,7 @@ SETTINGS = ProducerSettings(retry_policy=SHORT_RETRIES)
 
 @dataclass(slots=True)
 class World:
-    """A cluster of one broker; `address` has the arguments by which clients find it."""
+    """A cluster of one broker. `address` has the arguments with which `open_cluster` and `open_producer` find it."""
 
     generation: Generation
     address: dict[str, Any]
@@ -130,7 +130,7 @@ GENERATIONS = [pytest.param(Generation.V07, marks=pytest.mark.zookeeper), Genera
 
 @pytest.fixture(params=GENERATIONS, ids=str)
 def world(request: pytest.FixtureRequest, open_world: OpenWorld) -> World:
-    """A cluster of each generation."""
+    """A cluster of one broker; the test runs once for each generation."""
     return open_world(request.param)
 
 
@@ -142,25 +142,25 @@ def modern(open_world: OpenWorld) -> World:
 
 @pytest.fixture
 def lose_answers(monkeypatch: pytest.MonkeyPatch) -> list[type[Request[Any]]]:
-    """Types of requests whose answers get lost with the connection, one answer for each entry."""
-    losing: list[type[Request[Any]]] = []
+    """The test adds types of requests. For each entry one answer to such a request is lost with its connection."""
+    lost_answers: list[type[Request[Any]]] = []
     original = ModernBrokerConnection.request
 
     def request(connection: ModernBrokerConnection, sent: Request[Any], *, max_version: int | None = None) -> Any:
         answer = original(connection, sent, max_version=max_version)
-        if type(sent) in losing:
-            losing.remove(type(sent))
+        if type(sent) in lost_answers:
+            lost_answers.remove(type(sent))
             connection.close()
             raise ConnectionLost("the answer was lost")
         return answer
 
     monkeypatch.setattr(ModernBrokerConnection, "request", request)
-    return losing
+    return lost_answers
 
 
 @pytest.fixture
 def produce_codes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Error codes that answer the next Produce requests, which are not sent; for -1 the answer is empty."""
+    """The test adds error codes. Each answers one Produce request, which is not sent; -1 is an empty answer."""
     codes: list[int] = []
     original = ModernBrokerConnection.request
 

@@ -348,14 +348,14 @@ def test_the_leader_is_read_if_the_replica_fails(node: int, open_brokers: OpenBr
 
 def test_a_throttled_client_waits(open_brokers: OpenBrokers) -> None:  # fault W18; KIP-219
     with FakeCluster(logs={0: log()}) as cluster:
-        link = open_brokers(cluster).leader("clicks", 0).connection
+        connection = open_brokers(cluster).leader("clicks", 0).connection
         pauses: list[float] = []
-        link._sleep = pauses.append
+        connection._sleep = pauses.append
         cluster.brokers[0].handlers[METADATA] = lambda received: replace(
             cluster.metadata(received), throttle_time_ms=2500
         )
         for _ in range(2):
-            link.request(MetadataRequest(topics=None))
+            connection.request(MetadataRequest(topics=None))
         assert [round(pause) for pause in pauses] == [2]
 
 

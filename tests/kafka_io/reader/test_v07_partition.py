@@ -24,7 +24,7 @@ from kafka_io.reader.v07_partition import Partition07, fetch_firsts
 from kafka_io.records.decoded_batch import DecodedBatch
 from kafka_io.testing.v07.server import BrokerServer07
 from kafka_io.v07.messages import EARLIEST_TIME, FetchAnswer07
-from tests.kafka_io.conftest import ATTEMPTS, OpenLink, StartBroker
+from tests.kafka_io.conftest import ATTEMPTS, OpenConnection, StartBroker
 from tests.kafka_io.testing.v07.talk import Client, message, numbered
 
 Rows = list[tuple[int, bytes]]
@@ -51,12 +51,12 @@ def expected(start: int = 0, stop: int = END, *, first: int = 0) -> Rows:
 
 
 def partition(
-    link: BrokerConnection07, number: int = 0, *, topic: str = "clicks", most: int = 1000, size: int = 100
+    connection: BrokerConnection07, number: int = 0, *, topic: str = "clicks", most: int = 1000, size: int = 100
 ) -> Partition07:
     """A partition of broker 0 that is read `size` bytes at a time."""
     read_settings = ReadSettings(sizes=FetchSizes(fetch_bytes=size, max_fetch_bytes=most))
     return Partition07(
-        connection=link, topic=topic, id=BrokerPartition(0, number), cluster="main", read_settings=read_settings
+        connection=connection, topic=topic, id=BrokerPartition(0, number), cluster="main", read_settings=read_settings
     )
 
 
@@ -73,9 +73,9 @@ def broker(start_broker: StartBroker) -> BrokerServer07:
 
 
 @pytest.fixture
-def link(broker: BrokerServer07, open_link: OpenLink) -> BrokerConnection07:
+def connection(broker: BrokerServer07, open_connection: OpenConnection) -> BrokerConnection07:
     """A connection to that broker."""
-    return open_link(broker)
+    return open_connection(broker)
 
 
 @pytest.fixture
@@ -95,95 +95,101 @@ def purge(start_broker: StartBroker, broker: BrokerServer07) -> Callable[..., Br
 
 
 @pytest.mark.parametrize("size", [SIZE, SIZE + 1, 3 * SIZE - 1, 100, PER_SEGMENT, END, 10**6])
-def test_a_log_is_read_to_its_end_over_all_segments(link: BrokerConnection07, size: int) -> None:  # fault R02
+def test_a_log_is_read_to_its_end_over_all_segments(connection: BrokerConnection07, size: int) -> None:  # fault R02
     """A short answer is not the end: the broker never answers across the end of a segment [kafka-0.7: Fetch]."""
-    batches = list(partition(link, size=size, most=10**6).read(0, END))
+    batches = list(partition(connection, size=size, most=10**6).read(0, END))
     assert rows(batches) == expected()
     assert batches[-1].next_offset == END
 
 
 @pytest.mark.parametrize(("start", "stop"), [(0, 20), (380, 420), (400, 500), (100, 780), (780, 800), (400, 400)])
-def test_a_slice_is_read_to_its_last_byte_and_not_beyond(link: BrokerConnection07, start: int, stop: int) -> None:
-    assert rows(partition(link).read(start, stop)) == expected(start, stop)
+def test_a_slice_is_read_to_its_last_byte_and_not_beyond(connection: BrokerConnection07, start: int, stop: int) -> None:
+    assert rows(partition(connection).read(start, stop)) == expected(start, stop)
 
 
-def test_an_answer_that_continues_after_the_slice_is_cut_at_its_end(link: BrokerConnection07) -> None:
-    (first,) = fetch_firsts(link, [(partition(link), 0, 200)])
-    assert rows(partition(link).read(0, 60, first=first)) == expected(0, 60)
+def test_an_answer_that_continues_after_the_slice_is_cut_at_its_end(connection: BrokerConnection07) -> None:
+    (first,) = fetch_firsts(connection, [(partition(connection), 0, 200)])
+    assert rows(partition(connection).read(0, 60, first=first)) == expected(0, 60)
 
 
 @pytest.mark.parametrize("size", [1, 4, 10, 99, 200])
 def test_a_message_larger_than_the_fetch_is_read_with_a_larger_one(  # fault R03
-    broker: BrokerServer07, link: BrokerConnection07, size: int
+    broker: BrokerServer07, connection: BrokerConnection07, size: int
 ) -> None:
     large = message(b"x" * 200)
     with Client(broker.port) as client:
         client.produce("large", large, *numbered(3))
-    read_rows = rows(partition(link, topic="large", size=size, most=len(large)).read(0, len(large) + 60))
+    read_rows = rows(partition(connection, topic="large", size=size, most=len(large)).read(0, len(large) + 60))
     assert read_rows == [(0, b"x" * 200), *((len(large) + offset, payload) for offset, payload in expected(0, 60))]
 
 
 def test_a_message_above_the_cap_is_an_error_that_names_the_setting(
-    broker: BrokerServer07, link: BrokerConnection07
+    broker: BrokerServer07, connection: BrokerConnection07
 ) -> None:  # fault R03
     with Client(broker.port) as client:
         client.produce("large", *numbered(1), message(b"x" * 200), *numbered(1))
     with pytest.raises(TooLarge, match="of 210 bytes is above max_fetch_bytes = 209") as caught:
-        rows(partition(link, topic="large", size=SIZE, most=209).read(0, 250))
+        rows(partition(connection, topic="large", size=SIZE, most=209).read(0, 250))
     assert caught.value.where.offset == SIZE
 
 
 @pytest.mark.parametrize("stop", [1, 4, 10, 19])
 @pytest.mark.parametrize("size", [10, 1000])
-def test_a_message_across_the_end_of_the_slice_is_an_error(link: BrokerConnection07, size: int, stop: int) -> None:
+def test_a_message_across_the_end_of_the_slice_is_an_error(
+    connection: BrokerConnection07, size: int, stop: int
+) -> None:
     read_rows: Rows = []
     with pytest.raises(Corrupt, match="past the end of the log or slice") as caught:
-        read_rows.extend(row for decoded in partition(link, size=size).read(0, 40 + stop) for row in rows([decoded]))
+        read_rows.extend(
+            row for decoded in partition(connection, size=size).read(0, 40 + stop) for row in rows([decoded])
+        )
     assert read_rows == expected(0, 40)
     assert caught.value.where.offset == 40
 
 
 @pytest.mark.parametrize("start", range(1, SIZE))
-def test_a_slice_that_starts_inside_a_message_is_an_error(link: BrokerConnection07, start: int) -> None:  # fault R26
+def test_a_slice_that_starts_inside_a_message_is_an_error(
+    connection: BrokerConnection07, start: int
+) -> None:  # fault R26
     """The broker answers as if nothing were wrong, with bytes from the middle of a message [kafka-0.7: Fetch]."""
     with pytest.raises(WireError) as caught:
-        rows(partition(link).read(start, END))
+        rows(partition(connection).read(start, END))
     assert caught.value.where.offset == start
 
 
-def test_an_offset_beyond_the_log_is_an_error_at_once(link: BrokerConnection07) -> None:
+def test_an_offset_beyond_the_log_is_an_error_at_once(connection: BrokerConnection07) -> None:
     with pytest.raises(OffsetOutOfRange) as caught:
-        rows(partition(link).read(END + 1, END + 50))
+        rows(partition(connection).read(END + 1, END + 50))
     assert (caught.value.code, caught.value.where.offset) == (1, END + 1)
 
 
 def test_an_expired_offset_is_an_error_that_names_it(  # fault B07
-    link: BrokerConnection07, purge: Callable[..., BrokerServer07]
+    connection: BrokerConnection07, purge: Callable[..., BrokerServer07]
 ) -> None:
     purge(retention_bytes=PER_SEGMENT)
     with pytest.raises(OffsetOutOfRange) as caught:
-        rows(partition(link).read(20, END))
-    assert caught.value.where.as_dict() == {**partition(link).where.as_dict(), "offset": 20}
+        rows(partition(connection).read(20, END))
+    assert caught.value.where.as_dict() == {**partition(connection).where.as_dict(), "offset": 20}
 
 
 def test_retention_between_the_plan_and_the_read_is_an_error(
-    link: BrokerConnection07, purge: Callable[..., BrokerServer07]
+    connection: BrokerConnection07, purge: Callable[..., BrokerServer07]
 ) -> None:
     # fault B08
-    planned = partition(link).bounds()
+    planned = partition(connection).bounds()
     purge(retention_bytes=PER_SEGMENT)
     with pytest.raises(OffsetOutOfRange):
-        rows(partition(link).read(planned.earliest, planned.latest))
-    now = partition(link).bounds()
-    assert rows(partition(link).read(now.earliest, now.latest)) == expected(PER_SEGMENT)
+        rows(partition(connection).read(planned.earliest, planned.latest))
+    now = partition(connection).bounds()
+    assert rows(partition(connection).read(now.earliest, now.latest)) == expected(PER_SEGMENT)
 
 
 def test_a_log_shorter_than_the_slice_is_an_error_after_the_retry_budget(  # fault B03
-    broker: BrokerServer07, open_link: OpenLink
+    broker: BrokerServer07, open_connection: OpenConnection
 ) -> None:
     pauses: list[float] = []
     read_rows: Rows = []
-    cut = partition(open_link(broker, sleep=pauses.append))
+    cut = partition(open_connection(broker, sleep=pauses.append))
     with pytest.raises(LogShort) as caught:
         read_rows.extend(row for decoded in cut.read(0, END + 50) for row in rows([decoded]))
     assert read_rows == expected()
@@ -191,23 +197,25 @@ def test_a_log_shorter_than_the_slice_is_an_error_after_the_retry_budget(  # fau
     assert caught.value.where == cut.where.at_offset(END)
 
 
-def test_a_read_waits_for_records_that_are_not_flushed_yet(broker: BrokerServer07, open_link: OpenLink) -> None:
+def test_a_read_waits_for_records_that_are_not_flushed_yet(
+    broker: BrokerServer07, open_connection: OpenConnection
+) -> None:
     def publish_meanwhile(_: float) -> None:
         with Client(broker.port) as client:
             client.produce("clicks", *numbered(1, first=COUNT))
 
-    late = partition(open_link(broker, sleep=publish_meanwhile))
+    late = partition(open_connection(broker, sleep=publish_meanwhile))
     assert rows(late.read(END - 40, END + SIZE)) == expected(END - 40, END + SIZE)
 
 
 def test_a_damaged_message_is_named_and_stops_its_partition_alone(  # faults R01, B15
-    broker: BrokerServer07, link: BrokerConnection07, tmp_path: Path
+    broker: BrokerServer07, connection: BrokerConnection07, tmp_path: Path
 ) -> None:
     with (tmp_path / "broker-0" / "clicks-0" / f"{PER_SEGMENT:020d}.kafka").open("r+b") as segment:
         segment.seek(2 * SIZE - 1)
         segment.write(b"!")
     with pytest.raises(Corrupt, match="wrong CRC") as caught:
-        rows(partition(link).read(0, END))
+        rows(partition(connection).read(0, END))
     assert caught.value.where == Where(
         cluster="main",
         broker=f"0@127.0.0.1:{broker.port}",
@@ -215,11 +223,11 @@ def test_a_damaged_message_is_named_and_stops_its_partition_alone(  # faults R01
         partition="0-0",
         offset=PER_SEGMENT + SIZE,
     )
-    assert rows(partition(link, 1).read(0, END)) == expected(first=50)
+    assert rows(partition(connection, 1).read(0, END)) == expected(first=50)
 
 
 def test_a_broker_that_restarts_causes_no_gap_and_no_repetition(  # faults W02, B12
-    start_broker: StartBroker, broker: BrokerServer07, open_link: OpenLink
+    start_broker: StartBroker, broker: BrokerServer07, open_connection: OpenConnection
 ) -> None:
     port, pauses = broker.port, list[float]()
 
@@ -227,7 +235,7 @@ def test_a_broker_that_restarts_causes_no_gap_and_no_repetition(  # faults W02, 
         pauses.append(pause_s)
         start_broker(port=port)
 
-    read_settings = partition(open_link(broker, sleep=restart)).read(0, END)
+    read_settings = partition(open_connection(broker, sleep=restart)).read(0, END)
     read_rows = rows([next(read_settings)])
     broker.stop()
     assert [*read_rows, *rows(read_settings)] == expected()
@@ -235,10 +243,10 @@ def test_a_broker_that_restarts_causes_no_gap_and_no_repetition(  # faults W02, 
 
 
 def test_a_broker_that_stays_away_is_an_error_that_says_where_reading_stopped(
-    broker: BrokerServer07, open_link: OpenLink
+    broker: BrokerServer07, open_connection: OpenConnection
 ) -> None:
     # fault B12
-    read_settings = partition(open_link(broker)).read(0, END)
+    read_settings = partition(open_connection(broker)).read(0, END)
     read_rows = rows([next(read_settings)])
     broker.stop()
     with pytest.raises(ConnectFailed) as caught:
@@ -246,25 +254,25 @@ def test_a_broker_that_stays_away_is_an_error_that_says_where_reading_stopped(
     assert caught.value.where.offset == read_rows[-1][0] + SIZE
 
 
-def test_an_abandoned_read_leaves_the_connection_usable(link: BrokerConnection07) -> None:  # fault W11
-    read_settings = partition(link).read(0, END)
+def test_an_abandoned_read_leaves_the_connection_usable(connection: BrokerConnection07) -> None:  # fault W11
+    read_settings = partition(connection).read(0, END)
     assert rows([next(read_settings)]) == expected(0, 100)
     del read_settings
-    assert partition(link, 1).bounds().latest == END
-    assert rows(partition(link, 1).read(0, END)) == expected(first=50)
+    assert partition(connection, 1).bounds().latest == END
+    assert rows(partition(connection, 1).read(0, END)) == expected(first=50)
 
 
 def test_an_abandoned_read_leaves_no_answer_for_a_read_with_a_first_answer(
-    link: BrokerConnection07,
+    connection: BrokerConnection07,
 ) -> None:  # faults W08, W11
-    firsts = fetch_firsts(link, [(partition(link, number), 0, 100) for number in (0, 1)])
-    given_up = partition(link, 0).read(0, END, first=firsts[0])
+    firsts = fetch_firsts(connection, [(partition(connection, number), 0, 100) for number in (0, 1)])
+    given_up = partition(connection, 0).read(0, END, first=firsts[0])
     assert rows([next(given_up)]) == expected(0, 100)
-    assert rows(partition(link, 1).read(0, END, first=firsts[1])) == expected(first=50)
+    assert rows(partition(connection, 1).read(0, END, first=firsts[1])) == expected(first=50)
 
 
-def test_alternating_reads_over_one_connection_get_their_own_rows(link: BrokerConnection07) -> None:  # fault W11
-    readings = [partition(link, number).read(0, END) for number in (0, 1)]
+def test_alternating_reads_over_one_connection_get_their_own_rows(connection: BrokerConnection07) -> None:  # fault W11
+    readings = [partition(connection, number).read(0, END) for number in (0, 1)]
     all_rows: tuple[Rows, Rows] = ([], [])
     for batches in zip(*readings, strict=True):
         for partition_rows, batch in zip(all_rows, batches, strict=True):
@@ -272,53 +280,53 @@ def test_alternating_reads_over_one_connection_get_their_own_rows(link: BrokerCo
     assert all_rows == (expected(), expected(first=50))
 
 
-def test_bounds_are_the_ends_of_the_log_and_the_starts_of_its_segments_between(link: BrokerConnection07) -> None:
-    assert partition(link).bounds() == Bounds(earliest=0, latest=END, segment_starts=(PER_SEGMENT,))
+def test_bounds_are_the_ends_of_the_log_and_the_starts_of_its_segments_between(connection: BrokerConnection07) -> None:
+    assert partition(connection).bounds() == Bounds(earliest=0, latest=END, segment_starts=(PER_SEGMENT,))
 
 
-def test_a_topic_that_was_never_written_to_is_empty(link: BrokerConnection07) -> None:
-    assert partition(link, topic="nothing").bounds() == Bounds(earliest=0, latest=0)
+def test_a_topic_that_was_never_written_to_is_empty(connection: BrokerConnection07) -> None:
+    assert partition(connection, topic="nothing").bounds() == Bounds(earliest=0, latest=0)
 
 
 def test_a_purged_log_starts_where_its_oldest_segment_does(
-    link: BrokerConnection07, purge: Callable[..., BrokerServer07]
+    connection: BrokerConnection07, purge: Callable[..., BrokerServer07]
 ) -> None:
     purge(retention_bytes=PER_SEGMENT)
-    assert partition(link).bounds() == Bounds(earliest=PER_SEGMENT, latest=END)
+    assert partition(connection).bounds() == Bounds(earliest=PER_SEGMENT, latest=END)
 
 
 def test_a_log_purged_of_everything_is_empty_at_its_end(
-    link: BrokerConnection07, purge: Callable[..., BrokerServer07]
+    connection: BrokerConnection07, purge: Callable[..., BrokerServer07]
 ) -> None:
     purge(retention_ms=-NEVER_MS)
-    assert partition(link).bounds() == Bounds(earliest=END, latest=END)
+    assert partition(connection).bounds() == Bounds(earliest=END, latest=END)
 
 
-def test_a_partition_the_broker_does_not_have_is_a_closed_connection(link: BrokerConnection07) -> None:
+def test_a_partition_the_broker_does_not_have_is_a_closed_connection(connection: BrokerConnection07) -> None:
     with pytest.raises(ConnectionLost) as caught:
-        partition(link, 2).bounds()
-    assert caught.value.where == partition(link, 2).where
+        partition(connection, 2).bounds()
+    assert caught.value.where == partition(connection, 2).where
 
 
 def test_more_segments_than_one_request_can_list_are_an_error(
-    link: BrokerConnection07, monkeypatch: pytest.MonkeyPatch
+    connection: BrokerConnection07, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The answer would end before the earliest offset, and older messages would never be loaded."""
     monkeypatch.setattr(module, "MAX_SEGMENTS", 2)
     with pytest.raises(TooLarge, match="2 segments or more"):
-        partition(link).bounds()
+        partition(connection).bounds()
 
 
-def test_each_part_of_a_multifetch_has_its_own_error(link: BrokerConnection07) -> None:  # fault B11
+def test_each_part_of_a_multifetch_has_its_own_error(connection: BrokerConnection07) -> None:  # fault B11
     fetches = [
-        (partition(link), 0, 40),
-        (partition(link), END + 1, 40),
-        (partition(link, 2), 0, 40),
-        (partition(link, topic="a/b"), 0, 40),
-        (partition(link, topic="nothing"), 0, 40),
-        (partition(link, 1), 780, 20),
+        (partition(connection), 0, 40),
+        (partition(connection), END + 1, 40),
+        (partition(connection, 2), 0, 40),
+        (partition(connection, topic="a/b"), 0, 40),
+        (partition(connection, topic="nothing"), 0, 40),
+        (partition(connection, 1), 780, 20),
     ]
-    firsts = fetch_firsts(link, fetches)
+    firsts = fetch_firsts(connection, fetches)
     assert [first.error for first in firsts] == [0, 1, 3, -1, 0, 0]
     assert rows(fetches[0][0].read(0, 40, first=firsts[0])) == expected(0, 40)
     assert rows(fetches[5][0].read(780, 800, first=firsts[5])) == expected(780, first=50)
@@ -328,8 +336,8 @@ def test_each_part_of_a_multifetch_has_its_own_error(link: BrokerConnection07) -
         assert (caught.value.code, caught.value.where) == (first.error, reader.where.at_offset(offset))
 
 
-def test_an_empty_first_answer_is_fetched_again(link: BrokerConnection07) -> None:
-    assert rows(partition(link).read(0, 40, first=FetchAnswer07(0))) == expected(0, 40)
+def test_an_empty_first_answer_is_fetched_again(connection: BrokerConnection07) -> None:
+    assert rows(partition(connection).read(0, 40, first=FetchAnswer07(0))) == expected(0, 40)
 
 
 @pytest.mark.parametrize(("size", "most"), [(0, 10), (-1, 10), (11, 10), (1, 2**31)])

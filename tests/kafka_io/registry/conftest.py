@@ -1,4 +1,4 @@
-"""A registry under test, and a plain kazoo client beside it to write what a test needs."""
+"""The registry under test, and a kazoo client that writes the nodes that a test needs."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -16,7 +16,7 @@ GOLDEN = Path(__file__).parents[2] / "golden"
 
 @pytest.fixture
 def nodes(chroot: str) -> Iterator[Any]:
-    """A kazoo client under the test's chroot."""
+    """A kazoo client in the test's chroot."""
     client = KazooClient(chroot)
     client.start()
     yield client
@@ -42,7 +42,7 @@ def registry(chroot: str) -> Iterator[Registry]:
 
 @pytest.fixture
 def load_dump(nodes: Any) -> Callable[[str], None]:
-    """Write the nodes that were captured from the ZooKeeper of a genuine broker, also those with null values."""
+    """Writes the nodes that were captured from the ZooKeeper of a genuine broker. Some have null values."""
 
     def load(name: str) -> None:
         for node in json.loads((GOLDEN / "v07" / "zk" / name).read_text(encoding="utf-8")):
@@ -55,7 +55,7 @@ def load_dump(nodes: Any) -> Callable[[str], None]:
 
 @pytest.fixture
 def load_release(nodes: Any) -> Callable[[str], dict[str, str | None]]:
-    """Write the nodes of a real broker of a release from 0.8 on, and return them."""
+    """Writes the nodes that a real broker of a release from 0.8 on created, and returns them."""
 
     def load(release: str) -> dict[str, str | None]:
         values: dict[str, str | None] = json.loads(
@@ -70,31 +70,33 @@ def load_release(nodes: Any) -> Callable[[str], dict[str, str | None]]:
 
 @pytest.fixture
 def vanishing(monkeypatch: pytest.MonkeyPatch, kafka: Any) -> Callable[[str, str], None]:
-    """Delete a node after it was listed and before the named query reads it."""
+    """`vanishing(query, path)` deletes the node after it was listed and before the named query reads it."""
 
-    def arrange(question: str, victim: str) -> None:
-        original = getattr(ZooKeeperQueries, question)
+    def arrange(query: str, path: str) -> None:
+        original = getattr(ZooKeeperQueries, query)
 
-        def late(self: ZooKeeperQueries, paths: Iterable[str]) -> Iterator[tuple[str, Any]]:
+        def delete_first(self: ZooKeeperQueries, paths: Iterable[str]) -> Iterator[tuple[str, Any]]:
             listed = list(paths)
-            if victim in listed:
-                kafka.delete(victim)
+            if path in listed:
+                kafka.delete(path)
             return iter(list(original(self, listed)))
 
-        monkeypatch.setattr(ZooKeeperQueries, question, late)
+        monkeypatch.setattr(ZooKeeperQueries, query, delete_first)
 
     return arrange
 
 
 @pytest.fixture
 def expire() -> Callable[[Registry], None]:
-    """End a registry's session on the server, as a pause longer than its timeout would."""
+    """Ends the session of a registry on the server, as a pause longer than the session timeout does."""
 
     def end(registry: Registry) -> None:
         client = registry._session._client
-        twin = KazooClient(hosts=",".join(f"{host}:{port}" for host, port in client.hosts), client_id=client.client_id)
-        twin.start()
-        twin.stop()  # a clean goodbye in the name of the session they share
-        twin.close()
+        second_client = KazooClient(
+            hosts=",".join(f"{host}:{port}" for host, port in client.hosts), client_id=client.client_id
+        )
+        second_client.start()
+        second_client.stop()  # closes the session that both clients share
+        second_client.close()
 
     return end

@@ -1,4 +1,4 @@
-"""Commands on the lake of a table made by hand."""
+"""Runs commands on a lake with one small table."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +12,7 @@ from tests.small_table import SmallTable
 
 @pytest.fixture
 def penstock(small: SmallTable, tmp_path: Path) -> Callable[..., Result]:
-    """Run a command; two loads were committed before."""
+    """Runs a command. Two loads have been committed to the table."""
     settings = tmp_path / "penstock.toml"
     settings.write_text('lake = "lake"\n[clusters.main]\nzookeeper = "127.0.0.1:1"\n')
     small.commit(small.write(0, 50))

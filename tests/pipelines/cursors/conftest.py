@@ -1,4 +1,4 @@
-"""A modern broker with a topic that is not loaded yet, and commands on it."""
+"""A modern broker with a topic that is not loaded yet, and fixtures that run commands on it."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,37 +16,37 @@ from tests.pipelines.maintenance.loaded import Loaded
 from tests.publishing import publish
 
 PARTITIONS = 3
-EACH = 30
+RECORDS_PER_PARTITION = 30
 
 
 def run(settings: Path, *arguments: str) -> Result:
-    """A command."""
+    """Run a command with a settings file."""
     return CliRunner().invoke(main, ["--settings", str(settings), *arguments])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stand:
-    """The topic `clicks` of three partitions with 30 numbered records each."""
+    """A broker with the topic `clicks`: three partitions with 30 numbered records each."""
 
     port: int
     home: Path
 
     @property
     def address(self) -> str:
-        """Where clients begin."""
+        """The bootstrap address."""
         return f"127.0.0.1:{self.port}"
 
     @property
     def topic(self) -> Loaded:
-        """The topic of the settings."""
+        """The topic `clicks` and its table."""
         return Loaded(self.home / "penstock.toml")
 
     def configure(self, extra: str = "") -> None:
-        """Write the settings; `extra` is of the cluster."""
+        """Write the settings file. `extra` has further settings of the cluster."""
         self.topic.settings.write_text(f'lake = "lake"\n[clusters.main]\nbootstrap = "{self.address}"\n{extra}\n')
 
     def publish(self, count: int, *, start: int = 0) -> None:
-        """Publish numbered records; ten at a time go to each partition in turn."""
+        """Publish numbered records to the partitions in turn, ten records at a time."""
         publish("clicks", numbered(count, start), bootstrap=self.address, batch_size=10)
 
     def commit(self, group: str, offsets: Mapping[int, int]) -> None:
@@ -68,7 +68,7 @@ class Stand:
             consumer.close()
 
     def __call__(self, *arguments: str) -> Result:
-        """A command."""
+        """Run a command with the settings of this broker."""
         return run(self.topic.settings, *arguments)
 
 
@@ -78,11 +78,11 @@ def stand(tmp_path: Path) -> Iterator[Stand]:
     with ModernBrokerServer(config) as server:
         created = Stand(port=server.port, home=tmp_path)
         created.configure()
-        created.publish(PARTITIONS * EACH)
+        created.publish(PARTITIONS * RECORDS_PER_PARTITION)
         yield created
 
 
 @pytest.fixture
 def old(live: LiveCluster) -> Callable[..., Result]:
-    """Commands on the live cluster of 0.7."""
+    """Runs commands on the live 0.7 cluster."""
     return lambda *arguments: run(live.settings, *arguments)

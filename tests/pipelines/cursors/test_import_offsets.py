@@ -17,7 +17,7 @@ from resources.errors import CommitRefused, ImportRefused, TopicUnknown
 from tests.kafka_io.testing.modern.talk import Client
 from tests.live import LiveCluster, numbered
 from tests.nodes import connected
-from tests.pipelines.cursors.conftest import EACH, PARTITIONS, Stand
+from tests.pipelines.cursors.conftest import PARTITIONS, RECORDS_PER_PARTITION, Stand
 from tests.pipelines.cursors.written import camus_file, etl_key, request_file
 from tests.pipelines.maintenance.loaded import Loaded, Row
 
@@ -34,7 +34,8 @@ def numbers(topic: Loaded) -> list[int]:
 def left_over(starts: dict[int, int]) -> list[int]:
     """The numbers of the records from these offsets on. Ten records at a time went to each partition in turn."""
     positions = {
-        number: (number // 10 % PARTITIONS, number // 30 * 10 + number % 10) for number in range(PARTITIONS * EACH)
+        number: (number // 10 % PARTITIONS, number // 30 * 10 + number % 10)
+        for number in range(PARTITIONS * RECORDS_PER_PARTITION)
     }
     return [number for number, (partition, offset) in positions.items() if offset >= starts[partition]]
 
@@ -45,7 +46,7 @@ def planned(stand: Stand, imported: Imported, *, topic: str = "clicks", **option
 
 
 def test_a_load_continues_where_a_group_ended(stand: Stand) -> None:
-    starts = {0: 7, 1: 0, 2: EACH}
+    starts = {0: 7, 1: 0, 2: RECORDS_PER_PARTITION}
     stand.commit("old", starts)
     result = stand("offsets", "import", "clicks", "--from", "group:old")
     assert result.exit_code == 0, result.output

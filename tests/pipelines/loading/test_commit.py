@@ -82,8 +82,8 @@ def test_one_of_two_runs_with_the_same_range_wins_and_the_other_learns_it(
     small: "SmallTable",
 ) -> None:  # faults L05, O03, O05
     snapshot = small.table.snapshot()
-    small.commit(small.write(0, 50), at=snapshot, run="first")
-    result = small.commit(small.write(0, 50), at=snapshot, run="second")
+    small.commit(small.write(0, 50), snapshot=snapshot, run="first")
+    result = small.commit(small.write(0, 50), snapshot=snapshot, run="second")
     assert (result.done_by, result.version) == ("first", 1)
     assert (small.rows(), small.covered()) == (5, {A: (0, 50)})
 
@@ -92,15 +92,15 @@ def test_a_zombie_never_moves_the_cursor_back(small: "SmallTable") -> None:  # f
     zombie = small.table.snapshot()
     small.commit(small.write(0, 50))
     small.commit(small.write(50, 80))
-    assert small.commit(small.write(0, 50), at=zombie).done_by == "run"
+    assert small.commit(small.write(0, 50), snapshot=zombie).done_by == "run"
     assert (small.rows(), small.covered()) == (8, {A: (0, 80)})
 
 
 def test_a_run_whose_slices_overlap_those_of_another_run_is_refused(small: "SmallTable") -> None:  # faults L05, O03
     snapshot = small.table.snapshot()
-    small.commit(small.write(0, 50), at=snapshot, run="first")
+    small.commit(small.write(0, 50), snapshot=snapshot, run="first")
     with pytest.raises(CommitRefused, match="run first committed first"):
-        small.commit(small.write(0, 80), at=snapshot, run="second")
+        small.commit(small.write(0, 80), snapshot=snapshot, run="second")
     assert (small.rows(), small.covered()) == (5, {A: (0, 50)})
 
 
@@ -115,31 +115,31 @@ def test_a_load_is_refused_where_the_cursor_was_taken_back_meanwhile(
     rewind(plan_rewind(small.table, target, run="back"))
     covered = small.covered()
     with pytest.raises(CommitRefused, match=reason):
-        small.commit(small.write(50, 80), at=snapshot)
+        small.commit(small.write(50, 80), snapshot=snapshot)
     assert small.covered() == covered
     assert verify(small.table).problems == ()
 
 
 def test_slices_that_another_run_did_not_commit_are_committed(small: "SmallTable") -> None:  # fault O03
     snapshot = small.table.snapshot()
-    small.commit(small.write(0, 50), at=snapshot, run="first")
-    result = small.commit(small.write(0, 50), small.write(50, 80), small.write(0, 20, partition=1), at=snapshot)
+    small.commit(small.write(0, 50), snapshot=snapshot, run="first")
+    result = small.commit(small.write(0, 50), small.write(50, 80), small.write(0, 20, partition=1), snapshot=snapshot)
     assert result.version == 2
     assert (small.rows(), small.covered()) == (10, {A: (0, 80), B: (0, 20)})
 
 
 def test_runs_of_different_partitions_both_land_and_neither_forgets_the_other(small: "SmallTable") -> None:
     snapshot = small.table.snapshot()
-    small.commit(small.write(0, 50), at=snapshot)
-    small.commit(small.write(0, 20, partition=1), at=snapshot)
+    small.commit(small.write(0, 50), snapshot=snapshot)
+    small.commit(small.write(0, 20, partition=1), snapshot=snapshot)
     assert (small.rows(), small.covered()) == (7, {A: (0, 50), B: (0, 20)})
 
 
 def test_a_backfill_and_a_load_of_one_partition_both_land(small: "SmallTable") -> None:  # fault O03
     small.commit(small.write(50, 60))
     snapshot = small.table.snapshot()
-    small.commit(small.write(60, 70), at=snapshot)
-    small.commit(small.write(0, 50), at=snapshot)
+    small.commit(small.write(60, 70), snapshot=snapshot)
+    small.commit(small.write(0, 50), snapshot=snapshot)
     assert (small.rows(), small.covered()) == (7, {A: (0, 70)})
 
 
@@ -186,7 +186,7 @@ def test_each_search_for_the_own_commit_begins_after_the_version_of_the_first_at
     log = Unreliable(small.table, [False, False])
     snapshot = small.table.snapshot()
     small.commit(small.write(0, 20, partition=1))
-    small.commit(small.write(0, 50), at=snapshot, log=log)
+    small.commit(small.write(0, 50), snapshot=snapshot, log=log)
     assert log.read_after == [snapshot.version, snapshot.version]
 
 
@@ -207,4 +207,4 @@ def test_a_commit_that_never_lands_says_so_and_deletes_nothing(small: "SmallTabl
 def test_a_commit_that_cannot_be_looked_up_is_reported_as_unknown(small: "SmallTable") -> None:  # fault L03
     snapshot = small.table.snapshot()
     with pytest.raises(CommitUnknown, match="connection reset"):
-        small.commit(small.write(0, 50), at=snapshot, log=Unreliable(small.table, [True], blind=True))
+        small.commit(small.write(0, 50), snapshot=snapshot, log=Unreliable(small.table, [True], blind=True))

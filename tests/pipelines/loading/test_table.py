@@ -84,5 +84,5 @@ def test_a_disk_that_cannot_keep_a_commit_leaves_it_unknown(small: "SmallTable")
         patch.object(durable, "sync", side_effect=OSError(5, "Input/output error")),
         pytest.raises(CommitUnknown, match=r"landed, but could not be forced to disk: .*Input/output error"),
     ):
-        small.commit(facts, at=snapshot)
+        small.commit(facts, snapshot=snapshot)
     assert small.covered() == {A: (0, 50)}

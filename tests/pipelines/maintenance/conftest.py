@@ -1,4 +1,4 @@
-"""A topic on live brokers of each kind, loaded into a table."""
+"""Fixtures: a topic on a modern broker and a topic on 0.7 brokers, each loaded into a table."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -23,7 +23,7 @@ class Modern:
 
     @property
     def address(self) -> str:
-        """The address at which clients connect first."""
+        """The bootstrap address."""
         return f"127.0.0.1:{self.server.port}"
 
     @property
@@ -31,21 +31,21 @@ class Modern:
         """The topic `clicks` and its table."""
         return Loaded(self.home / "penstock.toml")
 
-    def publish(self, count: int, *, first: int = 0, of: int = 10) -> None:
-        """Numbered records a second apart, in batches of so many."""
+    def publish(self, count: int, *, first: int = 0, batch_size: int = 10) -> None:
+        """Publish numbered records with timestamps a second apart, in batches of `batch_size`."""
         with Client(self.server.port) as client:
-            for number in range(first, first + count, of):
-                client.produce("clicks", batch(min(of, first + count - number), first=number))
+            for number in range(first, first + count, batch_size):
+                client.produce("clicks", batch(min(batch_size, first + count - number), first=number))
 
     def configure(self) -> None:
-        """Write the settings for the broker as it is now."""
+        """Write the settings file with the current port of the broker."""
         self.topic.settings.write_text(
             f'lake = "{self.home / "lake"}"\n[clusters.main]\nbootstrap = "{self.address}"\n'
             "[caps]\nslice_records = 25\nattempts = 2\n"
         )
 
     def expire(self) -> None:
-        """Retention takes the oldest segment, while the broker is down."""
+        """Stop the broker, delete the oldest segment as retention does, and start the broker again."""
         self.server.stop()
         oldest, *_ = sorted((self.home / "broker" / "clicks-0").glob("*.log"))
         for file in oldest.parent.glob(f"{oldest.stem}.*"):
@@ -58,11 +58,11 @@ class Modern:
 def modern(tmp_path: Path) -> Iterator[Modern]:
     with ExitStack() as running:
         config = ModernBrokerConfig(broker_id=1, data_dir=tmp_path / "broker", segment_bytes=1500)
-        made = Modern(running.enter_context(ModernBrokerServer(config)), tmp_path)
-        with Client(made.server.port) as client:
+        modern_topic = Modern(running.enter_context(ModernBrokerServer(config)), tmp_path)
+        with Client(modern_topic.server.port) as client:
             assert client.create("clicks") == 0
-        made.configure()
-        yield made
+        modern_topic.configure()
+        yield modern_topic
 
 
 @pytest.fixture

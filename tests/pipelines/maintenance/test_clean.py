@@ -82,7 +82,7 @@ def test_a_load_planned_before_the_files_were_merged_still_lands(filled: "SmallT
     snapshot = filled.table.snapshot()
     facts = filled.write(200, 250)
     cleaned(filled)
-    filled.commit(facts, at=snapshot)
+    filled.commit(facts, snapshot=snapshot)
     assert (filled.rows(), verify(filled.table).problems) == (25, ())
 
 
@@ -91,7 +91,7 @@ def test_a_load_in_flight_keeps_its_files(filled: "SmallTable") -> None:  # faul
     facts = filled.write(200, 250)
     for _ in range(2):
         cleaned(filled)
-    filled.commit(facts, at=snapshot)
+    filled.commit(facts, snapshot=snapshot)
     assert verify(filled.table).problems == ()
 
 

@@ -348,11 +348,11 @@ def test_a_rewind_that_never_lands_says_so(small: SmallTable) -> None:  # fault 
 
 
 def load_more(small: SmallTable, at: TableSnapshot) -> None:
-    small.commit(small.write(80, 90), at=at)
+    small.commit(small.write(80, 90), snapshot=at)
 
 
 def load_other(small: SmallTable, at: TableSnapshot) -> None:
-    small.commit(small.write(20, 40, partition=1), at=at)
+    small.commit(small.write(20, 40, partition=1), snapshot=at)
 
 
 def cut_other(small: SmallTable, at: TableSnapshot) -> None:

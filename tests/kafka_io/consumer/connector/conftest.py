@@ -1,4 +1,4 @@
-"""A running cluster of 0.7 for each test, and connectors that are shut down when the test ends."""
+"""A running 0.7 cluster for each test, and connectors that are shut down after the test."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -26,14 +26,14 @@ SHORT_INTERVALS: dict[str, Any] = {
 
 @pytest.fixture
 def cluster(chroot: str, tmp_path: Path) -> Iterator[LiveCluster]:
-    """Two brokers with two partitions of each topic."""
+    """A cluster of two brokers. Each broker has two partitions of each topic."""
     with live_cluster(chroot, tmp_path / "live") as live:
         yield live
 
 
 @pytest.fixture
 def connect(chroot: str) -> Iterator[Connect]:
-    """Opens members of the group `readers` with short intervals."""
+    """Opens connectors with short intervals, by default in the group `readers`."""
     with ExitStack() as opened:
 
         def open_(group: str = "readers", **settings: Any) -> ConsumerConnector:
@@ -44,6 +44,6 @@ def connect(chroot: str) -> Iterator[Connect]:
 
 @pytest.fixture
 def nodes(chroot: str) -> Iterator[KazooClient]:
-    """A plain client of ZooKeeper, which reads and writes nodes."""
+    """A kazoo client with which a test reads and writes nodes."""
     with connected(chroot) as client:
         yield client

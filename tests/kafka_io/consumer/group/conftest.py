@@ -1,4 +1,4 @@
-"""Groups on an embedded broker: topics with numbered messages, and members that are polled in turn."""
+"""An embedded broker with groups: topics with numbered messages, and members that are polled in turn."""
 
 import time
 from collections import Counter
@@ -29,15 +29,15 @@ PARTITIONS = 4
 
 
 @dataclass
-class Ground:
-    """An embedded broker, its topics, and the members of its groups."""
+class GroupBroker:
+    """An embedded broker with clients that publish to its topics and join its groups."""
 
     folder: Path
     running: ExitStack
     generation: Generation = Generation.MODERN
     port: int = 0
     published: Counter[str] = field(default_factory=Counter)
-    broker: ModernBrokerServer | None = None
+    server: ModernBrokerServer | None = None
 
     def start(self) -> None:
         """Start the broker, at the port that it had before."""
@@ -48,13 +48,13 @@ class Ground:
             port=self.port,
             partitions=PARTITIONS,
         )
-        self.broker = self.running.enter_context(ModernBrokerServer(config))
-        self.port = self.broker.port
+        self.server = self.running.enter_context(ModernBrokerServer(config))
+        self.port = self.server.port
 
     def stop(self) -> None:
         """Stop the broker. It forgets the members of its groups."""
-        assert self.broker is not None
-        self.broker.stop()
+        assert self.server is not None
+        self.server.stop()
 
     @property
     def address(self) -> str:
@@ -102,24 +102,24 @@ class Ground:
 
 @pytest.fixture
 def running() -> Iterator[ExitStack]:
-    """Closes what a test has opened."""
+    """Everything that a test opens; it is closed after the test."""
     with ExitStack() as running:
         yield running
 
 
 @pytest.fixture
-def bare(tmp_path: Path, running: ExitStack) -> Ground:
+def empty_broker(tmp_path: Path, running: ExitStack) -> GroupBroker:
     """A running broker without topics."""
-    ground = Ground(tmp_path, running)
-    ground.start()
-    return ground
+    group_broker = GroupBroker(tmp_path, running)
+    group_broker.start()
+    return group_broker
 
 
 @pytest.fixture
-def ground(bare: Ground) -> Ground:
-    """The same, with the topic `clicks`."""
-    bare.create("clicks", PARTITIONS)
-    return bare
+def group_broker(empty_broker: GroupBroker) -> GroupBroker:
+    """A running broker with the topic `clicks`."""
+    empty_broker.create("clicks", PARTITIONS)
+    return empty_broker
 
 
 Read = dict[GroupConsumer, list[ConsumedBatch]]
@@ -138,7 +138,7 @@ def poll_until(members: Iterable[GroupConsumer], holds: Callable[[Read], bool]) 
 
 
 def shares_are(*sizes: int) -> Callable[[Read], bool]:
-    """Whether the members have these numbers of partitions, in any order, and each partition one owner."""
+    """The condition that members own these numbers of partitions, in any order, and no partition has two owners."""
 
     def holds(read: Read) -> bool:
         assignments = [member.assignment for member in read]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import kafka_io
-from tests.kafka_io.consumer.group.conftest import Ground
+from tests.kafka_io.consumer.group.conftest import GroupBroker
 from tests.publishing import publish
 
 MODULES = ("admin", "assignors", "consumer", "fetcher", "offset_reset", "settings")
@@ -35,12 +35,12 @@ def test_every_public_class_has_an_example() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(EXAMPLES))
-def test_the_example_is_true(bare: Ground, name: str) -> None:
-    bare.create("clicks", 1)
-    cluster = bare.cluster()
-    publish("clicks", [b"one", b"two"], bootstrap=bare.address)
+def test_the_example_is_true(empty_broker: GroupBroker, name: str) -> None:
+    empty_broker.create("clicks", 1)
+    cluster = empty_broker.cluster()
+    publish("clicks", [b"one", b"two"], bootstrap=empty_broker.address)
     if name in NEED_A_MEMBER:
-        member = bare.member()
+        member = empty_broker.member()
         assert member.poll(60)
         member.commit()
     names: dict[str, Any] = {public: getattr(kafka_io, public) for public in kafka_io.__all__}

@@ -23,7 +23,7 @@ from kafka_io.testing.modern.handlers import HANDLERS, VERSIONS_BY_GENERATION
 from tests.kafka_io.consumer.group.conftest import (
     PARTITIONS,
     SOON_S,
-    Ground,
+    GroupBroker,
     all_values,
     poll_until,
     shares_are,
@@ -55,23 +55,23 @@ def until(holds: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def other_process(running: ExitStack, ground: Ground, *, session_s: float = 1.0) -> subprocess.Popen[bytes]:
+def other_process(running: ExitStack, group_broker: GroupBroker, *, session_s: float = 1.0) -> subprocess.Popen[bytes]:
     program = [sys.executable, "-m", "tests.kafka_io.consumer.group.member_program"]
-    arguments = [ground.address, "readers", "clicks", "range", str(session_s)]
+    arguments = [group_broker.address, "readers", "clicks", "range", str(session_s)]
     process = subprocess.Popen([*program, *arguments], stdout=subprocess.PIPE)
     running.enter_context(process)
     running.callback(process.kill)
     return process
 
 
-def test_the_partitions_of_a_killed_member_are_read_by_another(ground: Ground, running: ExitStack) -> None:
-    sent = ground.publish(40)
-    process = other_process(running, ground)
-    ours = ground.member(session_timeout_s=1.0)
+def test_the_partitions_of_a_killed_member_are_read_by_another(group_broker: GroupBroker, running: ExitStack) -> None:
+    sent = group_broker.publish(40)
+    process = other_process(running, group_broker)
+    ours = group_broker.member(session_timeout_s=1.0)
     read = poll_until([ours], owns_half(ours))
     process.kill()
     read_before = set(process.communicate(timeout=SOON_S)[0].splitlines())
-    sent += ground.publish(40)
+    sent += group_broker.publish(40)
     seen = {*all_values(read), *read_before}
     read = poll_until([ours], lambda read: set(sent) <= {*seen, *all_values(read)})
     assert {*seen, *all_values(read)} == set(sent)
@@ -83,16 +83,16 @@ def owns_half(member: GroupConsumer) -> Callable[[Any], bool]:
 
 
 @pytest.mark.parametrize("assignor", [RANGE, STICKY], ids=lambda assignor: assignor.name)
-def test_a_static_member_that_returns_causes_no_rebalance(ground: Ground, assignor: Assignor) -> None:
+def test_a_static_member_that_returns_causes_no_rebalance(group_broker: GroupBroker, assignor: Assignor) -> None:
     """A static member keeps its assignment until its session times out (KIP-345)."""
     log = CallbackLog()
-    other = ground.member(assignors=(assignor,), listener=log.listener, instance_id="other")
+    other = group_broker.member(assignors=(assignor,), listener=log.listener, instance_id="other")
     poll_until([other], shares_are(4))
-    static = ground.member(assignors=(assignor,), instance_id="static")
+    static = group_broker.member(assignors=(assignor,), instance_id="static")
     poll_until([other, static], shares_are(2, 2))
     before, assigned, revoked = static.assignment, list(log.assigned), list(log.revoked)
     static.close()
-    returned = ground.member(assignors=(assignor,), instance_id="static")
+    returned = group_broker.member(assignors=(assignor,), instance_id="static")
     poll_until([returned], lambda _: bool(returned.assignment))
     assert returned.assignment == before
     poll_until([other, returned], shares_are(2, 2))
@@ -100,42 +100,42 @@ def test_a_static_member_that_returns_causes_no_rebalance(ground: Ground, assign
 
 
 @pytest.mark.parametrize("assignor", [RANGE, COOPERATIVE_STICKY], ids=lambda assignor: assignor.name)
-def test_members_join_again_after_a_coordinator_restarts(ground: Ground, assignor: Assignor) -> None:
+def test_members_join_again_after_a_coordinator_restarts(group_broker: GroupBroker, assignor: Assignor) -> None:
     log = CallbackLog()
-    sent = ground.publish(20)
-    members = [ground.member(assignors=(assignor,), listener=log.listener, auto_commit_s=0.1) for _ in range(2)]
+    sent = group_broker.publish(20)
+    members = [group_broker.member(assignors=(assignor,), listener=log.listener, auto_commit_s=0.1) for _ in range(2)]
     got = all_values(poll_until(members, lambda read: shares_are(2, 2)(read) and len(all_values(read)) >= 20))
-    ground.stop()
-    ground.start()
-    sent += ground.publish(20)
+    group_broker.stop()
+    group_broker.start()
+    sent += group_broker.publish(20)
     got += all_values(poll_until(members, lambda _: len(log.lost) == len(members)))
     read = poll_until(members, lambda read: shares_are(2, 2)(read) and set(sent) <= {*got, *all_values(read)})
     assert {*got, *all_values(read)} == set(sent)
 
 
-def test_a_consumer_that_does_not_poll_leaves_and_joins_again_with_its_next_poll(ground: Ground) -> None:
+def test_a_consumer_that_does_not_poll_leaves_and_joins_again_with_its_next_poll(group_broker: GroupBroker) -> None:
     log = CallbackLog()
-    late = ground.member(max_poll_s=1.0, listener=log.listener)
+    late = group_broker.member(max_poll_s=1.0, listener=log.listener)
     poll_until([late], shares_are(4))
-    other = ground.member()
+    other = group_broker.member()
     poll_until([other], shares_are(4))
     assert log.lost == []  # the callback runs when it polls
     poll_until([late, other], shares_are(2, 2))
     assert log.lost == [frozenset(TopicPartition("clicks", number) for number in range(PARTITIONS))]
 
 
-def test_the_commit_of_a_removed_member_is_refused(ground: Ground) -> None:
-    late = ground.member(max_poll_s=0.5, auto_commit_s=None)
+def test_the_commit_of_a_removed_member_is_refused(group_broker: GroupBroker) -> None:
+    late = group_broker.member(max_poll_s=0.5, auto_commit_s=None)
     poll_until([late], shares_are(4))
-    other = ground.member()
+    other = group_broker.member()
     poll_until([other], shares_are(4))
     with pytest.raises(BrokerError) as raised:
         late.commit({TopicPartition("clicks", 0): 1})
     assert raised.value.code in (22, 25)
 
 
-def test_offsets_of_revoked_partitions_can_be_committed_before_they_move(ground: Ground) -> None:
-    ground.publish(20)
+def test_offsets_of_revoked_partitions_can_be_committed_before_they_move(group_broker: GroupBroker) -> None:
+    group_broker.publish(20)
     first: GroupConsumer
     revoked: Assignments = []
 
@@ -143,19 +143,19 @@ def test_offsets_of_revoked_partitions_can_be_committed_before_they_move(ground:
         revoked.append(partitions)
         first.commit()
 
-    first = ground.member(auto_commit_s=None, listener=RebalanceListener(on_revoked=commit))
+    first = group_broker.member(auto_commit_s=None, listener=RebalanceListener(on_revoked=commit))
     poll_until([first], lambda read: len(all_values(read)) == 20)
-    second = ground.member()
+    second = group_broker.member()
     read = poll_until([first, second], shares_are(2, 2))
     assert all_values(read) == []
     assert len(revoked) == 1
 
 
-def test_members_of_a_cooperative_group_keep_their_partitions_in_a_rebalance(ground: Ground) -> None:
+def test_members_of_a_cooperative_group_keep_their_partitions_in_a_rebalance(group_broker: GroupBroker) -> None:
     log = CallbackLog()
-    first = ground.member(assignors=(COOPERATIVE_STICKY,), listener=log.listener)
+    first = group_broker.member(assignors=(COOPERATIVE_STICKY,), listener=log.listener)
     poll_until([first], shares_are(4))
-    second = ground.member(assignors=(COOPERATIVE_STICKY,))
+    second = group_broker.member(assignors=(COOPERATIVE_STICKY,))
     poll_until([first, second], shares_are(2, 2))
     assert sum(map(len, log.revoked)) == 2
     assert [len(partitions) for partitions in log.assigned if partitions] == [4]
@@ -164,7 +164,7 @@ def test_members_of_a_cooperative_group_keep_their_partitions_in_a_rebalance(gro
 @pytest.mark.parametrize("assignor", [RANGE, COOPERATIVE_STICKY], ids=lambda assignor: assignor.name)
 @pytest.mark.parametrize("callback", ["on_assigned", "on_revoked"])
 def test_the_error_of_a_callback_is_raised_and_the_group_rebalances(
-    ground: Ground, assignor: Assignor, callback: str
+    group_broker: GroupBroker, assignor: Assignor, callback: str
 ) -> None:
     errors = [ZeroDivisionError()]
 
@@ -172,86 +172,86 @@ def test_the_error_of_a_callback_is_raised_and_the_group_rebalances(
         if errors:
             raise errors.pop()
 
-    first = ground.member(assignors=(assignor,), listener=RebalanceListener(**{callback: fail}))
-    second = ground.member(assignors=(assignor,))
+    first = group_broker.member(assignors=(assignor,), listener=RebalanceListener(**{callback: fail}))
+    second = group_broker.member(assignors=(assignor,))
     with pytest.raises(ZeroDivisionError):
         poll_until([first, second], lambda _: False)
     poll_until([first, second], shares_are(2, 2))
-    sent = ground.publish(8)
+    sent = group_broker.publish(8)
     assert all_values(poll_until([first, second], lambda read: len(all_values(read)) == 8)) == sorted(sent)
 
 
-def test_the_late_error_of_a_commit_does_not_end_a_later_generation(ground: Ground) -> None:
-    member = ground.member(auto_commit_s=None)
+def test_the_late_error_of_a_commit_does_not_end_a_later_generation(group_broker: GroupBroker) -> None:
+    member = group_broker.member(auto_commit_s=None)
     poll_until([member], shares_are(4))
     before = member._heartbeater.member
-    ground.member(group="readers").poll(0.0)  # it joins
+    group_broker.member(group="readers").poll(0.0)  # it joins
     poll_until([member], lambda _: member._heartbeater.member != before)
     member._heartbeater.refused(BrokerError("late", code=22), before)
     assert member._heartbeater.member.generation > before.generation
 
 
-def test_the_error_of_a_group_that_cannot_be_joined_is_raised(ground: Ground) -> None:
-    member = ground.member(group="")
+def test_the_error_of_a_group_that_cannot_be_joined_is_raised(group_broker: GroupBroker) -> None:
+    member = group_broker.member(group="")
     with pytest.raises(BrokerError) as raised:
         poll_until([member], lambda _: False)
     assert raised.value.code == 24
 
 
-def test_a_member_without_a_common_assignor_is_refused(ground: Ground) -> None:
-    first = ground.member(assignors=(RANGE,))
+def test_a_member_without_a_common_assignor_is_refused(group_broker: GroupBroker) -> None:
+    first = group_broker.member(assignors=(RANGE,))
     poll_until([first], shares_are(4))
-    second = ground.member(assignors=(STICKY,))
+    second = group_broker.member(assignors=(STICKY,))
     with pytest.raises(BrokerError) as raised:
         poll_until([second], lambda _: False)
     assert raised.value.code == 23
 
 
-def test_the_error_of_an_assignor_is_raised_by_poll(ground: Ground) -> None:
+def test_the_error_of_an_assignor_is_raised_by_poll(group_broker: GroupBroker) -> None:
     def share(*_: object) -> Any:
         raise ZeroDivisionError
 
-    member = ground.member(assignors=(Assignor(name="broken", share=share),))
+    member = group_broker.member(assignors=(Assignor(name="broken", share=share),))
     with pytest.raises(ZeroDivisionError):
         poll_until([member], lambda _: False)
 
 
-def test_a_pattern_includes_topics_that_are_created_later(ground: Ground) -> None:
-    member = ground.member(pattern="click.*", refresh_s=0.2)
+def test_a_pattern_includes_topics_that_are_created_later(group_broker: GroupBroker) -> None:
+    member = group_broker.member(pattern="click.*", refresh_s=0.2)
     poll_until([member], shares_are(4))
-    ground.create("clicks-2", 1)
-    ground.create("others", 1)
+    group_broker.create("clicks-2", 1)
+    group_broker.create("others", 1)
     poll_until([member], shares_are(5))
     assert {partition.topic for partition in member.assignment} == {"clicks", "clicks-2"}
 
 
-def test_a_subscribed_topic_is_read_after_it_is_created(ground: Ground) -> None:
-    member = ground.member(topics=["clicks", "later"], refresh_s=0.2)
+def test_a_subscribed_topic_is_read_after_it_is_created(group_broker: GroupBroker) -> None:
+    member = group_broker.member(topics=["clicks", "later"], refresh_s=0.2)
     poll_until([member], shares_are(4))
-    ground.create("later", 2)
+    group_broker.create("later", 2)
     poll_until([member], shares_are(6))
     member.subscribe(["later"])
     poll_until([member], shares_are(2))
 
 
-def test_a_subscription_that_changes_during_a_join_is_followed(ground: Ground) -> None:
-    ground.create("later", 2)
-    member = ground.member(topics=["clicks"])
+def test_a_subscription_that_changes_during_a_join_is_followed(group_broker: GroupBroker) -> None:
+    group_broker.create("later", 2)
+    member = group_broker.member(topics=["clicks"])
     member.poll(0.0)  # the join begins
     member.subscribe(["later"])
     poll_until([member], shares_are(2))
 
 
-def test_groups_are_listed_and_described_with_their_lag(ground: Ground) -> None:
-    sent = ground.publish(8)
-    member = ground.member(instance_id="static", auto_commit_s=None)
+def test_groups_are_listed_and_described_with_their_lag(group_broker: GroupBroker) -> None:
+    sent = group_broker.publish(8)
+    member = group_broker.member(instance_id="static", auto_commit_s=None)
     poll_until([member], lambda read: all_values(read) == sorted(sent))
     member.commit({TopicPartition("clicks", 0): 1, TopicPartition("clicks", 1): 2})
-    cluster = ground.cluster()
+    cluster = group_broker.cluster()
     [listed] = list_groups(cluster)
     assert (listed.name, listed.protocol_type, listed.state) == ("readers", "consumer", "Stable")
     group = describe_group(cluster, "readers")
-    assert (group.state, group.assignor, group.coordinator.port) == ("Stable", "range", ground.port)
+    assert (group.state, group.assignor, group.coordinator.port) == ("Stable", "range", group_broker.port)
     [described] = group.members
     assert (described.instance_id, described.client_id, described.assignment) == (
         "static",
@@ -280,18 +280,18 @@ def test_groups_of_0_7_clusters_are_unsupported() -> None:
 
 
 @pytest.fixture
-def old_ground(bare: Ground, monkeypatch: pytest.MonkeyPatch) -> Ground:
+def old_ground(empty_broker: GroupBroker, monkeypatch: pytest.MonkeyPatch) -> GroupBroker:
     """A broker like one of 0.9: the embedded broker of 0.8 with the first versions of the group APIs."""
-    bare.stop()
-    bare.generation = Generation.V08
+    empty_broker.stop()
+    empty_broker.generation = Generation.V08
     groups = {kind: (0, 0) for kind in HANDLERS if 11 <= kind.API.key <= 16}
     versions = {**VERSIONS_BY_GENERATION[Generation.V08], **groups}
     monkeypatch.setattr(server, "VERSIONS_BY_GENERATION", {Generation.V08: versions})
-    bare.start()
-    return bare
+    empty_broker.start()
+    return empty_broker
 
 
-def test_a_group_of_0_9_is_joined_with_the_first_versions_of_each_api(old_ground: Ground) -> None:
+def test_a_group_of_0_9_is_joined_with_the_first_versions_of_each_api(old_ground: GroupBroker) -> None:
     sent = old_ground.publish(20)
     first = old_ground.member(auto_commit_s=0.1)
     got = all_values(poll_until([first], lambda read: len(all_values(read)) == 20))
@@ -306,11 +306,11 @@ def test_a_group_of_0_9_is_joined_with_the_first_versions_of_each_api(old_ground
     assert sorted(got) == sorted(sent)
 
 
-def test_brokers_of_0_8_coordinate_no_groups(bare: Ground) -> None:
-    bare.stop()
-    bare.generation = Generation.V08
-    bare.start()
-    member = bare.member()
+def test_brokers_of_0_8_coordinate_no_groups(empty_broker: GroupBroker) -> None:
+    empty_broker.stop()
+    empty_broker.generation = Generation.V08
+    empty_broker.start()
+    member = empty_broker.member()
     with pytest.raises(Unsupported, match=r"0\.8"):
         poll_until([member], lambda _: False)
     assert ApiVersionsRequest not in VERSIONS_BY_GENERATION[Generation.V08]

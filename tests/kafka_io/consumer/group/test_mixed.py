@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from tests.kafka_io.consumer.group.conftest import PARTITIONS, SOON_S, Ground
+from tests.kafka_io.consumer.group.conftest import PARTITIONS, SOON_S, GroupBroker
 from tests.kafka_io.consumer.group.others import Client, ConfluentMember, Polled, PythonMember, is_shared, until
 from tests.kafka_io.consumer.group.ours import OurMember
 
@@ -18,21 +18,23 @@ ORDERS = [("ours", "confluent", "python"), ("confluent", "python", "ours"), ("py
 @pytest.mark.parametrize("assignor", ["range", "roundrobin", "cooperative-sticky"])
 @pytest.mark.parametrize("order", ORDERS, ids=lambda order: order[0])
 def test_each_message_is_read_and_each_partition_has_one_owner(
-    ground: Ground, assignor: str, order: tuple[str, ...]
+    group_broker: GroupBroker, assignor: str, order: tuple[str, ...]
 ) -> None:
-    sent = set(ground.publish(12))
+    sent = set(group_broker.publish(12))
     members: list[Polled] = []
     with ExitStack() as running:
-        first, *others = [Polled(partial(KINDS[name], ground.address, "mixed", "clicks", assignor)) for name in order]
+        first, *others = [
+            Polled(partial(KINDS[name], group_broker.address, "mixed", "clicks", assignor)) for name in order
+        ]
         with first:
             members.append(first)
             until(lambda: is_shared([first], PARTITIONS), members, within_s=SOON_S)
             for member in others:
                 members.append(running.enter_context(member))
                 until(lambda: is_shared(members, PARTITIONS), members, within_s=SOON_S)
-            sent |= set(ground.publish(12))
+            sent |= set(group_broker.publish(12))
             until(lambda: sent <= {value for member in members for value in member.values}, members, within_s=SOON_S)
         until(lambda: is_shared(others, PARTITIONS), others, within_s=SOON_S)
-        sent |= set(ground.publish(12))
+        sent |= set(group_broker.publish(12))
         until(lambda: sent <= {value for member in members for value in member.values}, members, within_s=SOON_S)
     assert {value for member in members for value in member.values} == sent

@@ -39,7 +39,7 @@ def connect() -> Iterator[Connect]:
 
 @pytest.fixture
 def client(start_modern: StartModern, connect: Connect) -> Client:
-    """A connection to a broker that has the topic `clicks` with one partition."""
+    """A connection to a new broker that has the topic `clicks` with one partition."""
     new_client = connect(start_modern())
     assert new_client.create("clicks") == 0
     return new_client

@@ -1,4 +1,4 @@
-"""The records that all clients of other libraries write and read, and the brokers for their tests."""
+"""The records that the tests write and read with clients of other libraries, and the brokers for these tests."""
 
 import pytest
 
@@ -10,12 +10,12 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 OLD_CODECS = ("none", "gzip", "snappy")
 TOPIC = "clicks"
 PARTITIONS = 2
-# Partition, key, value; enough for several batches.
+# Partition, key, value.
 Row = tuple[int, bytes, bytes]
 
 
 def rows(codec: str, count: int = 100) -> list[Row]:
-    """The records to write with a codec."""
+    """The records to write with a codec, by default enough for several batches."""
     return [
         (number % PARTITIONS, b"key-%d" % (number % 7), f"{codec}-{number}".encode() + b"." * (number % 50))
         for number in range(count)
@@ -23,7 +23,7 @@ def rows(codec: str, count: int = 100) -> list[Row]:
 
 
 def in_order(rows: list[Row]) -> list[list[Row]]:
-    """The rows of each partition in their order."""
+    """The rows of each partition, in their original order."""
     return [[row for row in rows if row[0] == partition] for partition in range(PARTITIONS)]
 
 

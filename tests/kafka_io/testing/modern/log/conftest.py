@@ -16,7 +16,7 @@ OpenLog = Callable[..., PartitionLog]
 
 
 def content(log: PartitionLog) -> bytes:
-    """All bytes that can be read, segment by segment."""
+    """All bytes of a log that a reader sees, read segment by segment."""
     data, offset = b"", log.start
     while (region := log.region(offset, 10**9, whole=True)) is not None:
         data += region.read()

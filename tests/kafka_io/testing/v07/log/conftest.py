@@ -1,4 +1,4 @@
-"""Fixtures: a log in a directory of the test, and a clock that stands still until the test sets it."""
+"""Fixtures: a log in a directory of the test, and a clock that only the test moves."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -20,7 +20,7 @@ def bounds(log: PartitionLog07) -> tuple[int, int]:
 
 
 class ManualClock:
-    """Wall time that stands still until it is set."""
+    """A clock that only the test moves, by setting `now_ms`."""
 
     def __init__(self) -> None:
         self.now_ms = 1_700_000_000_000
@@ -46,8 +46,8 @@ def open_log(directory: Path, clock: ManualClock) -> Iterator[OpenLog]:
     with ExitStack() as logs:
 
         def open_with(**settings: Any) -> PartitionLog07:
-            usual: dict[str, Any] = {"roll_ms": 10**12, "flush_messages": 1, "retention_ms": None}
-            config = BrokerConfig07(broker_id=0, data_dir=directory.parent, **{**usual, **settings})
+            defaults: dict[str, Any] = {"roll_ms": 10**12, "flush_messages": 1, "retention_ms": None}
+            config = BrokerConfig07(broker_id=0, data_dir=directory.parent, **{**defaults, **settings})
             log = PartitionLog07.open(directory, config, clock=clock, where=Where(topic="clicks", partition=0))
             logs.callback(log.close)
             return log
