@@ -98,7 +98,7 @@ def let_rival_act(trial: Trial, driver: Driver, rival: Act) -> None:
 def count_failpoints(trial: Trial, story: Story, lakes: Path) -> list[Counter[str]]:
     """Play a story; returns how often each act passes each failpoint if it is not disturbed.
 
-    A copy of the lake before each act is left in `lakes`, in a folder with the act's number.
+    Before each act it copies the lake to `lakes`, into a folder with the number of the act.
     """
     passes = []
     (trial.home / "lake").mkdir(parents=True)

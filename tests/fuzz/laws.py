@@ -40,12 +40,14 @@ def check_log(data: bytes, rng: random.Random) -> str:
     Raises:
         AssertionError: a law is broken. Any other exception means that a law is broken, too.
     """
-    whole = read_log(data, _EVERYTHING, DecodeLimits(max_decompressed_bytes=CAP, batch_bytes=rng.choice((1, 500, CAP))))
-    _agree(whole, lambda: oracle_rows(data), "log")
-    if whole.error is None:
-        assert scan_headers(data, _EVERYTHING).next_offset == whole.next_offset
-    _check_slice(data, rng, whole)
-    return "read" if whole.error is None else type(whole.error).__name__
+    complete = read_log(
+        data, _EVERYTHING, DecodeLimits(max_decompressed_bytes=CAP, batch_bytes=rng.choice((1, 500, CAP)))
+    )
+    _agree(complete, lambda: oracle_rows(data), "log")
+    if complete.error is None:
+        assert scan_headers(data, _EVERYTHING).next_offset == complete.next_offset
+    _check_slice(data, rng, complete)
+    return "read" if complete.error is None else type(complete.error).__name__
 
 
 def read_log(
@@ -75,14 +77,14 @@ def check_set(data: bytes, rng: random.Random) -> str:
     """Check the laws for a message set of 0.7; returns and raises the same as `check_log`."""
     base = rng.choice((0, 1 << 40))
     try:
-        whole = whole_bytes(data, base=base, where=WHERE)
+        size = whole_bytes(data, base=base, where=WHERE)
     except KafkaIOError as error:
         _check_error(error)
         return type(error).__name__
     limits = DecodeLimits(max_decompressed_bytes=CAP, batch_bytes=rng.choice((1, 500, CAP)))
-    reading = _read_set(data[:whole], base, limits)
-    assert reading.error is not None or reading.next_offset == base + whole
-    _agree(reading, lambda: sets_v07.decode(data[:whole], base=base), "set")
+    reading = _read_set(data[:size], base, limits)
+    assert reading.error is not None or reading.next_offset == base + size
+    _agree(reading, lambda: sets_v07.decode(data[:size], base=base), "set")
     return "read" if reading.error is None else type(reading.error).__name__
 
 
@@ -102,21 +104,23 @@ def _read_set(data: bytes, base: int, limits: DecodeLimits) -> Reading:
     return Reading(rows=rows, next_offset=start, error=error)
 
 
-def _check_slice(data: bytes, rng: random.Random, whole: Reading) -> None:
-    """Check that a slice gives exactly the rows of the whole log that are in it."""
-    most = max(whole.next_offset, 1)
-    start = rng.randrange(most)
-    stop = start + 1 + rng.choice((0, rng.randrange(40), rng.randrange(most)))
-    end = rng.choice((2**63 - 1, max(whole.next_offset, start)))
+def _check_slice(data: bytes, rng: random.Random, complete: Reading) -> None:
+    """Check that a slice gives exactly the rows of the complete log whose offsets are in the slice."""
+    end_offset = max(complete.next_offset, 1)
+    start = rng.randrange(end_offset)
+    stop = start + 1 + rng.choice((0, rng.randrange(40), rng.randrange(end_offset)))
+    high_watermark = rng.choice((2**63 - 1, max(complete.next_offset, start)))
     part = read_log(
-        data, RequestedOffsets(start=start, stop=stop, high_watermark=end), DecodeLimits(max_decompressed_bytes=CAP)
+        data,
+        RequestedOffsets(start=start, stop=stop, high_watermark=high_watermark),
+        DecodeLimits(max_decompressed_bytes=CAP),
     )
-    wanted = [row for row in whole.rows if start <= row[0] < min(stop, part.next_offset)]
+    wanted = [row for row in complete.rows if start <= row[0] < min(stop, part.next_offset)]
     assert part.rows[: len(wanted)] == wanted
-    assert whole.error is not None or part.rows == wanted
+    assert complete.error is not None or part.rows == wanted
     aborted = ((rng.choice((-1, 0, 7)), rng.choice((0, start))),)
     committed = read_log(data, _EVERYTHING, DecodeLimits(max_decompressed_bytes=CAP), aborted)
-    assert whole.error is not None or set(map(repr, committed.rows)) <= set(map(repr, whole.rows))
+    assert complete.error is not None or set(map(repr, committed.rows)) <= set(map(repr, complete.rows))
 
 
 def _next(batches: Iterator[DecodedBatch]) -> tuple[DecodedBatch | None, KafkaIOError | None]:

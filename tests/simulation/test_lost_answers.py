@@ -128,7 +128,7 @@ def check_complete(entries: Sequence[tuple[int, LedgerEntry]], offsets: Sequence
     assert not incarnation.problems
 
 
-def sliced(small: SmallStore | SmallTable, rng: random.Random, cursor: int) -> list[SliceFacts]:
+def write_slices(small: SmallStore | SmallTable, rng: random.Random, cursor: int) -> list[SliceFacts]:
     """Write one to three slices that start at the cursor."""
     ends = [cursor, *sorted(cursor + 10 * offset for offset in rng.sample(range(1, 8), rng.randint(1, 3)))]
     return [small.write(start, stop) for start, stop in pairwise(ends)]
@@ -153,10 +153,10 @@ def commit_with_lost_answers(seed: int, lost: Kinds, verdicts: Kinds) -> None:
     store.rival = rival
     for _ in range(_COMMITS_IN_A_TABLE):
         snapshot = store.peek()
-        facts = sliced(small, rng, snapshot.entry.covered[A][1] if snapshot.entry else 0)
+        facts = write_slices(small, rng, snapshot.entry.covered[A][1] if snapshot.entry else 0)
         for _ in range(rng.choice((0, 0, 0, 1, 5))):
             store.run_calmly(rival)
-        change = small.loading(*facts, snapshot=snapshot, run="mine")
+        change = small.loading(*facts, snapshot=snapshot, run="tested")
         verdict = commit_verdict(store, snapshot, change)
         check(verdict, change, list(store.logged_entries(len(store.versions) - 1)))
         verdicts[verdict.partition(" ")[0]] += 1
@@ -190,7 +190,7 @@ def test_a_run_on_a_delta_table_learns_whether_its_commit_landed(tmp_path: Path)
         for _ in range(20):
             snapshot = table.snapshot()
             cursor = snapshot.entry.covered[A][1] if snapshot.entry else 0
-            change = small.loading(*sliced(small, rng, cursor), snapshot=snapshot, run="mine")
+            change = small.loading(*write_slices(small, rng, cursor), snapshot=snapshot, run="tested")
             if rng.random() < 0.3:
                 small.commit(small.write(cursor, cursor + rng.choice((10, 20, 30))), run="rival")
             verdict = commit_verdict(table, snapshot, change)

@@ -195,12 +195,17 @@ class World:
 
         rng = self.rng
         calm = not self.scheduler.odds.harm
-        slices, most = rng.choice((5, 20, 1000)), None if calm else rng.choice((None, None, 10, 50))
+        slice_records, run_limit = rng.choice((5, 20, 1000)), None if calm else rng.choice((None, None, 10, 50))
         return Loader(
             cluster=self.cluster,
             tables=lambda _: self.store,
             fetch=fetch,
-            caps=Caps(slice_records=slices, slice_bytes=slices * 20, records_per_run=most, bytes_per_run=most),
+            caps=Caps(
+                slice_records=slice_records,
+                slice_bytes=slice_records * 20,
+                records_per_run=run_limit,
+                bytes_per_run=run_limit,
+            ),
             start=self.start,
             choices=self._random_choices() if not calm and rng.random() < 0.3 else self.choices,
             window=self._window(calm=calm),
