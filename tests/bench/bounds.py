@@ -17,7 +17,7 @@ OURS_BY_INSIDE = "ours / timers inside ours"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """A promise about one ratio of a case: theirs / ours is at least `min`, or ours / limit is at most `max`."""
+    """A promise about one ratio of a case: other / ours is at least `min`, or ours / limit is at most `max`."""
 
     case: Case
     ratio: str

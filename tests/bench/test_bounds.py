@@ -22,7 +22,7 @@ def measured(confluent_cpu_s: float = 8, *, limit: float = 1.25, inside: float =
 
 
 @pytest.mark.parametrize(
-    ("rounds", "messages"),
+    ("rounds", "message"),
     [
         ([measured()], []),
         ([measured(5.8), measured(6.2), measured(5.8)], []),
@@ -42,8 +42,8 @@ def measured(confluent_cpu_s: float = 8, *, limit: float = 1.25, inside: float =
         ),
     ],
 )
-def test_a_bound_that_every_round_misses_is_named_with_its_values(rounds: list[Round], messages: list[str]) -> None:
-    assert list(missed({ZSTD.name: rounds})) == messages
+def test_a_bound_that_every_round_misses_is_named_with_its_values(rounds: list[Round], message: list[str]) -> None:
+    assert list(missed({ZSTD.name: rounds})) == message
 
 
 def test_a_loader_that_failed_does_not_pass_its_bound() -> None:

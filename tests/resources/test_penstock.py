@@ -31,11 +31,11 @@ def opened_with(monkeypatch: pytest.MonkeyPatch) -> list[Caps]:
 
 
 @pytest.mark.parametrize(
-    ("caps", "expected"),
+    ("caps", "short"),
     [("", (10.0, 2)), ("[caps]\nrequest_timeout_s = 3\nattempts = 1\n", (3.0, 1))],
 )
 def test_a_short_timeout_is_below_that_of_loads_and_never_above_the_settings(
-    tmp_path: Path, opened_with: list[Caps], caps: str, expected: tuple[float, int]
+    tmp_path: Path, opened_with: list[Caps], caps: str, short: tuple[float, int]
 ) -> None:
     file = tmp_path / "penstock.toml"
     file.write_text(SETTINGS + caps)
@@ -44,7 +44,7 @@ def test_a_short_timeout_is_below_that_of_loads_and_never_above_the_settings(
         pass
     long_caps, short_caps = opened_with
     assert long_caps == resource.settings().caps
-    assert (short_caps.request_timeout_s, short_caps.attempts) == expected
+    assert (short_caps.request_timeout_s, short_caps.attempts) == short
 
 
 def test_a_run_reads_the_settings_once_and_the_next_run_reads_them_again(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Runs Spark's own processes with PySpark's jars. Their children are found by the working directory of each."""
+"""Runs Spark's own processes with PySpark's jars. Each has its own working directory, by which we find its children."""
 
 import os
 import re
