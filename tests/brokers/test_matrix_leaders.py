@@ -1,5 +1,6 @@
 """Loads from clusters of two brokers: the leader is killed during a load, or a rolling upgrade is in progress."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -12,6 +13,7 @@ from kafka_io.reader.reader import PlannedRange
 from kafka_io.records.decoded_batch import DecodeLimits
 from resources.kafka import open_cluster
 from tests.brokers.broker_lake import CLUSTER, BrokerLake
+from tests.brokers.metadata import request_metadata
 from tests.brokers.reading import read
 from tests.brokers.real import VERSIONS, RealBroker
 from tests.brokers.shared import SharedBroker
@@ -21,11 +23,16 @@ pytestmark = [pytest.mark.brokers, pytest.mark.spark]
 FIRST, SECOND = 1, 2
 RECORDS = [(b"key %d" % number, b"value " * (number % 40)) for number in range(2000)]
 PRODUCED_AT_ONCE = 400
+_GONE_S = 60
 
 
 @contextmanager
 def joined(shared_broker: SharedBroker, folder: Path, version: str, **config: str) -> Iterator[RealBroker]:
-    """Run a second broker in the cluster of a shared broker."""
+    """Run a second broker in the cluster of a shared broker.
+
+    At the end the cluster knows that this broker is gone. Otherwise it would put partitions of internal topics there,
+    when a later test is the first one that needs these topics.
+    """
     # A short session, so that the cluster soon notices when this broker is killed.
     settings = {
         "zookeeper.session.timeout.ms": "1500",
@@ -36,6 +43,10 @@ def joined(shared_broker: SharedBroker, folder: Path, version: str, **config: st
         version, folder, zookeeper=shared_broker.zookeeper, broker_id=SECOND, config=settings, joins=joins
     ) as second:
         yield second
+    first, deadline = shared_broker.broker, time.monotonic() + _GONE_S
+    while SECOND in request_metadata(first.host, first.port).brokers:
+        assert time.monotonic() < deadline, f"the cluster still lists broker {SECOND} after {_GONE_S} s"
+        time.sleep(0.1)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from unittest.mock import patch
 
 from pipelines.loading import commit
-from pipelines.loading import failpoints as steps
+from pipelines.loading.failpoints import failpoint
 
 _DEEPEST = 3
 _FIRST_DAY = datetime(2026, 1, 1, tzinfo=UTC)
@@ -103,7 +103,7 @@ def hooked(scheduler: Scheduler) -> Iterator[None]:
     """Replace failpoints and pauses by those of the scheduler, in all modules that are imported."""
     with ExitStack() as stack:
         for name, module in sorted(sys.modules.items()):
-            if name.startswith("pipelines.") and getattr(module, "step", None) is steps.failpoint:
-                stack.enter_context(patch.object(module, "step", scheduler.step))
-        stack.enter_context(patch.dict(commit.commit.__kwdefaults__, rest=scheduler.rest))
+            if name.startswith("pipelines.") and getattr(module, failpoint.__name__, None) is failpoint:
+                stack.enter_context(patch.object(module, failpoint.__name__, scheduler.step))
+        stack.enter_context(patch.dict(commit.commit.__kwdefaults__, {"sleep": scheduler.rest}))
         yield
