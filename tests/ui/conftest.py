@@ -23,6 +23,7 @@ FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--force-prefers-reduced-motion",
     "--window-size=1400,1000",
 )
 
@@ -57,6 +58,13 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrom
 
 
 @pytest.fixture
-def browser(stand: Stand, driver: webdriver.Chrome, tmp_path: Path) -> Browser:
+def blank_after(driver: webdriver.Chrome) -> Iterator[None]:
+    """Leave the page after the test: an open page of Dagster sends requests to the webserver all the time."""
+    yield
+    driver.get("about:blank")
+
+
+@pytest.fixture
+def browser(stand: Stand, driver: webdriver.Chrome, blank_after: None, tmp_path: Path) -> Browser:
     """A browser on the pages of the stand."""
     return Browser.of(driver, stand.url, tmp_path)

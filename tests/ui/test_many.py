@@ -104,7 +104,7 @@ def test_the_schedule_requests_only_the_failing_topic(many: Stand) -> None:
     assert tags.items() >= run_tags([FOREIGN]).items()
 
 
-def test_the_pages_show_300_topics(many: Stand, driver: webdriver.Chrome, tmp_path: Path) -> None:
+def test_the_pages_show_300_topics(many: Stand, driver: webdriver.Chrome, blank_after: None, tmp_path: Path) -> None:
     browser = Browser.of(driver, many.url, tmp_path)
     browser.open(f"{PAGE}?view=partitions", "Materialized (299)", "Failed (1)", TOPICS[0])
     browser.open(f"{PAGE}?view=partitions&partition={TOPICS[-1]}", "rows_per_second", "table_version")
