@@ -50,8 +50,8 @@ endif
 ui: $(RUN)
 	$(BIN)/python -W ignore -m pipelines.demo --resume
 
-# Many tests wait for servers: twice as many processes as cores. The fast ones do not. WORKERS=0 is a single one.
-WORKERS ?= $(shell expr $$(nproc) \* 2)
+# Many tests wait for servers: one process more than cores. The fast ones do not. WORKERS=0 is a single one.
+WORKERS ?= $(shell expr $$(nproc) + 1)
 # How long each test took is in RESULTS; the slowest are printed.
 RESULTS := .cache/results
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder --durations=30 --junitxml=$(RESULTS)/$@.xml $(TESTS)
