@@ -50,7 +50,7 @@ endif
 ui: $(RUN)
 	$(BIN)/python -W ignore -m pipelines.demo --resume
 
-# Many tests wait for servers: one process more than cores. The fast ones do not. WORKERS=0 is a single one.
+# Many tests wait for servers, so make test starts one process more than there are cores. WORKERS=0: no other process.
 WORKERS ?= $(shell expr $$(nproc) + 1)
 # How long each test took is in RESULTS; the slowest are printed.
 RESULTS := .cache/results

@@ -110,11 +110,11 @@ class ClusterMetadata(Closing):
             return self.retry(self._request_metadata)
 
     def retry(self, act: Callable[[], T]) -> T:
-        """What `act` returns; after a retriable error it is called again, as often as the retry policy allows."""
+        """Call `act` and return its result. Retry after a retriable error, as often as the retry policy allows."""
         return retrying(act, self._backoff, sleep=self._sleep)
 
     def on_leader(self, topic: str, partition: int, act: Callable[[Leader], T]) -> T:
-        """What `act` returns for the partition's leader; if that moved or is down, the next leader is looked up.
+        """Call `act` with the partition's leader and return its result. If the leader moved or is down, try the next.
 
         Raises:
             KafkaIOError: the last error of `act`, or that the partition has no leader.

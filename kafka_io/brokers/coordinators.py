@@ -28,7 +28,7 @@ class CoordinatorConnection:
         self._broker: Broker | None = None
 
     def on(self, act: Callable[[ModernBrokerConnection], T]) -> T:
-        """What `act` returns for the coordinator; after a retriable error it is called again for the next one.
+        """Call `act` with the coordinator and return its result. After a retriable error, look it up and retry.
 
         Raises:
             KafkaIOError: the last error of `act`, or that there is no coordinator.

@@ -37,7 +37,7 @@ class Backoff:
 
 
 def retrying(act: Callable[[], T], backoff: Backoff, *, sleep: Callable[[float], None] = time.sleep) -> T:
-    """What `act` returns; after a retriable error it is called again, until the attempts are used up.
+    """Call `act` and return its result. After a retriable error call it again, until the attempts are used up.
 
     Raises:
         KafkaIOError: the error of the last attempt, or the first error that is not retriable.

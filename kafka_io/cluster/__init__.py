@@ -1,1 +1,1 @@
-"""What a cluster holds: topics, bounds, timestamps, retention, leader epochs."""
+"""The content of a cluster: topics, bounds, timestamps, retention, leader epochs."""

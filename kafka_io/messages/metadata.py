@@ -39,7 +39,7 @@ class MetadataTopic(Struct):
 
 
 class MetadataResponse(Struct):
-    """What the broker knows of the cluster. It may be out of date."""
+    """The metadata of the cluster that the broker has. It may be out of date."""
 
     throttle_time_ms: Int32 = wire(since=3, default=0, ignorable=True)  # KIP-124: request quotas
     brokers: tuple[MetadataBroker, ...]

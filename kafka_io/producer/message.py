@@ -36,7 +36,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivered:
-    """Where a message was stored.
+    """The offset at which a message was stored, and its partition.
 
         >>> Delivered(topic="clicks", partition=BrokerPartition(None, 3), offset=41).offset
         41

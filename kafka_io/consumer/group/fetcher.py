@@ -49,7 +49,7 @@ class ConsumedBatch:
 
 @dataclass(slots=True)
 class AssignedPartition:
-    """What a consumer knows of a partition that is assigned to it.
+    """The state of a partition that is assigned to a consumer.
 
     Args:
         position: the offset after the last delivered record; None while the start is not known.
@@ -82,7 +82,7 @@ class GroupFetcher:
         self._read_settings = read_settings
 
     def take(self, *, excluding: Collection[TopicPartition] = ()) -> ConsumedBatch | None:
-        """Deliver the next waiting batch of another partition than these; None if there is none."""
+        """Deliver the next waiting batch, but of no excluded partition; None if no batch waits."""
         for key, partition in self.partitions.items():
             if partition.waiting and not partition.paused and key not in excluding:
                 batch = partition.waiting.popleft()
