@@ -126,8 +126,8 @@ class ClusterSettings(Section):
     """TLS and SASL. By default connections are plain text without authentication."""
 
     generation: Generation | None = None
-    """Protocol generation of the brokers. By default it is detected. Setting it saves two seconds for each connection
-    to a 0.9 broker."""
+    """Protocol generation of the brokers. By default it is detected. Setting it saves four seconds for each broker
+    of 0.9."""
 
     isolation: Literal["committed", "uncommitted"] = "committed"
     """Isolation level. "uncommitted" also loads records of open and aborted transactions."""

@@ -5,6 +5,7 @@ closes it [kafka-0.8: Versions]; both answer Metadata v0. They do not check vers
 they support the version: for them the versions are fixed.
 """
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +39,9 @@ _OLD_VERSIONS = ApiVersionRanges(
     {0: (0, 0), 1: (0, 0), 2: (0, 0), 3: (0, 0), 8: (0, 1), 9: (0, 1), 10: (0, 0), **dict.fromkeys(_GROUP_APIS, (0, 0))}
 )
 _SILENCE_S = 2.0  # how long to wait for the answer to ApiVersions before Metadata is tried
+# Detecting an old broker of 0.9 takes two silences. The result is kept, so that its next connections need not wait. It
+# expires, because a broker can be upgraded; until then the old versions are used, which brokers before 4.0 support too.
+_KNOWN_AS_OLD_S = 600.0
 _API_VERSIONS = VersionedRequest(ApiVersionsRequest(), 0)  # every broker that has this API supports this version
 _METADATA = VersionedRequest(MetadataRequest(topics=()), 0)
 _FRAMED_LOGIN_SINCE = 1  # version of SaslHandshake; before it, the tokens of a login have no request header (KIP-152)
@@ -58,7 +62,7 @@ class Connector:
     Args:
         timeout_s: for connecting, and for each answer.
         max_answer_bytes: a larger answer is an error.
-        generation: the generation of the brokers; None detects it, which takes two seconds per connection in 0.9.
+        generation: the generation of the brokers; None detects it, which takes four seconds per broker of 0.9.
         security: TLS and SASL.
 
     Raises:
@@ -79,6 +83,8 @@ class Connector:
         self._generation = generation
         self._tls = tls_context(security.tls) if security.tls else None
         self._sasl = security.sasl
+        self._known_as_old: dict[str, float] = {}
+        """The addresses of old brokers, each with the time at which this was detected."""
 
     def connect(self, broker: Broker) -> NegotiatedConnection:
         """A connection to `broker` with known versions, logged in if the settings have SASL.
@@ -97,7 +103,8 @@ class Connector:
         return negotiated
 
     def _negotiated(self, broker: Broker) -> NegotiatedConnection:
-        if self._generation is Generation.V08:
+        old_since = self._known_as_old.get(broker.address, -_KNOWN_AS_OLD_S)
+        if self._generation is Generation.V08 or time.monotonic() < old_since + _KNOWN_AS_OLD_S:
             return self._old(broker)
         try:
             return self._modern(self._open(broker))
@@ -121,7 +128,9 @@ class Connector:
         try:
             return self._modern(connection)
         except (ConnectionLost, DeadlineExceeded):
-            return self._old(broker)
+            negotiated = self._old(broker)
+            self._known_as_old[broker.address] = time.monotonic()
+            return negotiated
 
     def _modern(self, connection: VersionedConnection) -> NegotiatedConnection:
         timeout_s = min(_SILENCE_S, self.timeout_s)

@@ -58,6 +58,20 @@ def test_a_broker_that_answers_metadata_but_not_api_versions_is_old(reaction: ob
         negotiated.connection.close()
 
 
+def test_a_broker_that_is_known_as_old_is_detected_once_in_ten_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    connector = Connector(timeout_s=5.0, max_answer_bytes=10_000)
+    with FakeCluster(logs={}) as cluster:
+        cluster.brokers[0].handlers[API_VERSIONS] = lambda _: SILENCE
+        for _ in range(2):
+            negotiated = connector.connect(cluster.bootstrap[0])
+            assert negotiated.generation is Generation.V08
+            negotiated.connection.close()
+            assert len(cluster.heard(API_VERSIONS)) == 2
+        monkeypatch.setattr(negotiation, "_KNOWN_AS_OLD_S", 0)
+        connector.connect(cluster.bootstrap[0]).connection.close()
+        assert len(cluster.heard(API_VERSIONS)) == 4
+
+
 def test_a_generation_of_the_settings_is_not_detected_again() -> None:
     with FakeCluster(logs={}) as cluster:
         connector = Connector(timeout_s=5.0, max_answer_bytes=10_000, generation=Generation.V08)
