@@ -24,6 +24,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kafka_io.cluster.retention import FOREVER
+from kafka_io.errors import Where
 from kafka_io.model import BrokerPartition
 from pipelines.status.status import RetentionSource, TopicState
 
@@ -179,10 +180,41 @@ def _problems(results: PrintedResults) -> None:
 
 def statuses(statuses: PrintedResults, *, now_ms: int) -> None:
     """Print a line per topic and a line of totals; warnings and errors on stderr."""
-    columns = "cluster topic state >lag >late >left >loaded:LAST_LOAD >version"
+    columns = "cluster topic state >lag >lost >late >left >loaded:LAST_LOAD >version"
     print_table(columns, [{**status, **_status_cells(status, now_ms)} for status in statuses])
     _sentence(_totals(statuses))
     _problems(statuses)
+    for status in statuses:
+        for sentence in (*_losses(status), *_last_error(status, now_ms)):
+            error(f"{status['topic']}: {sentence}")
+
+
+def _losses(status: PrintedResult) -> Iterator[str]:
+    """A sentence about each partition that lost offsets before they were loaded."""
+    for partition in map(_named, status["partitions"]):
+        if partition["lost"]:
+            first, stop = partition["cursor"], partition["earliest"]
+            yield (
+                f"offsets [{first}, {stop}) of partition {partition['partition']} expired before they were loaded; "
+                f"`penstock load {status['topic']} --on-expired skip` records them as a gap and continues"
+            )
+
+
+def _last_error(status: PrintedResult, now_ms: int) -> Iterator[str]:
+    """Why the last load failed, unless the status already has an error, which says what is wrong now."""
+    last = status["last_error"]
+    if last and not status["error"]:
+        age = f"{duration((now_ms - last['time_ms']) / 1000)} ago" if last["time_ms"] else "at an unknown time"
+        others = f" (and {last['count'] - 1} more)" if last["count"] > 1 else ""
+        reason = "; its error cannot be read" if not last["errors"] else f": {_error_text(last['errors'][0])}{others}"
+        yield f"the last load failed {age}{reason}"
+
+
+def _error_text(error: PrintedResult) -> str:
+    """An error object as one sentence with its place."""
+    place = {name: error[name] for name in ("cluster", "broker", "topic", "partition", "offset")}
+    location = str(Where(**place))
+    return f"{error['kind']}: {error['message']}" + (f" [{location}]" if location else "")
 
 
 def _status_cells(status: PrintedResult, now_ms: int) -> PrintedResult:
@@ -191,6 +223,7 @@ def _status_cells(status: PrintedResult, now_ms: int) -> PrintedResult:
     return {
         "state": Text(state, _STATES[state]),
         "lag": lag,
+        "lost": status["lost"] or "-",
         "late": late,
         "left": left,
         "loaded": "-" if loaded_ms is None else duration((now_ms - loaded_ms) / 1000),

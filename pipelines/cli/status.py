@@ -31,11 +31,13 @@ def status_command(options: GlobalOptions, topics: Sequence[str], cluster: str |
     """Show lag, lateness and time until data is lost.
 
     The most urgent topic comes first. LATE is the age of the oldest record that is not loaded. LEFT is the time until
-    retention may delete it: "~" marks an estimate, "?" an unknown time, "never" a topic without expiry.
+    retention may delete it: "~" marks an estimate, "?" an unknown time, "never" a topic without expiry. LOST counts the
+    offsets that expired before they were loaded.
 
     The state of a topic is losing (retention deleted records before they were loaded, or may do so at any moment),
-    error, at risk (less than a quarter of the retention time is left), behind, new (its table has no rows yet), gone
-    (the cluster has no such topic; its table stays), or loaded. Exit code 1: a topic is in state error or losing.
+    error (its last load failed, or it cannot be loaded), at risk (less than a quarter of the retention time is left),
+    behind, new (its table has no rows yet), gone (the cluster has no such topic; its table stays), or loaded. Exit
+    code 1: a topic is in state error or losing.
 
     \b
     Examples:

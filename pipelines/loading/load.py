@@ -16,6 +16,7 @@ from pipelines.loading.commit import CommitResult, LoadChange, commit, committab
 from pipelines.loading.execute import SliceFetcher, execute, microseconds
 from pipelines.loading.failpoints import failpoint
 from pipelines.loading.group_mirror import GroupMirror, Mirror, cursors_after
+from pipelines.loading.last_error import LastError, LastErrors, Remember
 from pipelines.loading.ledger import LedgerEntry, RecordedChoice, TableState, TopicIdentity
 from pipelines.loading.outcome import RunRecord, TopicLoad
 from pipelines.loading.plan import Plan, RunTarget, plan, plan_backfill
@@ -50,6 +51,7 @@ class Loader(SliceFetcher):
         run_id: the run's id in the ledger.
         on_progress: gives, for a topic, the callback that is called with how many of how many offsets are fetched.
         mirror: copies a topic's cursors after each commit, and returns warnings.
+        remember: keeps why the load of a topic failed, until one succeeds, and returns warnings.
         now: the time, in UTC.
     """
 
@@ -60,6 +62,7 @@ class Loader(SliceFetcher):
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     on_progress: Callable[[str], Progress] = lambda _: lambda _done, _total: None
     mirror: Mirror = lambda _topic, _cursors: ()
+    remember: Remember = lambda _topic, _error: ()
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     @classmethod
@@ -76,6 +79,7 @@ class Loader(SliceFetcher):
             "options": lake.options,
             "parquet_codec": settings.parquet_codec,
             "mirror": GroupMirror(cluster, settings.clusters[cluster.name].mirror_group),
+            "remember": LastErrors(lake, cluster.name),
             **overrides,
         }
         return cls(cluster=cluster, **values)
@@ -94,7 +98,16 @@ class Loader(SliceFetcher):
                 target = self._load_step(log, target, record)
         except LocatedError as error:
             record.failures.append(SliceFailure.of(error, Where(cluster=self.cluster.name, topic=name)))
+        self._remember(record)
         return record.outcome(seconds=(self.now() - began).total_seconds())
+
+    def _remember(self, record: RunRecord) -> None:
+        """Keep why the load failed, or remove what an earlier load left. A topic that does not exist has no status."""
+        if any(failure.kind == TopicUnknown.__name__ for failure in record.failures):
+            return
+        time_ms = microseconds(self.now()) // 1000
+        error = LastError.of(record.failures, run=self.run_id, time_ms=time_ms) if record.failures else None
+        record.warnings += self.remember(record.topic, error)
 
     def _load_step(self, log: TableLog, target: RunTarget | None, record: RunRecord) -> RunTarget:
         """Load one step of the run and add it to the record; returns the target after the step."""

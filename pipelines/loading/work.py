@@ -57,7 +57,7 @@ class FetchTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceFailure:
-    """The reason why a slice was not fetched: an error as data, because it crosses from a worker to the driver.
+    """An error as data: why a slice was not fetched, or a topic not loaded. It crosses from a worker to the driver.
 
     A `retriable` failure may not happen again at another attempt.
     """
@@ -82,8 +82,21 @@ class SliceFailure:
             retriable=retriable,
         )
 
+    def as_dict(self) -> dict[str, Any]:
+        """The error object of every command's `--json`: its kind, its sentence, and its place as far as it is known."""
+        place = {item.name: self.where.get(item.name) for item in fields(Where)}
+        partition = place["partition"]
+        return {
+            "kind": self.kind,
+            "message": self.reason,
+            **place,
+            "partition": None if partition is None else str(partition),
+            "retriable": self.retriable,
+        }
+
     def __str__(self) -> str:
-        return f"{self.kind}: {self.reason} [{Where(**self.where)}]"
+        location = str(Where(**self.where))
+        return f"{self.kind}: {self.reason} [{location}]" if location else f"{self.kind}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,12 +15,14 @@ from kafka_io.cluster.cluster import Cluster
 from kafka_io.cluster.retention import Retention
 from kafka_io.errors import KafkaIOError, LocatedError
 from kafka_io.model import Bounds, BrokerPartition, TopicEntry
+from pipelines.loading.last_error import LastError, LastErrors
 from pipelines.loading.ledger import CommitKind, Coverage, TopicIdentity
 from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import TableSnapshot, table_state
 from pipelines.loading.truncation import vanished_partitions
 from pipelines.status.status import PartitionStatus, RetentionPeriod, RetentionSource, TopicStatus
 from resources.choices import Choices
+from resources.errors import LakeUnavailable
 from resources.lake import Lake
 from resources.settings import Settings, TopicRules
 
@@ -48,6 +50,7 @@ def statuses(
     now_ms: int,
     fallback: timedelta | None = None,
     choices: Choices | None = None,
+    last_errors: Mapping[str, LastError] | None = None,
 ) -> list[TopicStatus]:
     """The status of each topic, in the order given. A problem of one topic is the `error` of its status.
 
@@ -61,13 +64,15 @@ def statuses(
         fallback: the retention time where brokers do not report one. Without it the time is estimated: in a log whose
             start retention has already moved, the oldest record is about as old as records can become.
         choices: inconsistencies that loads may pass over are no errors.
+        last_errors: why the last loads of topics failed.
     """
     read_table = partial(
         _read_table, cluster=cluster.name, cluster_id=_cluster_id(cluster), choices=choices or Choices()
     )
     with ThreadPoolExecutor(_MAX_READERS) as readers:
         from_tables = list(readers.map(lambda topic: read_table(tables(topic), topic, topics[topic]), topics))
-    with_bounds = _add_bounds(cluster, topics, from_tables)
+    from_loads = [_with_last_error(status, (last_errors or {}).get(status.topic)) for status in from_tables]
+    with_bounds = _add_bounds(cluster, topics, from_loads)
     return _add_times(cluster, _add_retention(cluster, with_bounds, fallback), now_ms)
 
 
@@ -81,7 +86,20 @@ def statuses_of(cluster: Cluster, settings: Settings, topics: TopicEntries, *, n
         now_ms=now_ms,
         fallback=None if hours is None else timedelta(hours=hours),
         choices=settings.choices_of(cluster.name),
+        last_errors=_last_errors(lake, cluster.name),
     )
+
+
+def _last_errors(lake: Lake, cluster: str) -> Mapping[str, LastError]:
+    try:
+        return LastErrors(lake, cluster).read()
+    except LakeUnavailable:  # reading the tables reports the error
+        return {}
+
+
+def _with_last_error(status: TopicStatus, last_error: LastError | None) -> TopicStatus:
+    """Add why the last load failed. A topic that the cluster no longer has cannot be loaded, which is no error."""
+    return status if status.incarnation is None else replace(status, last_error=last_error)
 
 
 def _cluster_id(cluster: Cluster) -> str:

@@ -9,10 +9,13 @@ that would need the sizes of logs on disk.
 import time
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kafka_io.cluster.retention import FOREVER, Retention
 from kafka_io.model import BrokerPartition
+
+if TYPE_CHECKING:  # the command line imports this module at each start, and the lake is slow to import
+    from pipelines.loading.last_error import LastError
 
 AT_RISK_BELOW = 0.25
 """A topic is at risk when less than this share of its retention time is left."""
@@ -117,6 +120,7 @@ class TopicStatus:
         retention: the retention settings of the topic as brokers report them.
         kept: the retention time from the best source that is known.
         error: why the topic cannot be loaded, or why its status is unknown.
+        last_error: why the last load of the topic failed; None if it succeeded.
         warnings: further sentences for a person.
     """
 
@@ -130,6 +134,7 @@ class TopicStatus:
     retention: Retention = field(default_factory=Retention)
     kept: RetentionPeriod = RetentionPeriod(ms=None, by=RetentionSource.NOBODY)
     error: str | None = None
+    last_error: "LastError | None" = None
     warnings: tuple[str, ...] = ()
 
     @property
@@ -178,6 +183,7 @@ class TopicStatus:
             (self.error is not None, TopicState.ERROR),
             (self.incarnation is None, TopicState.GONE),
             (self.lost > 0 or expired, TopicState.LOSING),
+            (self.last_error is not None, TopicState.ERROR),
             (share is not None and share < AT_RISK_BELOW, TopicState.AT_RISK),
             (self.loaded_at_ms is None, TopicState.NEW),
             (self.lag != 0, TopicState.BEHIND),
@@ -197,6 +203,7 @@ class TopicStatus:
         return {
             **{name: getattr(self, name) for name in plain},
             "state": self.state(now_ms),
+            "last_error": self.last_error.as_dict() if self.last_error else None,
             "late_s": self.late_s(now_ms),
             "left_s": self.left_s(now_ms),
             "left_share": self.left_share(now_ms),

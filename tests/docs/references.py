@@ -27,7 +27,7 @@ _SHOWN_TESTS = 4
 
 _SECTION = re.compile(r"\[(kafka-[0-9.]+|architecture): ([^\]\n]+)\]")
 _ENTRY = re.compile(r"\b(fault|decision)s? ([A-Z]\d{2}\b(?:,\s+(?:# )?[A-Z]\d{2}\b)*)")
-_NUMBER = re.compile(r"\b[BDLORSWXZ]\d{2}\b")
+_NUMBER = re.compile(r"\b[BDHLNOPRSUWXZ]\d{2}\b")
 _HEADING = re.compile(r"^#{2,} (.+)$", re.MULTILINE)
 _NUMBERED = re.compile(r"^### ([A-Z]\d{2}) ", re.MULTILINE)
 _TEST_LINK = re.compile(r"\[(test_\w+\.py)(?:::(\w+))?\]\(\.\./([^)]+)\)")

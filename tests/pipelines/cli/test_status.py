@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from kafka_io.errors import Corrupt, Where
+from kafka_io.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from kafka_io.model import BrokerPartition, OffsetRange
 from kafka_io.records.build import Record, record_batch
 from kafka_io.testing.modern.config import ModernBrokerConfig
@@ -18,10 +20,11 @@ from kafka_io.testing.modern.server import ModernBrokerServer
 from pipelines.cli import console
 from pipelines.cli.main import main
 from pipelines.loading.commit import LoadChange, commit
+from pipelines.loading.last_error import LastError, LastErrors
 from pipelines.loading.ledger import TopicIdentity
 from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import table_state
-from pipelines.loading.work import SliceFacts
+from pipelines.loading.work import SliceFacts, SliceFailure
 from pipelines.status.status import TopicState
 from resources.kafka import open_cluster
 from resources.lake import Lake
@@ -115,21 +118,21 @@ def test_topics_that_are_behind_come_before_loaded_topics(make: Make) -> None:
     result = make(retention_ms=DAY_MS).penstock("status")
     assert (result.exit_code, result.stderr) == (0, "")
     header, views, clicks, total = lines(result)
-    assert header == ["CLUSTER", "TOPIC", "STATE", "LAG", "LATE", "LEFT", "LAST LOAD", "VERSION"]
-    assert views[:6] == ["main", "views", "behind", "8", "2 h 30 m", "21 h 29 m"]
-    assert clicks[:6] == ["main", "clicks", "loaded", "0", "-", "-"]
-    assert views[7] == clicks[7] == "1"
+    assert header == ["CLUSTER", "TOPIC", "STATE", "LAG", "LOST", "LATE", "LEFT", "LAST LOAD", "VERSION"]
+    assert views[:7] == ["main", "views", "behind", "8", "-", "2 h 30 m", "21 h 29 m"]
+    assert clicks[:7] == ["main", "clicks", "loaded", "0", "-", "-", "-"]
+    assert views[8] == clicks[8] == "1"
     assert total == ["2 topics, 1 behind, 1 loaded, lag 8 records"]
 
 
 def test_without_a_retention_limit_data_is_never_lost(make: Make) -> None:
-    assert lines(make().penstock("status", "views"))[1][5] == "never"
+    assert lines(make().penstock("status", "views"))[1][6] == "never"
 
 
 def test_a_topic_that_is_losing_data_is_exit_code_1(make: Make) -> None:
     result = make(retention_ms=3_600_000).penstock("status")
     assert result.exit_code == 1
-    assert lines(result)[1][:6] == ["main", "views", "losing", "8", "2 h 30 m", "-1 h 30 m"]
+    assert lines(result)[1][:7] == ["main", "views", "losing", "8", "-", "2 h 30 m", "-1 h 30 m"]
     assert lines(result)[-1] == ["2 topics, 1 losing, 1 loaded, lag 8 records"]
 
 
@@ -169,6 +172,34 @@ def test_a_topic_that_neither_cluster_nor_lake_has_is_an_error(make: Make) -> No
     result = make().penstock("status", "nothing")
     assert result.exit_code == 1
     assert result.stderr == "penstock: nothing: TopicUnknown: neither the cluster nor the lake has such a topic\n"
+
+
+def test_a_topic_whose_last_load_failed_is_an_error_until_a_load_succeeds(make: Make) -> None:  # fault U07
+    world = make()
+    where = Where(cluster="main", topic="views", partition="0", offset=12)
+    failure = SliceFailure.of(Corrupt("a checksum is wrong"), where)
+    last_errors = LastErrors(Lake(root=str(world.settings_file.parent / "lake")), "main")
+    last_errors("views", LastError.of([failure], run="run", time_ms=int(time.time() * 1000) - 7_200_000))
+    result = world.penstock("status")
+    assert result.exit_code == 1
+    assert [line[1:4] for line in lines(result)[1:-1]] == [["views", "error", "8"], ["clicks", "loaded", "0"]]
+    assert result.stderr == f"penstock: views: the last load failed 2 h ago: {failure}\n"
+    assert world.penstock("load", "views").exit_code == 0
+    assert world.penstock("status").exit_code == 0
+
+
+def test_offsets_that_expired_are_counted_and_the_command_that_continues_is_named(make: Make) -> None:  # fault U07
+    world = make()
+    partition = DeleteRecordsPartition(partition_index=0, offset=15)
+    with Client(world.port) as client:
+        topics = (DeleteRecordsTopic(name="views", partitions=(partition,)),)
+        client.ask(DeleteRecordsRequest(topics=topics, timeout_ms=1))
+    result = world.penstock("status")
+    assert (result.exit_code, lines(result)[1][1:5]) == (1, ["views", "losing", "5", "3"])
+    assert result.stderr == (
+        "penstock: views: offsets [12, 15) of partition 0 expired before they were loaded; "
+        "`penstock load views --on-expired skip` records them as a gap and continues\n"
+    )
 
 
 def test_topics_shows_offsets_and_lag(make: Make) -> None:
