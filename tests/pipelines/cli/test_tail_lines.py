@@ -13,7 +13,7 @@ from kafka_io.records.record_set import RequestedOffsets
 from kafka_io.records.v07_decoder import decode_v07
 from pipelines.cli.tail_lines import TailRow, as_json, as_line, first_rows, rows_of
 
-P3, P07 = BrokerPartition(None, 3), BrokerPartition(1, 0)
+P3, OLD_PARTITION = BrokerPartition(None, 3), BrokerPartition(1, 0)
 MS = 1_700_000_000_123
 
 
@@ -72,7 +72,7 @@ def test_a_time_beyond_the_calendar_stays_a_number(ms: int, time: str | int | No
 
 def test_messages_of_0_7_have_two_more_fields() -> None:
     data = message_set([b"a", b"b"], codec=1)
-    batches = [(P07, decoded.batch) for decoded in decode_v07(data, base=40)]
+    batches = [(OLD_PARTITION, decoded.batch) for decoded in decode_v07(data, base=40)]
     [[first, second]] = rows_of(batches)
     assert as_read(second) == {
         "broker": 1,

@@ -200,5 +200,6 @@ def test_the_json_has_all_fields() -> None:
                 "lost": 0,
             }
         ],
+        "last_error": None,
         "warnings": ["mind"],
     }
