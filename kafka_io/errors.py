@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
+_MAX_SHOWN = 200  # characters of a text of another program
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Where:
@@ -38,13 +40,19 @@ class Where:
         return {name: value for name, value in known if value is not None}
 
     def __str__(self) -> str:
-        # Topic names come from other programs. `repr` keeps line ends and escape codes out of logs (fault X05).
-        parts = (f"{name}={_plain(value)}" for name, value in self.as_dict().items())
+        parts = (f"{name}={printable(value)}" for name, value in self.as_dict().items())
         return " ".join(parts)
 
 
-def _plain(value: object) -> str:
+def printable(value: object) -> str:
+    """A name or text of another program for an error: one short line without control characters (faults X05, H03).
+
+    >>> printable("clicks"), printable("a b"), len(printable("x" * 100_000))
+    ('clicks', "'a b'", 203)
+    """
     text = str(value)
+    if len(text) > _MAX_SHOWN:
+        text = f"{text[:_MAX_SHOWN]}..."
     return text if text.isprintable() and " " not in text and text else repr(text)
 
 

@@ -6,13 +6,11 @@ from typing import TypeVar
 from kafka_io.brokers.cluster_metadata import ClusterMetadata
 from kafka_io.brokers.modern_connection import ModernBrokerConnection
 from kafka_io.error_codes import ErrorCode
-from kafka_io.errors import NOWHERE, CoordinatorMoved, Corrupt, NetworkError, error_context
-from kafka_io.messages.find_coordinator import GROUP, FindCoordinatorRequest, FindCoordinatorResponse
+from kafka_io.errors import NOWHERE, CoordinatorMoved, NetworkError, error_context
+from kafka_io.messages.find_coordinator import GROUP, MANY_KEYS_SINCE, FindCoordinatorRequest, FindCoordinatorResponse
 from kafka_io.model import Broker
 
 T = TypeVar("T")
-
-_MANY_KEYS_SINCE = 4  # version of FindCoordinator (KIP-699)
 
 
 class CoordinatorConnection:
@@ -64,10 +62,8 @@ class CoordinatorConnection:
 
     def _find(self, connection: ModernBrokerConnection) -> Broker:
         version = connection.versions.pick(FindCoordinatorRequest.API)
-        key = {"coordinator_keys": (self.key,)} if version >= _MANY_KEYS_SINCE else {"key": self.key}
+        key = {"coordinator_keys": (self.key,)} if version >= MANY_KEYS_SINCE else {"key": self.key}
         response: FindCoordinatorResponse = connection.request(FindCoordinatorRequest(key_type=self._key_type, **key))
-        coordinator = response if version < _MANY_KEYS_SINCE else next(iter(response.coordinators), None)
-        if coordinator is None:
-            raise Corrupt("the answer to FindCoordinator contains no coordinator")
+        coordinator = response if version < MANY_KEYS_SINCE else response.coordinators[0]
         ErrorCode.check(coordinator.error_code, NOWHERE)
         return Broker(coordinator.node_id, coordinator.host, coordinator.port)

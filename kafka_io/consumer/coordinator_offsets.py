@@ -14,11 +14,7 @@ from kafka_io.consumer.membership import NOBODY, GroupMembership
 from kafka_io.error_codes import ErrorCode
 from kafka_io.errors import NOWHERE, Corrupt, Unsupported, Where
 from kafka_io.messages.offset_commit import OffsetCommitPartition, OffsetCommitRequest, OffsetCommitTopic
-from kafka_io.messages.offset_fetch import (
-    OffsetFetchGroup,
-    OffsetFetchRequest,
-    OffsetFetchTopic,
-)
+from kafka_io.messages.offset_fetch import GROUPS_SINCE, OffsetFetchGroup, OffsetFetchRequest, OffsetFetchTopic
 from kafka_io.model import BrokerPartition
 from kafka_io.registry.offsets import CommittedOffsets
 from kafka_io.wire.schema import Api
@@ -28,7 +24,6 @@ PartitionOffsets = Mapping[str, tuple[int, ...]]
 _COORDINATED_SINCE = 1
 _ALL_SINCE = 2
 _STABLE_SINCE = 7  # KIP-447: the answer waits for offsets in open transactions
-_GROUPS_SINCE = 8  # KIP-709
 _NO_OFFSET = -1
 
 
@@ -88,15 +83,13 @@ def _fetched(
     if topics is None and version < _ALL_SINCE:
         raise Unsupported("brokers before 0.10 return a group's offsets only for named topics: name the topics")
     stable = version >= _STABLE_SINCE
-    if version < _GROUPS_SINCE:
+    if version < GROUPS_SINCE:
         request = OffsetFetchRequest(group_id=group, topics=topics, require_stable=stable)
     else:
         request = OffsetFetchRequest(groups=(OffsetFetchGroup(group_id=group, topics=topics),), require_stable=stable)
     answer: Any = connection.request(request)
-    if version >= _GROUPS_SINCE:
-        answer = next((answered for answered in answer.groups if answered.group_id == group), None)
-        if answer is None:
-            raise Corrupt("the answer lacks the requested group")
+    if version >= GROUPS_SINCE:
+        [answer] = answer.groups
     ErrorCode.check(answer.error_code, NOWHERE)
     return {
         topic.name: {
@@ -127,17 +120,9 @@ def _commit_partitions(offsets: Mapping[BrokerPartition, int]) -> tuple[OffsetCo
 def _commit(connection: ModernBrokerConnection, request: OffsetCommitRequest) -> None:
     _coordinated(connection, OffsetCommitRequest.API)
     answer = connection.request(request)
-    codes = {
-        (topic.name, partition.partition_index): partition.error_code
-        for topic in answer.topics
-        for partition in topic.partitions
-    }
-    for topic in request.topics:
+    for topic in answer.topics:
         for partition in topic.partitions:
-            where = Where(topic=topic.name, partition=partition.partition_index)
-            if (topic.name, partition.partition_index) not in codes:
-                raise Corrupt("the answer lacks a committed offset", where)
-            ErrorCode.check(codes[topic.name, partition.partition_index], where)
+            ErrorCode.check(partition.error_code, Where(topic=topic.name, partition=partition.partition_index))
 
 
 def _coordinated(connection: ModernBrokerConnection, api: Api[Any]) -> int:

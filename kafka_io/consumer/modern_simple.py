@@ -10,7 +10,7 @@ from kafka_io.closing import Closing
 from kafka_io.cluster.bounds import list_offsets
 from kafka_io.consumer.fetched import FetchPosition, FetchResult, split_into_requests
 from kafka_io.error_codes import ErrorCode
-from kafka_io.errors import NOWHERE, BrokerBusy, Corrupt, KafkaIOError, LogShort, NetworkError, error_context
+from kafka_io.errors import NOWHERE, BrokerBusy, KafkaIOError, LogShort, NetworkError, error_context
 from kafka_io.messages.fetch import FetchPartitionResponse
 from kafka_io.messages.list_offsets import LATEST_TIME, ListOffsetsRequest
 from kafka_io.model import BrokerPartition, TopicPartition
@@ -66,8 +66,6 @@ class ModernPartitionFetcher(Closing):
         committed = self._read_settings.committed
         request = fetch_request(leaders, requested, committed=committed, max_wait_ms=self._max_wait_ms)
         answers = fetch(connection, leaders, request)
-        if not answers.keys() <= leaders.keys():
-            raise Corrupt("the answer has a partition that was not requested")
         # A broker leaves partitions out when the client's quota is used up (KIP-219).
         left_out = BrokerBusy("the broker answered without this partition")
         checked = {key: ErrorCode.error_of(answer.error_code, NOWHERE) or answer for key, answer in answers.items()}

@@ -1,5 +1,6 @@
 """DescribeConfigs: asks for the settings of topics and brokers (KIP-133)."""
 
+from kafka_io.messages.echoes import check_echo
 from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import Bool, Int8, Int16, Int32, String
 
@@ -57,3 +58,11 @@ class DescribeConfigsRequest(Request[DescribeConfigsResponse], key=32, versions=
     resources: tuple[ConfigResource, ...]
     include_synonyms: Bool = wire(since=1, default=False)  # KIP-226
     include_documentation: Bool = wire(since=3, default=False)  # KIP-569
+
+    def check_answer(self, answer: DescribeConfigsResponse, version: int) -> None:
+        """See Request."""
+        del version
+        check_echo(
+            ((resource.resource_type, resource.resource_name) for resource in self.resources),
+            ((result.resource_type, result.resource_name) for result in answer.results),
+        )

@@ -1,5 +1,6 @@
 """DescribeGroups: asks a coordinator for the state and the members of its groups."""
 
+from kafka_io.messages.echoes import check_complete_echo
 from kafka_io.messages.metadata import NO_OPERATIONS
 from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import Bool, Int16, Int32, String, WireBytes
@@ -41,3 +42,8 @@ class DescribeGroupsRequest(Request[DescribeGroupsResponse], key=15, versions=(0
 
     groups: tuple[String, ...]
     include_authorized_operations: Bool = wire(since=3, default=False)  # KIP-430
+
+    def check_answer(self, answer: DescribeGroupsResponse, version: int) -> None:
+        """See Request."""
+        del version
+        check_complete_echo(((group,) for group in self.groups), ((group.group_id,) for group in answer.groups))

@@ -3,10 +3,12 @@
 From v4 on one request asks for several keys (KIP-699).
 """
 
+from kafka_io.messages.echoes import check_complete_echo
 from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import Int8, Int16, Int32, String
 
 GROUP, TRANSACTION = 0, 1
+MANY_KEYS_SINCE = 4  # KIP-699
 
 
 class FoundCoordinator(Struct):
@@ -38,3 +40,10 @@ class FindCoordinatorRequest(Request[FindCoordinatorResponse], key=10, versions=
     key: String = wire(until=3, default="")
     key_type: Int8 = wire(since=1, default=GROUP)  # KIP-98: a group or a transactional id
     coordinator_keys: tuple[String, ...] = wire(since=4, default=())  # KIP-699
+
+    def check_answer(self, answer: FindCoordinatorResponse, version: int) -> None:
+        """See Request. Up to v3 the answer names no key."""
+        if version >= MANY_KEYS_SINCE:
+            check_complete_echo(
+                ((key,) for key in self.coordinator_keys), ((found.key,) for found in answer.coordinators)
+            )

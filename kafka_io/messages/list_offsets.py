@@ -3,6 +3,7 @@
 The answer in v0 has several offsets for a partition, later versions have one.
 """
 
+from kafka_io.messages.echoes import check_echo
 from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import Int8, Int16, Int32, Int64, String
 
@@ -60,3 +61,11 @@ class ListOffsetsRequest(Request[ListOffsetsResponse], key=2, versions=(0, 10), 
     isolation_level: Int8 = wire(since=2, default=READ_UNCOMMITTED)  # KIP-98: the last stable offset as the end
     topics: tuple[ListOffsetsTopic, ...]
     timeout_ms: Int32 = wire(since=10, default=0, ignorable=True)  # KIP-1075: for tiered storage
+
+    def check_answer(self, answer: ListOffsetsResponse, version: int) -> None:
+        """See Request."""
+        del version
+        check_echo(
+            ((topic.name, partition.partition_index) for topic in self.topics for partition in topic.partitions),
+            ((topic.name, partition.partition_index) for topic in answer.topics for partition in topic.partitions),
+        )

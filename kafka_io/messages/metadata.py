@@ -1,5 +1,6 @@
 """Metadata: asks for the brokers, the topics, and the leaders of their partitions."""
 
+from kafka_io.messages.echoes import check_echo
 from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import NULL_UUID, Bool, Int16, Int32, String, Uuid
 
@@ -65,3 +66,14 @@ class MetadataRequest(Request[MetadataResponse], key=3, versions=(0, 13), flexib
     allow_auto_topic_creation: Bool = wire(since=4, default=True, ignorable=True)
     include_cluster_authorized_operations: Bool = wire(since=8, until=10, default=False)  # KIP-430
     include_topic_authorized_operations: Bool = wire(since=8, default=False)  # KIP-430
+
+    def check_answer(self, answer: MetadataResponse, version: int) -> None:
+        """See Request. A request without topics is for all of them."""
+        del version
+        key = "topic_id" if any(topic.name is None for topic in self.topics or ()) else "name"
+        requested = [(getattr(topic, key),) for topic in self.topics] if self.topics else None
+        check_echo(requested, ((getattr(topic, key),) for topic in answer.topics))
+        # Fetch and Produce name topics by id alone: two topics with one id would be mixed up.
+        check_echo(None, ((topic.topic_id,) for topic in answer.topics if topic.topic_id != NULL_UUID))
+        for topic in answer.topics:
+            check_echo(None, ((topic.name, partition.partition_index) for partition in topic.partitions))

@@ -1,7 +1,12 @@
 """OffsetFetch: asks for the committed offsets of a group, from v8 on of several groups (KIP-709)."""
 
+from collections.abc import Iterable
+
+from kafka_io.messages.echoes import check_complete_echo, check_echo
 from kafka_io.wire.schema import Request, Struct, wire
 from kafka_io.wire.types import Bool, Int16, Int32, Int64, String
+
+GROUPS_SINCE = 8  # KIP-709: many groups in one request
 
 
 class OffsetFetchPartitionResponse(Struct):
@@ -67,3 +72,24 @@ class OffsetFetchRequest(Request[OffsetFetchResponse], key=9, versions=(0, 9), f
     topics: tuple[OffsetFetchTopic, ...] | None = wire(until=7, null_since=2, default=())  # KIP-88: null for all topics
     groups: tuple[OffsetFetchGroup, ...] = wire(since=8, default=())  # KIP-709: many groups at once
     require_stable: Bool = wire(since=7, default=False)  # KIP-447: waits for pending transactions
+
+    def check_answer(self, answer: OffsetFetchResponse, version: int) -> None:
+        """See Request. A group without named topics is answered with all topics that have an offset."""
+        if version < GROUPS_SINCE:
+            _check_topics(self.topics, answer.topics)
+            return
+        check_complete_echo(
+            ((group.group_id,) for group in self.groups), ((group.group_id,) for group in answer.groups)
+        )
+        requested = {group.group_id: group.topics for group in self.groups}
+        for group in answer.groups:
+            _check_topics(requested[group.group_id], group.topics)
+
+
+def _check_topics(requested: tuple[OffsetFetchTopic, ...] | None, answered: Iterable[OffsetFetchTopicResponse]) -> None:
+    check_echo(
+        None
+        if requested is None
+        else [(topic.name, partition) for topic in requested for partition in topic.partition_indexes],
+        ((topic.name, partition.partition_index) for topic in answered for partition in topic.partitions),
+    )

@@ -219,7 +219,7 @@ def _topics(leaders: PartitionLeaders, entries: Mapping[TopicPartition, bytes]) 
 def _answers(response: ProduceResponse, leaders: PartitionLeaders) -> dict[TopicPartition, ProducePartitionResponse]:
     names = {leader.topic_id: partition.topic for partition, leader in leaders.items()}
     return {
-        TopicPartition(topic.name or names.get(topic.topic_id, ""), partition.index): partition
+        TopicPartition(topic.name or names[topic.topic_id], partition.index): partition
         for topic in response.responses
         for partition in topic.partition_responses
     }

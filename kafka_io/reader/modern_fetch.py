@@ -66,7 +66,7 @@ def fetch(
     ErrorCode.check(response.error_code, NOWHERE)
     names = {leader.topic_id: partition.topic for partition, leader in leaders.items()}
     return {
-        TopicPartition(topic.topic or names.get(topic.topic_id, ""), answer.partition_index): answer
+        TopicPartition(topic.topic or names[topic.topic_id], answer.partition_index): answer
         for topic in response.responses
         for answer in topic.partitions
     }

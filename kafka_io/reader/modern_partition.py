@@ -139,8 +139,6 @@ class ModernPartition:
         ErrorCode.check(answer.error_code, NOWHERE)
         for topic in answer.responses:
             for partition in topic.partitions:
-                if partition.partition_index != self._number:
-                    raise Corrupt(f"the broker answered for partition {partition.partition_index}, which is another")
                 ErrorCode.check(partition.error_code, NOWHERE)
                 if partition.preferred_read_replica >= 0 and not partition.records:
                     self._metadata.prefer_replica(self._topic, self._number, partition.preferred_read_replica)

@@ -116,7 +116,9 @@ class ClientConversation:
             raise Corrupt(f"the answer has correlation id {correlation}, expected {expected} ({api.name})")
         if api.is_flexible(versioned.version) and api.key != API_VERSIONS_KEY:
             _skip_tags(reader)
-        return api.decode(api.answer, reader, versioned.version)
+        answer = api.decode(api.answer, reader, versioned.version)
+        versioned.request.check_answer(answer, versioned.version)
+        return answer
 
 
 def _header(api: Api[Any], version: int, correlation: int, client_id: str) -> bytes:

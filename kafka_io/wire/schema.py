@@ -149,6 +149,13 @@ class Request(Struct, Generic[AnswerT_co]):
         name = cls.__name__.removesuffix("Request")
         cls.API = Api(key=key, name=name, versions=versions, flexible_from=flexible_from, answer=answer)
 
+    def check_answer(self, answer: Any, version: int) -> None:
+        """Check that an answer is about what this request asks for. Requests that name something override this.
+
+        Raises:
+            Corrupt: the answer is about something else, so the connection must be closed (fault P10).
+        """
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Column:

@@ -12,7 +12,7 @@ from kafka_io.cluster.cluster import Cluster
 from kafka_io.consumer.coordinator_offsets import CoordinatorOffsets
 from kafka_io.consumer.group.protocol import TYPE, decode_assignment, decode_subscription
 from kafka_io.error_codes import ErrorCode
-from kafka_io.errors import Corrupt, Unsupported, Where, error_context
+from kafka_io.errors import Unsupported, Where, error_context
 from kafka_io.messages.describe_groups import DescribedGroup, DescribedGroupMember, DescribeGroupsRequest
 from kafka_io.messages.list_groups import ListGroupsRequest
 from kafka_io.model import Bounds, Broker, TopicPartition
@@ -145,12 +145,10 @@ def _coordinated_groups(metadata: ClusterMetadata, broker: Broker) -> Iterable[G
 
 
 def _described(connection: ModernBrokerConnection, group: str) -> DescribedGroup:
-    for described in connection.request(DescribeGroupsRequest(groups=(group,))).groups:
-        if described.group_id == group:
-            if described.error_code != ErrorCode.GROUP_ID_NOT_FOUND:
-                ErrorCode.check(described.error_code, Where())
-            return described
-    raise Corrupt("the answer lacks the requested group")
+    [described] = connection.request(DescribeGroupsRequest(groups=(group,))).groups
+    if described.error_code != ErrorCode.GROUP_ID_NOT_FOUND:
+        ErrorCode.check(described.error_code, Where())
+    return described
 
 
 def _member(member: DescribedGroupMember) -> GroupMember:

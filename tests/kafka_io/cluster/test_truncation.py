@@ -55,5 +55,5 @@ def test_errors_and_answers_for_others_are_raised(cluster: FakeCluster, open_bro
         with pytest.raises(BrokerError):
             find_truncations(brokers, "clicks", {PARTITION: (50, 3)})
         cluster.brokers[0].handlers[EPOCHS] = answering(1, partition=1)
-        with pytest.raises(Corrupt, match="lacks the requested partition"):
+        with pytest.raises(Corrupt, match="clicks 1, which was not requested"):
             find_truncations(brokers, "clicks", {PARTITION: (50, 3)})

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from functools import cache
+from unittest.mock import patch
 
 import pytest
 
@@ -101,7 +102,8 @@ def test_requests_and_answers_have_the_headers_of_kafka(api: str) -> None:
             "golden",
         )
         assert received_request.answered(response.message) == response.frame
-        assert list(receive(client, response.frame)) == [response.message]
+        with patch.object(KINDS[api], "check_answer"):  # the examples name other topics in the answer
+            assert list(receive(client, response.frame)) == [response.message]
 
     check_each((golden for golden in examples(api) if golden.side == "request"), check)
 

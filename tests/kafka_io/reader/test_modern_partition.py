@@ -300,19 +300,34 @@ def test_invalid_records_are_an_error_with_their_place(open_brokers: OpenBrokers
         assert raised.value.where.as_dict() == {"cluster": "main", "topic": "clicks", "partition": 0, "offset": 40}
 
 
-def test_an_answer_for_another_partition_is_refused(open_brokers: OpenBrokers) -> None:
-    with FakeCluster(logs={0: log(), 1: log()}) as cluster:
+# fault P10: Fetch names topics up to v12, and has their ids from v13 on
+@pytest.mark.parametrize("version", [4, 12, 13, 18])
+@pytest.mark.parametrize("change", ["topic", "partition", "twice"])
+def test_an_answer_for_something_else_is_refused_and_closes_the_connection(
+    change: str, version: int, open_brokers: OpenBrokers
+) -> None:
+    offered = {**EVERYTHING, FETCH: (version, version)}
+    with FakeCluster(logs={0: log(), 1: log()}, topic_id=LIFE, offered=offered) as cluster:
         answer = cluster.brokers[0].handlers[FETCH]
 
         def other(received: ReceivedRequest) -> FetchResponse:
-            response = answer(received)
+            response: FetchResponse = answer(received)
             [topic] = response.responses
-            partitions = (replace(topic.partitions[0], partition_index=1),)
-            return replace(response, responses=(replace(topic, partitions=partitions),))  # type: ignore[no-any-return] # a dataclass
+            changed = {
+                "topic": replace(topic, topic="views") if version < 13 else replace(topic, topic_id=OTHER_LIFE),
+                "partition": replace(topic, partitions=(replace(topic.partitions[0], partition_index=1),)),
+                "twice": replace(topic, partitions=topic.partitions * 2),
+            }
+            return replace(response, responses=(changed[change],))
 
         cluster.brokers[0].handlers[FETCH] = other
-        with pytest.raises(Corrupt, match="partition 1"):
-            offsets(partition(cluster, open_brokers))
+        read = partition(cluster, open_brokers)
+        with pytest.raises(Corrupt, match="twice" if change == "twice" else "not requested"):
+            offsets(read)
+        before = cluster.brokers[0].connections
+        cluster.brokers[0].handlers[FETCH] = answer
+        assert offsets(read) == list(range(COUNT))
+        assert cluster.brokers[0].connections == before + 1
 
 
 def naming(cluster: FakeCluster, node: int) -> None:

@@ -1,0 +1,37 @@
+"""Compares what an answer names with what its request named: topics, partitions, groups (fault H00)."""
+
+from collections.abc import Hashable, Iterable
+
+from kafka_io.errors import Corrupt, printable
+
+Names = Iterable[tuple[Hashable, ...]]
+"""What a request or an answer is about: for example pairs of a topic's name or id and a partition."""
+
+
+def check_echo(requested: Names | None, answered: Names) -> None:
+    """Check that an answer names only what was requested, and nothing twice. None stands for a request of everything.
+
+    Raises:
+        Corrupt: the answer is about something else.
+    """
+    wanted = None if requested is None else set(requested)
+    seen: set[tuple[Hashable, ...]] = set()
+    for names in answered:
+        if wanted is not None and names not in wanted:
+            raise Corrupt(f"the broker answered for {_text(names)}, which was not requested")
+        if names in seen:
+            raise Corrupt(f"the broker answered twice for {_text(names)}")
+        seen.add(names)
+
+
+def check_complete_echo(requested: Names, answered: Names) -> None:
+    """The same for requests whose answers must name all that was requested: a missing result is no success."""
+    wanted, named = list(requested), list(answered)
+    check_echo(wanted, named)
+    missing = next((names for names in wanted if names not in set(named)), None)
+    if missing is not None:
+        raise Corrupt(f"the broker did not answer for {_text(missing)}")
+
+
+def _text(names: tuple[Hashable, ...]) -> str:
+    return " ".join(printable(name) for name in names)
