@@ -5,6 +5,12 @@ from enum import StrEnum
 from functools import total_ordering
 from typing import NamedTuple, Self
 
+MAX_OFFSET = 2**60
+"""The largest offset that is believed: a million records a second reach it after 36,000 years (fault H01).
+
+In 0.7, where offsets are bytes, a gigabyte a second reaches it after 36 years.
+"""
+
 
 class Generation(StrEnum):
     """The generation of the protocol of a cluster or a broker. It is detected, unless the settings fix it.

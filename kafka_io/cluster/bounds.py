@@ -18,7 +18,7 @@ from kafka_io.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from kafka_io.model import Bounds, TopicPartition
+from kafka_io.model import MAX_OFFSET, Bounds, TopicPartition
 
 _EXACT_TIMES_SINCE = 1  # v0 knows only when a segment was last written to
 _ISOLATION_SINCE = 2
@@ -101,7 +101,7 @@ def _offsets(answer: ListOffsetsPartitionResponse | None) -> tuple[int, ...] | K
     if error := ErrorCode.error_of(answer.error_code, NOWHERE):
         return error
     offsets = answer.old_style_offsets or (() if answer.offset == _NO_OFFSET else (answer.offset,))
-    if any(offset < 0 for offset in offsets):
+    if not all(0 <= offset <= MAX_OFFSET for offset in offsets):
         return Corrupt(f"the broker answered with offsets that are not valid: {offsets[:5]}")
     return offsets
 

@@ -11,7 +11,7 @@ from functools import partial
 from kafka_io.brokers.v07_connection import BrokerConnection07
 from kafka_io.error_codes import ErrorCode07
 from kafka_io.errors import Corrupt, LogShort, TooLarge, Where, error_context
-from kafka_io.model import Bounds, BrokerPartition
+from kafka_io.model import MAX_OFFSET, Bounds, BrokerPartition
 from kafka_io.reader.fetch_loop import FetchedChunk, Pending, read_pipelined
 from kafka_io.reader.reader import ReadSettings
 from kafka_io.records.decoded_batch import DecodedBatch
@@ -68,7 +68,7 @@ class Partition07:
             answer = self.connection.request(OffsetsRequest07(self.topic, self.id.partition, time_ms, max_count))
             assert isinstance(answer, OffsetsAnswer07)
             ErrorCode07.check(answer.error, self.where)
-            if any(offset < 0 for offset in answer.offsets):
+            if not all(0 <= offset <= MAX_OFFSET for offset in answer.offsets):
                 raise Corrupt(f"the broker answered with offsets that are not valid: {list(answer.offsets[:5])}")
             return answer.offsets
 

@@ -1,13 +1,16 @@
 """Slices: the offset ranges that workers fetch. How large they are, where they are cut, which share a Spark task."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heapify, heapreplace
+from typing import Any
 
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange
 
 FULL = 1_000_000_000
 """The load of a full slice. Loads are integers, rounded down: the pieces of a full slice never add up to more."""
+Order = Callable[[Sequence[Any]], Iterable[Any]]
+"""The order in which the slices of a range are taken: `iter` from the start, `reversed` from the end."""
 _MIN_TASKS = 4  # a task costs about 50 ms, so even a small load may use several cores
 
 
@@ -68,38 +71,49 @@ def cut_slices(
     bounds: Mapping[BrokerPartition, Bounds],
     sizes: SliceSizes,
     *,
-    order: Callable[[list[OffsetRange]], Iterable[OffsetRange]] = iter,
+    order: Order = iter,
 ) -> Iterator[OffsetRange]:
     """Cut each partition's share of its range into slices; `order` says which slices of a range are taken first.
 
-    Every range gives at least one slice, so that each run makes progress.
+    Every range gives at least one slice, so that each run makes progress. Slices after the share are never computed:
+    the range of a log whose broker claims 2^59 records would have millions of them (fault H01).
     """
     wanted = {offsets.partition: offsets for offsets in ranges if offsets.size > 0}
     shares = sizes.shares({partition: offsets.size for partition, offsets in wanted.items()})
     for partition, share in shares.items():
         taken = 0
-        for piece in order(list(sliced(wanted[partition], bounds[partition].segment_starts, sizes.target(partition)))):
+        starts, target = bounds[partition].segment_starts, sizes.target(partition)
+        for piece in sliced(wanted[partition], starts, target, order=order):
             if taken and taken >= share:
                 break
             yield piece
             taken += piece.size
 
 
-def sliced(offsets: OffsetRange, segment_starts: Iterable[int], target: int) -> Iterator[OffsetRange]:
-    """Slices of at most `target` offsets that cover the range. In 0.7 they end only where segments start."""
+def sliced(
+    offsets: OffsetRange, segment_starts: Iterable[int], target: int, *, order: Order = iter
+) -> Iterator[OffsetRange]:
+    """Slices of at most `target` offsets that cover the range, each computed when it is taken.
+
+    From 0.8 on they have about the same size, as a slice may end at any offset. In 0.7 they end only where segments
+    start, so a slice may be larger.
+    """
+    if offsets.partition.broker is not None:
+        yield from order(list(_between_segments(offsets, segment_starts, target)))
+        return
+    start, size = offsets.start, offsets.size
+    count = max(1, -(-size // target))
+    for piece in order(range(count)):
+        yield replace(offsets, start=start + size * piece // count, stop=start + size * (piece + 1) // count)
+
+
+def _between_segments(offsets: OffsetRange, segment_starts: Iterable[int], target: int) -> Iterator[OffsetRange]:
     start, stop = offsets.start, offsets.stop
-    inner_ends = _even_ends(start, stop, target) if offsets.partition.broker is None else segment_starts
-    ends = [*(end for end in inner_ends if start < end < stop), stop]
+    ends = [*(end for end in segment_starts if start < end < stop), stop]
     for end, next_end in zip(ends, [*ends[1:], None], strict=True):
         if next_end is None or next_end - start > target:
-            yield OffsetRange(offsets.partition, start, end)
+            yield replace(offsets, start=start, stop=end)
             start = end
-
-
-def _even_ends(start: int, stop: int, target: int) -> Iterable[int]:
-    """Ends of slices at equal distances, as few as `target` allows: from 0.8 on a slice may end at any offset."""
-    count = max(1, -(-(stop - start) // target))
-    return (start + (stop - start) * piece // count for piece in range(1, count))
 
 
 def group_slices(slices: Sequence[OffsetRange], sizes: SliceSizes) -> list[list[OffsetRange]]:

@@ -9,7 +9,7 @@ from kafka_io.brokers.leaders import PartitionAnswers
 from kafka_io.cluster.bounds import bounds_of, offsets_at
 from kafka_io.errors import ConnectFailed, Corrupt, LeaderMoved
 from kafka_io.messages.list_offsets import ListOffsetsPartitionResponse, ListOffsetsRequest, ListOffsetsResponse
-from kafka_io.model import Bounds, TopicPartition
+from kafka_io.model import MAX_OFFSET, Bounds, TopicPartition
 from kafka_io.wire.conversation import ReceivedRequest
 from tests.fakes.cluster import EVERYTHING, FakeCluster, Handler, Log
 from tests.kafka_io.conftest import OpenBrokers
@@ -77,6 +77,20 @@ def test_an_answer_without_a_partition_is_refused(open_brokers: OpenBrokers) -> 
         answers: PartitionAnswers[Bounds] = bounds_of(open_brokers(cluster), PLACES, committed=False)
         assert isinstance(answers[ONE], Corrupt)
         assert answers[TWO] == SECOND
+
+
+@pytest.mark.parametrize("end", [-2, MAX_OFFSET + 1, 2**63 - 1])  # fault H01
+@pytest.mark.parametrize("version", [0, 10])
+def test_an_end_that_no_log_can_have_hides_only_its_partition(
+    version: int, end: int, open_brokers: OpenBrokers
+) -> None:
+    logs = two()
+    logs[0].end = logs[0].stable = end
+    with FakeCluster(logs=logs, offered={**EVERYTHING, LIST_OFFSETS: (version, version)}) as cluster:
+        answers = bounds_of(open_brokers(cluster), PLACES, committed=True)
+        failed = answers[ONE]
+        assert isinstance(failed, Corrupt)
+        assert (failed.where.partition, answers[TWO]) == (0, SECOND)
 
 
 class Clocked:

@@ -15,7 +15,7 @@ from kafka_io.errors import (
     OffsetOutOfRange,
     WireError,
 )
-from kafka_io.model import Bounds, BrokerPartition
+from kafka_io.model import MAX_OFFSET, Bounds, BrokerPartition
 from kafka_io.reader.reader import FetchSizes, ReadSettings
 from kafka_io.reader.v07_partition import Partition07, fetch_firsts
 from kafka_io.v07.messages import (
@@ -204,6 +204,7 @@ def test_bounds_come_from_one_answer(open_connection: OpenConnection, offsets: t
         (OffsetsAnswer07(0), Corrupt),
         (OffsetsAnswer07(0, (-1,)), Corrupt),  # fault B14
         (OffsetsAnswer07(0, (5, -2)), Corrupt),  # fault B14
+        (OffsetsAnswer07(0, (MAX_OFFSET + 1, 0)), Corrupt),  # fault H01
         (OffsetsAnswer07(0, (5, 9)), Corrupt),
         (OffsetsAnswer07(0, (9, 5, 7)), Corrupt),
         (OffsetsAnswer07(3), BrokerError),

@@ -1,11 +1,13 @@
 """Slices cover the wanted offsets exactly once, share the caps fairly, and are grouped into tasks of equal work."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafka_io.model import Bounds, BrokerPartition, OffsetRange
-from pipelines.loading.slices import FULL, SliceSizes, cut_slices, group_slices, sliced
+from kafka_io.model import MAX_OFFSET, Bounds, BrokerPartition, OffsetRange
+from pipelines.loading.slices import FULL, Order, SliceSizes, cut_slices, group_slices, sliced
 
 A, B, C = (BrokerPartition(None, number) for number in range(3))
 V07 = BrokerPartition(0, 0)
@@ -35,6 +37,25 @@ def test_one_step_takes_many_slices_of_a_large_partition_and_all_small_partition
     slices = list(cut_slices(wanted, dict.fromkeys(partitions, LOG), SliceSizes(slice=100, step=8)))
     assert sum(offsets.partition == A for offsets in slices) == 8
     assert {offsets.partition for offsets in slices} == partitions
+
+
+@pytest.mark.parametrize("id_", [A, V07])
+@pytest.mark.parametrize(("order", "expected"), [(iter, [(0, 100), (100, 200)]), (reversed, [(900, 1000), (800, 900)])])
+def test_slices_are_taken_from_the_start_or_from_the_end(
+    order: Order, expected: list[tuple[int, int]], id_: BrokerPartition
+) -> None:
+    log = replace(LOG, segment_starts=tuple(range(100, 1000, 100)))
+    slices = cut_slices([OffsetRange(id_, 0, 1000)], {id_: log}, SliceSizes(slice=100, run=200), order=order)
+    assert [(offsets.start, offsets.stop) for offsets in slices] == expected
+
+
+@pytest.mark.parametrize("order", [iter, reversed])
+def test_a_step_of_a_log_that_claims_2_to_the_60_records_is_cut_at_once(order: Order) -> None:  # fault H01
+    claimed = Bounds(earliest=0, latest=MAX_OFFSET)
+    sizes = SliceSizes(slice=10, run=MAX_OFFSET, step=32)
+    slices = list(cut_slices([OffsetRange(A, 0, MAX_OFFSET)], {A: claimed}, sizes, order=order))
+    assert 32 <= len(slices) <= 33
+    assert 320 <= sum(offsets.size for offsets in slices) < 330
 
 
 def test_what_small_partitions_leave_of_a_cap_is_shared_by_the_others() -> None:
