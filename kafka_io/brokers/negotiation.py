@@ -164,7 +164,7 @@ def _log_in(negotiated: NegotiatedConnection, sasl: Sasl) -> None:
     handshake = VersionedRequest(SaslHandshakeRequest(mechanism=mechanism.name), version)
     answer: SaslHandshakeResponse = connection.request(handshake)
     if answer.error_code:
-        offered = ", ".join(answer.mechanisms) or "none"
+        offered = mechanism.secret.masked(", ".join(answer.mechanisms)) or "none"
         raise AuthenticationFailed(f"the broker does not accept {mechanism.name}; it accepts: {offered}")
 
     def send_token(token: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Compares what an answer names with what its request named: topics, partitions, groups (fault H00)."""
+"""Compares what an answer names with what its request named: topics, partitions, groups (fault P10)."""
 
 from collections.abc import Hashable, Iterable
 

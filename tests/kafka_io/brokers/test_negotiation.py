@@ -7,11 +7,18 @@ import pytest
 
 from kafka_io.brokers import negotiation
 from kafka_io.brokers.negotiation import Connector
-from kafka_io.errors import BrokerError, ConnectFailed, DeadlineExceeded, Unsupported
+from kafka_io.errors import AuthenticationFailed, BrokerError, ConnectFailed, DeadlineExceeded, Unsupported
 from kafka_io.messages.fetch import FetchRequest
-from kafka_io.messages.handshake import ApiVersionsRequest, ApiVersionsResponse
+from kafka_io.messages.handshake import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
 from kafka_io.messages.metadata import MetadataRequest
 from kafka_io.model import Broker, Generation
+from kafka_io.net.secret import SecretReference
+from kafka_io.net.security import Sasl, Security
 from kafka_io.wire.conversation import ReceivedRequest, VersionedRequest
 from tests.fakes.cluster import CLOSE, EVERYTHING, SILENCE, FakeCluster
 from tests.fakes.hostile import HostileServer, hear, stall
@@ -126,3 +133,22 @@ def test_an_error_in_the_answer_is_raised() -> None:
         cluster.brokers[0].handlers[API_VERSIONS] = lambda _: ApiVersionsResponse(error_code=35, api_keys=())
         with pytest.raises(BrokerError, match="35"):
             CONNECTOR.connect(cluster.bootstrap[0])
+
+
+def test_the_error_of_a_login_shows_the_brokers_text_short_printable_and_without_the_secret(  # fault H03
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("KAFKA_PASSWORD", "pencil")
+    sasl = Sasl(mechanism="SCRAM-SHA-256", username="user", password=SecretReference("env", "KAFKA_PASSWORD"))
+    connector = Connector(timeout_s=5.0, max_answer_bytes=1_000_000, security=Security(sasl=sasl))
+    handshake = SaslHandshakeRequest.API
+    with FakeCluster(logs={}, offered={**EVERYTHING, handshake.key: handshake.versions}) as cluster:
+        mechanisms = ("pencil", "\x1b[31mFATAL\n", *("x" * 1000,) * 30)
+        cluster.brokers[0].handlers[handshake.key] = lambda _: SaslHandshakeResponse(
+            error_code=33, mechanisms=mechanisms
+        )
+        with pytest.raises(AuthenticationFailed, match=r"accepts: \*\*\*, \?\[31mFATAL\?, xxx") as raised:
+            connector.connect(cluster.bootstrap[0])
+        message = str(raised.value)
+        assert (message.isprintable(), "pencil" in message) == (True, False)
+        assert len(message) < 300
