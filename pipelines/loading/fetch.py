@@ -19,7 +19,7 @@ from kafka_io.model import Broker
 from kafka_io.reader.source import Source
 from kafka_io.records.decoded_batch import DecodedBatch
 from pipelines.loading.failpoints import failpoint
-from pipelines.loading.rows import table_rows
+from pipelines.loading.rows import RAW_TIME_COLUMN, table_rows
 from pipelines.loading.slice_file import SliceFile
 from pipelines.loading.work import FetchTask, SliceFacts, SliceFailure, decode_task, to_json
 
@@ -64,14 +64,16 @@ def _fetch_slice(task: FetchTask, batches: Iterator[DecodedBatch], began: float)
         "loaded_at": task.loaded_at_us,
     }
     gaps: Counter[str] = Counter()
-    column_bytes = 0
+    column_bytes = odd_times = 0
     with SliceFile(task) as output:
         for decoded in batches:
             failpoint("batch fetched")
             gaps.update(decoded.gaps)
             column_bytes += decoded.batch.nbytes
             if decoded.batch.num_rows:
-                output.write(table_rows(decoded.batch, constants))
+                rows = table_rows(decoded.batch, constants)
+                odd_times += rows.num_rows - rows.column(RAW_TIME_COLUMN).null_count
+                output.write(rows)
     return SliceFacts(
         offsets=task.offsets,
         rows=output.rows,
@@ -80,6 +82,7 @@ def _fetch_slice(task: FetchTask, batches: Iterator[DecodedBatch], began: float)
         size=output.size,
         stats=output.stats,
         gaps=dict(gaps),
+        odd_times=odd_times,
         seconds=time.monotonic() - began,
         loaded_at_us=task.loaded_at_us,
     )

@@ -3,7 +3,7 @@
 Lag is counted in offsets: in records from 0.8 on, in bytes of the log in 0.7.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -35,6 +35,7 @@ class PartitionLoad:
         bytes: the bytes that were read for them (see SliceFacts).
         files: the number of files with these rows.
         gaps: the number of offsets without a row, by cause.
+        odd_times: the number of rows with a time that only `timestampRaw` can hold.
         lag_before: the offsets that the broker held beyond the cursor when the load was planned.
         lag: the offsets among these that the load did not commit.
         seconds: how long the slices took in sum.
@@ -46,6 +47,7 @@ class PartitionLoad:
     bytes: int = 0
     files: int = 0
     gaps: Mapping[str, int]
+    odd_times: int = 0
     lag_before: int = 0
     lag: int = 0
     seconds: float = 0.0
@@ -182,7 +184,7 @@ class RunRecord:
             retriable=any(failure.retriable for failure in self.failures),
             partitions=partitions,
             slowest=max(fetched, key=lambda facts: facts.seconds, default=None),
-            warnings=tuple(dict.fromkeys(self.warnings)),
+            warnings=(*dict.fromkeys(self.warnings), *_odd_times_warning(partitions)),
             seconds=round(seconds, 3),
             trace=next((failure.trace for failure in self.failures if failure.trace), None),
         )
@@ -195,8 +197,18 @@ class RunRecord:
         return PartitionLoad(
             offsets=OffsetRange(id_, start, stop),
             **totals(slices),
+            odd_times=sum(facts.odd_times for facts in slices),
             lag_before=self.lag_before[id_],
             lag=latest - cursor,
             seconds=round(sum(facts.seconds for facts in slices), 3),
             source=next((facts.source for facts in reversed(slices) if facts.source), ""),
+        )
+
+
+def _odd_times_warning(partitions: Sequence[PartitionLoad]) -> Iterator[str]:
+    counts = {str(load.offsets.partition): load.odd_times for load in partitions if load.odd_times}
+    if counts:
+        yield (
+            f"{sum(counts.values())} records have a timestamp before the year 1 or after 9999 (partitions "
+            f"{', '.join(counts)}): `timestamp` is null, and `timestampRaw` has the number that the producer sent"
         )

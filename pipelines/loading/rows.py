@@ -1,4 +1,8 @@
-"""The columns of every table: names and types as in Spark's Kafka source, and columns that identify rows of 0.7."""
+"""The columns of every table: names, types and nulls as in Spark's Kafka source, and some columns more.
+
+`broker` and `inner` identify rows of 0.7. `timestampRaw` is null in nearly all rows: it holds a record's timestamp, in
+milliseconds as its producer sent it, if a Delta table cannot hold that time. `timestamp` is null then.
+"""
 
 from typing import Any
 
@@ -6,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 PARTITION_COLUMN = "date"
+RAW_TIME_COLUMN = "timestampRaw"
 _HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
 _TIME = pa.timestamp("us", tz="UTC")
 
@@ -22,6 +27,7 @@ FILE_SCHEMA = pa.schema(
         pa.field("headers", pa.list_(_HEADER)),
         pa.field("inner", pa.int32()),
         pa.field("loaded_at", _TIME),
+        pa.field(RAW_TIME_COLUMN, pa.int64()),
     ]
 )
 TABLE_SCHEMA = FILE_SCHEMA.append(pa.field(PARTITION_COLUMN, pa.date32()))
@@ -32,7 +38,8 @@ DICTIONARY = ("key", "topic", "broker", "partition", "timestampType", "loaded_at
 _LEVELS = {"zstd": 1}
 
 _NO_TIME = -1
-_MAX_MS = (2**63 - 1) // 1000
+# The years 1 to 9999. Delta allows more, but Python's datetime, Spark's Python API and SQL literals do not.
+_MIN_MS, _MAX_MS = -62_135_596_800_000, 253_402_300_799_999
 
 
 def table_rows(decoded: pa.RecordBatch, constants: dict[str, object]) -> pa.RecordBatch:
@@ -42,30 +49,50 @@ def table_rows(decoded: pa.RecordBatch, constants: dict[str, object]) -> pa.Reco
         decoded: any of the columns in FILE_SCHEMA, as kafka_io.records decodes them.
         constants: the values of other columns; a column in neither is null.
     """
-    count = decoded.num_rows
+    columns: dict[str, pa.Array] = dict(zip(decoded.schema.names, decoded.columns, strict=True))
+    if "timestamp" in columns:
+        columns["timestamp"], columns[RAW_TIME_COLUMN] = _table_times(columns["timestamp"])
     arrays = [
-        _cast(field.type, decoded.column(field.name))
-        if field.name in decoded.schema.names
-        else pa.repeat(pa.scalar(constants.get(field.name), field.type), count)
+        _cast(field.type, columns[field.name])
+        if field.name in columns
+        else pa.repeat(pa.scalar(constants.get(field.name), field.type), decoded.num_rows)
         for field in FILE_SCHEMA
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=FILE_SCHEMA)
 
 
 def _cast(wanted: pa.DataType, column: pa.Array) -> pa.Array:
-    if column.type == wanted:
-        return column
-    return _microseconds(column) if pa.types.is_timestamp(wanted) else column.cast(wanted)
+    column = column if column.type == wanted else column.cast(wanted)
+    return without_empty_lists(column) if pa.types.is_list(wanted) else column
 
 
-def _microseconds(milliseconds: pa.Array) -> pa.Array:
-    """Times in microseconds, as a table has them; null if a record has none (-1), or one that does not fit."""
-    numbers = milliseconds.cast(pa.int64())
+def without_empty_lists(lists: pa.ListArray) -> pa.ListArray:
+    """The lists with null instead of each empty list: Spark's source gives null for a record without headers.
+
+    Tables of Penstock 0.1 hold empty lists.
+    """
+    has_items = pc.greater(lists.value_lengths(), 0)  # null for null
+    if has_items.true_count == 0:
+        return pa.nulls(len(lists), lists.type)
+    if has_items.false_count == 0:
+        return lists
+    # Only the validity bitmap changes: the items are not copied. A slice has its offset in both buffers.
+    lists = pa.concat_arrays([lists]) if lists.offset else lists
+    has_items = pa.concat_arrays([pc.fill_null(has_items, fill_value=False)])
+    buffers = [has_items.buffers()[1], lists.buffers()[1]]
+    return pa.Array.from_buffers(lists.type, len(lists), buffers, has_items.false_count, children=[lists.values])
+
+
+def _table_times(times: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """The columns `timestamp` and `timestampRaw` for times in milliseconds, of which -1 means that there is none."""
+    numbers = times.cast(pa.int64())
     bounds = pc.min_max(numbers).as_py()
-    if bounds["min"] is not None and (bounds["min"] < 0 or bounds["max"] > _MAX_MS):
-        valid = pc.and_(pc.not_equal(numbers, _NO_TIME), pc.less_equal(pc.abs(numbers), _MAX_MS))
-        milliseconds = pc.if_else(valid, milliseconds, pa.scalar(None, milliseconds.type))
-    return milliseconds.cast(_TIME)
+    if bounds["min"] is None or (bounds["min"] >= 0 and bounds["max"] <= _MAX_MS):
+        return times.cast(_TIME), pa.nulls(len(times), pa.int64())
+    fits = pc.and_(pc.greater_equal(numbers, _MIN_MS), pc.less_equal(numbers, _MAX_MS))
+    is_time = pc.and_(fits, pc.not_equal(numbers, _NO_TIME))
+    held = pc.if_else(is_time, times, pa.scalar(None, times.type))
+    return held.cast(_TIME), pc.if_else(fits, pa.scalar(None, pa.int64()), numbers)
 
 
 def parquet_options(codec: str) -> dict[str, Any]:

@@ -7,22 +7,33 @@ bounds that no filter can match it, and leave the whole file out.
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from datetime import datetime
 from typing import Any, Self
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from pipelines.loading.failpoints import failpoint
-from pipelines.loading.rows import FILE_SCHEMA, parquet_options
+from pipelines.loading.rows import FILE_SCHEMA, RAW_TIME_COLUMN, parquet_options
 from pipelines.loading.work import FetchTask
 from resources import durable
 from resources.lake import filesystem
 
 _ROW_GROUP_BYTES = 30 * 1024 * 1024  # what the decoder gives at once; smaller batches wait for more
 _ROW_GROUP_ROWS = 1_000_000
-_ORDERED = ("topic", "broker", "partition", "offset", "timestamp", "timestampType", "inner", "loaded_at")
+_TIMES = {field.name for field in FILE_SCHEMA if pa.types.is_timestamp(field.type)}
+_ORDERED = (
+    "topic",
+    "broker",
+    "partition",
+    "offset",
+    "timestamp",
+    RAW_TIME_COLUMN,
+    "timestampType",
+    "inner",
+    "loaded_at",
+)
 
 
 class SliceFile:
@@ -101,12 +112,13 @@ def file_stats(footer: pq.FileMetaData) -> Mapping[str, Any]:
     for name, column in _column_statistics(footer):
         nulls[name] = nulls.get(name, 0) + column.null_count
         if column.has_min_max:
-            lowest[name] = min(column.min, lowest.get(name, column.min))
-            highest[name] = max(column.max, highest.get(name, column.max))
+            lowest_here, highest_here = _bounds(name, column)
+            lowest[name] = min(lowest_here, lowest.get(name, lowest_here))
+            highest[name] = max(highest_here, highest.get(name, highest_here))
     return {
         "numRecords": footer.num_rows,
-        "minValues": {name: _json_value(value) for name, value in lowest.items()},
-        "maxValues": {name: _json_value(value) for name, value in highest.items()},
+        "minValues": {name: _json_value(name, value) for name, value in lowest.items()},
+        "maxValues": {name: _json_value(name, value) for name, value in highest.items()},
         "nullCount": nulls,
     }
 
@@ -119,5 +131,13 @@ def _column_statistics(footer: pq.FileMetaData) -> Iterator[tuple[str, Any]]:
             yield name, footer.row_group(group).column(numbers[name]).statistics
 
 
-def _json_value(value: Any) -> Any:
-    return value.strftime("%Y-%m-%dT%H:%M:%S.%fZ") if isinstance(value, datetime) else value
+def _bounds(name: str, column: pq.Statistics) -> tuple[Any, Any]:
+    """The smallest and the largest value; a time is an integer (microseconds), because a datetime has narrower limits.
+
+    Texts are decoded: `min_raw` has their bytes.
+    """
+    return (column.min_raw, column.max_raw) if name in _TIMES else (column.min, column.max)
+
+
+def _json_value(name: str, value: Any) -> Any:
+    return f"{np.datetime64(value, 'us')}Z" if name in _TIMES else value

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
-from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction
 
@@ -38,6 +38,7 @@ _CONFIGURATION = {
     # The log is the ledger: Delta must not delete old entries.
     "delta.enableExpiredLogCleanup": "false",
 }
+_DAY_WITHOUT_FILES = "0001-01-01"  # files are in the folder of the day of their load
 _FOOTERS_AT_ONCE = 8
 _LOGGED = {".json", ".parquet"}
 _REPLACING = {CommitKind.REPLAY, CommitKind.CUT}
@@ -237,7 +238,15 @@ class LakeTable:
         options: dict[str, Any] = {"writer_properties": WRITING, "commit_properties": properties(snapshot, entry)}
         predicate = " OR ".join(map(_sql_filter, [*replaced, *map(CommittedRange.of, new)]))
         if new:
-            write_deltalake(snapshot.handle, self._staged(new), mode="overwrite", predicate=predicate, **options)
+            # "merge" adds the columns that a table of an older version lacks.
+            write_deltalake(
+                snapshot.handle,
+                self._staged(new),
+                mode="overwrite",
+                schema_mode="merge",
+                predicate=predicate,
+                **options,
+            )
         else:
             snapshot.handle.delete(predicate, **options)
 
@@ -345,13 +354,18 @@ def _sql_filter(committed: CommittedRange) -> str:
 
 
 def _append(snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFacts]) -> None:
-    """Write `entry` with the files."""
+    """Write `entry` with the files. A table of an older version gets the columns that it lacks in the same commit."""
+    present = snapshot.handle.schema()
+    names = {column.name for column in present.fields}
+    missing = [column for column in Schema.from_arrow(FILE_SCHEMA).fields if column.name not in names]
+    # An append cannot change the schema. An overwrite of a day without files can, and removes nothing.
+    adding: dict[str, Any] = {"mode": "overwrite", "partition_filters": [(PARTITION_COLUMN, "=", _DAY_WITHOUT_FILES)]}
     snapshot.handle.create_write_transaction(
         [_add(facts, str(facts.path)) for facts in files],
-        mode="append",
-        schema=snapshot.handle.schema(),
+        schema=Schema([*present.fields, *missing]) if missing else present,
         partition_by=[PARTITION_COLUMN],
         commit_properties=properties(snapshot, entry),
+        **(adding if missing else {"mode": "append"}),
     )
 
 

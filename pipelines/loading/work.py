@@ -156,12 +156,14 @@ class SliceFacts(CommittedRange):
     Args:
         size: the size of the file in bytes.
         stats: the statistics of the file's columns, as Delta's log stores them.
+        odd_times: the number of rows whose `timestamp` is null because a table cannot hold it (see `timestampRaw`).
         seconds: how long the fetch took.
         failure: why the slice was not fetched.
     """
 
     size: int = 0
     stats: Mapping[str, Any] = field(default_factory=dict)
+    odd_times: int = 0
     seconds: float = 0.0
     failure: SliceFailure | None = None
 

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_io.model import OffsetRange
-from pipelines.loading.rows import FILE_SCHEMA
+from pipelines.loading.rows import FILE_SCHEMA, RAW_TIME_COLUMN
 from pipelines.maintenance.table_rows import LiveRows, OffsetArray, numbers
 
-COMPARED = ("key", "value", "timestamp", "timestampType", "headers")
+COMPARED = ("key", "value", "timestamp", RAW_TIME_COLUMN, "timestampType", "headers")
 _PIECE_BYTES = 32 * 1024 * 1024
 _PIECE_ROWS = 1_000_000
 _MAX_LISTED = 5

@@ -13,13 +13,14 @@ import pyarrow.dataset as pads
 from kafka_io.model import BrokerPartition
 from pipelines.loading.incarnations import incarnations
 from pipelines.loading.ledger import TopicIdentity
-from pipelines.loading.rows import FILE_SCHEMA
+from pipelines.loading.rows import FILE_SCHEMA, RAW_TIME_COLUMN, without_empty_lists
 from pipelines.loading.table_log import TableLog, TableSnapshot
 from pipelines.loading.work import CommittedRange
 from resources.errors import LakeUnavailable
 
 _BATCH_ROWS = 65_536
 _BATCHES_AHEAD = 2
+_LATER_COLUMNS = pa.schema([FILE_SCHEMA.field(RAW_TIME_COLUMN)])
 
 OffsetArray = npt.NDArray[np.int64]
 
@@ -58,9 +59,10 @@ class LiveRows:
         self._loaded_us = np.array([committed.loaded_at_us for committed in self._ranges], np.int64)
         self._uri = uri
         self._filter = self._filter_of_ranges()
-        self._files = pads.FileSystemDataset(
-            list(table.get_fragments(filter=self._filter)), table.schema, table.format, table.filesystem
-        )
+        # Tables of older versions may lack columns; the dataset gives null for a column that a file lacks.
+        schema = pa.unify_schemas([table.schema, _LATER_COLUMNS])
+        fragments = list(table.get_fragments(filter=self._filter))
+        self._files = pads.FileSystemDataset(fragments, schema, table.format, table.filesystem)
 
     def _filter_of_ranges(self) -> pads.Expression:
         """Matches the rows of the partition from the first range's start to the last one's stop."""
@@ -75,6 +77,8 @@ class LiveRows:
         self, start: int, stop: int, columns: Sequence[str] = (), also: pads.Expression | None = None
     ) -> Iterator[pa.RecordBatch]:
         """The rows with offsets `[start, stop)`, in no particular order, with `offset`, `inner` and the `columns`.
+
+        Rows of older versions are given as this version writes them.
 
         Args:
             start: the first offset.
@@ -98,7 +102,7 @@ class LiveRows:
             ):
                 live = self._live(batch).select(names)
                 if live.num_rows:
-                    yield live.cast(schema)  # Delta names the elements of lists differently
+                    yield _as_written_now(live.cast(schema))  # Delta names the elements of lists differently
         except (OSError, pa.ArrowException) as error:
             raise LakeUnavailable(f"the table {self._uri} cannot be read: {error}") from error
 
@@ -139,6 +143,11 @@ class LiveRows:
         indexes = np.searchsorted(self._starts, offsets, side="right") - 1
         live = (indexes >= 0) & (offsets < self._stops[indexes]) & (loaded_us == self._loaded_us[indexes])
         return batch if live.all() else batch.filter(pa.array(live))
+
+
+def _as_written_now(rows: pa.RecordBatch) -> pa.RecordBatch:
+    columns = [without_empty_lists(column) if pa.types.is_list(column.type) else column for column in rows.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
 
 
 def numbers(column: pa.Array) -> OffsetArray:
