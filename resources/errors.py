@@ -83,6 +83,14 @@ class LogTorn(LakeUnavailable):
     retriable = False
 
 
+class StoreUnsafe(LoadError):
+    """The store of the lake replaces objects that must be created only once, so commits could be lost."""
+
+
+class TableReplaced(LoadError):
+    """The table on which a load was planned is gone, or another table is in its place."""
+
+
 class TableMissing(LoadError):
     """The topic has no table."""
 

@@ -34,6 +34,12 @@ class Unreliable:
             raise LakeUnavailable("no answer")
         return self.table.snapshot()
 
+    def newer(self, snapshot: TableSnapshot) -> TableSnapshot:
+        """The table's newest snapshot. Raises an error if the table cannot be read."""
+        if self.blind:
+            raise LakeUnavailable("no answer")
+        return self.table.newer(snapshot)
+
     def entries(self, upto: TableSnapshot, *, after: int = -1) -> Iterator[tuple[int, LedgerEntry]]:
         """The table's entries. The requested first versions are stored in `read_after`."""
         self.read_after.append(after)

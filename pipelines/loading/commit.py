@@ -139,6 +139,7 @@ class Change(ABC):
             run=self.run,
             kind=self.kind,
             sequence=snapshot.next_sequence,
+            table=snapshot.table_id,
             topic=self.state.topic,
             ranges=(),
             covered=self.state.covered,
@@ -168,6 +169,7 @@ def commit(
 
     Raises:
         CommitRefused: another run has committed something that makes the change impossible.
+        TableReplaced: the table was removed since `snapshot`, or another table is in its place (fault P07).
         CommitUnknown: the write failed, and nobody can see whether it landed; or it landed, but a loss of power may
             undo it.
         LakeUnavailable: the change did not land.
@@ -183,7 +185,7 @@ def _write_until_known(
     log: TableLog, snapshot: TableSnapshot, change: Change, sleep: Callable[[float], None]
 ) -> CommitResult:
     """Write, and after a failure read the table to learn what happened; repeat until the result is known."""
-    first_version, conflicts, unknown_outcomes = snapshot.version, 0, 0
+    planned_on, conflicts, unknown_outcomes = snapshot, 0, 0
     failure: Exception
     while True:
         try:
@@ -200,7 +202,7 @@ def _write_until_known(
             raise _unknown(failure) from unreadable
         # Also after a conflict: the store's client may have repeated a write whose answer was lost, and the conflict
         # is then with our own entry (fault L03).
-        snapshot, version = _find_commit(log, first_version, change.commit, failure)
+        snapshot, version = _find_commit(log, planned_on, change.commit, failure)
         if version is not None:
             return CommitResult(version=version, change=change)
         rest = change.rebased(snapshot)
@@ -216,12 +218,12 @@ def _write_until_known(
 
 
 def _find_commit(
-    log: TableLog, first_version: int, commit_id: str, failure: Exception
+    log: TableLog, planned_on: TableSnapshot, commit_id: str, failure: Exception
 ) -> tuple[TableSnapshot, int | None]:
-    """The newest snapshot, and the version of the commit if it is among the entries above `first_version`."""
+    """The newest snapshot of the table, and the version of the commit if it is newer than `planned_on`."""
     try:
-        newest = log.snapshot()
-        entries = log.entries(newest, after=first_version)
+        newest = log.newer(planned_on)
+        entries = log.entries(newest, after=planned_on.version)
         return newest, next((version for version, entry in entries if entry.commit == commit_id), None)
     except LakeUnavailable as unreadable:
         raise _unknown(failure) from unreadable

@@ -126,6 +126,7 @@ class LedgerEntry:
         epochs: the leader epochs under which the bounds of the partitions were last read, if leaders have epochs.
         choices: the user's choices that this commit follows.
         target: the version that a rewind restored.
+        table: the id of the table; empty in entries of versions before 0.7.
     """
 
     commit: str
@@ -139,6 +140,7 @@ class LedgerEntry:
     epochs: LeaderEpochs = field(default_factory=dict)
     choices: tuple[RecordedChoice, ...] = ()
     target: int | None = None
+    table: str = ""
 
     def to_json(self) -> str:
         """The entry as text for the commit info."""

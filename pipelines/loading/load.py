@@ -118,7 +118,8 @@ class Loader(SliceFetcher):
         failpoint("discovered")
         # The table is read before the bounds. In the other order a commit of another run in between would make the
         # table end after the logs, and the plan would refuse them as truncated.
-        snapshot, state = self.read_table(log, topic)
+        snapshot, state = self.read_table(log, topic, after=record.snapshot)
+        record.snapshot = snapshot
         failpoint("table opened")
         bounds, errors = self.bounds(topic)
         failpoint("bounds known")
@@ -159,13 +160,15 @@ class Loader(SliceFetcher):
         record.failures += [slice_facts.failure for slice_facts in facts if slice_facts.failure]
         return target.after(step)
 
-    def read_table(self, log: TableLog, topic: TopicEntry) -> tuple[TableSnapshot, TableState]:
-        """The newest snapshot of the topic's table, and its state.
+    def read_table(
+        self, log: TableLog, topic: TopicEntry, *, after: TableSnapshot | None = None
+    ) -> tuple[TableSnapshot, TableState]:
+        """The newest snapshot of the topic's table, and its state. Only without a snapshot before, a table is created.
 
         Raises:
             LoadError: no load can continue from it.
         """
-        snapshot = log.snapshot()
+        snapshot = log.newer(after) if after else log.snapshot()
         restart = self.choices.on_recreated == "restart"
         identity = TopicIdentity.of(self.cluster, topic)
         return snapshot, table_state(snapshot, identity, topic.also, restart=restart)

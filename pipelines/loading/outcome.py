@@ -10,6 +10,7 @@ from typing import Any
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange
 from pipelines.loading.group_mirror import cursors_after
 from pipelines.loading.ledger import Coverage, cursor_of, totals
+from pipelines.loading.table_log import TableSnapshot
 from pipelines.loading.work import SliceFacts, SliceFailure
 
 
@@ -144,6 +145,7 @@ class RunRecord:
         slices: the committed slices of each partition of which the table or its broker holds something.
         lag_before: the lag of these partitions when the run began.
         cursors: their cursors after the last step, and the ends of their logs that it knew.
+        snapshot: the table's snapshot on which the last step was planned.
     """
 
     topic: str
@@ -154,6 +156,7 @@ class RunRecord:
     slices: dict[BrokerPartition, list[SliceFacts]] = field(default_factory=dict)
     lag_before: dict[BrokerPartition, int] = field(default_factory=dict)
     cursors: dict[BrokerPartition, tuple[int, int]] = field(default_factory=dict)
+    snapshot: TableSnapshot | None = None
 
     def add(self, committed: Sequence[SliceFacts], bounds: Mapping[BrokerPartition, Bounds], covered: Coverage) -> None:
         """Add a step that committed some slices; `bounds` and `covered` are those that it was planned on."""

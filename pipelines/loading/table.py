@@ -18,7 +18,15 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
-from deltalake import CommitProperties, DeltaTable, Schema, Transaction, WriterProperties, write_deltalake
+from deltalake import (
+    CommitProperties,
+    DeltaTable,
+    PostCommitHookProperties,
+    Schema,
+    Transaction,
+    WriterProperties,
+    write_deltalake,
+)
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction
 
@@ -30,14 +38,26 @@ from pipelines.loading.rows import FILE_SCHEMA, PARTITION_COLUMN, TABLE_SCHEMA
 from pipelines.loading.table_log import CommitConflict, CommitOutcomeUnknown, TableSnapshot
 from pipelines.loading.work import CommittedRange, SliceFacts
 from resources import durable
-from resources.errors import CommitUnknown, CursorMismatch, FileRefused, LakeUnavailable, LogTorn, TableForeign
+from resources.errors import (
+    CommitUnknown,
+    CursorMismatch,
+    FileRefused,
+    LakeUnavailable,
+    LogTorn,
+    TableForeign,
+    TableReplaced,
+)
 from resources.lake import Lake, filesystem, lake_errors, reason_of
 
 _TXN_EXPIRY = "delta.setTransactionRetentionDuration"
-_CONFIGURATION = {
+_LOG_CLEANUP = "delta.enableExpiredLogCleanup"
+CONFIGURATION = {
     # The log is the ledger: Delta must not delete old entries.
-    "delta.enableExpiredLogCleanup": "false",
+    _LOG_CLEANUP: "false",
 }
+"""The properties of every table."""
+AFTER_COMMIT = PostCommitHookProperties(cleanup_expired_logs=False)
+"""What deltalake does after a commit of Penstock: it may write a checkpoint, and never deletes entries of the log."""
 _DAY_WITHOUT_FILES = "0001-01-01"  # files are in the folder of the day of their load
 _FOOTERS_AT_ONCE = 8
 _LOGGED = {".json", ".parquet"}
@@ -66,6 +86,28 @@ class LakeTable:
             LoadError: see `existing`.
         """
         return self.existing() or self._read(self._create())
+
+    def newer(self, snapshot: TableSnapshot) -> TableSnapshot:
+        """See TableLog."""
+        newest = self.existing()
+        self._check_same_table(snapshot, newest)
+        assert newest is not None
+        return newest
+
+    def _check_same_table(self, snapshot: TableSnapshot, newest: TableSnapshot | None) -> None:
+        if newest is None or newest.table_id != snapshot.table_id:
+            raise TableReplaced(
+                f"the table {self.uri} was removed while this run used it"
+                f"{', and another table is there now' if newest else ''}; run again to load the topic into a new table",
+                self.where,
+            )
+
+    def _check_log_is_there(self, snapshot: TableSnapshot) -> None:
+        """Check that the log still has the snapshot's version. A write would create the log of a removed table."""
+        files = filesystem(self.uri, self.lake.options)
+        with lake_errors(self.uri):
+            if files.get_file_info(_log_entry(snapshot.version)).type != pafs.FileType.File:
+                self.newer(snapshot)
 
     def existing(self) -> TableSnapshot | None:
         """The newest version; None if there is no table.
@@ -112,25 +154,39 @@ class LakeTable:
 
     def _create(self) -> DeltaTable:
         failpoint("no table found")
-        handle = self.lake.create(self.uri, TABLE_SCHEMA, partition_by=[PARTITION_COLUMN], configuration=_CONFIGURATION)
+        handle = self.lake.create(self.uri, TABLE_SCHEMA, partition_by=[PARTITION_COLUMN], configuration=CONFIGURATION)
         failpoint("table made")
         self.sync(after=-1)
         return handle
 
     def _read(self, handle: DeltaTable) -> TableSnapshot:
-        expiry = handle.metadata().configuration.get(_TXN_EXPIRY)
+        metadata = handle.metadata()
+        table_id, expiry = str(metadata.id), metadata.configuration.get(_TXN_EXPIRY)
         if expiry:
             raise TableForeign(f"the table sets {_TXN_EXPIRY} = {expiry}: its cursors would expire", self.where)
         entry, restore = newest_entry(self.commits(handle.version()))
         if entry is None and (handle.version() > 0 or handle.file_uris()):
             raise TableForeign(f"the table {self.uri} holds data that Penstock did not load", self.where)
+        self._check_log_is_kept(metadata.configuration.get(_LOG_CLEANUP))
         stored, expected = handle.transaction_version(SEQUENCE) or 0, entry.sequence if entry else 0
         mismatch = None
         if restore is not None:
             mismatch = restore.restore_mismatch(self.where.topic)
         elif stored != expected:
             mismatch = f"the newest commit has number {expected}, but the table's cursors belong to number {stored}"
-        return TableSnapshot(version=handle.version(), entry=entry, mismatch=mismatch, handle=handle)
+        elif entry is not None and entry.table not in {"", table_id}:
+            mismatch = f"the newest commit was made for the table {entry.table}, but this is the table {table_id}"
+        return TableSnapshot(version=handle.version(), entry=entry, table_id=table_id, mismatch=mismatch, handle=handle)
+
+    def _check_log_is_kept(self, cleanup: str | None) -> None:
+        """Check that no writer of the table deletes entries of the log (fault P06)."""
+        if cleanup != CONFIGURATION[_LOG_CLEANUP]:
+            raise TableForeign(
+                f"the table {self.uri} sets {_LOG_CLEANUP} = {cleanup or 'true (by default)'}, so other writers delete "
+                "old entries of its log, which contain the ledger; set the property to false again, for example with "
+                f"ALTER TABLE ... SET TBLPROPERTIES ('{_LOG_CLEANUP}' = 'false')",
+                self.where,
+            )
 
     def entries(self, upto: TableSnapshot, *, after: int = -1) -> Iterator[tuple[int, LedgerEntry]]:
         """Version and entry of Penstock's commits in `(after, upto.version]`, newest first."""
@@ -201,7 +257,9 @@ class LakeTable:
         Raises:
             CommitConflict: another commit is on top of the snapshot already.
             CommitOutcomeUnknown: whether the entry landed is not known.
+            TableReplaced: see TableLog.
         """
+        self._check_log_is_there(snapshot)
         files = [facts for facts in new if facts.path]
         # deltalake's delete writes no entry if it finds no row: then the entry is appended without files.
         replaces = entry.kind in _REPLACING and (files or any(self.count_rows(snapshot, replaced)))
@@ -209,13 +267,15 @@ class LakeTable:
             if entry.target is not None:
                 # All cursors are set, because those in the table may differ from those in the newest entry.
                 all_cursors = properties(replace(snapshot, entry=None), entry)
-                snapshot.handle.restore(entry.target, commit_properties=all_cursors)
+                snapshot.handle.restore(
+                    entry.target, commit_properties=all_cursors, post_commithook_properties=AFTER_COMMIT
+                )
             elif replaces:
                 self._replace(snapshot, entry, files, replaced)
             else:
                 _append(snapshot, entry, files)
             failpoint("log entry written")
-            return self.version_of(entry, after=snapshot.version)
+            return self.version_of(entry, after=snapshot)
         except CommitFailedError as error:
             raise CommitConflict(reason_of(error)) from error
         except (DeltaError, OSError, LakeUnavailable) as error:
@@ -235,7 +295,11 @@ class LakeTable:
         This process writes the new rows into new files, together with the other rows of the files that held replaced
         ones.
         """
-        options: dict[str, Any] = {"writer_properties": WRITING, "commit_properties": properties(snapshot, entry)}
+        options: dict[str, Any] = {
+            "writer_properties": WRITING,
+            "commit_properties": properties(snapshot, entry),
+            "post_commithook_properties": AFTER_COMMIT,
+        }
         predicate = " OR ".join(map(_sql_filter, [*replaced, *map(CommittedRange.of, new)]))
         if new:
             # "merge" adds the columns that a table of an older version lacks.
@@ -260,16 +324,18 @@ class LakeTable:
         rows = (batch.append_column(PARTITION_COLUMN, pa.repeat(date, batch.num_rows)) for batch in batches)
         return pa.RecordBatchReader.from_batches(TABLE_SCHEMA, rows)
 
-    def version_of(self, entry: LedgerEntry, *, after: int) -> int:
-        """The version above `after` that holds `entry`.
+    def version_of(self, entry: LedgerEntry, *, after: TableSnapshot) -> int:
+        """The version after the snapshot that holds `entry`.
 
         Raises:
             CommitOutcomeUnknown: no version holds it.
+            TableReplaced: another table is there now.
         """
         handle = self.lake.open(self.uri)
         if handle is not None:
-            newest = TableSnapshot(version=handle.version(), entry=None)
-            for version, other in self.entries(newest, after=after):
+            newest = TableSnapshot(version=handle.version(), entry=None, table_id=str(handle.metadata().id))
+            self._check_same_table(after, newest)
+            for version, other in self.entries(newest, after=after.version):
                 if other.commit == entry.commit:
                     return version
         raise CommitOutcomeUnknown(f"the entry {entry.commit} was written, but the log does not show it")
@@ -365,6 +431,7 @@ def _append(snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFa
         schema=Schema([*present.fields, *missing]) if missing else present,
         partition_by=[PARTITION_COLUMN],
         commit_properties=properties(snapshot, entry),
+        post_commithook_properties=AFTER_COMMIT,
         **(adding if missing else {"mode": "append"}),
     )
 

@@ -27,12 +27,14 @@ class TableSnapshot:
     Args:
         version: the version's number.
         entry: Penstock's newest entry in the log; None before the first.
+        table_id: the id that the table got when it was created.
         mismatch: why the rows do not agree with the cursors of that entry. No load continues from such a table.
         handle: what the table needs to write on top of this version.
     """
 
     version: int
     entry: LedgerEntry | None
+    table_id: str = ""
     mismatch: str | None = None
     handle: Any = field(default=None, repr=False, compare=False)
 
@@ -53,6 +55,14 @@ class TableLog(Protocol):
         """The newest version. A table that does not exist is created.
 
         Raises:
+            LoadError: the table cannot be read, or must not be written to.
+        """
+
+    def newer(self, snapshot: TableSnapshot) -> TableSnapshot:
+        """The newest version of the table of `snapshot`, which is never created again.
+
+        Raises:
+            TableReplaced: the table was removed, or another table is in its place.
             LoadError: the table cannot be read, or must not be written to.
         """
 
@@ -81,6 +91,7 @@ class TableLog(Protocol):
         Raises:
             CommitConflict: another commit is on top of the snapshot already.
             CommitOutcomeUnknown: whether the entry landed is not known.
+            TableReplaced: the table of the snapshot was removed, or another table is in its place.
         """
 
     def sync(self, *, after: int) -> None:

@@ -65,7 +65,7 @@ def take_back(log: TableLog, snapshot: TableSnapshot, change: CutChange) -> tupl
         CommitRefused: another run committed meanwhile.
     """
     commit(log, snapshot, change)
-    newest = log.snapshot()
+    newest = log.newer(snapshot)
     # The cut must be the only commit since the snapshot. Another run may have committed just before it (then its
     # sequence number is higher) or after it (then the newest entry is not the cut). If that was a rewind, it has
     # restored rows that nobody has compared with the logs.

@@ -18,7 +18,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
 from pipelines.loading.failpoints import failpoint
-from pipelines.loading.table import WRITING, LakeTable
+from pipelines.loading.table import AFTER_COMMIT, CONFIGURATION, WRITING, LakeTable
 from pipelines.maintenance.staging import STAGING_FOLDER
 from resources.lake import filesystem, lake_errors
 
@@ -93,7 +93,15 @@ def clean(table: LakeTable, *, keep: timedelta, target_bytes: int, dry_run: bool
 def _vacuum(handle: DeltaTable, keep: timedelta, *, dry_run: bool) -> list[str]:
     """Delta's vacuum, with `full`: without it, files that no commit names are not found (decision D17)."""
     hours = -(-int(keep.total_seconds()) // 3600)
-    return list(handle.vacuum(hours, dry_run=dry_run, enforce_retention_duration=False, full=True))
+    return list(
+        handle.vacuum(
+            hours,
+            dry_run=dry_run,
+            enforce_retention_duration=False,
+            full=True,
+            post_commithook_properties=AFTER_COMMIT,
+        )
+    )
 
 
 def _old_staged_files(files: pafs.FileSystem, keep: timedelta) -> Iterator[str]:
@@ -111,15 +119,22 @@ def _merge(table: LakeTable, handle: DeltaTable, target_bytes: int) -> CleanResu
     deltalake has a race: it lets a compaction land on top of another one that has merged the same files, and then every
     row is in the table twice. But nothing lands on top of a change of the table's properties that it has not seen. So
     each compaction first writes a new value of the property _COMPACTION, and is built on that version. If two run at
-    once, the one that wrote its property first is refused, whenever it finishes.
+    once, the one that wrote its property first is refused, whenever it finishes. The same version sets the properties
+    of every table, because deltalake's compaction cleans up the log whatever AFTER_COMMIT says.
     """
     failpoint("before compaction")
     if not _has_small_files(handle, target_bytes):
         return CleanResult(table=table.uri)
     try:
-        handle.alter.set_table_properties({_COMPACTION: uuid.uuid4().hex}, raise_if_not_exists=False)
+        handle.alter.set_table_properties(
+            {**CONFIGURATION, _COMPACTION: uuid.uuid4().hex},
+            raise_if_not_exists=False,
+            post_commithook_properties=AFTER_COMMIT,
+        )
         failpoint("compaction announced")
-        metrics = handle.optimize.compact(target_size=target_bytes, writer_properties=WRITING)
+        metrics = handle.optimize.compact(
+            target_size=target_bytes, writer_properties=WRITING, post_commithook_properties=AFTER_COMMIT
+        )
     except CommitFailedError:
         return CleanResult(table=table.uri, busy=True)
     failpoint("after compaction")

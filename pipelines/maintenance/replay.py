@@ -42,9 +42,10 @@ def _replay(loader: Loader, table: LakeTable, request: ReplayRequest, began: dat
     topic = loader.cluster.topic(request.topic)
     if topic is None:
         raise TopicUnknown("the cluster has no such topic")
-    if table.existing() is None:
+    existing = table.existing()
+    if existing is None:
         raise TableMissing("the topic has no table")
-    snapshot, state = loader.read_table(table, topic)
+    snapshot, state = loader.read_table(table, topic, after=existing)
     if not state.covered:
         raise ReplayRefused("the table holds nothing of the topic's present incarnation")
     rows = TableRows(table, snapshot, state.topic)
@@ -158,7 +159,7 @@ def _commit(table: LakeTable, snapshot: TableSnapshot, change: ReplayChange) -> 
         CommitRefused: the log may no longer hold what was fetched (fault B03), or the table no longer covers it.
     """
     table.check(change.facts)
-    newest = table.snapshot()
+    newest = table.newer(snapshot)
     if any(entry.kind is CommitKind.CUT for _, entry in table.entries(newest, after=snapshot.version)):
         raise CommitRefused(
             "another run found a truncated log meanwhile and took back its rows; run again", change.state.topic.where

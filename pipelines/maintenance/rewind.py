@@ -54,6 +54,10 @@ class RewindChange(Change):
 class TableForRewind(LakeTable):
     """A topic's table that is opened even if its cursors do not match its rows, and that is never created."""
 
+    def existing(self) -> TableSnapshot | None:
+        """See `LakeTable.newest`."""
+        return self.newest()
+
     def snapshot(self) -> TableSnapshot:
         """The newest version.
 
@@ -61,7 +65,7 @@ class TableForRewind(LakeTable):
             TableMissing: there is no table.
             LoadError: see `LakeTable.newest`.
         """
-        snapshot = self.newest()
+        snapshot = self.existing()
         if snapshot is None:
             raise TableMissing(f"there is no table {self.uri}", self.where)
         return snapshot

@@ -43,6 +43,10 @@ class Oracle:
     _incarnations: list[IncarnationRanges] = field(default_factory=list)
     _parts: dict[str, Rows] = field(default_factory=dict)
 
+    def begin_table(self) -> None:
+        """Take note that the table was removed: the next version is the first one of another table."""
+        self.seen, self._incarnations = 0, []
+
     def check_version(self, version: int) -> None:
         """Check the newest version, which was just written.
 
@@ -118,6 +122,10 @@ class Oracle:
         present = _within(committed, rows.get((committed.partition, committed.loaded_at_us), {}))
         expected: dict[int, int] = {}
         for read in self._reads(committed):
+            _require(
+                read.tick > self.store.created,
+                f"{committed} was read for a table that was removed before the present one was created",
+            )
             if read.incarnation != incarnation:
                 raise Broken(f"{committed} of {incarnation} was read from {read.incarnation}")
             expected.update(_within(committed, read.payloads))

@@ -39,3 +39,7 @@ class SmallStore(Small):
     def compact(self) -> None:
         """Merge the small files, in a commit without an entry of Penstock."""
         self.table.compact()
+
+    def remove(self) -> None:
+        """Remove the table with its log."""
+        self.table.remove()

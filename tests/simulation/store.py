@@ -12,7 +12,7 @@ from kafka_io.model import BrokerPartition
 from pipelines.loading.ledger import CommitKind, LedgerEntry
 from pipelines.loading.table_log import CommitConflict, CommitOutcomeUnknown, TableSnapshot
 from pipelines.loading.work import CommittedRange, SliceFacts
-from resources.errors import CommitUnknown, FileRefused, LakeUnavailable
+from resources.errors import CommitUnknown, FileRefused, LakeUnavailable, TableReplaced
 from tests.simulation.scheduler import Scheduler
 
 
@@ -37,6 +37,10 @@ class Version:
     files: Files
 
 
+_EMPTY = Version(entry=None, files={})
+"""The first version of each table."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Late:
     """A write that may still land after its caller got an error."""
@@ -53,20 +57,28 @@ class SimStore:
         staged: all data files that were ever written, committed or not.
         late: delayed writes, oldest first.
         shown: the version that the current run saw last.
+        tables: how many tables there were; the id of the present one.
+        created: the tick at which the present table was created.
         landed: called with each new version.
+        removed: called when somebody has removed the table.
 
-    `compares` makes commits safe: a stale snapshot is a conflict. A test removes it to see that the laws then break.
+    `compares` makes commits safe: a stale snapshot is a conflict. `knows_tables` too: a snapshot of another table is
+    refused. A test removes them to see that the laws then break.
     """
 
     scheduler: Scheduler
     uri: str = "memory://lake/clicks"
     staged: dict[str, tuple[Row, ...]] = field(default_factory=dict)
-    versions: list[Version] = field(default_factory=lambda: [Version(entry=None, files={})])
+    versions: list[Version] = field(default_factory=lambda: [_EMPTY])
     late: list[Late] = field(default_factory=list)
     full: bool = False
     shown: int = 0
+    tables: int = 1
+    created: int = 0
     compares: ClassVar[bool] = True
+    knows_tables: ClassVar[bool] = True
     landed: Callable[[int], None] = lambda _version: None
+    removed: Callable[[], None] = lambda: None
 
     def stage(self, rows: Sequence[Row]) -> str:
         """Write a data file; returns its path."""
@@ -78,6 +90,14 @@ class SimStore:
     def rows(self) -> list[Row]:
         """The rows that a reader of the newest version sees."""
         return [row for rows in self.versions[-1].files.values() for row in rows]
+
+    def remove(self) -> None:
+        """Somebody removes the table with its log. The next load creates a table again."""
+        self.versions, self.late = [_EMPTY], []
+        self.tables += 1
+        self.created = self.scheduler.tick
+        self.scheduler.note("the table is removed")
+        self.removed()
 
     def compact(self) -> None:
         """Merge all files into one, in a commit without an entry of Penstock."""
@@ -103,10 +123,21 @@ class SimStore:
         self.shown = len(self.versions) - 1
         return self.peek()
 
+    def newer(self, snapshot: TableSnapshot) -> TableSnapshot:
+        """See TableLog."""
+        self._read()
+        self._check_table(snapshot)
+        self.shown = len(self.versions) - 1
+        return self.peek()
+
+    def _check_table(self, snapshot: TableSnapshot) -> None:
+        if self.knows_tables and snapshot.table_id != str(self.tables):
+            raise TableReplaced("the table was removed")
+
     def peek(self) -> TableSnapshot:
         """The newest version, without simulated failures."""
         newest = next((version.entry for version in reversed(self.versions) if version.entry), None)
-        return TableSnapshot(version=len(self.versions) - 1, entry=newest)
+        return TableSnapshot(version=len(self.versions) - 1, entry=newest, table_id=str(self.tables))
 
     def entries(self, upto: TableSnapshot, *, after: int = -1) -> Iterator[tuple[int, LedgerEntry]]:
         """See TableLog."""
@@ -115,7 +146,7 @@ class SimStore:
 
     def logged_entries(self, newest: int, *, after: int = -1) -> Iterator[tuple[int, LedgerEntry]]:
         """The entries, without simulated failures."""
-        for version in range(newest, after, -1):
+        for version in range(min(newest, len(self.versions) - 1), after, -1):
             entry = self.versions[version].entry
             if entry is not None:
                 yield version, entry
@@ -141,6 +172,7 @@ class SimStore:
         """
 
         def build() -> Version:
+            self._check_table(snapshot)
             stale = self.peek().next_sequence != snapshot.next_sequence
             if entry.kind is not CommitKind.LOAD:
                 stale = snapshot.version != len(self.versions) - 1

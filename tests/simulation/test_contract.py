@@ -1,6 +1,7 @@
 """The table in memory and the Delta table behave the same, so a simulation in memory is valid for both."""
 
 import random
+import shutil
 import uuid
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.loading.ledger import CommitKind, Coverage, LedgerEntry
 from pipelines.loading.table_log import CommitConflict, TableSnapshot
 from pipelines.loading.work import CommittedRange, SliceFacts
-from resources.errors import FileRefused
+from resources.errors import FileRefused, TableReplaced
 from tests.simulation.scheduler import Odds, Scheduler
 from tests.simulation.small import SmallStore
 from tests.small_table import SmallTable
@@ -24,6 +25,10 @@ class LakeSmall(SmallTable):
     def compact(self) -> None:
         """Merge the small files, in a commit without an entry of Penstock."""
         self.handle().optimize.compact()
+
+    def remove(self) -> None:
+        """Remove the table with its log."""
+        shutil.rmtree(self.uri)
 
 
 Small = SmallStore | LakeSmall
@@ -66,7 +71,8 @@ def append(small: Small, snapshot: TableSnapshot, *facts: SliceFacts) -> int:
 
 
 def test_each_write_adds_a_version_with_its_entry(small: Small) -> None:
-    assert small.table.snapshot() == TableSnapshot(version=0, entry=None)
+    first = small.table.snapshot()
+    assert (first.version, first.entry) == (0, None)
     for version in (1, 2, 3):
         snapshot = small.table.snapshot()
         assert append(small, snapshot, small.write(10 * version, 10 * version + 10)) == version
@@ -85,6 +91,18 @@ def test_an_entry_on_a_stale_snapshot_conflicts(small: Small) -> None:  # faults
     with pytest.raises(CommitConflict):
         append(small, snapshot, small.write(10, 20))
     assert (small.table.snapshot().version, small.rows()) == (1, 1)
+
+
+def test_a_snapshot_of_a_removed_table_is_refused(small: Small) -> None:  # fault P07
+    small.commit(small.write(0, 10))
+    snapshot = small.table.snapshot()
+    small.remove()
+    small.table.snapshot()
+    with pytest.raises(TableReplaced):
+        small.table.newer(snapshot)
+    with pytest.raises(TableReplaced):
+        append(small, snapshot, small.write(10, 20))
+    assert small.covered() == {}
 
 
 def test_a_stale_snapshot_conflicts_after_any_number_of_commits(small: Small) -> None:  # faults L06, S05

@@ -66,13 +66,13 @@ class LossyStore(SimStore):
         action()
         self.calm = False
 
-    def snapshot(self) -> TableSnapshot:
+    def newer(self, snapshot: TableSnapshot) -> TableSnapshot:
         """The newest version; a delayed write may arrive before it, and sometimes the store does not answer."""
         if not self.calm and self.scheduler.rng.random() < 0.3:
             self.arrive()
         if not self.calm and self.scheduler.rng.random() < 0.03:
             raise LakeUnavailable("no answer")
-        return super().snapshot()
+        return super().newer(snapshot)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,7 +42,7 @@ class UserActions:
         result = self.cluster.topic(TOPIC)
         assert result is not None
         start_time = loader.now()
-        _, state = loader.read_table(self.store, result)
+        planned_on, state = loader.read_table(self.store, result)
         bounds, _ = loader.bounds(result)
         known = sorted(state.covered.keys() & bounds.keys())
         if not known:
@@ -61,7 +61,7 @@ class UserActions:
             return str(facts[0].failure)
         self.store.check(facts)
         change = ReplayChange(state=state, ranges=(interval,), facts=tuple(facts), run=loader.run_id)
-        snapshot = self.store.snapshot()
+        snapshot = self.store.newer(planned_on)
         return f"version {commit(self.store, snapshot, change.rebased(snapshot)).version} has {interval} again"
 
     def _interval(self, id_: BrokerPartition, covered: Coverage) -> OffsetRange:

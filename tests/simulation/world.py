@@ -73,6 +73,7 @@ class World:
         self.store = store(scheduler=self.scheduler, landed=self._landed)
         self.workers = SimWorkers(cluster=self.cluster, store=self.store, scheduler=self.scheduler)
         self.oracle = Oracle(cluster=self.cluster, store=self.store, workers=self.workers)
+        self.store.removed = self.oracle.begin_table
         self.events = Events(cluster=self.cluster, store=self.store, scheduler=self.scheduler)
         self.user_actions = UserActions(cluster=self.cluster, store=self.store, scheduler=self.scheduler)
         self.choices = Choices()
@@ -167,7 +168,7 @@ class World:
         run, fetched = self._begin_run("load", Choices()), FetchedRanges()
         loader = self._loader(run, fetched)
         self.oracle.choices[run] = loader.choices
-        since, incarnation = len(self.store.versions) - 1, self.cluster.incarnation
+        since, incarnation, table = len(self.store.versions) - 1, self.cluster.incarnation, self.store.tables
         self.scheduler.note(
             f"{run} has {_choices_text(loader.choices)}, {loader.caps.slice_records} records per slice, {loader.window}"
         )
@@ -178,6 +179,8 @@ class World:
                 self.scheduler.note(f"{run} is killed at {killed}")
                 return None
             self.scheduler.note(f"{run} ends at version {load.version} with {load.rows} rows: {load.error}")
+            if table != self.store.tables:  # nobody can read the log of a removed table
+                return load
             capped = loader.caps.records_per_run or loader.window.until or incarnation != self.cluster.incarnation
             self.oracle.check_load(run, since, load, {} if capped else self._wanted())
             lost = load.error is not None and "committed first (partition" in load.error

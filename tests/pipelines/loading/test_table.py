@@ -1,17 +1,21 @@
 """LakeTable refuses damaged and foreign tables, with messages that say what to do."""
 
+import os
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
 import pytest
-from deltalake import CommitProperties, Transaction
+from deltalake import CommitProperties, PostCommitHookProperties, Transaction
 
 from kafka_io.model import BrokerPartition
 from pipelines.loading.ledger import SEQUENCE
+from pipelines.loading.table import LakeTable
 from pipelines.loading.verify import verify
+from pipelines.maintenance.clean import clean
 from resources import durable
-from resources.errors import CommitUnknown, CursorMismatch, LakeUnavailable, LogTorn, TableForeign
+from resources.errors import CommitUnknown, CursorMismatch, LakeUnavailable, LogTorn, TableForeign, TableReplaced
 
 if TYPE_CHECKING:
     from tests.small_table import SmallTable
@@ -86,3 +90,64 @@ def test_a_disk_that_cannot_keep_a_commit_leaves_it_unknown(small: "SmallTable")
     ):
         small.commit(facts, snapshot=snapshot)
     assert small.covered() == {A: (0, 50)}
+
+
+def put_aside(small: "SmallTable") -> Path:
+    """Move the table's log away, as somebody does who removes the table."""
+    log = Path(small.uri) / "_delta_log"
+    return log.rename(log.with_name("removed"))
+
+
+def test_a_commit_does_not_create_a_removed_table_again(twice: "SmallTable") -> None:  # fault P07
+    snapshot, facts = twice.table.snapshot(), twice.write(80, 90)
+    put_aside(twice)
+    with pytest.raises(TableReplaced, match="was removed while this run used it; run again"):
+        twice.commit(facts, snapshot=snapshot)
+    assert twice.table.existing() is None
+
+
+def test_a_commit_is_refused_if_another_table_is_there(twice: "SmallTable") -> None:  # fault P07
+    snapshot, facts = twice.table.snapshot(), twice.write(80, 90)
+    put_aside(twice)
+    for start, stop in ((0, 50), (50, 80)):
+        twice.commit(twice.write(start, stop), run="other")
+    with pytest.raises(TableReplaced, match="another table is there now"):
+        twice.commit(facts, snapshot=snapshot)
+
+
+def test_a_commit_that_landed_in_another_table_makes_that_table_refused(twice: "SmallTable") -> None:  # fault P07
+    log = put_aside(twice)
+    twice.table.snapshot()
+    for version in (1, 2):
+        entry(twice, version).write_bytes((log / f"{version:020d}.json").read_bytes())
+    with pytest.raises(CursorMismatch, match="was made for the table"):
+        twice.table.existing()
+
+
+@pytest.mark.parametrize("value", ["true", None], ids=["set", "unset"])
+def test_a_table_whose_log_others_clean_up_is_refused(value: str | None, twice: "SmallTable") -> None:  # fault P06
+    metadata = entry(twice, 0)
+    configured = f'"delta.enableExpiredLogCleanup":"{value}"' if value else ""
+    text = metadata.read_text()
+    assert '"delta.enableExpiredLogCleanup":"false"' in text
+    metadata.write_text(text.replace('"delta.enableExpiredLogCleanup":"false"', configured))
+    with pytest.raises(TableForeign, match=r"enableExpiredLogCleanup = true.*SET TBLPROPERTIES"):
+        twice.table.existing()
+
+
+def test_no_commit_of_penstock_cleans_up_the_log(twice: "SmallTable") -> None:  # fault P06
+    """Somebody sets the properties after the check, and Delta cleans up after the checkpoint that follows a commit."""
+    cleaning = {
+        "delta.enableExpiredLogCleanup": "true",
+        "delta.logRetentionDuration": "interval 0 days",
+        "delta.checkpointInterval": "1",
+    }
+    nothing = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
+    twice.handle().alter.set_table_properties(cleaning, post_commithook_properties=nothing)
+    for version in range(3):
+        os.utime(entry(twice, version), (0, 0))
+    with patch.object(LakeTable, "_check_log_is_kept"):
+        twice.commit(twice.write(80, 90))
+        clean(twice.table, keep=timedelta(days=1), target_bytes=2**20, dry_run=False)
+        assert (Path(twice.uri) / "_delta_log" / "_last_checkpoint").exists()
+        assert [ledger.sequence for _, ledger in twice.table.entries(twice.table.snapshot())] == [3, 2, 1]
