@@ -171,6 +171,65 @@ class Bounds:
     epoch: int = -1
 
 
+UNKNOWN_INCARNATION = "unknown"
+"""The incarnation of all topics in a cluster without topic ids and without ZooKeeper, where it cannot be known."""
+_TOPIC_ID_LETTERS = 22
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicIds:
+    """The ids of one incarnation of a topic, as far as they are known; an unknown id is empty.
+
+    `topic_id` exists from 2.8 on. `created_zxid` is that of the topic's node, and only ZooKeeper shows it. `cluster_id`
+    exists from 0.10.1 on.
+
+    >>> before = TopicIds.parse("7")
+    >>> upgraded = TopicIds.parse("AAAAAAAAAAAAAAAAAAAABw", "7")
+    >>> before.difference(upgraded), before.learned(upgraded).topic_id
+    (None, 'AAAAAAAAAAAAAAAAAAAABw')
+    >>> before.difference(TopicIds.parse("8"))
+    'creation zxid 8 instead of 7'
+    """
+
+    cluster_id: str = ""
+    topic_id: str = ""
+    created_zxid: str = ""
+
+    @classmethod
+    def parse(cls, *incarnations: str, cluster_id: str = "") -> Self:
+        """The ids that are among the names of an incarnation: a topic id, a zxid, or UNKNOWN_INCARNATION."""
+        # A topic that was recreated with the same ids has a name with a number after a plus sign in its table.
+        bases = (name.partition("+")[0] for name in incarnations)
+        known = [base for base in bases if base and base != UNKNOWN_INCARNATION]
+        return cls(
+            cluster_id=cluster_id,
+            topic_id=next((name for name in known if len(name) == _TOPIC_ID_LETTERS), ""),
+            created_zxid=next((name for name in known if len(name) != _TOPIC_ID_LETTERS), ""),
+        )
+
+    def difference(self, other: "TopicIds") -> str | None:
+        """How the other topic's id differs from this one's; None if nothing shows that they are two topics.
+
+        The strongest id that both know decides. Topic ids are random, so equal ones belong to one topic, even if a
+        rebuilt ZooKeeper has created its node again.
+        """
+        for name, mine, others in (
+            ("topic id", self.topic_id, other.topic_id),
+            ("creation zxid", self.created_zxid, other.created_zxid),
+        ):
+            if mine and others:
+                return None if mine == others else f"{name} {others} instead of {mine}"
+        return None
+
+    def learned(self, other: "TopicIds") -> "TopicIds":
+        """These ids and those of `other`, which is newer, for the same topic."""
+        return TopicIds(
+            cluster_id=other.cluster_id or self.cluster_id,
+            topic_id=other.topic_id or self.topic_id,
+            created_zxid=other.created_zxid or self.created_zxid,
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicEntry:
     """A topic: its incarnation and its partitions.
@@ -186,3 +245,8 @@ class TopicEntry:
     incarnation: str
     partitions: tuple[BrokerPartition, ...]
     also: tuple[str, ...] = ()
+
+    @property
+    def ids(self) -> TopicIds:
+        """The ids of the incarnation."""
+        return TopicIds.parse(self.incarnation, *self.also)

@@ -19,9 +19,14 @@ class Choices(Section):
     """The log was truncated below the table's cursor. "rewind" removes the rows that the log no longer has and loads
     what the log has instead."""
 
-    on_recreated: Literal["fail", "restart"] = "fail"
-    """The topic was deleted and created again. "restart" keeps the rows of the deleted topic and loads the recreated
-    topic into the same table."""
+    on_recreated: Literal["fail", "restart", "adopt"] = "fail"
+    """The topic was deleted and created again. "restart" keeps the rows of the deleted topic and loads all records of
+    the recreated topic into the same table. "adopt" keeps them and continues at the table's cursors, for a topic that
+    was restored with the same offsets."""
+
+    on_cluster_changed: Literal["fail", "adopt"] = "fail"
+    """The address of the cluster leads to a cluster with another id. "adopt" records the new id and continues the
+    tables, for a cluster that was rebuilt from the same logs."""
 
     on_vanished: Literal["fail", "wait"] = "fail"
     """Kafka 0.8 and later: the topic has fewer partitions than its table. "wait" loads the partitions that exist. (In

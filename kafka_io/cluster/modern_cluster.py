@@ -25,7 +25,15 @@ from kafka_io.errors import (
 )
 from kafka_io.messages.describe_configs import ConfigResource, DescribeConfigsRequest, DescribedConfigs
 from kafka_io.messages.metadata import MetadataTopic
-from kafka_io.model import Bounds, Broker, BrokerPartition, Generation, TopicEntry, TopicPartition
+from kafka_io.model import (
+    UNKNOWN_INCARNATION,
+    Bounds,
+    Broker,
+    BrokerPartition,
+    Generation,
+    TopicEntry,
+    TopicPartition,
+)
 from kafka_io.net.security import PLAINTEXT, Security
 from kafka_io.reader.reader import ReadSettings
 from kafka_io.reader.source import Source
@@ -35,9 +43,6 @@ from kafka_io.registry.zookeeper import Registry
 T = TypeVar("T")
 
 _TOPIC = 2  # type of a resource in DescribeConfigs
-
-UNKNOWN_INCARNATION = "unknown"
-"""The incarnation of all topics in a cluster without topic ids and without ZooKeeper, where it cannot be known."""
 
 
 class ModernCluster(Cluster):

@@ -255,7 +255,7 @@ def _change(loader: Loader, entry: TopicEntry, adopted: Iterable[_AdoptedOffset]
         if bound.epoch >= 0:
             epochs[id_] = bound.epoch
     return ImportChange(
-        state=TableState(topic=TopicIdentity.of(loader.cluster, entry)),
+        state=TableState.new(TopicIdentity.of(loader.cluster, entry), entry.also),
         facts=tuple(facts),
         epochs=epochs,
         choices=tuple(choices),

@@ -54,7 +54,8 @@ class LoadConfig(dg.Config):
     )
     on_expired: Literal["settings", "fail", "skip"] = _choice_field("on_expired")
     on_truncated: Literal["settings", "fail", "rewind"] = _choice_field("on_truncated")
-    on_recreated: Literal["settings", "fail", "restart"] = _choice_field("on_recreated")
+    on_recreated: Literal["settings", "fail", "restart", "adopt"] = _choice_field("on_recreated")
+    on_cluster_changed: Literal["settings", "fail", "adopt"] = _choice_field("on_cluster_changed")
     on_vanished: Literal["settings", "fail", "wait"] = _choice_field("on_vanished")
 
     def window(self, tags: Mapping[str, str]) -> LoadWindow:

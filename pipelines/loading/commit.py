@@ -144,6 +144,7 @@ class Change(ABC):
             ranges=(),
             covered=self.state.covered,
             epochs=self.state.epochs,
+            ids=self.state.ids,
             choices=self.choices,
         )
         entry, replaced = self.complete(unchanged, log, snapshot)
@@ -270,7 +271,7 @@ class LoadChange(Change):
         # run and of the other. Brokers report no truncation directly: another leader epoch stands for a possible one.
         state = self._state_in(newest)
         rest = tuple(facts for facts in self.facts if not _contains(state.covered, facts.offsets))
-        if not rest:
+        if not rest and not state.adopted:
             return None
         partitions = {facts.offsets.partition for facts in rest}
         for partition in sorted(partitions & (self.state.covered.keys() - state.covered.keys())):
@@ -301,11 +302,26 @@ class LoadChange(Change):
             return self.state
         if entry.topic != self.state.topic:
             raise self._refused(newest, f"the table holds incarnation {entry.topic.incarnation} now")
-        return TableState.after(entry)
+        return state_after(entry, self.state)
 
     def _refused(self, newest: TableSnapshot, why: str) -> LoadError:
         rival = f"run {newest.entry.run}" if newest.entry else "another writer"
         return CommitRefused(f"{rival} committed first ({why}); run again", self.state.topic.where)
+
+
+def state_after(entry: LedgerEntry, state: TableState) -> TableState:
+    """The state that another run's entry left, with the ids that this run knows; `state` is the one of its plan.
+
+    Raises:
+        CommitRefused: the other run has loaded another incarnation of the topic.
+    """
+    now = TableState.after(entry)
+    if state.adopted is not None and now.ids == state.adopted:
+        return replace(state, covered=now.covered)
+    difference = now.ids.difference(state.ids)
+    if difference:
+        raise CommitRefused(f"run {entry.run} loaded another topic ({difference}); run again", state.topic.where)
+    return replace(now, ids=now.ids.learned(state.ids))
 
 
 def _cursor_and_epoch(state: TableState, partition: BrokerPartition) -> tuple[int | None, int | None]:

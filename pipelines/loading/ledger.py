@@ -6,7 +6,7 @@ text, the `LedgerEntry`: the committed ranges with their rows, gaps and files.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import cache
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from kafka_io.errors import Where
-from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry
+from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry, TopicIds
 from pipelines.loading.work import CommittedRange
 
 if TYPE_CHECKING:
@@ -124,6 +124,7 @@ class LedgerEntry:
         ranges: what the commit loaded or replaced.
         covered: what the table covers after the commit.
         epochs: the leader epochs under which the bounds of the partitions were last read, if leaders have epochs.
+        ids: all ids of the topic that the loads have seen; None in a table that older code wrote.
         choices: the user's choices that this commit follows.
         target: the version that a rewind restored.
         table: the id of the table; empty in entries of versions before 0.7.
@@ -138,6 +139,7 @@ class LedgerEntry:
     ranges: tuple[CommittedRange, ...]
     covered: Coverage
     epochs: LeaderEpochs = field(default_factory=dict)
+    ids: TopicIds | None = None
     choices: tuple[RecordedChoice, ...] = ()
     target: int | None = None
     table: str = ""
@@ -166,6 +168,7 @@ class LedgerEntry:
                 "ranges": tuple(map(CommittedRange.from_dict, stored["ranges"])),
                 "covered": {BrokerPartition.parse(text): tuple(offsets) for text, offsets in stored["covered"].items()},
                 "epochs": {BrokerPartition.parse(text): epoch for text, epoch in stored["epochs"].items()},
+                "ids": msgspec.convert(stored.get("ids"), TopicIds | None),
                 "choices": msgspec.convert(stored["choices"], tuple[RecordedChoice, ...]),
             }
         )
@@ -175,16 +178,34 @@ class LedgerEntry:
 class TableState:
     """The topic of a table and what the table covers; nothing before the first load.
 
-    The table keeps the incarnation of its first load, because the cursors' names contain it. `replaced` is the former
-    incarnation, if the topic was recreated and the user chose to load the new one into the same table.
+    Args:
+        topic: the topic. The table keeps the incarnation of its first load, because the cursors' names contain it.
+        ids: the ids of the topic: those that the table knows, and those that the cluster shows.
+        covered: what the table covers.
+        epochs: see LedgerEntry.
+        same_topic_id: whether the table and the cluster know the same topic id, so that nothing else must be compared.
+        replaced: the former incarnation, if the topic was recreated and the user chose to load the new one into the
+            same table.
+        adopted: the ids that the table had, if they contradict the cluster's and the user chose to continue.
+        followed: the user's choices about the topic's identity, as setting and value.
     """
 
     topic: TopicIdentity
+    ids: TopicIds = field(default_factory=TopicIds)
     covered: Coverage = field(default_factory=dict)
     epochs: LeaderEpochs = field(default_factory=dict)
+    same_topic_id: bool = False
     replaced: str | None = None
+    adopted: TopicIds | None = None
+    followed: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def new(cls, topic: TopicIdentity, aliases: Iterable[str] = ()) -> Self:
+        """The state before the first load. `aliases` are other names of the topic's incarnation."""
+        return cls(topic=topic, ids=TopicIds.parse(topic.incarnation, *aliases, cluster_id=topic.cluster_id))
 
     @classmethod
     def after(cls, entry: LedgerEntry) -> Self:
         """The state in which a commit left the table."""
-        return cls(topic=entry.topic, covered=entry.covered, epochs=entry.epochs)
+        ids = entry.ids or cls.new(entry.topic).ids
+        return cls(topic=entry.topic, ids=ids, covered=entry.covered, epochs=entry.epochs)

@@ -16,6 +16,7 @@ from pipelines.loading.commit import CommitResult, LoadChange, commit, committab
 from pipelines.loading.execute import SliceFetcher, execute, microseconds
 from pipelines.loading.failpoints import failpoint
 from pipelines.loading.group_mirror import GroupMirror, Mirror, cursors_after
+from pipelines.loading.identity import check_epochs, table_state
 from pipelines.loading.last_error import LastError, LastErrors, Remember
 from pipelines.loading.ledger import LedgerEntry, RecordedChoice, TableState, TopicIdentity
 from pipelines.loading.outcome import RunRecord, TopicLoad
@@ -23,7 +24,7 @@ from pipelines.loading.plan import Plan, RunTarget, plan, plan_backfill
 from pipelines.loading.replacement import CutChange
 from pipelines.loading.slices import SliceSizes
 from pipelines.loading.table import LakeTable
-from pipelines.loading.table_log import TableLog, TableSnapshot, table_state
+from pipelines.loading.table_log import TableLog, TableSnapshot
 from pipelines.loading.truncation import check_incarnation, lost_offsets, take_back, vanished_partitions
 from pipelines.loading.window import AllBounds, LoadWindow, OffsetWindow
 from pipelines.loading.work import SliceFacts, SliceFailure
@@ -123,6 +124,7 @@ class Loader(SliceFetcher):
         failpoint("table opened")
         bounds, errors = self.bounds(topic)
         failpoint("bounds known")
+        state = check_epochs(snapshot, state, bounds, self.choices)
         warnings = vanished_partitions(state.covered, topic, self.choices)
         lost = lost_offsets(self.cluster, state, bounds, self.choices)
         cut_choices = tuple(RecordedChoice.of("on_truncated", self.choices.on_truncated, offsets) for offsets in lost)
@@ -145,7 +147,8 @@ class Loader(SliceFetcher):
         ]
         facts = sorted([*expired, *fetched], key=lambda slice_facts: slice_facts.offsets)
         change = self._change(state, bounds, step, facts)
-        result = commit(log, snapshot, change) if change.facts else CommitResult(version=snapshot.version)
+        needs_commit = change.facts or state.adopted
+        result = commit(log, snapshot, change) if needs_commit else CommitResult(version=snapshot.version)
         failpoint("loaded")
         committed = result.change.facts if result.change else ()
         if result.done_by:
@@ -169,9 +172,8 @@ class Loader(SliceFetcher):
             LoadError: no load can continue from it.
         """
         snapshot = log.newer(after) if after else log.snapshot()
-        restart = self.choices.on_recreated == "restart"
         identity = TopicIdentity.of(self.cluster, topic)
-        return snapshot, table_state(snapshot, identity, topic.also, restart=restart)
+        return snapshot, table_state(snapshot, identity, topic.also, self.choices)
 
     def bounds(self, topic: TopicEntry) -> tuple[dict[BrokerPartition, Bounds], list[KafkaIOError]]:
         """The bounds of the topic's partitions, and the errors of brokers that did not report them.

@@ -30,9 +30,11 @@ class Plan:
 
     def choices(self, state: TableState) -> Iterator[RecordedChoice]:
         """The user's choices that this plan follows; `state` is the table's before it."""
-        if state.replaced:
-            for partition in sorted({offsets.partition for offsets in self.slices}):
-                yield RecordedChoice.of("on_recreated", "restart", OffsetRange(partition, 0, 0))
+        partitions = state.covered.keys() if state.adopted else {offsets.partition for offsets in self.slices}
+        for setting, value in state.followed.items():
+            for partition in sorted(partitions):
+                cursor = state.covered[partition][1] if partition in state.covered else 0
+                yield RecordedChoice.of(setting, value, OffsetRange(partition, cursor, cursor))
         for offsets in self.skipped:
             yield RecordedChoice.of("on_expired", "skip", offsets)
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from kafka_io.model import OffsetRange
-from pipelines.loading.commit import Change
+from pipelines.loading.commit import Change, state_after
 from pipelines.loading.incarnations import incarnations
-from pipelines.loading.ledger import CommitKind, Coverage, LedgerEntry, TableState
+from pipelines.loading.ledger import CommitKind, Coverage, LedgerEntry
 from pipelines.loading.offset_ranges import split_ranges, with_counts
 from pipelines.loading.table_log import TableLog, TableSnapshot
 from pipelines.loading.work import CommittedRange
@@ -60,7 +60,7 @@ class ReplaceChange(Change):
         entry = newest.entry
         if entry is None or entry.topic != self.state.topic:
             raise CommitRefused("the table holds another incarnation now; run again", self.state.topic.where)
-        state = TableState.after(entry)
+        state = state_after(entry, self.state)
         for partition in sorted({offsets.partition for offsets in self.ranges}):
             # Under another leader the log may have been truncated and written again (fault B04).
             if state.epochs.get(partition) != self.state.epochs.get(partition):

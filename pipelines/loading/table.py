@@ -176,7 +176,14 @@ class LakeTable:
             mismatch = f"the newest commit has number {expected}, but the table's cursors belong to number {stored}"
         elif entry is not None and entry.table not in {"", table_id}:
             mismatch = f"the newest commit was made for the table {entry.table}, but this is the table {table_id}"
-        return TableSnapshot(version=handle.version(), entry=entry, table_id=table_id, mismatch=mismatch, handle=handle)
+        return TableSnapshot(
+            version=handle.version(),
+            entry=entry,
+            table_id=table_id,
+            mismatch=mismatch,
+            handle=handle,
+            count=handle.count,
+        )
 
     def _check_log_is_kept(self, cleanup: str | None) -> None:
         """Check that no writer of the table deletes entries of the log (fault P06)."""

@@ -3,13 +3,12 @@
 `LakeTable` is the implementation. Simulations use another one whose store loses answers.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from pipelines.loading.ledger import LedgerEntry, TableState, TopicIdentity
+from pipelines.loading.ledger import LedgerEntry
 from pipelines.loading.work import CommittedRange, SliceFacts
-from resources.errors import ClusterChanged, TopicRecreated
 
 
 class CommitConflict(Exception):
@@ -30,6 +29,7 @@ class TableSnapshot:
         table_id: the id that the table got when it was created.
         mismatch: why the rows do not agree with the cursors of that entry. No load continues from such a table.
         handle: what the table needs to write on top of this version.
+        count: counts the rows of this version.
     """
 
     version: int
@@ -37,6 +37,12 @@ class TableSnapshot:
     table_id: str = ""
     mismatch: str | None = None
     handle: Any = field(default=None, repr=False, compare=False)
+    count: Callable[[], int] = field(default=lambda: 0, repr=False, compare=False)
+
+    @property
+    def rows(self) -> str:
+        """The number of rows, for messages."""
+        return f"{self.count():,}"
 
     @property
     def next_sequence(self) -> int:
@@ -100,34 +106,3 @@ class TableLog(Protocol):
         Raises:
             CommitUnknown: they may not survive it.
         """
-
-
-def table_state(
-    snapshot: TableSnapshot, topic: TopicIdentity, aliases: Collection[str] = (), *, restart: bool = False
-) -> TableState:
-    """The table's state at this snapshot, for a load of `topic`.
-
-    `aliases` are other names of the topic's incarnation (see `TopicEntry.also`). With `restart`, a table of a former
-    incarnation covers nothing of the present one yet.
-
-    Raises:
-        ClusterChanged: the table's topic belongs to another cluster.
-        TopicRecreated: the table holds another incarnation of the topic (faults B05, B06).
-    """
-    if snapshot.entry is None:
-        return TableState(topic=topic)
-    loaded = snapshot.entry.topic
-    if loaded.cluster_id and topic.cluster_id and loaded.cluster_id != topic.cluster_id:
-        raise ClusterChanged(
-            f"the table holds a topic of the cluster {loaded.cluster_id}, but the settings lead to {topic.cluster_id}",
-            topic.where,
-        )
-    if loaded.incarnation in {topic.incarnation, *aliases}:
-        return TableState.after(snapshot.entry)
-    if restart:
-        return TableState(topic=topic, replaced=loaded.incarnation)
-    raise TopicRecreated(
-        f"the table holds incarnation {loaded.incarnation} of the topic, but the cluster has {topic.incarnation}; "
-        'on_recreated = "restart" loads it into the same table, and keeps the rows of the former one',
-        topic.where,
-    )

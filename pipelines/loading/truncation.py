@@ -1,6 +1,7 @@
 """Checks whether the topic and its table agree: truncated logs, vanished partitions, another incarnation."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import Where
@@ -8,7 +9,7 @@ from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry
 from pipelines.loading.commit import commit
 from pipelines.loading.ledger import Coverage, TableState
 from pipelines.loading.replacement import CutChange
-from pipelines.loading.table_log import TableLog, TableSnapshot, table_state
+from pipelines.loading.table_log import TableLog, TableSnapshot
 from resources.choices import Choices
 from resources.errors import CommitRefused, LogTruncated, PartitionsVanished, TopicRecreated
 
@@ -71,7 +72,7 @@ def take_back(log: TableLog, snapshot: TableSnapshot, change: CutChange) -> tupl
     # restored rows that nobody has compared with the logs.
     if newest.entry is None or (newest.entry.commit, newest.entry.sequence) != (change.commit, snapshot.next_sequence):
         raise CommitRefused("another run committed meanwhile; run again", change.state.topic.where)
-    return newest, table_state(newest, change.state.topic)
+    return newest, replace(change.state, covered=newest.entry.covered, epochs=newest.entry.epochs)
 
 
 def check_incarnation(cluster: Cluster, topic: TopicEntry) -> None:
@@ -86,10 +87,9 @@ def check_incarnation(cluster: Cluster, topic: TopicEntry) -> None:
     now = cluster.topic(topic.name)
     if now is None:
         raise TopicRecreated(f"the topic {topic.incarnation} was deleted while it was read")
-    if not {topic.incarnation, *topic.also} & {now.incarnation, *now.also}:
-        raise TopicRecreated(
-            f"the topic {topic.incarnation} was deleted while it was read, and created again as {now.incarnation}"
-        )
+    difference = topic.ids.difference(now.ids)
+    if difference:
+        raise TopicRecreated(f"the topic was deleted and created again while it was read: it has {difference}")
 
 
 def vanished_partitions(covered: Coverage, topic: TopicEntry, choices: Choices) -> list[str]:

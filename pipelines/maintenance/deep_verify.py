@@ -13,11 +13,12 @@ from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import KafkaIOError, LocatedError
 from kafka_io.model import OffsetRange, TopicEntry
 from kafka_io.reader.reader import PlannedRange
+from pipelines.loading.identity import table_state
 from pipelines.loading.ledger import TopicIdentity
 from pipelines.loading.outcome import printed_range
 from pipelines.loading.rows import table_rows
 from pipelines.loading.table import LakeTable
-from pipelines.loading.table_log import TableSnapshot, table_state
+from pipelines.loading.table_log import TableSnapshot
 from pipelines.loading.verify import Proof, verify
 from pipelines.loading.work import CommittedRange
 from pipelines.maintenance.compare import Comparison, compare

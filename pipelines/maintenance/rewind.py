@@ -139,15 +139,29 @@ def plan_rewind(table: LakeTable, to: int | datetime, *, run: str) -> Rewind:
     entry, restore = newest_entry(table.commits(target.version))
     if restore is not None:
         raise RewindRefused(restore.restore_mismatch(table.where.topic), table.where)
-    # Version 0 has no entry: before its first load the table had the topic of today, and covered nothing.
-    restored = TableState.after(entry) if entry else TableState(topic=snapshot.entry.topic)
     return Rewind(
         table=table,
         snapshot=snapshot,
-        change=RewindChange(target=target.version, state=restored, seen=snapshot.entry.commit, run=run),
+        change=RewindChange(
+            target=target.version, state=restored_state(snapshot.entry, entry), seen=snapshot.entry.commit, run=run
+        ),
         time=target.time,
         rows=_rows_since(table, target.version, snapshot),
     )
+
+
+def restored_state(newest: LedgerEntry, target: LedgerEntry | None) -> TableState:
+    """The state of the table after a rewind to the entry `target`; None stands for version 0.
+
+    Before its first load the table had the topic of today, and covered nothing. What later loads have learned of the
+    topic stays true.
+    """
+    now = TableState.after(newest)
+    restored = TableState.after(target) if target else TableState(topic=now.topic)
+    if restored.topic != now.topic:
+        return restored
+    epochs = {} if restored.ids.difference(now.ids) else restored.epochs
+    return replace(restored, ids=now.ids, epochs=epochs)
 
 
 def rewind(planned: Rewind) -> int:

@@ -15,10 +15,11 @@ from kafka_io.cluster.cluster import Cluster
 from kafka_io.cluster.retention import Retention
 from kafka_io.errors import KafkaIOError, LocatedError
 from kafka_io.model import Bounds, BrokerPartition, TopicEntry
+from pipelines.loading.identity import table_state
 from pipelines.loading.last_error import LastError, LastErrors
 from pipelines.loading.ledger import CommitKind, Coverage, TopicIdentity
 from pipelines.loading.table import LakeTable
-from pipelines.loading.table_log import TableSnapshot, table_state
+from pipelines.loading.table_log import TableSnapshot
 from pipelines.loading.truncation import vanished_partitions
 from pipelines.status.status import PartitionStatus, RetentionPeriod, RetentionSource, TopicStatus
 from resources.choices import Choices
@@ -138,7 +139,7 @@ def _compare_identity(
     topic = TopicIdentity(cluster=status.cluster, cluster_id=cluster_id, name=entry.name, incarnation=entry.incarnation)
     covered: Coverage = {}
     try:
-        covered = table_state(snapshot, topic, entry.also, restart=choices.on_recreated == "restart").covered
+        covered = table_state(snapshot, topic, entry.also, choices).covered
         status = replace(status, warnings=tuple(vanished_partitions(covered, entry, choices)))
     except LocatedError as error:
         status = replace(status, error=_sentence(error))

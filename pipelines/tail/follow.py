@@ -141,7 +141,7 @@ class Tail(Closing):
         if topic is None:
             self._warn("the cluster has no such topic now; waiting for it")
             return known
-        if not {topic.incarnation, *topic.also} & {known.incarnation, *known.also}:
+        if known.ids.difference(topic.ids):
             raise TopicReplaced("the topic was deleted and created again", Where(topic=known.name))
         return topic
 

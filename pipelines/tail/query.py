@@ -81,9 +81,9 @@ def table_cursors(settings: Settings, cluster: str, topic: TopicEntry) -> dict[B
         LoadError: the table cannot be read, or was not created by Penstock.
     """
     # Imported here, because Delta is slow to import and only tails from the committed offsets need it.
+    from pipelines.loading.identity import table_state  # noqa: PLC0415
     from pipelines.loading.ledger import TopicIdentity  # noqa: PLC0415
     from pipelines.loading.table import LakeTable  # noqa: PLC0415
-    from pipelines.loading.table_log import table_state  # noqa: PLC0415
     from resources.lake import Lake  # noqa: PLC0415
 
     snapshot = LakeTable.of(Lake.of(settings), cluster, topic.name).existing()

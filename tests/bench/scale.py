@@ -17,10 +17,10 @@ from deltalake import DeltaTable
 from kafka_io.errors import Where
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.loading.commit import LoadChange, commit
+from pipelines.loading.identity import table_state
 from pipelines.loading.incarnations import incarnations
 from pipelines.loading.ledger import KEY, SEQUENCE, CommitKind, LedgerEntry, TableState, TopicIdentity
 from pipelines.loading.table import LakeTable
-from pipelines.loading.table_log import table_state
 from pipelines.loading.work import CommittedRange, SliceFacts
 from resources.lake import Lake
 from tests.bench.measure import Usage, measured

@@ -137,7 +137,9 @@ class SimStore:
     def peek(self) -> TableSnapshot:
         """The newest version, without simulated failures."""
         newest = next((version.entry for version in reversed(self.versions) if version.entry), None)
-        return TableSnapshot(version=len(self.versions) - 1, entry=newest, table_id=str(self.tables))
+        return TableSnapshot(
+            version=len(self.versions) - 1, entry=newest, table_id=str(self.tables), count=lambda: len(self.rows)
+        )
 
     def entries(self, upto: TableSnapshot, *, after: int = -1) -> Iterator[tuple[int, LedgerEntry]]:
         """See TableLog."""

@@ -9,12 +9,13 @@ import pytest
 from kafka_io.errors import KafkaIOError
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange
 from pipelines.loading.commit import CommitResult, LoadChange, commit
+from pipelines.loading.identity import table_state
 from pipelines.loading.ledger import CommitKind, TopicIdentity
 from pipelines.loading.load import Loader
 from pipelines.loading.offset_ranges import with_counts
 from pipelines.loading.outcome import TopicLoad
 from pipelines.loading.replacement import CutChange
-from pipelines.loading.table_log import TableSnapshot, table_state
+from pipelines.loading.table_log import TableSnapshot
 from pipelines.loading.work import CommittedRange, FetchTask, SliceFacts
 from pipelines.maintenance.replay import ReplayChange
 from pipelines.maintenance.rewind import RewindChange

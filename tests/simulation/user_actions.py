@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.loading.commit import commit
-from pipelines.loading.ledger import Coverage, TableState
+from pipelines.loading.ledger import Coverage
 from pipelines.loading.load import Loader
 from pipelines.loading.truncation import truncations
 from pipelines.maintenance.replay import ReplayChange
-from pipelines.maintenance.rewind import RewindChange
+from pipelines.maintenance.rewind import RewindChange, restored_state
 from tests.simulation.brokers import TOPIC, SimCluster
 from tests.simulation.scheduler import Scheduler
 from tests.simulation.store import SimStore
@@ -31,10 +31,9 @@ class UserActions:
         entry = next(
             (ledger_entry for version, ledger_entry in self.store.entries(snapshot) if version <= target), None
         )
-        restored = TableState(topic=snapshot.entry.topic)
-        if entry is not None:
-            restored = TableState(topic=entry.topic, covered=entry.covered, epochs=entry.epochs)
-        change = RewindChange(target=target, state=restored, seen=snapshot.entry.commit, run=run)
+        change = RewindChange(
+            target=target, state=restored_state(snapshot.entry, entry), seen=snapshot.entry.commit, run=run
+        )
         return f"version {commit(self.store, snapshot, change).version} restores version {target}"
 
     def replay(self, loader: Loader) -> str:

@@ -20,10 +20,10 @@ from kafka_io.testing.modern.server import ModernBrokerServer
 from pipelines.cli import console
 from pipelines.cli.main import main
 from pipelines.loading.commit import LoadChange, commit
+from pipelines.loading.identity import table_state
 from pipelines.loading.last_error import LastError, LastErrors
 from pipelines.loading.ledger import TopicIdentity
 from pipelines.loading.table import LakeTable
-from pipelines.loading.table_log import table_state
 from pipelines.loading.work import SliceFacts, SliceFailure
 from pipelines.status.status import TopicState
 from resources.kafka import open_cluster

@@ -85,7 +85,7 @@ def test_a_topic_with_another_id_is_another_topic(fake: FakeCluster, tmp_path: P
         fake.topic_id = UUID(int=8)
         error = load(fake, tmp_path).error
         assert error is not None
-        assert error.startswith("TopicRecreated: the table holds incarnation AAAAAAAAAAAAAAAAAAAABw")
+        assert error.startswith("TopicRecreated: the topic is not the one that the table holds (topic id AAAAAAAA")
 
 
 # faults B05, B14

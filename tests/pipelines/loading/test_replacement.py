@@ -6,9 +6,9 @@ import pytest
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.loading.commit import commit
+from pipelines.loading.identity import table_state
 from pipelines.loading.ledger import CommitKind, RecordedChoice
 from pipelines.loading.replacement import CutChange
-from pipelines.loading.table_log import table_state
 from pipelines.loading.verify import verify
 from resources.errors import CommitRefused
 

@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING
 import pytest
 from deltalake import CommitProperties, Transaction
 
-from kafka_io.model import BrokerPartition
+from kafka_io.model import Bounds, BrokerPartition, TopicIds
+from pipelines.loading.commit import LoadChange, commit
+from pipelines.loading.identity import check_epochs, table_state
 from pipelines.loading.ledger import TableState, TopicIdentity
-from pipelines.loading.table_log import table_state
+from resources.choices import Choices
 from resources.errors import ClusterChanged, CursorMismatch, TableForeign, TopicRecreated
 
 if TYPE_CHECKING:
@@ -19,13 +21,113 @@ OTHER = TopicIdentity(cluster="main", name="clicks", incarnation="8")
 
 def test_another_incarnation_is_refused(small: "SmallTable") -> None:  # faults B05, B06
     small.commit(small.write(0, 50))
-    with pytest.raises(TopicRecreated, match=r"incarnation 7 .* has 8; on_recreated"):
+    sentence = r"creation zxid 8 instead of 7.*keeps the table's 5 rows.*adopt"
+    with pytest.raises(TopicRecreated, match=sentence):
         table_state(small.table.snapshot(), OTHER)
 
 
 def test_another_incarnation_starts_with_empty_coverage_by_choice(small: "SmallTable") -> None:  # faults B05, B06
     small.commit(small.write(0, 50))
-    assert table_state(small.table.snapshot(), OTHER, restart=True) == TableState(topic=OTHER, replaced="7")
+    state = table_state(small.table.snapshot(), OTHER, choices=Choices(on_recreated="restart"))
+    assert (state.topic, state.ids, state.covered, state.replaced) == (OTHER, TopicIds(created_zxid="8"), {}, "7")
+
+
+def test_another_incarnation_continues_at_the_cursors_by_choice(small: "SmallTable") -> None:  # fault N05
+    small.commit(small.write(0, 50))
+    state = table_state(small.table.snapshot(), OTHER, choices=Choices(on_recreated="adopt"))
+    assert (state.topic, state.ids.created_zxid, state.covered) == (small.topic, "8", {A: (0, 50)})
+
+
+def seen(*incarnations: str, cluster_id: str = "") -> tuple[TopicIdentity, tuple[str, ...]]:
+    """The topic as a cluster shows it, and the other names of its incarnation."""
+    first, *aliases = incarnations
+    return TopicIdentity(cluster="main", name="clicks", incarnation=first, cluster_id=cluster_id), tuple(aliases)
+
+
+ID, OTHER_ID = "AAAAAAAAAAAAAAAAAAAABw", "AAAAAAAAAAAAAAAAAAAACQ"
+
+
+def load_as(small: "SmallTable", *views: list[str]) -> TableState:
+    """Load 50 bytes for each view of the topic; returns the state before the last load."""
+    small.topic = seen(*views[0])[0]
+    for number, view in enumerate(views):
+        state = table_state(small.table.snapshot(), *seen(*view, cluster_id="one" if number else ""))
+        facts = small.write(50 * number, 50 * number + 50)
+        commit(small.table, small.table.snapshot(), LoadChange(state=state, facts=(facts,), run="run"))
+    return state
+
+
+@pytest.mark.parametrize(
+    "views",
+    [
+        pytest.param([["7"], [ID, "7"], [ID], [ID, "7"]], id="zookeeper, upgraded, bootstrap, zookeeper again"),
+        pytest.param([["unknown"], ["7"], ["unknown"], [ID]], id="bootstrap, zookeeper, bootstrap, upgraded"),
+        pytest.param([["7"], ["unknown"], ["7"]], id="an address is exchanged and exchanged back"),
+        pytest.param([[ID, "7"], [ID, "31"]], id="ZooKeeper was rebuilt"),
+    ],
+)
+def test_a_table_recognises_its_topic_by_any_id_that_it_has_learned(
+    small: "SmallTable", views: list[list[str]]
+) -> None:  # faults N05, N17
+    assert load_as(small, *views).topic == small.topic
+    entry = small.table.snapshot().entry
+    assert entry is not None
+    assert entry.covered == {A: (0, 50 * len(views))}
+    assert entry.ids is not None
+    assert entry.ids.cluster_id == "one"
+
+
+@pytest.mark.parametrize(
+    ("loaded", "shown"),
+    [
+        pytest.param([[ID, "7"]], [OTHER_ID], id="another topic id"),
+        pytest.param([["7"], [ID, "7"]], [OTHER_ID], id="another id than the learned one"),
+        pytest.param([["unknown"], ["7"]], ["8"], id="another zxid than the learned one"),
+        pytest.param([[ID, "7"]], [OTHER_ID, "7"], id="the topic id is stronger than the zxid"),
+    ],
+)
+def test_an_id_that_contradicts_a_learned_one_belongs_to_another_incarnation(
+    small: "SmallTable", loaded: list[list[str]], shown: list[str]
+) -> None:  # faults B05, B06, N05
+    load_as(small, *loaded)
+    with pytest.raises(TopicRecreated, match=" instead of "):
+        table_state(small.table.snapshot(), *seen(*shown))
+
+
+def with_epoch(small: "SmallTable", epoch: int, topic: TopicIdentity) -> TableState:
+    """The table after a load under a leader epoch, for a load of `topic`."""
+    small.topic = topic
+    state = table_state(small.table.snapshot(), topic)
+    change = LoadChange(state=state, facts=(small.write(0, 50),), epochs={A: epoch}, run="run")
+    commit(small.table, small.table.snapshot(), change)
+    return table_state(small.table.snapshot(), topic)
+
+
+def test_a_leader_epoch_below_the_stored_one_belongs_to_another_log(small: "SmallTable") -> None:  # fault P08
+    state = with_epoch(small, 5, seen("unknown")[0])
+    bounds = {A: Bounds(earliest=0, latest=90, epoch=0)}
+    snapshot = small.table.snapshot()
+    with pytest.raises(TopicRecreated, match="leader epoch 0 instead of 5 in partition 0-0"):
+        check_epochs(snapshot, state, bounds, Choices())
+    restarted = check_epochs(snapshot, state, bounds, Choices(on_recreated="restart"))
+    assert (restarted.topic.incarnation, restarted.covered) == ("unknown+1", {})
+
+
+def test_a_deposed_leader_of_the_same_topic_id_is_not_another_log(small: "SmallTable") -> None:  # fault P08
+    state = with_epoch(small, 5, seen(ID)[0])
+    bounds = {A: Bounds(earliest=0, latest=90, epoch=4)}
+    assert check_epochs(small.table.snapshot(), state, bounds, Choices()) == state
+
+
+def test_a_topic_of_another_cluster_continues_by_choice(small: "SmallTable") -> None:  # fault N17
+    small.topic = seen("7", cluster_id="one")[0]
+    small.commit(small.write(0, 50))
+    choices = Choices(on_cluster_changed="adopt")
+    topic, _ = seen("7", cluster_id="two")
+    state = table_state(small.table.snapshot(), topic, choices=choices)
+    commit(small.table, small.table.snapshot(), LoadChange(state=state, run="run"))
+    adopted = table_state(small.table.snapshot(), topic)
+    assert (adopted.topic, adopted.covered, adopted.ids.cluster_id) == (small.topic, {A: (0, 50)}, "two")
 
 
 def test_a_topic_that_was_given_an_id_keeps_its_first_incarnation(small: "SmallTable") -> None:

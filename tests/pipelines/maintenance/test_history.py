@@ -11,11 +11,11 @@ import pytest
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.loading import table as tables
 from pipelines.loading.commit import commit
+from pipelines.loading.identity import table_state
 from pipelines.loading.incarnations import effective_entries
 from pipelines.loading.ledger import CommitKind, LedgerEntry, RecordedChoice, TopicIdentity
 from pipelines.loading.log_commits import LogCommit
 from pipelines.loading.replacement import CutChange
-from pipelines.loading.table_log import table_state
 from pipelines.maintenance.history import HistoryEntry, history, with_rewinds
 from pipelines.maintenance.rewind import plan_rewind, rewind
 from resources.errors import TableMissing

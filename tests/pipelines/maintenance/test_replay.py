@@ -307,7 +307,7 @@ def test_a_recreated_topic_is_not_replayed_into_its_former_rows(modern: Modern) 
     modern.publish(100)
     assert "TopicRecreated: " in str(modern.topic.replay("earliest", "latest").error)
     [problem] = modern.topic.deep().problems
-    assert problem.startswith("nothing was compared with the brokers: the table holds incarnation")
+    assert problem.startswith("nothing was compared with the brokers: the topic is not the one that the table holds")
 
 
 @pytest.mark.spark

@@ -10,12 +10,14 @@ from deltalake import CommitProperties, Transaction
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.loading.commit import LoadChange, commit
+from pipelines.loading.identity import table_state
 from pipelines.loading.ledger import CommitKind
 from pipelines.loading.replacement import CutChange
-from pipelines.loading.table_log import CommitConflict, CommitOutcomeUnknown, TableSnapshot, table_state
+from pipelines.loading.table_log import CommitConflict, CommitOutcomeUnknown, TableSnapshot
 from pipelines.loading.verify import verify
 from pipelines.maintenance.replay import ReplayChange
 from pipelines.maintenance.rewind import plan_rewind, rewind
+from resources.choices import Choices
 from resources.errors import (
     CommitRefused,
     CursorMismatch,
@@ -196,7 +198,11 @@ def test_a_rewind_can_restore_a_former_incarnation_of_the_topic(small: SmallTabl
     commit(
         small.table,
         snapshot,
-        LoadChange(state=table_state(snapshot, recreated, restart=True), facts=(small.write(0, 20),), run="run"),
+        LoadChange(
+            state=table_state(snapshot, recreated, choices=Choices(on_recreated="restart")),
+            facts=(small.write(0, 20),),
+            run="run",
+        ),
     )
     back(small, 1)
     assert (small.rows(), small.covered()) == (5, {A: (0, 50)})
