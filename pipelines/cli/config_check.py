@@ -111,12 +111,17 @@ def _can_be_read(read: Callable[[], object]) -> str:
 
 
 def _lake(settings: Settings) -> str:
+    from resources.durable import local_path
     from resources.lake import Lake
+    from resources.lake_marker import check_put_if_absent
 
     lake = Lake.of(settings)
     tables = sum(len(lake.topics(cluster)) for cluster in settings.clusters)
-    if "://" not in settings.lake:
-        _check_writable(Path(settings.lake))
+    folder = local_path(settings.lake)
+    if folder is not None:
+        _check_writable(folder)
+    if folder is None or folder.exists():  # a check does not create a folder that may be a missing mount
+        check_put_if_absent(lake)
     return f"{shown(settings)['lake']}, tables: {tables}"
 
 

@@ -31,6 +31,7 @@ from pipelines.loading.work import SliceFacts, SliceFailure
 from resources.choices import Choices
 from resources.errors import TopicUnknown
 from resources.lake import Lake
+from resources.lake_marker import use_lake
 from resources.settings import Settings, Start
 from resources.spark import Progress
 
@@ -68,8 +69,13 @@ class Loader(SliceFetcher):
 
     @classmethod
     def of(cls, settings: Settings, cluster: Cluster, spark: Callable[[], SparkSession], **overrides: Any) -> Self:
-        """A loader with the values of the settings. The first load that needs more than one Spark task starts Spark."""
+        """A loader with the values of the settings. The first load that needs more than one Spark task starts Spark.
+
+        Raises:
+            LoadError: the lake's store does not answer, or cannot hold commits (fault P13).
+        """
         lake = Lake.of(settings)
+        use_lake(lake)
         session = cache(spark)
         values = {
             "tables": lambda topic: LakeTable.of(lake, cluster.name, topic),

@@ -99,6 +99,16 @@ def test_wrong_settings_fail_the_offline_check(text: str, subject: str, message:
     assert message in results[subject]["told"]
 
 
+def test_a_lake_whose_store_replaces_objects_fails_its_check(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fault P13
+    (file.parent / "lake").mkdir()
+    monkeypatch.setattr(os, "link", lambda _source, _target: None)
+    code, results = check(file)
+    assert (code, results["lake"]["ok"]) == (1, False)
+    assert results["lake"]["told"].startswith("StoreUnsafe: the store of")
+
+
 def test_a_lake_that_cannot_be_written_fails_its_check(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real_access = os.access  # whoever runs this may be root
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != file.parent and real_access(path, mode))

@@ -1,0 +1,59 @@
+"""A lake is probed at its first use: a store that cannot hold commits is refused before anything is loaded into it."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from resources import lake_marker
+from resources.errors import StoreUnsafe
+from resources.lake import Lake
+from resources.lake_marker import check_put_if_absent, read_marker, use_lake
+from tests.fakes.object_store import ObjectStore, object_store
+
+
+def lake_in(store: ObjectStore) -> Lake:
+    return Lake(root=store.root, options=store.options)
+
+
+def test_a_lake_is_marked_at_its_first_use_and_keeps_its_marker(tmp_path: Path) -> None:
+    lake = Lake(root=str(tmp_path / "lake"))
+    assert read_marker(lake) is None
+    assert not (tmp_path / "lake").exists()
+    marker = use_lake(lake)
+    assert (use_lake(lake), read_marker(lake)) == (marker, marker)
+    assert [path.name for path in (tmp_path / "lake").iterdir()] == ["_penstock"]
+
+
+def test_runs_that_use_a_new_lake_at_once_agree_about_its_id(tmp_path: Path) -> None:
+    lake = Lake(root=str(tmp_path / "lake"))
+    with ThreadPoolExecutor(4) as runs:
+        assert len(set(runs.map(lambda _: use_lake(lake), range(4)))) == 1
+
+
+def test_a_store_that_refuses_a_second_writer_is_probed_once() -> None:  # fault P13
+    with object_store() as store:
+        marker = use_lake(lake_in(store))
+        assert store.objects == ["lake/_penstock/_delta_log/00000000000000000000.json"]
+        probed = len(store.requests)
+        assert use_lake(lake_in(store)) == marker
+        assert {method for method, _ in store.requests[probed:]} <= {"GET", "HEAD"}
+        assert len(store.requests) - probed <= 2
+
+
+def test_a_store_that_ignores_if_none_match_is_refused_and_left_unmarked() -> None:  # fault P13
+    with object_store(put_if_absent=False) as store:
+        with pytest.raises(StoreUnsafe, match="lets a second writer replace an object"):
+            use_lake(lake_in(store))
+        assert store.objects == []
+        assert read_marker(lake_in(store)) is None
+
+
+def test_a_file_system_that_replaces_files_is_refused(tmp_path: Path) -> None:  # fault P13
+    with (
+        patch.object(lake_marker.os, "link", lambda source, target: Path(target).write_bytes(source.read_bytes())),
+        pytest.raises(StoreUnsafe),
+    ):
+        check_put_if_absent(Lake(root=str(tmp_path)))
+    assert list(tmp_path.iterdir()) == []
