@@ -1,12 +1,12 @@
 """A lake is probed at its first use: a store that cannot hold commits is refused before anything is loaded into it."""
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from unittest.mock import patch
 
 import pytest
 
-from resources import lake_marker
 from resources.errors import StoreUnsafe
 from resources.lake import Lake
 from resources.lake_marker import check_put_if_absent, read_marker, use_lake
@@ -52,7 +52,7 @@ def test_a_store_that_ignores_if_none_match_is_refused_and_left_unmarked() -> No
 
 def test_a_file_system_that_replaces_files_is_refused(tmp_path: Path) -> None:  # fault P13
     with (
-        patch.object(lake_marker.os, "link", lambda source, target: Path(target).write_bytes(source.read_bytes())),
+        patch.object(os, "link", lambda source, target: Path(target).write_bytes(source.read_bytes())),
         pytest.raises(StoreUnsafe),
     ):
         check_put_if_absent(Lake(root=str(tmp_path)))
