@@ -1,8 +1,8 @@
 """DescribeConfigs: asks for the settings of topics and brokers (KIP-133)."""
 
 from kafka_io.messages.echoes import check_echo
-from kafka_io.wire.schema import Request, Struct, wire
-from kafka_io.wire.types import Bool, Int8, Int16, Int32, String
+from kafka_io.wire.schema import MIB, Request, Struct, wire
+from kafka_io.wire.types import MANY_ITEMS, Bool, Int8, Int16, Int32, String
 
 
 class ConfigSynonym(Struct):
@@ -41,7 +41,7 @@ class DescribeConfigsResponse(Struct):
     """The settings of each topic or broker in the request."""
 
     throttle_time_ms: Int32 = 0
-    results: tuple[DescribedConfigs, ...]
+    results: tuple[DescribedConfigs, ...] = wire(max_items=MANY_ITEMS)
 
 
 class ConfigResource(Struct):
@@ -52,7 +52,9 @@ class ConfigResource(Struct):
     configuration_keys: tuple[String, ...] | None = None
 
 
-class DescribeConfigsRequest(Request[DescribeConfigsResponse], key=32, versions=(0, 4), flexible_from=4):
+class DescribeConfigsRequest(
+    Request[DescribeConfigsResponse], key=32, versions=(0, 4), flexible_from=4, max_answer_bytes=32 * MIB
+):
     """The topics and brokers whose settings are requested."""
 
     resources: tuple[ConfigResource, ...]

@@ -3,7 +3,7 @@
 from kafka_io.messages.echoes import check_echo
 from kafka_io.messages.leaders import LeaderIdAndEpoch, NodeEndpoint
 from kafka_io.wire.schema import Request, Struct, wire
-from kafka_io.wire.types import NULL_UUID, Int8, Int16, Int32, Int64, String, Uuid, WireBytes
+from kafka_io.wire.types import MANY_ITEMS, NULL_UUID, Int8, Int16, Int32, Int64, String, Uuid, WireBytes
 
 INT32_MAX = 2**31 - 1
 BY_ID_SINCE = 13
@@ -52,7 +52,7 @@ class FetchPartitionResponse(Struct):
     current_leader: LeaderIdAndEpoch = wire(since=12, tag=1, default=LeaderIdAndEpoch())  # KIP-595
     snapshot_id: SnapshotId = wire(since=12, tag=2, default=SnapshotId())  # KIP-630: for KRaft
     aborted_transactions: tuple[AbortedTransaction, ...] | None = wire(  # KIP-98
-        since=4, null_since=4, default=None, ignorable=True
+        since=4, null_since=4, max_items=MANY_ITEMS, default=None, ignorable=True
     )
     preferred_read_replica: Int32 = wire(since=11, default=-1)  # KIP-392: a follower near the reader
     records: WireBytes | None
@@ -106,7 +106,7 @@ class ForgottenTopic(TopicNameOrId):
     partitions: tuple[Int32, ...]
 
 
-class FetchRequest(Request[FetchResponse], key=1, versions=(0, 18), flexible_from=12):
+class FetchRequest(Request[FetchResponse], key=1, versions=(0, 18), flexible_from=12, max_answer_bytes=None):
     """The partitions to read. The broker must be the leader of all of them, or a replica."""
 
     cluster_id: String | None = wire(since=12, null_since=12, tag=0, default=None, ignorable=True)  # KIP-595: for KRaft

@@ -5,7 +5,7 @@ answers in v0. SaslHandshake chooses the mechanism of the login (KIP-43), SaslAu
 After SaslHandshake v0 the bytes follow without any header, after v1 as SaslAuthenticate requests.
 """
 
-from kafka_io.wire.schema import Request, Struct, wire
+from kafka_io.wire.schema import KIB, Request, Struct, wire
 from kafka_io.wire.types import Bool, Int16, Int32, Int64, String, WireBytes
 
 
@@ -45,7 +45,9 @@ class ApiVersionsResponse(Struct):
     zk_migration_ready: Bool = wire(since=3, tag=3, default=False, ignorable=True)  # KIP-866: ZooKeeper to KRaft
 
 
-class ApiVersionsRequest(Request[ApiVersionsResponse], key=18, versions=(0, 4), flexible_from=3):
+class ApiVersionsRequest(
+    Request[ApiVersionsResponse], key=18, versions=(0, 4), flexible_from=3, max_answer_bytes=64 * KIB
+):
     """The name and the version of the client's software."""
 
     client_software_name: String = wire(since=3, default="", ignorable=True)  # KIP-511: brokers can count their clients
@@ -59,7 +61,7 @@ class SaslHandshakeResponse(Struct):
     mechanisms: tuple[String, ...]
 
 
-class SaslHandshakeRequest(Request[SaslHandshakeResponse], key=17, versions=(0, 1)):
+class SaslHandshakeRequest(Request[SaslHandshakeResponse], key=17, versions=(0, 1), max_answer_bytes=64 * KIB):
     """The mechanism of the login."""
 
     mechanism: String
@@ -74,7 +76,9 @@ class SaslAuthenticateResponse(Struct):
     session_lifetime_ms: Int64 = wire(since=1, default=0, ignorable=True)  # KIP-368: log in again before it ends
 
 
-class SaslAuthenticateRequest(Request[SaslAuthenticateResponse], key=36, versions=(0, 2), flexible_from=2):
+class SaslAuthenticateRequest(
+    Request[SaslAuthenticateResponse], key=36, versions=(0, 2), flexible_from=2, max_answer_bytes=64 * KIB
+):
     """The client's bytes of the mechanism."""
 
     auth_bytes: WireBytes

@@ -1,7 +1,7 @@
 """ListGroups: asks for the groups that a broker coordinates. Each broker of the cluster lists its own groups."""
 
 from kafka_io.wire.schema import Request, Struct, wire
-from kafka_io.wire.types import Int16, Int32, String
+from kafka_io.wire.types import MANY_ITEMS, Int16, Int32, String
 
 
 class ListedGroup(Struct):
@@ -18,7 +18,7 @@ class ListGroupsResponse(Struct):
 
     throttle_time_ms: Int32 = wire(since=1, default=0, ignorable=True)  # KIP-124: request quotas
     error_code: Int16
-    groups: tuple[ListedGroup, ...]
+    groups: tuple[ListedGroup, ...] = wire(max_items=MANY_ITEMS)
 
 
 class ListGroupsRequest(Request[ListGroupsResponse], key=16, versions=(0, 5), flexible_from=3):

@@ -4,8 +4,8 @@ The answer in v0 has several offsets for a partition, later versions have one.
 """
 
 from kafka_io.messages.echoes import check_echo
-from kafka_io.wire.schema import Request, Struct, wire
-from kafka_io.wire.types import Int8, Int16, Int32, Int64, String
+from kafka_io.wire.schema import MIB, Request, Struct, wire
+from kafka_io.wire.types import MANY_ITEMS, Int8, Int16, Int32, Int64, String
 
 LATEST_TIME = -1
 EARLIEST_TIME = -2
@@ -18,7 +18,7 @@ class ListOffsetsPartitionResponse(Struct):
 
     partition_index: Int32
     error_code: Int16
-    old_style_offsets: tuple[Int64, ...] = wire(until=0, default=())
+    old_style_offsets: tuple[Int64, ...] = wire(until=0, max_items=MANY_ITEMS, default=())
     timestamp: Int64 = wire(since=1, default=-1)  # KIP-79: the first record at or after a time
     offset: Int64 = wire(since=1, default=-1)  # KIP-79
     leader_epoch: Int32 = wire(since=4, default=-1)  # KIP-320
@@ -35,7 +35,7 @@ class ListOffsetsResponse(Struct):
     """The offsets, by topic."""
 
     throttle_time_ms: Int32 = wire(since=2, default=0, ignorable=True)  # KIP-124: request quotas
-    topics: tuple[ListOffsetsTopicResponse, ...]
+    topics: tuple[ListOffsetsTopicResponse, ...] = wire(max_items=MANY_ITEMS)
 
 
 class ListOffsetsPartition(Struct):
@@ -54,7 +54,9 @@ class ListOffsetsTopic(Struct):
     partitions: tuple[ListOffsetsPartition, ...]
 
 
-class ListOffsetsRequest(Request[ListOffsetsResponse], key=2, versions=(0, 10), flexible_from=6):
+class ListOffsetsRequest(
+    Request[ListOffsetsResponse], key=2, versions=(0, 10), flexible_from=6, max_answer_bytes=32 * MIB
+):
     """The partitions. The broker must be the leader of all of them."""
 
     replica_id: Int32 = -1

@@ -1,8 +1,8 @@
 """Metadata: asks for the brokers, the topics, and the leaders of their partitions."""
 
 from kafka_io.messages.echoes import check_echo
-from kafka_io.wire.schema import Request, Struct, wire
-from kafka_io.wire.types import NULL_UUID, Bool, Int16, Int32, String, Uuid
+from kafka_io.wire.schema import MIB, Request, Struct, wire
+from kafka_io.wire.types import MANY_ITEMS, NULL_UUID, Bool, Int16, Int32, String, Uuid
 
 NO_OPERATIONS = -(2**31)  # authorized operations (KIP-430) that the request did not ask for
 
@@ -46,7 +46,7 @@ class MetadataResponse(Struct):
     brokers: tuple[MetadataBroker, ...]
     cluster_id: String | None = wire(since=2, null_since=2, default=None, ignorable=True)  # KIP-78
     controller_id: Int32 = wire(since=1, default=-1, ignorable=True)  # KIP-4
-    topics: tuple[MetadataTopic, ...]
+    topics: tuple[MetadataTopic, ...] = wire(max_items=MANY_ITEMS)
     cluster_authorized_operations: Int32 = wire(since=8, until=10, default=NO_OPERATIONS)  # KIP-430
     error_code: Int16 = wire(since=13, default=0, ignorable=True)  # KIP-1102: asks the client to bootstrap again
 
@@ -58,7 +58,7 @@ class MetadataRequestTopic(Struct):
     name: String | None = wire(null_since=10)  # KIP-516: null if the request has an id
 
 
-class MetadataRequest(Request[MetadataResponse], key=3, versions=(0, 13), flexible_from=9):
+class MetadataRequest(Request[MetadataResponse], key=3, versions=(0, 13), flexible_from=9, max_answer_bytes=32 * MIB):
     """The requested topics. None requests all topics; in v0 an empty tuple does."""
 
     topics: tuple[MetadataRequestTopic, ...] | None = wire(null_since=1)  # KIP-4: null for all topics

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from kafka_io.messages.echoes import check_complete_echo, check_echo
-from kafka_io.wire.schema import Request, Struct, wire
-from kafka_io.wire.types import Bool, Int16, Int32, Int64, String
+from kafka_io.wire.schema import MIB, Request, Struct, wire
+from kafka_io.wire.types import MANY_ITEMS, Bool, Int16, Int32, Int64, String
 
 GROUPS_SINCE = 8  # KIP-709: many groups in one request
 
@@ -30,7 +30,7 @@ class OffsetFetchGroupResponse(Struct):
     """The topics of one group, from v8 on."""
 
     group_id: String
-    topics: tuple[OffsetFetchTopicResponse, ...]
+    topics: tuple[OffsetFetchTopicResponse, ...] = wire(max_items=MANY_ITEMS)
     error_code: Int16 = 0
 
 
@@ -38,7 +38,7 @@ class OffsetFetchResponse(Struct):
     """The committed offsets: `topics` up to v7, `groups` from v8 on."""
 
     throttle_time_ms: Int32 = wire(since=3, default=0, ignorable=True)  # KIP-124: request quotas
-    topics: tuple[OffsetFetchTopicResponse, ...] = wire(until=7, default=())
+    topics: tuple[OffsetFetchTopicResponse, ...] = wire(until=7, max_items=MANY_ITEMS, default=())
     error_code: Int16 = wire(since=2, until=7, default=0, ignorable=True)  # KIP-88
     groups: tuple[OffsetFetchGroupResponse, ...] = wire(since=8, default=())  # KIP-709: many groups at once
 
@@ -62,7 +62,9 @@ class OffsetFetchGroup(Struct):
     topics: tuple[OffsetFetchTopic, ...] | None
 
 
-class OffsetFetchRequest(Request[OffsetFetchResponse], key=9, versions=(0, 9), flexible_from=6):
+class OffsetFetchRequest(
+    Request[OffsetFetchResponse], key=9, versions=(0, 9), flexible_from=6, max_answer_bytes=32 * MIB
+):
     """The groups and their partitions: `group_id` and `topics` up to v7, `groups` from v8 on.
 
     From v2 on, None as the topics requests all topics that have an offset.

@@ -1,6 +1,7 @@
 """A connection to a broker: a byte stream, and a conversation that encodes requests and decodes answers."""
 
 import ssl
+from collections.abc import Callable
 from typing import Generic, Protocol, Self, TypeVar
 
 from kafka_io.closing import closed_on_error
@@ -32,8 +33,11 @@ class Conversation(Protocol[RequestT_contra, AnswerT_co]):
         """The buffer for the next bytes that are received."""
         ...
 
-    def filled(self, count: int) -> AnswerT_co | None:
-        """Process `count` received bytes in `space()`. Returns the answer that they complete, if any."""
+    def filled(self, count: int, check_time: Callable[[], object]) -> AnswerT_co | None:
+        """Process `count` received bytes in `space()`. Returns the answer that they complete, if any.
+
+        `check_time` raises an error when no time is left to decode it.
+        """
         ...
 
 
@@ -127,6 +131,6 @@ class Connection(Generic[RequestT_contra, AnswerT_co]):
     def _answer(self, deadline: Deadline) -> AnswerT_co:
         while True:
             count = self._stream.receive_into(self._conversation.space(), deadline)
-            answer = self._conversation.filled(count)
+            answer = self._conversation.filled(count, deadline.left)
             if answer is not None:
                 return answer

@@ -19,6 +19,7 @@ from kafka_io.records.v07_decoder import decode_v07
 from kafka_io.records.v07_message_set import first_length, whole_bytes
 from kafka_io.v07.messages import (
     LATEST_TIME,
+    MAX_OFFSETS,
     AnyAnswer,
     FetchAnswer07,
     FetchRequest07,
@@ -28,7 +29,7 @@ from kafka_io.v07.messages import (
     OffsetsRequest07,
 )
 
-MAX_SEGMENTS = 1_000_000  # a genuine broker keeps the file of every segment open: it cannot have so many
+MAX_SEGMENTS = MAX_OFFSETS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,11 +5,12 @@ size and shape fit. An answer that does not fit ends the conversation (faults W0
 """
 
 from collections import deque
+from collections.abc import Callable
 
 from kafka_io.errors import Corrupt, Unsupported
 from kafka_io.v07.messages import REQUESTS, AnsweredRequest07, AnyAnswer, AnyRequest
 from kafka_io.wire.framing import Frames
-from kafka_io.wire.primitives import WireReader
+from kafka_io.wire.primitives import WireReader, no_deadline
 
 MAX_REQUEST_BYTES = 100 * 1024 * 1024  # max.socket.request.bytes of a genuine broker
 _API_BYTES = 2
@@ -38,12 +39,15 @@ class ClientConversation07:
         """The buffer for the next bytes from the broker."""
         return self._frames.space()
 
-    def filled(self, count: int) -> AnyAnswer | None:
+    def filled(self, count: int, check_time: Callable[[], object] = no_deadline) -> AnyAnswer | None:
         """Process `count` received bytes in `space()`. Returns the answer that they complete, if any.
+
+        `check_time` is not needed: an answer of 0.7 has at most a million numbers.
 
         Raises:
             WireError: the bytes are not the expected answer; the connection must be closed.
         """
+        del check_time
         frame = self._frames.filled(count)
         return None if frame is None else self._unanswered.popleft().decode_answer(frame)
 

@@ -19,10 +19,13 @@ from kafka_io.wire.types import LONG, SHORT, Fixed, Int16, Int32, Int64, Items, 
 LATEST_TIME = -1
 EARLIEST_TIME = -2
 RANDOM_PARTITION = -1
+MAX_OFFSETS = 1_000_000
+"""The maximum number of offsets in an answer: a genuine broker keeps the file of every segment open."""
 
 _LAYOUT = Api(key=-1, name="Kafka 0.7", versions=(0, 0), flexible_from=NEVER, answer=object)
+_MAX_FETCHES = 2**15 - 1  # in a MULTIFETCH, which counts them in 16 bits
 _ERROR_BYTES, _SIZE_BYTES, _COUNT_BYTES, _OFFSET_BYTES = 2, 4, 4, 8
-_OFFSETS = Items(LONG, nullable=False, item=Fixed(_OFFSET_BYTES, int64, WireReader.int64))
+_OFFSETS = Items(LONG, nullable=False, item=Fixed(_OFFSET_BYTES, int64, WireReader.int64), max_items=MAX_OFFSETS)
 
 Rest = Annotated[Octets, Fixed(0, bytes, WireReader.rest)]
 """All bytes up to the end of the frame."""
@@ -98,6 +101,8 @@ class MultiFetchAnswer07(Answer07):
             return cls((FetchAnswer07(error),))
         answers = []
         while reader.left:
+            if len(answers) == _MAX_FETCHES:
+                raise Corrupt(f"the broker sent more than {_MAX_FETCHES} answers to fetches")
             answers.append(FetchAnswer07.decode_body(WireReader(reader.view(reader.int32()))))
         return cls(tuple(answers))
 

@@ -7,15 +7,15 @@ order of the requests: any other correlation id ends the conversation (fault W08
 """
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from kafka_io.errors import Corrupt, Unsupported
 from kafka_io.wire import primitives
 from kafka_io.wire.framing import Frames, framed
-from kafka_io.wire.primitives import WireReader
-from kafka_io.wire.schema import Api, Request
+from kafka_io.wire.primitives import WireReader, no_deadline
+from kafka_io.wire.schema import MAX_TAGS, Api, Request
 from kafka_io.wire.types import SHORT, Text
 
 API_VERSIONS_KEY = 18
@@ -93,24 +93,28 @@ class ClientConversation:
         """The buffer for the next bytes from the broker."""
         return self._frames.space()
 
-    def filled(self, count: int) -> Any | None:
+    def filled(self, count: int, check_time: Callable[[], object] = no_deadline) -> Any | None:
         """Process `count` received bytes in `space()`. Returns the answer that they complete, if any.
+
+        `check_time` is called while the answer is decoded, and raises an error when no time is left.
 
         Raises:
             WireError: the bytes are not the expected answer; the connection must be closed.
         """
         frame = self._frames.filled(count)
-        return None if frame is None else self._answer(frame)
+        return None if frame is None else self._answer(frame, check_time)
 
     def _max_answer_size(self) -> int:
+        """The maximum size of the next answer: that of its API, or else that of this client (fault H05)."""
         if not self._unanswered:
             raise Corrupt("the broker sent bytes without a request")
-        return self._max_answer_bytes
+        _, versioned = self._unanswered[0]
+        return versioned.request.API.max_answer_bytes or self._max_answer_bytes
 
-    def _answer(self, frame: memoryview) -> Any:
+    def _answer(self, frame: memoryview, check_time: Callable[[], object]) -> Any:
         expected, versioned = self._unanswered.popleft()
         api = versioned.request.API
-        reader = WireReader(frame)
+        reader = WireReader(frame, check_time)
         correlation = reader.int32()
         if correlation != expected:
             raise Corrupt(f"the answer has correlation id {correlation}, expected {expected} ({api.name})")
@@ -134,7 +138,7 @@ def _header(api: Api[Any], version: int, correlation: int, client_id: str) -> by
 
 
 def _skip_tags(reader: WireReader) -> None:
-    for _ in range(reader.bounded(reader.uvarint(), 2)):
+    for _ in range(reader.bounded(reader.uvarint(), 2, MAX_TAGS)):
         reader.uvarint()
         reader.view(reader.uvarint())
 

@@ -16,12 +16,20 @@ _UUID_BYTES = 16
 _VARINT_BITS = 32
 
 
-class WireReader:
-    """Reads fields of `data` from front to back. An incomplete field raises Truncated."""
+def no_deadline() -> None:
+    """The `check_time` of a reader without a deadline."""
 
-    def __init__(self, data: Octets) -> None:
+
+class WireReader:
+    """Reads fields of `data` from front to back. An incomplete field raises Truncated.
+
+    `check_time` is called before each array, and raises an error when there is no time left to read it (fault H02).
+    """
+
+    def __init__(self, data: Octets, check_time: Callable[[], object] = no_deadline) -> None:
         self._data = memoryview(data)
         self._position = 0
+        self._check_time = check_time
 
     @property
     def left(self) -> int:
@@ -75,16 +83,24 @@ class WireReader:
         """16 bytes."""
         return UUID(bytes=bytes(self.view(_UUID_BYTES)))
 
-    def bounded(self, count: int, item_bytes: int) -> int:
-        """Check a count of items against the bytes that are left, and return it (fault W09).
+    def inside(self, length: int) -> "WireReader":
+        """A reader of the next `length` bytes, with the same deadline."""
+        return WireReader(self.view(length), self._check_time)
+
+    def bounded(self, count: int, item_bytes: int, max_items: int) -> int:
+        """Check a count of items, and return it (faults W09, H02).
 
         Otherwise a few corrupt bytes could ask for an array of two billion items.
 
         Raises:
-            Corrupt: the bytes that are left cannot contain `count` items of at least `item_bytes` each.
+            Corrupt: the count is above `max_items`, or the bytes that are left cannot contain so many items of at least
+                `item_bytes` each.
         """
+        self._check_time()
         if count < 0 or count * item_bytes > self.left:
             raise Corrupt(f"a count of {count} with {self.left} bytes left")
+        if count > max_items:
+            raise Corrupt(f"a count of {count} is above the maximum of {max_items}")
         return count
 
     def text(self, length: int) -> str:

@@ -30,11 +30,14 @@ from typing import (
 from kafka_io.errors import Corrupt, Unsupported
 from kafka_io.wire import primitives
 from kafka_io.wire.primitives import Octets, WireReader
-from kafka_io.wire.types import COMPACT, LONG, FieldCodec, Fixed, Items, Varying
+from kafka_io.wire.types import COMPACT, LONG, MAX_ITEMS, FieldCodec, Fixed, Items, Varying
 
 T = TypeVar("T")
 AnswerT_co = TypeVar("AnswerT_co", covariant=True)
 
+KIB, MIB = 1024, 1024 * 1024
+MAX_TAGS = 1000
+"""The maximum number of tagged fields in a struct or header."""
 NEVER = 2**15  # above every version: for an API with no flexible one
 _NEWEST = NEVER - 1
 _KEY = "wire"
@@ -42,13 +45,14 @@ _KEY = "wire"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldVersions:
-    """The versions that have a field, its tag, and the versions in which it may be null; see `wire`."""
+    """The versions that have a field, its tag, the versions in which it may be null, and its size; see `wire`."""
 
     since: int = 0
     until: int = _NEWEST
     null_since: int = 0
     tag: int | None = None
     ignorable: bool = False
+    max_items: int = MAX_ITEMS
 
     def is_in(self, version: int) -> bool:
         """Whether messages of this version have the field."""
@@ -57,13 +61,17 @@ class FieldVersions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Api(Generic[AnswerT_co]):
-    """An API: its number, name and versions, its first flexible version (KIP-482), and the type of its answer."""
+    """An API: its number, name and versions, its first flexible version (KIP-482), and the type of its answer.
+
+    `max_answer_bytes` is the maximum size of an answer; None if only the client's settings limit it.
+    """
 
     key: int
     name: str
     versions: tuple[int, int]
     flexible_from: int
     answer: type[AnswerT_co]
+    max_answer_bytes: int | None = None
 
     def is_flexible(self, version: int) -> bool:
         """Whether messages of this version use compact lengths and tagged fields."""
@@ -111,6 +119,7 @@ def wire(
     null_since: int = 0,
     tag: int | None = None,
     ignorable: bool = False,
+    max_items: int = MAX_ITEMS,
     default: Any = MISSING,
 ) -> Any:
     """Declare in which versions a message has a field, and how.
@@ -121,9 +130,12 @@ def wire(
         null_since: the first version in which an `X | None` may be null.
         tag: the number of a tagged field.
         ignorable: whether a value may be dropped in a version without the field. Otherwise `encode` refuses it.
+        max_items: the maximum number of items in an array that is read.
         default: the value in versions without the field, and when no value is given.
     """
-    field_versions = FieldVersions(since=since, until=until, null_since=null_since, tag=tag, ignorable=ignorable)
+    field_versions = FieldVersions(
+        since=since, until=until, null_since=null_since, tag=tag, ignorable=ignorable, max_items=max_items
+    )
     if default is MISSING and (since > 0 or until < _NEWEST or tag is not None):
         raise TypeError("a field that some versions do not have needs a default")
     return field(default=default, metadata={_KEY: field_versions})
@@ -143,11 +155,25 @@ class Request(Struct, Generic[AnswerT_co]):
 
     API: ClassVar[Api[Any]]
 
-    def __init_subclass__(cls, *, key: int, versions: tuple[int, int], flexible_from: int = NEVER) -> None:
+    def __init_subclass__(
+        cls,
+        *,
+        key: int,
+        versions: tuple[int, int],
+        flexible_from: int = NEVER,
+        max_answer_bytes: int | None = 16 * MIB,
+    ) -> None:
         super().__init_subclass__()
         [answer] = get_args(cls.__orig_bases__[0])  # type: ignore[attr-defined]  # Python sets it on generic classes
         name = cls.__name__.removesuffix("Request")
-        cls.API = Api(key=key, name=name, versions=versions, flexible_from=flexible_from, answer=answer)
+        cls.API = Api(
+            key=key,
+            name=name,
+            versions=versions,
+            flexible_from=flexible_from,
+            answer=answer,
+            max_answer_bytes=max_answer_bytes,
+        )
 
     def check_answer(self, answer: Any, version: int) -> None:
         """Check that an answer is about what this request asks for. Requests that name something override this.
@@ -213,12 +239,12 @@ class _Table:
     def _read_tags(self, reader: WireReader, fields: dict[str, Any]) -> None:
         """Read the tagged fields. Unknown tags are skipped, as KIP-482 demands."""
         last = -1
-        for _ in range(reader.bounded(reader.uvarint(), 2)):
+        for _ in range(reader.bounded(reader.uvarint(), 2, MAX_TAGS)):
             tag, size = reader.uvarint(), reader.uvarint()
             if tag <= last:
                 raise Corrupt(f"tagged field {tag} comes after {last}; tags must ascend")
             last = tag
-            inside = WireReader(reader.view(size))
+            inside = reader.inside(size)
             if tag in self.tagged:
                 fields[self.tagged[tag].name] = self.tagged[tag].codec.read(inside)
                 inside.end()
@@ -250,7 +276,7 @@ def _codec(hint: Any, field_versions: FieldVersions, version: int, *, flexible: 
     inner, mark = get_args(inner) if get_origin(inner) is Annotated else (inner, None)
     if get_origin(inner) is tuple:
         item = _codec(get_args(inner)[0], FieldVersions(), version, flexible=flexible)
-        return Items(mark or (COMPACT if flexible else LONG), nullable, item)
+        return Items(mark or (COMPACT if flexible else LONG), nullable, item, field_versions.max_items)
     if isinstance(mark, Fixed):
         return mark
     if isinstance(mark, Varying):

@@ -17,6 +17,11 @@ from kafka_io.wire import primitives
 from kafka_io.wire.primitives import Octets, WireReader
 
 NULL_UUID = UUID(int=0)
+MAX_ITEMS = 100_000
+"""The maximum number of items in an array, unless its field says otherwise."""
+MANY_ITEMS = 1_000_000
+"""The maximum for arrays that grow with a cluster or a log: its topics, groups, segments, transactions."""
+_MAX_TEXT_BYTES = 2**15 - 1  # Kafka's own limit, also where the length is a varint
 
 
 def uuid_text(value: UUID) -> str:
@@ -116,6 +121,8 @@ class Text(LengthPrefixed):
         into += (self.length.encode(len(data)), data)
 
     def _read(self, reader: WireReader, length: int) -> str:
+        if length > _MAX_TEXT_BYTES:
+            raise Corrupt(f"a string of {length} bytes is above the maximum of {_MAX_TEXT_BYTES}")
         return reader.text(length)
 
 
@@ -131,9 +138,10 @@ class Blob(LengthPrefixed):
 
 @dataclass(frozen=True, slots=True)
 class Items(LengthPrefixed):
-    """An array of another type. A count is checked against the bytes that are left (fault W09)."""
+    """An array of another type. A count is checked against the bytes that are left and `max_items` (W09, H02)."""
 
     item: FieldCodec
+    max_items: int = MAX_ITEMS
 
     def _write(self, value: tuple[Any, ...], into: list[Octets]) -> None:
         into.append(self.length.encode(len(value)))
@@ -141,7 +149,7 @@ class Items(LengthPrefixed):
             self.item.write(item, into)
 
     def _read(self, reader: WireReader, length: int) -> tuple[Any, ...]:
-        count = reader.bounded(length, max(1, self.item.min_bytes))
+        count = reader.bounded(length, max(1, self.item.min_bytes), self.max_items)
         return tuple(self.item.read(reader) for _ in range(count))
 
 

@@ -7,9 +7,12 @@ from uuid import UUID
 import pytest
 
 from kafka_io.brokers.cluster_metadata import Leader, topic_id_text
-from kafka_io.errors import BrokerError, ConnectFailed, LeaderMoved
+from kafka_io.errors import BrokerError, ConnectFailed, Corrupt, DeadlineExceeded, LeaderMoved
 from kafka_io.messages.metadata import MetadataBroker, MetadataRequest, MetadataResponse, MetadataTopic
 from kafka_io.model import Generation
+from kafka_io.wire.conversation import ReceivedRequest
+from kafka_io.wire.framing import framed
+from kafka_io.wire.primitives import int32
 from tests.fakes.cluster import EVERYTHING, FakeCluster, Log
 from tests.kafka_io.conftest import ATTEMPTS, OpenBrokers
 
@@ -118,3 +121,32 @@ def test_the_error_names_an_advertised_address_that_cannot_be_reached(open_broke
         with pytest.raises(ConnectFailed) as raised:
             open_brokers(cluster).on_leader("clicks", 0, lambda leader: leader.connection.versions)
         assert raised.value.where.as_dict() == {"cluster": "main", "broker": "0@127.0.0.1:1"}
+
+
+def test_an_answer_full_of_small_arrays_ends_with_the_deadline(open_brokers: OpenBrokers) -> None:  # fault H02
+    row = bytes.fromhex("0000 00000000 00000000 00000000 00000000")  # a partition without replicas, in v0
+    topic = bytes.fromhex("0000 0001 78") + int32(90_000) + 90_000 * row
+
+    def flood(received: ReceivedRequest) -> bytes:
+        return framed(int32(received.correlation), int32(0), int32(1), topic)
+
+    with FakeCluster(logs={0: EMPTY}, offered={**EVERYTHING, METADATA: (0, 0)}) as cluster:
+        for broker in cluster.brokers:
+            broker.handlers[METADATA] = flood
+        with pytest.raises(DeadlineExceeded):
+            open_brokers(cluster, timeout_s=0.1, attempts=1).all_topics()
+
+
+@pytest.mark.parametrize("count", [100_001, 2**31 - 1])
+def test_an_array_above_the_limit_of_its_field_is_refused_before_it_is_read(  # fault H02
+    count: int, open_brokers: OpenBrokers
+) -> None:
+    topic = bytes.fromhex("0000 0001 78") + int32(count) + 20 * 100_001 * b"\0"
+
+    def flood(received: ReceivedRequest) -> bytes:
+        return framed(int32(received.correlation), int32(0), int32(1), topic)
+
+    with FakeCluster(logs={0: EMPTY}, offered={**EVERYTHING, METADATA: (0, 0)}) as cluster:
+        cluster.brokers[0].handlers[METADATA] = flood
+        with pytest.raises(Corrupt, match=f"count of {count}"):
+            open_brokers(cluster, attempts=1).all_topics()

@@ -1,10 +1,15 @@
 """Both ends of a connection: complete and partial answers; an answer without its request ends the conversation."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
-from kafka_io.errors import Corrupt, TooLarge, Truncated, Unsupported, WireError
-from kafka_io.messages.handshake import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from kafka_io.errors import Corrupt, DeadlineExceeded, TooLarge, Truncated, Unsupported, WireError
+from kafka_io.messages.fetch import FetchRequest
+from kafka_io.messages.handshake import ApiVersion, ApiVersionsRequest, ApiVersionsResponse, SaslHandshakeRequest
 from kafka_io.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from kafka_io.messages.metadata import MetadataPartition, MetadataRequest, MetadataResponse, MetadataTopic
 from kafka_io.wire.conversation import (
     API_VERSIONS_KEY,
     ApiVersionRanges,
@@ -14,6 +19,7 @@ from kafka_io.wire.conversation import (
 )
 from kafka_io.wire.framing import framed
 from kafka_io.wire.primitives import int16, int32
+from kafka_io.wire.schema import KIB, MIB, Request
 from tests.all_requests import REQUESTS
 from tests.receiving import receive
 
@@ -23,7 +29,7 @@ CODES = (0, 27, 25)
 ANSWERS = [HeartbeatResponse(error_code=code) for code in CODES]
 
 
-def client_after(*requests: VersionedRequest[HeartbeatResponse], max_answer_bytes: int = 100) -> ClientConversation:
+def client_after(*requests: VersionedRequest[Any], max_answer_bytes: int = 100) -> ClientConversation:
     """A client that has sent all these requests."""
     client = ClientConversation("c", max_answer_bytes=max_answer_bytes)
     for versioned in requests:
@@ -104,10 +110,48 @@ def test_correlation_ids_start_again_at_0_after_the_largest_int32() -> None:
     assert list(receive(client, stream)) == ANSWERS[:2]
 
 
-@pytest.mark.parametrize("size", [101, 2**31 - 1])
-def test_an_answer_that_is_too_large_is_refused_before_memory_is_allocated(size: int) -> None:  # fault W06
-    with pytest.raises(TooLarge, match=str(size)):
-        list(receive(client_after(PLAIN), size.to_bytes(4, "big")))
+# The limit of the client is for Fetch alone, whose answers are as large as its settings allow.
+@pytest.mark.parametrize(("request_", "most"), [
+    (FetchRequest(topics=()), 100_000),
+    (ApiVersionsRequest(), 64 * KIB),
+    (SaslHandshakeRequest(mechanism="PLAIN"), 64 * KIB),
+    (HEARTBEAT, 16 * MIB),
+    (MetadataRequest(topics=()), 32 * MIB),
+])  # fmt: skip
+def test_an_answer_above_the_limit_of_its_api_is_refused_before_memory_is_allocated(  # faults W06, H05
+    request_: Request[Any], most: int
+) -> None:
+    for size in (most, most + 1, 2**31 - 1):
+        client = client_after(VersionedRequest(request_, 0), max_answer_bytes=100_000)
+        if size == most:
+            assert list(receive(client, size.to_bytes(4, "big"))) == []
+        else:
+            with pytest.raises(TooLarge, match=f"{size} bytes is above the maximum of {most}"):
+                list(receive(client, size.to_bytes(4, "big")))
+
+
+def test_decoding_an_answer_ends_with_its_deadline() -> None:  # fault H02
+    """The time is checked before each array, so that many small ones cannot take longer than one large one."""
+    row = MetadataPartition(error_code=0, partition_index=0, leader_id=0, replica_nodes=(), isr_nodes=())
+    rows = tuple(replace(row, partition_index=number) for number in range(9))
+    topic = MetadataTopic(error_code=0, name="clicks", partitions=rows)
+    request = VersionedRequest(MetadataRequest(topics=()), 0)
+    body = MetadataRequest.API.encode(MetadataResponse(brokers=(), topics=(topic,)), 0)
+    checks: list[None] = []
+
+    def check_time() -> None:
+        checks.append(None)
+        if len(checks) == 7:
+            raise DeadlineExceeded("too late")
+
+    client = ClientConversation("c")
+    client.send(request)
+    frame = framed(int32(0), *body)
+    client.space()[:] = frame[:4]
+    assert client.filled(4, check_time) is None
+    client.space()[:] = frame[4:]
+    with pytest.raises(DeadlineExceeded, match="too late"):
+        client.filled(len(frame) - 4, check_time)
 
 
 @pytest.mark.parametrize("size", [-5, 0, 3])

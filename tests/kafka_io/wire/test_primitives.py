@@ -98,8 +98,14 @@ def test_an_incomplete_field_is_truncated(take: object, data: bytes) -> None:
 def test_a_count_above_the_bytes_that_are_left_is_refused() -> None:  # fault W09
     for count in (2**31 - 1, -7, 2):
         with pytest.raises(Corrupt):
-            WireReader(b"12345678").bounded(count, 8)
-    assert WireReader(b"12345678").bounded(1, 8) == 1
+            WireReader(b"12345678").bounded(count, 8, 10)
+    assert WireReader(b"12345678").bounded(1, 8, 10) == 1
+
+
+def test_a_count_above_the_maximum_of_its_field_is_refused() -> None:  # fault H02
+    with pytest.raises(Corrupt, match="above the maximum of 7"):
+        WireReader(b"12345678").bounded(8, 1, 7)
+    assert WireReader(b"12345678").bounded(7, 1, 7) == 7
 
 
 def test_a_string_must_be_utf8_and_have_a_valid_length() -> None:

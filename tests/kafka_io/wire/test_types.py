@@ -154,3 +154,11 @@ def test_any_bytes_give_a_value_or_a_wire_error(data: bytes) -> None:
             except WireError:
                 continue
             assert read(codec, written(codec, value)) == value
+
+
+@pytest.mark.parametrize("length", [LONG, COMPACT])
+def test_a_string_above_the_limit_of_kafka_is_refused(length: Fixed) -> None:  # fault H02
+    codec = Text(length, nullable=False)
+    assert len(read(codec, written(codec, "x" * 32_767))) == 32_767
+    with pytest.raises(Corrupt, match="a string of 32768 bytes"):
+        read(codec, written(codec, "x" * 32_768))
