@@ -12,6 +12,10 @@ In 0.7, where offsets are bytes, a gigabyte a second reaches it after 36 years.
 """
 
 
+MAX_PARTITIONS = 100_000
+"""The maximum number of partitions of a topic, and in 0.7 of a topic on one broker."""
+
+
 class Generation(StrEnum):
     """The generation of the protocol of a cluster or a broker. It is detected, unless the settings fix it.
 

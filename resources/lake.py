@@ -15,7 +15,7 @@ from deltalake.fs import DeltaStorageHandler
 
 from kafka_io.errors import Where
 from resources import topic_names
-from resources.errors import LakeUnavailable
+from resources.errors import LakeUnavailable, TopicUnknown
 
 if TYPE_CHECKING:  # workers need no settings, and pydantic is slow to import
     from resources.settings import Settings
@@ -38,7 +38,13 @@ class Lake:
         return cls(root=settings.lake, options=settings.lake_options)
 
     def table_uri(self, cluster: str, topic: str) -> str:
-        """The URI of the table of a topic: `<root>/<cluster>/<encoded topic>`."""
+        """The URI of the table of a topic: `<root>/<cluster>/<encoded topic>`.
+
+        Raises:
+            TopicUnknown: the name is empty.
+        """
+        if not topic:
+            raise TopicUnknown("no topic has an empty name", Where(cluster=cluster))
         return "/".join((self.root.rstrip("/"), cluster, *topic_names.folders(topic)))
 
     def topics(self, cluster: str) -> list[str]:

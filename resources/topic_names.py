@@ -16,7 +16,13 @@ _MAX_PER_FOLDER = 200
 
 
 def encode(topic: str) -> str:
-    """The encoded name. It is never empty, `.`, `..` or hidden."""
+    """The encoded name. It is never empty, `.`, `..` or hidden.
+
+    Raises:
+        ValueError: the name is empty: its folder would be the one that contains all tables (fault H04).
+    """
+    if not topic:
+        raise ValueError("a topic has no name")
     data = topic.encode()
     return "".join(chr(byte) if _is_plain(data, index) else f"{_ESCAPE}{byte:02x}" for index, byte in enumerate(data))
 

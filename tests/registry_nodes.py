@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kafka_io.errors import NodeMalformed
+from kafka_io.model import MAX_PARTITIONS
 from kafka_io.registry.brokers import list_endpoints
 from kafka_io.registry.listing import Listing, collect
 from kafka_io.registry.modern import Endpoint
 from kafka_io.registry.node_values import JsonObject, number
-from kafka_io.registry.paths import MAX_PARTITIONS, check_topic_name, partitions_path, state_path
+from kafka_io.registry.paths import check_topic_name, partitions_path, state_path
 from kafka_io.registry.session import ZooKeeperQueries
 from kafka_io.registry.topics import topic_names
 from kafka_io.registry.zookeeper import Registry

@@ -6,7 +6,7 @@ metadata of the topic is dropped and requested again, as often as the retry poli
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import TypeVar
 from uuid import UUID
@@ -16,7 +16,8 @@ from kafka_io.brokers.negotiation import Connector
 from kafka_io.brokers.retry import Backoff, retrying
 from kafka_io.closing import Closing
 from kafka_io.error_codes import ErrorCode
-from kafka_io.errors import KafkaIOError, LeaderMoved, NetworkError, Where, error_context
+from kafka_io.errors import Corrupt, KafkaIOError, LeaderMoved, NetworkError, Where, error_context
+from kafka_io.messages.listed_topics import check_listed_topic
 from kafka_io.messages.metadata import (
     MetadataPartition,
     MetadataRequest,
@@ -38,6 +39,11 @@ _NO_AUTO_CREATE_SINCE = 4  # before that version, a Metadata request for a topic
 def topic_id_text(topic_id: UUID) -> str | None:
     """A topic's id as Kafka prints it (22 letters); None when the broker has none."""
     return None if topic_id == NULL_UUID else uuid_text(topic_id)
+
+
+def check_topic(topic: MetadataTopic) -> None:
+    """Check the name and the partitions of a topic. Raises Corrupt; see `check_listed_topic`."""
+    check_listed_topic(topic.name, (partition.partition_index for partition in topic.partitions))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +162,7 @@ class ClusterMetadata(Closing):
         Raises:
             NetworkError: no broker can be reached.
             BrokerError: the broker refuses to describe the topic.
+            Corrupt: the broker lists partitions that no topic can have.
         """
         if name not in self._topics:
             answer = self._request_metadata(name)
@@ -163,6 +170,7 @@ class ClusterMetadata(Closing):
             if topic is None or topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 return None
             ErrorCode.check(topic.error_code, Where(topic=name))
+            check_topic(topic)
             self._topics[name] = topic
         return self._topics[name]
 
@@ -177,7 +185,11 @@ class ClusterMetadata(Closing):
         unknown = sorted(set(names) - self._topics.keys())
         if len(unknown) > 1:  # `topic` requests a single one
             answer = self._request_metadata(*unknown)
-            self._topics |= {topic.name: topic for topic in answer.topics if topic.name and not topic.error_code}
+            for topic in answer.topics:
+                with suppress(Corrupt):  # `topic` raises it
+                    check_topic(topic)
+                    if topic.name and not topic.error_code:
+                        self._topics[topic.name] = topic
 
     def auto_create(self, topic: str) -> None:
         """Request a topic as a producer does: the broker creates it, if its settings allow that.

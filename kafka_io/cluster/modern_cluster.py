@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from kafka_io.brokers.cluster_metadata import ClusterMetadata, topic_id_text
+from kafka_io.brokers.cluster_metadata import ClusterMetadata, check_topic, topic_id_text
 from kafka_io.brokers.connection import RetryPolicy
 from kafka_io.brokers.leaders import PartitionAnswers
 from kafka_io.cluster.bounds import bounds_of, offsets_at
@@ -22,6 +22,7 @@ from kafka_io.errors import (
     Unsupported,
     Where,
     error_context,
+    printable,
 )
 from kafka_io.messages.describe_configs import ConfigResource, DescribeConfigsRequest, DescribedConfigs
 from kafka_io.messages.metadata import MetadataTopic
@@ -224,9 +225,10 @@ def _addresses(topics: Mapping[str, Iterable[BrokerPartition]]) -> list[TopicPar
 def _entry(topic: MetadataTopic, skipped: list[SkippedNode]) -> TopicEntry | None:
     name = topic.name or ""
     try:
+        check_topic(topic)
         ErrorCode.check(topic.error_code, Where(topic=name))
-    except BrokerError as error:
-        skipped.append(SkippedNode(path=name, reason=str(error)))
+    except (BrokerError, Corrupt) as error:
+        skipped.append(SkippedNode(path=printable(name), reason=str(error)))
         return None
     numbers = sorted(partition.partition_index for partition in topic.partitions)
     return TopicEntry(

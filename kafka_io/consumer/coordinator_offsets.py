@@ -13,6 +13,7 @@ from kafka_io.brokers.modern_connection import ModernBrokerConnection
 from kafka_io.consumer.membership import NOBODY, GroupMembership
 from kafka_io.error_codes import ErrorCode
 from kafka_io.errors import NOWHERE, Corrupt, Unsupported, Where
+from kafka_io.messages.listed_topics import check_listed_topic
 from kafka_io.messages.offset_commit import OffsetCommitPartition, OffsetCommitRequest, OffsetCommitTopic
 from kafka_io.messages.offset_fetch import GROUPS_SINCE, OffsetFetchGroup, OffsetFetchRequest, OffsetFetchTopic
 from kafka_io.model import BrokerPartition
@@ -91,6 +92,8 @@ def _fetched(
     if version >= GROUPS_SINCE:
         [answer] = answer.groups
     ErrorCode.check(answer.error_code, NOWHERE)
+    for topic in answer.topics:
+        check_listed_topic(topic.name, (partition.partition_index for partition in topic.partitions))
     return {
         topic.name: {
             BrokerPartition(None, partition.partition_index): _offset(topic.name, partition)

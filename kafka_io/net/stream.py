@@ -10,9 +10,11 @@ from contextlib import contextmanager
 from typing import Any, Self
 
 from kafka_io.closing import closed_on_error
-from kafka_io.errors import ConnectFailed, ConnectionLost, DeadlineExceeded, NetworkError, TlsFailed
+from kafka_io.errors import ConnectFailed, ConnectionLost, DeadlineExceeded, NetworkError, TlsFailed, printable
 from kafka_io.net.deadline import Deadline
 from kafka_io.net.tls import handshake, is_alert, refusal
+
+_MAX_PORT = 65_535
 
 
 class Stream:
@@ -123,10 +125,12 @@ def _not_closed(count: int) -> int:
 
 def _addresses(host: str, port: int) -> list[Any]:
     """The addresses of `host`. The system sets the time limit of the look-up, because getaddrinfo takes none."""
+    if not 0 < port <= _MAX_PORT:
+        raise ConnectFailed(f"the broker advertises port {port}, which does not exist")
     try:
         return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, ValueError) as error:  # ValueError: the text cannot be a host name
-        raise ConnectFailed(f"the host name {host!r} has no address: {error}") from error
+        raise ConnectFailed(f"the host name {printable(host)} has no address: {error}") from error
 
 
 def _connected(family: int, address: Any, deadline: Deadline) -> socket.socket:

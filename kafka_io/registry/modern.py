@@ -18,9 +18,9 @@ Other fields are ignored. Sources: [kafka-0.8: Registry], and the nodes that rea
 import re
 from typing import NamedTuple
 
-from kafka_io.model import Broker
+from kafka_io.messages.listed_topics import is_topic_name
+from kafka_io.model import MAX_PARTITIONS, Broker
 from kafka_io.registry.node_values import JsonObject, broker_id, host, malformed, number, port, shown
-from kafka_io.registry.paths import MAX_PARTITIONS
 
 PLAINTEXT = "PLAINTEXT"
 
@@ -28,8 +28,6 @@ _MAX_VALUE_BYTES = 65_536
 # 100,000 partitions of three replicas each: ZooKeeper accepts this only if its limit of 1 MB is raised.
 _MAX_TOPIC_VALUE_BYTES = 2**22
 
-# The names that 0.8 and 0.9 accept. From 0.10.2 on the limit is 249 characters, but longer names stay valid.
-_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,255}")
 # 16 bytes as URL-safe base64 without padding: the last of the 22 characters has only two bits.
 _TOPIC_ID = re.compile(r"[a-zA-Z0-9_-]{21}[AQgw]")
 _NO_ID = "A" * 22
@@ -75,7 +73,7 @@ def parse_topic(path: str, data: bytes) -> TopicNode:
     Raises:
         NodeMalformed: the path or the value cannot be a topic's.
     """
-    if not _TOPIC_NAME.fullmatch(path.rpartition("/")[2]):  # fault Z11; ZooKeeper itself refuses "." and ".."
+    if not is_topic_name(path.rpartition("/")[2]):  # fault Z11
         raise malformed(path, "Kafka 0.8 and later accept no such topic name")
     node = JsonObject.parse(path, data, max_bytes=_MAX_TOPIC_VALUE_BYTES)
     replicas = node.object("partitions").fields

@@ -11,7 +11,7 @@ See modern.py for the values that later brokers write.
 import re
 
 from kafka_io.errors import NodeMalformed
-from kafka_io.model import Broker, BrokerPartition
+from kafka_io.model import MAX_PARTITIONS, Broker, BrokerPartition
 from kafka_io.registry.node_values import broker_id, host, malformed, number, port, shown, text_of
 
 BROKER_IDS = "/brokers/ids"
@@ -24,7 +24,6 @@ CONSUMERS = "/consumers"
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
 """Topics of the brokers themselves, from 0.8.2 and 0.11 on."""
 
-MAX_PARTITIONS = 100_000
 _MAX_TOPIC_NAME = 255
 _MAX_VALUE_BYTES = 1024
 

@@ -4,6 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from resources.errors import TopicUnknown
+from resources.lake import Lake
 from resources.topic_names import decode, decode_folders, encode, folders
 
 topics = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=255)
@@ -51,6 +53,13 @@ def test_names_stay_readable(topic: str, name: str) -> None:  # faults O06, X03
 
 def test_the_longest_topic_name_fits_every_file_system() -> None:
     assert [len(folder) for folder in folders("A" * 249)] == [201, 201, 201, 147]
+
+
+def test_an_empty_name_has_no_folder() -> None:  # fault H04: it would be the folder that contains all tables
+    with pytest.raises(ValueError, match="no name"):
+        folders("")
+    with pytest.raises(TopicUnknown, match="empty name"):
+        Lake(root="/lake").table_uri("main", "")
 
 
 @pytest.mark.parametrize("name", ["~4", "A", "~zz", "a..b", "~ff"])

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from kafka_io.brokers.cluster_metadata import ClusterMetadata
 from kafka_io.errors import KafkaIOError
+from kafka_io.messages.listed_topics import is_topic_name
 
 
 class TopicSubscription:
@@ -34,8 +35,12 @@ class TopicSubscription:
         return frozenset(
             topic.name
             for topic in metadata.all_topics().topics
-            if topic.name and not topic.is_internal and not topic.error_code and self._pattern.fullmatch(topic.name)
+            if not topic.is_internal and not topic.error_code and _matches(self._pattern, topic.name)
         )
+
+
+def _matches(pattern: re.Pattern[str], name: str | None) -> bool:
+    return name is not None and is_topic_name(name) and bool(pattern.fullmatch(name))
 
 
 def partition_counts(metadata: ClusterMetadata, topics: Iterable[str]) -> dict[str, int]:

@@ -123,6 +123,20 @@ def test_the_error_names_an_advertised_address_that_cannot_be_reached(open_broke
         assert raised.value.where.as_dict() == {"cluster": "main", "broker": "0@127.0.0.1:1"}
 
 
+@pytest.mark.parametrize(("host", "port"), [("127.0.0.1", -1), ("127.0.0.1", 70_000), ("x" * 30_000, 1), ("", 0)])
+def test_an_address_that_cannot_exist_is_an_error_of_one_short_line(  # faults H03, H04
+    host: str, port: int, open_brokers: OpenBrokers
+) -> None:
+    with FakeCluster(logs={0: EMPTY}) as cluster:
+        advertised = MetadataBroker(node_id=0, host=host, port=port)
+        for broker in cluster.brokers:
+            broker.handlers[METADATA] = lambda received: replace(cluster.metadata(received), brokers=(advertised,))
+        with pytest.raises(ConnectFailed) as raised:
+            open_brokers(cluster).on_leader("clicks", 0, lambda leader: leader.connection.versions)
+        assert str(raised.value).isprintable()
+        assert len(str(raised.value)) < 700
+
+
 def test_an_answer_full_of_small_arrays_ends_with_the_deadline(open_brokers: OpenBrokers) -> None:  # fault H02
     row = bytes.fromhex("0000 00000000 00000000 00000000 00000000")  # a partition without replicas, in v0
     topic = bytes.fromhex("0000 0001 78") + int32(90_000) + 90_000 * row

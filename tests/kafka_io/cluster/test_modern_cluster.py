@@ -10,7 +10,7 @@ from kafka_io.brokers.bootstrap import parse_bootstrap
 from kafka_io.brokers.connection import RetryPolicy
 from kafka_io.brokers.retry import Backoff
 from kafka_io.cluster.opening import open_cluster
-from kafka_io.errors import ConnectFailed, LogShort
+from kafka_io.errors import ConnectFailed, Corrupt, LogShort
 from kafka_io.messages.metadata import MetadataRequest
 from kafka_io.model import Bounds, Broker, BrokerPartition, Generation, OffsetRange, TopicEntry
 from kafka_io.reader.reader import PlannedRange, ReadSettings
@@ -65,6 +65,43 @@ def test_internal_and_unauthorized_topics_are_not_listed() -> None:
             listing = cluster.topics()
             assert [topic.name for topic in listing.found] == ["clicks"]
             assert [(skipped.path, "29" in skipped.reason) for skipped in listing.skipped] == [("secret", True)]
+
+
+# A name becomes a folder of the lake, a partition a key of the table.
+@pytest.mark.parametrize("name", [None, "", ".", "..", "a/b", "a b", "x" * 256, "caf\u00e9", "\x1b[31m"])  # fault H04
+def test_a_topic_with_a_name_that_kafka_does_not_accept_is_not_listed(name: str | None) -> None:
+    with FakeCluster(logs={0: LOG}) as fake:
+        answer = fake.metadata
+
+        def more(received: ReceivedRequest) -> object:
+            response = answer(received)
+            [topic] = response.topics
+            return replace(response, topics=(replace(topic, name=name), topic))
+
+        fake.brokers[0].handlers[METADATA] = more
+        with open_cluster("main", bootstrap=address(fake), read_settings=READ_SETTINGS) as cluster:
+            listing = cluster.topics()
+            assert [topic.name for topic in listing.found] == ["clicks"]
+            [skipped] = listing.skipped
+            assert "which Kafka does not accept" in skipped.reason
+            assert (skipped.path + skipped.reason).isprintable()
+            assert len(skipped.reason) < 300
+
+
+@pytest.mark.parametrize("number", [-1, -(2**31), 100_000])  # fault N08
+def test_a_topic_with_a_partition_that_no_topic_can_have_is_not_loaded(number: int) -> None:
+    with (
+        FakeCluster(logs={0: LOG, number: LOG}) as fake,
+        open_cluster("main", bootstrap=address(fake), read_settings=READ_SETTINGS) as cluster,
+    ):
+        [skipped] = cluster.topics().skipped
+        assert f"a partition {number}, which no topic can have" in skipped.reason
+        for ask in (cluster.topic, lambda name: cluster.metadata().topic(name)):
+            with pytest.raises(Corrupt, match=f"partition {number}, which no topic can have"):
+                ask("clicks")
+        cluster.metadata().learn(["clicks", "views"])
+        with pytest.raises(Corrupt, match=f"partition {number}"):
+            cluster.metadata().leader("clicks", 0)
 
 
 def test_a_source_that_was_sent_as_json_reads_the_records() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kafka_io.errors import NodeMalformed
-from kafka_io.model import Broker
+from kafka_io.model import MAX_PARTITIONS, Broker
 from kafka_io.registry.modern import (
     Endpoint,
     TopicNode,
@@ -15,7 +15,6 @@ from kafka_io.registry.modern import (
     parse_settings,
     parse_topic,
 )
-from kafka_io.registry.paths import MAX_PARTITIONS
 from tests.registry_nodes import PartitionState, parse_state
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "registry"

@@ -5,9 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_io.errors import NodeMalformed
-from kafka_io.model import Broker, BrokerPartition
+from kafka_io.model import MAX_PARTITIONS, Broker, BrokerPartition
 from kafka_io.registry.paths import (
-    MAX_PARTITIONS,
     check_topic_name,
     format_broker_07,
     format_topic_share,
