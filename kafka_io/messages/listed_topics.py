@@ -1,4 +1,4 @@
-"""Checks the topics that brokers list: their names become folders, their partitions keys of tables (H04, N08)."""
+"""Checks listed topics: their names become folders, their partitions keys of tables (faults H04, N08)."""
 
 import re
 from collections.abc import Iterable

@@ -99,7 +99,7 @@ class MultiFetchAnswer07(Answer07):
         error = reader.int16()
         if error:
             return cls((FetchAnswer07(error),))
-        answers = []
+        answers: list[FetchAnswer07] = []
         while reader.left:
             if len(answers) == _MAX_FETCHES:
                 raise Corrupt(f"the broker sent more than {_MAX_FETCHES} answers to fetches")

@@ -138,7 +138,7 @@ class Blob(LengthPrefixed):
 
 @dataclass(frozen=True, slots=True)
 class Items(LengthPrefixed):
-    """An array of another type. A count is checked against the bytes that are left and `max_items` (W09, H02)."""
+    """An array of another type. Its count is checked against `max_items` and the bytes left (faults W09, H02)."""
 
     item: FieldCodec
     max_items: int = MAX_ITEMS

@@ -33,14 +33,11 @@ class TopicSubscription:
         if self._pattern is None:
             return self._names
         return frozenset(
-            topic.name
+            name
             for topic in metadata.all_topics().topics
-            if not topic.is_internal and not topic.error_code and _matches(self._pattern, topic.name)
+            if not topic.is_internal and not topic.error_code and (name := topic.name) and is_topic_name(name)
+            if self._pattern.fullmatch(name)
         )
-
-
-def _matches(pattern: re.Pattern[str], name: str | None) -> bool:
-    return name is not None and is_topic_name(name) and bool(pattern.fullmatch(name))
 
 
 def partition_counts(metadata: ClusterMetadata, topics: Iterable[str]) -> dict[str, int]:
