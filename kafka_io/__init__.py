@@ -13,7 +13,7 @@ whoever decodes bytes needs no ZooKeeper client, and whoever reads a class's hel
     >>> data = record_batch([Record(offset=7, value=b"seven")], codec=4)
     >>> [decoded] = decode(data, RequestedOffsets(start=5), columns=["offset", "value"])
     >>> decoded.batch.to_pylist(), decoded.next_offset, dict(decoded.gaps)
-    ([{'offset': 7, 'value': b'seven'}], 8, {'compacted': 2})
+    ([{'offset': 7, 'value': b'seven'}], 8, {'hole': 2})
 """
 
 from importlib import import_module

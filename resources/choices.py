@@ -15,6 +15,10 @@ class Choices(Section):
     """Retention removed offsets before they were loaded. "skip" records them as a gap and continues at the log's
     earliest offset."""
 
+    on_missing: Literal["fail", "skip"] = "fail"
+    """The log has a hole that neither compaction nor a transaction explains: it lost records before they were loaded.
+    "skip" records the missing offsets as a gap and loads what comes after them."""
+
     on_truncated: Literal["fail", "rewind"] = "fail"
     """The log was truncated below the table's cursor. "rewind" removes the rows that the log no longer has and loads
     what the log has instead."""

@@ -23,6 +23,10 @@ class LogTruncated(LoadError):
     """The log differs from the loaded rows: it was truncated, for example by an unclean election, and written again."""
 
 
+class OffsetsMissing(LoadError):
+    """The log lacks offsets that were not loaded, and compaction does not explain it."""
+
+
 class CursorMismatch(LoadError):
     """The cursor of the table and its newest commit do not agree."""
 

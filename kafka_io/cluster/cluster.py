@@ -112,6 +112,16 @@ class Cluster(Closing):
         """
 
     @abstractmethod
+    def cleanup_policies(self, topic: str) -> frozenset[str] | None:
+        """What removes old records of the topic: some of "delete" and "compact"; None if it is unknown.
+
+        It is known where a topic's `retention` is.
+
+        Raises:
+            KafkaIOError: it cannot be read, for example because the client is not authorized to.
+        """
+
+    @abstractmethod
     def truncations(self, topic: str, read: Mapping[BrokerPartition, tuple[int, int]]) -> dict[BrokerPartition, int]:
         """The partitions whose logs were truncated below what was read, each with the first offset that differs.
 

@@ -10,7 +10,7 @@ from kafka_io.brokers.leaders import PartitionAnswers
 from kafka_io.cluster.bounds import bounds_of, offsets_at
 from kafka_io.cluster.cluster import Cluster, PartitionResults, TopicResults
 from kafka_io.cluster.record_times import record_times
-from kafka_io.cluster.retention import SETTINGS, Retention
+from kafka_io.cluster.retention import SETTINGS, Retention, TopicSettings, cleanup_policies
 from kafka_io.cluster.truncation import find_truncations
 from kafka_io.error_codes import ErrorCode
 from kafka_io.errors import (
@@ -129,21 +129,27 @@ class ModernCluster(Cluster):
             RegistryError: ZooKeeper cannot be read.
             NetworkError: no broker can be reached.
         """
-        names = sorted(set(topics))
-        with error_context(self.where):
-            try:
-                retentions = described_retention(self.metadata(), names)
-            except Unsupported:  # before 0.11
-                retentions = self._registered_retention(names)
-        return {topic: self._located(topic, retention) for topic, retention in retentions.items()}
-
-    def _registered_retention(self, topics: Sequence[str]) -> dict[str, Retention | KafkaIOError]:
-        if self.registry is None:
-            return dict.fromkeys(topics, Retention())
         return {
             topic: settings if isinstance(settings, KafkaIOError) else Retention.of(settings)
-            for topic, settings in self.registry.topic_settings(topics).items()
+            for topic, settings in self._topic_settings(sorted(set(topics))).items()
         }
+
+    def cleanup_policies(self, topic: str) -> frozenset[str] | None:
+        """See Cluster."""
+        settings = self._topic_settings([topic])[topic]
+        if isinstance(settings, KafkaIOError):
+            raise settings
+        return cleanup_policies(settings)
+
+    def _topic_settings(self, topics: Sequence[str]) -> dict[str, TopicSettings | KafkaIOError]:
+        """The settings of each topic as the brokers report them, else as ZooKeeper has them."""
+        with error_context(self.where):
+            try:
+                settings = described_settings(self.metadata(), topics)
+            except Unsupported:  # before 0.11
+                registered = self.registry.topic_settings(topics) if self.registry else {}
+                settings = {topic: registered.get(topic, {}) for topic in topics}
+        return {topic: self._located(topic, answer) for topic, answer in settings.items()}
 
     def truncations(self, topic: str, read: Mapping[BrokerPartition, tuple[int, int]]) -> dict[BrokerPartition, int]:
         """See Cluster."""
@@ -238,8 +244,8 @@ def _entry(topic: MetadataTopic, skipped: list[SkippedNode]) -> TopicEntry | Non
     )
 
 
-def described_retention(metadata: ClusterMetadata, topics: Sequence[str]) -> dict[str, Retention | KafkaIOError]:
-    """How long each topic's records are kept, or the brokers' error; one DescribeConfigs for all topics (KIP-133).
+def described_settings(metadata: ClusterMetadata, topics: Sequence[str]) -> dict[str, TopicSettings | KafkaIOError]:
+    """The SETTINGS of each topic, or the brokers' error; one DescribeConfigs for all topics (KIP-133).
 
     Raises:
         NetworkError: no broker can be reached.
@@ -252,11 +258,11 @@ def described_retention(metadata: ClusterMetadata, topics: Sequence[str]) -> dic
     )
     answer = metadata.retry(lambda: metadata.from_any(lambda connection: connection.request(request)))
     described = {result.resource_name: result for result in answer.results if result.resource_type == _TOPIC}
-    return {topic: _retention(described.get(topic)) for topic in topics}
+    return {topic: _settings(described.get(topic)) for topic in topics}
 
 
-def _retention(described: DescribedConfigs | None) -> Retention | KafkaIOError:
+def _settings(described: DescribedConfigs | None) -> TopicSettings | KafkaIOError:
     if described is None:
         return Corrupt("the answer lacks one of the requested topics")
     error = ErrorCode.error_of(described.error_code, NOWHERE)
-    return error or Retention.of({config.name: config.value for config in described.configs})
+    return error or {config.name: config.value for config in described.configs}

@@ -11,6 +11,9 @@ _POLICY, _MS, _BYTES = "cleanup.policy", "retention.ms", "retention.bytes"
 SETTINGS = (_POLICY, _MS, _BYTES)
 """The settings of a topic that decide its retention."""
 
+TopicSettings = Mapping[str, str | None]
+"""Those of a topic's SETTINGS that are known."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
@@ -24,12 +27,18 @@ class Retention:
     bytes: int | None = None
 
     @classmethod
-    def of(cls, settings: Mapping[str, str | None]) -> Self:
-        """The retention from those of a topic's settings that are known; a compacted topic never expires."""
-        policy = settings.get(_POLICY)
-        if policy is not None and "delete" not in map(str.strip, policy.split(",")):
+    def of(cls, settings: TopicSettings) -> Self:
+        """The retention according to the settings; a topic that is only compacted never expires."""
+        policies = cleanup_policies(settings)
+        if policies is not None and "delete" not in policies:
             return cls(ms=FOREVER, bytes=FOREVER)
         return cls(ms=_limit(settings.get(_MS)), bytes=_limit(settings.get(_BYTES)))
+
+
+def cleanup_policies(settings: TopicSettings) -> frozenset[str] | None:
+    """What removes old records of the topic: some of "delete" and "compact"; None if it is unknown."""
+    policy = settings.get(_POLICY)
+    return None if policy is None else frozenset(map(str.strip, policy.split(",")))
 
 
 def _limit(text: str | None) -> int | None:

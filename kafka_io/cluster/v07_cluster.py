@@ -92,6 +92,10 @@ class Cluster07(Cluster):
         """Nothing is known: brokers of 0.7 have it in their configuration files only."""
         return dict.fromkeys(topics, Retention())
 
+    def cleanup_policies(self, topic: str) -> frozenset[str] | None:  # noqa: ARG002 - the same for all topics
+        """Only "delete": brokers of 0.7 do not compact logs."""
+        return frozenset({"delete"})
+
     def truncations(self, topic: str, read: Mapping[BrokerPartition, tuple[int, int]]) -> dict[BrokerPartition, int]:  # noqa: ARG002 - 0.7 has no epochs
         """Nothing: a log of 0.7 has one writer, which never truncates what it has flushed."""
         return {}

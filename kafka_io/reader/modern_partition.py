@@ -6,6 +6,7 @@ replica in the client's rack, the partition is read from there (KIP-392).
 """
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from uuid import UUID
 
 from kafka_io.brokers.cluster_metadata import LEADER, ClusterMetadata, Leader, topic_id_text
@@ -30,7 +31,8 @@ from kafka_io.reader.modern_fetch import aborted_ranges, fetch_request, max_fetc
 from kafka_io.reader.reader import PlannedRange, ReadSettings
 from kafka_io.records.decoded_batch import DecodedBatch
 from kafka_io.records.decoder import Decoder
-from kafka_io.records.header_scan import first_entry_bytes, scan_headers
+from kafka_io.records.gaps import ABORTED
+from kafka_io.records.header_scan import HeaderScan, first_entry_bytes, scan_headers
 from kafka_io.records.record_set import RequestedOffsets
 from kafka_io.records.schema import COLUMNS
 
@@ -48,6 +50,8 @@ class ModernPartition:
         self._topic, self._number = planned.topic, planned.offsets.partition.partition
         self._where = Where(topic=self._topic, partition=self._number).within(metadata.where)
         self._decoder = Decoder(COLUMNS, limits=read_settings.limits, where=self._where)
+        # The number of records that were read, according to the headers of the answers: the least and the largest.
+        self._min_records = self._max_records = 0
 
     def read(self) -> Iterator[DecodedBatch]:
         """All records of the range as Arrow batches; the last batch's `next_offset` is the range's end.
@@ -55,21 +59,40 @@ class ModernPartition:
         Raises:
             OffsetOutOfRange: the broker no longer holds the whole range.
             TopicReplaced: the topic was deleted and created again since the range was planned.
-            Corrupt: the bytes are not valid records.
+            Corrupt: the bytes are not valid records, or the decoder gave more or fewer rows than the headers count.
             TooLarge: a batch is above `max_fetch_bytes`, or decompresses to more than `max_decompressed_bytes`.
             LogShort: the log ends before the range does.
             NetworkError: no leader could be reached, also after all retries.
         """
         offsets = self._planned.offsets
+        rows = aborted = 0
         with error_context(self._where):
-            yield from read_pipelined(
+            batches = read_pipelined(
                 offsets.start,
                 offsets.stop,
                 self._read_settings.sizes,
                 fetch=self._fetch,
                 send_ahead=self._send_ahead,
             )
-            yield from self._decoder.flush()
+            for decoded in chain(batches, self._decoder.flush()):
+                rows += decoded.batch.num_rows
+                aborted += decoded.gaps.get(ABORTED, 0)
+                yield decoded
+            self._check_count(rows, aborted)
+
+    def _check_count(self, rows: int, aborted: int) -> None:
+        """Check that the headers of all answers count as many records as the decoder has given.
+
+        The headers are counted without the decoder. Of its results, only the aborted offsets are subtracted.
+
+        Raises:
+            Corrupt: the numbers differ.
+        """
+        if not self._min_records - aborted <= rows <= self._max_records:
+            raise Corrupt(
+                f"{rows} records were decoded from {self._planned.offsets}, but the headers of its batches count "
+                f"{self._max_records} records, of which transactions aborted {aborted}"
+            )
 
     def _fetch(self, offset: int, size: int) -> FetchedChunk:
         """The answer of the partition's leader, which may be another broker at each attempt."""
@@ -160,15 +183,21 @@ class ModernPartition:
             raise LogShort(f"the broker has no records from offset {offset} on; its log ends at {end}")
         data = partition.records
         requested = RequestedOffsets(start=offset, stop=self._planned.offsets.stop, high_watermark=end)
-        next_offset = scan_headers(data, requested).next_offset
+        scan = scan_headers(data, requested)
         needed_bytes = first_entry_bytes(data) or len(data) + 1
-        if next_offset == offset and len(data) >= needed_bytes:
+        if scan.next_offset == offset and len(data) >= needed_bytes:
             raise Corrupt(f"{len(data)} bytes contain no whole batch")
         return FetchedChunk(
-            next_offset=next_offset,
+            next_offset=scan.next_offset,
             needed_bytes=needed_bytes,
-            batches=self._decoder.feed(data, requested, aborted=aborted_ranges(partition)),
+            batches=self._decoded(scan, self._decoder.feed(data, requested, aborted=aborted_ranges(partition))),
         )
+
+    def _decoded(self, scan: HeaderScan, batches: Iterator[DecodedBatch]) -> Iterator[DecodedBatch]:
+        """The batches of an answer. Its records are counted only now: not every answer is used."""
+        self._min_records += scan.min_records
+        self._max_records += scan.max_records
+        yield from batches
 
 
 class ModernReader(Closing):

@@ -60,7 +60,9 @@ class DecodedBatch:
         batch: the rows.
         next_offset: the next offset to read, after the last message or batch that was decoded.
         gaps: number of offsets without a row, by cause. In 0.7 the only cause is "empty": a compressed message without
-            messages. Later causes are "compacted", "control" (transaction markers) and "aborted".
+            messages. Later causes are "compacted" (a batch holds fewer records than offsets), "control" (transaction
+            markers), "aborted", and "hole" (offsets that no batch has: they were compacted, or the log lost them).
+        holes: from the start of the first hole to the end of the last one; None without a hole.
 
     >>> [decoded] = decode_v07(message_set([b"one", b"two"]), base=0)
     >>> decoded.batch.num_rows, decoded.next_offset, dict(decoded.gaps)
@@ -70,3 +72,4 @@ class DecodedBatch:
     batch: pa.RecordBatch
     next_offset: int
     gaps: Mapping[str, int]
+    holes: tuple[int, int] | None = None

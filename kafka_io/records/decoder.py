@@ -5,7 +5,6 @@ record batch is decoded completely or not at all, and an Arrow batch ends only b
 a row or is counted as a gap: rows + gaps = next_offset - start.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
 
@@ -14,13 +13,12 @@ from kafka_io.errors import NOWHERE, Where, WireError, error_context
 from kafka_io.records.build import Record, log_messages, record_batch
 from kafka_io.records.column_builder import ColumnBuilder, ColumnLayout
 from kafka_io.records.decoded_batch import DEFAULT_LIMITS, DecodedBatch, DecodeLimits
+from kafka_io.records.gaps import ObservedGaps
 from kafka_io.records.legacy_messages import read_messages
 from kafka_io.records.record_batches import BatchReader
 from kafka_io.records.record_set import RecordSet, RequestedOffsets
 from kafka_io.records.schema import COLUMNS, select_columns
 from kafka_io.records.transactions import AbortedRange, AbortedTransactions
-
-COMPACTED = "compacted"
 
 _LIKELY_RATIO = 4  # of compression
 
@@ -51,7 +49,7 @@ class Decoder:
         )
         self._start: int | None = None
         self._next = 0
-        self._gaps: Counter[str] = Counter()
+        self._gaps = ObservedGaps()
 
     def feed(
         self, data: BytesLike, requested: RequestedOffsets, *, aborted: Sequence[AbortedRange] = ()
@@ -76,7 +74,7 @@ class Decoder:
         except WireError:
             # The columns may hold part of the corrupt entry, so all of them are dropped.
             self._columns.reset()
-            self._start, self._gaps = None, Counter()
+            self._start, self._gaps = None, ObservedGaps()
             raise
         self._next = record_set.next_offset
 
@@ -89,13 +87,9 @@ class Decoder:
         """All rows and gaps so far, which end before `next_offset`, as a batch."""
         assert self._start is not None
         start, self._start = self._start, next_offset
-        # Nothing in a log marks offsets that compaction removed. They are what is left when the rows and the other gaps
-        # are subtracted from the decoded range.
-        self._gaps[COMPACTED] = next_offset - start - self._columns.rows - self._gaps.total()
-        gaps = +self._gaps
-        self._gaps.clear()
+        gaps, holes = self._gaps.take()
         with error_context(self._where.at_offset(start)):
-            return DecodedBatch(self._columns.take_batch(), next_offset, gaps)
+            return DecodedBatch(self._columns.take_batch(), next_offset, gaps, holes)
 
 
 def decode(
@@ -131,6 +125,7 @@ def decode(
 
 def warm() -> None:
     """Compile the kernels, or load them from numba's cache, before there is data waiting for them."""
-    for data in (log_messages([Record()], magic=1, codec=1), record_batch([Record(headers=((b"\xff", None),))])):
+    messages = log_messages([Record(offset=1)], magic=1, codec=1)  # with a hole before it
+    for data in (messages, record_batch([Record(headers=((b"\xff", None),))])):
         for _ in decode(data, RequestedOffsets(start=0)):
             pass

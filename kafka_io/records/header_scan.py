@@ -7,7 +7,8 @@ import numpy as np
 from kafka_io.compression import BytesLike
 from kafka_io.errors import NOWHERE, Where
 from kafka_io.records.kernels import legacy_messages, record_batches, status_codes
-from kafka_io.records.layout import ENTRY_BYTES, ENTRY_LENGTH_AT
+from kafka_io.records.kernels.scalars import Int64s
+from kafka_io.records.layout import CONTROL, ENTRY_BYTES, ENTRY_LENGTH_AT
 from kafka_io.records.record_set import RecordSet, RequestedOffsets
 
 _MAX_BATCHES = 1024
@@ -20,10 +21,16 @@ class HeaderScan:
     Args:
         whole_bytes: their size; an incomplete entry may follow.
         next_offset: the first offset after them, at most the requested stop; the requested start if there is no entry.
+        min_records: the least number of requested records that they hold. Only control batches are left out: a header
+            does not show that a transaction was aborted.
+        max_records: the largest number. It differs from the least one only if records were compacted in a batch that
+            the request cuts, and for messages of formats 0 and 1, which may hold any number of messages.
     """
 
     whole_bytes: int
     next_offset: int
+    min_records: int
+    max_records: int
 
 
 def first_entry_bytes(data: BytesLike) -> int | None:
@@ -41,23 +48,42 @@ def scan_headers(data: BytesLike, requested: RequestedOffsets, *, where: Where =
         Unsupported: a magic above 2.
     """
     record_set = RecordSet(data, requested, where)
+    min_records = max_records = 0
     while not record_set.ended:
-        if record_set.magic in (0, 1):
-            _skip_messages(record_set)
-        else:
-            _skip_batches(record_set)
-    return HeaderScan(whole_bytes=record_set.position, next_offset=record_set.next_offset)
+        least, most = _skip_messages(record_set) if record_set.magic in (0, 1) else _skip_batches(record_set)
+        min_records, max_records = min_records + least, max_records + most
+    return HeaderScan(
+        whole_bytes=record_set.position,
+        next_offset=record_set.next_offset,
+        min_records=min_records,
+        max_records=max_records,
+    )
 
 
-def _skip_batches(record_set: RecordSet) -> None:
+def _skip_batches(record_set: RecordSet) -> tuple[int, int]:
+    """Skip batches; returns the least and the largest number of requested records in them."""
     table = np.empty((_MAX_BATCHES, record_batches.FIELDS), np.int64)
     status, position, count = record_set.list_batches(table)
+    records = _requested_records(table[:count], record_set.requested)
     if count:
         record_set.advance_to(int(table[count - 1, record_batches.LAST]))
     record_set.stop_at(position, status)
+    return records
 
 
-def _skip_messages(record_set: RecordSet) -> None:
+def _requested_records(batches: Int64s, requested: RequestedOffsets) -> tuple[int, int]:
+    batches = batches[(batches[:, record_batches.ATTRIBUTES] & CONTROL) == 0]
+    base, stop = batches[:, record_batches.BASE], batches[:, record_batches.LAST] + 1
+    count = batches[:, record_batches.COUNT]
+    inside = np.minimum(stop, requested.stop) - np.maximum(base, requested.start)
+    inside = np.maximum(inside, 0)
+    outside = stop - base - inside
+    return int(np.maximum(count - outside, 0).sum()), int(np.minimum(count, inside).sum())
+
+
+def _skip_messages(record_set: RecordSet) -> tuple[int, int]:
+    """Skip messages of formats 0 and 1; returns the least and the largest number of requested records in them."""
+    start = record_set.next_offset
     status, position, last = legacy_messages.measure(record_set.array, record_set.position)
     if position > record_set.position:
         if not record_set.min_end < last < record_set.requested.high_watermark:
@@ -65,3 +91,4 @@ def _skip_messages(record_set: RecordSet) -> None:
         else:
             record_set.advance_to(last)
     record_set.stop_at(position, status)
+    return 0, record_set.next_offset - start

@@ -7,6 +7,7 @@ their offsets are relative and begin at 0. With LogAppendTime, format 1 has the 
 
 from collections.abc import Iterator
 from struct import Struct
+from typing import NamedTuple
 
 from isal import isal_zlib
 
@@ -17,7 +18,7 @@ from kafka_io.records.decoded_batch import DecodeLimits
 from kafka_io.records.kernels import legacy_messages as kernels
 from kafka_io.records.kernels import status_codes
 from kafka_io.records.kernels.legacy_messages import ANY_MAGIC, NO_TIMESTAMP
-from kafka_io.records.kernels.scalars import read_only
+from kafka_io.records.kernels.scalars import ByteArray, read_only
 from kafka_io.records.layout import (
     APPEND_TIME,
     ENTRY_BYTES,
@@ -64,11 +65,13 @@ def _decode_plain(record_set: RecordSet, columns: ColumnBuilder, max_bytes: int)
     left = len(record_set.view) - record_set.position
     columns.reserve(left // MIN_MESSAGE_BYTES[0], left)
     offsets, rows = (floor, requested.high_watermark - 1), (columns.wanted, requested.start, requested.stop)
+    start, rows_before = record_set.position, columns.rows
     status, position, last = kernels.decode(
         record_set.array, record_set.position, *_OUTER, *offsets, *rows, requested.stop, max_bytes, columns.arrays
     )
     if last > floor:
-        record_set.advance_to(last)
+        decoded = _DecodedMessages(record_set.array, start, position, 0, columns.rows - rows_before)
+        _count_gaps(record_set, decoded, last)
     if status == status_codes.PAST:
         record_set.skip_rest()
     record_set.stop_at(position, status)
@@ -94,11 +97,41 @@ def _decode_compressed(record_set: RecordSet, columns: ColumnBuilder, cap: int) 
             rows = (columns.wanted, record_set.requested.start, record_set.requested.stop)
             # A message set is always decoded whole; rows after the requested stop are dropped.
             end_offset = max_bytes = _UNBOUNDED
+            rows_before = columns.rows
             status, _, _ = kernels.decode(content, 0, *inner, *offsets, *rows, end_offset, max_bytes, columns.arrays)
         if status != status_codes.END:
             raise Corrupt(f"inside a compressed message: {REASONS[status]}")
-    record_set.advance_to(outer_offset)
+        decoded = _DecodedMessages(content, 0, len(content), inner[1], columns.rows - rows_before)
+        _count_gaps(record_set, decoded, outer_offset)
     record_set.position += size
+
+
+class _DecodedMessages(NamedTuple):
+    """Messages at [position, end) of `data` that were decoded to so many rows; `shift` is added to their offsets."""
+
+    data: ByteArray
+    position: int
+    end: int
+    shift: int
+    rows: int
+
+
+def _count_gaps(record_set: RecordSet, decoded: _DecodedMessages, last: int) -> None:
+    """Record that messages up to offset `last` are decoded, and count the offsets without a message.
+
+    Raises:
+        Corrupt: there are more or fewer rows than messages.
+    """
+    start, stop = record_set.next_offset, min(last + 1, record_set.requested.stop)
+    record_set.advance_to(last)
+    if decoded.rows == stop - start:  # the usual case: each offset has a row
+        return
+    messages, first_start, last_stop = kernels.find_holes(*decoded[:4], start, stop)
+    if messages != decoded.rows:
+        raise Corrupt(
+            f"{decoded.rows} records were decoded from {messages} messages", record_set.where.at_offset(start)
+        )
+    record_set.gaps.add_holes(first_start, last_stop, stop - start - messages)
 
 
 def _decompressed(message: memoryview, crc: int, cap: int) -> BytesLike:

@@ -16,6 +16,8 @@ from kafka_io.errors import Corrupt, TooLarge, Unsupported, WireError
 from kafka_io.records.column_builder import ColumnBuilder
 from kafka_io.records.crc32c import crc32c
 from kafka_io.records.decoded_batch import DecodeLimits
+from kafka_io.records.gaps import ABORTED, COMPACTED
+from kafka_io.records.gaps import CONTROL as CONTROL_GAP
 from kafka_io.records.kernels import record_batches as kernels
 from kafka_io.records.kernels import status_codes
 from kafka_io.records.kernels.column_arrays import FAULT_BATCH, FAULT_RECORD, ROW_BYTES
@@ -31,8 +33,6 @@ from kafka_io.records.layout import (
 )
 from kafka_io.records.record_set import REASONS, RecordSet
 from kafka_io.records.transactions import AbortedTransactions
-
-ABORTED_GAP, CONTROL_GAP = "aborted", "control"
 
 _MAX_BATCHES = 1024
 # Decompressed batches are joined up to this size, to save kernel calls; larger ones are not worth the copy.
@@ -78,8 +78,7 @@ class BatchReader:
         elif attributes & MODERN_CODEC_MASK:
             yield from self._decode_compressed(rows, batches)
         else:
-            self._decode_plain(self.record_set.array, batches)
-            self.record_set.advance_to(rows[-1][LAST])
+            self._decode_plain(self.record_set.array, rows, batches)
             yield
 
     def _verify_checksum(self, row: _Row) -> None:
@@ -95,7 +94,7 @@ class BatchReader:
         if is_control and was_aborted and row[COUNT]:
             self.aborted.end(row[PRODUCER], self._first_key(row), self.record_set.where.at_offset(row[BASE]))
         if is_control or was_aborted:
-            self.record_set.skip(row[BASE], row[LAST], CONTROL_GAP if is_control else ABORTED_GAP)
+            self.record_set.skip(row[BASE], row[LAST], CONTROL_GAP if is_control else ABORTED)
         return is_control or was_aborted
 
     def _first_key(self, row: _Row) -> bytes | None:
@@ -117,13 +116,14 @@ class BatchReader:
             size += len(content)
             if contents and size >= max_bytes:
                 # This content may be large: decode the smaller ones before it now, so that it is not copied.
-                self._decode_joined(contents, batches[index - len(contents) : index])
+                earlier = slice(index - len(contents), index)
+                self._decode_joined(contents, rows[earlier], batches[earlier])
                 contents = []
             contents.append(content)
             if size >= max_bytes or index + 1 == len(rows):
-                self._decode_joined(contents, batches[index + 1 - len(contents) : index + 1])
+                present = slice(index + 1 - len(contents), index + 1)
+                self._decode_joined(contents, rows[present], batches[present])
                 contents, size = [], 0
-                self.record_set.advance_to(row[LAST])
                 yield
 
     def _records(self, row: _Row) -> Octets:
@@ -141,7 +141,7 @@ class BatchReader:
         except WireError as error:  # a context manager costs as much as a small batch
             raise error.with_context(record_set.where.at_offset(row[BASE])) from error.__cause__
 
-    def _decode_joined(self, contents: list[Octets], batches: Int64s) -> None:
+    def _decode_joined(self, contents: list[Octets], rows: list[_Row], batches: Int64s) -> None:
         """Decode the decompressed records of several batches, one item of `contents` each, with one kernel call.
 
         BODY and STOP in the table rows are set to the positions in the joined contents.
@@ -150,10 +150,13 @@ class BatchReader:
         batches[0, BODY] = 0
         batches[1:, BODY] = batches[:-1, STOP]
         data = contents[0] if len(contents) == 1 else b"".join(contents)
-        self._decode_plain(read_only(data), batches)
+        self._decode_plain(read_only(data), rows, batches)
 
-    def _decode_plain(self, data: ByteArray, batches: Int64s) -> None:
-        """Decode the uncompressed records in `data`, at the positions that `batches` give, to rows."""
+    def _decode_plain(self, data: ByteArray, rows: list[_Row], batches: Int64s) -> None:
+        """Decode the uncompressed records in `data`, at the positions that `batches` give, to rows.
+
+        `rows` are the rows of `batches` as lists.
+        """
         record_set, columns, requested = self.record_set, self.columns, self.record_set.requested
         # A corrupt batch can claim 2^31 records. Its bytes bound the real number: a record takes at least 7 of them.
         sizes = batches[:, STOP] - batches[:, BODY]
@@ -163,13 +166,39 @@ class BatchReader:
         if counts.max() > max_rows:
             raise _too_many(max_rows).with_context(record_set.where.at_offset(int(batches[counts.argmax(), BASE])))
         columns.reserve(int(counts.sum()), int(sizes.sum()))
-        arrays, max_headers = columns.arrays, columns.headers + max_rows
+        arrays, max_headers, rows_before = columns.arrays, columns.headers + max_rows, columns.rows
         status = kernels.decode(data, batches, columns.wanted, requested.start, requested.stop, max_headers, arrays)
         if status != status_codes.END:
             row: _Row = batches[arrays.filled[FAULT_BATCH]].tolist()
             reason = f"record {arrays.filled[FAULT_RECORD]} of {row[COUNT]}: {REASONS.get(status)}"
             error: WireError = _too_many(max_rows) if status == status_codes.FULL else Corrupt(reason)
             raise error.with_context(record_set.where.at_offset(row[BASE]))
+        self._count_gaps(rows, columns.rows - rows_before)
+
+    def _count_gaps(self, rows: list[_Row], decoded: int) -> None:
+        """Record that batches are decoded to so many rows, and count their offsets without a row.
+
+        Raises:
+            Corrupt: there are more or fewer rows than records according to the headers.
+        """
+        record_set, stop = self.record_set, self.record_set.requested.stop
+        if decoded == min(rows[-1][LAST] + 1, stop) - record_set.next_offset:  # the usual case: each offset has a row
+            record_set.advance_to(rows[-1][LAST])
+            return
+        offsets = min_records = max_records = 0
+        for row in rows:
+            record_set.begin_entry(row[BASE])
+            inside = min(row[LAST] + 1, stop) - record_set.next_offset
+            # A header counts the records of its whole batch. The request may begin or end inside of it.
+            outside = row[LAST] + 1 - row[BASE] - inside
+            offsets += inside
+            min_records += max(0, row[COUNT] - outside)
+            max_records += min(row[COUNT], inside)
+            record_set.advance_to(row[LAST])
+        if not min_records <= decoded <= max_records:
+            reason = f"{decoded} records were decoded, but the headers of the batches count {max_records}"
+            raise Corrupt(reason, record_set.where.at_offset(rows[0][BASE]))
+        record_set.gaps.add(COMPACTED, offsets - decoded)
 
 
 def _groups(rows: list[_Row], separate_bits: int, max_bytes: int) -> Iterator[tuple[int, int]]:

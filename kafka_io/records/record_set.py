@@ -3,12 +3,12 @@
 A record set is a sequence of entries: messages of formats 0 and 1, and record batches.
 """
 
-from collections import Counter
 from dataclasses import dataclass
 from struct import Struct
 
 from kafka_io.compression import BytesLike
 from kafka_io.errors import Corrupt, PastEnd, Unsupported, Where, WireError
+from kafka_io.records.gaps import ObservedGaps
 from kafka_io.records.kernels import record_batches, status_codes
 from kafka_io.records.kernels.scalars import Int64s, read_only
 from kafka_io.records.layout import BATCH_LAST_DELTA_AT, BATCH_MAGIC, ENTRY_BYTES, ENTRY_LENGTH_AT, MAGIC_AT
@@ -56,13 +56,13 @@ class RecordSet:
         next_offset: the first offset that is not decoded yet.
         last_offset: the last offset of the previous entry, -1 before the first.
         is_cut: the last entry is incomplete; the next fetch returns it whole.
-        gaps: offsets that were decoded and gave no row, counted by cause.
+        gaps: offsets that were decoded and gave no row.
     """
 
     __slots__ = ("array", "gaps", "is_cut", "last_offset", "next_offset", "position", "requested", "view", "where")
 
     def __init__(
-        self, data: BytesLike, requested: RequestedOffsets, where: Where, gaps: Counter[str] | None = None
+        self, data: BytesLike, requested: RequestedOffsets, where: Where, gaps: ObservedGaps | None = None
     ) -> None:
         """`gaps` continues the counts of an earlier record set."""
         self.view = memoryview(data)
@@ -73,7 +73,7 @@ class RecordSet:
         self.next_offset = requested.start
         self.last_offset = -1
         self.is_cut = False
-        self.gaps: Counter[str] = Counter() if gaps is None else gaps
+        self.gaps = ObservedGaps() if gaps is None else gaps
 
     @property
     def magic(self) -> int | None:
@@ -115,15 +115,23 @@ class RecordSet:
         self.next_offset = max(self.next_offset, min(last + 1, self.requested.stop))
         self.last_offset = last
 
+    def begin_entry(self, base: int) -> None:
+        """Record that the next entry begins with offset `base`: no entry has the offsets before it."""
+        start = min(base, self.requested.stop)
+        if start > self.next_offset:
+            self.gaps.add_holes(self.next_offset, start, start - self.next_offset)
+            self.next_offset = start
+
     def skip(self, base: int, last: int, cause: str) -> None:
         """Record that the entry with the offsets `base` to `last` gives no rows, and why."""
-        before = max(self.next_offset, base)
+        self.begin_entry(base)
+        before = self.next_offset
         self.advance_to(last)
-        self.gaps[cause] += self.next_offset - before
+        self.gaps.add(cause, self.next_offset - before)
 
     def skip_rest(self) -> None:
         """Record that all remaining entries begin at or after the requested stop."""
-        self.next_offset = self.requested.stop
+        self.begin_entry(self.requested.stop)
 
     def error(self, status: int) -> WireError:
         """The error for the entry at `position`, from the `status` of a kernel."""

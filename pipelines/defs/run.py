@@ -53,6 +53,7 @@ class LoadConfig(dg.Config):
         f"{UNTIL_TAG} has the same meaning.",
     )
     on_expired: Literal["settings", "fail", "skip"] = _choice_field("on_expired")
+    on_missing: Literal["settings", "fail", "skip"] = _choice_field("on_missing")
     on_truncated: Literal["settings", "fail", "rewind"] = _choice_field("on_truncated")
     on_recreated: Literal["settings", "fail", "restart", "adopt"] = _choice_field("on_recreated")
     on_cluster_changed: Literal["settings", "fail", "adopt"] = _choice_field("on_cluster_changed")

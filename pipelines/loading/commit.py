@@ -50,12 +50,13 @@ def committable(facts: Sequence[SliceFacts], covered: Coverage) -> list[SliceFac
     Above the cursor these are the slices before a partition's first failure. Below its start (a backfill) they are the
     slices after its last failure. `facts` are in order of partition and offset.
     """
-    older = [slice_facts for slice_facts in facts if _is_backfill(slice_facts.offsets, covered)]
-    newer = [slice_facts for slice_facts in facts if not _is_backfill(slice_facts.offsets, covered)]
+    older = [slice_facts for slice_facts in facts if is_backfill(slice_facts.offsets, covered)]
+    newer = [slice_facts for slice_facts in facts if not is_backfill(slice_facts.offsets, covered)]
     return [*reversed(list(_until_failure(reversed(older)))), *_until_failure(newer)]
 
 
-def _is_backfill(offsets: OffsetRange, covered: Coverage) -> bool:
+def is_backfill(offsets: OffsetRange, covered: Coverage) -> bool:
+    """Whether the offsets are below those that the table covers of their partition."""
     return offsets.partition in covered and offsets.start < covered[offsets.partition][0]
 
 
@@ -78,11 +79,11 @@ def extended(covered: Coverage, facts: Iterable[SliceFacts]) -> Coverage:
     # then. So a hole is found even if both its sides are new.
     after = dict(covered)
     ranges = sorted(slice_facts.offsets for slice_facts in facts)
-    for offsets in reversed([offsets for offsets in ranges if _is_backfill(offsets, covered)]):
+    for offsets in reversed([offsets for offsets in ranges if is_backfill(offsets, covered)]):
         start, stop = after[offsets.partition]
         _check_adjoins(offsets, "end", offsets.stop, start)
         after[offsets.partition] = (offsets.start, stop)
-    for offsets in (offsets for offsets in ranges if not _is_backfill(offsets, covered)):
+    for offsets in (offsets for offsets in ranges if not is_backfill(offsets, covered)):
         start, stop = after.get(offsets.partition, (offsets.start, offsets.start))
         _check_adjoins(offsets, "start", offsets.start, stop)
         after[offsets.partition] = (start, offsets.stop)
@@ -291,7 +292,7 @@ class LoadChange(Change):
         The epoch in the ledger stands for all offsets up to the cursor. If this run and the other read the log under
         two leaders, neither epoch does, and a truncation between the two would not be noticed (fault B04).
         """
-        for partition in sorted({offsets.partition for offsets in ranges if not _is_backfill(offsets, state.covered)}):
+        for partition in sorted({offsets.partition for offsets in ranges if not is_backfill(offsets, state.covered)}):
             moved = _cursor_and_epoch(state, partition) != _cursor_and_epoch(self.state, partition)
             if moved and state.epochs.get(partition) != self.epochs.get(partition):
                 raise self._refused(newest, f"partition {partition} has another leader since")

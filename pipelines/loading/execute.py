@@ -17,6 +17,7 @@ from kafka_io.reader.reader import PlannedRange
 from kafka_io.reader.source import warm
 from pipelines.loading.bytes_per_offset import committed_bytes_per_offset, read_sample, sizes_by_bytes
 from pipelines.loading.fetch import FACTS_SCHEMA, TASK_SCHEMA, fetch_slices
+from pipelines.loading.holes import with_causes
 from pipelines.loading.ledger import LedgerEntry
 from pipelines.loading.rows import PARTITION_COLUMN
 from pipelines.loading.slices import SliceSizes, group_slices
@@ -77,6 +78,7 @@ class SliceFetcher:
 
         Raises:
             TopicRecreated: the topic may have been recreated meanwhile.
+            KafkaIOError: there are holes, and the topic's cleanup.policy cannot be read now.
         """
         loaded_at_us = microseconds(began)
         facts = [SliceFacts(offsets=offsets, loaded_at_us=loaded_at_us) for offsets in slices if not offsets.size]
@@ -98,7 +100,7 @@ class SliceFetcher:
         if tasks:
             facts += self.fetch(tasks, on_progress)
             check_incarnation(self.cluster, topic)
-        return facts
+        return with_causes(self.cluster, topic.name, facts)
 
 
 def planned_range(topic: TopicEntry, offsets: OffsetRange) -> PlannedRange:

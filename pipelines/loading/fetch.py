@@ -15,7 +15,7 @@ from itertools import groupby
 
 import pyarrow as pa
 
-from kafka_io.model import Broker
+from kafka_io.model import Broker, OffsetRange
 from kafka_io.reader.source import Source
 from kafka_io.records.decoded_batch import DecodedBatch
 from pipelines.loading.failpoints import failpoint
@@ -65,10 +65,13 @@ def _fetch_slice(task: FetchTask, batches: Iterator[DecodedBatch], began: float)
     }
     gaps: Counter[str] = Counter()
     column_bytes = odd_times = 0
+    holes: tuple[int, int] | None = None
     with SliceFile(task) as output:
         for decoded in batches:
             failpoint("batch fetched")
             gaps.update(decoded.gaps)
+            if decoded.holes:
+                holes = (holes or decoded.holes)[0], decoded.holes[1]
             column_bytes += decoded.batch.nbytes
             if decoded.batch.num_rows:
                 rows = table_rows(decoded.batch, constants)
@@ -83,6 +86,7 @@ def _fetch_slice(task: FetchTask, batches: Iterator[DecodedBatch], began: float)
         stats=output.stats,
         gaps=dict(gaps),
         odd_times=odd_times,
+        holes=OffsetRange(partition, *holes) if holes else None,
         seconds=time.monotonic() - began,
         loaded_at_us=task.loaded_at_us,
     )

@@ -1,21 +1,22 @@
 """Load one topic: find it, plan, fetch, commit. This is the only entry point for the command line and for Dagster."""
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from typing import Any, Self
 
 from pyspark.sql import SparkSession
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import KafkaIOError, LocatedError, Where
-from kafka_io.model import Bounds, BrokerPartition, TopicEntry
+from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry
 from pipelines.loading.commit import CommitResult, LoadChange, commit, committable
 from pipelines.loading.execute import SliceFetcher, execute, microseconds
 from pipelines.loading.failpoints import failpoint
 from pipelines.loading.group_mirror import GroupMirror, Mirror, cursors_after
+from pipelines.loading.holes import Refusal
 from pipelines.loading.identity import check_epochs, table_state
 from pipelines.loading.last_error import LastError, LastErrors, Remember
 from pipelines.loading.ledger import LedgerEntry, RecordedChoice, TableState, TopicIdentity
@@ -145,7 +146,9 @@ class Loader(SliceFetcher):
         step, sizes = self._plan_step(topic, snapshot.entry, state, bounds, target)
         failpoint("planned")
         progress = target.progress(step, self.on_progress(record.topic))
-        fetched = self.fetch_slices(topic, log.uri, step.slices, began, progress, sizes=sizes)
+        fetch = partial(self.fetch_slices, topic, log.uri, began=began, sizes=sizes)
+        fetched = fetch(step.slices, on_progress=progress)
+        fetched = self._without_missing(fetched, state, partial(fetch, on_progress=lambda _done, _total: None))
         failpoint("fetched")
         expired = [
             SliceFacts(offsets=offsets, loaded_at_us=microseconds(began), gaps={EXPIRED: offsets.size})
@@ -211,6 +214,20 @@ class Loader(SliceFetcher):
         newer = plan(state, bounds, window, sizes, skip_expired=self.choices.on_expired == "skip")
         return replace(newer, slices=(*older, *newer.slices))
 
+    def _without_missing(
+        self, fetched: list[SliceFacts], state: TableState, fetch: Callable[[Sequence[OffsetRange]], list[SliceFacts]]
+    ) -> list[SliceFacts]:
+        """The facts without slices whose offsets are missing from the log, unless the user chose to skip those offsets.
+
+        What lies between the missing offsets and the table is fetched again, as slices of its own, so that it can be
+        committed.
+        """
+        if self.choices.on_missing == "skip":
+            return fetched
+        refusal = Refusal.of(fetched, state.covered, state.topic.where)
+        again = Refusal.of(fetch(refusal.intact), state.covered, state.topic.where)
+        return [*refusal.facts, *again.facts]
+
     def _change(self, state: TableState, bounds: AllBounds, step: Plan, facts: Sequence[SliceFacts]) -> LoadChange:
         """The commit of the facts that adjoin what is covered."""
         committed = tuple(committable(facts, state.covered))
@@ -219,6 +236,13 @@ class Loader(SliceFetcher):
             state=state,
             facts=committed,
             epochs={partition: bounds[partition].epoch for partition in partitions if bounds[partition].epoch >= 0},
-            choices=tuple(step.choices(state)),
+            choices=(*step.choices(state), *_missing_choices(committed)),
             run=self.run_id,
         )
+
+
+def _missing_choices(committed: Sequence[SliceFacts]) -> Iterator[RecordedChoice]:
+    """The choices by which missing offsets are skipped."""
+    for slice_facts in committed:
+        if slice_facts.holes:
+            yield RecordedChoice.of("on_missing", "skip", slice_facts.holes)

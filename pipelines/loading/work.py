@@ -158,6 +158,9 @@ class SliceFacts(CommittedRange):
         stats: the statistics of the file's columns, as Delta's log stores them.
         odd_times: the number of rows whose `timestamp` is null because a table cannot hold it (see `timestampRaw`).
         seconds: how long the fetch took.
+        holes: from the start of the first hole to the end of the last one, if compaction does not explain the holes, or
+            if that is not known yet.
+        holes_reason: why compaction does not explain them; empty if that is not known yet.
         failure: why the slice was not fetched.
     """
 
@@ -165,6 +168,8 @@ class SliceFacts(CommittedRange):
     stats: Mapping[str, Any] = field(default_factory=dict)
     odd_times: int = 0
     seconds: float = 0.0
+    holes: OffsetRange | None = None
+    holes_reason: str = ""
     failure: SliceFailure | None = None
 
     def __str__(self) -> str:

@@ -45,7 +45,9 @@ def check_log(data: bytes, rng: random.Random) -> str:
     )
     _agree(complete, lambda: oracle_rows(data), "log")
     if complete.error is None:
-        assert scan_headers(data, _EVERYTHING).next_offset == complete.next_offset
+        scan = scan_headers(data, _EVERYTHING)
+        assert scan.next_offset == complete.next_offset
+        assert scan.min_records <= len(complete.rows) <= scan.max_records
     _check_slice(data, rng, complete)
     return "read" if complete.error is None else type(complete.error).__name__
 

@@ -1,4 +1,6 @@
-"""A simulated topic. Its logs grow, expire, and are compacted or truncated; its brokers sometimes report wrong bounds.
+"""A simulated topic. Its logs grow, expire, lose records, and are compacted or truncated.
+
+Its brokers sometimes report wrong bounds.
 
 The payload of each record is a number that no other record has, so it shows from which record a row comes.
 """
@@ -58,6 +60,7 @@ class SimLog:
 
     Args:
         records: payloads by offset.
+        markers: the offsets of transaction markers.
         starts: leader epochs with their start offsets, oldest first.
         segments: the start offsets of segments, if offsets count bytes: a slice may end only at one of them.
         cuts: all truncations so far.
@@ -68,6 +71,7 @@ class SimLog:
     earliest: int = 0
     latest: int = 0
     records: dict[int, int] = field(default_factory=dict)
+    markers: set[int] = field(default_factory=set)
     starts: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)])
     segments: list[int] = field(default_factory=list)
     cuts: list[Cut] = field(default_factory=list)
@@ -81,13 +85,16 @@ class SimLog:
     def grow(self, payloads: Iterable[int], size: Callable[[], int]) -> None:
         """Append records. `size` gives the number of offsets from one record to the next.
 
-        From 0.8 on, a size of two leaves an offset without a record after this one.
+        From 0.8 on, a size of two means that a transaction marker follows the record.
         """
         for payload in payloads:
             if self.era.in_bytes and self.latest - (self.segments[-1] if self.segments else 0) >= _SEGMENT_BYTES:
                 self.segments.append(self.latest)
             self.records[self.latest] = payload
-            self.latest += size()
+            end = self.latest + size()
+            if not self.era.in_bytes:
+                self.markers |= set(range(self.latest + 1, end))
+            self.latest = end
 
     def expire(self, to: int) -> None:
         """Retention: the log now begins at `to`; in 0.7 it begins at the start of the segment that contains `to`."""
@@ -104,6 +111,11 @@ class SimLog:
         for offset in offsets:
             self.records.pop(offset, None)
 
+    def lose(self, start: int, stop: int) -> None:
+        """The broker loses what it has of the offsets `[start, stop)`, for example a segment on a damaged disk."""
+        self.records = {offset: payload for offset, payload in self.records.items() if not start <= offset < stop}
+        self.markers -= set(range(start, stop))
+
     def elect(self) -> None:
         """Elect another leader, which has the complete log."""
         self.starts.append((self.epoch + 1, self.latest))
@@ -113,6 +125,7 @@ class SimLog:
         epoch = self.epoch + 1
         self.latest = offset
         self.records = {kept: payload for kept, payload in self.records.items() if kept < offset}
+        self.markers = {kept for kept in self.markers if kept < offset}
         self.starts = [*((older, start) for older, start in self.starts if start < offset), (epoch, offset)]
         self.cuts.append(Cut(tick, offset))
 
@@ -148,6 +161,7 @@ class SimCluster(Cluster):
     """A cluster with one topic.
 
     Args:
+        compacts: whether the topic's cleanup.policy is "compact", and not "delete".
         incarnation_number: how often the topic was created.
         away: the partitions of 0.7 brokers that are down.
         answered: the bounds that each call of `bounds` has answered.
@@ -157,6 +171,7 @@ class SimCluster(Cluster):
     scheduler: Scheduler
     era: Era
     name: str = "main"
+    compacts: bool = False
     incarnation_number: int = 0
     logs: dict[BrokerPartition, SimLog] = field(default_factory=dict)
     away: set[BrokerPartition] = field(default_factory=set)
@@ -290,6 +305,14 @@ class SimCluster(Cluster):
     def retention(self, topics: Iterable[str]) -> dict[str, Retention | KafkaIOError]:
         """See Cluster. The simulation does not need it."""
         raise NotImplementedError
+
+    def cleanup_policies(self, topic: str) -> frozenset[str] | None:
+        """See Cluster."""
+        assert topic == TOPIC
+        self.scheduler.seam()
+        if self.scheduler.harmed(0.3):
+            raise NetworkError("no answer")
+        return frozenset({"compact" if self.compacts else "delete"})
 
     @property
     def generation(self) -> Generation:

@@ -23,7 +23,8 @@ class Events:
         odds = {
             self._send: 10,
             self._expire: 2,
-            self._compact_log: 1,
+            self._compact_log: 1 if self.cluster.compacts else 0,
+            self._lose_records: 0 if self.cluster.era.in_bytes else 0.3,
             self._elect: 2,
             self._cut: 0 if self.cluster.era.in_bytes else 1.5,
             self._add_partition: 0.4,
@@ -59,6 +60,12 @@ class Events:
         id_, log = self._random_log()
         log.compact([offset for offset in log.records if self.scheduler.rng.random() < 0.2])
         self.scheduler.note(f"{id_} is compacted")
+
+    def _lose_records(self) -> None:
+        id_, log = self._random_log()
+        start, stop = sorted(self.scheduler.rng.randint(log.earliest, log.latest) for _ in range(2))
+        log.lose(start, stop)
+        self.scheduler.note(f"{id_} loses [{start}, {stop})")
 
     def _elect(self) -> None:
         id_, log = self._random_log()

@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from kafka_io.model import BrokerPartition
+from pipelines.loading.holes import MISSING
 from pipelines.loading.incarnations import IncarnationRanges, incarnations
 from pipelines.loading.ledger import CommitKind, Coverage, LedgerEntry
 from pipelines.loading.load import EXPIRED
+from pipelines.loading.offset_ranges import MIXED
 from pipelines.loading.outcome import TopicLoad
 from pipelines.loading.work import CommittedRange
 from resources.choices import Choices
@@ -108,6 +110,12 @@ class Oracle:
                 "expired offsets were skipped without the choice",
             )
 
+        if any(MISSING in committed.gaps for committed in entry.ranges) and entry.kind is CommitKind.LOAD:
+            _require(
+                choices.on_missing == "skip" and "on_missing" in settings,
+                "missing offsets were skipped without the choice",
+            )
+
     def _check_incarnation(self, incarnation: IncarnationRanges, rows: Rows) -> int:
         """Check that each offset has one row with the broker's payload or is in a gap; returns the number of rows."""
         _require(not incarnation.problems, "; ".join(incarnation.problems))
@@ -121,6 +129,7 @@ class Oracle:
     def _check_range(self, incarnation: str, committed: CommittedRange, rows: Rows) -> int:
         present = _within(committed, rows.get((committed.partition, committed.loaded_at_us), {}))
         expected: dict[int, int] = {}
+        lost: set[int] = set()
         for read in self._reads(committed):
             _require(
                 read.tick > self.store.created,
@@ -129,8 +138,13 @@ class Oracle:
             if read.incarnation != incarnation:
                 raise Broken(f"{committed} of {incarnation} was read from {read.incarnation}")
             expected.update(_within(committed, read.payloads))
+            lost |= set(read.lost).intersection(range(committed.offsets.start, committed.offsets.stop))
         if present != expected:
             raise Broken(f"{committed} contains {present}, but the broker had {expected}")
+        # Compaction explains every hole of a compacted topic. The causes in a part of a range may be unknown (MIXED).
+        known = committed.partition.broker is None and not self.cluster.compacts and MIXED not in committed.gaps
+        if known and committed.gaps.get(MISSING, 0) != len(lost):
+            raise Broken(f"{committed} has the gaps {committed.gaps}, but the log had lost {len(lost)} of its offsets")
         gaps, size = sum(committed.gaps.values()), committed.offsets.stop - committed.offsets.start
         # In 0.7 offsets count bytes, so rows and gaps do not add up to the size, unless the range expired.
         counts_offsets = committed.partition.broker is None or EXPIRED in committed.gaps

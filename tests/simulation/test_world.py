@@ -6,7 +6,7 @@ from unittest.mock import patch
 
 import pytest
 
-from pipelines.loading import commit, execute, load
+from pipelines.loading import commit, execute, holes, load
 from pipelines.loading import replacement as replacing
 from pipelines.loading.commit import LoadChange
 from pipelines.loading.plan import plan
@@ -82,6 +82,12 @@ BROKEN: Mapping[str, tuple[object, str, object]] = {
         lambda *args, **rest: plan(*args, **{**rest, "skip_expired": True}),
     ),
     "a cut or a replay is committed on top of any version": (ReplaceChange, "rebased", _on_anything),
+    "a hole in a log always counts as compacted": (holes, "_why_not_compacted", lambda *_: ""),
+    "missing offsets are skipped without the choice": (
+        load.Loader,
+        "_without_missing",
+        lambda _, fetched, *__: fetched,
+    ),
     "the rows that a cut leaves are not counted": (replacing, "with_counts", _uncounted),
 }
 

@@ -5,25 +5,30 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from kafka_io.errors import KafkaIOError, LogShort, NetworkError, OffsetOutOfRange, TopicReplaced
-from kafka_io.model import BrokerPartition
+from kafka_io.model import BrokerPartition, OffsetRange
+from kafka_io.records.gaps import CONTROL, HOLE
 from pipelines.loading.work import FetchTask, SliceFacts, SliceFailure
 from resources.spark import Progress
 from tests.simulation.brokers import SimCluster
 from tests.simulation.scheduler import Scheduler
 from tests.simulation.store import Row, SimStore
 
-COMPACTED = "compacted"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """The records of `[start, stop)` that a broker answered at `tick`, in one incarnation of the topic."""
+    """The records and markers of `[start, stop)` that a broker answered at `tick`, in one incarnation of the topic."""
 
     start: int
     stop: int
     tick: int
     incarnation: str
     payloads: dict[int, int]
+    markers: frozenset[int] = frozenset()
+
+    @property
+    def lost(self) -> list[int]:
+        """The offsets of which the log had neither a record nor a marker."""
+        return [offset for offset in range(self.start, self.stop) if offset not in self.payloads.keys() | self.markers]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -61,14 +66,16 @@ class SimWorkers:
             self.scheduler.note(f"{path} is damaged")
             self.store.staged[path] = tuple(rows[1:])
         size = work.offsets.size
-        missing = 0 if work.offsets.partition.broker is not None else size - len(rows)
+        holes = [] if id_.broker is not None else [offset for read in reads for offset in read.lost]
+        gaps = {CONTROL: sum(len(read.markers) for read in reads), HOLE: len(holes)}
         facts = SliceFacts(
             offsets=work.offsets,
             rows=len(rows),
             bytes=size,
             path=path,
             size=len(rows),
-            gaps={COMPACTED: missing} if missing else {},
+            gaps={cause: count for cause, count in gaps.items() if count},
+            holes=OffsetRange(id_, holes[0], holes[-1] + 1) if holes else None,
             loaded_at_us=work.loaded_at_us,
             source="0@sim:1",
         )
@@ -100,4 +107,5 @@ class SimWorkers:
             tick=self.scheduler.tick,
             incarnation=self.cluster.incarnation,
             payloads={offset: payload for offset, payload in log.records.items() if start <= offset < stop},
+            markers=frozenset(log.markers & set(range(start, stop))),
         )

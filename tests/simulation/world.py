@@ -27,7 +27,7 @@ DAYS = 20
 """The number of days of a world. It is so small that the complete log can be checked after every commit."""
 _CALM_LOADS = 5
 _TAIL = 60
-_ALL = Choices(on_expired="skip", on_truncated="rewind", on_recreated="restart", on_vanished="wait")
+_ALL = Choices(on_expired="skip", on_missing="skip", on_truncated="rewind", on_recreated="restart", on_vanished="wait")
 
 
 class Failed(Exception):
@@ -46,11 +46,13 @@ class FetchedRanges:
     """The offset ranges of a run's last fetch, by partition; empty if a slice of this fetch failed."""
 
     ranges: Ranges = field(default_factory=dict)
+    loaded_at_us: int = -1
 
-    def note(self, facts: Sequence[SliceFacts]) -> None:
-        """Remember the ranges of these facts."""
+    def note(self, works: Sequence[FetchTask], facts: Sequence[SliceFacts]) -> None:
+        """Remember the ranges of these facts; none if a step fetches again, because other slices land with them."""
         self.ranges = {}
-        if any(slice_facts.failure for slice_facts in facts):
+        again, self.loaded_at_us = works[0].loaded_at_us == self.loaded_at_us, works[0].loaded_at_us
+        if again or any(slice_facts.failure for slice_facts in facts):
             return
         for slice_facts in facts:
             start, stop = self.ranges.get(
@@ -69,7 +71,7 @@ class World:
         self.seed = seed
         self.rng = random.Random(seed)
         self.scheduler = Scheduler(rng=self.rng, meanwhile=self._meanwhile)
-        self.cluster = SimCluster(scheduler=self.scheduler, era=self.rng.choice(ERAS))
+        self.cluster = SimCluster(scheduler=self.scheduler, era=self.rng.choice(ERAS), compacts=self.rng.random() < 0.5)
         self.store = store(scheduler=self.scheduler, landed=self._landed)
         self.workers = SimWorkers(cluster=self.cluster, store=self.store, scheduler=self.scheduler)
         self.oracle = Oracle(cluster=self.cluster, store=self.store, workers=self.workers)
@@ -119,6 +121,7 @@ class World:
         pick = self.rng.choice
         return Choices(
             on_expired=pick(("fail", "skip")),
+            on_missing=pick(("fail", "skip")),
             on_truncated=pick(("fail", "rewind")),
             on_recreated=pick(("fail", "restart")),
             on_vanished=pick(("fail", "wait")),
@@ -193,7 +196,7 @@ class World:
     def _loader(self, run: str, fetched: FetchedRanges) -> Loader:
         def fetch(works: Sequence[FetchTask], on_progress: Progress) -> list[SliceFacts]:
             facts = self.workers.fetch(works, on_progress)
-            fetched.note(facts)
+            fetched.note(works, facts)
             return facts
 
         rng = self.rng

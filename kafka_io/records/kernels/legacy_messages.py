@@ -65,6 +65,36 @@ def measure(data: ByteArray, position: int) -> tuple[int, int, int]:
 
 
 @kernel
+def find_holes(
+    data: ByteArray, position: int, end: int, shift: int, next_offset: int, stop_offset: int
+) -> tuple[int, int, int]:
+    """Count messages and find holes: (messages, start of the first hole or -1, end of the last hole).
+
+    Args:
+        data: messages that `decode` has accepted.
+        position: where they begin.
+        end: where they end.
+        shift: added to each offset, see `decode`.
+        next_offset: messages with a lower offset are not counted.
+        stop_offset: the offset after the last one to look at.
+    """
+    messages, first_start, last_stop = 0, -1, -1
+    while position < end and next_offset < stop_offset:
+        offset = min(int64(data, position) + shift, stop_offset)
+        _, position = entry_bounds(data, position, 0, 1)
+        if offset > next_offset:
+            first_start = next_offset if first_start < 0 else first_start
+            last_stop = offset
+        if next_offset <= offset < stop_offset:
+            messages += 1
+        next_offset = max(next_offset, offset + 1)
+    if next_offset < stop_offset:  # a compressed message of format 0 may have a higher offset than its last one inside
+        first_start = next_offset if first_start < 0 else first_start
+        last_stop = stop_offset
+    return messages, first_start, last_stop
+
+
+@kernel
 def decode(
     data: ByteArray,
     position: int,

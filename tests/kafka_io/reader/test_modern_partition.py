@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
+import pyarrow as pa
 import pytest
 
 from kafka_io.brokers.cluster_metadata import topic_id_text
@@ -16,7 +17,8 @@ from kafka_io.model import BrokerPartition, OffsetRange
 from kafka_io.reader.modern_partition import ModernPartition
 from kafka_io.reader.reader import FetchSizes, PlannedRange, ReadSettings
 from kafka_io.records.build import Record, log_messages, record_batch
-from kafka_io.records.decoded_batch import DecodeLimits
+from kafka_io.records.decoded_batch import DecodedBatch, DecodeLimits
+from kafka_io.records.decoder import Decoder
 from kafka_io.records.layout import CONTROL, TRANSACTIONAL
 from kafka_io.wire.conversation import ReceivedRequest
 from tests.fakes.cluster import EVERYTHING, FakeCluster, Log
@@ -287,6 +289,24 @@ def test_aborted_records_and_markers_are_gaps_by_cause(open_brokers: OpenBrokers
         batches = list(partition(cluster, open_brokers, (0, 4)).read())
         assert [decoded.batch.column("offset").to_pylist() for decoded in batches] == [[3]]
         assert dict(batches[0].gaps) == {"aborted": 2, "control": 1}
+
+
+# fault P03
+def test_rows_are_counted_without_the_decoder(open_brokers: OpenBrokers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A decoder that loses every seventh row, and calls it compacted, contradicts the headers of the batches."""
+    intact = Decoder._take
+
+    def losing(decoder: Decoder, next_offset: int) -> DecodedBatch:
+        decoded = intact(decoder, next_offset)
+        kept = [row for row in range(decoded.batch.num_rows) if row % 7 != 6]
+        gaps = {"compacted": decoded.batch.num_rows - len(kept)}
+        return DecodedBatch(decoded.batch.take(pa.array(kept)), decoded.next_offset, gaps)
+
+    with FakeCluster(logs={0: log()}) as cluster:
+        assert offsets(partition(cluster, open_brokers)) == list(range(COUNT))
+        monkeypatch.setattr(Decoder, "_take", losing)
+        with pytest.raises(Corrupt, match=rf"\d\d records were decoded .* {COUNT} records"):
+            offsets(partition(cluster, open_brokers))
 
 
 # fault R05

@@ -64,9 +64,10 @@ def read(
     data: BytesLike, requested: RequestedOffsets = EVERYTHING, *, limits: DecodeLimits = DEFAULT_LIMITS, **more: Any
 ) -> list[DecodedBatch]:
     """All batches; that every offset is a row or a gap is checked on the way."""
-    batches = list(decode(data, requested, limits=limits, **more))
+    batches = []
     start = requested.start
-    for decoded in batches:
+    for decoded in decode(data, requested, limits=limits, **more):
+        batches.append(decoded)
         assert decoded.next_offset > start
         assert decoded.batch.num_rows + sum(decoded.gaps.values()) == decoded.next_offset - start
         assert min(decoded.gaps.values(), default=1) > 0

@@ -1,6 +1,8 @@
 """Every offset of the range that was asked for is a row or a gap, whatever formats its entries have."""
 
 import struct
+from types import ModuleType
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -9,6 +11,9 @@ from kafka_io.errors import Corrupt, TooLarge, Where
 from kafka_io.records.build import Record, log_messages, record_batch
 from kafka_io.records.decoded_batch import DecodeLimits
 from kafka_io.records.decoder import decode, warm
+from kafka_io.records.kernels import legacy_messages as message_kernels
+from kafka_io.records.kernels import record_batches as batch_kernels
+from kafka_io.records.kernels.column_arrays import ROWS
 from kafka_io.records.layout import CONTROL, TRANSACTIONAL
 from kafka_io.records.record_set import RequestedOffsets
 from kafka_io.records.schema import COLUMNS, SCHEMA
@@ -68,7 +73,7 @@ def test_formats_may_follow_each_other() -> None:
         )
     )
     assert offsets(data) == [0, 1, 2, 3, 5, 6, 7, 8, 9, 10]
-    assert gaps(data) == {"compacted": 1}
+    assert gaps(data) == {"hole": 1}
 
 
 def test_data_without_entries_gives_no_batch() -> None:
@@ -87,10 +92,68 @@ def test_an_incomplete_last_entry_is_left_for_the_next_fetch(name: str) -> None:
 
 # faults R20, R24
 def test_compacted_offsets_are_a_gap() -> None:
-    assert gaps(batch(3, 5, 9) + batch(12), RequestedOffsets(start=1)) == {"compacted": 2 + 1 + 3 + 2}
+    assert gaps(batch(3, 5, 9) + batch(12), RequestedOffsets(start=1)) == {"compacted": 1 + 3, "hole": 2 + 2}
     (decoded,) = read(emptied(10, 19), RequestedOffsets(start=12))
     assert (decoded.batch.num_rows, decoded.next_offset, dict(decoded.gaps)) == (0, 20, {"compacted": 8})
     assert offsets(emptied(0, 4) + batch(5) + emptied(6, 9), RequestedOffsets(start=2)) == [5]
+
+
+# faults P03, R24
+@pytest.mark.parametrize(
+    "parts",
+    [
+        (batch(2, 3), batch(7), batch(9, codec=1)),
+        (log_messages([Record(offset=2), Record(offset=3)], magic=0), batch(7), batch(9)),
+        (
+            log_messages([Record(offset=2), Record(offset=3)], magic=1, codec=1),
+            log_messages([Record(offset=7), Record(offset=9)], magic=1, codec=1),
+        ),
+        (log_messages([Record(offset=offset) for offset in (2, 3, 7, 9)], magic=0, codec=1),),
+    ],
+)
+def test_holes_between_entries_are_counted_with_their_place(parts: tuple[bytes, ...]) -> None:
+    (decoded,) = read(b"".join(parts), RequestedOffsets(start=1, stop=12))
+    assert (decoded.batch.num_rows, decoded.next_offset, decoded.holes) == (4, 10, (1, 9))
+    assert decoded.gaps == {"hole": 1 + 3 + 1}
+    (decoded,) = read(b"".join(parts), RequestedOffsets(start=2, stop=6))
+    assert (decoded.batch.num_rows, decoded.next_offset, decoded.holes) == (2, 6, (4, 6))
+    (decoded,) = read(b"".join(parts), RequestedOffsets(start=2, stop=4))
+    assert (decoded.batch.num_rows, decoded.holes, decoded.gaps) == (2, None, {})
+
+
+def test_the_offset_of_a_compressed_message_without_a_message_inside_is_a_hole() -> None:
+    """The outer message of format 0 may keep a higher offset than its last one inside."""
+    data = bytearray(log_messages([Record(offset=0), Record(offset=1)], magic=0, codec=1))
+    data[:8] = (4).to_bytes(8, "big")
+    (decoded,) = read(bytes(data))
+    assert (decoded.batch.num_rows, decoded.gaps, decoded.holes) == (2, {"hole": 3}, (2, 5))
+
+
+# fault P03
+@pytest.mark.parametrize(
+    ("data", "kernels"),
+    [
+        (batch(*range(10)), batch_kernels),
+        (batch(*range(10), codec=4), batch_kernels),
+        (batch(*range(0, 20, 2)), batch_kernels),
+        (log_messages([Record(offset=offset) for offset in range(10)], magic=1), message_kernels),
+        (log_messages([Record(offset=offset) for offset in range(10)], magic=0, codec=1), message_kernels),
+    ],
+)
+def test_a_decoder_that_loses_a_row_is_an_error_and_not_a_gap(
+    data: bytes, kernels: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    intact = kernels.decode
+
+    def losing(*args: Any) -> Any:
+        result = intact(*args)
+        args[-1].filled[ROWS] -= args[-1].filled[ROWS] // 7
+        return result
+
+    monkeypatch.setattr(kernels, "decode", losing)
+    with pytest.raises(Corrupt, match="9 records were decoded") as raised:
+        read(data, where=WHERE)
+    assert raised.value.where == WHERE.at_offset(0)
 
 
 # fault R21
@@ -160,7 +223,7 @@ def test_gaps_do_not_depend_on_the_edges_of_slices() -> None:
         skipped = sum(end < cut for end in ends)
         parts = [batch(2, 5, 6), marker(7, 1, commit=True), emptied(8, 11), batch(14, 15, codec=4)]
         (right,) = read(b"".join(parts[skipped:]), RequestedOffsets(start=cut))
-        assert {cause: left.gaps[cause] + right.gaps[cause] for cause in ("compacted", "control")} == whole
+        assert {cause: left.gaps[cause] + right.gaps[cause] for cause in ("compacted", "control", "hole")} == whole
 
 
 def test_entries_after_the_slice_are_not_verified() -> None:

@@ -32,13 +32,21 @@ def test_batches_do_not_depend_on_the_edges_of_fetch_answers(batch_bytes: int) -
     )
 
 
+def test_each_batch_has_its_own_gaps() -> None:
+    limits, start = DecodeLimits(batch_bytes=1), 0
+    for number, decoded in enumerate(decode(b"".join(ENTRIES), RequestedOffsets(start=0, stop=STOP), limits=limits)):
+        assert (decoded.batch.num_rows, decoded.gaps) == (3, {"hole": 7} if number else {})
+        start = decoded.next_offset
+    assert start == 53
+
+
 def test_a_batch_spans_fetch_answers_until_it_is_full() -> None:
     decoder = Decoder(["offset"], limits=DecodeLimits(batch_bytes=10_000))
     for start, data in zip((0, 3, 13), ENTRIES, strict=False):
         assert list(decoder.feed(data, RequestedOffsets(start=start))) == []
     [decoded] = decoder.flush()
     assert rows([decoded]) == [0, 1, 2, 10, 11, 12, 20, 21, 22]
-    assert (decoded.next_offset, decoded.gaps) == (23, {"compacted": 14})
+    assert (decoded.next_offset, decoded.gaps, decoded.holes) == (23, {"hole": 14}, (3, 20))
     assert list(decoder.flush()) == []
 
 

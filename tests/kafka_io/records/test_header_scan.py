@@ -5,6 +5,7 @@ import pytest
 from kafka_io.errors import Corrupt, Unsupported, Where
 from kafka_io.records.build import Record, log_messages, record_batch
 from kafka_io.records.header_scan import HeaderScan, first_entry_bytes, scan_headers
+from kafka_io.records.layout import CONTROL
 from kafka_io.records.record_set import RequestedOffsets
 from tests.kafka_io.records.decoding import NAMES, golden, read
 
@@ -31,16 +32,33 @@ def test_a_header_scan_reaches_the_offset_that_decoding_reaches(name: str) -> No
 
 # faults R20, R28
 def test_a_header_scan_covers_all_formats() -> None:
-    ends, offsets = 0, (2, 4, 10, 13, 14)
-    for part, next_offset in zip(MIXED, offsets, strict=True):
+    ends, offsets, records = 0, (2, 4, 10, 13, 14), ((0, 2), (0, 4), (0, 4), (1, 5), (1, 6))
+    for part, next_offset, (least, most) in zip(MIXED, offsets, records, strict=True):
         ends += len(part)
         scan = scan_headers(b"".join(MIXED)[: ends + 20], EVERYTHING)
-        assert scan == HeaderScan(whole_bytes=ends, next_offset=next_offset)
+        assert scan == HeaderScan(whole_bytes=ends, next_offset=next_offset, min_records=least, max_records=most)
+
+
+# fault P03
+@pytest.mark.parametrize(
+    ("start", "stop", "least", "most"),
+    [(0, 20, 4, 4), (10, 13, 3, 3), (11, 13, 2, 2), (0, 12, 2, 2), (12, 15, 1, 2), (14, 20, 0, 1), (13, 17, 0, 1)],
+)
+def test_a_header_scan_counts_the_requested_records(start: int, stop: int, least: int, most: int) -> None:
+    """Of the batch [13, 18] compaction has left one record; a transaction marker is no record."""
+    dense = record_batch([Record(offset=offset) for offset in (10, 11, 12)])
+    sparse = record_batch([Record(offset=14)], span=(13, 18))
+    marker = record_batch([Record(offset=19, key=bytes(4))], attributes=CONTROL)
+    parts = [data for data, last in ((dense, 12), (sparse, 18), (marker, 19)) if last >= start]
+    scan = scan_headers(b"".join(parts), RequestedOffsets(start=start, stop=stop))
+    assert (scan.min_records, scan.max_records) == (least, most)
 
 
 def test_a_header_scan_ends_at_the_requested_stop() -> None:
     assert scan_headers(b"".join(MIXED), RequestedOffsets(start=0, stop=7)).next_offset == 7
-    assert scan_headers(b"", RequestedOffsets(start=7)) == HeaderScan(whole_bytes=0, next_offset=7)
+    assert scan_headers(b"", RequestedOffsets(start=7)) == HeaderScan(
+        whole_bytes=0, next_offset=7, min_records=0, max_records=0
+    )
 
 
 # fault R03

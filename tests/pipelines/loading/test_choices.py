@@ -16,7 +16,9 @@ from kafka_io.model import BrokerPartition
 from pipelines.loading.ledger import CommitKind, LedgerEntry, RecordedChoice
 from pipelines.loading.load import Loader
 from pipelines.loading.outcome import TopicLoad
+from pipelines.loading.positions import NamedPosition
 from pipelines.loading.verify import verify
+from pipelines.loading.window import LoadWindow
 from resources.choices import Choices
 from resources.kafka import open_cluster
 from resources.settings import Caps, ClusterSettings, Settings
@@ -31,7 +33,7 @@ def no_spark() -> NoReturn:
     pytest.fail("a small load needs no Spark")
 
 
-def load(fake: FakeCluster, folder: Path, **chosen: str) -> TopicLoad:
+def load(fake: FakeCluster, folder: Path, *, since: NamedPosition | None = None, **chosen: str) -> TopicLoad:
     bootstrap = ",".join(broker.address for broker in fake.bootstrap)
     settings = Settings(
         lake=str(folder),
@@ -40,7 +42,7 @@ def load(fake: FakeCluster, folder: Path, **chosen: str) -> TopicLoad:
         choices=Choices.model_validate(chosen),
     )
     with open_cluster(settings, "main") as cluster:
-        return Loader.of(settings, cluster, no_spark).load("clicks")
+        return Loader.of(settings, cluster, no_spark, window=LoadWindow(since=since)).load("clicks")
 
 
 def newest(folder: Path) -> LedgerEntry:

@@ -1,8 +1,11 @@
 """Deep verify reads again what the brokers hold, and names the offsets where the table differs."""
 
+import pyarrow as pa
 import pytest
 
 from kafka_io.model import BrokerPartition
+from kafka_io.records.decoded_batch import DecodedBatch
+from kafka_io.records.decoder import Decoder
 from tests.pipelines.maintenance.conftest import Modern
 from tests.pipelines.maintenance.loaded import Loaded
 
@@ -51,6 +54,25 @@ def test_a_modern_topic_is_compared_with_its_times_and_headers(modern: Modern) -
     assert proof.compared[0].comparison.equal == 100
     modern.topic.spoil(ONE, 7, 8, 50)
     assert modern.topic.deep().compared[0].comparison.differing.first == (7, 8, 50)
+
+
+# fault P03
+def test_a_decoder_that_loses_rows_proves_nothing(modern: Modern, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It reads the table's records without every seventh row, and calls these rows compacted."""
+    modern.publish(100)
+    modern.topic.load()
+    intact = Decoder._take
+
+    def losing(decoder: Decoder, next_offset: int) -> DecodedBatch:
+        decoded = intact(decoder, next_offset)
+        kept = [row for row in range(decoded.batch.num_rows) if row % 7 != 6]
+        gaps = {"compacted": decoded.batch.num_rows - len(kept)}
+        return DecodedBatch(decoded.batch.take(pa.array(kept)), decoded.next_offset, gaps)
+
+    monkeypatch.setattr(Decoder, "_take", losing)
+    [problem] = modern.topic.deep().problems
+    assert problem.startswith("partition 0 was not compared with its broker: 86 records were decoded")
+    assert "the headers of its batches count 100 records" in problem
 
 
 def test_expired_offsets_are_not_compared(modern: Modern) -> None:
