@@ -32,6 +32,15 @@ def test_the_driver_of_remote_executors_is_not_bound_to_loopback(
     assert "spark.driver.host" not in spark._options(place)
 
 
+def test_spark_logs_by_our_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests of sessions give Spark the same rules in another way (see tests/short_lived_jvm.py)."""
+    environment = prepared_environment({}, monkeypatch)
+    assert (Path(environment["SPARK_CONF_DIR"]) / "log4j2.properties").exists()
+    environment["SPARK_CONF_DIR"] = "/of/the/user"
+    spark._prepare_environment({})
+    assert environment["SPARK_CONF_DIR"] == "/of/the/user"
+
+
 def test_executors_run_the_python_of_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     environment = prepared_environment(
         {"master": "yarn", "spark.pyspark.python": "./environment/bin/python"}, monkeypatch

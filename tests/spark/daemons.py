@@ -32,9 +32,9 @@ def daemon(command: Sequence[str], folder: Path, *, host: str, memory: str) -> I
     folder.mkdir(parents=True, exist_ok=True)
     environment = {**os.environ, **ENVIRONMENT, "JAVA_HOME": str(find_java())}
     environment |= {"SPARK_LOCAL_IP": host, "SPARK_DAEMON_MEMORY": memory}
-    environment.pop(
-        "SPARK_CONF_DIR", None
-    )  # a session of this process may have set it to a folder that logs only errors
+    # A session of this process logs only errors. The log of a daemon says when it is ready.
+    environment.pop("SPARK_CONF_DIR", None)
+    environment["SPARK_SUBMIT_OPTS"] = environment["SPARK_DAEMON_JAVA_OPTS"]
     with (
         (folder / LOG).open("wb") as log,
         subprocess.Popen(
