@@ -59,6 +59,8 @@ CONFIGURATION = {
 AFTER_COMMIT = PostCommitHookProperties(cleanup_expired_logs=False)
 """What deltalake does after a commit of Penstock: it may write a checkpoint, and never deletes entries of the log."""
 _DAY_WITHOUT_FILES = "0001-01-01"  # files are in the folder of the day of their load
+_READABLE_FEATURES = {"timestampNtz", "vacuumProtocolCheck"}
+_COLUMN_MAPPING_VERSION = 2  # of readers; from version 3 on a table names its features
 _FOOTERS_AT_ONCE = 8
 _LOGGED = {".json", ".parquet"}
 _REPLACING = {CommitKind.REPLAY, CommitKind.CUT}
@@ -115,7 +117,8 @@ class LakeTable:
         Raises:
             LakeUnavailable: the store does not answer.
             LogTorn: an entry of the log cannot be read.
-            TableForeign: the table has commits, but none of Penstock; or its `txn` entries expire, so that a cursor
+            TableForeign: the table has commits, but none of Penstock; or it uses a feature that changes what its files
+                mean; or its `txn` entries expire, so that a cursor
                 could vanish (fault L15).
             CursorMismatch: the `txn` cursor is not where the newest entry left it, or somebody restored an old
                 version (fault L14).
@@ -160,6 +163,9 @@ class LakeTable:
         return handle
 
     def _read(self, handle: DeltaTable) -> TableSnapshot:
+        features = unreadable_features(handle)
+        if features:
+            raise TableForeign(features, self.where)
         metadata = handle.metadata()
         table_id, expiry = str(metadata.id), metadata.configuration.get(_TXN_EXPIRY)
         if expiry:
@@ -382,6 +388,24 @@ def properties(snapshot: TableSnapshot, entry: LedgerEntry) -> CommitProperties:
     return CommitProperties(
         custom_metadata={KEY: entry.to_json()},
         app_transactions=[Transaction(SEQUENCE, entry.sequence), *cursors],
+    )
+
+
+def unreadable_features(handle: DeltaTable) -> str:
+    """The sentence about features of the table that change what its files mean to readers; empty without one.
+
+    With deletion vectors, for example, readers do not see all rows of a file.
+    """
+    protocol = handle.protocol()
+    features = set(protocol.reader_features or ())
+    if protocol.min_reader_version == _COLUMN_MAPPING_VERSION:
+        features.add("columnMapping")
+    foreign = sorted(features - _READABLE_FEATURES)
+    if not foreign:
+        return ""
+    return (
+        f"the table uses the Delta feature {' and '.join(foreign)}, so its files do not show which rows readers see; "
+        f"in Spark, ALTER TABLE delta.`{handle.table_uri}` DROP FEATURE {foreign[0]} writes its files again without it"
     )
 
 

@@ -20,7 +20,7 @@ from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.loading.incarnations import incarnations
 from pipelines.loading.ledger import Coverage, TopicIdentity, totals
 from pipelines.loading.outcome import printed_fields
-from pipelines.loading.table import LakeTable, mismatched_cursors
+from pipelines.loading.table import LakeTable, mismatched_cursors, unreadable_features
 from pipelines.loading.table_log import TableSnapshot
 from pipelines.loading.work import CommittedRange
 from resources.errors import LakeUnavailable, LoadError
@@ -115,6 +115,9 @@ def verify(table: LakeTable) -> Proof:
     handle = table.lake.open(table.uri)
     if handle is None:
         return Proof(topic=topic, table=table.uri, problems=(f"there is no table {table.uri}",))
+    features = unreadable_features(handle)
+    if features:
+        return Proof(topic=topic, table=table.uri, problems=(features,))
     snapshot = TableSnapshot(version=handle.version(), entry=None, handle=handle)
     entries = list(table.entries(snapshot))
     by_incarnation = incarnations(entries)

@@ -1,7 +1,8 @@
 """Verify proves a complete table, and names every kind of damage with its range."""
 
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -14,6 +15,7 @@ from pipelines.loading.ledger import CommitKind, LedgerEntry, TableState, TopicI
 from pipelines.loading.table import LakeTable
 from pipelines.loading.verify import Proof, verify
 from pipelines.loading.work import CommittedRange, SliceFacts
+from resources.errors import TableForeign
 from resources.lake import Lake
 
 if TYPE_CHECKING:
@@ -183,6 +185,31 @@ def test_each_incarnation_of_a_topic_is_proven_by_itself(small: "SmallTable") ->
         ("8", 0, 30, 3),
         ("7", 0, 50, 5),
     ]
+
+
+# fault P05
+@pytest.mark.parametrize(
+    ("protocol", "feature"),
+    [
+        ({"minReaderVersion": 3, "readerFeatures": ["deletionVectors", "timestampNtz"]}, "deletionVectors"),
+        ({"minReaderVersion": 2}, "columnMapping"),
+    ],
+)
+def test_a_table_whose_rows_readers_see_differently_is_refused_by_the_name_of_the_feature(
+    protocol: dict[str, Any], feature: str, small: "SmallTable"
+) -> None:
+    small.commit(small.write(0, 50))
+    writer = {"minWriterVersion": 7, "writerFeatures": protocol.get("readerFeatures", [])}
+    action = {"protocol": {**protocol, **(writer if "readerFeatures" in protocol else {"minWriterVersion": 5})}}
+    entry = Path(small.uri) / "_delta_log" / f"{2:020d}.json"
+    entry.write_text(json.dumps({"commitInfo": {"operation": "DELETE"}}) + "\n" + json.dumps(action) + "\n")
+    result = proof(small)
+    [problem] = result.problems
+    assert problem.startswith(f"the table uses the Delta feature {feature}, ")
+    assert f"DROP FEATURE {feature}" in problem
+    assert result.partitions == ()
+    with pytest.raises(TableForeign, match=feature):
+        small.table.existing()
 
 
 def test_a_cursor_that_is_not_where_the_ranges_end_is_named(small: "SmallTable") -> None:
