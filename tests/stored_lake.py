@@ -45,7 +45,7 @@ class StoredLake:
         """The JSON output of a `penstock` command, which must succeed."""
         result = CliRunner().invoke(main, ["--settings", str(self.settings), *arguments, "--json"], input=stdin)
         assert result.exit_code == 0, result.output
-        return json.loads(result.stdout)
+        return json.loads(result.stdout)["results"]
 
     def publish(self, cluster: str, topic: str, lines: bytes) -> None:
         """Publish lines, spread over the partitions of a topic."""

@@ -1,11 +1,13 @@
 """`penstock config`: test the settings file, show its values, print the settings reference."""
 
+import json
 from collections.abc import Iterator
 
 import click
 
 from pipelines.cli import console
-from pipelines.cli.options import FAILED, GlobalOptions, json_option, print_json
+from pipelines.cli.options import GlobalOptions
+from pipelines.cli.result import FAILED, json_option, print_json
 from resources.settings import Settings, SettingsError
 
 
@@ -43,9 +45,9 @@ def check_command(ctx: click.Context, offline: bool, as_json: bool) -> None:
         try:
             settings = ctx.obj.settings()
         except SettingsError as error:
-            yield {"what": "settings", "ok": False, "told": str(error)}
+            yield config_check.failed("settings", error, message=str(error))
             return
-        yield {"what": "settings", "ok": True, "told": str(Settings.path(ctx.obj.settings_file))}
+        yield config_check.passed("settings", str(Settings.path(ctx.obj.settings_file)))
         yield from config_check.check_file(settings)
         if not offline:
             yield from config_check.check_environment(settings)
@@ -55,9 +57,10 @@ def check_command(ctx: click.Context, offline: bool, as_json: bool) -> None:
         results.append(result)
         if not as_json:
             console.check_result(result)
+    exit_code = 0 if all(result["ok"] for result in results) else FAILED
     if as_json:
-        print_json(results)
-    ctx.exit(0 if all(result["ok"] for result in results) else FAILED)
+        print_json(exit_code, results)
+    ctx.exit(exit_code)
 
 
 @config_group.command("show")
@@ -78,9 +81,24 @@ def show_command(options: GlobalOptions, as_json: bool) -> None:
 
     settings = shown(options.settings())
     if as_json:
-        print_json([settings])
+        print_json(0, [settings])
     else:
         click.echo(as_toml(settings), nl=False)
+
+
+@config_group.command("schema")
+def schema_command() -> None:
+    """Print the JSON Schema of --json.
+
+    It describes the object that every command prints with --json. docs/json.md explains it.
+
+    \b
+    Examples:
+      penstock config schema
+    """
+    from pipelines.cli.shapes import schema
+
+    click.echo(json.dumps(schema(), indent=2))
 
 
 @config_group.command("reference")

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kafka_io.brokers.bootstrap import BOOTSTRAP_ID
-from kafka_io.errors import KafkaIOError
+from kafka_io.errors import KafkaIOError, Where
 from kafka_io.model import TopicEntry
 from kafka_io.net.secret import SecretReference
 from kafka_io.net.security import FILE
+from pipelines.loading.work import SliceFailure
 from resources.settings import Settings
 from resources.settings_shown import shown
 
@@ -25,32 +26,35 @@ if TYPE_CHECKING:
 _REQUEST_TIMEOUT_S = 10.0
 
 CheckResult = Mapping[str, Any]
-"""A line of `penstock config check --json`: what was tested, whether it is ok, and a sentence about it."""
+"""A result of `penstock config check --json`: what was tested, whether it is ok, a sentence about it, and the error."""
 
 
-def _passed(subject: str, message: str) -> CheckResult:
-    return {"what": subject, "ok": True, "told": message}
+def passed(subject: str, message: str) -> CheckResult:
+    """The result of a test that passed."""
+    return {"check": subject, "ok": True, "message": message, "errors": []}
 
 
-def _failed(subject: str, error: Exception) -> CheckResult:
-    return {"what": subject, "ok": False, "told": f"{type(error).__name__}: {error}"}
+def failed(subject: str, error: Exception, *, message: str | None = None) -> CheckResult:
+    """The result of a test that failed with this error; the message is the error's own if none is given."""
+    failure = SliceFailure.of(error, Where())
+    return {"check": subject, "ok": False, "message": message or str(failure), "errors": [failure.as_dict()]}
 
 
 def _check(subject: str, test: Callable[[], str]) -> CheckResult:
     """The result of `test`, which returns a message or raises the reason why it fails."""
     try:
-        return _passed(subject, test())
+        return passed(subject, test())
     except Exception as error:  # noqa: BLE001 - any error is the reason why the test fails
-        return _failed(subject, error)
+        return failed(subject, error)
 
 
 def check_file(settings: Settings) -> Iterator[CheckResult]:
     """What the settings mean: the groups, the Dagster definitions, Spark. Nothing outside the file is used."""
     for cluster in sorted(settings.clusters):
         for group in settings.groups_of(cluster):
-            yield _passed(f"group {cluster}/{group}", f"loaded at {settings.timing_of(group).cron}")
+            yield passed(f"group {cluster}/{group}", f"loaded at {settings.timing_of(group).cron}")
     yield _check("dagster", lambda: _definitions(settings))
-    yield _passed("spark", _spark(shown(settings)["spark"]))
+    yield passed("spark", _spark(shown(settings)["spark"]))
 
 
 def check_environment(settings: Settings) -> Iterator[CheckResult]:
@@ -147,12 +151,12 @@ def _check_cluster(settings: Settings, name: str) -> Iterator[CheckResult]:
             facts = [*_ask_brokers(cluster, topics), f"topics allowed: {len(topics)} of {len(listing.found)}"]
             facts += [f"unreadable topics: {len(listing.skipped)}"] if listing.skipped else []
     except Exception as error:  # noqa: BLE001 - as in `_check`
-        yield _failed(subject, error)
+        yield failed(subject, error)
         return
-    yield _passed(subject, ", ".join([*facts, _security(settings, name)]))
+    yield passed(subject, ", ".join([*facts, _security(settings, name)]))
     groups = [settings.group_of(name, topic.name) for topic in topics]
     for group in settings.groups_of(name):
-        yield _passed(f"topics {name}/{group}", f"topics: {groups.count(group)}")
+        yield passed(f"topics {name}/{group}", f"topics: {groups.count(group)}")
 
 
 def _ask_brokers(cluster: "Cluster", topics: list[TopicEntry]) -> list[str]:

@@ -174,8 +174,8 @@ def _problems(results: PrintedResults) -> None:
     for result in results:
         for sentence in result["warnings"]:
             warning(f"{result['topic']}: {sentence}")
-        if result["error"]:
-            error(f"{result['topic']}: {result['error']}")
+        for failure in result["errors"]:
+            error(f"{result['topic']}: {_error_text(failure)}")
 
 
 def statuses(statuses: PrintedResults, *, now_ms: int) -> None:
@@ -203,7 +203,7 @@ def _losses(status: PrintedResult) -> Iterator[str]:
 def _last_error(status: PrintedResult, now_ms: int) -> Iterator[str]:
     """Why the last load failed, unless the status already has an error, which says what is wrong now."""
     last = status["last_error"]
-    if last and not status["error"]:
+    if last and not status["errors"]:
         age = f"{duration((now_ms - last['time_ms']) / 1000)} ago" if last["time_ms"] else "at an unknown time"
         others = f" (and {last['count'] - 1} more)" if last["count"] > 1 else ""
         reason = "; its error cannot be read" if not last["errors"] else f": {_error_text(last['errors'][0])}{others}"
@@ -283,8 +283,8 @@ def replays(results: PrintedResults) -> None:
     print_table(f"topic partition >start:FROM >end:TO >rows {_COMPARED} gaps", _partitions(results))
     for replay in results:
         topic, rows = replay["topic"], f"{replay['rows']:,} rows"
-        if replay["error"]:
-            error(f"{topic}: {replay['error']}")
+        if replay["errors"]:
+            error(f"{topic}: {_error_text(replay['errors'][0])}")
         elif replay["changed"]:
             _sentence(f"{topic}: {rows}, version {replay['version']}", "replaced")
         elif replay["partitions"]:
@@ -346,7 +346,7 @@ def cleanings(results: PrintedResults, *, deleted: bool) -> None:
 def check_result(result: PrintedResult) -> None:
     """Print a line for a test of `penstock config check`."""
     mark = "[green]ok    [/]" if result["ok"] else "[bold red]failed[/]"
-    _out.print(f"{mark} {_safe(result['what'])}: {_safe(result['told'])}", soft_wrap=True, highlight=False)
+    _out.print(f"{mark} {_safe(result['check'])}: {_safe(result['message'])}", soft_wrap=True, highlight=False)
 
 
 @contextmanager

@@ -8,15 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipelines.cli import console
-from pipelines.cli.options import (
-    CommandResult,
-    GlobalOptions,
-    Selection,
-    choice_option,
-    prints_result,
-    selects_topics,
-    usage_errors,
-)
+from pipelines.cli.options import GlobalOptions, Selection, choice_option, selects_topics, usage_errors
+from pipelines.cli.result import CommandResult, Errors, prints_result
 from resources.choices import Choices
 from resources.settings import Settings
 
@@ -64,9 +57,9 @@ def load_command(
     with usage_errors():
         window = LoadWindow.parse(since, until, now=datetime.now(UTC))
     settings = options.settings()
-    loads = []
+    loads, errors = [], Errors()
     for name in selection.clusters(settings):
-        with open_cluster(settings, name) as connected, console.progress() as on_progress:
+        with errors.caught(cluster=name), open_cluster(settings, name) as connected, console.progress() as on_progress:
             loader = Loader.of(
                 settings,
                 connected,
@@ -75,10 +68,16 @@ def load_command(
                 choices=settings.choices_of(name).with_overrides(overrides),
                 on_progress=on_progress,
             )
-            loads += [(name, loader.load(topic)) for topic in selection.topics or _allowed(settings, connected)]
-    records = [{"cluster": name, **load.as_dict()} for name, load in loads]
-    failed, traces = any(load.error for _, load in loads), [load.trace for _, load in loads]
-    return CommandResult(records=records, show=console.loads, failed=failed, traces=traces)
+            for topic in selection.topics or _allowed(settings, connected):
+                with errors.caught(cluster=name, topic=topic):
+                    loads.append((name, loader.load(topic)))
+    return CommandResult(
+        records=[{"cluster": name, **load.as_dict()} for name, load in loads],
+        show=console.loads,
+        failed=any(load.error for _, load in loads),
+        errors=errors.failures,
+        traces=[load.trace for _, load in loads],
+    )
 
 
 def _allowed(settings: Settings, cluster: "Cluster") -> list[str]:

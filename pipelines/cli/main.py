@@ -5,6 +5,8 @@ Exit code 0: success; 1: failure, or a table is not proven; 2: wrong use; 130: i
 """
 
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -14,9 +16,10 @@ from pipelines.cli.completion import completion_command
 from pipelines.cli.config import config_group
 from pipelines.cli.load import load_command
 from pipelines.cli.offsets import offsets_group
-from pipelines.cli.options import FAILED, INTERRUPTED, WRONG_USE, GlobalOptions
+from pipelines.cli.options import GlobalOptions
 from pipelines.cli.publish import publish_command
 from pipelines.cli.replay import replay_command
+from pipelines.cli.result import FAILED, INTERRUPTED, WRONG_USE, print_json, remember_words, wants_json
 from pipelines.cli.servers import broker_command, zookeeper_command
 from pipelines.cli.status import status_command, topics_command
 from pipelines.cli.tables import clean_command, verify_command
@@ -46,19 +49,47 @@ COMMANDS = (
 class _Group(click.Group):
     """The command group. It turns an error of a command into one sentence and an exit code."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        remember_words(ctx, args)
+        with _errors_reported(ctx):
+            return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
-        try:
+        with _errors_reported(ctx):
             return super().invoke(ctx)
-        except (click.exceptions.Exit, click.ClickException, BrokenPipeError):
+
+
+@contextmanager
+def _errors_reported(ctx: click.Context) -> Iterator[None]:
+    """Print an error of the `with` block, with `--json` also as JSON, and end with its exit code."""
+    try:
+        yield
+    except (click.exceptions.Exit, BrokenPipeError):
+        raise
+    except (KeyboardInterrupt, click.Abort) as error:  # click raises Abort for Ctrl-C at a prompt
+        console.error("interrupted")
+        _end(ctx, INTERRUPTED, error, "interrupted")
+    except click.ClickException as error:
+        if not wants_json(ctx):
             raise
-        except (KeyboardInterrupt, click.Abort):  # click raises Abort for Ctrl-C at a prompt
-            console.error("interrupted")
-            return ctx.exit(INTERRUPTED)
-        except Exception as error:  # noqa: BLE001 - every error becomes a sentence; --debug adds its traceback
-            if ctx.params.get("debug"):
-                traceback.print_exc()
-            console.error(str(error) if isinstance(error, SettingsError) else f"{type(error).__name__}: {error}")
-            return ctx.exit(WRONG_USE if isinstance(error, SettingsError) else FAILED)
+        error.show()
+        _end(ctx, error.exit_code, error, error.format_message())
+    except Exception as error:  # noqa: BLE001 - every error becomes a sentence; --debug adds its traceback
+        if ctx.params.get("debug"):
+            traceback.print_exc()
+        console.error(str(error) if isinstance(error, SettingsError) else f"{type(error).__name__}: {error}")
+        _end(ctx, WRONG_USE if isinstance(error, SettingsError) else FAILED, error)
+
+
+def _end(ctx: click.Context, exit_code: int, error: BaseException, message: str | None = None) -> None:
+    """Print the error as JSON if the command line asks for it, and end with the exit code."""
+    if wants_json(ctx):
+        from kafka_io.errors import Where
+        from pipelines.loading.work import SliceFailure
+
+        failure = SliceFailure.of(error, Where()).as_dict()
+        print_json(exit_code, errors=[failure if message is None else {**failure, "message": message}])
+    ctx.exit(exit_code)
 
 
 @click.group(

@@ -8,18 +8,16 @@ import click
 
 from pipelines.cli import console
 from pipelines.cli.options import (
-    CommandResult,
     GlobalOptions,
     Selection,
     choice_option,
     cluster_option,
-    json_option,
     only_cluster,
-    prints_result,
     selects_topics,
     topics_argument,
     usage_errors,
 )
+from pipelines.cli.result import CommandResult, Errors, json_option, prints_result
 from resources.settings import Settings
 
 if TYPE_CHECKING:
@@ -72,25 +70,27 @@ def export_command(
       penstock offsets export clicks --write --group lag-watch
     """
     from pipelines.cursors.export import cursors_of, to_csv
-    from pipelines.loading.table import LakeTable
-    from resources.lake import Lake
 
     if as_csv and as_json:
         raise click.UsageError("give --csv or --json, not both")
     if not write and (group or storage):
         raise click.UsageError("--group and --storage need --write")
     settings = options.settings()
-    lake, cursors = Lake.of(settings), []
+    cursors, errors = [], Errors()
     for name in selection.clusters(settings):
-        topics = selection.topics or lake.topics(name)
-        of_cluster = [cursor for topic in topics for cursor in cursors_of(LakeTable.of(lake, name, topic), name, topic)]
-        if write:
-            _write(settings, name, group, storage, of_cluster)
+        of_cluster: list[ExportedCursor] = []
+        with errors.caught(cluster=name):
+            for table in selection.tables(settings, name):
+                with errors.caught(cluster=name, topic=table.where.topic):
+                    of_cluster += cursors_of(table, name, table.where.topic or "")
+            if write:
+                _write(settings, name, group, storage, of_cluster)
         cursors += of_cluster
-    if as_csv:
-        click.echo(to_csv(cursors), nl=False)
-    else:
-        CommandResult(records=[asdict(cursor) for cursor in cursors], show=console.cursors).print(as_json=as_json)
+    CommandResult(
+        records=[asdict(cursor) for cursor in cursors],
+        show=(lambda _: click.echo(to_csv(cursors), nl=False)) if as_csv else console.cursors,
+        errors=errors.failures,
+    ).print(as_json=as_json)
 
 
 def _write(
@@ -173,5 +173,5 @@ def import_command(
             for topic, table in tables.items()
         }
         versions = {topic: None if dry_run else import_offsets(table, plans[topic]) for topic, table in tables.items()}
-    records = [{**plan.as_dict(), "version": versions[topic]} for topic, plan in plans.items()]
+    records = [{"cluster": name, **plan.as_dict(), "version": versions[topic]} for topic, plan in plans.items()]
     return CommandResult(records=records, show=console.imports)

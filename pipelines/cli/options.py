@@ -1,8 +1,7 @@
-"""What the commands share: options, the choice of topics and clusters, confirmation, and the output of results."""
+"""What the commands share: options, the choice of topics and clusters, and confirmation."""
 
-import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
@@ -18,14 +17,9 @@ from resources.settings import Settings
 if TYPE_CHECKING:
     from pipelines.loading.table import LakeTable
 
-FAILED = 1
-WRONG_USE = 2
-INTERRUPTED = 130  # as in shells: 128 plus the number of SIGINT
-
 cluster_option = click.option(
     "--cluster", metavar="NAME", help="A cluster of the settings.", shell_complete=complete_clusters
 )
-json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 partition_option = click.option(
     "--partition", "partitions", multiple=True, metavar="N", help="Only this partition (in Kafka 0.7: BROKER-N)."
 )
@@ -117,45 +111,6 @@ def selects_topics(command: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommandResult:
-    """What a command did.
-
-    Args:
-        records: what `--json` prints.
-        show: prints the records for people.
-        failed: whether the exit code is 1.
-        traces: stack traces of errors, which `--debug` prints.
-    """
-
-    records: Sequence[Mapping[str, Any]]
-    show: Callable[[Sequence[Mapping[str, Any]]], None]
-    failed: bool = False
-    traces: Sequence[str | None] = ()
-
-    def print(self, *, as_json: bool) -> None:
-        """Print the result, and end the command if it failed."""
-        if as_json:
-            print_json(self.records)
-        else:
-            self.show(self.records)
-        if click.get_current_context().obj.debug:
-            click.echo("".join(f"{trace}\n" for trace in self.traces if trace), err=True, nl=False)
-        if self.failed:
-            raise click.exceptions.Exit(FAILED)
-
-
-def prints_result(command: Callable[..., CommandResult]) -> Callable[..., None]:
-    """Add `--json` to a command, and print its result."""
-
-    @json_option
-    @wraps(command)
-    def run(*arguments: Any, as_json: bool, **options: Any) -> None:
-        command(*arguments, **options).print(as_json=as_json)
-
-    return run
-
-
 def choice_option(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """The option of a setting of Choices. It overrides the settings file."""
     field = Choices.model_fields[name]
@@ -180,12 +135,4 @@ def confirm(question: str, *, yes: bool) -> None:
     if not sys.stdin.isatty():
         raise click.UsageError("confirmation is needed and there is no terminal: give --yes")
     if not click.confirm(question, err=True):
-        click.echo("nothing was changed", err=True)
-        raise click.exceptions.Exit(FAILED)
-
-
-def print_json(values: Sequence[Mapping[str, Any]]) -> None:
-    """Print a JSON list on stdout."""
-    json.dump(values, sys.stdout, indent=2)
-    sys.stdout.write("\n")
-    sys.stdout.flush()  # raises BrokenPipeError here, where main handles it, if the reader of the pipe has ended
+        raise click.ClickException("nothing was changed")

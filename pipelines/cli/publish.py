@@ -5,14 +5,8 @@ from typing import IO
 import click
 
 from kafka_io.errors import Where, error_context
-from pipelines.cli.options import (
-    CommandResult,
-    GlobalOptions,
-    cluster_option,
-    only_cluster,
-    prints_result,
-    topic_argument,
-)
+from pipelines.cli.options import GlobalOptions, cluster_option, only_cluster, topic_argument
+from pipelines.cli.result import CommandResult, prints_result
 
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 _LINES_PER_BATCH = 500

@@ -8,15 +8,14 @@ import click
 
 from pipelines.cli import console
 from pipelines.cli.options import (
-    CommandResult,
     GlobalOptions,
     cluster_option,
     only_cluster,
     partition_option,
-    prints_result,
     topic_argument,
     usage_errors,
 )
+from pipelines.cli.result import CommandResult, prints_result
 
 if TYPE_CHECKING:
     from pipelines.maintenance.replay_request import OnCompacted
@@ -75,4 +74,5 @@ def replay_command(
         loader = Loader.of(settings, connected, lambda: open_session(settings.spark), on_progress=on_progress)
         result = replay(loader, LakeTable.of(Lake.of(settings), name, topic), request)
     records = [{"cluster": name, **result.as_dict()}]
-    return CommandResult(records=records, show=console.replays, failed=bool(result.error), traces=[result.trace])
+    traces = [result.failure.trace] if result.failure else []
+    return CommandResult(records=records, show=console.replays, failed=bool(result.failure), traces=traces)

@@ -1,6 +1,6 @@
 """`penstock status` and `penstock topics`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -8,14 +8,8 @@ import click
 
 from pipelines.cli import console
 from pipelines.cli.completion import complete_topics
-from pipelines.cli.options import (
-    CommandResult,
-    GlobalOptions,
-    cluster_option,
-    clusters_of,
-    only_cluster,
-    prints_result,
-)
+from pipelines.cli.options import GlobalOptions, cluster_option, clusters_of, only_cluster
+from pipelines.cli.result import CommandResult, Errors, prints_result
 from resources.settings import Settings
 
 if TYPE_CHECKING:
@@ -49,11 +43,14 @@ def status_command(options: GlobalOptions, topics: Sequence[str], cluster: str |
 
     settings, now = options.settings(), now_ms()
     names = [only_cluster(settings, cluster)] if topics else clusters_of(settings, cluster)
-    statuses = [status for name in names for status in _statuses(settings, name, topics, now_ms=now)]
+    statuses, errors = _statuses(settings, names, topics, now_ms=now)
     statuses.sort(key=lambda status: status.urgency(now))
-    records = [status.as_dict(now) for status in statuses]
-    failed = any(status.state(now) in {TopicState.ERROR, TopicState.LOSING} for status in statuses)
-    return CommandResult(records=records, show=partial(console.statuses, now_ms=now), failed=failed)
+    return CommandResult(
+        records=[status.as_dict(now) for status in statuses],
+        show=partial(console.statuses, now_ms=now),
+        failed=any(status.state(now) in {TopicState.ERROR, TopicState.LOSING} for status in statuses),
+        errors=errors.failures,
+    )
 
 
 @click.command("topics")
@@ -71,12 +68,24 @@ def topics_command(options: GlobalOptions, cluster: str | None) -> CommandResult
     from pipelines.status.status import now_ms
 
     settings, now = options.settings(), now_ms()
-    statuses = [status for name in clusters_of(settings, cluster) for status in _statuses(settings, name, now_ms=now)]
+    statuses, errors = _statuses(settings, clusters_of(settings, cluster), now_ms=now)
     records = [status.as_dict(now) for status in statuses if status.incarnation is not None]
-    return CommandResult(records=records, show=console.topics)
+    return CommandResult(records=records, show=console.topics, errors=errors.failures)
 
 
-def _statuses(settings: Settings, name: str, topics: Sequence[str] = (), *, now_ms: int) -> "list[TopicStatus]":
+def _statuses(
+    settings: Settings, clusters: Iterable[str], topics: Sequence[str] = (), *, now_ms: int
+) -> "tuple[list[TopicStatus], Errors]":
+    """The status of the given topics, and the errors of clusters. Without topics: of all topics of each cluster."""
+    statuses: list[TopicStatus] = []
+    errors = Errors()
+    for name in clusters:
+        with errors.caught(cluster=name):
+            statuses += _cluster_statuses(settings, name, topics, now_ms=now_ms)
+    return statuses, errors
+
+
+def _cluster_statuses(settings: Settings, name: str, topics: Sequence[str], *, now_ms: int) -> "list[TopicStatus]":
     """The status of the given topics of a cluster. Without topics: of all topics that the settings allow, by name."""
     from pipelines.status.collect import statuses_of, watched
     from resources.kafka import open_cluster

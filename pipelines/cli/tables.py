@@ -3,17 +3,18 @@
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from pipelines.cli import console
-from pipelines.cli.options import CommandResult, GlobalOptions, Selection, prints_result, selects_topics
+from pipelines.cli.options import GlobalOptions, Selection, selects_topics
+from pipelines.cli.result import CommandResult, Errors, prints_result
 from resources.settings import Settings
 
 if TYPE_CHECKING:
     from pipelines.loading.table import LakeTable
-    from pipelines.maintenance.deep_verify import DeepProof
+    from pipelines.loading.verify import Proof
 
 
 @click.command("verify")
@@ -33,25 +34,34 @@ def verify_command(options: GlobalOptions, selection: Selection, deep: bool) -> 
       penstock verify clicks --deep
       penstock verify clicks views --json
     """
-    from pipelines.loading.verify import verify
+    from pipelines.loading.verify import proof_of, verify
 
     settings = options.settings()
-    records: list[dict[str, Any]] = []
+    proofs: list[tuple[str, Proof]] = []
+    errors = Errors()
     for name in selection.clusters(settings):
-        tables = selection.tables(settings, name)
-        proofs = _deep_proofs(settings, name, tables) if deep else map(verify, tables)
-        records += [{"cluster": name, **proof.as_dict()} for proof in proofs]
-    failed = not all(proof["proven"] for proof in records)
-    return CommandResult(records=records, show=console.proofs, failed=failed)
+        with errors.caught(cluster=name):
+            tables = selection.tables(settings, name)
+            of_cluster = _deep_proofs(settings, name, tables) if deep else (proof_of(table, verify) for table in tables)
+            proofs.extend((name, proof) for proof in of_cluster)
+    return CommandResult(
+        records=[{"cluster": name, **proof.as_dict()} for name, proof in proofs],
+        show=console.proofs,
+        failed=not all(proof.proven for _, proof in proofs),
+        errors=errors.failures,
+        traces=[proof.failure.trace for _, proof in proofs if proof.failure],
+    )
 
 
-def _deep_proofs(settings: Settings, cluster: str, tables: Sequence["LakeTable"]) -> "Iterator[DeepProof]":
+def _deep_proofs(settings: Settings, cluster: str, tables: Sequence["LakeTable"]) -> "Iterator[Proof]":
+    from pipelines.loading.verify import proof_of
     from pipelines.maintenance.deep_verify import deep_verify
     from resources.kafka import open_cluster
 
     with open_cluster(settings, cluster) as connected, console.progress() as on_progress:
         for table in tables:
-            yield deep_verify(table, connected, on_progress=on_progress(str(table.where.topic)))
+            progress = on_progress(str(table.where.topic))
+            yield proof_of(table, partial(deep_verify, cluster=connected, on_progress=progress))
 
 
 @click.command("clean")
@@ -82,9 +92,11 @@ def clean_command(options: GlobalOptions, selection: Selection, delete: bool, ke
 
     settings = options.settings()
     keep = timedelta(days=keep_days or settings.housekeeping.keep_days)
-    records = []
+    records, errors = [], Errors()
     for cluster in selection.clusters(settings):
-        for table in selection.tables(settings, cluster):
-            cleaned = clean(table, keep=keep, target_bytes=settings.housekeeping.file_bytes, dry_run=not delete)
-            records.append({"cluster": cluster, "topic": table.where.topic, **cleaned.as_dict()})
-    return CommandResult(records=records, show=partial(console.cleanings, deleted=delete))
+        with errors.caught(cluster=cluster):
+            for table in selection.tables(settings, cluster):
+                with errors.caught(cluster=cluster, topic=table.where.topic):
+                    cleaned = clean(table, keep=keep, target_bytes=settings.housekeeping.file_bytes, dry_run=not delete)
+                    records.append({"cluster": cluster, "topic": table.where.topic, **cleaned.as_dict()})
+    return CommandResult(records=records, show=partial(console.cleanings, deleted=delete), errors=errors.failures)

@@ -9,12 +9,12 @@ from pipelines.cli import console
 from pipelines.cli.options import (
     GlobalOptions,
     cluster_option,
-    json_option,
     only_cluster,
     partition_option,
     topic_argument,
     usage_errors,
 )
+from pipelines.cli.result import json_option
 
 
 @click.command("tail")

@@ -10,15 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from pipelines.cli import console
-from pipelines.cli.options import (
-    CommandResult,
-    GlobalOptions,
-    cluster_option,
-    confirm,
-    only_cluster,
-    prints_result,
-    topic_argument,
-)
+from pipelines.cli.options import GlobalOptions, cluster_option, confirm, only_cluster, topic_argument
+from pipelines.cli.result import CommandResult, prints_result
 from resources.settings import Settings
 
 if TYPE_CHECKING:

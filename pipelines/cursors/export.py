@@ -36,7 +36,14 @@ class ExportedCursor:
         return BrokerPartition(self.broker, self.partition)
 
 
-_decode_cursors = msgspec.json.Decoder(list[ExportedCursor]).decode
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ExportedJson:
+    """The JSON of `penstock offsets export`. Versions up to 0.6 printed the list of its `results` alone."""
+
+    results: list[ExportedCursor]
+
+
+_decode_cursors = msgspec.json.Decoder(list[ExportedCursor] | _ExportedJson).decode
 
 
 def cursors_of(table: LakeTable, cluster: str, topic: str) -> list[ExportedCursor]:
@@ -84,7 +91,7 @@ def exported_offsets(path: Path, topic: str, *, cluster: str) -> ImportedOffsets
         OffsetsUnreadable: the file cannot be read, or has other contents.
     """
     text = read_text(path)
-    is_json = text.lstrip().startswith("[")
+    is_json = text.lstrip().startswith(("[", "{"))
     try:
         return merged(_parse_json(text, str(path), cluster) if is_json else _parse_csv(text, str(path)), topic)
     except (ValueError, csv.Error) as error:
@@ -92,7 +99,9 @@ def exported_offsets(path: Path, topic: str, *, cluster: str) -> ImportedOffsets
 
 
 def _parse_json(text: str, file: str, cluster: str) -> Iterator[PartitionOffset]:
-    for number, cursor in enumerate(_decode_cursors(text), 1):
+    decoded = _decode_cursors(text)
+    cursors = decoded.results if isinstance(decoded, _ExportedJson) else decoded
+    for number, cursor in enumerate(cursors, 1):
         if cursor.cluster == cluster:
             yield cursor.topic, cursor.id, parse_offset(cursor.offset, f"entry {number}"), file
 

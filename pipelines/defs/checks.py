@@ -11,7 +11,7 @@ from pipelines.defs.partitions import topic_of
 from pipelines.defs.run_liveness import tag_worker
 from pipelines.defs.topic_group import TopicGroup
 from pipelines.loading.table import LakeTable
-from pipelines.loading.verify import verify
+from pipelines.loading.verify import proof_of, verify
 from pipelines.status.status import TopicStatus, now_ms
 from resources.groups import GroupLimits
 from resources.penstock import PenstockResource
@@ -67,7 +67,7 @@ def _tables_of(penstock: PenstockResource, group: TopicGroup) -> list[str]:
 def _verification(penstock: PenstockResource, group: TopicGroup, topics: Iterable[str]) -> dict[str, Any]:
     """Verify the tables of these topics. Returns the fields of a check result."""
     lake = penstock.lake()
-    proofs = [verify(LakeTable.of(lake, group.cluster, topic)) for topic in topics]
+    proofs = [proof_of(LakeTable.of(lake, group.cluster, topic), verify) for topic in topics]
     failed = [proof.topic for proof in proofs if not proof.proven]
     return {
         "passed": not failed,

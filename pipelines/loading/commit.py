@@ -157,11 +157,15 @@ class Change(ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitResult:
-    """The result of a commit: the change that was written, or the run that had committed all of it before."""
+    """The result of a commit: the change that was written, or the run that had committed all of it before.
+
+    In the second case `covered` is what the table covers then.
+    """
 
     version: int
     change: Change | None = None
     done_by: str | None = None
+    covered: Coverage | None = None
 
 
 def commit(
@@ -210,7 +214,8 @@ def _write_until_known(
         rest = change.rebased(snapshot)
         if rest is None:
             assert snapshot.entry is not None
-            return CommitResult(version=snapshot.version, done_by=snapshot.entry.run)
+            newest = snapshot.entry
+            return CommitResult(version=snapshot.version, done_by=newest.run, covered=newest.covered)
         if conflicts == _MAX_CONFLICTS or unknown_outcomes == _MAX_UNKNOWN_OUTCOMES:
             raise LakeUnavailable(f"the commit did not land: {failure}") from failure
         change = rest

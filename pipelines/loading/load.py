@@ -12,14 +12,14 @@ from pyspark.sql import SparkSession
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import KafkaIOError, LocatedError, Where
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry
-from pipelines.loading.commit import CommitResult, LoadChange, commit, committable
+from pipelines.loading.commit import CommitResult, LoadChange, commit, committable, extended
 from pipelines.loading.execute import SliceFetcher, execute, microseconds
 from pipelines.loading.failpoints import failpoint
-from pipelines.loading.group_mirror import GroupMirror, Mirror, cursors_after
+from pipelines.loading.group_mirror import GroupMirror, Mirror
 from pipelines.loading.holes import Refusal
 from pipelines.loading.identity import check_epochs, table_state
 from pipelines.loading.last_error import LastError, LastErrors, Remember
-from pipelines.loading.ledger import LedgerEntry, RecordedChoice, TableState, TopicIdentity
+from pipelines.loading.ledger import Coverage, LedgerEntry, RecordedChoice, TableState, TopicIdentity
 from pipelines.loading.outcome import RunRecord, TopicLoad
 from pipelines.loading.plan import Plan, RunTarget, plan, plan_backfill
 from pipelines.loading.replacement import CutChange
@@ -139,6 +139,7 @@ class Loader(SliceFetcher):
             check_incarnation(self.cluster, topic)  # the logs of another incarnation are no reason to take rows back
             cut = CutChange(state=state, ranges=lost, run=self.run_id, choices=cut_choices)
             snapshot, state = take_back(log, snapshot, cut)
+        record.begin_step(topic.partitions, bounds, state.covered)
         if target is None:
             target = self._run_target(state, bounds)
             errors += target.window.errors.values()
@@ -163,9 +164,10 @@ class Loader(SliceFetcher):
         if result.done_by:
             warnings.append(f"run {result.done_by} had committed the same before")
         warnings += map(str, (*cut_choices, *change.choices))
-        warnings += self.mirror(record.topic, cursors_after(state.covered, committed))
+        covered = _covered_after(result, state)
+        warnings += self.mirror(record.topic, {partition: cursor for partition, (_, cursor) in covered.items()})
         failpoint("mirrored")
-        record.add(committed, bounds, state.covered)
+        record.add(committed, covered)
         record.version = result.version
         record.warnings += warnings
         record.failures += [SliceFailure.of(error, state.topic.where) for error in errors]
@@ -246,3 +248,10 @@ def _missing_choices(committed: Sequence[SliceFacts]) -> Iterator[RecordedChoice
     for slice_facts in committed:
         if slice_facts.holes:
             yield RecordedChoice.of("on_missing", "skip", slice_facts.holes)
+
+
+def _covered_after(result: CommitResult, state: TableState) -> Coverage:
+    """What the table covers after a commit that was planned on `state`: other runs may have committed meanwhile."""
+    if result.change is not None:
+        return extended(result.change.state.covered, result.change.facts)
+    return state.covered if result.covered is None else result.covered

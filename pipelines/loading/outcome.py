@@ -3,12 +3,11 @@
 Lag is counted in offsets: in records from 0.8 on, in bytes of the log in 0.7.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange
-from pipelines.loading.group_mirror import cursors_after
 from pipelines.loading.ledger import Coverage, cursor_of, totals
 from pipelines.loading.table_log import TableSnapshot
 from pipelines.loading.work import SliceFacts, SliceFailure
@@ -37,8 +36,9 @@ class PartitionLoad:
         files: the number of files with these rows.
         gaps: the number of offsets without a row, by cause.
         odd_times: the number of rows with a time that only `timestampRaw` can hold.
-        lag_before: the offsets that the broker held beyond the cursor when the load was planned.
-        lag: the offsets among these that the load did not commit.
+        lag_before: the offsets that the broker held beyond the cursor when the load was planned; None if the broker
+            did not report them.
+        lag: the offsets among these that no load had committed when this one ended; None in the same case.
         seconds: how long the slices took in sum.
         source: the broker that served the last read, `id@host:port`; empty if nothing was read.
     """
@@ -49,8 +49,8 @@ class PartitionLoad:
     files: int = 0
     gaps: Mapping[str, int]
     odd_times: int = 0
-    lag_before: int = 0
-    lag: int = 0
+    lag_before: int | None = 0
+    lag: int | None = 0
     seconds: float = 0.0
     source: str = ""
 
@@ -70,7 +70,8 @@ class TopicLoad:
         rows: the number of rows that this load added.
         bytes: the bytes that were read for them (see SliceFacts).
         files: the number of files that this load added.
-        error: what failed; None if everything that was planned is committed.
+        error: what failed, with the first of `failures`; None if everything that was planned is committed.
+        failures: everything that failed.
         retriable: whether another attempt may succeed, at least in part.
         partitions: what the load did to each partition.
         slowest: the slice that took the longest.
@@ -86,6 +87,7 @@ class TopicLoad:
     bytes: int = 0
     files: int = 0
     error: str | None = None
+    failures: tuple[SliceFailure, ...] = ()
     retriable: bool = False
     partitions: tuple[PartitionLoad, ...] = ()
     slowest: SliceFacts | None = None
@@ -94,14 +96,19 @@ class TopicLoad:
     trace: str | None = None
 
     @property
-    def lag_before(self) -> int:
-        """The offsets that were there to load when the load began."""
-        return sum(partition.lag_before for partition in self.partitions)
+    def lag_before(self) -> int | None:
+        """The offsets that were there to load when the load began; None if that is unknown for a partition."""
+        return self._sum([partition.lag_before for partition in self.partitions])
 
     @property
-    def lag(self) -> int:
-        """The offsets among these that are not loaded."""
-        return sum(partition.lag for partition in self.partitions)
+    def lag(self) -> int | None:
+        """The offsets among these that are not loaded; None if that is unknown for a partition."""
+        return self._sum([partition.lag for partition in self.partitions])
+
+    def _sum(self, numbers: Sequence[int | None]) -> int | None:
+        """The sum. A load that failed before it knew the partitions knows nothing of their lag."""
+        known = [number for number in numbers if number is not None]
+        return None if len(known) < len(numbers) or (self.error and not numbers) else sum(known)
 
     @property
     def rows_per_second(self) -> float:
@@ -115,9 +122,10 @@ class TopicLoad:
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON fields of `penstock load --json`."""
-        names = ("topic", "table", "version", "rows", "bytes", "files", "lag_before", "lag", "error", "seconds")
+        names = ("topic", "table", "version", "rows", "bytes", "files", "lag_before", "lag", "seconds")
         return {
             **{name: getattr(self, name) for name in names},
+            "errors": [failure.as_dict() for failure in self.failures],
             "rows_per_second": round(self.rows_per_second, 1),
             "bytes_per_second": round(self.bytes_per_second, 1),
             "slowest": _printed_slice(self.slowest) if self.slowest else None,
@@ -142,9 +150,10 @@ class RunRecord:
         version: the table's version after the last step.
         warnings: the warnings of all steps.
         failures: why slices were not fetched, and other errors.
-        slices: the committed slices of each partition of which the table or its broker holds something.
-        lag_before: the lag of these partitions when the run began.
-        cursors: their cursors after the last step, and the ends of their logs that it knew.
+        slices: the committed slices of each partition of which the table or its broker holds something, or whose
+            broker did not answer.
+        lag_before: the lag of each partition when the run began, if its broker answered.
+        cursors: the cursors after the last step, and the ends of the logs that it knew.
         snapshot: the table's snapshot on which the last step was planned.
     """
 
@@ -155,25 +164,38 @@ class RunRecord:
     failures: list[SliceFailure] = field(default_factory=list)
     slices: dict[BrokerPartition, list[SliceFacts]] = field(default_factory=dict)
     lag_before: dict[BrokerPartition, int] = field(default_factory=dict)
-    cursors: dict[BrokerPartition, tuple[int, int]] = field(default_factory=dict)
+    cursors: dict[BrokerPartition, tuple[int, int | None]] = field(default_factory=dict)
     snapshot: TableSnapshot | None = None
 
-    def add(self, committed: Sequence[SliceFacts], bounds: Mapping[BrokerPartition, Bounds], covered: Coverage) -> None:
-        """Add a step that committed some slices; `bounds` and `covered` are those that it was planned on."""
-        after = cursors_after(covered, committed)
-        for id_, bound in sorted(bounds.items(), key=lambda item: item[0]):
-            if id_ in after or bound.earliest < bound.latest:
+    def begin_step(
+        self, partitions: Iterable[BrokerPartition], bounds: Mapping[BrokerPartition, Bounds], covered: Coverage
+    ) -> None:
+        """Note how the partitions stand before a step: what is known even if the step fails."""
+        for id_ in sorted({*partitions, *bounds}):
+            bound = bounds.get(id_)
+            if bound is None:
+                self.cursors[id_] = covered[id_][1] if id_ in covered else 0, None
+            else:
                 cursor = cursor_of(covered, id_, bound)
+                self.cursors[id_] = cursor, bound.latest
+                self.lag_before.setdefault(id_, max(0, bound.latest - cursor))
+            if bound is None or id_ in covered or bound.earliest < bound.latest:
                 self.slices.setdefault(id_, [])
-                self.lag_before.setdefault(id_, bound.latest - cursor)
-                self.cursors[id_] = after.get(id_, cursor), bound.latest
+
+    def add(self, committed: Sequence[SliceFacts], covered: Coverage) -> None:
+        """Add the slices that a step committed; `covered` is the table's coverage after the commit."""
+        for facts in committed:
+            self.slices.setdefault(facts.offsets.partition, [])
+        for id_, (_, latest) in self.cursors.items():
+            if id_ in covered:
+                self.cursors[id_] = covered[id_][1], latest
         for facts in committed:
             # The statistics are large, and nobody needs them after the commit.
             self.slices[facts.offsets.partition].append(replace(facts, stats={}))
 
     def outcome(self, *, seconds: float) -> TopicLoad:
         """The result of the run, which took so many seconds."""
-        partitions = tuple(self._partition_load(id_, slices) for id_, slices in self.slices.items())
+        partitions = tuple(self._partition_load(id_, self.slices[id_]) for id_ in sorted(self.slices))
         fetched = [facts for slices in self.slices.values() for facts in slices if facts.source]
         others = f" (and {len(self.failures) - 1} more)" if self.failures[1:] else ""
         return TopicLoad(
@@ -184,6 +206,7 @@ class RunRecord:
             bytes=sum(load.bytes for load in partitions),
             files=sum(load.files for load in partitions),
             error=f"{self.failures[0]}{others}" if self.failures else None,
+            failures=tuple(self.failures),
             retriable=any(failure.retriable for failure in self.failures),
             partitions=partitions,
             slowest=max(fetched, key=lambda facts: facts.seconds, default=None),
@@ -201,8 +224,8 @@ class RunRecord:
             offsets=OffsetRange(id_, start, stop),
             **totals(slices),
             odd_times=sum(facts.odd_times for facts in slices),
-            lag_before=self.lag_before[id_],
-            lag=latest - cursor,
+            lag_before=self.lag_before.get(id_),
+            lag=None if latest is None else max(0, latest - cursor),
             seconds=round(sum(facts.seconds for facts in slices), 3),
             source=next((facts.source for facts in reversed(slices) if facts.source), ""),
         )

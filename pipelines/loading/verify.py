@@ -5,7 +5,8 @@ range has as many rows of its commit as the commit counted, and none twice; no r
 on, where offsets count records, the rows and the gaps of a range add up to its size.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -22,7 +23,7 @@ from pipelines.loading.ledger import Coverage, TopicIdentity, totals
 from pipelines.loading.outcome import printed_fields
 from pipelines.loading.table import LakeTable, mismatched_cursors, unreadable_features
 from pipelines.loading.table_log import TableSnapshot
-from pipelines.loading.work import CommittedRange
+from pipelines.loading.work import CommittedRange, SliceFailure
 from resources.errors import LakeUnavailable, LoadError
 from resources.lake import Lake, filesystem, lake_errors
 
@@ -79,6 +80,8 @@ class Proof:
     table: str
     problems: tuple[str, ...] = ()
     partitions: tuple[PartitionProof, ...] = ()
+    failure: SliceFailure | None = None
+    """The error that ended the check; it is also the problem."""
 
     @property
     def proven(self) -> bool:
@@ -92,6 +95,7 @@ class Proof:
             "table": self.table,
             "proven": self.proven,
             "problems": list(self.problems),
+            "errors": [self.failure.as_dict()] if self.failure else [],
             "partitions": [partition.as_dict() for partition in self.partitions],
         }
 
@@ -103,6 +107,16 @@ class _CountedRange(NamedTuple):
     committed: CommittedRange
     rows: int
     copies: int
+
+
+def proof_of(table: LakeTable, check: Callable[[LakeTable], Proof]) -> Proof:
+    """The result of `check`, such as `verify`. An error becomes its problem, so that other tables are still checked."""
+    try:
+        return check(table)
+    except Exception as error:  # noqa: BLE001 - whatever the reason is, this table is not proven
+        failure = SliceFailure.of(error, table.where, traceback.format_exc())
+        problem = f"the check did not end: {failure}"
+        return Proof(topic=table.where.topic or "", table=table.uri, problems=(problem,), failure=failure)
 
 
 def verify(table: LakeTable) -> Proof:

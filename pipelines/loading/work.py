@@ -69,7 +69,7 @@ class SliceFailure:
     retriable: bool = False
 
     @classmethod
-    def of(cls, error: Exception, where: Where, trace: str = "") -> Self:
+    def of(cls, error: BaseException, where: Where, trace: str = "") -> Self:
         """The failure for `error`; `where` completes the place that the error itself knows."""
         reason, retriable = str(error), False
         if isinstance(error, LocatedError):

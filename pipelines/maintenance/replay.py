@@ -7,6 +7,7 @@ they are compared with it. If both are the same, nothing is committed; so a seco
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from traceback import format_exc
 
 from kafka_io.errors import LocatedError, Where
 from kafka_io.model import OffsetRange
@@ -19,6 +20,7 @@ from pipelines.loading.replacement import ReplaceChange
 from pipelines.loading.slices import sliced
 from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import TableSnapshot
+from pipelines.loading.work import SliceFailure
 from pipelines.maintenance.compare import Comparison, compare
 from pipelines.maintenance.replay_request import ReplayRequest, ReplayResolver
 from pipelines.maintenance.replay_result import PartitionReplay, TopicReplay
@@ -33,8 +35,8 @@ def replay(loader: Loader, table: LakeTable, request: ReplayRequest) -> TopicRep
     try:
         result = _replay(loader, table, request, began)
     except LocatedError as error:
-        located = error.with_context(Where(cluster=loader.cluster.name, topic=request.topic))
-        result = TopicReplay(topic=request.topic, table=table.uri, error=f"{type(error).__name__}: {located}")
+        failure = SliceFailure.of(error, Where(cluster=loader.cluster.name, topic=request.topic), format_exc())
+        result = TopicReplay(topic=request.topic, table=table.uri, failure=failure)
     return replace(result, seconds=round((loader.now() - began).total_seconds(), 3))
 
 
@@ -68,7 +70,7 @@ def _replay(loader: Loader, table: LakeTable, request: ReplayRequest, began: dat
     failpoint("replay staged")
     result = TopicReplay(topic=request.topic, table=table.uri, version=snapshot.version)
     for failure in (slice_facts.failure for slice_facts in facts if slice_facts.failure):
-        return replace(result, error=str(failure), trace=failure.trace)
+        return replace(result, failure=failure)
     staged = StagedFiles(table, folder, facts)
     compared = tuple(PartitionReplay.of(offsets, facts, _compare(staged, rows, offsets)) for offsets in ranges)
     complete = [_is_complete(table, snapshot, rows, staged, offsets) for offsets in ranges]

@@ -7,7 +7,7 @@ from typing import Any, Self
 from kafka_io.model import OffsetRange
 from pipelines.loading.ledger import totals
 from pipelines.loading.outcome import printed_fields
-from pipelines.loading.work import SliceFacts
+from pipelines.loading.work import SliceFacts, SliceFailure
 from pipelines.maintenance.compare import Comparison
 
 
@@ -49,20 +49,23 @@ class TopicReplay:
         table: the table's URI.
         version: the table's version after the replay.
         changed: whether the brokers have other rows than the table had, so that they were replaced.
-        error: what failed. The table has not changed then, unless the error says that this is not known.
+        failure: what failed. The table has not changed then, unless the error says that this is not known.
         partitions: the result of each partition.
         seconds: how long the replay took.
-        trace: the stack trace of the error, if it is known.
     """
 
     topic: str
     table: str
     version: int | None = None
     changed: bool = False
-    error: str | None = None
+    failure: SliceFailure | None = None
     partitions: tuple[PartitionReplay, ...] = ()
     seconds: float = 0.0
-    trace: str | None = None
+
+    @property
+    def error(self) -> str | None:
+        """What failed, as a sentence."""
+        return str(self.failure) if self.failure else None
 
     @property
     def rows(self) -> int:
@@ -71,8 +74,9 @@ class TopicReplay:
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON fields of `penstock replay --json`."""
-        names = ("topic", "table", "version", "changed", "rows", "error", "seconds")
+        names = ("topic", "table", "version", "changed", "rows", "seconds")
         return {
             **{name: getattr(self, name) for name in names},
+            "errors": [self.failure.as_dict()] if self.failure else [],
             "partitions": [partition.as_dict() for partition in self.partitions],
         }

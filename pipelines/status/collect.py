@@ -13,7 +13,7 @@ from itertools import chain
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.cluster.retention import Retention
-from kafka_io.errors import KafkaIOError, LocatedError
+from kafka_io.errors import KafkaIOError, LocatedError, Where
 from kafka_io.model import Bounds, BrokerPartition, TopicEntry
 from pipelines.loading.identity import table_state
 from pipelines.loading.last_error import LastError, LastErrors
@@ -21,9 +21,10 @@ from pipelines.loading.ledger import CommitKind, Coverage, TopicIdentity
 from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import TableSnapshot
 from pipelines.loading.truncation import vanished_partitions
+from pipelines.loading.work import SliceFailure
 from pipelines.status.status import PartitionStatus, RetentionPeriod, RetentionSource, TopicStatus
 from resources.choices import Choices
-from resources.errors import LakeUnavailable
+from resources.errors import CursorAheadOfLog, LakeUnavailable, TopicUnknown
 from resources.lake import Lake
 from resources.settings import Settings, TopicRules
 
@@ -122,11 +123,11 @@ def _read_table(
         if snapshot is not None:
             status = replace(status, version=snapshot.version, loaded_at_ms=_loaded_at_ms(table, snapshot))
     except Exception as error:  # noqa: BLE001 - any problem of one table belongs to its own status
-        return replace(status, error=_sentence(error))
+        return replace(status, failure=_failure(error))
     if entry is None:
-        missing = None if snapshot else "TopicUnknown: neither the cluster nor the lake has such a topic"
+        missing = None if snapshot else _failure(TopicUnknown("neither the cluster nor the lake has such a topic"))
         covered = snapshot.entry.covered if snapshot and snapshot.entry else {}
-        return _with_partitions(replace(status, error=missing), (), covered)
+        return _with_partitions(replace(status, failure=missing), (), covered)
     if snapshot is None:
         return _with_partitions(status, entry.partitions, {})
     return _compare_identity(status, cluster_id, choices, snapshot, entry)
@@ -142,7 +143,7 @@ def _compare_identity(
         covered = table_state(snapshot, topic, entry.also, choices).covered
         status = replace(status, warnings=tuple(vanished_partitions(covered, entry, choices)))
     except LocatedError as error:
-        status = replace(status, error=_sentence(error))
+        status = replace(status, failure=_failure(error))
     return _with_partitions(status, entry.partitions, covered)
 
 
@@ -163,8 +164,8 @@ def _loaded_at_ms(table: LakeTable, snapshot: TableSnapshot) -> int | None:
     return None
 
 
-def _sentence(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
+def _failure(error: Exception) -> SliceFailure:
+    return SliceFailure.of(error, Where())
 
 
 def _add_bounds(cluster: Cluster, topics: TopicEntries, statuses: list[TopicStatus]) -> list[TopicStatus]:
@@ -181,20 +182,21 @@ def _add_bounds(cluster: Cluster, topics: TopicEntries, statuses: list[TopicStat
 
 def _with_bounds(status: TopicStatus, bounds: BoundsOrError) -> TopicStatus:
     """Add bounds. An error of a broker, or a log that ends before the table, is the error of the topic."""
-    partitions, errors = [], [status.error]
+    partitions, failures = [], [status.failure]
     for partition in status.partitions:
         bound = bounds.get(partition.id)
         if isinstance(bound, Bounds):
             partitions.append(replace(partition, earliest=bound.earliest, latest=bound.latest))
             if partition.cursor is not None and partition.cursor > bound.latest:
-                errors.append(
+                sentence = (
                     f"the log of partition {partition.id} ends at {bound.latest}, but the table holds offsets up to "
                     f"{partition.cursor}"
                 )
+                failures.append(_failure(CursorAheadOfLog(sentence)))
         else:
             partitions.append(partition)
-            errors += [_sentence(bound)] if bound else []
-    return replace(status, partitions=tuple(partitions), error=next(filter(None, errors), None))
+            failures += [_failure(bound)] if bound else []
+    return replace(status, partitions=tuple(partitions), failure=next(filter(None, failures), None))
 
 
 def _add_retention(cluster: Cluster, statuses: list[TopicStatus], fallback: timedelta | None) -> list[TopicStatus]:
@@ -215,7 +217,7 @@ def _with_retention(
     status: TopicStatus, retention: Retention | KafkaIOError, fallback: timedelta | None
 ) -> TopicStatus:
     if isinstance(retention, KafkaIOError):
-        warning = f"the retention time of the topic is unknown: {_sentence(retention)}"
+        warning = f"the retention time of the topic is unknown: {_failure(retention)}"
         status, retention = replace(status, warnings=(*status.warnings, warning)), Retention()
     if retention.ms is not None:
         kept = RetentionPeriod(ms=retention.ms, by=RetentionSource.BROKERS)

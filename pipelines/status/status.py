@@ -16,6 +16,7 @@ from kafka_io.model import BrokerPartition
 
 if TYPE_CHECKING:  # the command line imports this module at each start, and the lake is slow to import
     from pipelines.loading.last_error import LastError
+    from pipelines.loading.work import SliceFailure
 
 AT_RISK_BELOW = 0.25
 """A topic is at risk when less than this share of its retention time is left."""
@@ -119,7 +120,7 @@ class TopicStatus:
         partitions: the partitions of the cluster and of the table, in order; empty if the table cannot be read.
         retention: the retention settings of the topic as brokers report them.
         kept: the retention time from the best source that is known.
-        error: why the topic cannot be loaded, or why its status is unknown.
+        failure: why the topic cannot be loaded, or why its status is unknown.
         last_error: why the last load of the topic failed; None if it succeeded.
         warnings: further sentences for a person.
     """
@@ -133,9 +134,14 @@ class TopicStatus:
     partitions: tuple[PartitionStatus, ...] = ()
     retention: Retention = field(default_factory=Retention)
     kept: RetentionPeriod = RetentionPeriod(ms=None, by=RetentionSource.NOBODY)
-    error: str | None = None
+    failure: "SliceFailure | None" = None
     last_error: "LastError | None" = None
     warnings: tuple[str, ...] = ()
+
+    @property
+    def error(self) -> str | None:
+        """Why the topic cannot be loaded, or why its status is unknown, as a sentence."""
+        return str(self.failure) if self.failure else None
 
     @property
     def lag(self) -> int | None:
@@ -180,7 +186,7 @@ class TopicStatus:
         share = self.left_share(now_ms)
         expired = share == 0 and self.kept.by is not RetentionSource.ESTIMATE
         rows = (
-            (self.error is not None, TopicState.ERROR),
+            (self.failure is not None, TopicState.ERROR),
             (self.incarnation is None, TopicState.GONE),
             (self.lost > 0 or expired, TopicState.LOSING),
             (self.last_error is not None, TopicState.ERROR),
@@ -199,9 +205,11 @@ class TopicStatus:
 
     def as_dict(self, now_ms: int) -> dict[str, Any]:
         """The fields that `penstock status --json` prints."""
-        plain = ("cluster", "topic", "incarnation", "table", "version", "loaded_at_ms", "error", "lag", "lost")
+        plain = ("cluster", "topic", "incarnation", "table", "version", "loaded_at_ms", "lag", "lost")
+        place = {"cluster": self.cluster, "topic": self.topic}
         return {
             **{name: getattr(self, name) for name in plain},
+            "errors": [{**self.failure.as_dict(), **place}] if self.failure else [],
             "state": self.state(now_ms),
             "last_error": self.last_error.as_dict() if self.last_error else None,
             "late_s": self.late_s(now_ms),

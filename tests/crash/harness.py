@@ -116,7 +116,7 @@ class Trial:
 
 def _changed_anything(ended: Ended) -> bool:
     """Whether a load added rows or left a lag, or a replay changed something."""
-    for result in json.loads(ended.output):
+    for result in json.loads(ended.output)["results"]:
         changed = result["changed"] if "changed" in result else result.get("rows", 0)
         if changed or any(partition.get("lag", 0) for partition in result.get("partitions", ())):
             return True

@@ -52,9 +52,9 @@ def test_a_load_without_disk_space_fails_and_the_next_one_loads_the_rest(
     trial = stage.trial("modern", tmp_path / "lake")
     ended = trial.run(Act(settings=slices, options=replace(AT_ONCE, file_bytes=largest_file(complete))))
     assert ended.code == 1
-    [load] = json.loads(ended.output)
-    assert error in load["error"]
-    assert load["error"].isprintable()
+    failure, *_ = json.loads(ended.output)["errors"]
+    assert error in f"{failure['kind']}: {failure['message']}"
+    assert failure["message"].isprintable()
     assert bool(trial.loaded_numbers()) == loads_some
     trial.finish(Act(settings=slices, options=AT_ONCE))
     trial.check_complete()

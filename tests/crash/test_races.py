@@ -122,11 +122,11 @@ def test_only_one_of_two_compactions_at_once_merges_files(step: str, stage: Stag
     trial = stage.trial("modern", tmp_path / "lake")
     trial.finish(Act())
     late = stopped_driver(trial, CLEAN, step)
-    [result] = json.loads(trial.run(CLEAN).output)
+    [result] = json.loads(trial.run(CLEAN).output)["results"]
     assert (result["busy"], result["merged"] > 1) == (False, True)
     late.resume()
     ended = late.wait()
-    [result] = json.loads(ended.output)
+    [result] = json.loads(ended.output)["results"]
     assert (ended.code, result["merged"]) == (0, 0)
     trial.check()
     trial.check_complete()

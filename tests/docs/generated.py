@@ -1,8 +1,10 @@
 """The pages that `make docs` generates from the code."""
 
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from pipelines.cli.shapes import schema
 from resources.settings_reference import reference
 from tests.docs.pages import ROOT
 from tests.docs.references import FAULTS, faults_page
@@ -21,9 +23,15 @@ def commands_page() -> str:
     return "\n".join([_HEAD, *parts])
 
 
+def schema_page() -> str:
+    """The JSON Schema of the output of the commands."""
+    return json.dumps(schema(), indent=2) + "\n"
+
+
 GENERATED: Mapping[Path, Callable[[], str]] = {
     ROOT / "docs" / "settings.md": reference,
     ROOT / "docs" / "commands.md": commands_page,
+    ROOT / "docs" / "output.schema.json": schema_page,
     FAULTS: faults_page,
 }
 

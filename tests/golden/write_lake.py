@@ -387,13 +387,19 @@ def _daemon(installation: Installation) -> Iterator[None]:
         process.wait()
 
 
+def _results(output: str) -> list[Any]:
+    """The results in the JSON that a command printed. Versions up to 0.6 printed the list alone."""
+    decoded = json.loads(output)
+    return list(decoded["results"] if isinstance(decoded, dict) else decoded)
+
+
 def expected(installation: Installation) -> dict[str, Any]:
     """What the version that wrote the lake reports about its tables, and the rows that any reader of Delta sees."""
     tables = {}
     for cluster, topic in TABLES:
-        [proof] = json.loads(installation.penstock("verify", topic, "--deep", "--json", cluster=cluster))
+        [proof] = _results(installation.penstock("verify", topic, "--deep", "--json", cluster=cluster))
         assert proof["proven"]
-        past = json.loads(installation.penstock("history", topic, "--json", "--limit", "100", cluster=cluster))
+        past = _results(installation.penstock("history", topic, "--json", "--limit", "100", cluster=cluster))
         table = installation.table(cluster, topic).to_pyarrow_table()
         tables[f"{cluster}/{topic}"] = {
             "rows": table.num_rows,

@@ -92,7 +92,7 @@ def test_a_stored_table_is_continued(running: StoredLake, name: str) -> None:
     lines = b"".join(b"more %d\n" % number for number in range(MORE))
     running.publish(cluster, topic, lines)
     (load,) = running.penstock("load", topic, "--cluster", cluster)
-    assert load["error"] is None
+    assert load["errors"] == []
     rows = running.table(name).to_pyarrow_table()
     is_old = pc.less_equal(rows["loaded_at"], loaded_until)
     assert digest(rows.filter(is_old).select(stored_rows.column_names)) == EXPECTED[name]["digest"]
@@ -124,7 +124,7 @@ def test_a_stored_table_is_rewound_replayed_and_filled_again(
     place = str(partition["partition"]) if partition["broker"] is None else "1-1"
     offsets = ("--from", str(partition["start"]), "--to", str(partition["end"]))
     (replay,) = repaired.penstock("replay", topic, "--partition", place, *offsets, "--cluster", cluster)
-    assert (replay["error"], replay["changed"]) == (None, False)
+    assert (replay["errors"], replay["changed"]) == ([], False)
     (proof,) = repaired.penstock("verify", topic, "--deep", "--cluster", cluster)
     assert proof["proven"], proof["problems"]
 

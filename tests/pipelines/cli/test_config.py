@@ -42,21 +42,21 @@ def penstock(file: Path, *arguments: str) -> Result:
 def check(file: Path, *arguments: str) -> tuple[int, dict[str, dict[str, Any]]]:
     """The exit code, and the results by subject."""
     result = penstock(file, "check", "--json", *arguments)
-    return result.exit_code, {result["what"]: result for result in json.loads(result.stdout)}
+    return result.exit_code, {result["check"]: result for result in json.loads(result.stdout)["results"]}
 
 
 def test_a_check_says_what_the_settings_mean(file: Path) -> None:
     file.write_text(file.read_text() + '[groups.fast]\ntopics = "cl.*"\ncron = "* * * * *"\n')
     code, results = check(file)
-    assert [result["what"] for result in results.values() if not result["ok"]] == []
+    assert [result["check"] for result in results.values() if not result["ok"]] == []
     assert code == 0
-    assert results["settings"]["told"] == str(file)
-    assert results["group main/fast"]["told"] == "loaded at * * * * *"
-    assert results["lake"]["told"] == f"{file.parent}/lake, tables: 0"
-    assert results["cluster main"]["told"].startswith("modern, brokers: 2")
-    assert results["cluster main"]["told"].endswith("topics allowed: 1 of 1, plain text")
-    assert results["topics main/fast"]["told"] == "topics: 1"
-    assert results["topics main/topics"]["told"] == "topics: 0"
+    assert results["settings"]["message"] == str(file)
+    assert results["group main/fast"]["message"] == "loaded at * * * * *"
+    assert results["lake"]["message"] == f"{file.parent}/lake, tables: 0"
+    assert results["cluster main"]["message"].startswith("modern, brokers: 2")
+    assert results["cluster main"]["message"].endswith("topics allowed: 1 of 1, plain text")
+    assert results["topics main/fast"]["message"] == "topics: 1"
+    assert results["topics main/topics"]["message"] == "topics: 0"
 
 
 def test_people_get_a_line_for_each_check(file: Path) -> None:
@@ -75,7 +75,7 @@ def test_a_failed_check_does_not_hide_the_others(file: Path, fake: FakeCluster) 
     )
     code, results = check(file)
     assert code == 1
-    failed = {subject: result["told"].partition(":")[0] for subject, result in results.items() if not result["ok"]}
+    failed = {subject: result["message"].partition(":")[0] for subject, result in results.items() if not result["ok"]}
     assert failed == {
         "secret env:PENSTOCK_TEST_NO_SUCH": "SecretMissing",
         f"file {file.parent}/none.pem": "FileNotFoundError",
@@ -96,7 +96,7 @@ def test_wrong_settings_fail_the_offline_check(text: str, subject: str, message:
     file.write_text(text + file.read_text())
     code, results = check(file, "--offline")
     assert (code, results[subject]["ok"]) == (1, False)
-    assert message in results[subject]["told"]
+    assert message in results[subject]["message"]
 
 
 def test_a_lake_whose_store_replaces_objects_fails_its_check(
@@ -114,7 +114,7 @@ def test_a_lake_that_cannot_be_written_fails_its_check(file: Path, monkeypatch: 
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != file.parent and real_access(path, mode))
     code, results = check(file)
     assert (code, results["lake"]["ok"]) == (1, False)
-    assert results["lake"]["told"] == f"PermissionError: this user cannot write to {file.parent}"
+    assert results["lake"]["message"] == f"PermissionError: this user cannot write to {file.parent}"
 
 
 def test_no_config_command_shows_a_secret(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # fault X01

@@ -16,12 +16,12 @@ from rich.console import Console
 
 from pipelines.cli import console
 from pipelines.cli.main import main
-from pipelines.cli.options import INTERRUPTED, WRONG_USE
+from pipelines.cli.result import INTERRUPTED, WRONG_USE
 from tests.pipelines.cli.walking import WIDTH, commands, examples_of, help_of, words_of
 
 ALL = [pytest.param(path, command, id=" ".join(path)) for path, command in commands()]
 LEAVES = [parameter for parameter in ALL if not isinstance(parameter.values[1], click.Group)]
-WITHOUT_RESULTS = {"broker", "zookeeper", "completion", "reference"}
+WITHOUT_RESULTS = {"broker", "zookeeper", "completion", "reference", "schema"}
 """Commands that run servers or print plain text."""
 SETTINGS = 'lake = "lake"\n[clusters.main]\nbootstrap = "127.0.0.1:1"\n'
 

@@ -28,10 +28,10 @@ def load(tmp_path: Path) -> Iterator[Load]:
             assert (result.exit_code, result.stderr) == (0, "")
             return result.stdout
 
-        assert json.loads(penstock("publish", "clicks", str(lines))) == [
+        assert json.loads(penstock("publish", "clicks", str(lines)))["results"] == [
             {"cluster": "main", "topic": "clicks", "messages": 10}
         ]
-        yield lambda *arguments: int(json.loads(penstock("load", "clicks", *arguments))[0]["rows"])
+        yield lambda *arguments: int(json.loads(penstock("load", "clicks", *arguments))["results"][0]["rows"])
 
 
 def test_a_new_table_begins_at_the_given_point_and_older_records_can_be_loaded_later(load: Load) -> None:

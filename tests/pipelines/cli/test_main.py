@@ -33,7 +33,7 @@ def penstock(live: LiveCluster) -> Penstock:
 
 
 def answer(result: Result) -> Any:
-    return json.loads(result.stdout)
+    return json.loads(result.stdout)["results"]
 
 
 @pytest.mark.zookeeper
@@ -58,7 +58,7 @@ def test_publish_load_and_verify_as_scripts_do(
     loaded = penstock("load", "clicks", "--json")
     assert loaded.exit_code == 0, loaded.output
     (load,) = answer(loaded)
-    assert (load["topic"], load["version"], load["rows"], load["error"]) == ("clicks", 1, 100, None)
+    assert (load["topic"], load["version"], load["rows"], load["errors"]) == ("clicks", 1, 100, [])
     assert load["files"] == 4
     assert load["bytes"] == sum(part["end"] - part["start"] for part in load["partitions"])
     assert all(part.keys() >= {"broker", "partition", "start", "end", "rows", "gaps"} for part in load["partitions"])

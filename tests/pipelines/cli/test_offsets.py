@@ -13,7 +13,7 @@ def test_cursors_are_shown_as_lines_csv_or_json(penstock: Penstock) -> None:
     lines = penstock("offsets", "export", "clicks").stdout.splitlines()
     assert [line.split() for line in lines[1:]] == [["main", "clicks", "0-0", "80"], ["main", "clicks", "0-1", "20"]]
     assert penstock("offsets", "export", "--all", "--csv").stdout == "clicks,0-0,80\nclicks,0-1,20\n"
-    assert json.loads(penstock("offsets", "export", "clicks", "--json").stdout) == [
+    assert json.loads(penstock("offsets", "export", "clicks", "--json").stdout)["results"] == [
         {"cluster": "main", "topic": "clicks", "broker": 0, "partition": number, "offset": offset}
         for number, offset in ((0, 80), (1, 20))
     ]

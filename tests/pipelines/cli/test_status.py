@@ -138,7 +138,7 @@ def test_a_topic_that_is_losing_data_is_exit_code_1(make: Make) -> None:
 
 def test_json_has_all_fields_of_the_status(make: Make) -> None:
     result = make(retention_ms=DAY_MS).penstock("status", "--json", "views", "clicks")
-    views, clicks = json.loads(result.stdout)
+    views, clicks = json.loads(result.stdout)["results"]
     assert (views["topic"], views["state"], views["lag"]) == ("views", "behind", 8)
     assert views["kept"] == {"ms": DAY_MS, "by": "brokers"}
     assert 2.5 * 3600 <= views["late_s"] < 2.6 * 3600
@@ -154,7 +154,7 @@ def test_status_lists_new_topics_and_tables_without_topic_but_no_denied_topics(m
     table.rename(table.with_name("former"))
     states = {line[1]: line[2] for line in lines(world.penstock("status"))[1:-1]}
     assert states == {"clicks": "new", "fresh": "new", "former": "gone", "views": "behind"}
-    statuses = json.loads(world.penstock("topics", "--json").stdout)
+    statuses = json.loads(world.penstock("topics", "--json").stdout)["results"]
     assert [status["topic"] for status in statuses] == ["clicks", "fresh", "views"]
 
 
@@ -171,7 +171,10 @@ def test_a_broken_table_is_an_error_and_does_not_affect_other_topics(make: Make)
 def test_a_topic_that_neither_cluster_nor_lake_has_is_an_error(make: Make) -> None:
     result = make().penstock("status", "nothing")
     assert result.exit_code == 1
-    assert result.stderr == "penstock: nothing: TopicUnknown: neither the cluster nor the lake has such a topic\n"
+    assert result.stderr == (
+        "penstock: nothing: TopicUnknown: neither the cluster nor the lake has such a topic "
+        "[cluster=main topic=nothing]\n"
+    )
 
 
 def test_a_topic_whose_last_load_failed_is_an_error_until_a_load_succeeds(make: Make) -> None:  # fault U07

@@ -33,7 +33,7 @@ def test_without_delete_nothing_changes_and_the_output_says_so(penstock: Penstoc
 
 
 def test_with_delete_files_are_deleted_and_merged(penstock: Penstock, orphan: Path) -> None:
-    [cleaned] = json.loads(penstock("clean", "--all", "--delete", "--json").stdout)
+    [cleaned] = json.loads(penstock("clean", "--all", "--delete", "--json").stdout)["results"]
     assert (cleaned["cluster"], cleaned["topic"], cleaned["merged"], cleaned["larger"]) == ("main", "clicks", 3, 1)
     assert cleaned["collected"] == [f"date=2026-01-02/{orphan.name}"]
     assert not orphan.exists()

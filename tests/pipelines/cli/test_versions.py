@@ -19,7 +19,7 @@ def test_history_prints_a_line_per_commit(penstock: Penstock) -> None:
 
 
 def test_history_has_a_limit_and_prints_json(penstock: Penstock) -> None:
-    newest, before = json.loads(penstock("history", "clicks", "--limit", "2", "--json").stdout)
+    newest, before = json.loads(penstock("history", "clicks", "--limit", "2", "--json").stdout)["results"]
     assert (newest["version"], newest["rows"], before["version"], before["rows"]) == (2, 5, 1, 5)
     assert [(part["partition"], part["start"], part["stop"]) for part in newest["ranges"]] == [(0, 50, 80), (1, 0, 20)]
 
@@ -43,7 +43,7 @@ def test_a_rewind_prints_what_changed(penstock: Penstock, small: SmallTable) -> 
 
 
 def test_a_rewind_is_json_for_scripts(penstock: Penstock) -> None:
-    (result,) = json.loads(penstock("rewind", "clicks", "--version", "1", "--yes", "--json").stdout)
+    (result,) = json.loads(penstock("rewind", "clicks", "--version", "1", "--yes", "--json").stdout)["results"]
     assert (result["version"], result["target"], result["rows"], len(result["cursors"])) == (3, 1, 5, 2)
 
 

@@ -59,7 +59,7 @@ def test_a_load_continues_where_a_group_ended(stand: Stand) -> None:
     assert numbers(stand.topic) == [*left_over(starts), *range(90, 100)]
     assert stand.topic.problems() == ()
     assert stand.topic.deep().proven
-    *_, first = json.loads(stand("history", "clicks", "--json").stdout)[:-1]
+    *_, first = json.loads(stand("history", "clicks", "--json").stdout)["results"][:-1]
     assert [(choice["setting"], choice["value"], choice["start"]) for choice in first["choices"]] == [
         ("adopted from", "group:old", offset) for offset in starts.values()
     ]
@@ -109,7 +109,7 @@ def test_a_load_continues_where_a_consumer_of_0_7_ended(
     assert topic.rows("broker", "partition", "offset", "inner", "value") == rows_from(whole, starts)
     assert topic.problems() == ()
     assert topic.load().rows == 0
-    *_, first, _made = json.loads(old("history", "clicks", "--json").stdout)
+    *_, first, _made = json.loads(old("history", "clicks", "--json").stdout)["results"]
     assert {choice["value"] for choice in first["choices"]} == {"zookeeper:old"}
 
 
@@ -148,7 +148,7 @@ def test_a_load_continues_where_camus_and_spark_ended(stand: Stand) -> None:
     run.mkdir(parents=True)
     (run / "offsets-m-00000").write_bytes(camus_file(*(etl_key("clicks", number, 4) for number in range(PARTITIONS))))
     shown = stand("offsets", "import", "clicks", "--from", f"camus:{run.parent}", "--dry-run", "--json")
-    assert [start["start"] for start in json.loads(shown.stdout)[0]["partitions"]] == [4, 4, 4]
+    assert [start["start"] for start in json.loads(shown.stdout)["results"][0]["partitions"]] == [4, 4, 4]
     shutil.copytree(SPARK, stand.home / "checkpoint")
     (stand.home / "checkpoint" / "offsets" / "2").write_text('v1\n{}\n{"clicks":{"0":1,"1":2,"2":3}}\n')
     assert stand("offsets", "import", "clicks", "--from", f"spark:{stand.home / 'checkpoint'}").exit_code == 0

@@ -62,7 +62,8 @@ def test_the_demo_loads_and_verifies_everything(tmp_path: Path) -> None:
     assert "337,618 published, 337,618 in the table" in completed.stdout
 
     verify = [sys.executable, "-m", "pipelines", "--settings", str(state.settings), "verify", "--all", "--json"]
-    proofs = json.loads(subprocess.run(verify, capture_output=True, text=True, timeout=60, check=True).stdout)
+    output = json.loads(subprocess.run(verify, capture_output=True, text=True, timeout=60, check=True).stdout)
+    proofs = output["results"]
     assert [sum(partition["rows"] for partition in proof["partitions"]) for proof in proofs] == [337_618, 26_187]
     assert all(part["missing"] == part["duplicates"] == 0 for proof in proofs for part in proof["partitions"])
     assert [len(proof["partitions"]) for proof in proofs] == [4, 4]

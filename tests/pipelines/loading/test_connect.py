@@ -20,5 +20,5 @@ def test_a_load_through_spark_connect(live: LiveCluster) -> None:
     for rows in (1000, 0):
         process = subprocess.run(command, cwd=live.home, capture_output=True, text=True, timeout=120, check=False)
         assert process.returncode == 0, process.stderr + process.stdout
-        (load,) = json.loads(process.stdout)
-        assert (load["error"], load["rows"]) == (None, rows)
+        (load,) = json.loads(process.stdout)["results"]
+        assert (load["errors"], load["rows"]) == ([], rows)

@@ -6,6 +6,7 @@ import pytest
 
 from kafka_io.errors import Corrupt, LocatedError, NetworkError, Where
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange
+from pipelines.loading.commit import extended
 from pipelines.loading.outcome import RunRecord, TopicLoad
 from pipelines.loading.work import SliceFacts, SliceFailure
 from resources.errors import CommitRefused, CommitUnknown, CursorExpired, LakeUnavailable, LogTorn
@@ -31,7 +32,8 @@ def add_step(
         B: Bounds(earliest=0, latest=50),
         C: Bounds(earliest=7, latest=7),
     }
-    run.add(facts, bounds, covered)
+    run.begin_step([], bounds, covered)
+    run.add(facts, extended(covered, facts))
 
 
 def load_of_one_step(*facts: SliceFacts, covered: dict[BrokerPartition, tuple[int, int]] | None = None) -> TopicLoad:
@@ -116,3 +118,24 @@ def test_errors_of_the_store_and_of_rival_runs_are_temporary_and_damage_is_not(
     kind: type[LocatedError], retriable: bool
 ) -> None:
     assert SliceFailure.of(kind("why"), Where(topic="clicks")).retriable is retriable
+
+
+def test_a_lag_that_the_broker_did_not_report_is_unknown() -> None:  # fault U08
+    run = new_run()
+    run.begin_step([A, B], {A: Bounds(earliest=0, latest=100)}, {B: (0, 50)})
+    run.add([], {B: (0, 50)})
+    load = run.outcome(seconds=1.0)
+    assert [(part.offsets, part.lag_before, part.lag) for part in load.partitions] == [
+        (OffsetRange(A, 0, 0), 100, 100),
+        (OffsetRange(B, 50, 50), None, None),
+    ]
+    assert (load.lag_before, load.lag) == (None, None)
+
+
+def test_a_load_that_failed_before_it_knew_the_logs_has_no_lag_and_all_its_errors() -> None:  # fault U08
+    run = new_run()
+    run.failures = [
+        SliceFailure.of(NetworkError("no answer"), Where(topic="clicks", partition=number)) for number in (0, 1)
+    ]
+    printed = run.outcome(seconds=0.0).as_dict()
+    assert (printed["lag"], [error["partition"] for error in printed["errors"]]) == (None, ["0", "1"])

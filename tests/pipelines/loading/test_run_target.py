@@ -134,6 +134,35 @@ def test_a_load_can_commit_between_the_steps_of_a_backfill(fake: FakeCluster, tm
     assert verify(table(tmp_path)).problems == ()
 
 
+def test_the_lag_is_that_after_the_commit_of_another_run(fake: FakeCluster, tmp_path: Path) -> None:  # fault U16
+    others: list[TopicLoad] = []
+    mirrored: list[dict[BrokerPartition, int]] = []
+
+    def load_meanwhile(*args: Any) -> Any:
+        if not others:
+            others.append(load(fake, tmp_path))
+        return fetch_here(*args)
+
+    def mirror(_topic: str, cursors: Any) -> tuple[str, ...]:
+        mirrored.append(dict(cursors))
+        return ()
+
+    with fake:
+        result = load(fake, tmp_path, fetch=load_meanwhile, mirror=mirror)
+    assert (result.error, result.rows, result.lag_before, result.lag) == (None, 0, 30, 0)
+    assert [partition.lag for partition in result.partitions] == [0, 0]
+    assert all(cursors == {A: 20, B: 10} for cursors in mirrored)
+
+
+def test_an_expired_range_has_its_lag_and_its_error(fake: FakeCluster, tmp_path: Path) -> None:  # fault U08
+    with fake:
+        load(fake, tmp_path, run=10)
+        fake.logs[0] = holding(8, 20)
+        result = load(fake, tmp_path)
+    assert [failure.kind for failure in result.failures] == ["CursorExpired"]
+    assert result.lag == 20
+
+
 def test_a_capped_run_ends_at_its_cap(fake: FakeCluster, tmp_path: Path) -> None:
     with fake:
         assert [load(fake, tmp_path, run=10).rows for _ in range(4)] == [10, 10, 10, 0]

@@ -69,6 +69,7 @@ def test_an_empty_table_is_proven(small: "SmallTable") -> None:
         "table": small.uri,
         "proven": True,
         "problems": [],
+        "errors": [],
         "partitions": [],
     }
 

@@ -35,7 +35,7 @@ def penstock(topic: Loaded) -> Penstock:
 
 
 def answer(result: Result) -> Any:
-    [result_fields] = json.loads(result.stdout)
+    [result_fields] = json.loads(result.stdout)["results"]
     return result_fields
 
 
@@ -62,12 +62,12 @@ def test_deep_verify_and_replay_as_scripts_do(topic: Loaded, penstock: Penstock)
     process = penstock("replay", "clicks", "--from", "earliest", "--to", "latest", "--json")
     assert process.exit_code == 0, process.stderr
     printed = answer(process)
-    assert (printed["cluster"], printed["topic"], printed["changed"], printed["rows"], printed["error"]) == (
+    assert (printed["cluster"], printed["topic"], printed["changed"], printed["rows"], printed["errors"]) == (
         "main",
         "clicks",
         True,
         20,
-        None,
+        [],
     )
     assert (printed["partitions"][0]["start"], printed["partitions"][0]["end"], printed["version"]) == (
         0,

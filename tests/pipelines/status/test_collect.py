@@ -245,7 +245,7 @@ def test_another_id_of_the_same_incarnation_is_no_error() -> None:
 # fault B14
 def test_a_log_that_ends_before_the_cursor_is_an_error() -> None:
     status = status_of(behind(), Table(commits=[commit({P0: 12})]))
-    assert status.error == "the log of partition 0 ends at 10, but the table holds offsets up to 12"
+    assert status.error == "CursorAheadOfLog: the log of partition 0 ends at 10, but the table holds offsets up to 12"
     assert status.lag == 0
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from kafka_io.cluster.retention import FOREVER
 from kafka_io.model import BrokerPartition
+from pipelines.loading.work import SliceFailure
 from pipelines.status.status import PartitionStatus, RetentionPeriod, RetentionSource, TopicState, TopicStatus
 
 NOW_MS = 1_800_000_000_000
@@ -131,8 +132,8 @@ def test_records_that_are_kept_for_no_time_at_all_are_being_lost() -> None:
         (topic(part(None, None, 4)), TopicState.BEHIND),
         (topic(part(0, 10, None), version=None, loaded_at_ms=None), TopicState.NEW),
         (topic(part(5, 10, 4)), TopicState.LOSING),
-        (topic(part(0, 10, 4), error="LogTorn: no"), TopicState.ERROR),
-        (topic(part(5, 10, 4), error="TopicRecreated: no"), TopicState.ERROR),
+        (topic(part(0, 10, 4), failure=SliceFailure(kind="LogTorn", reason="no")), TopicState.ERROR),
+        (topic(part(5, 10, 4), failure=SliceFailure(kind="TopicRecreated", reason="no")), TopicState.ERROR),
         (topic(part(None, None, 4), incarnation=None), TopicState.GONE),
     ],
 )
@@ -143,7 +144,7 @@ def test_the_state_of_a_topic(status: TopicStatus, state: TopicState) -> None:
 def test_the_most_urgent_comes_first() -> None:
     in_order = [
         topic(part(5, 10, 4, age_h=1, left_h=23)),
-        topic(part(0, 10, 4), error="LogTorn: no"),
+        topic(part(0, 10, 4), failure=SliceFailure(kind="LogTorn", reason="no")),
         topic(part(0, 10, 4, age_h=22, left_h=2)),
         topic(part(0, 10, 4, age_h=20, left_h=4)),
         topic(part(0, 10, 4, age_h=2, left_h=22)),
@@ -178,7 +179,7 @@ def test_the_json_has_all_fields() -> None:
         "table": "/lake/main/clicks",
         "version": 3,
         "loaded_at_ms": NOW_MS - 60_000,
-        "error": None,
+        "errors": [],
         "lag": 6,
         "lost": 0,
         "state": "behind",

@@ -1,0 +1,129 @@
+"""The result of a command: for people, or with `--json` one object of the same shape for every command and every end.
+
+`pipelines/cli/shapes.py` has the types of the object, docs/json.md explains it.
+"""
+
+import json
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pipelines.cli import console
+from resources.settings import SettingsError
+
+if TYPE_CHECKING:
+    from pipelines.loading.work import SliceFailure
+
+FAILED = 1
+WRONG_USE = 2
+INTERRUPTED = 130  # as in shells: 128 plus the number of SIGINT
+
+_WORDS = "penstock.words"
+_STREAMS = "tail"
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+
+
+@dataclass(slots=True)
+class Errors:
+    """The errors of a command's parts. A part that fails, such as a table or a cluster, does not stop the others."""
+
+    failures: list["SliceFailure"] = field(default_factory=list)
+
+    @contextmanager
+    def caught(self, *, cluster: str, topic: str | None = None) -> Iterator[None]:
+        """Keep an error of the `with` block. Wrong use, and a result that nobody reads, end the command."""
+        try:
+            yield
+        except (click.ClickException, click.exceptions.Exit, SettingsError, BrokenPipeError):
+            raise
+        except Exception as error:  # noqa: BLE001 - the error is printed with its place, and the exit code is 1
+            from kafka_io.errors import Where
+            from pipelines.loading.work import SliceFailure
+
+            where = Where(cluster=cluster, topic=topic)
+            self.failures.append(SliceFailure.of(error, where, traceback.format_exc()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandResult:
+    """What a command did.
+
+    Args:
+        records: the `results` that `--json` prints. A result can have `errors` of its own.
+        show: prints the records and their errors for people.
+        failed: whether the exit code is 1; with errors it is 1 in any case.
+        errors: the errors that belong to no result.
+        traces: stack traces of errors, which `--debug` prints.
+    """
+
+    records: Sequence[Mapping[str, Any]]
+    show: Callable[[Sequence[Mapping[str, Any]]], None]
+    failed: bool = False
+    errors: Sequence["SliceFailure"] = ()
+    traces: Sequence[str | None] = ()
+
+    def print(self, *, as_json: bool) -> None:
+        """Print the result, and end the command if it failed."""
+        code = FAILED if self.failed or self.errors else 0
+        if as_json:
+            print_json(code, self.records, [failure.as_dict() for failure in self.errors])
+        else:
+            self.show(self.records)
+        for failure in self.errors:
+            console.error(str(failure))
+        if click.get_current_context().obj.debug:
+            traces = [*self.traces, *(failure.trace for failure in self.errors)]
+            click.echo("".join(f"{trace}\n" for trace in traces if trace), err=True, nl=False)
+        if code:
+            raise click.exceptions.Exit(code)
+
+
+def prints_result(command: Callable[..., CommandResult]) -> Callable[..., None]:
+    """Add `--json` to a command, and print its result."""
+
+    @json_option
+    @wraps(command)
+    def run(*arguments: Any, as_json: bool, **options: Any) -> None:
+        command(*arguments, **options).print(as_json=as_json)
+
+    return run
+
+
+def remember_words(context: click.Context, words: Sequence[str]) -> None:
+    """Keep the words of the command line, so that wrong use can be reported as JSON before the words are understood."""
+    context.find_root().meta[_WORDS] = tuple(words)
+
+
+def wants_json(context: click.Context) -> bool:
+    """Whether the command line contains `--json`."""
+    return "--json" in context.find_root().meta.get(_WORDS, ())
+
+
+def print_json(
+    exit_code: int, results: Sequence[Mapping[str, Any]] = (), errors: Sequence[Mapping[str, Any]] = ()
+) -> None:
+    """Print the one object of `--json` on stdout. Its `errors` are those given and those of the results."""
+    command = _command_name()
+    all_errors = [*errors, *(error for result in results for error in result.get("errors", ()))]
+    document = {"command": command, "exit_code": exit_code, "errors": all_errors, "results": list(results)}
+    json.dump(document, sys.stdout, indent=None if command == _STREAMS else 2)
+    sys.stdout.write("\n")
+    sys.stdout.flush()  # raises BrokenPipeError here, where main handles it, if the reader of the pipe has ended
+
+
+def _command_name() -> str:
+    """The name of the command on the command line, such as `offsets export`; empty if it names none."""
+    root = click.get_current_context().find_root()
+    command, names = root.command, []
+    for word in root.meta.get(_WORDS, ()):
+        if isinstance(command, click.Group) and word in command.commands:
+            command = command.commands[word]
+            names.append(word)
+    return " ".join(names)

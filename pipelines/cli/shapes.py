@@ -1,0 +1,384 @@
+"""The shapes of `--json`: one object for every command and every end. docs/output.schema.json is made from these types.
+
+Later versions can add fields. They do not remove fields or change their meaning without a note in the changelog.
+"""
+
+from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from pipelines.status.status import RetentionSource, TopicState
+
+NameT = TypeVar("NameT")
+ResultsT = TypeVar("ResultsT")
+Gaps = dict[str, int]
+
+
+class Shape(BaseModel):
+    """The base of all shapes. The docstring below a field is its description in the schema."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class PrintedError(Shape):
+    """An error, and its place as far as it is known."""
+
+    kind: str
+    """The name of the error, such as `CursorExpired`; `UsageError` for wrong use."""
+    message: str
+    """What happened, as a sentence, without the place."""
+    cluster: str | None
+    broker: str | None
+    topic: str | None
+    partition: str | None
+    """As for `--partition`: a number, in Kafka 0.7 `BROKER-N`."""
+    offset: int | None
+    retriable: bool
+    """Whether the same command can succeed later without a change."""
+
+
+class Output(Shape, Generic[NameT, ResultsT]):
+    """The one object that a command prints."""
+
+    command: NameT
+    """The name of the command; empty if the command line names none."""
+    exit_code: int
+    """0: success; 1: failure, or a table is not proven; 2: wrong use; 130: interrupted."""
+    errors: list[PrintedError]
+    """All errors of the command, including those of its results."""
+    results: ResultsT
+
+    @classmethod
+    def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
+        """The name of the type in the schema, such as `OutputOfLoad`."""
+        commands = " ".join(name for name in get_args(params[0]) if name)
+        return f"{cls.__name__}Of{commands.title().replace(' ', '')}"
+
+
+class PrintedRange(Shape):
+    """Offsets `[start, end)` of a partition; `broker` is null from Kafka 0.8 on."""
+
+    broker: int | None
+    partition: int
+    start: int
+    end: int
+
+
+class LoadedPartition(PrintedRange):
+    """What a load committed of a partition."""
+
+    rows: int
+    bytes: int
+    files: int
+    gaps: Gaps
+    """The number of offsets without a row, by cause."""
+    odd_times: int
+    """The number of rows with a time that only the column `timestampRaw` can hold."""
+    lag_before: int | None
+    """Null if the broker did not report the end of the log."""
+    lag: int | None
+    """Null in the same case."""
+    seconds: float
+    source: str
+
+
+class SlowestSlice(Shape):
+    """The slice of a load that took the longest."""
+
+    broker: int | None
+    partition: int
+    start: int
+    stop: int
+    rows: int
+    seconds: float
+
+
+class LoadedTopic(Shape):
+    """A result of `penstock load`."""
+
+    cluster: str
+    topic: str
+    table: str
+    version: int | None
+    rows: int
+    bytes: int
+    files: int
+    lag_before: int | None
+    """Null if it is unknown for a partition."""
+    lag: int | None
+    """Null in the same case."""
+    seconds: float
+    rows_per_second: float
+    bytes_per_second: float
+    slowest: SlowestSlice | None
+    warnings: list[str]
+    errors: list[PrintedError]
+    partitions: list[LoadedPartition]
+
+
+class ComparedRows(Shape):
+    """How the rows of a table differ from the records of the brokers."""
+
+    equal: int
+    differing: int
+    only_in_table: int
+    only_on_broker: int
+    copies: int
+    offsets: dict[str, list[int]]
+    """The first offsets of each kind of difference."""
+
+
+class ReplayedPartition(PrintedRange, ComparedRows):
+    """What was fetched again of a partition."""
+
+    rows: int
+    gaps: Gaps
+
+
+class ReplayedTopic(Shape):
+    """A result of `penstock replay`."""
+
+    cluster: str
+    topic: str
+    table: str
+    version: int | None
+    changed: bool
+    rows: int
+    seconds: float
+    errors: list[PrintedError]
+    partitions: list[ReplayedPartition]
+
+
+class VerifiedPartition(PrintedRange):
+    """What the table holds of a partition, for one incarnation of the topic."""
+
+    incarnation: str
+    rows: int
+    gaps: Gaps
+    missing: int
+    duplicates: int
+
+
+class ComparedPartition(PrintedRange, ComparedRows):
+    """A partition that was compared with its broker."""
+
+    not_compared: int
+
+
+class VerifiedTable(Shape):
+    """A result of `penstock verify`."""
+
+    cluster: str
+    topic: str
+    table: str
+    proven: bool
+    problems: list[str]
+    errors: list[PrintedError]
+    partitions: list[VerifiedPartition]
+    compared: list[ComparedPartition] = []
+    """Only with --deep."""
+
+
+class CleanedTable(Shape):
+    """A result of `penstock clean`."""
+
+    cluster: str
+    topic: str
+    table: str
+    collected: list[str]
+    bytes: int
+    merged: int
+    larger: int
+    busy: bool
+
+
+class PartitionState(Shape):
+    """The log and the cursor of a partition. Times are ms since 1970."""
+
+    broker: int | None
+    partition: int
+    earliest: int | None
+    latest: int | None
+    cursor: int | None
+    oldest_ms: int | None
+    expires_ms: int | None
+    lag: int | None
+    lost: int
+
+
+class FailedLoad(Shape):
+    """Why the last load of a topic failed."""
+
+    run: str
+    time_ms: int
+    errors: list[PrintedError]
+    """The first errors."""
+    count: int
+    """The number of all errors."""
+
+
+class KeptFor(Shape):
+    """The retention time that `left_s` is computed with."""
+
+    ms: int | None
+    by: RetentionSource
+
+
+class RetentionSettings(Shape):
+    """The retention settings that the brokers report; -1 for no limit."""
+
+    ms: int | None
+    bytes: int | None
+
+
+class ShownTopic(Shape):
+    """A result of `penstock status` and `penstock topics`."""
+
+    cluster: str
+    topic: str
+    incarnation: str | None
+    table: str
+    version: int | None
+    loaded_at_ms: int | None
+    state: TopicState
+    lag: int | None
+    lost: int
+    late_s: float | None
+    left_s: float | None
+    left_share: float | None
+    kept: KeptFor
+    retention: RetentionSettings
+    last_error: FailedLoad | None
+    warnings: list[str]
+    errors: list[PrintedError]
+    partitions: list[PartitionState]
+
+
+class PrintedCommit(Shape):
+    """A result of `penstock history`. A commit of another program has only the fields up to `kind`."""
+
+    version: int
+    time: str
+    operation: str
+    restored: int | None
+    undone_by: int | None
+    kind: str | None
+    run: str = ""
+    commit: str = ""
+    sequence: int = 0
+    code: str = ""
+    target: int | None = None
+    incarnation: str = ""
+    rows: int = 0
+    bytes: int = 0
+    files: int = 0
+    gaps: Gaps = {}
+    sources: list[str] = []
+    choices: list[dict[str, Any]] = []
+    """As the ledger stores them."""
+    covered: dict[str, list[int]] = {}
+    ranges: list[dict[str, Any]] = []
+    """As the ledger stores them."""
+
+
+class RewoundCursor(Shape):
+    """A cursor before and after a rewind; null where the table does not cover the partition."""
+
+    broker: int | None
+    partition: int
+    before: int | None
+    after: int | None
+
+
+class RewoundTable(Shape):
+    """The result of `penstock rewind`."""
+
+    topic: str
+    table: str
+    target: int
+    time: str
+    rows: int
+    cursors: list[RewoundCursor]
+    version: int
+
+
+class PublishedTopic(Shape):
+    """The result of `penstock publish`."""
+
+    cluster: str
+    topic: str
+    messages: int
+
+
+class PrintedCursor(Shape):
+    """A result of `penstock offsets export`."""
+
+    cluster: str
+    topic: str
+    broker: int | None
+    partition: int
+    offset: int
+
+
+class ImportedPartition(Shape):
+    """Where a table begins in a partition."""
+
+    broker: int | None
+    partition: int
+    adopted: int | None
+    start: int
+    earliest: int
+    latest: int
+    left: int
+
+
+class ImportedTopic(Shape):
+    """A result of `penstock offsets import`; `version` is null with --dry-run."""
+
+    cluster: str
+    topic: str
+    source: str
+    partitions: list[ImportedPartition]
+    version: int | None
+
+
+class CheckedSetting(Shape):
+    """A result of `penstock config check`."""
+
+    check: str
+    ok: bool
+    message: str
+    errors: list[PrintedError]
+
+
+NoResults = Annotated[list[Any], Field(max_length=0)]
+OUTPUT: TypeAdapter[Any] = TypeAdapter(
+    Annotated[
+        Output[Literal["load"], list[LoadedTopic]]
+        | Output[Literal["replay"], list[ReplayedTopic]]
+        | Output[Literal["verify"], list[VerifiedTable]]
+        | Output[Literal["clean"], list[CleanedTable]]
+        | Output[Literal["status", "topics"], list[ShownTopic]]
+        | Output[Literal["history"], list[PrintedCommit]]
+        | Output[Literal["rewind"], list[RewoundTable]]
+        | Output[Literal["publish"], list[PublishedTopic]]
+        | Output[Literal["offsets export"], list[PrintedCursor]]
+        | Output[Literal["offsets import"], list[ImportedTopic]]
+        | Output[Literal["config check"], list[CheckedSetting]]
+        | Output[Literal["config show"], list[dict[str, Any]]]
+        | Output[Literal["tail"], NoResults]
+        | Output[Literal["", "broker", "completion", "config", "offsets", "zookeeper"], NoResults]
+        | Output[Literal["config reference", "config schema"], NoResults],
+        Field(discriminator="command"),
+    ]
+)
+"""Everything that `--json` prints, except the records of `penstock tail`, which are one object per line."""
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of OUTPUT."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "penstock --json",
+        **OUTPUT.json_schema(),
+    }
