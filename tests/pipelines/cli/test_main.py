@@ -177,7 +177,10 @@ def test_a_traceback_is_printed_only_with_debug(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr("resources.lake.Lake.topics", broken)
     plain = CliRunner().invoke(main, ["--settings", settings(tmp_path, ONE), "verify", "--all"])
-    assert (plain.exit_code, plain.stderr) == (1, "penstock: RuntimeError: a bug\\x1b[31m [cluster=main]\n")  # fault X05
+    assert (plain.exit_code, plain.stderr) == (
+        1,
+        "penstock: RuntimeError: a bug\\x1b[31m [cluster=main]\n",
+    )  # fault X05
     debug = CliRunner().invoke(main, ["--debug", "--settings", settings(tmp_path, ONE), "verify", "--all"])
     assert "Traceback" in debug.stderr
 
