@@ -34,9 +34,10 @@ FAILPOINTS = (
     "log entry synced",
     "loaded",
     "mirrored",
+    "before clean",
+    "file cleaned",
+    "clean announced",
     "before compaction",
     "compaction announced",
     "after compaction",
-    "before clean",
-    "file cleaned",
 )

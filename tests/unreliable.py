@@ -45,6 +45,10 @@ class Unreliable:
         self.read_after.append(after)
         return self.table.entries(upto, after=after)
 
+    def check_restorable(self, snapshot: TableSnapshot, target: int) -> None:
+        """See TableLog."""
+        self.table.check_restorable(snapshot, target)
+
     def check(self, files: Sequence[SliceFacts]) -> None:
         """See TableLog."""
         self.table.check(files)

@@ -336,8 +336,10 @@ def cleanings(results: PrintedResults, *, deleted: bool) -> None:
     collected = "collected" if deleted else "collected:TO_COLLECT"
     print_table(f"topic >{collected} >bytes >merged >larger:INTO table", results)
     for result in results:
+        topic = result["topic"]
+        if result["foreign"]:
+            warning(f"{topic}: nothing was done: {result['foreign']}")
         if result["busy"]:
-            topic = result["topic"]
             warning(f"{topic}: small files were not merged because another writer committed first; run clean again")
     if not deleted and any(result["collected"] for result in results):
         _out.print("nothing was changed; give --delete to delete these files")

@@ -1,9 +1,10 @@
 """One commit of a table's log, made by Penstock or by anybody else, as its commit info describes it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Self
+from urllib.parse import unquote
 
 from pipelines.loading.ledger import KEY, LedgerEntry
 
@@ -20,6 +21,7 @@ class LogCommit:
         operation: Delta's word for what the commit did.
         entry: Penstock's entry; None if somebody else made the commit.
         restored: the version whose files a RESTORE without an entry brought back, if it says.
+        added: the paths of the data files that the commit added to the table.
     """
 
     version: int
@@ -27,10 +29,12 @@ class LogCommit:
     operation: str
     entry: LedgerEntry | None = None
     restored: int | None = None
+    added: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, version: int, info: Mapping[str, Any]) -> Self:
-        """The commit with this commit info."""
+    def of(cls, version: int, actions: Sequence[Mapping[str, Any]]) -> Self:
+        """The commit with these actions, one of which is its commit info."""
+        info = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
         restored = str((info.get("operationParameters") or {}).get("version"))
         entry = LedgerEntry.from_json(info[KEY]) if KEY in info else None
         operation = str(info.get("operation", ""))
@@ -40,6 +44,7 @@ class LogCommit:
             operation=operation,
             entry=entry,
             restored=int(restored) if operation == _RESTORE and entry is None and restored.isdecimal() else None,
+            added=tuple(unquote(action["add"]["path"]) for action in actions if "add" in action),
         )
 
     def restore_mismatch(self, topic: str | None) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import unquote
 
 import msgspec
 import pyarrow as pa
@@ -44,6 +45,7 @@ from resources.errors import (
     FileRefused,
     LakeUnavailable,
     LogTorn,
+    RewindRefused,
     TableForeign,
     TableReplaced,
 )
@@ -56,6 +58,8 @@ CONFIGURATION = {
     _LOG_CLEANUP: "false",
 }
 """The properties of every table."""
+CLEANED = "penstock.cleanedBefore"
+"""The property in which housekeeping announces what it deletes, before it does; see `cleaned_before`."""
 AFTER_COMMIT = PostCommitHookProperties(cleanup_expired_logs=False)
 """What deltalake does after a commit of Penstock: it may write a checkpoint, and never deletes entries of the log."""
 _DAY_WITHOUT_FILES = "0001-01-01"  # files are in the folder of the day of their load
@@ -227,8 +231,34 @@ class LakeTable:
                     "and load again",
                     self.where,
                 ) from error
-            yield LogCommit.of(
-                version, next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+            yield LogCommit.of(version, actions)
+
+    def paths(self, version: int) -> set[str]:
+        """The paths of the data files of a version."""
+        with lake_errors(self.uri):
+            handle = self.lake.open(self.uri)
+            assert handle is not None
+            handle.load_as_version(version)
+            return file_paths(handle)
+
+    def check_restorable(self, snapshot: TableSnapshot, target: int) -> None:
+        """See TableLog."""
+        missing = sorted(self.paths(target) - file_paths(snapshot.handle))
+        cleaned = cleaned_before(snapshot.handle)
+        if cleaned > target:
+            kept = self.paths(cleaned)
+            lost = [path for path in missing if path not in kept]
+            reason = f"may be deleted at any time, because `penstock clean` cleaned up before version {cleaned}"
+        else:
+            with lake_errors(self.uri):
+                infos = filesystem(self.uri, self.lake.options).get_file_info(missing)
+            lost = [info.path for info in infos if info.type != pafs.FileType.File]
+            reason = "was deleted, for example by a vacuum"
+        if lost:
+            others = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
+            raise RewindRefused(
+                f"the data file {lost[0]}{others} of version {target} {reason}: the table cannot go back to it",
+                self.where,
             )
 
     def check(self, files: Sequence[SliceFacts]) -> None:
@@ -374,6 +404,16 @@ class LakeTable:
             durable.sync_below(Path(self.lake.root), folder)
         except OSError as error:
             raise CommitUnknown(f"the commit landed, but could not be forced to disk: {error}", self.where) from error
+
+
+def file_paths(handle: DeltaTable) -> set[str]:
+    """The paths of the data files of the handle's version, relative to the table."""
+    return {unquote(path) for path in pa.table(handle.get_add_actions()).column("path").to_pylist()}
+
+
+def cleaned_before(handle: DeltaTable) -> int:
+    """The version before which housekeeping deletes files: those that no version from it on contains."""
+    return int(handle.metadata().configuration.get(CLEANED, 0))
 
 
 def properties(snapshot: TableSnapshot, entry: LedgerEntry) -> CommitProperties:

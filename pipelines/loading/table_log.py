@@ -75,6 +75,13 @@ class TableLog(Protocol):
     def entries(self, upto: TableSnapshot, *, after: int = -1) -> Iterator[tuple[int, LedgerEntry]]:
         """Version and entry of Penstock's commits in `(after, upto.version]`, newest first."""
 
+    def check_restorable(self, snapshot: TableSnapshot, target: int) -> None:
+        """Check that the data files of version `target` exist, and that no housekeeping may delete one of them.
+
+        Raises:
+            RewindRefused: a file is gone, or may be deleted at any time (fault P14).
+        """
+
     def check(self, files: Sequence[SliceFacts]) -> None:
         """Check that every file of `files` exists with the content that its worker wrote.
 

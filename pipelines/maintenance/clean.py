@@ -2,11 +2,17 @@
 
 It changes neither cursors nor ledger, and can run at the same time as loads. The entries of the log are kept forever,
 because they are the ledger.
+
+What no version ever contained is deleted first, before anything is written: a full disk can be cleaned. Files that were
+removed from the table may come back by a rewind. So housekeeping first announces in the log before which version it
+deletes them. From then on a rewind to an older version that needs one of them is refused, even if the housekeeping is
+suspended for hours before it deletes them (fault P14).
 """
 
 import uuid
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -18,11 +24,14 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
 from pipelines.loading.failpoints import failpoint
-from pipelines.loading.table import AFTER_COMMIT, CONFIGURATION, WRITING, LakeTable
+from pipelines.loading.table import AFTER_COMMIT, CLEANED, CONFIGURATION, WRITING, LakeTable, cleaned_before
+from pipelines.loading.table_log import TableSnapshot
 from pipelines.maintenance.staging import STAGING_FOLDER
+from resources.errors import TableForeign
 from resources.lake import filesystem, lake_errors
 
 _COMPACTION = "penstock.compaction"
+_DELETES_AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +45,7 @@ class CleanResult:
         merged: the number of small files that were merged; 0 in a dry run.
         larger: the number of files that they became; 0 in a dry run.
         busy: whether another writer was first, so that nothing was merged.
+        foreign: why nothing was done to a table that is not Penstock's; empty for others.
     """
 
     table: str
@@ -44,10 +54,48 @@ class CleanResult:
     merged: int = 0
     larger: int = 0
     busy: bool = False
+    foreign: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON fields of `penstock clean --json`."""
         return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Unneeded:
+    """The files that housekeeping deletes, with their sizes.
+
+    Args:
+        unnamed: files that no version ever contained, and files of killed replays.
+        removed: files that were in the table, and that no version from `before` on contains.
+        before: the version.
+    """
+
+    unnamed: dict[str, int]
+    removed: dict[str, int]
+    before: int
+
+    @classmethod
+    def find(cls, table: LakeTable, snapshot: TableSnapshot, keep: timedelta) -> "_Unneeded":
+        """The files that can be deleted if all that was needed less than `keep` ago is kept."""
+        since = datetime.now(UTC) - keep
+        before, named, kept = 0, set[str](), set[str]()
+        for commit in table.commits(snapshot.version):
+            named.update(commit.added)
+            if not before:
+                kept.update(commit.added)
+                before = commit.version if commit.time <= since else 0
+        kept |= table.paths(before)
+        files = list(_data_files(table))
+        staged = list(_staged_files(table))
+        old = [info for info in files if info.path not in named and info.mtime < since]
+        old += [info for info in staged if info.mtime < since]
+        removed = [info for info in files if info.path in named and info.path not in kept]
+        return cls(
+            unnamed={info.path: info.size for info in old},
+            removed={info.path: info.size for info in removed},
+            before=before,
+        )
 
 
 def clean(table: LakeTable, *, keep: timedelta, target_bytes: int, dry_run: bool) -> CleanResult:
@@ -58,62 +106,96 @@ def clean(table: LakeTable, *, keep: timedelta, target_bytes: int, dry_run: bool
     that takes longer than `keep` loses its files before it commits them; its commit is refused.
 
     Args:
-        table: the table.
+        table: the table. One that is not Penstock's is left as it is.
         keep: how long files that are not in the table are kept.
         target_bytes: small files are merged up to this size.
         dry_run: report what would be deleted, and do nothing.
 
     Raises:
-        LakeUnavailable: the store does not answer.
+        LoadError: the store does not answer, or the log of the table is damaged.
     """
-    handle = table.lake.open(table.uri)
-    if handle is None:
-        return CleanResult(table=table.uri)
-    files = filesystem(table.uri, table.lake.options)
+    result = CleanResult(table=table.uri)
+    try:
+        snapshot = table.newest()
+    except TableForeign as error:
+        return replace(result, foreign=error.reason)
+    if snapshot is None:
+        return result
     with lake_errors(table.uri):
-        result = CleanResult(table=table.uri)
+        unneeded = _Unneeded.find(table, snapshot, keep)
         if not dry_run:
-            result = _merge(table, handle, target_bytes)
+            failpoint("before clean")
+            _delete(table, unneeded.unnamed)
+            unneeded = _delete_removed(table, snapshot, unneeded)
+        sizes = {**unneeded.unnamed, **unneeded.removed}
+        result = replace(result, collected=tuple(sorted(sizes)), bytes=sum(sizes.values()))
+        if not dry_run:
+            handle = table.lake.open(table.uri)
+            assert handle is not None
+            result = _merge(result, handle, target_bytes)
             _checkpoint(table, handle)
-        staged = list(_old_staged_files(files, keep))
-        paths = sorted([*_vacuum(handle, keep, dry_run=True), *staged])
-        sizes = [info.size or 0 for info in files.get_file_info(paths)]
-        result = replace(result, collected=tuple(paths), bytes=sum(sizes))
-        if dry_run:
-            return result
-        failpoint("before clean")
-        for path in staged:
-            with suppress(FileNotFoundError):  # another housekeeping run may have deleted it
-                files.delete_file(path)
-            failpoint("file cleaned")
-        _vacuum(handle, keep, dry_run=False)
     return result
 
 
-def _vacuum(handle: DeltaTable, keep: timedelta, *, dry_run: bool) -> list[str]:
-    """Delta's vacuum, with `full`: without it, files that no commit names are not found (decision D17)."""
-    hours = -(-int(keep.total_seconds()) // 3600)
-    return list(
-        handle.vacuum(
-            hours,
-            dry_run=dry_run,
-            enforce_retention_duration=False,
-            full=True,
-            post_commithook_properties=AFTER_COMMIT,
-        )
+def _delete_removed(table: LakeTable, snapshot: TableSnapshot, unneeded: _Unneeded) -> _Unneeded:
+    """Announce which files are deleted that were in the table, and delete them; returns what was deleted.
+
+    If another writer commits at the same time, they are left for the next housekeeping.
+    """
+    if not unneeded.removed:
+        return unneeded
+    if cleaned_before(snapshot.handle) < unneeded.before:
+        try:
+            snapshot.handle.alter.set_table_properties(
+                {CLEANED: str(unneeded.before)}, raise_if_not_exists=False, post_commithook_properties=AFTER_COMMIT
+            )
+        except CommitFailedError:
+            return replace(unneeded, removed={})
+    failpoint("clean announced")
+    # A rewind may have brought back files between the snapshot and the announcement. None can do so after it.
+    newest = table.newer(snapshot)
+    kept = table.paths(unneeded.before).union(
+        *(commit.added for commit in table.commits(newest.version, after=unneeded.before))
     )
+    removed = {path: size for path, size in unneeded.removed.items() if path not in kept}
+    _delete(table, removed)
+    return replace(unneeded, removed=removed)
 
 
-def _old_staged_files(files: pafs.FileSystem, keep: timedelta) -> Iterator[str]:
-    """Files of replays that were killed; Delta's vacuum ignores names that begin with an underscore."""
-    before = datetime.now(UTC) - keep
+def _delete(table: LakeTable, paths: Iterable[str]) -> None:
+    """Delete these files."""
+    files = filesystem(table.uri, table.lake.options)
+
+    def delete(path: str) -> None:
+        with suppress(FileNotFoundError):  # another housekeeping run may have deleted it
+            files.delete_file(path)
+        failpoint("file cleaned")
+
+    with ThreadPoolExecutor(_DELETES_AT_ONCE) as deleting:
+        list(deleting.map(delete, paths))
+
+
+def _data_files(table: LakeTable) -> Iterator[pafs.FileInfo]:
+    """The data files below the table's folder. As for Delta's vacuum, names with an underscore or a dot are hidden."""
+    files = filesystem(table.uri, table.lake.options)
+    for top in files.get_file_info(pafs.FileSelector("", allow_not_found=True)):
+        if top.base_name.startswith(("_", ".")):
+            continue
+        is_folder = top.type == pafs.FileType.Directory
+        for info in files.get_file_info(pafs.FileSelector(top.path, recursive=True)) if is_folder else [top]:
+            if info.type == pafs.FileType.File and info.base_name.endswith(".parquet"):
+                yield info
+
+
+def _staged_files(table: LakeTable) -> Iterator[pafs.FileInfo]:
+    """The files of replays that were killed."""
     selector = pafs.FileSelector(STAGING_FOLDER, allow_not_found=True, recursive=True)
-    for info in files.get_file_info(selector):
-        if info.type == pafs.FileType.File and info.mtime < before:
-            yield info.path
+    for info in filesystem(table.uri, table.lake.options).get_file_info(selector):
+        if info.type == pafs.FileType.File:
+            yield info
 
 
-def _merge(table: LakeTable, handle: DeltaTable, target_bytes: int) -> CleanResult:
+def _merge(result: CleanResult, handle: DeltaTable, target_bytes: int) -> CleanResult:
     """Merge small files. If another writer replaces files meanwhile, nothing is merged until the next housekeeping.
 
     deltalake has a race: it lets a compaction land on top of another one that has merged the same files, and then every
@@ -124,7 +206,7 @@ def _merge(table: LakeTable, handle: DeltaTable, target_bytes: int) -> CleanResu
     """
     failpoint("before compaction")
     if not _has_small_files(handle, target_bytes):
-        return CleanResult(table=table.uri)
+        return result
     try:
         handle.alter.set_table_properties(
             {**CONFIGURATION, _COMPACTION: uuid.uuid4().hex},
@@ -136,9 +218,9 @@ def _merge(table: LakeTable, handle: DeltaTable, target_bytes: int) -> CleanResu
             target_size=target_bytes, writer_properties=WRITING, post_commithook_properties=AFTER_COMMIT
         )
     except CommitFailedError:
-        return CleanResult(table=table.uri, busy=True)
+        return replace(result, busy=True)
     failpoint("after compaction")
-    return CleanResult(table=table.uri, merged=metrics["numFilesRemoved"], larger=metrics["numFilesAdded"])
+    return replace(result, merged=metrics["numFilesRemoved"], larger=metrics["numFilesAdded"])
 
 
 def _has_small_files(handle: DeltaTable, target_bytes: int) -> bool:

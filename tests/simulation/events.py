@@ -32,7 +32,7 @@ class Events:
             self._broker_leaves: 1 if self.cluster.era.in_bytes else 0,
             self._fill: 5 if self.store.full else 0.3,
             self.store.compact: 1,
-            self.store.remove: 0.1,
+            self.store.remove: 0.2,
             self.store.arrive: 3,
         }
         [event] = self.scheduler.rng.choices(list(odds), weights=list(odds.values()))

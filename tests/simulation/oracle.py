@@ -57,6 +57,7 @@ class Oracle:
         """
         _require(version == self.seen + 1, f"version {version} was checked after version {self.seen}")
         self.seen = version
+        self.check_files()
         entry = self.store.versions[version].entry
         if entry is not None:
             self._check_entry(entry, next(self.store.logged_entries(version - 1), (-1, None))[1])
@@ -68,6 +69,11 @@ class Oracle:
         _require(outside == 0, f"{outside} rows are not in any live range")
         if self._incarnations:
             self._check_cursors(self._incarnations[0], next(self.store.logged_entries(version))[1])
+
+    def check_files(self) -> None:
+        """Check that all files of the newest version exist."""
+        deleted = self.store.deleted & self.store.versions[-1].files.keys()
+        _require(not deleted, f"housekeeping deleted files of the newest version: {sorted(deleted)}")
 
     def _by_loading(self, files: Files) -> Rows:
         result: dict[tuple[BrokerPartition, int], dict[int, int]] = defaultdict(dict)

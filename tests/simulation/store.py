@@ -5,14 +5,14 @@ Like deltalake it promises one thing: an entry lands directly after the newest e
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, NamedTuple
 
 from kafka_io.model import BrokerPartition
 from pipelines.loading.ledger import CommitKind, LedgerEntry
 from pipelines.loading.table_log import CommitConflict, CommitOutcomeUnknown, TableSnapshot
 from pipelines.loading.work import CommittedRange, SliceFacts
-from resources.errors import CommitUnknown, FileRefused, LakeUnavailable, TableReplaced
+from resources.errors import CommitUnknown, FileRefused, LakeUnavailable, RewindRefused, TableReplaced
 from tests.simulation.scheduler import Scheduler
 
 
@@ -31,10 +31,14 @@ Files = Mapping[str, tuple[Row, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """One version of the log; `entry` is None if the commit is not from Penstock."""
+    """One version of the log; `entry` is None if the commit is not from Penstock.
+
+    Housekeeping may delete the files that no version from `cleaned` on contains.
+    """
 
     entry: LedgerEntry | None
     files: Files
+    cleaned: int = 0
 
 
 _EMPTY = Version(entry=None, files={})
@@ -56,6 +60,7 @@ class SimStore:
     Args:
         staged: all data files that were ever written, committed or not.
         late: delayed writes, oldest first.
+        deleted: the paths of the data files that housekeeping deleted.
         shown: the version that the current run saw last.
         tables: how many tables there were; the id of the present one.
         created: the tick at which the present table was created.
@@ -71,6 +76,7 @@ class SimStore:
     staged: dict[str, tuple[Row, ...]] = field(default_factory=dict)
     versions: list[Version] = field(default_factory=lambda: [_EMPTY])
     late: list[Late] = field(default_factory=list)
+    deleted: set[str] = field(default_factory=set)
     full: bool = False
     shown: int = 0
     tables: int = 1
@@ -104,6 +110,24 @@ class SimStore:
         files = self.versions[-1].files
         self._land(Version(entry=None, files={self.stage(self.rows): tuple(self.rows)} if files else {}))
 
+    def announce_clean(self, before: int) -> list[str]:
+        """Announce that housekeeping deletes what no version from `before` on contains; returns these files."""
+        newest = self.versions[-1]
+        if newest.cleaned < before:
+            self._land(Version(entry=None, files=newest.files, cleaned=before))
+        kept = {path for version in self.versions[before:] for path in version.files}
+        return sorted({path for version in self.versions[:before] for path in version.files} - kept - self.deleted)
+
+    def check_restorable(self, snapshot: TableSnapshot, target: int) -> None:
+        """See TableLog."""
+        self._read()
+        self._check_table(snapshot)
+        newest = self.versions[snapshot.version]
+        missing = self.versions[target].files.keys() - newest.files.keys()
+        kept = self.versions[newest.cleaned].files.keys() if newest.cleaned > target else missing
+        if missing & self.deleted or missing - kept:
+            raise RewindRefused(f"files of version {target} are deleted, or may be at any time")
+
     def arrive(self) -> None:
         """Let the oldest delayed write arrive; it lands if its version is still free."""
         if self.late:
@@ -113,7 +137,7 @@ class SimStore:
                 self._land(late.version)
 
     def _land(self, version: Version) -> int:
-        self.versions.append(version)
+        self.versions.append(replace(version, cleaned=max(version.cleaned, self.versions[-1].cleaned)))
         self.landed(len(self.versions) - 1)
         return len(self.versions) - 1
 

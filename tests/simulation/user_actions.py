@@ -36,6 +36,16 @@ class UserActions:
         )
         return f"version {commit(self.store, snapshot, change).version} restores version {target}"
 
+    def clean(self) -> str:
+        """Delete the files that no version from a random one on contains; other runs happen before each file."""
+        before = self.scheduler.rng.randrange(len(self.store.versions))
+        unneeded = self.store.announce_clean(before)
+        self.scheduler.step("clean announced")
+        for path in unneeded:
+            self.scheduler.step("file cleaned")
+            self.store.deleted.add(path)
+        return f"{len(unneeded)} files from before version {before} are deleted"
+
     def replay(self, loader: Loader) -> str:
         """Replay a random range of one partition, if the brokers hold it."""
         result = self.cluster.topic(TOPIC)

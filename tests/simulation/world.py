@@ -114,7 +114,7 @@ class World:
             self._load()
             self._broker_event()
         if self.rng.random() < 0.3:
-            self.rng.choice((self._rewind, self._replay, self._replay))()
+            self.rng.choice((self._rewind, self._replay, self._replay, self._clean))()
 
     def _random_choices(self) -> Choices:
         """Random choices of the user, for one day or for one run."""
@@ -133,13 +133,18 @@ class World:
 
     def _meanwhile(self) -> None:
         """Let other actors do something while a run is in progress."""
-        turns = {self._broker_event: 10, self._load: 8, self._rewind: 0.5, self._replay: 1}
+        turns = {self._broker_event: 10, self._load: 8, self._rewind: 0.5, self._replay: 1, self._clean: 0.3}
         for turn in self.rng.choices(list(turns), weights=list(turns.values()), k=self.rng.choice((1, 1, 1, 3))):
             turn()
 
     def _rewind(self) -> None:
         run = self._begin_run("rewind", Choices())
         self._run_user_action(run, lambda: self.user_actions.rewind(run))
+
+    def _clean(self) -> None:
+        run = self._begin_run("clean", Choices())
+        self._run_user_action(run, self.user_actions.clean)
+        self.oracle.check_files()
 
     def _replay(self) -> None:
         run = self._begin_run("replay", Choices())

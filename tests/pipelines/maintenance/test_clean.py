@@ -2,19 +2,26 @@
 
 import os
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError
+from deltalake.table import TableAlterer
 
 from kafka_io.model import BrokerPartition
 from pipelines.loading.table import LakeTable
 from pipelines.loading.verify import verify
+from pipelines.maintenance import clean as cleaning
 from pipelines.maintenance.clean import CleanResult, clean
+from pipelines.maintenance.rewind import plan_rewind, rewind
+from resources.errors import LakeUnavailable, RewindRefused
 from resources.lake import Lake
 
 if TYPE_CHECKING:
@@ -127,6 +134,93 @@ def test_if_another_writer_was_first_nothing_is_merged_and_the_rest_is_done(fill
         result = cleaned(filled)
     assert (result.busy, result.merged) == (True, 0)
     assert not old.exists()
+
+
+@contextmanager
+def happening(step: str, event: Callable[[], None]) -> Iterator[None]:
+    """Let something happen while the housekeeping is suspended at a failpoint."""
+    pending = [event]
+
+    def failpoint(name: str) -> None:
+        if name == step and pending:
+            pending.pop()()
+
+    with patch.object(cleaning, "failpoint", failpoint):
+        yield
+
+
+@pytest.fixture
+def merged(filled: "SmallTable") -> "SmallTable":
+    """A table whose four files of version 4 were merged into one."""
+    cleaned(filled)
+    return filled
+
+
+def test_a_rewind_is_refused_while_a_suspended_clean_may_delete_its_files(merged: "SmallTable") -> None:  # fault P14
+    def rewind_to_merged_files() -> None:
+        with pytest.raises(RewindRefused, match=r"may be deleted at any time, because `penstock clean` cleaned up"):
+            rewind(plan_rewind(merged.table, 2, run="back"))
+
+    with happening("clean announced", rewind_to_merged_files):
+        assert len(cleaned(merged, keep=timedelta(0)).collected) == 4
+    assert (merged.rows(), verify(merged.table).problems) == (20, ())
+
+
+def test_a_rewind_that_was_planned_before_the_clean_is_refused(merged: "SmallTable") -> None:  # fault P14
+    planned = plan_rewind(merged.table, 2, run="back")
+
+    def finish_rewind() -> None:
+        with pytest.raises(RewindRefused, match="may be deleted at any time"):
+            rewind(planned)
+
+    with happening("clean announced", finish_rewind):
+        cleaned(merged, keep=timedelta(0))
+    assert (merged.rows(), verify(merged.table).problems) == (20, ())
+
+
+def test_a_clean_keeps_the_files_that_a_rewind_brought_back_before_its_announcement(
+    merged: "SmallTable",
+) -> None:  # fault P14
+    with happening("before clean", lambda: (rewind(plan_rewind(merged.table, 2, run="back")), None)[1]):
+        result = cleaned(merged, keep=timedelta(0))
+    assert result.collected == ()  # another writer was first
+    assert (merged.rows(), verify(merged.table).problems) == (10, ())
+
+
+def test_a_rewind_to_a_version_whose_files_are_all_kept_is_possible_after_a_clean(
+    merged: "SmallTable",
+) -> None:  # fault P14
+    merged.commit(merged.write(200, 250))
+    cleaned(merged, keep=timedelta(0))
+    version = merged.table.snapshot().version
+    merged.commit(merged.write(250, 300))
+    rewind(plan_rewind(merged.table, version, run="back"))
+    assert (merged.rows(), verify(merged.table).problems) == (25, ())
+
+
+def test_a_clean_of_a_full_disk_deletes_files_before_it_writes(filled: "SmallTable") -> None:  # fault N10
+    old = aged(filled, str(filled.write(900, 950).path), days=2)
+    full = OSError(28, "No space left on device")
+    with (
+        patch.object(TableAlterer, "set_table_properties", side_effect=full),
+        patch.object(DeltaTable, "create_checkpoint", side_effect=full),
+        pytest.raises(LakeUnavailable, match="No space left on device"),
+    ):
+        cleaned(filled)
+    assert not old.exists()
+
+
+def test_a_table_of_another_program_is_named_and_left_as_it_is(tmp_path: Path) -> None:  # fault U01
+    lake = Lake(root=str(tmp_path))
+    foreign = LakeTable.of(lake, "main", "others")
+    for number in range(3):
+        write_deltalake(foreign.uri, pa.table({"number": [number]}), mode="append")
+    Path(foreign.uri, "loose.parquet").write_bytes(b"theirs")
+    files = sorted(Path(foreign.uri).rglob("*"))
+    result = clean(foreign, keep=timedelta(0), target_bytes=MIB, dry_run=False)
+    assert "holds data that Penstock did not load" in result.foreign
+    assert (result.collected, result.merged) == ((), 0)
+    assert sorted(Path(foreign.uri).rglob("*")) == files
 
 
 def test_a_topic_without_a_table_has_nothing_to_clean(small: "SmallTable", tmp_path: Path) -> None:
