@@ -34,7 +34,7 @@ class LogCommit:
     @classmethod
     def of(cls, version: int, actions: Sequence[Mapping[str, Any]]) -> Self:
         """The commit with these actions, one of which is its commit info."""
-        info = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+        info: Mapping[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
         restored = str((info.get("operationParameters") or {}).get("version"))
         entry = LedgerEntry.from_json(info[KEY]) if KEY in info else None
         operation = str(info.get("operation", ""))
