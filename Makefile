@@ -8,7 +8,7 @@ TESTS ?= tests
 # Tests start hundreds of Python processes: none of them should compile our modules again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo ui test unit coverage tools matrix fuzz simulate crash bench docs check format lock clean help
+.PHONY: demo ui test unit coverage tools matrix fuzz simulate crash mutate bench docs check format lock clean help
 
 help:
 	@echo 'make demo        the whole story on this machine: servers, data, Dagster, Spark, proof'
@@ -21,6 +21,7 @@ help:
 	@echo 'make fuzz        mutated logs for an hour; SECONDS=60 SEED=7: for a minute, from that seed on'
 	@echo 'make simulate    days on which brokers and the store misbehave, without processes; DAYS=1000 SEED=7'
 	@echo 'make crash       loads killed, stopped and raced at random for hours; RUNS=100 SEED=7: so many, from a seed'
+	@echo 'make mutate      change the code in one place at a time and see whether a test fails; SAMPLE=50 SEED=7 FILE=...'
 	@echo 'make matrix      run the tests on real brokers and write their results into docs/kafka-versions.md'
 	@echo 'make bench       speed beside other loaders on a real broker: about an hour; QUICK=1 one case in minutes'
 	@echo 'make docs        the pages that are made from the code: settings and commands'
@@ -82,6 +83,9 @@ simulate: $(RUN)
 RUNS ?= 10000
 crash: $(RUN)
 	$(BIN)/python -m tests.crash --runs $(RUNS) $(if $(SEED),--seed $(SEED))
+
+mutate: $(RUN)
+	$(BIN)/python -m tests.mutation $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED)) $(if $(FILE),--file $(FILE))
 
 bench: $(RUN)
 	$(BIN)/python -m tests.bench $(if $(QUICK),--quick)

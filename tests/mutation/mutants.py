@@ -1,0 +1,128 @@
+"""Makes mutants of a module: copies of its source that differ in one place, which a test should notice."""
+
+import ast
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+
+_COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+}
+_UNNOTICED = {"strict", "repr", "compare"}
+"""Arguments that change nothing as long as the rest of the code is correct, such as `strict` of `zip`."""
+_OPPOSITES = {"min": "max", "max": "min", "any": "all", "all": "any"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutant:
+    """A mutated module.
+
+    Args:
+        file: the module's path, relative to the root of the tree.
+        function: the qualified name of the changed function; empty at the module's level.
+        line: the line of the change.
+        change: what is changed, as code before and after it. Together with `file` and `function` it names the mutant.
+        source: the text of the mutated module.
+    """
+
+    file: str
+    function: str
+    line: int
+    change: str
+    source: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line} {self.function}: {self.change}"
+
+
+def mutants_of(root: Path, file: str) -> Iterator[Mutant]:
+    """The mutants of the module `root / file`, in order of line."""
+    tree = ast.parse((root / file).read_text())
+    for index, (function, node) in enumerate(_places(tree)):
+        for number, mutated in enumerate(_mutations(node)):
+            whole = deepcopy(tree)
+            _replace(whole, index, number)
+            yield Mutant(
+                file=file,
+                function=function,
+                line=getattr(node, "lineno", 0),
+                change=f"{_short(node)} -> {_short(mutated)}",
+                source=ast.unparse(whole),
+            )
+
+
+def _places(tree: ast.AST, function: str = "") -> Iterator[tuple[str, ast.AST]]:
+    """All nodes below `tree` with the name of their function, always in the same order.
+
+    Annotations, decorators and the arguments in `_UNNOTICED` are left out.
+    """
+    for field, value in ast.iter_fields(tree):
+        if field in ("annotation", "returns", "decorator_list"):
+            continue
+        for node in value if isinstance(value, list) else [value]:
+            if not isinstance(node, ast.AST) or (isinstance(node, ast.keyword) and node.arg in _UNNOTICED):
+                continue
+            name = function
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                name = f"{function}.{node.name}".lstrip(".")
+            yield name, node
+            yield from _places(node, name)
+
+
+def _replace(tree: ast.AST, index: int, number: int) -> None:
+    """Replace the node with this index by its mutation with this number."""
+    node = next(node for place, (_, node) in enumerate(_places(tree)) if place == index)
+    mutated = list(_mutations(node))[number]
+    for parent in ast.walk(tree):
+        for field, value in ast.iter_fields(parent):
+            if value is node:
+                setattr(parent, field, mutated)
+            elif isinstance(value, list) and any(item is node for item in value):
+                setattr(parent, field, [mutated if item is node else item for item in value])
+    ast.fix_missing_locations(tree)
+
+
+def _mutations(node: ast.AST) -> Iterator[ast.AST]:
+    """The changed copies of a node: a comparison, a condition or a call that does something else, or nothing."""
+    match node:
+        case ast.Compare(ops=[op, *others]) if type(op) in _COMPARISONS:
+            yield _with(node, ops=[_COMPARISONS[type(op)](), *others])
+        case ast.BoolOp(op=op):
+            yield _with(node, op=ast.Or() if isinstance(op, ast.And) else ast.And())
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            yield operand
+        case ast.Call(func=ast.Name(id=name)) if name in _OPPOSITES:
+            yield _with(node, func=ast.Name(id=_OPPOSITES[name], ctx=ast.Load()))
+        case (
+            ast.BinOp(op=ast.Add(), right=ast.Constant(value=int()))
+            | ast.BinOp(op=ast.Sub(), right=ast.Constant(value=int()))
+        ):
+            yield node.left
+        case ast.If(body=[ast.Raise()], orelse=[]):
+            yield ast.Pass()
+        case ast.Expr(value=ast.Call()):
+            yield ast.Pass()
+        case ast.Constant(value=bool(value)):
+            yield ast.Constant(value=not value)
+
+
+def _with(node: ast.AST, **fields: object) -> ast.AST:
+    copy = deepcopy(node)
+    for name, value in fields.items():
+        setattr(copy, name, value)
+    return copy
+
+
+def _short(node: ast.AST) -> str:
+    """The first line of the node's code."""
+    return ast.unparse(node).splitlines()[0]
