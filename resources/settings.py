@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, ValidationInfo, model_validator
 
 from kafka_io.brokers.bootstrap import parse_bootstrap
+from kafka_io.brokers.retry import Backoff
 from kafka_io.errors import NodeMalformed
 from kafka_io.model import Generation
 from kafka_io.net.secret import SecretReference
@@ -197,8 +198,9 @@ class Caps(Section):
     request_timeout_s: Annotated[float, Field(gt=0)] = 30.0
     """Seconds until a broker must have answered a request completely."""
 
-    attempts: Size = 6
-    """How often a request is sent, with growing waits between attempts, before the partition fails."""
+    attempts: Size = Backoff().attempts
+    """How often a request is sent, with growing waits between attempts, before the partition fails. 12 attempts wait
+    for 27 seconds in all, which is longer than the default election of a leader takes."""
 
 
 class HousekeepingSettings(Section):

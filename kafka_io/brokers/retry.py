@@ -18,11 +18,14 @@ _MAX_DOUBLINGS = 32  # 2.0 ** 1024 would overflow, after a thousand failures
 class Backoff:
     """At most `attempts` attempts. The pause between them doubles from `first_s` to `max_s`, with jitter down to half.
 
+    By default the pauses are at least 18 s in sum, and 27 s on average. Brokers with default settings elect a successor
+    of a killed leader after 9 s (KRaft) or 18 s (ZooKeeper), so the retries outlast the election (fault N13).
+
     Raises:
         ValueError: there is no attempt, or a pause is below MIN_PAUSE_S, which would flood a broker with requests.
     """
 
-    attempts: int = 6
+    attempts: int = 12
     first_s: float = 0.2
     max_s: float = 5.0
 

@@ -2,8 +2,11 @@
 
 import pytest
 
+import resources.kafka
+from kafka_io.brokers.connection import RetryPolicy
 from kafka_io.brokers.retry import MIN_PAUSE_S, Backoff, retrying
-from kafka_io.errors import ConnectionLost, Corrupt, KafkaIOError
+from kafka_io.errors import ConnectionLost, Corrupt, KafkaIOError, LeaderMoved
+from resources.settings import Caps
 
 
 class Failing:
@@ -56,6 +59,29 @@ def test_pauses_double_up_to_the_maximum_with_jitter_down_to_half() -> None:
         assert max(MIN_PAUSE_S, longest / 2) <= min(pauses)
         assert max(pauses) <= longest
         assert len(set(pauses)) > 1
+
+
+@pytest.mark.parametrize("election_s", [9.5, 18.0], ids=["kraft", "zookeeper"])
+def test_the_default_retries_outlast_the_default_election_of_a_leader(  # fault N13
+    election_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The default time after which a cluster misses a killed broker: 9 s with KRaft, 18 s with ZooKeeper."""
+    monkeypatch.setattr("random.uniform", lambda shortest, _longest: shortest)
+    waited_s = 0.0
+
+    def sleep(seconds: float) -> None:
+        nonlocal waited_s
+        waited_s += seconds
+
+    def ask() -> str:
+        if waited_s < election_s:
+            raise LeaderMoved("the partition has no leader")
+        return "the new leader"
+
+    policies = [RetryPolicy(), resources.kafka._retry_policy(Caps())]
+    for policy in policies:
+        waited_s = 0.0
+        assert retrying(ask, policy.backoff, sleep=sleep) == "the new leader"
 
 
 def test_no_error_is_retried_more_than_ten_times_a_second() -> None:  # fault W13
