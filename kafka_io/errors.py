@@ -175,6 +175,10 @@ class BrokerBusy(BrokerError):
     retriable = True
 
 
+class Throttled(KafkaIOError):
+    """The client's quota at the broker is used up, and the broker asks to wait for longer than is reasonable."""
+
+
 class LeaderMoved(BrokerError):
     """The broker does not lead the partition: metadata must be requested again before the next attempt."""
 

@@ -6,12 +6,16 @@ from typing import Any, TypeVar
 
 from kafka_io.brokers.connection import BrokerConnection
 from kafka_io.brokers.negotiation import Connector, VersionedConnection
-from kafka_io.errors import error_context
+from kafka_io.errors import Throttled, error_context
+from kafka_io.messages.fetch import FetchResponse
 from kafka_io.model import Broker, Generation
 from kafka_io.wire.conversation import ApiVersionRanges, VersionedRequest
 from kafka_io.wire.schema import Request
 
 AnswerT = TypeVar("AnswerT")
+
+MAX_THROTTLE_S = 300.0
+"""The maximum time for which a broker may ask to wait before it sends records or an answer without a wait."""
 
 
 class ModernBrokerConnection(BrokerConnection[VersionedRequest[Any], Any]):
@@ -24,6 +28,7 @@ class ModernBrokerConnection(BrokerConnection[VersionedRequest[Any], Any]):
         self._versions: ApiVersionRanges | None = None
         self.generation: Generation | None = None
         self._throttled_until = 0.0
+        self._throttle_s = 0.0  # the sum of the waits that the broker asked for without any progress
 
     def _connect(self) -> VersionedConnection:
         negotiated = self._connector.connect(self.broker)
@@ -50,12 +55,26 @@ class ModernBrokerConnection(BrokerConnection[VersionedRequest[Any], Any]):
             NetworkError: the broker cannot be reached.
             WireError: the broker sends something that is not an answer.
             Unsupported: the broker supports no such version.
+            Throttled: the broker has asked to wait for more than MAX_THROTTLE_S.
         """
-        self._wait_while_throttled()
         with error_context(self.where):
+            self._wait_while_throttled()
             versioned = self.versioned(request, max_version=max_version)
             answer: AnswerT = self._without_pending().request(versioned)
-        self._throttled_until = time.monotonic() + getattr(answer, "throttle_time_ms", 0) / 1000
+        self._note_throttle(answer)
+        return answer
+
+    def request_ahead(self, request: VersionedRequest[Any]) -> Callable[[], Any | None]:
+        """See BrokerConnection. Nothing is sent while the broker asks to wait."""
+        if self._throttled_until > time.monotonic():
+            return lambda: None
+        pending = super().request_ahead(request)
+
+        def answer() -> Any | None:
+            received = pending()
+            self._note_throttle(received)
+            return received
+
         return answer
 
     def versioned(self, request: Request[AnswerT], *, max_version: int | None = None) -> VersionedRequest[AnswerT]:
@@ -63,8 +82,29 @@ class ModernBrokerConnection(BrokerConnection[VersionedRequest[Any], Any]):
         with error_context(self.where):
             return VersionedRequest(request, self.versions.pick(request.API, max_version=max_version))
 
+    def _note_throttle(self, answer: object) -> None:
+        """Remember how long the broker asks to wait before the next request (KIP-219)."""
+        throttle_s = max(0, getattr(answer, "throttle_time_ms", 0)) / 1000
+        self._throttled_until = time.monotonic() + throttle_s
+        if not throttle_s or _has_records(answer):
+            self._throttle_s = 0.0
+        self._throttle_s += throttle_s
+
     def _wait_while_throttled(self) -> None:
-        """Wait as long as the broker's last answer asks for, at most as long as for an answer (KIP-219)."""
-        remaining_s = min(self._throttled_until - time.monotonic(), self._connector.timeout_s)
-        if remaining_s > 0:
-            self._sleep(remaining_s)
+        """Wait as long as the broker's last answer asks for, up to MAX_THROTTLE_S in all (faults W18, N15)."""
+        remaining_s = self._throttled_until - time.monotonic()
+        if remaining_s <= 0:
+            return
+        if self._throttle_s > MAX_THROTTLE_S:
+            raise Throttled(
+                f"the broker asks to wait for {self._throttle_s:,.0f} s, more than the {MAX_THROTTLE_S:.0f} s that "
+                "this client accepts: its quota for this client is too small for the load"
+            )
+        self._sleep(remaining_s)
+
+
+def _has_records(answer: object) -> bool:
+    """Whether a fetch made progress: a broker with an exhausted quota answers a fetch without records."""
+    return isinstance(answer, FetchResponse) and any(
+        partition.records for topic in answer.responses for partition in topic.partitions
+    )

@@ -27,14 +27,20 @@ def open_brokers() -> Iterator[OpenBrokers]:
     """Opens clients of fake clusters. They are closed after the test."""
     with ExitStack() as opened:
 
-        def open_(cluster: FakeCluster, *, timeout_s: float = 10.0, attempts: int = ATTEMPTS) -> ClusterMetadata:
+        def open_(
+            cluster: FakeCluster,
+            *,
+            timeout_s: float = 10.0,
+            attempts: int = ATTEMPTS,
+            sleep: Callable[[float], None] = lambda _: None,
+        ) -> ClusterMetadata:
             connector = Connector(timeout_s=timeout_s, max_answer_bytes=1_000_000)
             metadata = ClusterMetadata(
                 cluster.bootstrap,
                 connector,
                 Backoff(attempts=attempts),
                 where=Where(cluster="main"),
-                sleep=lambda _: None,
+                sleep=sleep,
             )
             return opened.enter_context(metadata)
 

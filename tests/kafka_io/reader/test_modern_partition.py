@@ -4,13 +4,25 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
+from unittest.mock import Mock
 from uuid import UUID
 
 import pyarrow as pa
 import pytest
 
+from kafka_io.brokers import modern_connection
 from kafka_io.brokers.cluster_metadata import topic_id_text
-from kafka_io.errors import Corrupt, LeaderMoved, LogShort, OffsetOutOfRange, PastEnd, TooLarge, TopicReplaced, Where
+from kafka_io.errors import (
+    Corrupt,
+    LeaderMoved,
+    LogShort,
+    OffsetOutOfRange,
+    PastEnd,
+    Throttled,
+    TooLarge,
+    TopicReplaced,
+    Where,
+)
 from kafka_io.messages.fetch import AbortedTransaction, FetchRequest, FetchResponse
 from kafka_io.messages.metadata import MetadataRequest
 from kafka_io.model import BrokerPartition, OffsetRange
@@ -54,10 +66,11 @@ def partition(
     size: int = 3 * BATCH_BYTES,
     most: int = 20 * BATCH_BYTES,
     incarnation: str = "unknown",
+    **connecting: Any,
 ) -> ModernPartition:
     """Partition 0, read a few batches at a time."""
     return ModernPartition(
-        metadata=open_brokers(cluster),
+        metadata=open_brokers(cluster, **connecting),
         planned=PlannedRange(
             topic="clicks", offsets=OffsetRange(BrokerPartition(None, 0), span[0], span[1]), incarnation=incarnation
         ),
@@ -260,6 +273,62 @@ def test_a_fetch_waits_until_the_quota_allows_it(open_brokers: OpenBrokers) -> N
             FetchResponse(throttle_time_ms=5, responses=()) if len(cluster.heard(FETCH)) == 1 else answer(received)
         )
         assert offsets(partition(cluster, open_brokers)) == list(range(COUNT))
+
+
+class Clock:
+    """A clock that only `sleep` moves; it replaces that of the connections."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        self.pauses: list[float] = []
+        monkeypatch.setattr(modern_connection, "time", Mock(monotonic=lambda: self.now))
+
+    def sleep(self, seconds: float) -> None:
+        """Move the clock."""
+        self.pauses.append(seconds)
+        self.now += seconds
+
+
+def throttling(cluster: FakeCluster, throttle_s: float, *, empty: bool) -> None:
+    """Make the leader ask for this wait in each answer to a fetch, which is empty or has records."""
+    answer = cluster.brokers[0].handlers[FETCH]
+
+    def throttled(received: ReceivedRequest) -> FetchResponse:
+        response: FetchResponse = answer(received)
+        return replace(
+            response, throttle_time_ms=round(1000 * throttle_s), responses=() if empty else response.responses
+        )
+
+    cluster.brokers[0].handlers[FETCH] = throttled
+
+
+# fault N15: the most that the protocol can express, and waits that are only too long in sum
+@pytest.mark.parametrize(
+    ("throttle_s", "empty", "fetches"), [(2_147_483, False, 1), (2_147_483, True, 1), (110, True, 3)]
+)
+def test_a_leader_that_throttles_for_too_long_is_reported(
+    throttle_s: float, empty: bool, fetches: int, open_brokers: OpenBrokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock(monkeypatch)
+    with FakeCluster(logs={0: log()}) as cluster:
+        throttling(cluster, throttle_s, empty=empty)
+        read = partition(cluster, open_brokers, sleep=clock.sleep, attempts=9)
+        with pytest.raises(Throttled, match="more than the 300 s that this client accepts") as raised:
+            offsets(read)
+        assert raised.value.where.topic == "clicks"
+        assert len(cluster.heard(FETCH)) == fetches
+        assert clock.now < 300
+
+
+def test_a_throttle_is_obeyed_as_long_as_records_arrive(
+    open_brokers: OpenBrokers, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fault N15
+    clock = Clock(monkeypatch)
+    with FakeCluster(logs={0: log()}) as cluster:
+        throttling(cluster, 100, empty=False)
+        assert offsets(partition(cluster, open_brokers, sleep=clock.sleep)) == list(range(COUNT))
+        assert clock.pauses == [100] * (len(cluster.heard(FETCH)) - 1)
+        assert clock.now >= 300
 
 
 # fault B06
