@@ -4,10 +4,11 @@ The cursor does not move, and scheduled loads may run meanwhile. The fetched row
 they are compared with it. If both are the same, nothing is committed; so a second replay changes nothing.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from traceback import format_exc
+from typing import ClassVar
 
 from kafka_io.errors import LocatedError, Where
 from kafka_io.model import OffsetRange
@@ -15,18 +16,17 @@ from pipelines.loading.commit import commit
 from pipelines.loading.failpoints import failpoint
 from pipelines.loading.ledger import CommitKind, Coverage, RecordedChoice, TableState
 from pipelines.loading.load import Loader
-from pipelines.loading.offset_ranges import split_ranges
 from pipelines.loading.replacement import ReplaceChange
 from pipelines.loading.slices import sliced
 from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import TableSnapshot
-from pipelines.loading.work import SliceFailure
+from pipelines.loading.work import CommittedRange, SliceFailure
 from pipelines.maintenance.compare import Comparison, compare
 from pipelines.maintenance.replay_request import ReplayRequest, ReplayResolver
 from pipelines.maintenance.replay_result import PartitionReplay, TopicReplay
 from pipelines.maintenance.staging import StagedFiles, staging_folder
 from pipelines.maintenance.table_rows import TableRows
-from resources.errors import CommitRefused, ReplayRefused, TableMissing, TopicUnknown
+from resources.errors import CommitRefused, LoadError, ReplayRefused, TableMissing, TopicUnknown
 
 
 def replay(loader: Loader, table: LakeTable, request: ReplayRequest) -> TopicReplay:
@@ -73,13 +73,20 @@ def _replay(loader: Loader, table: LakeTable, request: ReplayRequest, began: dat
         return replace(result, failure=failure)
     staged = StagedFiles(table, folder, facts)
     compared = tuple(PartitionReplay.of(offsets, facts, _compare(staged, rows, offsets)) for offsets in ranges)
-    complete = [_is_complete(table, snapshot, rows, staged, offsets) for offsets in ranges]
+    complete = [_is_complete(rows, offsets) for offsets in ranges]
     choices = tuple(_choices(compared, request, state))
     failpoint("replay compared")
     changed = not all(complete) or not all(partition.comparison.same for partition in compared)
     version = snapshot.version
     if changed:
-        change = ReplayChange(state=state, ranges=tuple(ranges), facts=tuple(facts), choices=choices, run=loader.run_id)
+        change = ReplayChange(
+            state=state,
+            ranges=tuple(ranges),
+            facts=tuple(facts),
+            choices=choices,
+            run=loader.run_id,
+            fetched_rows=staged.rows,
+        )
         version = _commit(table, snapshot, change)
     staged.remove()
     return replace(result, version=version, changed=changed, partitions=compared)
@@ -90,25 +97,10 @@ def _compare(staged: StagedFiles, rows: TableRows, offsets: OffsetRange) -> Comp
     return sum((comparison for _, comparison in pieces), Comparison())
 
 
-def _is_complete(
-    table: LakeTable, snapshot: TableSnapshot, rows: TableRows, staged: StagedFiles, offsets: OffsetRange
-) -> bool:
-    """Whether the committed ranges that overlap `offsets` have as many rows in the table as the ledger says.
-
-    The commit counts again what is outside of `offsets`. Rows that are missing there would count as a gap from then
-    on, and `verify` would not find them any more.
-
-    Raises:
-        ReplayRefused: rows outside of `offsets` are missing.
-    """
+def _is_complete(rows: TableRows, offsets: OffsetRange) -> bool:
+    """Whether the committed ranges that overlap `offsets` have as many rows in the table as the ledger says."""
     counts = rows.of(offsets.partition).counts(offsets.start, offsets.stop)
-    incomplete = [whole for whole, count in counts if count != whole.rows]
-    for whole in incomplete:
-        inside, outside = split_ranges([whole], [offsets])
-        outside_rows = table.count_rows(snapshot, [part for part, _ in outside])
-        if outside and sum(outside_rows) + sum(map(staged.rows, inside)) != whole.rows:
-            raise ReplayRefused(f"{whole} also lacks rows outside of {offsets}: replay all of it")
-    return not incomplete
+    return all(count == whole.rows for whole, count in counts)
 
 
 def _choices(
@@ -137,9 +129,18 @@ def _choices(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayChange(ReplaceChange):
-    """The change of a replay: it replaces rows, and moves no cursor."""
+    """The change of a replay: it replaces rows, and moves no cursor.
+
+    `fetched_rows` gives the number of fetched rows with the offsets of a range.
+    """
 
     kind: CommitKind = CommitKind.REPLAY
+    fetched_rows: Callable[[CommittedRange], int]
+    shortfall: ClassVar[type[LoadError]] = ReplayRefused
+
+    def rows_again(self, part: CommittedRange) -> int:
+        """See ReplaceChange."""
+        return self.fetched_rows(part)
 
     def coverage_after(self, covered: Coverage) -> Coverage:
         """See ReplaceChange."""

@@ -94,7 +94,11 @@ def test_a_replay_of_offsets_that_were_cut_and_loaded_again_meanwhile_is_refused
     land(store, store.snapshot(), [fact(0, 50)], 5)
     snapshot = store.snapshot()
     change = ReplayChange(
-        state=table_state(snapshot, CLICKS), ranges=(OffsetRange(A, 30, 50),), facts=(fact(30, 50),), run="replay"
+        fetched_rows=lambda part: part.rows,
+        state=table_state(snapshot, CLICKS),
+        ranges=(OffsetRange(A, 30, 50),),
+        facts=(fact(30, 50),),
+        run="replay",
     )
     commit(
         store,

@@ -7,6 +7,7 @@ from pipelines.loading.commit import commit
 from pipelines.loading.ledger import Coverage
 from pipelines.loading.load import Loader
 from pipelines.loading.truncation import truncations
+from pipelines.loading.work import CommittedRange
 from pipelines.maintenance.replay import ReplayChange
 from pipelines.maintenance.rewind import RewindChange, restored_state
 from tests.simulation.brokers import TOPIC, SimCluster
@@ -69,7 +70,15 @@ class UserActions:
         if facts[0].failure:
             return str(facts[0].failure)
         self.store.check(facts)
-        change = ReplayChange(state=state, ranges=(interval,), facts=tuple(facts), run=loader.run_id)
+        staged = [row for part in facts for row in self.store.staged.get(part.path or "", ())]
+
+        def fetched_rows(part: CommittedRange) -> int:
+            offsets = part.offsets
+            return sum(offsets.start <= row.offset < offsets.stop for row in staged)
+
+        change = ReplayChange(
+            state=state, ranges=(interval,), facts=tuple(facts), run=loader.run_id, fetched_rows=fetched_rows
+        )
         snapshot = self.store.newer(planned_on)
         return f"version {commit(self.store, snapshot, change.rebased(snapshot)).version} has {interval} again"
 

@@ -213,7 +213,10 @@ def test_rows_that_were_lost_outside_of_the_interval_do_not_become_a_gap(modern:
     modern.topic.lose(ONE, 3, 45)
     version = modern.topic.version
     result = modern.topic.replay("5", "10", "0")
-    assert "partition 0 [0, 25) also lacks rows outside of partition 0 [5, 10)" in str(result.error)
+    assert (
+        "ReplayRefused: partition 0 [0, 25) holds 24 rows, but its commit counted 25, and rows are missing outside"
+        in str(result.error)
+    )
     assert modern.topic.version == version
     assert modern.topic.replay("40", "50", "0").changed
     assert [problem.partition(" holds")[0] for problem in modern.topic.problems()] == ["partition 0 [0, 25)"]

@@ -92,6 +92,19 @@ def test_a_load_that_commits_meanwhile_lands_and_so_does_the_replay(modern: Mode
     assert_whole(topic, 130)
 
 
+def test_rows_that_somebody_deletes_outside_of_a_replay_meanwhile_do_not_become_a_gap(
+    modern: Modern,
+) -> None:  # fault P04
+    topic = loaded(modern)
+    version = topic.version
+    result = topic.replay("0", "10", "0", table=overtaken(topic, lambda: topic.lose(ONE, 20, 21, 22)))
+    assert "ReplayRefused: partition 0 [0, 25) holds 22 rows, but its commit counted 25" in str(result.error)
+    assert topic.version == version + 1
+    assert topic.problems() == ("partition 0 [0, 25) holds 22 rows, but its commit counted 25",)
+    assert topic.replay("earliest", "latest").changed
+    assert_whole(topic, 100)
+
+
 def test_two_replays_at_once_leave_each_row_once(modern: Modern) -> None:
     topic = loaded(modern)
     result = topic.replay("earliest", "50", "0", table=overtaken(topic, lambda: topic.replay("3", "60", "0")))

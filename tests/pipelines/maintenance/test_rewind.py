@@ -158,6 +158,7 @@ def test_a_rewind_cancels_a_replay(small: SmallTable) -> None:
     small.commit(small.write(0, 80))
     snapshot = small.table.snapshot()
     replay = ReplayChange(
+        fetched_rows=lambda part: part.rows,
         state=table_state(snapshot, small.topic),
         ranges=(OffsetRange(A, 20, 50),),
         facts=(small.write(20, 50),),
