@@ -36,6 +36,14 @@ class Choices(Section):
     """Kafka 0.8 and later: the topic has fewer partitions than its table. "wait" loads the partitions that exist. (In
     0.7 the partitions of a broker disappear while the broker is down, so every load waits for them.)"""
 
+    on_corrupt: Literal["fail", "skip"] = "fail"
+    """A message or batch is corrupt. The records before it are loaded in any case. "skip" records its offsets as a gap,
+    keeps its bytes in the folder `_quarantine` of the table, and continues after it."""
+
+    on_too_large: Literal["fail", "skip"] = "fail"
+    """A message or batch is above `caps.max_fetch_bytes` or `caps.max_decompressed_bytes`. The records before it are
+    loaded in any case. "skip" records its offsets as a gap and continues after it."""
+
     def with_overrides(self, overrides: Mapping[str, str | None]) -> Self:
         """A copy with the values of `overrides`. A value of None keeps the choice as it is.
 

@@ -20,8 +20,10 @@ from kafka_io.errors import (
     LeaderMoved,
     LogShort,
     NetworkError,
+    TooLarge,
     TopicReplaced,
     Where,
+    WireError,
     error_context,
 )
 from kafka_io.messages.fetch import FetchPartitionResponse, FetchRequest, FetchResponse
@@ -29,6 +31,15 @@ from kafka_io.model import Broker, TopicPartition
 from kafka_io.reader.fetch_loop import FetchedChunk, Pending, read_pipelined
 from kafka_io.reader.modern_fetch import aborted_ranges, fetch_request, max_fetch_version
 from kafka_io.reader.reader import PlannedRange, ReadSettings
+from kafka_io.reader.unreadable import (
+    NO_ENTRY,
+    FirstEntry,
+    UnreadableRange,
+    claimed_entry,
+    first_entry,
+    is_refusal,
+    unreadable_range,
+)
 from kafka_io.records.decoded_batch import DecodedBatch
 from kafka_io.records.decoder import Decoder
 from kafka_io.records.gaps import ABORTED
@@ -38,6 +49,7 @@ from kafka_io.records.schema import COLUMNS
 
 _TOPIC_ID_LETTERS = 22
 _MAX_WAIT_MS = 500
+_FIRST_ENTRY_BYTES = 64 * 1024
 
 
 class ModernPartition:
@@ -63,6 +75,8 @@ class ModernPartition:
             TooLarge: a batch is above `max_fetch_bytes`, or decompresses to more than `max_decompressed_bytes`.
             LogShort: the log ends before the range does.
             NetworkError: no leader could be reached, also after all retries.
+
+        An error about records has the first offset that cannot be read; everything before it can.
         """
         offsets = self._planned.offsets
         rows = aborted = 0
@@ -94,6 +108,42 @@ class ModernPartition:
                 f"{self._max_records} records, of which transactions aborted {aborted}"
             )
 
+    def unreadable(self, offset: int) -> UnreadableRange:
+        """What of the range cannot be read from `offset` on; see `Reader.unreadable`."""
+        self._metadata.prefer_replica(self._topic, self._number, LEADER)  # another replica's copy may be damaged
+        with error_context(self._where):
+            return unreadable_range(offset, self._planned.offsets.stop, self._first_entry)
+
+    def _first_entry(self, offset: int) -> FirstEntry:
+        """The first entry of the leader's answer to a fetch at `offset`, which is as large as the entry needs."""
+        sizes = self._read_settings.sizes
+        size, entry = min(_FIRST_ENTRY_BYTES, sizes.fetch_bytes), None
+        while entry is None:
+            answer = self._leader_records(offset, size)
+            entry = first_entry(answer, offset, self._read_settings.limits) if answer else NO_ENTRY
+            if entry is None:
+                try:
+                    size = sizes.next_larger(size, first_entry_bytes(answer) or 0)
+                except WireError:  # the entry is too large, or its length is wrong
+                    entry = claimed_entry(answer)
+        return entry
+
+    def _leader_records(self, offset: int, size: int) -> bytes:
+        """The leader's records from `offset` on; none if it cannot give any, because its log is damaged there."""
+
+        def attempt(leader: Leader) -> bytes:
+            request, max_version = self._request(leader, offset, size), max_fetch_version([leader])
+            try:
+                answer = self._only_partition(leader.connection.request(request, max_version=max_version))
+            except (WireError, BrokerError) as error:
+                if not is_refusal(error):
+                    raise
+                return b""
+            return bytes(answer.records or b"")
+
+        with error_context(self._where.at_offset(offset)):
+            return self._metadata.on_leader(self._topic, self._number, attempt)
+
     def _fetch(self, offset: int, size: int) -> FetchedChunk:
         """The answer of the partition's leader, which may be another broker at each attempt."""
 
@@ -102,6 +152,9 @@ class ModernPartition:
             try:
                 request, connection = self._request(leader, offset, size), replica or leader.connection
                 return self._fetched(connection.request(request, max_version=max_fetch_version([leader])), offset)
+            except TooLarge as error:  # a broker returns the first batch also if it is larger than the request allows
+                max_bytes = self._read_settings.sizes.max_fetch_bytes
+                raise TooLarge(f"a batch is above max_fetch_bytes = {max_bytes}: {error.reason}", error.where) from None
             except KafkaIOError as error:
                 if replica is None:
                     raise
@@ -123,10 +176,10 @@ class ModernPartition:
             return None
 
         def answer() -> FetchedChunk | None:
-            response = pending()
             try:
+                response = pending()
                 return None if response is None else self._fetched(response, offset)
-            except (BrokerError, LogShort, Corrupt):
+            except (BrokerError, LogShort, Corrupt, TooLarge):
                 return None  # `_fetch` sends the request again, and raises the error if it occurs again
 
         return answer
@@ -211,6 +264,10 @@ class ModernReader(Closing):
         """The batches of each planned range, in order."""
         for planned in planned_ranges:
             yield ModernPartition(self._metadata, planned, self._read_settings).read()
+
+    def unreadable(self, planned: PlannedRange, offset: int) -> UnreadableRange:
+        """See `Reader`."""
+        return ModernPartition(self._metadata, planned, self._read_settings).unreadable(offset)
 
     def serving(self, planned: PlannedRange) -> Broker | None:
         """The broker that the range is read from; None before it is read."""

@@ -7,6 +7,7 @@ from typing import Protocol
 from kafka_io.brokers.connection import RetryPolicy
 from kafka_io.errors import NOWHERE, Corrupt, TooLarge, Where
 from kafka_io.model import Broker, OffsetRange
+from kafka_io.reader.unreadable import UnreadableRange
 from kafka_io.records.decoded_batch import DecodedBatch, DecodeLimits
 
 _INT32_MAX = 2**31 - 1
@@ -82,6 +83,14 @@ class Reader(Protocol):
 
     def read(self, planned_ranges: Iterable[PlannedRange]) -> Iterator[Iterator[DecodedBatch]]:
         """The batches of each range, in order. An error is raised when the batches of its range are taken."""
+        ...
+
+    def unreadable(self, planned: PlannedRange, offset: int) -> UnreadableRange:
+        """What of the range cannot be read from `offset` on, where `read` met a message or batch that it cannot decode.
+
+        Raises:
+            KafkaIOError: the broker cannot be asked.
+        """
         ...
 
     def serving(self, planned: PlannedRange) -> Broker | None:

@@ -10,11 +10,13 @@ from functools import partial
 
 from kafka_io.brokers.v07_connection import BrokerConnection07
 from kafka_io.error_codes import ErrorCode07
-from kafka_io.errors import Corrupt, LogShort, TooLarge, Where, error_context
+from kafka_io.errors import Corrupt, LogShort, TooLarge, Where, WireError, error_context
 from kafka_io.model import MAX_OFFSET, Bounds, BrokerPartition
 from kafka_io.reader.fetch_loop import FetchedChunk, Pending, read_pipelined
 from kafka_io.reader.reader import ReadSettings
+from kafka_io.reader.unreadable import UnreadableRange
 from kafka_io.records.decoded_batch import DecodedBatch
+from kafka_io.records.layout import LARGEST_MAGIC, LENGTH_BYTES, MIN_LENGTH
 from kafka_io.records.v07_decoder import decode_v07
 from kafka_io.records.v07_message_set import first_length, whole_bytes
 from kafka_io.v07.messages import (
@@ -29,6 +31,7 @@ from kafka_io.v07.messages import (
     OffsetsRequest07,
 )
 
+_HEADER_BYTES = LENGTH_BYTES + MIN_LENGTH
 MAX_SEGMENTS = MAX_OFFSETS
 
 
@@ -103,6 +106,50 @@ class Partition07:
                 send_ahead=partial(self._send_ahead, stop),
                 first=self._chunk(stop, start, min(sizes.fetch_bytes, stop - start), first),
             )
+
+    def unreadable(self, start: int, stop: int) -> UnreadableRange:
+        """What cannot be read from `start` on, where `read` met a message that it cannot decode; at most up to `stop`.
+
+        Offsets are bytes, so nothing but the length of the damaged message says where the next one starts. If no valid
+        message starts there, the range ends at the next segment, because every segment starts with a message.
+
+        Raises:
+            KafkaIOError: the broker cannot be asked.
+        """
+        with error_context(self.where):
+            header = self._bytes(start, min(stop - start, _HEADER_BYTES))
+            length, max_bytes = first_length(header) or 0, self.read_settings.sizes.max_fetch_bytes
+            if length <= max_bytes and self._starts_message(start, stop):
+                return UnreadableRange(start=start, stop=start)
+            next_offset = start + length
+            is_end = next_offset == stop or (start < next_offset < stop and self._starts_message(next_offset, stop))
+            if not is_end:
+                starts = self.bounds().segment_starts
+                next_offset = min((offset for offset in starts if start < offset < stop), default=stop)
+            size = next_offset - start
+            data = self._bytes(start, size) if size <= max_bytes else b""
+            return UnreadableRange(start=start, stop=next_offset, data=data)
+
+    def _starts_message(self, offset: int, stop: int) -> bool:
+        """Whether a valid message is at `offset`. Of one that is too large to be fetched only the header is checked."""
+        header = self._bytes(offset, min(stop - offset, _HEADER_BYTES))
+        length = first_length(header) or 0
+        if not _HEADER_BYTES <= length <= stop - offset or header[LENGTH_BYTES] > LARGEST_MAGIC:
+            return False
+        if length > self.read_settings.sizes.max_fetch_bytes:
+            return True
+        try:
+            for _ in decode_v07(self._bytes(offset, length), base=offset, limits=self.read_settings.limits):
+                pass
+        except WireError:
+            return False
+        return True
+
+    def _bytes(self, offset: int, size: int) -> bytes:
+        answer = self.connection.request(self.fetch(offset, size), accepted=_not_empty)
+        assert isinstance(answer, FetchAnswer07)
+        ErrorCode07.check(answer.error, self.where.at_offset(offset))
+        return bytes(answer.message_set)
 
     def _fetch(self, stop: int, offset: int, size: int) -> FetchedChunk:
         size = min(size, stop - offset)

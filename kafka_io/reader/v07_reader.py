@@ -7,6 +7,7 @@ from kafka_io.closing import Closing
 from kafka_io.errors import KafkaIOError
 from kafka_io.model import Broker
 from kafka_io.reader.reader import PlannedRange, ReadSettings
+from kafka_io.reader.unreadable import UnreadableRange
 from kafka_io.reader.v07_partition import Partition07, fetch_firsts
 from kafka_io.records.decoded_batch import DecodedBatch
 from kafka_io.v07.messages import FetchAnswer07
@@ -28,6 +29,10 @@ class Reader07(Closing):
         ranges = list(planned_ranges)
         for planned, first in zip(ranges, self._fetch_firsts(ranges), strict=True):
             yield self._partition(planned).read(planned.offsets.start, planned.offsets.stop, first=first)
+
+    def unreadable(self, planned: PlannedRange, offset: int) -> UnreadableRange:
+        """See `Reader`."""
+        return self._partition(planned).unreadable(offset, planned.offsets.stop)
 
     def serving(self, planned: PlannedRange) -> Broker | None:
         """The broker that the range is read from: the one that holds it."""

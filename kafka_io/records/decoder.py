@@ -110,7 +110,7 @@ def decode(
             headers are not.
         aborted: the transactions to leave out, as a read-committed fetch returns them: (producer id, first offset).
         limits: memory limits; `max_depth` does not apply.
-        where: the partition, for errors; they add the offset.
+        where: the partition, for errors; they add the first offset that cannot be decoded: all before it can.
 
     Raises:
         Corrupt: an invalid length, checksum, count, varint or offset, or compressed data that cannot be decompressed.

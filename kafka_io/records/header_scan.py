@@ -1,6 +1,7 @@
 """Scan the headers of a fetch answer without decoding it: the reader can send the next fetch before it decodes."""
 
 from dataclasses import dataclass
+from struct import Struct
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from kafka_io.records.layout import CONTROL, ENTRY_BYTES, ENTRY_LENGTH_AT
 from kafka_io.records.record_set import RecordSet, RequestedOffsets
 
 _MAX_BATCHES = 1024
+_ENTRY = Struct(">qi")  # offset, and length of what follows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +89,18 @@ def _skip_messages(record_set: RecordSet) -> tuple[int, int]:
     status, position, last = legacy_messages.measure(record_set.array, record_set.position)
     if position > record_set.position:
         if not record_set.min_end < last < record_set.requested.high_watermark:
-            status, position = status_codes.BAD_OFFSET, record_set.position
-        else:
+            status, position, last = status_codes.BAD_OFFSET, *_before_bad_offset(record_set)
+        if last > record_set.min_end:
             record_set.advance_to(last)
     record_set.stop_at(position, status)
     return 0, record_set.next_offset - start
+
+
+def _before_bad_offset(record_set: RecordSet) -> tuple[int, int]:
+    """Skip the messages up to the first whose offset is out of order: its position, and the last offset before it."""
+    position, last = record_set.position, record_set.min_end
+    while True:
+        offset, length = _ENTRY.unpack_from(record_set.view, position)
+        if not last < offset < record_set.requested.high_watermark:
+            return position, last
+        position, last = position + ENTRY_BYTES + length, offset

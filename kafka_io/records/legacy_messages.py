@@ -84,7 +84,7 @@ def _decode_compressed(record_set: RecordSet, columns: ColumnBuilder, cap: int) 
     outer_offset, length, crc, magic, attributes = _HEAD.unpack_from(entry)
     size = ENTRY_BYTES + length
     is_appended = magic and attributes & APPEND_TIME
-    with error_context(record_set.where.at_offset(outer_offset)):
+    with error_context(record_set.where.at_offset(record_set.next_offset)):
         content = read_only(_decompressed(entry[MAGIC_AT:size], crc, cap))
         status, _, last = kernels.measure(content, 0)
         if status == status_codes.END:

@@ -21,7 +21,18 @@ from kafka_io.records.gaps import CONTROL as CONTROL_GAP
 from kafka_io.records.kernels import record_batches as kernels
 from kafka_io.records.kernels import status_codes
 from kafka_io.records.kernels.column_arrays import FAULT_BATCH, FAULT_RECORD, ROW_BYTES
-from kafka_io.records.kernels.record_batches import ATTRIBUTES, BASE, BODY, COUNT, CRC, LAST, PRODUCER, START, STOP
+from kafka_io.records.kernels.record_batches import (
+    ATTRIBUTES,
+    BASE,
+    BODY,
+    COUNT,
+    CRC,
+    LAST,
+    NEEDED,
+    PRODUCER,
+    START,
+    STOP,
+)
 from kafka_io.records.kernels.scalars import ByteArray, Int64s, read_only
 from kafka_io.records.layout import (
     BATCH_ATTRIBUTES_AT,
@@ -85,14 +96,14 @@ class BatchReader:
         actual = crc32c(self.record_set.view[row[START] + BATCH_ATTRIBUTES_AT : row[STOP]])
         if actual != row[CRC]:
             reason = f"wrong CRC: the batch says {row[CRC]:08x}, its content has {actual:08x}"
-            raise Corrupt(reason, self.record_set.where.at_offset(row[BASE]))
+            raise Corrupt(reason, self.record_set.where.at_offset(row[NEEDED]))
 
     def _is_skipped(self, row: _Row) -> bool:
         """Whether the batch gives no rows: it is a transaction marker, or its transaction was aborted."""
         was_aborted = self.aborted.covers(row[PRODUCER], row[LAST])
         is_control = bool(row[ATTRIBUTES] & CONTROL)
         if is_control and was_aborted and row[COUNT]:
-            self.aborted.end(row[PRODUCER], self._first_key(row), self.record_set.where.at_offset(row[BASE]))
+            self.aborted.end(row[PRODUCER], self._first_key(row), self.record_set.where.at_offset(row[NEEDED]))
         if is_control or was_aborted:
             self.record_set.skip(row[BASE], row[LAST], CONTROL_GAP if is_control else ABORTED)
         return is_control or was_aborted
@@ -102,7 +113,7 @@ class BatchReader:
         records = self._records(row)
         status, size, position = kernels.first_key(read_only(records), 0, len(records))
         if status != status_codes.END:
-            where = self.record_set.where.at_offset(row[BASE])
+            where = self.record_set.where.at_offset(row[NEEDED])
             raise Corrupt(f"record 0 of {row[COUNT]}: {REASONS[status]}", where)
         return None if size < 0 else bytes(records[position : position + size])
 
@@ -131,7 +142,7 @@ class BatchReader:
         record_set, number = self.record_set, row[ATTRIBUTES] & MODERN_CODEC_MASK
         codec = CODECS.get(number)
         if codec is None:
-            raise Unsupported(f"a record batch compressed with codec {number}", record_set.where.at_offset(row[BASE]))
+            raise Unsupported(f"a record batch compressed with codec {number}", record_set.where.at_offset(row[NEEDED]))
         records = record_set.view[row[BODY] : row[STOP]]
         # Compaction can remove all records of a batch. Its content is then empty, without even a compressed stream.
         if not number or not (row[COUNT] or records):
@@ -139,7 +150,7 @@ class BatchReader:
         try:
             return codec.decompress(records, self.limits.max_decompressed_bytes)
         except WireError as error:  # a context manager costs as much as a small batch
-            raise error.with_context(record_set.where.at_offset(row[BASE])) from error.__cause__
+            raise error.with_context(record_set.where.at_offset(row[NEEDED])) from error.__cause__
 
     def _decode_joined(self, contents: list[Octets], rows: list[_Row], batches: Int64s) -> None:
         """Decode the decompressed records of several batches, one item of `contents` each, with one kernel call.
@@ -164,7 +175,7 @@ class BatchReader:
         # A row takes up to five times the bytes of its record, so the memory limit also bounds the number of rows.
         max_rows = (self.limits.max_decompressed_bytes + len(record_set.view)) // ROW_BYTES
         if counts.max() > max_rows:
-            raise _too_many(max_rows).with_context(record_set.where.at_offset(int(batches[counts.argmax(), BASE])))
+            raise _too_many(max_rows).with_context(record_set.where.at_offset(int(batches[counts.argmax(), NEEDED])))
         columns.reserve(int(counts.sum()), int(sizes.sum()))
         arrays, max_headers, rows_before = columns.arrays, columns.headers + max_rows, columns.rows
         status = kernels.decode(data, batches, columns.wanted, requested.start, requested.stop, max_headers, arrays)
@@ -172,7 +183,7 @@ class BatchReader:
             row: _Row = batches[arrays.filled[FAULT_BATCH]].tolist()
             reason = f"record {arrays.filled[FAULT_RECORD]} of {row[COUNT]}: {REASONS.get(status)}"
             error: WireError = _too_many(max_rows) if status == status_codes.FULL else Corrupt(reason)
-            raise error.with_context(record_set.where.at_offset(row[BASE]))
+            raise error.with_context(record_set.where.at_offset(row[NEEDED]))
         self._count_gaps(rows, columns.rows - rows_before)
 
     def _count_gaps(self, rows: list[_Row], decoded: int) -> None:
@@ -197,7 +208,7 @@ class BatchReader:
             record_set.advance_to(row[LAST])
         if not min_records <= decoded <= max_records:
             reason = f"{decoded} records were decoded, but the headers of the batches count {max_records}"
-            raise Corrupt(reason, record_set.where.at_offset(rows[0][BASE]))
+            raise Corrupt(reason, record_set.where.at_offset(rows[0][NEEDED]))
         record_set.gaps.add(COMPACTED, offsets - decoded)
 
 

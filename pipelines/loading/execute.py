@@ -71,10 +71,11 @@ class SliceFetcher:
         *,
         sizes: SliceSizes,
         below: str = "",
+        skip: tuple[str, ...] = (),
     ) -> list[SliceFacts]:
         """The facts of `slices`, fetched into the table's folders, or into folders below the path `below` in it.
 
-        Empty slices need no fetch.
+        Empty slices need no fetch. `skip` are the choices by which records that cannot be read are skipped.
 
         Raises:
             TopicRecreated: the topic may have been recreated meanwhile.
@@ -93,6 +94,7 @@ class SliceFetcher:
                 options=self.options,
                 parquet_codec=self.parquet_codec,
                 loaded_at_us=loaded_at_us,
+                skip=skip,
             )
             for number, group in enumerate(groups)
             for offsets in group

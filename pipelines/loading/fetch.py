@@ -15,12 +15,16 @@ from itertools import groupby
 
 import pyarrow as pa
 
+from kafka_io.errors import LocatedError
 from kafka_io.model import Broker, OffsetRange
+from kafka_io.reader.reader import Reader
 from kafka_io.reader.source import Source
+from kafka_io.reader.unreadable import is_unreadable
 from kafka_io.records.decoded_batch import DecodedBatch
 from pipelines.loading.failpoints import failpoint
 from pipelines.loading.rows import RAW_TIME_COLUMN, table_rows
 from pipelines.loading.slice_file import SliceFile
+from pipelines.loading.unreadable import SkipByChoice, readable_batches
 from pipelines.loading.work import FetchTask, SliceFacts, SliceFailure, decode_task, to_json
 
 TASK_SCHEMA = "spark_task int, fetch_task string"
@@ -44,49 +48,81 @@ def _fetch_group(source: Source, tasks: Sequence[FetchTask]) -> Iterator[SliceFa
         for task, batches in zip(tasks, reader.read([task.planned for task in tasks]), strict=True):
             began = time.monotonic()
             try:
-                yield replace(_fetch_slice(task, batches, began), source=_name(reader.serving(task.planned)))
+                facts = _fetch_slice(task, reader, batches, began)
             except Exception as error:  # noqa: BLE001 - whatever fails belongs to this slice and is reported with it
-                failure = SliceFailure.of(error, task.where, traceback.format_exc())
-                yield SliceFacts(offsets=task.offsets, failure=failure)
+                facts = [_failed(task.offsets, task, error)]
+            for part in facts:
+                yield part if part.failure else replace(part, source=_name(reader.serving(task.planned)))
+
+
+def _failed(offsets: OffsetRange, task: FetchTask, error: Exception) -> SliceFacts:
+    return SliceFacts(offsets=offsets, failure=SliceFailure.of(error, task.where, traceback.format_exc()))
 
 
 def _name(broker: Broker | None) -> str:
     return f"{broker.id}@{broker.address}" if broker else ""
 
 
-def _fetch_slice(task: FetchTask, batches: Iterator[DecodedBatch], began: float) -> SliceFacts:
-    """Write the slice's rows to its file."""
-    partition = task.offsets.partition
-    constants: dict[str, object] = {
-        "topic": task.planned.topic,
-        "broker": partition.broker,
-        "partition": partition.partition,
-        "loaded_at": task.loaded_at_us,
-    }
-    gaps: Counter[str] = Counter()
-    column_bytes = odd_times = 0
-    holes: tuple[int, int] | None = None
+def _fetch_slice(
+    task: FetchTask, reader: Reader, batches: Iterator[DecodedBatch], began: float
+) -> Sequence[SliceFacts]:
+    """Write the slice's rows to its file. If a record cannot be read, the facts of what is before it come first."""
+    rows = _SliceRows(task)
+    skip = SkipByChoice(task)
+    failed: list[SliceFacts] = []
     with SliceFile(task) as output:
-        for decoded in batches:
-            failpoint("batch fetched")
-            gaps.update(decoded.gaps)
-            if decoded.holes:
-                holes = (holes or decoded.holes)[0], decoded.holes[1]
-            column_bytes += decoded.batch.nbytes
-            if decoded.batch.num_rows:
-                rows = table_rows(decoded.batch, constants)
-                odd_times += rows.num_rows - rows.column(RAW_TIME_COLUMN).null_count
-                output.write(rows)
-    return SliceFacts(
-        offsets=task.offsets,
+        try:
+            for decoded in readable_batches(reader, task.planned, batches, skip):
+                failpoint("batch fetched")
+                rows.add(decoded, output)
+        except LocatedError as error:
+            if rows.next_offset == task.offsets.start or not is_unreadable(error):
+                raise
+            failed = [_failed(replace(task.offsets, start=rows.next_offset), task, error)]
+    partition = task.offsets.partition
+    offsets = replace(task.offsets, stop=rows.next_offset)
+    fetched = SliceFacts(
+        offsets=offsets,
         rows=output.rows,
-        bytes=column_bytes if partition.broker is None else task.offsets.size,
+        bytes=rows.column_bytes if partition.broker is None else offsets.size,
         path=output.path if output.rows else None,
         size=output.size,
         stats=output.stats,
-        gaps=dict(gaps),
-        odd_times=odd_times,
-        holes=OffsetRange(partition, *holes) if holes else None,
+        gaps=dict(rows.gaps),
+        odd_times=rows.odd_times,
+        holes=OffsetRange(partition, *rows.holes) if rows.holes else None,
+        skipped=tuple(skip.skipped),
         seconds=time.monotonic() - began,
         loaded_at_us=task.loaded_at_us,
     )
+    return [fetched, *failed]
+
+
+class _SliceRows:
+    """Turns decoded batches into rows of a file, and counts what the facts report."""
+
+    def __init__(self, task: FetchTask) -> None:
+        partition = task.offsets.partition
+        self._constants: dict[str, object] = {
+            "topic": task.planned.topic,
+            "broker": partition.broker,
+            "partition": partition.partition,
+            "loaded_at": task.loaded_at_us,
+        }
+        self.next_offset = task.offsets.start
+        self.gaps: Counter[str] = Counter()
+        self.holes: tuple[int, int] | None = None
+        self.column_bytes = 0
+        self.odd_times = 0
+
+    def add(self, decoded: DecodedBatch, output: SliceFile) -> None:
+        """Write the batch's rows."""
+        self.next_offset = decoded.next_offset
+        self.gaps.update(decoded.gaps)
+        if decoded.holes:
+            self.holes = (self.holes or decoded.holes)[0], decoded.holes[1]
+        self.column_bytes += decoded.batch.nbytes
+        if decoded.batch.num_rows:
+            rows = table_rows(decoded.batch, self._constants)
+            self.odd_times += rows.num_rows - rows.column(RAW_TIME_COLUMN).null_count
+            output.write(rows)

@@ -6,8 +6,8 @@ text, the `LedgerEntry`: the committed ranges with their rows, gaps and files.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from functools import cache
 from importlib import metadata
@@ -17,7 +17,7 @@ import msgspec
 
 from kafka_io.errors import Where
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry, TopicIds
-from pipelines.loading.work import CommittedRange
+from pipelines.loading.work import CommittedRange, SliceFacts
 
 if TYPE_CHECKING:
     from kafka_io.cluster.cluster import Cluster
@@ -82,16 +82,23 @@ def totals(slices: Sequence[CommittedRange]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedChoice:
-    """A choice of the user that decided about offsets `[start, stop)`, for example `on_expired = skip`."""
+    """A choice of the user that decided about offsets `[start, stop)`, for example `on_expired = skip`.
+
+    For offsets that could not be read, `reason` says why, and `path` names the file that keeps their bytes.
+    """
 
     setting: str
     value: str
     partition: str
     start: int
     stop: int
+    reason: str = ""
+    path: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.setting} = {self.value}: partition {self.partition} [{self.start}, {self.stop})"
+        kept = f" (its bytes are in {self.path})" if self.path else ""
+        reason = f", {self.reason}" if self.reason else ""
+        return f"{self.setting} = {self.value}: partition {self.partition} [{self.start}, {self.stop}){reason}{kept}"
 
     @classmethod
     def of(cls, setting: str, value: str, offsets: OffsetRange) -> Self:
@@ -99,6 +106,13 @@ class RecordedChoice:
         return cls(
             setting=setting, value=value, partition=str(offsets.partition), start=offsets.start, stop=offsets.stop
         )
+
+
+def skip_choices(facts: Iterable[SliceFacts]) -> Iterator[RecordedChoice]:
+    """The choices by which slices skipped records that cannot be read."""
+    for skipped in (skipped for slice_facts in facts for skipped in slice_facts.skipped):
+        choice = RecordedChoice.of(skipped.setting, "skip", skipped.offsets)
+        yield replace(choice, reason=skipped.reason, path=skipped.path)
 
 
 @cache

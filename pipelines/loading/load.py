@@ -19,7 +19,7 @@ from pipelines.loading.group_mirror import GroupMirror, Mirror
 from pipelines.loading.holes import Refusal
 from pipelines.loading.identity import check_epochs, table_state
 from pipelines.loading.last_error import LastError, LastErrors, Remember
-from pipelines.loading.ledger import Coverage, LedgerEntry, RecordedChoice, TableState, TopicIdentity
+from pipelines.loading.ledger import Coverage, LedgerEntry, RecordedChoice, TableState, TopicIdentity, skip_choices
 from pipelines.loading.outcome import RunRecord, TopicLoad
 from pipelines.loading.plan import Plan, RunTarget, plan, plan_backfill
 from pipelines.loading.replacement import CutChange
@@ -27,6 +27,7 @@ from pipelines.loading.slices import SliceSizes
 from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import TableLog, TableSnapshot
 from pipelines.loading.truncation import check_incarnation, lost_offsets, take_back, vanished_partitions
+from pipelines.loading.unreadable import GAPS
 from pipelines.loading.window import AllBounds, LoadWindow, OffsetWindow
 from pipelines.loading.work import SliceFacts, SliceFailure
 from resources.choices import Choices
@@ -147,7 +148,8 @@ class Loader(SliceFetcher):
         step, sizes = self._plan_step(topic, snapshot.entry, state, bounds, target)
         failpoint("planned")
         progress = target.progress(step, self.on_progress(record.topic))
-        fetch = partial(self.fetch_slices, topic, log.uri, began=began, sizes=sizes)
+        skip = tuple(name for name in GAPS if getattr(self.choices, name) == "skip")
+        fetch = partial(self.fetch_slices, topic, log.uri, began=began, sizes=sizes, skip=skip)
         fetched = fetch(step.slices, on_progress=progress)
         fetched = self._without_missing(fetched, state, partial(fetch, on_progress=lambda _done, _total: None))
         failpoint("fetched")
@@ -238,7 +240,7 @@ class Loader(SliceFetcher):
             state=state,
             facts=committed,
             epochs={partition: bounds[partition].epoch for partition in partitions if bounds[partition].epoch >= 0},
-            choices=(*step.choices(state), *_missing_choices(committed)),
+            choices=(*step.choices(state), *_missing_choices(committed), *skip_choices(committed)),
             run=self.run_id,
         )
 

@@ -28,6 +28,7 @@ class FetchTask:
         options: what the lake's store needs.
         parquet_codec: the compression of the file.
         loaded_at_us: the rows' `loaded_at`, in microseconds since 1970.
+        skip: the choices by which records that cannot be read are skipped: `on_corrupt`, `on_too_large`.
     """
 
     spark_task: int
@@ -38,6 +39,7 @@ class FetchTask:
     options: Mapping[str, str]
     parquet_codec: str
     loaded_at_us: int
+    skip: tuple[str, ...] = ()
 
     @property
     def offsets(self) -> OffsetRange:
@@ -150,13 +152,33 @@ class CommittedRange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SkippedOffsets:
+    """Offsets without rows because their records cannot be read, and the user chose to skip them.
+
+    Args:
+        setting: the choice.
+        offsets: the offsets.
+        reason: why they cannot be read.
+        path: the file with the bytes that the broker gave for them, relative to the table; None if it gave none.
+    """
+
+    setting: str
+    offsets: OffsetRange
+    reason: str
+    path: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SliceFacts(CommittedRange):
     """The result of one slice: the range that a commit would record, and its file, or its failure.
+
+    A slice with a record that cannot be read has two: the range before the record, and the rest with the failure.
 
     Args:
         size: the size of the file in bytes.
         stats: the statistics of the file's columns, as Delta's log stores them.
         odd_times: the number of rows whose `timestamp` is null because a table cannot hold it (see `timestampRaw`).
+        skipped: the offsets that were skipped by choice; they are in the gaps too.
         seconds: how long the fetch took.
         holes: from the start of the first hole to the end of the last one, if compaction does not explain the holes, or
             if that is not known yet.
@@ -167,6 +189,7 @@ class SliceFacts(CommittedRange):
     size: int = 0
     stats: Mapping[str, Any] = field(default_factory=dict)
     odd_times: int = 0
+    skipped: tuple[SkippedOffsets, ...] = ()
     seconds: float = 0.0
     holes: OffsetRange | None = None
     holes_reason: str = ""

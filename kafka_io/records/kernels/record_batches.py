@@ -39,9 +39,10 @@ from kafka_io.records.layout import (
     BATCH_PRODUCER_AT,
 )
 
-# Columns of the batch table. A batch is at [START, STOP) of the data, its records at [BODY, STOP).
-START, BODY, STOP, BASE, LAST, ATTRIBUTES, COUNT, BASE_TIME, MAX_TIME, PRODUCER, CRC = range(11)
-FIELDS = 11
+# Columns of the batch table. A batch is at [START, STOP) of the data, its records at [BODY, STOP). NEEDED is the first
+# offset that no batch before it has: BASE says where the batch begins, but no checksum covers it.
+START, BODY, STOP, BASE, LAST, ATTRIBUTES, COUNT, BASE_TIME, MAX_TIME, PRODUCER, CRC, NEEDED = range(12)
+FIELDS = 12
 
 
 @kernel
@@ -73,6 +74,7 @@ def list_batches(
             return BAD_OFFSET, position, row
         if count < 0 or count > delta + 1:
             return BAD_COUNT, position, row
+        table[row, NEEDED] = min_end + 1
         last_offset = min_end = base + delta
         table[row, START] = position
         table[row, BODY] = position + BATCH_BYTES

@@ -344,3 +344,44 @@ def test_an_empty_first_answer_is_fetched_again(connection: BrokerConnection07) 
 def test_invalid_fetch_sizes_are_refused(size: int, most: int) -> None:
     with pytest.raises(ValueError, match="fetch_bytes"):
         FetchSizes(fetch_bytes=size, max_fetch_bytes=most)
+
+
+def damage(folder: Path, segment: int, position: int, data: bytes = b"!") -> None:
+    """Overwrite bytes of a segment of partition 0."""
+    with (folder / "broker-0" / "clicks-0" / f"{segment:020d}.kafka").open("r+b") as file:
+        file.seek(position)
+        file.write(data)
+
+
+# fault N03
+@pytest.mark.parametrize("start", [0, 380, 400, 780])
+def test_a_message_with_a_wrong_checksum_ends_where_its_length_says(
+    broker: BrokerServer07, connection: BrokerConnection07, tmp_path: Path, start: int
+) -> None:
+    damage(tmp_path, start // PER_SEGMENT * PER_SEGMENT, start % PER_SEGMENT + SIZE - 1)
+    found = partition(connection).unreadable(start, END)
+    assert (found.start, found.stop, len(found.data), found.data[-1:]) == (start, start + SIZE, SIZE, b"!")
+    assert rows(partition(connection).read(found.stop, END)) == expected(found.stop)
+
+
+# fault N03
+@pytest.mark.parametrize("length", [-1, 0, 3, 17, 10**6, 2**31 - 1])
+@pytest.mark.parametrize(("start", "end"), [(0, PER_SEGMENT), (100, PER_SEGMENT), (PER_SEGMENT + SIZE, END)])
+def test_a_message_with_a_wrong_length_hides_the_rest_of_its_segment(
+    broker: BrokerServer07, connection: BrokerConnection07, tmp_path: Path, length: int, start: int, end: int
+) -> None:
+    segment = start // PER_SEGMENT * PER_SEGMENT
+    damage(tmp_path, segment, start - segment, length.to_bytes(4, "big", signed=True))
+    found = partition(connection).unreadable(start, END)
+    assert (found.start, found.stop, len(found.data)) == (start, end, end - start)
+
+
+def test_a_message_that_can_be_read_is_not_unreadable(broker: BrokerServer07, connection: BrokerConnection07) -> None:
+    found = partition(connection).unreadable(20, END)
+    assert (found.start, found.stop) == (20, 20)
+
+
+# fault N04
+def test_a_message_above_the_largest_fetch_is_left_out_up_to_the_next(connection: BrokerConnection07) -> None:
+    found = partition(connection, most=SIZE - 1, size=SIZE - 1).unreadable(40, END)
+    assert (found.start, found.stop, found.data) == (40, 60, b"")

@@ -176,13 +176,13 @@ def test_offset_deltas_that_do_not_grow_or_leave_the_batch_are_corrupt(deltas: t
 @pytest.mark.parametrize("inner", [(0, 0, 2), (1, 0, 2), (0, 3, 2), (-1, 1, 2)])
 def test_inner_offsets_that_do_not_grow_are_corrupt(magic: int, inner: tuple[int, ...]) -> None:
     content = b"".join(log_messages([Record(offset=offset)], magic=magic) for offset in inner)
-    corrupt(wrapped(content, magic=magic, offset=2), "offsets that do not grow", offset=2)
+    corrupt(wrapped(content, magic=magic, offset=2), "offsets that do not grow")
 
 
 @pytest.mark.parametrize(("magic", "last"), [(0, 3), (1, 3), (0, -1), (1, -1), (1, 2**63 - 1), (1, -(2**63))])
 def test_an_inner_offset_above_the_outer_offset_is_corrupt(magic: int, last: int) -> None:
     content = log_messages([Record(offset=last)], magic=magic)
-    corrupt(wrapped(content, magic=magic, offset=2), "whose last offset is", offset=2)
+    corrupt(wrapped(content, magic=magic, offset=2), "whose last offset is")
 
 
 def wrapped(content: bytes, *, magic: int, offset: int, codec: int = 1, value: bytes | None = None) -> bytes:
