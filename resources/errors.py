@@ -81,6 +81,12 @@ class LakeUnavailable(LoadError):
     retriable = True
 
 
+class LakeRefused(LakeUnavailable):
+    """The store of the lake or the table refuses a request, and would refuse it again."""
+
+    retriable = False
+
+
 class LogTorn(LakeUnavailable):
     """An entry of a table's log is incomplete. Only the entries before it can be trusted."""
 

@@ -10,12 +10,18 @@ from typing import TYPE_CHECKING, Self
 import pyarrow as pa
 import pyarrow.fs as pafs
 from deltalake import CommitProperties, DeltaTable
-from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.exceptions import (
+    CommitFailedError,
+    DeltaError,
+    DeltaProtocolError,
+    SchemaMismatchError,
+    TableNotFoundError,
+)
 from deltalake.fs import DeltaStorageHandler
 
 from kafka_io.errors import Where
-from resources import topic_names
-from resources.errors import LakeUnavailable, TopicUnknown
+from resources import durable, topic_names
+from resources.errors import LakeRefused, LakeUnavailable, TopicUnknown
 
 if TYPE_CHECKING:  # workers need no settings, and pydantic is slow to import
     from resources.settings import Settings
@@ -23,6 +29,20 @@ if TYPE_CHECKING:  # workers need no settings, and pydantic is slow to import
 
 _STACK = re.compile(r"\n\s*0: ")
 _DECORATION = re.compile(r"\x1b\[[0-9;]*m|\u21b3")  # colours and arrows in the messages of deltalake
+
+
+_PATIENCE = {
+    "max_retries": "100",
+    "retry_timeout": "120s",
+    "backoff_config.init_backoff": "200ms",
+    "backoff_config.max_backoff": "5s",
+    "backoff_config.base": "3",
+}
+"""How the client of an object store repeats requests that fail for a time, such as 503: for two minutes."""
+_REFUSED = re.compile(
+    r"status 40[0135]|lacked the necessary privileges|lacked valid authentication|AccessDenied|InvalidAccessKeyId"
+    r"|SignatureDoesNotMatch|NoSuchBucket|ContainerNotFound|UnknownConfigurationKey"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +54,9 @@ class Lake:
 
     @classmethod
     def of(cls, settings: "Settings") -> Self:
-        """The lake of the settings."""
-        return cls(root=settings.lake, options=settings.lake_options)
+        """The lake of the settings. Its object store is patient, unless the settings say otherwise."""
+        patience = {} if durable.local_path(settings.lake) else _PATIENCE
+        return cls(root=settings.lake, options={**patience, **settings.lake_options})
 
     def table_uri(self, cluster: str, topic: str) -> str:
         """The URI of the table of a topic: `<root>/<cluster>/<encoded topic>`.
@@ -100,11 +121,24 @@ def _tables(files: pafs.FileSystem, folder: list[str]) -> Iterator[list[str]]:
 
 @contextmanager
 def lake_errors(uri: str) -> Iterator[None]:
-    """Turn errors of the store inside a `with` block into LakeUnavailable."""
+    """Turn errors of the store inside a `with` block into LakeUnavailable, or LakeRefused if they would come again."""
     try:
         yield
     except (DeltaError, OSError) as error:
-        raise LakeUnavailable(f"the table {uri} cannot be read or written: {reason_of(error)}", Where()) from error
+        kind = LakeRefused if is_refusal(error) else LakeUnavailable
+        raise kind(f"the table {uri} cannot be read or written: {reason_of(error)}", Where()) from error
+
+
+def is_refusal(error: Exception) -> bool:
+    """Whether the store or deltalake would give the same error again: the only place that decides this (fault N14).
+
+    Refusals are: missing rights, wrong credentials, a bucket that does not exist, and a table that does not accept the
+    columns or needs a feature of Delta that deltalake lacks. Everything else may pass: no answer, status 429 or 5xx, a
+    full disk.
+    """
+    if isinstance(error, (PermissionError, NotADirectoryError, SchemaMismatchError, DeltaProtocolError)):
+        return True
+    return _REFUSED.search(str(error)) is not None
 
 
 def reason_of(error: Exception) -> str:

@@ -18,7 +18,7 @@ from pipelines.loading.failpoints import failpoint
 from pipelines.loading.rows import FILE_SCHEMA, RAW_TIME_COLUMN, parquet_options
 from pipelines.loading.work import FetchTask
 from resources import durable
-from resources.lake import filesystem
+from resources.lake import filesystem, lake_errors
 
 _ROW_GROUP_BYTES = 30 * 1024 * 1024  # what the decoder gives at once; smaller batches wait for more
 _ROW_GROUP_ROWS = 1_000_000
@@ -43,6 +43,7 @@ class SliceFile:
     """
 
     def __init__(self, task: FetchTask) -> None:
+        self._uri = task.table_uri
         self._files = filesystem(task.table_uri, task.options)
         self._codec = task.parquet_codec
         self._local = durable.local_path(task.table_uri)
@@ -67,9 +68,10 @@ class SliceFile:
             self._write_row_group()
 
     def _write_row_group(self) -> None:
-        if self._writer is None:
-            self._writer = self._open()
-        self._writer.write_table(pa.Table.from_batches(self._waiting), row_group_size=_ROW_GROUP_ROWS)
+        with lake_errors(self._uri):
+            if self._writer is None:
+                self._writer = self._open()
+            self._writer.write_table(pa.Table.from_batches(self._waiting), row_group_size=_ROW_GROUP_ROWS)
         self._waiting, self._waiting_bytes = [], 0
         failpoint("file written")
 
@@ -89,11 +91,12 @@ class SliceFile:
 
         No commit will name an unfinished file, and housekeeping collects it.
         """
-        with self._open_files:
+        with lake_errors(self._uri), self._open_files:
             if kind is None and self._waiting:
                 self._write_row_group()
         if kind is None and self.rows:
-            info = self._files.get_file_info(self.path)
+            with lake_errors(self._uri):
+                info = self._files.get_file_info(self.path)
             assert info.type == pafs.FileType.File
             self.size = info.size
             [footer] = self._footers

@@ -28,7 +28,7 @@ from deltalake import (
     WriterProperties,
     write_deltalake,
 )
-from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolError, SchemaMismatchError
 from deltalake.transaction import AddAction
 
 from kafka_io.errors import Where
@@ -43,6 +43,7 @@ from resources.errors import (
     CommitUnknown,
     CursorMismatch,
     FileRefused,
+    LakeRefused,
     LakeUnavailable,
     LogTorn,
     RewindRefused,
@@ -300,6 +301,7 @@ class LakeTable:
         Raises:
             CommitConflict: another commit is on top of the snapshot already.
             CommitOutcomeUnknown: whether the entry landed is not known.
+            LakeRefused: the table does not accept the rows; nothing was written.
             TableReplaced: see TableLog.
         """
         self._check_log_is_there(snapshot)
@@ -321,6 +323,10 @@ class LakeTable:
             return self.version_of(entry, after=snapshot)
         except CommitFailedError as error:
             raise CommitConflict(reason_of(error)) from error
+        except (SchemaMismatchError, DeltaProtocolError) as error:  # deltalake raises them before it writes the entry
+            raise LakeRefused(
+                f"the table {self.uri} does not accept the rows: {reason_of(error)}", self.where
+            ) from error
         except (DeltaError, OSError, LakeUnavailable) as error:
             raise CommitOutcomeUnknown(reason_of(error)) from error
 

@@ -91,7 +91,7 @@ class _Store:
         """The answer to a question of the test."""
         url = urlsplit(question)
         if url.path == "answer":
-            query = {name: values[0] for name, values in parse_qs(url.query).items()}
+            query = {name: values[0] for name, values in parse_qs(url.query, keep_blank_values=True).items()}
             self.failure = int(query["status"]), int(query["times"]), query["text"]
             return None
         return {"objects": sorted(self.objects), "requests": self.requests}[url.path]

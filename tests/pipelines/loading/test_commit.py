@@ -3,10 +3,13 @@
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import SchemaMismatchError
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.loading.commit import NotAdjoining, committable, extended
@@ -14,7 +17,7 @@ from pipelines.loading.table_log import CommitConflict, CommitOutcomeUnknown
 from pipelines.loading.verify import verify
 from pipelines.loading.work import SliceFacts, SliceFailure
 from pipelines.maintenance.rewind import plan_rewind, rewind
-from resources.errors import CommitRefused, CommitUnknown, FileRefused, LakeUnavailable
+from resources.errors import CommitRefused, CommitUnknown, FileRefused, LakeRefused, LakeUnavailable
 from tests.unreliable import Unreliable
 
 if TYPE_CHECKING:
@@ -202,6 +205,17 @@ def test_a_commit_that_never_lands_says_so_and_deletes_nothing(small: "SmallTabl
     assert (Path(small.uri) / str(facts.path)).exists()
     small.commit(facts)
     assert small.rows() == 5
+
+
+def test_a_commit_whose_rows_the_table_does_not_accept_is_refused_at_once(small: "SmallTable") -> None:  # fault N16
+    facts = small.write(0, 50)
+    refusal = SchemaMismatchError("cannot cast the column theirs")
+    with (
+        patch.object(DeltaTable, "create_write_transaction", side_effect=refusal) as written,
+        pytest.raises(LakeRefused, match=r"does not accept the rows: cannot cast the column theirs"),
+    ):
+        small.commit(facts)
+    assert written.call_count == 1
 
 
 def test_a_commit_that_cannot_be_looked_up_is_reported_as_unknown(small: "SmallTable") -> None:  # fault L03

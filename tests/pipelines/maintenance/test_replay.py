@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
+from deltalake import Field
 from pyspark.sql import SparkSession
 
 from kafka_io.messages.offset_for_leader_epoch import (
@@ -344,3 +345,16 @@ def test_records_that_were_written_after_a_truncation_are_not_replayed(tmp_path:
         before = topic.replay("5", "10", "0")
         assert (before.error, before.changed) == (None, False)
     assert topic.rows("value") == [(f"first {number}".encode(),) for number in range(20)]
+
+
+def test_a_column_of_another_program_does_not_keep_a_replay_from_landing(modern: Modern) -> None:  # fault N16
+    modern.publish(40)
+    modern.topic.load()
+    rows = modern.topic.rows()
+    modern.topic.handle.alter.add_columns([Field("theirs", "string")])
+    modern.topic.lose(ONE, 3)
+    result = modern.topic.replay("earliest", "latest")
+    assert (result.error, result.changed) == (None, True)
+    assert (modern.topic.rows(), modern.topic.problems()) == (rows, ())
+    modern.publish(10, first=40)
+    assert modern.topic.load().rows == 10

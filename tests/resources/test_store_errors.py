@@ -1,0 +1,111 @@
+"""An error of the store is classified once: as temporary, so that it is retried, or as a refusal that stays."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake.exceptions import DeltaError, SchemaMismatchError
+
+from kafka_io.model import BrokerPartition, OffsetRange
+from kafka_io.reader.reader import PlannedRange
+from pipelines.loading.rows import table_rows
+from pipelines.loading.slice_file import SliceFile
+from pipelines.loading.work import FetchTask, SliceFailure
+from resources.errors import LakeRefused, LakeUnavailable
+from resources.lake import Lake, lake_errors
+from resources.settings import ClusterSettings, Settings
+from tests.fakes.object_store import ObjectStore, object_store
+from tests.small_table import SOURCE
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[ObjectStore]:
+    with object_store() as running:
+        yield running
+
+
+def lake_of(store: ObjectStore, **options: str) -> Lake:
+    """The lake of settings, with pauses of milliseconds."""
+    short = {"backoff_config.init_backoff": "1ms", "backoff_config.max_backoff": "2ms"}
+    settings = Settings(
+        lake=store.root,
+        lake_options={**store.options, **short, **options},
+        clusters={"main": ClusterSettings(bootstrap="127.0.0.1:1")},
+    )
+    return Lake.of(settings)
+
+
+def write_slice(root: str, options: Mapping[str, str]) -> str:
+    """Write the file of a slice as a worker does; returns its path."""
+    offsets = OffsetRange(BrokerPartition(0, 0), 0, 10)
+    task = FetchTask(
+        spark_task=0,
+        source=SOURCE,
+        planned=PlannedRange(topic="clicks", offsets=offsets, incarnation="7"),
+        table_uri=f"{root}/main/clicks",
+        folder="date=2026-01-02",
+        options=options,
+        parquet_codec="zstd",
+        loaded_at_us=0,
+    )
+    decoded = pa.RecordBatch.from_pydict({"offset": pa.array([0], pa.int64()), "value": pa.array([b"x"])})
+    with SliceFile(task) as file:
+        file.write(table_rows(decoded, {"topic": "clicks"}))
+    return file.path
+
+
+def test_a_store_that_is_busy_for_a_while_does_not_fail_an_upload(store: ObjectStore) -> None:  # fault N14
+    """Deltalake's own default are ten retries, which can be over after a few seconds."""
+    store.answer(503, 30, ".parquet")
+    lake = lake_of(store)
+    path = write_slice(lake.root, lake.options)
+    assert f"lake/main/clicks/{path}" in store.objects
+
+
+def test_the_retries_outlast_a_minute() -> None:  # fault N14
+    settings = Settings(lake="s3://bucket/lake", clusters={"main": ClusterSettings(bootstrap="127.0.0.1:1")})
+    assert Lake.of(settings).options["retry_timeout"] == "120s"
+    assert (
+        Lake.of(settings.model_copy(update={"lake_options": {"retry_timeout": "9s"}})).options["retry_timeout"] == "9s"
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "retriable"), [(503, "LakeUnavailable", True), (403, "LakeRefused", False)], ids=str
+)
+def test_a_failed_upload_says_whether_another_attempt_can_help(
+    status: int, kind: str, retriable: bool, store: ObjectStore
+) -> None:  # fault N14
+    lake = lake_of(store, max_retries="2")
+    store.answer(status, 50, ".parquet")
+    with pytest.raises(LakeUnavailable) as failed:
+        write_slice(lake.root, lake.options)
+    store.answer(status, 0, "")
+    failure = SliceFailure.of(failed.value, failed.value.where)
+    assert (failure.kind, failure.retriable) == (kind, retriable)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (OSError(28, "No space left on device"), LakeUnavailable),
+        (OSError("Generic S3 error: Server error with status 503"), LakeUnavailable),
+        (DeltaError("Client error with status 429 Too Many Requests"), LakeUnavailable),
+        (OSError(13, "Permission denied"), LakeRefused),
+        (DeltaError("Client error with status 403 Forbidden: AccessDenied"), LakeRefused),
+        (OSError("<Code>NoSuchBucket</Code>"), LakeRefused),
+        (SchemaMismatchError("Cannot cast schema"), LakeRefused),
+    ],
+    ids=str,
+)
+def test_each_error_of_a_store_is_temporary_or_a_refusal(error: Exception, kind: type[Exception]) -> None:  # fault N14
+    with pytest.raises(LakeUnavailable) as failed, lake_errors("s3://bucket/lake/main/clicks"):
+        raise error
+    assert type(failed.value) is kind
+
+
+def test_a_folder_that_is_a_file_is_a_refusal(tmp_path: Path) -> None:  # fault N14
+    (tmp_path / "main").write_text("a file")
+    with pytest.raises(LakeRefused):
+        write_slice(str(tmp_path), {})
