@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from deltalake import Field
+from deltalake.schema import PrimitiveType
 from pyspark.sql import SparkSession
 
 from kafka_io.messages.offset_for_leader_epoch import (
@@ -351,7 +352,7 @@ def test_a_column_of_another_program_does_not_keep_a_replay_from_landing(modern:
     modern.publish(40)
     modern.topic.load()
     rows = modern.topic.rows()
-    modern.topic.handle.alter.add_columns([Field("theirs", "string")])
+    modern.topic.handle.alter.add_columns([Field("theirs", PrimitiveType("string"))])
     modern.topic.lose(ONE, 3)
     result = modern.topic.replay("earliest", "latest")
     assert (result.error, result.changed) == (None, True)
