@@ -29,6 +29,8 @@ from pipelines.loading.work import FetchTask, SliceFacts, SliceFailure, decode_t
 
 TASK_SCHEMA = "spark_task int, fetch_task string"
 FACTS_SCHEMA = "facts string"
+COMMITTED = "committed"
+"""The isolation that leaves out the records of open and aborted transactions."""
 
 
 def fetch_slices(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -57,6 +59,11 @@ def _fetch_group(source: Source, tasks: Sequence[FetchTask]) -> Iterator[SliceFa
 
 def _failed(offsets: OffsetRange, task: FetchTask, error: Exception) -> SliceFacts:
     return SliceFacts(offsets=offsets, failure=SliceFailure.of(error, task.where, traceback.format_exc()))
+
+
+def _isolation(source: Source) -> str:
+    """The setting `isolation` with which the source is read."""
+    return COMMITTED if source.read_settings.committed else "uncommitted"
 
 
 def _name(broker: Broker | None) -> str:
@@ -89,6 +96,7 @@ def _fetch_slice(
         size=output.size,
         stats=output.stats,
         gaps=dict(rows.gaps),
+        isolation=_isolation(task.source) if partition.broker is None else "",
         odd_times=rows.odd_times,
         holes=OffsetRange(partition, *rows.holes) if rows.holes else None,
         skipped=tuple(skip.skipped),

@@ -114,6 +114,8 @@ class CommittedRange:
         gaps: the number of offsets without a row, by cause.
         path: the file with the rows, relative to the table; None without rows.
         source: the broker that served the last read, `id@host:port`; empty if no broker served the range.
+        isolation: the setting with which transactions were read, "committed" or "uncommitted"; empty in 0.7 and if it
+            is not known.
     """
 
     offsets: OffsetRange
@@ -123,6 +125,7 @@ class CommittedRange:
     gaps: Mapping[str, int] = field(default_factory=dict)
     path: str | None = None
     source: str = ""
+    isolation: str = ""
 
     @property
     def partition(self) -> BrokerPartition:

@@ -1,39 +1,55 @@
 """Deep verify: read again what the brokers still hold of a table, and compare it with the table row by row.
 
-This process reads the records as a load reads them: with the caps, the isolation and the rack of the settings.
+This process reads the records as a load reads them: with the caps and the rack of the settings, and with the
+isolation of the load.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 from kafka_io.cluster.cluster import Cluster
-from kafka_io.errors import KafkaIOError, LocatedError
+from kafka_io.errors import LocatedError
 from kafka_io.model import OffsetRange, TopicEntry
-from kafka_io.reader.reader import PlannedRange
+from kafka_io.records.gaps import ABORTED
 from pipelines.loading.identity import table_state
 from pipelines.loading.ledger import TopicIdentity
 from pipelines.loading.outcome import printed_range
-from pipelines.loading.rows import table_rows
 from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import TableSnapshot
 from pipelines.loading.verify import Proof, verify
 from pipelines.loading.work import CommittedRange
+from pipelines.maintenance.broker_rows import BrokerRows
 from pipelines.maintenance.compare import Comparison, compare
 from pipelines.maintenance.table_rows import LiveRows, TableRows
-from resources.errors import LogTruncated, TopicUnknown
+from resources.errors import TopicUnknown
 from resources.spark import Progress
+
+_ISOLATION_HINT = (
+    " (the ledger does not say with which `isolation` they were loaded; if it was another one than in the settings, "
+    "that explains the difference)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionComparison:
-    """The compared offsets of one partition, and the number of the table's offsets that were not compared."""
+    """The comparison of one partition.
+
+    Args:
+        offsets: the compared offsets.
+        not_compared: the number of the table's offsets that were not compared.
+        comparison: the result.
+        is_known: whether the ledger says with which isolation all of them were loaded.
+        aborted: the number of offsets of aborted transactions, where the ledger does not say it.
+    """
 
     offsets: OffsetRange
     not_compared: int
     comparison: Comparison
+    is_known: bool = True
+    aborted: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON fields of `penstock verify --deep --json`."""
@@ -84,13 +100,15 @@ def _comparisons(
 ) -> Iterator[PartitionComparison | str]:
     """The comparison of each partition, or why it was not compared."""
     done, total = 0, sum(_extent(ranges) for ranges in rows.ranges.values())
-    for partition, ranges in sorted(rows.ranges.items()):
-        try:
-            yield _compare(cluster, topic, rows.of(partition), ranges, partial(_report, on_progress, done, total))
-        except LocatedError as error:
-            yield f"partition {partition} was not compared with its broker: {error}"
-        done += _extent(ranges)
-        on_progress(done, total)
+    with BrokerRows(cluster, topic) as broker_rows:
+        for partition, ranges in sorted(rows.ranges.items()):
+            try:
+                yield _compare(broker_rows, rows.of(partition), ranges, partial(_report, on_progress, done, total))
+            except LocatedError as error:
+                broker_rows.drop()
+                yield f"partition {partition} was not compared with its broker: {error}"
+            done += _extent(ranges)
+            on_progress(done, total)
 
 
 def _report(on_progress: Progress, done: int, total: int, more: int) -> None:
@@ -116,40 +134,44 @@ def _newest_incarnation(table: LakeTable, snapshot: TableSnapshot, cluster: Clus
 
 
 def _compare(
-    cluster: Cluster,
-    topic: TopicEntry,
-    rows: LiveRows,
-    ranges: Sequence[CommittedRange],
-    on_progress: Callable[[int], None],
+    broker_rows: BrokerRows, rows: LiveRows, ranges: Sequence[CommittedRange], on_progress: Callable[[int], None]
 ) -> PartitionComparison:
-    """Compare what the broker still holds of the partition's committed ranges.
+    """Compare what the broker still holds of the partition's committed ranges, each read as it was loaded.
 
     Raises:
         KafkaIOError: it cannot be read.
         LogTruncated: the log ends before the table does.
     """
-    partition, first, cursor = ranges[0].partition, ranges[0].offsets.start, ranges[-1].offsets.stop
-    bounds = cluster.bounds(topic.name, [partition])[partition]
-    if isinstance(bounds, KafkaIOError):
-        raise bounds
-    if bounds.latest < cursor:
-        raise LogTruncated(f"the log ends at {bounds.latest}, but the table at {cursor}")
-    on_broker = OffsetRange(partition, min(max(first, bounds.earliest), cursor), cursor)
-    comparison = Comparison()
-    planned = PlannedRange(topic=topic.name, offsets=on_broker, incarnation=topic.incarnation)
-    with closing(cluster.source(partition).open()) as reader:
-        batches = (table_rows(decoded.batch, {}) for batches in reader.read([planned]) for decoded in batches)
-        for reached, piece in compare(batches, rows, on_broker) if on_broker.size else ():
+    first, on_broker = ranges[0].offsets.start, broker_rows.held(ranges)
+    comparison, aborted = Comparison(), 0
+    filled = (committed for committed in ranges if committed.offsets.size)
+    for isolation, group in groupby(filled, key=lambda committed: committed.isolation):
+        members = [committed.offsets for committed in group]
+        offsets = replace(members[0], stop=members[-1].stop).intersection(on_broker)
+        if offsets is None:
+            continue
+        broker_rows.gaps.clear()
+        for reached, piece in compare(broker_rows.batches(offsets, isolation), rows, offsets):
             comparison += piece
             on_progress(reached - first)
-    return PartitionComparison(offsets=on_broker, not_compared=on_broker.start - first, comparison=comparison)
+        aborted += 0 if isolation else broker_rows.gaps[ABORTED]
+    return PartitionComparison(
+        offsets=on_broker,
+        not_compared=on_broker.start - first,
+        comparison=comparison,
+        is_known=all(committed.isolation for committed in ranges if committed.offsets.size),
+        aborted=aborted,
+    )
 
 
 def _problems(compared: PartitionComparison) -> Iterator[str]:
     partition, comparison = compared.offsets.partition, compared.comparison
+    # Versions before 0.7.0 did not record the isolation. Transactions exist only where partitions have no broker.
+    hint = "" if compared.is_known or partition.broker is not None else _ISOLATION_HINT
     if comparison.differing.count:
         yield f"partition {partition} differs from its broker: {comparison.differing}"
     if comparison.only_on_broker.count:
-        yield f"partition {partition} lacks what its broker has: {comparison.only_on_broker}"
-    if comparison.only_in_table.count and partition.broker is not None:  # a log of 0.7 is never compacted
-        yield f"partition {partition} has what its broker does not have: {comparison.only_in_table}"
+        yield f"partition {partition} lacks what its broker has: {comparison.only_on_broker}{hint}"
+    # A log of 0.7 is never compacted. Later, compaction explains such rows, unless records of transactions may.
+    if comparison.only_in_table.count and (partition.broker is not None or compared.aborted):
+        yield f"partition {partition} has what its broker does not have: {comparison.only_in_table}{hint}"

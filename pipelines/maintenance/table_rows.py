@@ -1,6 +1,7 @@
 """The live rows of a table: those of the ranges that no later commit has replaced, identified by their loading time."""
 
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
@@ -9,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
+from deltalake import DeltaTable
 
 from kafka_io.model import BrokerPartition
 from pipelines.loading.incarnations import incarnations
@@ -38,11 +40,32 @@ class TableRows:
             partition: list(group) for partition, group in groupby(ranges, key=lambda committed: committed.partition)
         }
         self._files: pads.FileSystemDataset = snapshot.handle.to_pyarrow_dataset()
+        self._by_number = _by_partition_number(snapshot.handle, list(self._files.get_fragments()))
         self._uri = log.uri
 
     def of(self, partition: BrokerPartition) -> "LiveRows":
-        """The rows of one partition."""
-        return LiveRows(self._files, self.ranges.get(partition, ()), uri=self._uri)
+        """The rows of one partition. Only the files that may have some are looked at: partitions can be many."""
+        own, of_several = self._by_number.get(partition.partition, ()), self._by_number.get(None, ())
+        files = pads.FileSystemDataset(
+            [*own, *of_several], self._files.schema, self._files.format, self._files.filesystem
+        )
+        return LiveRows(files, self.ranges.get(partition, ()), uri=self._uri)
+
+
+def _by_partition_number(
+    handle: DeltaTable, fragments: Sequence[pads.Fragment]
+) -> Mapping[int | None, Sequence[pads.Fragment]]:
+    """The files of the table by the partition number of all their rows; None for those that may have several."""
+    adds = pa.table(handle.get_add_actions(flatten=True))
+    bounds = [
+        adds.column(name).to_pylist() if name in adds.column_names else [None] * adds.num_rows
+        for name in ("path", "min.partition", "max.partition")
+    ]
+    numbers_by_path = {path: least if least == most else None for path, least, most in zip(*bounds, strict=True)}
+    files: dict[int | None, list[pads.Fragment]] = defaultdict(list)
+    for fragment in fragments:
+        files[numbers_by_path.get(fragment.path)].append(fragment)
+    return files
 
 
 class LiveRows:

@@ -1,13 +1,26 @@
 """Deep verify reads again what the brokers hold, and names the offsets where the table differs."""
 
+from pathlib import Path
+from typing import Any
+
 import pyarrow as pa
+import pyarrow.dataset as pads
 import pytest
 
+from kafka_io.cluster.opening import open_cluster
 from kafka_io.model import BrokerPartition
 from kafka_io.records.decoded_batch import DecodedBatch
 from kafka_io.records.decoder import Decoder
+from pipelines.loading import fetch
+from pipelines.maintenance import table_rows
+from pipelines.maintenance.deep_verify import deep_verify
+from pipelines.maintenance.table_rows import LiveRows
+from tests.fakes.cluster import FakeCluster
+from tests.fakes.records import holding, table
+from tests.pipelines.loading.test_choices import load
 from tests.pipelines.maintenance.conftest import Modern
 from tests.pipelines.maintenance.loaded import Loaded
+from tests.pipelines.maintenance.test_replay import transact
 
 A = BrokerPartition(0, 0)
 ONE = BrokerPartition(None, 0)
@@ -73,6 +86,72 @@ def test_a_decoder_that_loses_rows_proves_nothing(modern: Modern, monkeypatch: p
     [problem] = modern.topic.deep().problems
     assert problem.startswith("partition 0 was not compared with its broker: 86 records were decoded")
     assert "the headers of its batches count 100 records" in problem
+
+
+def set_isolation(modern: Modern, isolation: str) -> None:
+    modern.configure()
+    settings = modern.topic.settings
+    settings.write_text(settings.read_text().replace("bootstrap", f'isolation = "{isolation}"\nbootstrap', 1))
+
+
+# fault U15
+@pytest.mark.parametrize(
+    ("loaded", "now", "rows"), [("committed", "uncommitted", 30), ("uncommitted", "committed", 60)]
+)
+def test_rows_are_compared_with_the_isolation_of_their_load(loaded: str, now: str, rows: int, modern: Modern) -> None:
+    transact(modern)
+    set_isolation(modern, loaded)
+    modern.topic.load()
+    set_isolation(modern, now)
+    proof = modern.topic.deep()
+    assert proof.proven, proof.problems
+    assert proof.compared[0].comparison.equal == rows
+
+
+# fault U15
+@pytest.mark.parametrize(
+    ("loaded", "now", "problem"),
+    [
+        ("committed", "uncommitted", "lacks what its broker has: 30 rows"),
+        ("uncommitted", "committed", "has what its broker does not have: 30 rows"),
+    ],
+)
+def test_a_difference_that_another_isolation_may_explain_names_the_setting(
+    loaded: str, now: str, problem: str, modern: Modern, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Earlier versions did not record with which isolation they loaded."""
+    transact(modern)
+    set_isolation(modern, loaded)
+    monkeypatch.setattr(fetch, "_isolation", lambda _: "")
+    modern.topic.load()
+    set_isolation(modern, now)
+    [found] = modern.topic.deep().problems
+    assert found.startswith(f"partition 0 {problem}")
+    assert "`isolation`" in found
+
+
+# fault U19
+def test_one_reader_and_the_own_files_of_a_partition_are_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[int] = []
+    intact = table_rows.LiveRows
+
+    def live_rows(files: pads.FileSystemDataset, *args: Any, **more: Any) -> LiveRows:
+        opened.append(len(list(files.get_fragments())))
+        return intact(files, *args, **more)
+
+    monkeypatch.setattr(table_rows, "LiveRows", live_rows)
+    with FakeCluster(logs={number: holding(0, 5) for number in range(12)}) as fake:
+        assert load(fake, tmp_path).rows == 60
+        before = sum(broker.connections for broker in fake.brokers)
+        bootstrap = ",".join(broker.address for broker in fake.bootstrap)
+        with open_cluster("main", bootstrap=bootstrap) as cluster:
+            proof = deep_verify(table(tmp_path), cluster)
+        assert proof.proven, proof.problems
+        assert [partition.comparison.equal for partition in proof.compared] == [5] * 12
+        assert opened == [1] * 12
+        assert sum(broker.connections for broker in fake.brokers) - before <= 6
 
 
 def test_expired_offsets_are_not_compared(modern: Modern) -> None:

@@ -129,6 +129,7 @@ def test_the_json_of_an_entry_has_each_range(small: SmallTable) -> None:
             "gaps": {},
             "path": facts.path,
             "source": "",
+            "isolation": "",
         }
     ]
     assert load.entry is not None
