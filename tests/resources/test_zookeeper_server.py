@@ -65,7 +65,7 @@ def test_data_survives_a_stop_and_a_start(tmp_path: Path) -> None:
         assert stops_listening(server.connect)
 
 
-def test_the_server_listens_only_on_loopback(zookeeper_server: str) -> None:
+def test_the_server_listens_only_on_loopback(zookeeper_server: str) -> None:  # fault X11
     port = int(zookeeper_server.rpartition(":")[2])
     with socket.socket() as elsewhere:
         elsewhere.bind(("127.0.0.2", port))  # this fails if the server listens on all addresses

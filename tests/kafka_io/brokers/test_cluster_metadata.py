@@ -152,7 +152,7 @@ def test_an_answer_full_of_small_arrays_ends_with_the_deadline(open_brokers: Ope
 
 
 @pytest.mark.parametrize("count", [100_001, 2**31 - 1])
-def test_an_array_above_the_limit_of_its_field_is_refused_before_it_is_read(  # fault H02
+def test_an_array_above_the_limit_of_its_field_is_refused_before_it_is_read(  # faults H02, X12
     count: int, open_brokers: OpenBrokers
 ) -> None:
     topic = bytes.fromhex("0000 0001 78") + int32(count) + 20 * 100_001 * b"\0"

@@ -1,5 +1,6 @@
 """Connections of 0.7 to a server that breaks every rule of the protocol."""
 
+import pickle
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 
@@ -46,6 +47,11 @@ def test_answers_arrive_in_the_order_of_their_requests() -> None:
         assert asking.waiting == 3
         assert [asking.answer() for _ in answers] == answers
         assert asking.waiting == 0
+
+
+def test_a_connection_cannot_be_sent_to_another_process() -> None:  # fault S09
+    with connection([hear]) as opened, pytest.raises(TypeError, match="pickle"):
+        pickle.dumps(opened)
 
 
 def test_an_answer_can_arrive_byte_by_byte() -> None:

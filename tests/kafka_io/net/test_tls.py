@@ -79,7 +79,7 @@ def test_bytes_go_both_ways_after_the_broker_proved_its_name(connected: Connecte
     ],
     ids=["another host", "unknown authority", "not of the system's authorities", "expired"],
 )
-def test_a_broker_without_a_valid_certificate_is_refused(  # fault X07
+def test_a_broker_without_a_valid_certificate_is_refused(  # faults X07, X14
     connected: Connected, certificate: str, host: str, ca: str | None, message: str
 ) -> None:
     with pytest.raises(TlsFailed, match=f"certificate is not valid: .*{message}") as raised:

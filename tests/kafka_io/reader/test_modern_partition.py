@@ -228,7 +228,7 @@ def test_a_partition_that_stays_without_leader_is_an_error_after_all_attempts(op
         assert len(cluster.heard(METADATA)) == ATTEMPTS
 
 
-# fault B07
+# faults B07, B09
 def test_an_offset_that_expired_is_an_error_at_once(open_brokers: OpenBrokers) -> None:
     with FakeCluster(logs={0: log(start=50)}) as cluster:
         with pytest.raises(OffsetOutOfRange) as raised:

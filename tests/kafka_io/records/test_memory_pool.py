@@ -5,7 +5,7 @@ import pytest
 from kafka_io.records.memory_pool import PooledMemory
 
 
-def test_memory_is_reused_only_after_its_buffers_are_released() -> None:
+def test_memory_is_reused_only_after_its_buffers_are_released() -> None:  # fault S12
     loan = PooledMemory(5000)
     place = loan.bytes.ctypes.data
     buffer = loan.buffer(10)

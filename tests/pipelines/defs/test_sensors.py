@@ -42,6 +42,16 @@ def test_a_topic_is_requested_only_once(instance: dg.DagsterInstance) -> None:
         assert later.skip_message == "no new topic; topics in the cluster: 1"
 
 
+def test_every_topic_is_requested_again_if_the_storage_of_dagster_is_lost(instance: dg.DagsterInstance) -> None:
+    """Its load continues from the table, which no storage of Dagster knows."""  # fault O08
+    penstock = FixedTopics(clusters={"main": ["clicks"]})
+    ticks(instance, penstock)
+    with dg.DagsterInstance.ephemeral() as empty:
+        _, second = ticks(empty, penstock)
+    assert added(second) == ["clicks"]
+    assert [request.job_name for request in second.run_requests] == ["load__main__topics"]
+
+
 def test_a_change_in_the_registry_ends_the_wait_of_a_tick(instance: dg.DagsterInstance) -> None:  # fault Z02
     know(instance, "clicks")
     tick_result = tick(instance, FixedTopics(clusters={"main": ["clicks"]}, later=["views"]))

@@ -169,7 +169,7 @@ def test_a_cursor_that_another_writer_moved_is_refused(small: "SmallTable") -> N
         small.covered()
 
 
-def test_a_table_of_somebody_else_is_refused(small: "SmallTable") -> None:
+def test_a_table_of_somebody_else_is_refused(small: "SmallTable") -> None:  # fault L12
     properties = CommitProperties(app_transactions=[Transaction("theirs", 1)])
     small.handle().create_write_transaction(
         [], mode="append", schema=small.handle().schema(), commit_properties=properties
