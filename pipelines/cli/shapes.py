@@ -190,6 +190,7 @@ class CleanedTable(Shape):
     merged: int
     larger: int
     busy: bool
+    foreign: str
 
 
 class PartitionState(Shape):
