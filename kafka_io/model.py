@@ -163,16 +163,23 @@ class Bounds:
 
     `segment_starts` are the starts of the segments inside that range, ascending (OFFSETS request of 0.7). In 0.7 only
     there a message is known to start, so slices end there. From 0.8 on a slice can end anywhere, and this is empty.
-    `epoch` is the epoch of the leader that answered, -1 before 2.1.
+    `epoch` is the epoch of the leader that answered, -1 before 2.1. `held_back` is the number of offsets from `latest`
+    to the high watermark: an open transaction keeps them from readers of committed records (fault N06).
 
-    >>> Bounds(earliest=3, latest=10).latest
-    10
+    >>> Bounds(earliest=3, latest=10, held_back=5).high_watermark
+    15
     """
 
     earliest: int
     latest: int
     segment_starts: tuple[int, ...] = ()
     epoch: int = -1
+    held_back: int = 0
+
+    @property
+    def high_watermark(self) -> int:
+        """The end of the log, including records that an open transaction holds back."""
+        return self.latest + self.held_back
 
 
 UNKNOWN_INCARNATION = "unknown"

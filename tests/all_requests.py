@@ -10,6 +10,7 @@ from kafka_io.messages.delete_records import DeleteRecordsRequest
 from kafka_io.messages.delete_topics import DeleteTopicsRequest
 from kafka_io.messages.describe_configs import DescribeConfigsRequest
 from kafka_io.messages.describe_groups import DescribeGroupsRequest
+from kafka_io.messages.describe_producers import DescribeProducersRequest
 from kafka_io.messages.end_txn import EndTxnRequest
 from kafka_io.messages.fetch import FetchRequest
 from kafka_io.messages.find_coordinator import FindCoordinatorRequest
@@ -60,5 +61,6 @@ REQUESTS: Mapping[int, type[Request[Any]]] = {
         DescribeConfigsRequest,
         SaslAuthenticateRequest,
         DescribeClusterRequest,
+        DescribeProducersRequest,
     )
 }

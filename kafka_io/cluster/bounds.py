@@ -109,26 +109,35 @@ def _offsets(answer: ListOffsetsPartitionResponse | None) -> tuple[int, ...] | K
 def _ask_bounds(
     connection: ModernBrokerConnection, leaders: PartitionLeaders, *, committed: bool
 ) -> PartitionAnswers[Bounds]:
-    """Request the earliest first: retention may raise it meanwhile, but the latest never falls below it."""
-    ask = partial(list_offsets, connection, leaders, committed=committed)
-    earliest = ask(dict.fromkeys(leaders, EARLIEST_TIME))
-    latest = ask(dict.fromkeys(leaders, LATEST_TIME))
+    """Request the earliest first: retention may raise it meanwhile, but the latest never falls below it.
+
+    The high watermark is requested last, because the last stable offset never rises above it.
+    """
+    ask = partial(list_offsets, connection, leaders)
+    earliest = ask(dict.fromkeys(leaders, EARLIEST_TIME), committed=committed)
+    latest = high_watermark = ask(dict.fromkeys(leaders, LATEST_TIME), committed=committed)
+    if committed and connection.versions.pick(ListOffsetsRequest.API) >= _ISOLATION_SINCE:
+        high_watermark = ask(dict.fromkeys(leaders, LATEST_TIME), committed=False)
     return {
-        partition: _bounds(earliest[partition], latest[partition], leader.epoch)
+        partition: _bounds(earliest[partition], latest[partition], high_watermark[partition], leader.epoch)
         for partition, leader in leaders.items()
     }
 
 
 def _bounds(
-    earliest: tuple[int, ...] | KafkaIOError, latest: tuple[int, ...] | KafkaIOError, epoch: int
+    earliest: tuple[int, ...] | KafkaIOError,
+    latest: tuple[int, ...] | KafkaIOError,
+    high_watermark: tuple[int, ...] | KafkaIOError,
+    epoch: int,
 ) -> Bounds | KafkaIOError:
-    if isinstance(earliest, KafkaIOError):
-        return earliest
-    if isinstance(latest, KafkaIOError):
-        return latest
-    if not earliest or not latest:
-        return Corrupt("the broker answered without an offset for an end of the log")
-    return Bounds(earliest=earliest[0], latest=latest[0], epoch=epoch)
+    ends = []
+    for offsets in (earliest, latest, high_watermark):
+        if isinstance(offsets, KafkaIOError):
+            return offsets
+        if not offsets:
+            return Corrupt("the broker answered without an offset for an end of the log")
+        ends.append(offsets[0])
+    return Bounds(earliest=ends[0], latest=ends[1], epoch=epoch, held_back=max(0, ends[2] - ends[1]))
 
 
 def _offset_at(

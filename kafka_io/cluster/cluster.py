@@ -7,6 +7,7 @@ from typing import ClassVar, TypeVar
 from kafka_io.brokers.cluster_metadata import ClusterMetadata
 from kafka_io.brokers.connection import RetryPolicy
 from kafka_io.closing import Closing
+from kafka_io.cluster.open_transactions import OpenTransaction
 from kafka_io.cluster.retention import Retention
 from kafka_io.errors import KafkaIOError, Unsupported, Where, error_context
 from kafka_io.model import Bounds, Broker, BrokerPartition, Generation, TopicEntry
@@ -102,6 +103,17 @@ class Cluster(Closing):
         last written to, which also decides when they delete it. It is up to 0.5 % of its age too old. The result is
         None if there is no such record yet.
         """
+
+    def open_transactions(
+        self, offsets: Mapping[str, Mapping[BrokerPartition, int]]
+    ) -> dict[str, dict[BrokerPartition, OpenTransaction]]:
+        """The open transactions that begin at the last stable offsets of partitions, by topic; none before 0.11.
+
+        Raises:
+            NetworkError: no broker can be reached.
+        """
+        del offsets
+        return {}
 
     @abstractmethod
     def retention(self, topics: Iterable[str]) -> dict[str, Retention | KafkaIOError]:

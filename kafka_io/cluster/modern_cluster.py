@@ -9,6 +9,7 @@ from kafka_io.brokers.connection import RetryPolicy
 from kafka_io.brokers.leaders import PartitionAnswers
 from kafka_io.cluster.bounds import bounds_of, offsets_at
 from kafka_io.cluster.cluster import Cluster, PartitionResults, TopicResults
+from kafka_io.cluster.open_transactions import OpenTransaction, find_open_transactions
 from kafka_io.cluster.record_times import record_times
 from kafka_io.cluster.retention import SETTINGS, Retention, TopicSettings, cleanup_policies
 from kafka_io.cluster.truncation import find_truncations
@@ -121,6 +122,19 @@ class ModernCluster(Cluster):
         with error_context(self.where):
             answers = record_times(self.metadata(), requested, self._read_settings, now_ms=time.time_ns() // 1_000_000)
         return self._by_topic(offsets, answers)
+
+    def open_transactions(
+        self, offsets: Mapping[str, Mapping[BrokerPartition, int]]
+    ) -> dict[str, dict[BrokerPartition, OpenTransaction]]:
+        """See Cluster."""
+        requested = {partition: offsets[partition.topic][partition.within_topic] for partition in _addresses(offsets)}
+        now_ms = time.time_ns() // 1_000_000
+        with error_context(self.where):
+            found = find_open_transactions(self.metadata(), requested, self._read_settings, now_ms=now_ms)
+        by_topic: dict[str, dict[BrokerPartition, OpenTransaction]] = {topic: {} for topic in offsets}
+        for partition, transaction in found.items():
+            by_topic[partition.topic][partition.within_topic] = transaction
+        return by_topic
 
     def retention(self, topics: Iterable[str]) -> dict[str, Retention | KafkaIOError]:
         """See Cluster: as the brokers report it, else ZooKeeper.

@@ -45,6 +45,7 @@ _STATES = {  # the style of each state, in the order of the totals
     TopicState.LOSING: "bold red",
     TopicState.ERROR: "red",
     TopicState.AT_RISK: "yellow",
+    TopicState.HELD_BACK: "yellow",
     TopicState.BEHIND: "cyan",
     TopicState.NEW: "blue",
     TopicState.GONE: "dim",

@@ -99,6 +99,11 @@ def _retention_violation(status: TopicStatus, limits: GroupLimits, now: int) -> 
     return severity, f"retention removes records that are not loaded in {left_s / 3600:.1f} hours"
 
 
+def _held_back_violation(status: TopicStatus, _limits: GroupLimits, now: int) -> _Violation | None:
+    sentences = status.hanging_transactions(now)
+    return (_Severity.WARN, sentences[0]) if sentences else None
+
+
 _CHECKS: dict[str, tuple[str, Callable[[TopicStatus, GroupLimits, int], _Violation | None]]] = {
     "lag": ("No table is further behind its topic than the setting limits.lag allows.", _lag_violation),
     "freshness": ("No record waits longer than limits.late_minutes until it is loaded.", _freshness_violation),
@@ -106,6 +111,7 @@ _CHECKS: dict[str, tuple[str, Callable[[TopicStatus, GroupLimits, int], _Violati
         "Records are loaded while at least limits.retention_left of their retention time is left.",
         _retention_violation,
     ),
+    "held_back": ("No transaction that is open for more than 15 minutes holds records back.", _held_back_violation),
 }
 
 

@@ -51,7 +51,7 @@ def _load_schedule(group: TopicGroup) -> dg.ScheduleDefinition:
 
 def _has_work(status: TopicStatus) -> bool:
     """Whether a load has records to fetch or an error to report. A topic that was deleted has neither."""
-    return status.incarnation is not None and (status.error is not None or status.lag != 0)
+    return status.incarnation is not None and (status.error is not None or status.loadable != 0)
 
 
 def _busy(instance: dg.DagsterInstance, group: TopicGroup, keys: Sequence[str]) -> set[str]:

@@ -1,6 +1,6 @@
 """The result of a load: the values that the command line prints and the Dagster UI shows.
 
-Lag is counted in offsets: in records from 0.8 on, in bytes of the log in 0.7.
+Lag is counted in offsets up to the high watermark: in records from 0.8 on, in bytes of the log in 0.7.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -177,9 +177,9 @@ class RunRecord:
                 self.cursors[id_] = covered[id_][1] if id_ in covered else 0, None
             else:
                 cursor = cursor_of(covered, id_, bound)
-                self.cursors[id_] = cursor, bound.latest
-                self.lag_before.setdefault(id_, max(0, bound.latest - cursor))
-            if bound is None or id_ in covered or bound.earliest < bound.latest:
+                self.cursors[id_] = cursor, bound.high_watermark
+                self.lag_before.setdefault(id_, max(0, bound.high_watermark - cursor))
+            if bound is None or id_ in covered or bound.earliest < bound.high_watermark:
                 self.slices.setdefault(id_, [])
 
     def add(self, committed: Sequence[SliceFacts], covered: Coverage) -> None:

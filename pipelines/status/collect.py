@@ -74,7 +74,7 @@ def statuses(
     with ThreadPoolExecutor(_MAX_READERS) as readers:
         from_tables = list(readers.map(lambda topic: read_table(tables(topic), topic, topics[topic]), topics))
     from_loads = [_with_last_error(status, (last_errors or {}).get(status.topic)) for status in from_tables]
-    with_bounds = _add_bounds(cluster, topics, from_loads)
+    with_bounds = _add_transactions(cluster, _add_bounds(cluster, topics, from_loads))
     return _add_times(cluster, _add_retention(cluster, with_bounds, fallback), now_ms)
 
 
@@ -186,7 +186,8 @@ def _with_bounds(status: TopicStatus, bounds: BoundsOrError) -> TopicStatus:
     for partition in status.partitions:
         bound = bounds.get(partition.id)
         if isinstance(bound, Bounds):
-            partitions.append(replace(partition, earliest=bound.earliest, latest=bound.latest))
+            ends = replace(partition, earliest=bound.earliest, latest=bound.latest, held_back=bound.held_back)
+            partitions.append(ends)
             if partition.cursor is not None and partition.cursor > bound.latest:
                 sentence = (
                     f"the log of partition {partition.id} ends at {bound.latest}, but the table holds offsets up to "
@@ -197,6 +198,28 @@ def _with_bounds(status: TopicStatus, bounds: BoundsOrError) -> TopicStatus:
             partitions.append(partition)
             failures += [_failure(bound)] if bound else []
     return replace(status, partitions=tuple(partitions), failure=next(filter(None, failures), None))
+
+
+def _add_transactions(cluster: Cluster, statuses: list[TopicStatus]) -> list[TopicStatus]:
+    """Add the open transactions of partitions whose logs have records after the last stable offset."""
+    offsets = {
+        status.topic: {part.id: part.latest for part in status.partitions if part.held_back and part.latest is not None}
+        for status in statuses
+    }
+    wanted = {topic: partitions for topic, partitions in offsets.items() if partitions}
+    try:
+        found = cluster.open_transactions(wanted) if wanted else {}
+    except KafkaIOError:  # asking for the bounds has reported the error already, or it is temporary
+        found = {}
+    return [
+        replace(
+            status,
+            partitions=tuple(
+                replace(part, transaction=found.get(status.topic, {}).get(part.id)) for part in status.partitions
+            ),
+        )
+        for status in statuses
+    ]
 
 
 def _add_retention(cluster: Cluster, statuses: list[TopicStatus], fallback: timedelta | None) -> list[TopicStatus]:
@@ -241,8 +264,8 @@ def _add_times(cluster: Cluster, statuses: list[TopicStatus], now_ms: int) -> li
 
 
 def _first_unloaded(status: TopicStatus) -> dict[BrokerPartition, int]:
-    """The first offset without a row of each partition that is behind."""
-    return {part.id: part.next for part in status.partitions if part.lag and part.next is not None}
+    """The first offset without a row of each partition with records to load."""
+    return {part.id: part.next for part in status.partitions if part.loadable and part.next is not None}
 
 
 def _trimmed_starts(status: TopicStatus) -> dict[BrokerPartition, int]:
@@ -268,6 +291,8 @@ def _with_times(status: TopicStatus, times: RecordTimes, starts: Iterable[object
 
 
 def _with_time(partition: PartitionStatus, time_ms: object, limit_ms: int | None) -> PartitionStatus:
+    if partition.transaction and not partition.loadable:
+        time_ms = partition.transaction.began_ms
     if not isinstance(time_ms, int):
         return partition
     return replace(partition, oldest_ms=time_ms, expires_ms=None if limit_ms is None else time_ms + limit_ms)

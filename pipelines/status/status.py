@@ -7,10 +7,12 @@ that would need the sizes of logs on disk.
 """
 
 import time
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from kafka_io.cluster.open_transactions import OpenTransaction
 from kafka_io.cluster.retention import FOREVER, Retention
 from kafka_io.model import BrokerPartition
 
@@ -20,6 +22,9 @@ if TYPE_CHECKING:  # the command line imports this module at each start, and the
 
 AT_RISK_BELOW = 0.25
 """A topic is at risk when less than this share of its retention time is left."""
+HANGING_AFTER_MS = 15 * 60_000
+"""A transaction that is open for longer hangs: brokers abort a transaction after its timeout, and by default accept no
+longer timeout (transaction.max.timeout.ms)."""
 
 
 def now_ms() -> int:
@@ -33,6 +38,7 @@ class TopicState(StrEnum):
     LOSING = "losing"
     ERROR = "error"
     AT_RISK = "at risk"
+    HELD_BACK = "held back"
     BEHIND = "behind"
     NEW = "new"
     GONE = "gone"
@@ -68,7 +74,10 @@ class PartitionStatus:
     Args:
         id: the partition.
         earliest: the first offset of the log; None if the broker does not answer or no longer has the partition.
-        latest: the end of the log; None in the same cases.
+        latest: the end of what a load can fetch; None in the same cases. With isolation "committed" it is the last
+            stable offset.
+        held_back: how many offsets from `latest` to the high watermark an open transaction holds back.
+        transaction: that transaction; None if there is none, or if it is unknown.
         cursor: the next offset to load; None before the first load.
         oldest_ms: when the oldest record without a row was written; None if there is no such record, or its time is
             unknown. Brokers before 0.10 only know when its segment was last written to.
@@ -78,6 +87,8 @@ class PartitionStatus:
     id: BrokerPartition
     earliest: int | None = None
     latest: int | None = None
+    held_back: int = 0
+    transaction: OpenTransaction | None = None
     cursor: int | None = None
     oldest_ms: int | None = None
     expires_ms: int | None = None
@@ -89,9 +100,20 @@ class PartitionStatus:
 
     @property
     def lag(self) -> int | None:
-        """How many offsets a load would fetch; None if that is unknown."""
+        """How many offsets up to the high watermark have no row; None if that is unknown."""
+        loadable = self.loadable
+        return None if loadable is None else loadable + self.held_back
+
+    @property
+    def loadable(self) -> int | None:
+        """How many offsets a load would fetch: the lag without what an open transaction holds back."""
         start = self.next
         return None if start is None or self.latest is None else max(0, self.latest - start)
+
+    def hangs(self, now_ms: int) -> bool:
+        """Whether the open transaction has been open for too long, or since an unknown time."""
+        began_ms = self.transaction.began_ms if self.transaction else now_ms
+        return began_ms is None or now_ms - began_ms > HANGING_AFTER_MS
 
     @property
     def lost(self) -> int:
@@ -102,8 +124,9 @@ class PartitionStatus:
 
     def as_dict(self) -> dict[str, Any]:
         """The fields that `--json` prints."""
-        numbers = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "id"}
-        return {"broker": self.id.broker, "partition": self.id.partition, **numbers, "lag": self.lag, "lost": self.lost}
+        fields = asdict(self)
+        del fields["id"]
+        return {"broker": self.id.broker, "partition": self.id.partition, **fields, "lag": self.lag, "lost": self.lost}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,9 +168,21 @@ class TopicStatus:
 
     @property
     def lag(self) -> int | None:
+        """How many offsets up to the high watermark have no row; None if that is unknown for a partition."""
+        return _sum(partition.lag for partition in self.partitions)
+
+    @property
+    def loadable(self) -> int | None:
         """How many offsets a load would fetch; None if that is unknown for a partition."""
-        lags = [partition.lag for partition in self.partitions]
-        return sum(filter(None, lags)) if lags and None not in lags else None
+        return _sum(partition.loadable for partition in self.partitions)
+
+    def hanging_transactions(self, now_ms: int) -> list[str]:
+        """A sentence about each transaction that has been open for too long, with the command that ends it."""
+        return [
+            _hanging(self.topic, partition, partition.transaction, now_ms)
+            for partition in self.partitions
+            if partition.transaction and partition.hangs(now_ms)
+        ]
 
     @property
     def lost(self) -> int:
@@ -191,6 +226,7 @@ class TopicStatus:
             (self.lost > 0 or expired, TopicState.LOSING),
             (self.last_error is not None, TopicState.ERROR),
             (share is not None and share < AT_RISK_BELOW, TopicState.AT_RISK),
+            (bool(self.hanging_transactions(now_ms)), TopicState.HELD_BACK),
             (self.loaded_at_ms is None, TopicState.NEW),
             (self.lag != 0, TopicState.BEHIND),
         )
@@ -218,5 +254,22 @@ class TopicStatus:
             "kept": asdict(self.kept),
             "retention": asdict(self.retention),
             "partitions": [partition.as_dict() for partition in self.partitions],
-            "warnings": list(self.warnings),
+            "warnings": [*self.warnings, *self.hanging_transactions(now_ms)],
         }
+
+
+def _sum(counts: Iterable[int | None]) -> int | None:
+    """The sum of the counts; None if there is none, or one is unknown."""
+    known = list(counts)
+    return sum(filter(None, known)) if known and None not in known else None
+
+
+def _hanging(topic: str, partition: PartitionStatus, transaction: OpenTransaction, now_ms: int) -> str:
+    age_h = None if transaction.began_ms is None else (now_ms - transaction.began_ms) / 3_600_000
+    producer = "an unknown producer" if transaction.producer_id is None else f"producer {transaction.producer_id}"
+    return (
+        f"partition {partition.id}: a transaction of {producer} is open since offset {transaction.first_offset}, for "
+        f"{'an unknown time' if age_h is None else f'{age_h:,.1f} hours'}, and holds back {partition.held_back} "
+        f"offsets; kafka-transactions.sh abort --topic {topic} --partition {partition.id} "
+        f"--start-offset {transaction.first_offset} ends it"
+    )

@@ -35,7 +35,7 @@ def test_every_version_gives_the_same_bounds(version: int, open_brokers: OpenBro
 def test_the_latest_of_committed_records_is_the_stable_offset(open_brokers: OpenBrokers) -> None:
     with FakeCluster(logs=two()) as cluster:
         answers = bounds_of(open_brokers(cluster), PLACES, committed=True)
-        assert answers == {ONE: Bounds(earliest=3, latest=38, epoch=5), TWO: SECOND}
+        assert answers == {ONE: Bounds(earliest=3, latest=38, epoch=5, held_back=2), TWO: SECOND}
 
 
 def test_a_broker_that_is_down_hides_only_its_partitions(open_brokers: OpenBrokers) -> None:

@@ -26,7 +26,13 @@ def test_everything_of_a_cluster_is_declared() -> None:
     dg.Definitions.validate_loadable(DEFS)
     graph = DEFS.resolve_asset_graph()
     assert {key.to_user_string() for key in graph.get_all_asset_keys()} == {"kafka/main/topics", "lake/main/topics"}
-    assert {key.name for key in graph.asset_check_keys} == {"offsets_covered", "lag", "freshness", "retention_race"}
+    assert {key.name for key in graph.asset_check_keys} == {
+        "offsets_covered",
+        "lag",
+        "freshness",
+        "retention_race",
+        "held_back",
+    }
     repository = DEFS.get_repository_def()
     assert {sensor.name for sensor in repository.sensor_defs} == {"new_topics__main", "lost_runs"}
     kinds = ("load", "watch", "verify")

@@ -55,6 +55,16 @@ def test_a_load_reports_each_partition_and_the_sums() -> None:
     assert (load.rows, load.bytes, load.files, load.lag_before, load.lag) == (50, 500, 2, 80, 20)
 
 
+def test_the_lag_of_a_load_counts_what_an_open_transaction_holds_back() -> None:  # fault N06
+    run = new_run()
+    run.begin_step(
+        [], {A: Bounds(earliest=0, latest=10, held_back=5), B: Bounds(earliest=0, latest=0, held_back=7)}, {}
+    )
+    run.add([fetched(A, 0, 10, 1.0)], {A: (0, 10)})
+    load = run.outcome(seconds=1.0)
+    assert [(partition.lag_before, partition.lag) for partition in load.partitions] == [(15, 5), (7, 7)]
+
+
 def test_partitions_that_are_empty_everywhere_are_left_out() -> None:  # fault S10
     assert [partition.offsets.partition for partition in load_of_one_step().partitions] == [A, B]
 

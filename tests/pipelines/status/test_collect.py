@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from kafka_io.cluster.modern_cluster import ModernCluster
+from kafka_io.cluster.open_transactions import OpenTransaction
 from kafka_io.cluster.retention import FOREVER, Retention
 from kafka_io.errors import AuthorizationFailed, ConnectFailed, KafkaIOError, RegistryUnavailable
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry
@@ -67,6 +68,19 @@ class Brokers(ModernCluster):
         return {
             topic: {id_: self.times.get((topic, id_.partition, offset)) for id_, offset in offsets.items()}
             for topic, offsets in at.items()
+        }
+
+    def open_transactions(
+        self, offsets: Mapping[str, Mapping[BrokerPartition, int]]
+    ) -> dict[str, dict[BrokerPartition, OpenTransaction]]:
+        """See Cluster."""
+        self._ask("transactions")
+        return {
+            topic: {
+                id_: OpenTransaction(first_offset=offset, began_ms=NOW_MS - HOUR_MS, producer_id=4711)
+                for id_, offset in partitions.items()
+            }
+            for topic, partitions in offsets.items()
         }
 
     def retention(self, topics: Iterable[str]) -> dict[str, Retention | KafkaIOError]:
@@ -341,3 +355,37 @@ def test_the_watched_topics_are_those_of_the_cluster_and_those_with_a_table() ->
     known = watched(entries, ["b", "c", "x2"], TopicRules(deny=("x.",)))
     assert list(known) == ["a", "b", "c"]
     assert [status and status.name for status in known.values()] == ["a", "b", None]
+
+
+def held_back(**more: Any) -> Brokers:
+    """A log with 1,000 records after the last stable offset, which is 10."""
+    return Brokers(held={"clicks": {P0: Bounds(earliest=0, latest=10, held_back=1000)}}, **more)
+
+
+def test_the_transaction_that_holds_records_back_is_described(  # fault N06
+) -> None:
+    kept = {"clicks": Retention(ms=24 * HOUR_MS)}
+    status = status_of(held_back(kept=kept), Table(commits=[commit({P0: 10})]))
+    [partition] = status.partitions
+    assert partition.transaction == OpenTransaction(first_offset=10, began_ms=NOW_MS - HOUR_MS, producer_id=4711)
+    assert (status.lag, status.loadable, status.state(NOW_MS)) == (1000, 0, TopicState.HELD_BACK)
+    # The oldest record without a row is the first of the transaction, and retention may remove it.
+    assert (status.late_s(NOW_MS), status.left_s(NOW_MS)) == (3600, 23 * 3600)
+
+
+def test_records_that_retention_removes_from_an_open_transaction_are_at_risk() -> None:  # fault N06
+    kept = {"clicks": Retention(ms=HOUR_MS + 60_000)}
+    status = status_of(held_back(kept=kept), Table(commits=[commit({P0: 10})]))
+    assert status.state(NOW_MS) is TopicState.AT_RISK
+
+
+def test_a_transaction_that_no_broker_describes_still_counts_as_lag() -> None:  # fault N06
+    failing: dict[str, KafkaIOError] = {"transactions": ConnectFailed("nobody there")}
+    status = status_of(held_back(failing=failing), Table(commits=[commit({P0: 10})]))
+    assert (status.lag, status.state(NOW_MS)) == (1000, TopicState.BEHIND)
+
+
+def test_brokers_are_not_asked_for_transactions_where_nothing_is_held_back() -> None:
+    cluster = Brokers(held={"clicks": {P0: Bounds(earliest=0, latest=10)}})
+    status_of(cluster, Table(commits=[commit({P0: 10})]))
+    assert "transactions" not in cluster.asked

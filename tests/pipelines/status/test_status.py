@@ -1,10 +1,12 @@
 """The computation of lag, lateness and time left, at its limits and with unknown values."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from kafka_io.cluster.open_transactions import OpenTransaction
 from kafka_io.cluster.retention import FOREVER
 from kafka_io.model import BrokerPartition
 from pipelines.loading.work import SliceFailure
@@ -141,12 +143,53 @@ def test_the_state_of_a_topic(status: TopicStatus, state: TopicState) -> None:
     assert status.state(NOW_MS) is state
 
 
+def held(*, began_h: float | None, cursor: int = 10, producer_id: int | None = 4711) -> PartitionStatus:
+    """A partition with a transaction that began some hours ago at offset 10, and 1,000 offsets after it."""
+    began_ms = None if began_h is None else NOW_MS - int(began_h * HOUR_MS)
+    transaction = OpenTransaction(first_offset=10, began_ms=began_ms, producer_id=producer_id)
+    return replace(part(0, 10, cursor), held_back=1000, transaction=transaction)
+
+
+def test_the_lag_counts_what_an_open_transaction_holds_back() -> None:  # fault N06
+    status = topic(held(began_h=0), held(began_h=0, cursor=4))
+    assert (status.lag, status.loadable) == (2006, 6)
+    assert [partition.lag for partition in status.partitions] == [1000, 1006]
+
+
+@pytest.mark.parametrize(
+    ("began_h", "cursor", "state"),
+    [(0.2, 10, "behind"), (0.26, 10, "held back"), (48, 4, "held back"), (None, 10, "held back")],
+)
+def test_a_topic_is_held_back_if_a_transaction_is_open_for_too_long(
+    began_h: float | None, cursor: int, state: str
+) -> None:  # fault N06
+    assert topic(held(began_h=began_h, cursor=cursor)).state(NOW_MS) == state
+
+
+@pytest.mark.parametrize(
+    ("began_h", "producer_id", "sentence"),
+    [
+        (30, 4711, "partition 0: a transaction of producer 4711 is open since offset 10, for 30.0 hours, and holds"),
+        (None, None, "partition 0: a transaction of an unknown producer is open since offset 10, for an unknown time"),
+    ],
+)
+def test_the_warning_of_a_hanging_transaction_names_the_command_that_ends_it(
+    began_h: float | None, producer_id: int | None, sentence: str
+) -> None:  # fault N06
+    status = topic(LOADED, held(began_h=began_h, producer_id=producer_id), warnings=("mind",))
+    mind, warning = status.as_dict(NOW_MS)["warnings"]
+    assert (mind, sentence in warning, "holds back 1000 offsets" in warning) == ("mind", True, True)
+    assert "kafka-transactions.sh abort --topic clicks --partition 0 --start-offset 10" in warning
+    assert json.dumps(status.as_dict(NOW_MS))
+
+
 def test_the_most_urgent_comes_first() -> None:
     in_order = [
         topic(part(5, 10, 4, age_h=1, left_h=23)),
         topic(part(0, 10, 4), failure=SliceFailure(kind="LogTorn", reason="no")),
         topic(part(0, 10, 4, age_h=22, left_h=2)),
         topic(part(0, 10, 4, age_h=20, left_h=4)),
+        topic(held(began_h=1)),
         topic(part(0, 10, 4, age_h=2, left_h=22)),
         topic(part(0, 99, 4)),
         topic(part(0, 10, 4)),
@@ -194,6 +237,8 @@ def test_the_json_has_all_fields() -> None:
                 "partition": 0,
                 "earliest": 2,
                 "latest": 10,
+                "held_back": 0,
+                "transaction": None,
                 "cursor": 4,
                 "oldest_ms": NOW_MS - HOUR_MS,
                 "expires_ms": NOW_MS + 23 * HOUR_MS,

@@ -1,0 +1,60 @@
+"""DescribeProducers: asks leaders for the producers of partitions, and for their open transactions (KIP-664)."""
+
+from kafka_io.messages.echoes import check_echo
+from kafka_io.wire.schema import Request, Struct, wire
+from kafka_io.wire.types import MANY_ITEMS, Int16, Int32, Int64, String
+
+
+class ProducerState(Struct):
+    """A producer; `current_txn_start_offset` is -1 if it has no open transaction in the partition."""
+
+    producer_id: Int64
+    producer_epoch: Int32
+    last_sequence: Int32 = -1
+    last_timestamp: Int64 = -1
+    coordinator_epoch: Int32
+    current_txn_start_offset: Int64 = -1
+
+
+class DescribedProducersPartition(Struct):
+    """The producers of one partition."""
+
+    partition_index: Int32
+    error_code: Int16
+    error_message: String | None = None
+    active_producers: tuple[ProducerState, ...] = wire(max_items=MANY_ITEMS)
+
+
+class DescribedProducersTopic(Struct):
+    """The partitions of one topic."""
+
+    name: String
+    partitions: tuple[DescribedProducersPartition, ...]
+
+
+class DescribeProducersResponse(Struct):
+    """The producers, by topic."""
+
+    throttle_time_ms: Int32 = 0
+    topics: tuple[DescribedProducersTopic, ...]
+
+
+class DescribeProducersTopic(Struct):
+    """Partitions of one topic."""
+
+    name: String
+    partition_indexes: tuple[Int32, ...]
+
+
+class DescribeProducersRequest(Request[DescribeProducersResponse], key=61, versions=(0, 0), flexible_from=0):
+    """The partitions. The broker must be the leader of all of them."""
+
+    topics: tuple[DescribeProducersTopic, ...]
+
+    def check_answer(self, answer: DescribeProducersResponse, version: int) -> None:
+        """See Request."""
+        del version
+        check_echo(
+            ((topic.name, number) for topic in self.topics for number in topic.partition_indexes),
+            ((topic.name, partition.partition_index) for topic in answer.topics for partition in topic.partitions),
+        )

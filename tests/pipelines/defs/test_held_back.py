@@ -1,0 +1,41 @@
+"""A transaction that never ends is a warning of its own check, and no reason for a load (fault N06)."""
+
+from kafka_io.cluster.open_transactions import OpenTransaction
+from kafka_io.model import BrokerPartition
+from pipelines.defs.checks import _CHECKS, _Severity
+from pipelines.defs.schedules import _has_work
+from pipelines.status.status import PartitionStatus, TopicStatus
+from resources.groups import GroupLimits
+
+NOW_MS = 1_800_000_000_000
+
+
+def held(*, minutes: int, cursor: int = 10) -> TopicStatus:
+    """A topic with a transaction that began some minutes ago at offset 10, and 1,000 offsets after it."""
+    transaction = OpenTransaction(first_offset=10, began_ms=NOW_MS - 60_000 * minutes, producer_id=4711)
+    partition = PartitionStatus(
+        id=BrokerPartition(None, 3), earliest=0, latest=10, held_back=1000, transaction=transaction, cursor=cursor
+    )
+    return TopicStatus(
+        cluster="main", topic="clicks", incarnation="7", table="/t", loaded_at_ms=NOW_MS, partitions=(partition,)
+    )
+
+
+def test_the_check_warns_of_a_transaction_that_is_open_for_too_long() -> None:
+    check = _CHECKS["held_back"][1]
+    assert check(held(minutes=14), GroupLimits(), NOW_MS) is None
+    violation = check(held(minutes=90), GroupLimits(), NOW_MS)
+    assert violation is not None
+    severity, sentence = violation
+    assert severity is _Severity.WARN
+    assert "partition 3: a transaction of producer 4711 is open since offset 10, for 1.5 hours" in sentence
+
+
+def test_the_check_of_the_lag_counts_what_is_held_back() -> None:
+    check = _CHECKS["lag"][1]
+    assert check(held(minutes=1), GroupLimits(lag=999), NOW_MS) is not None
+
+
+def test_a_schedule_starts_no_run_for_records_that_cannot_be_loaded() -> None:
+    assert not _has_work(held(minutes=90))
+    assert _has_work(held(minutes=90, cursor=9))
