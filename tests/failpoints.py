@@ -19,6 +19,7 @@ FAILPOINTS = (
     "fetched",
     "replay planned",
     "replay staged",
+    "damaged files moved",
     "replay compared",
     "before replay entry",
     "after replay entry",

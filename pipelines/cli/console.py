@@ -340,6 +340,11 @@ def cleanings(results: PrintedResults, *, deleted: bool) -> None:
         topic = result["topic"]
         if result["foreign"]:
             warning(f"{topic}: nothing was done: {result['foreign']}")
+        if result["damaged"]:
+            warning(
+                f"{topic}: small files were not merged, because data files are lost or damaged: run "
+                f"`penstock replay {topic} --from earliest --to latest`"
+            )
         if result["busy"]:
             warning(f"{topic}: small files were not merged because another writer committed first; run clean again")
     if not deleted and any(result["collected"] for result in results):

@@ -6,7 +6,7 @@ accept any version of the `txn`, even a lower one (decision D14): no handle is r
 committing.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -61,6 +61,8 @@ CONFIGURATION = {
 """The properties of every table."""
 CLEANED = "penstock.cleanedBefore"
 """The property in which housekeeping announces what it deletes, before it does; see `cleaned_before`."""
+DAMAGED = "_damaged"
+"""The folder for damaged data files inside a table. Names with an underscore are hidden from readers."""
 AFTER_COMMIT = PostCommitHookProperties(cleanup_expired_logs=False)
 """What deltalake does after a commit of Penstock: it may write a checkpoint, and never deletes entries of the log."""
 _DAY_WITHOUT_FILES = "0001-01-01"  # files are in the folder of the day of their load
@@ -241,6 +243,32 @@ class LakeTable:
             assert handle is not None
             handle.load_as_version(version)
             return file_paths(handle)
+
+    def damaged(self, handle: DeltaTable) -> frozenset[str]:
+        """The data files of the handle's version that are missing, or have another size than the log says."""
+        with lake_errors(self.uri):
+            adds = pa.table(handle.get_add_actions()).select(["path", "size_bytes"]).to_pylist()
+            sizes = {unquote(add["path"]): add["size_bytes"] for add in adds}
+            infos = filesystem(self.uri, self.lake.options).get_file_info(list(sizes))
+        return frozenset(info.path for info in infos if info.size != sizes[info.path])
+
+    def drop(self, snapshot: TableSnapshot, damaged: Collection[str]) -> TableSnapshot:
+        """Take damaged files out of the table, in a commit of its own; returns the table after it.
+
+        What is left of them is moved into the folder DAMAGED, where no reader finds it.
+
+        Raises:
+            LakeUnavailable: that failed, for example because another writer was first.
+        """
+        files = filesystem(self.uri, self.lake.options)
+        with lake_errors(self.uri):
+            for info in files.get_file_info(sorted(damaged)):
+                if info.type == pafs.FileType.File:
+                    files.create_dir(DAMAGED, recursive=True)
+                    files.move(info.path, f"{DAMAGED}/{info.base_name}")
+            failpoint("damaged files moved")
+            snapshot.handle.repair(post_commithook_properties=AFTER_COMMIT)
+        return self.newer(snapshot)
 
     def check_restorable(self, snapshot: TableSnapshot, target: int) -> None:
         """See TableLog."""

@@ -150,7 +150,10 @@ def verify(table: LakeTable) -> Proof:
     complete, damaged = _files(table.lake, handle)
     for path in damaged:
         contents = ", ".join(str(committed) for committed in ranges if committed.path == path) or "compacted rows"
-        problems.append(f"the data file {path} is missing or truncated: it held {contents}")
+        problems.append(
+            f"the data file {path} is missing or truncated: it held {contents}; `penstock replay {topic} "
+            "--from earliest --to latest` fetches the rows again"
+        )
     counts = _count(table, ranges, complete)
     outside = sum(counts.pop(None, ()))
     if outside:

@@ -46,6 +46,7 @@ class CleanResult:
         larger: the number of files that they became; 0 in a dry run.
         busy: whether another writer was first, so that nothing was merged.
         foreign: why nothing was done to a table that is not Penstock's; empty for others.
+        damaged: data files that are lost or have another size; if there are any, nothing was merged.
     """
 
     table: str
@@ -55,6 +56,7 @@ class CleanResult:
     larger: int = 0
     busy: bool = False
     foreign: str = ""
+    damaged: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON fields of `penstock clean --json`."""
@@ -132,7 +134,9 @@ def clean(table: LakeTable, *, keep: timedelta, target_bytes: int, dry_run: bool
         if not dry_run:
             handle = table.lake.open(table.uri)
             assert handle is not None
-            result = _merge(result, handle, target_bytes)
+            result = replace(result, damaged=tuple(sorted(table.damaged(handle))))
+            if not result.damaged:
+                result = _merge(result, handle, target_bytes)
             _checkpoint(table, handle)
     return result
 

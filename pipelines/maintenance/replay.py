@@ -4,7 +4,7 @@ The cursor does not move, and scheduled loads may run meanwhile. The fetched row
 they are compared with it. If both are the same, nothing is committed; so a second replay changes nothing.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from traceback import format_exc
@@ -50,7 +50,8 @@ def _replay(loader: Loader, table: LakeTable, request: ReplayRequest, began: dat
     snapshot, state = loader.read_table(table, topic, after=existing)
     if not state.covered:
         raise ReplayRefused("the table holds nothing of the topic's present incarnation")
-    rows = TableRows(table, snapshot, state.topic)
+    damaged = table.damaged(snapshot.handle)
+    rows = TableRows(table, snapshot, state.topic, without=damaged)
     resolver = ReplayResolver.of(loader.cluster, state, request.partitions, rows.of)
     ranges = resolver.ranges(request)
     sizes = loader.slice_sizes(topic, ranges, snapshot.entry)
@@ -71,6 +72,10 @@ def _replay(loader: Loader, table: LakeTable, request: ReplayRequest, began: dat
     result = TopicReplay(topic=request.topic, table=table.uri, version=snapshot.version)
     for failure in (slice_facts.failure for slice_facts in facts if slice_facts.failure):
         return replace(result, failure=failure)
+    if damaged:
+        _check_lost_rows_are_replayed(rows, ranges, damaged)
+        snapshot = table.drop(snapshot, damaged)
+        rows = TableRows(table, snapshot, state.topic)
     staged = StagedFiles(table, folder, facts)
     compared = tuple(PartitionReplay.of(offsets, facts, _compare(staged, rows, offsets)) for offsets in ranges)
     complete = [_is_complete(rows, offsets) for offsets in ranges]
@@ -90,6 +95,21 @@ def _replay(loader: Loader, table: LakeTable, request: ReplayRequest, began: dat
         version = _commit(table, snapshot, change)
     staged.remove()
     return replace(result, version=version, changed=changed, partitions=compared)
+
+
+def _check_lost_rows_are_replayed(rows: TableRows, ranges: Sequence[OffsetRange], damaged: Collection[str]) -> None:
+    """Check that the replay fetches everything again that the damaged files held, before they are taken out.
+
+    Raises:
+        ReplayRefused: it does not.
+    """
+    for partition, committed in rows.ranges.items():
+        for whole, count in rows.of(partition).counts(committed[0].offsets.start, committed[-1].offsets.stop):
+            if count < whole.rows and not any(whole.offsets == whole.offsets.intersection(part) for part in ranges):
+                raise ReplayRefused(
+                    f"the data file {min(damaged)} is lost or damaged, and with it rows of {whole}: replay all of it, "
+                    "for example from earliest to latest"
+                )
 
 
 def _compare(staged: StagedFiles, rows: TableRows, offsets: OffsetRange) -> Comparison:

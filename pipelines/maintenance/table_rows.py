@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 
 import numpy as np
@@ -28,19 +28,22 @@ OffsetArray = npt.NDArray[np.int64]
 
 
 class TableRows:
-    """The rows of one incarnation of a topic, in one version of its table.
+    """The rows of one incarnation of a topic, in one version of its table, without those of the files `without`.
 
     `ranges` are the live ranges by partition, in order of offset.
     """
 
-    def __init__(self, log: TableLog, snapshot: TableSnapshot, topic: TopicIdentity) -> None:
+    def __init__(
+        self, log: TableLog, snapshot: TableSnapshot, topic: TopicIdentity, *, without: Collection[str] = ()
+    ) -> None:
         by_topic = {incarnation.topic: incarnation.ranges for incarnation in incarnations(log.entries(snapshot))}
         ranges = by_topic.get(topic, ())
         self.ranges: Mapping[BrokerPartition, Sequence[CommittedRange]] = {
             partition: list(group) for partition, group in groupby(ranges, key=lambda committed: committed.partition)
         }
         self._files: pads.FileSystemDataset = snapshot.handle.to_pyarrow_dataset()
-        self._by_number = _by_partition_number(snapshot.handle, list(self._files.get_fragments()))
+        readable = [fragment for fragment in self._files.get_fragments() if fragment.path not in without]
+        self._by_number = _by_partition_number(snapshot.handle, readable)
         self._uri = log.uri
 
     def of(self, partition: BrokerPartition) -> "LiveRows":

@@ -210,6 +210,15 @@ def test_a_clean_of_a_full_disk_deletes_files_before_it_writes(filled: "SmallTab
     assert not old.exists()
 
 
+def test_a_table_with_a_lost_data_file_is_cleaned_and_not_merged(filled: "SmallTable") -> None:  # fault N09
+    old = aged(filled, str(filled.write(900, 950).path), days=2)
+    lost = next(Path(filled.uri).glob("date=*/0-0-00000000000000000050-*"))
+    lost.unlink()
+    result = cleaned(filled)
+    assert (result.damaged, result.merged) == ((str(lost.relative_to(filled.uri)),), 0)
+    assert not old.exists()
+
+
 def test_a_table_of_another_program_is_named_and_left_as_it_is(tmp_path: Path) -> None:  # fault U01
     lake = Lake(root=str(tmp_path))
     foreign = LakeTable.of(lake, "main", "others")

@@ -1,6 +1,6 @@
 """A replay fetches offsets again and replaces the table's rows by them; no cursor moves."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -359,3 +359,27 @@ def test_a_column_of_another_program_does_not_keep_a_replay_from_landing(modern:
     assert (modern.topic.rows(), modern.topic.problems()) == (rows, ())
     modern.publish(10, first=40)
     assert modern.topic.load().rows == 10
+
+
+HARMS = {"lost": Path.unlink, "cut": lambda file: file.write_bytes(file.read_bytes()[:-1])}
+
+
+@pytest.mark.parametrize("harm", HARMS.values(), ids=HARMS)
+def test_a_replay_mends_a_table_with_a_damaged_data_file(harm: Callable[[Path], object], modern: Modern) -> None:
+    """Fault N09."""
+    modern.publish(100)
+    topic = modern.topic
+    topic.load()
+    rows = topic.rows()
+    file = sorted(Path(topic.table.uri).glob("date=*/*.parquet"))[1]
+    harm(file)
+    deep = topic.deep()
+    assert any("is missing or truncated" in problem and "`penstock replay" in problem for problem in deep.problems)
+    assert deep.compared[0].comparison.equal == 75
+    version = topic.version
+    refused = topic.replay("0", "10", "0")
+    assert "is lost or damaged, and with it rows of partition 0 [25, 50): replay all of it" in str(refused.error)
+    assert topic.version == version
+    result = topic.replay("earliest", "latest")
+    assert (result.error, result.changed) == (None, True)
+    assert (topic.rows(), topic.problems(), topic.deep().proven) == (rows, (), True)
