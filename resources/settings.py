@@ -170,14 +170,15 @@ class Caps(Section):
     """
 
     bytes_per_run: Size | None = None
-    """Kafka 0.7: maximum bytes of a topic's log that a run loads. Unlimited by default."""
+    """Kafka 0.7: maximum bytes of a topic's log that a run loads; a partition is loaded to the end of the message that
+    reaches its share. Unlimited by default."""
 
     slice_bytes: Size = 256 * MIB
     """Kafka 0.7: bytes of the log that one task loads, cut at the starts of segments. A load of at most this size runs
     without Spark."""
 
     records_per_run: Size | None = None
-    """Kafka 0.8 and later: maximum offsets of a topic that a run loads. Unlimited by default."""
+    """Kafka 0.8 and later: maximum offsets of a topic that a run loads, kept exactly. Unlimited by default."""
 
     slice_records: Size = 2_000_000
     """Kafka 0.8 and later: offsets that one task loads. A load of at most this size runs without Spark."""

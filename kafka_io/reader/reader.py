@@ -68,6 +68,8 @@ class ReadSettings:
 class PlannedRange:
     """A range of one partition to read, and the incarnation of the topic for which it was planned.
 
+    With `to_message`, a range of 0.7 is read up to the end of the message that contains its last byte.
+
     >>> planned = PlannedRange("clicks", OffsetRange(BrokerPartition(None, 0), 0, 10), incarnation="")
     >>> planned.offsets.stop
     10
@@ -76,6 +78,7 @@ class PlannedRange:
     topic: str
     offsets: OffsetRange
     incarnation: str
+    to_message: bool = False
 
 
 class Reader(Protocol):

@@ -80,14 +80,18 @@ class Partition07:
         """The request for at most `size` bytes from `offset` on."""
         return FetchRequest07(self.topic, self.id.partition, offset, size)
 
-    def read(self, start: int, stop: int, *, first: FetchAnswer07 | None = None) -> Iterator[DecodedBatch]:
+    def read(
+        self, start: int, stop: int, *, first: FetchAnswer07 | None = None, to_message: bool = False
+    ) -> Iterator[DecodedBatch]:
         """All messages in `[start, stop)` as Arrow batches; the last batch's `next_offset` is `stop`.
 
         Args:
             start: the offset of a message.
-            stop: the offset after a message.
+            stop: the offset after a message; with `to_message` any offset before the end of the log.
             first: the answer to a fetch of the whole range, or of `fetch_bytes` at `start`, if there is one already
                 (see `fetch_firsts`).
+            to_message: also give the rest of the message that contains the byte before `stop`. The last batch's
+                `next_offset` is then the offset after this message.
 
         Raises:
             OffsetOutOfRange: the broker no longer holds the whole range.
@@ -96,15 +100,15 @@ class Partition07:
             LogShort: the log ends before `stop`.
             NetworkError: the broker could not be reached, also after all retries.
         """
-        sizes = self.read_settings.sizes
+        sizes, end = self.read_settings.sizes, _End(stop, to_message)
         with error_context(self.where):
             yield from read_pipelined(
                 start,
                 stop,
                 sizes,
-                fetch=partial(self._fetch, stop),
-                send_ahead=partial(self._send_ahead, stop),
-                first=self._chunk(stop, start, min(sizes.fetch_bytes, stop - start), first),
+                fetch=partial(self._fetch, end),
+                send_ahead=partial(self._send_ahead, end),
+                first=self._chunk(end, start, min(sizes.fetch_bytes, stop - start), first),
             )
 
     def unreadable(self, start: int, stop: int) -> UnreadableRange:
@@ -151,38 +155,65 @@ class Partition07:
         ErrorCode07.check(answer.error, self.where.at_offset(offset))
         return bytes(answer.message_set)
 
-    def _fetch(self, stop: int, offset: int, size: int) -> FetchedChunk:
-        size = min(size, stop - offset)
+    def _fetch(self, end: "_End", offset: int, size: int) -> FetchedChunk:
+        size = end.fetch_size(offset, size)
         with error_context(self.where.at_offset(offset)):
             answer = self.connection.request(self.fetch(offset, size), accepted=_not_empty)
-            chunk = self._chunk(stop, offset, size, answer)
+            chunk = self._chunk(end, offset, size, answer)
         assert chunk is not None
         return chunk
 
-    def _send_ahead(self, stop: int, offset: int, size: int) -> Pending:
-        size = min(size, stop - offset)
+    def _send_ahead(self, end: "_End", offset: int, size: int) -> Pending:
+        size = end.fetch_size(offset, size)
         pending = self.connection.request_ahead(self.fetch(offset, size))
-        return lambda: self._chunk(stop, offset, size, pending())
+        return lambda: self._chunk(end, offset, size, pending())
 
-    def _chunk(self, stop: int, offset: int, size: int, answer: AnyAnswer | None) -> FetchedChunk | None:
-        """The messages before `stop` in the answer to a fetch; None for no answer or an empty one."""
+    def _chunk(self, end: "_End", offset: int, size: int, answer: AnyAnswer | None) -> FetchedChunk | None:
+        """The messages before the end of the range in the answer to a fetch; None for no answer or an empty one."""
         if not _has_content(answer):
             return None
         assert isinstance(answer, FetchAnswer07)
         where = self.where.at_offset(offset)
         ErrorCode07.check(answer.error, where)
-        data = memoryview(answer.message_set)[: stop - offset]
+        data = end.without_more(memoryview(answer.message_set), offset, self.where)
         # A message that does not fit into the answer is fetched again with more bytes. If the answer is shorter than
         # requested, or the message would end after the range, more bytes cannot help.
         whole = whole_bytes(data, base=offset, where=self.where)
         needed_bytes = first_length(data) or len(data) + 1
-        if not whole and (len(data) < size or offset + needed_bytes > stop):
+        if not whole and (len(answer.message_set) < size or end.is_before(offset + needed_bytes)):
             raise Corrupt(f"a message of {needed_bytes} bytes runs past the end of the log or slice", where)
         return FetchedChunk(
             next_offset=offset + whole,
             needed_bytes=needed_bytes,
             batches=decode_v07(data[:whole], base=offset, limits=self.read_settings.limits, where=self.where),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """Where a read ends: at `stop`, or with `to_message` after the message that contains the byte before `stop`."""
+
+    stop: int
+    to_message: bool
+
+    def fetch_size(self, offset: int, size: int) -> int:
+        """The bytes to ask for at an offset. The end of a message is known only when the message is there."""
+        return size if self.to_message else min(size, self.stop - offset)
+
+    def is_before(self, offset: int) -> bool:
+        """Whether no message of the range can end at the offset."""
+        return not self.to_message and offset > self.stop
+
+    def without_more(self, data: memoryview, offset: int, where: Where) -> memoryview:
+        """The bytes at `offset` without those of messages after the end."""
+        inside = data[: self.stop - offset]
+        if not self.to_message:
+            return inside
+        last = whole_bytes(inside, base=offset, where=where)  # where the last message begins
+        if last == self.stop - offset:
+            return inside
+        length = first_length(data[last:]) or len(data)
+        return data[: last + max(length, _HEADER_BYTES)]
 
 
 def fetch_firsts(

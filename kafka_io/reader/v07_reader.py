@@ -28,11 +28,16 @@ class Reader07(Closing):
         """The batches of each planned range, in order. One MULTIFETCH fetches small ranges together."""
         ranges = list(planned_ranges)
         for planned, first in zip(ranges, self._fetch_firsts(ranges), strict=True):
-            yield self._partition(planned).read(planned.offsets.start, planned.offsets.stop, first=first)
+            yield self._partition(planned).read(
+                planned.offsets.start, planned.offsets.stop, first=first, to_message=planned.to_message
+            )
 
     def unreadable(self, planned: PlannedRange, offset: int) -> UnreadableRange:
         """See `Reader`."""
-        return self._partition(planned).unreadable(offset, planned.offsets.stop)
+        partition = self._partition(planned)
+        # A range that ends with a message can end inside of the one that cannot be read.
+        stop = partition.bounds().latest if planned.to_message else planned.offsets.stop
+        return partition.unreadable(offset, stop)
 
     def serving(self, planned: PlannedRange) -> Broker | None:
         """The broker that the range is read from: the one that holds it."""

@@ -4,8 +4,8 @@ The tasks are the only DataFrame of a load. If all slices fit into one Spark tas
 planned them: there is nothing to distribute, and to start a JVM and its workers takes longer than to fetch one slice.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import pyarrow as pa
@@ -72,10 +72,12 @@ class SliceFetcher:
         sizes: SliceSizes,
         below: str = "",
         skip: tuple[str, ...] = (),
+        to_message: Collection[OffsetRange] = (),
     ) -> list[SliceFacts]:
         """The facts of `slices`, fetched into the table's folders, or into folders below the path `below` in it.
 
-        Empty slices need no fetch. `skip` are the choices by which records that cannot be read are skipped.
+        Empty slices need no fetch. `skip` are the choices by which records that cannot be read are skipped. Slices in
+        `to_message` end after a message (see Plan).
 
         Raises:
             TopicRecreated: the topic may have been recreated meanwhile.
@@ -88,7 +90,7 @@ class SliceFetcher:
             FetchTask(
                 spark_task=number,
                 source=self.cluster.source(offsets.partition),
-                planned=planned_range(topic, offsets),
+                planned=replace(planned_range(topic, offsets), to_message=offsets in to_message),
                 table_uri=table_uri,
                 folder=f"{below}{PARTITION_COLUMN}={began.date().isoformat()}",
                 options=self.options,

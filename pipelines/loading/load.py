@@ -149,7 +149,9 @@ class Loader(SliceFetcher):
         failpoint("planned")
         progress = target.progress(step, self.on_progress(record.topic))
         skip = tuple(name for name in GAPS if getattr(self.choices, name) == "skip")
-        fetch = partial(self.fetch_slices, topic, log.uri, began=began, sizes=sizes, skip=skip)
+        fetch = partial(
+            self.fetch_slices, topic, log.uri, began=began, sizes=sizes, skip=skip, to_message=step.to_message
+        )
         fetched = fetch(step.slices, on_progress=progress)
         fetched = self._without_missing(fetched, state, partial(fetch, on_progress=lambda _done, _total: None))
         failpoint("fetched")
@@ -214,8 +216,14 @@ class Loader(SliceFetcher):
         return self._plan(state, bounds, target.window, sizes), sizes
 
     def _plan(self, state: TableState, bounds: AllBounds, window: OffsetWindow, sizes: SliceSizes) -> Plan:
-        older = plan_backfill(state.covered, bounds, window, sizes)
-        newer = plan(state, bounds, window, sizes, skip_expired=self.choices.on_expired == "skip")
+        """The older and the newer slices. Under a cap, older ones get half of it, or what the newer ones leave."""
+        plan_newer = partial(plan, state, bounds, window, skip_expired=self.choices.on_expired == "skip")
+        older, newer_sizes = plan_backfill(state.covered, bounds, window, sizes), sizes
+        if older and sizes.run is not None:
+            for_older = max(sizes.run - plan_newer(_UNCUT).size, sizes.run // 2)
+            older = plan_backfill(state.covered, bounds, window, replace(sizes, run=for_older))
+            newer_sizes = replace(sizes, run=max(0, sizes.run - sum(offsets.size for offsets in older)))
+        newer = plan_newer(newer_sizes)
         return replace(newer, slices=(*older, *newer.slices))
 
     def _without_missing(

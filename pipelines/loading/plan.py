@@ -18,10 +18,14 @@ from resources.spark import Progress
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The slices to fetch, in order of partition and offset, and the expired ranges that are skipped by choice."""
+    """The slices to fetch, in order of partition and offset, and the expired ranges that are skipped by choice.
+
+    A slice in `to_message` ends after the message of 0.7 that contains the last byte of the slice.
+    """
 
     slices: tuple[OffsetRange, ...]
     skipped: tuple[OffsetRange, ...] = ()
+    to_message: frozenset[OffsetRange] = frozenset()
 
     @property
     def size(self) -> int:
@@ -102,7 +106,13 @@ def plan(
     slices = list(cut_slices(new, bounds, sizes))
     if not covered and window.starts:
         slices += _empty_starts(new, bounds)
-    return Plan(slices=tuple(sorted(slices)), skipped=tuple(sorted(skipped)))
+    to_message = frozenset(
+        offsets
+        for offsets in slices
+        if offsets.partition.broker is not None
+        and offsets.stop not in {ends[offsets.partition], *bounds[offsets.partition].segment_starts}
+    )
+    return Plan(slices=tuple(sorted(slices)), skipped=tuple(sorted(skipped)), to_message=to_message)
 
 
 def plan_backfill(covered: Coverage, bounds: AllBounds, window: OffsetWindow, sizes: SliceSizes) -> list[OffsetRange]:

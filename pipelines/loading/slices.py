@@ -21,7 +21,7 @@ class SliceSizes:
     Args:
         slice: the number of offsets in a full slice.
         slices: the same for single partitions of which more is known.
-        run: the maximum number of offsets in a run; None for no cap.
+        run: the maximum number of offsets in the rest of a run; None for no cap.
         step: the maximum number of full slices in a step of the run; None for no cap.
     """
 
@@ -38,22 +38,33 @@ class SliceSizes:
         """The part of a full slice that the offsets are; a full slice has the load FULL."""
         return FULL * offsets.size // self.target(offsets.partition)
 
-    def shares(self, wanted: Mapping[BrokerPartition, int]) -> Mapping[BrokerPartition, int]:
-        """The maximum number of offsets for each partition, given how many it has.
+    def run_shares(self, wanted: Mapping[BrokerPartition, int]) -> Mapping[BrokerPartition, int]:
+        """The number of offsets of each partition that the run may load, given how many it has.
 
-        The caps are shared equally. What a small partition leaves of its share is divided among the others.
+        The cap is shared equally and used exactly. What a small partition leaves of its share is divided among the
+        others; what cannot be divided goes to the partitions with the most offsets.
         """
-        shares = dict(wanted)
-        if self.run is not None:
-            max_offsets = _equal_share(wanted.values(), self.run)
-            shares = {partition: min(share, max_offsets) for partition, share in shares.items()}
-        if self.step is not None:
-            loads = [FULL * share // self.target(partition) for partition, share in shares.items()]
-            max_load = _equal_share(loads, self.step * FULL)
-            shares = {
-                partition: min(share, max_load * self.target(partition) // FULL) for partition, share in shares.items()
-            }
-        return shares
+        if self.run is None:
+            return wanted
+        max_offsets = _equal_share(wanted.values(), self.run)
+        shares = {partition: min(size, max_offsets) for partition, size in wanted.items()}
+        rest = min(self.run, sum(wanted.values())) - sum(shares.values())
+        largest = sorted(wanted, key=lambda partition: (-wanted[partition], partition))
+        return shares | {partition: shares[partition] + 1 for partition in largest[:rest]}
+
+    def step_shares(self, wanted: Mapping[BrokerPartition, int]) -> Mapping[BrokerPartition, int]:
+        """The number of offsets of each partition after which a step takes no further slice; shared as in a run.
+
+        It is at least 1, so that each step makes progress.
+        """
+        if self.step is None:
+            return wanted
+        loads = [FULL * size // self.target(partition) for partition, size in wanted.items()]
+        max_load = _equal_share(loads, self.step * FULL)
+        return {
+            partition: min(size, max(1, max_load * self.target(partition) // FULL))
+            for partition, size in wanted.items()
+        }
 
 
 def _equal_share(sizes: Iterable[int], total: int) -> int:
@@ -75,19 +86,29 @@ def cut_slices(
 ) -> Iterator[OffsetRange]:
     """Cut each partition's share of its range into slices; `order` says which slices of a range are taken first.
 
-    Every range gives at least one slice, so that each run makes progress. Slices after the share are never computed:
-    the range of a log whose broker claims 2^59 records would have millions of them (fault H01).
+    The last slice of a run ends exactly where the partition's share of the run's cap ends. In 0.7 that can be inside of
+    a message. A slice that is taken from the end cannot begin there, so it keeps its size. Slices after the share are
+    never computed: the range of a log whose broker claims 2^59 records would have millions of them (fault H01).
     """
     wanted = {offsets.partition: offsets for offsets in ranges if offsets.size > 0}
-    shares = sizes.shares({partition: offsets.size for partition, offsets in wanted.items()})
-    for partition, share in shares.items():
+    of_run = sizes.run_shares({partition: offsets.size for partition, offsets in wanted.items()})
+    for partition, share in sizes.step_shares(of_run).items():
         taken = 0
         starts, target = bounds[partition].segment_starts, sizes.target(partition)
         for piece in sliced(wanted[partition], starts, target, order=order):
-            if taken and taken >= share:
+            if taken >= share:
                 break
-            yield piece
+            yield _limited(piece, of_run[partition] - taken, order)
             taken += piece.size
+
+
+def _limited(piece: OffsetRange, limit: int, order: Order) -> OffsetRange:
+    """At most `limit` offsets of the piece, from the end at which the range is begun."""
+    if piece.size <= limit:
+        return piece
+    if order is not reversed:
+        return replace(piece, stop=piece.start + limit)
+    return piece if piece.partition.broker is not None else replace(piece, start=piece.stop - limit)
 
 
 def sliced(

@@ -57,6 +57,8 @@ class SimWorkers:
         return sorted(result, key=lambda facts: facts.offsets)
 
     def _attempt(self, work: FetchTask) -> tuple[SliceFacts, list[Read]]:
+        if work.planned.to_message:
+            work = replace(work, planned=replace(work.planned, offsets=self._to_message(work.offsets)))
         reads = list(self._read(work))
         payloads = {offset: payload for read in reads for offset, payload in read.payloads.items()}
         id_ = work.offsets.partition
@@ -80,6 +82,12 @@ class SimWorkers:
             source="0@sim:1",
         )
         return facts, reads
+
+    def _to_message(self, offsets: OffsetRange) -> OffsetRange:
+        """The range up to the end of the message that contains its last byte."""
+        log = self.cluster.logs.get(offsets.partition)
+        starts = [offset for offset in log.records if offset >= offsets.stop] if log else []
+        return replace(offsets, stop=min(starts, default=max(offsets.stop, log.latest) if log else offsets.stop))
 
     def _read(self, work: FetchTask) -> Iterator[Read]:
         """Read in two fetches; anything may happen between them."""

@@ -107,6 +107,22 @@ def test_a_slice_is_read_to_its_last_byte_and_not_beyond(connection: BrokerConne
     assert rows(partition(connection).read(start, stop)) == expected(start, stop)
 
 
+@pytest.mark.parametrize("size", [SIZE - 1, SIZE, SIZE + 1, 100, END])
+@pytest.mark.parametrize(("stop", "end"), [(1, 20), (19, 20), (20, 20), (21, 40), (399, 400), (401, 420), (799, 800)])
+def test_a_read_to_a_message_ends_after_the_one_that_reaches_the_stop(  # fault U02
+    connection: BrokerConnection07, size: int, stop: int, end: int
+) -> None:
+    batches = list(partition(connection, size=size).read(0, stop, to_message=True))
+    assert rows(batches) == expected(0, end)
+    assert batches[-1].next_offset == end
+
+
+def test_a_first_answer_that_ends_inside_the_last_message_is_continued(connection: BrokerConnection07) -> None:
+    one = partition(connection)
+    [first] = fetch_firsts(connection, [(one, 0, 30)])
+    assert rows(one.read(0, 30, first=first, to_message=True)) == expected(0, 40)
+
+
 def test_an_answer_that_continues_after_the_slice_is_cut_at_its_end(connection: BrokerConnection07) -> None:
     (first,) = fetch_firsts(connection, [(partition(connection), 0, 200)])
     assert rows(partition(connection).read(0, 60, first=first)) == expected(0, 60)

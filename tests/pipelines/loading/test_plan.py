@@ -104,10 +104,13 @@ def test_impossible_bounds_stop_the_topic() -> None:  # fault B14
         planned({}, {A: Bounds(earliest=10, latest=5)})
 
 
-def test_a_capped_run_takes_at_least_one_slice_of_each_partition() -> None:
+def test_a_capped_run_of_0_7_ends_after_the_message_that_reaches_the_cap() -> None:  # fault U02
     log = Bounds(earliest=0, latest=300, segment_starts=(100, 200))
-    assert planned({}, {A: log, B: log}, sizes=SliceSizes(slice=100, run=2)) == [(A, 0, 100), (B, 0, 100)]
-    assert planned({}, {A: log}, sizes=SliceSizes(slice=100, run=150)) == [(A, 0, 100), (A, 100, 200)]
+    state, window = TableState(topic=CLICKS), OffsetWindow(ends={A: 300, B: 300})
+    step = plan(state, {A: log, B: log}, window, SliceSizes(slice=100, run=250))
+    inside = frozenset({OffsetRange(A, 100, 125), OffsetRange(B, 100, 125)})
+    assert (step.size, step.to_message) == (250, inside)
+    assert plan(state, {A: log, B: log}, window, SliceSizes(slice=100, run=200)).to_message == frozenset()
 
 
 def test_a_backfill_plans_the_older_offsets_and_a_capped_one_the_newest_of_them() -> None:

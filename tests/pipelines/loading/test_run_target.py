@@ -168,6 +168,29 @@ def test_a_capped_run_ends_at_its_cap(fake: FakeCluster, tmp_path: Path) -> None
         assert [load(fake, tmp_path, run=10).rows for _ in range(4)] == [10, 10, 10, 0]
 
 
+@pytest.mark.parametrize("cap", [1, 3, 7])
+def test_a_capped_run_loads_exactly_its_cap(cap: int, fake: FakeCluster, tmp_path: Path) -> None:  # fault U02
+    with fake:
+        loaded: list[int] = []
+        while not loaded or loaded[-1] == cap:
+            loaded.append(load(fake, tmp_path, run=cap).rows)
+            assert len(entries(tmp_path)) >= len(loaded) - 1
+    assert (sum(loaded), loaded[-1] < cap) == (30, True)
+    assert (values(tmp_path), values(tmp_path, 1)) == (numbered(0, 20), numbered(0, 10))
+    assert verify(table(tmp_path)).problems == ()
+
+
+def test_a_cap_is_shared_by_older_and_newer_records(fake: FakeCluster, tmp_path: Path) -> None:  # fault U02
+    everything = LoadWindow(since=NamedPosition.EARLIEST)
+    with fake:
+        load(fake, tmp_path, start="latest")
+        fake.logs[0] = holding(0, 40)
+        assert load(fake, tmp_path, run=9, window=everything).rows == 9
+        assert entries(tmp_path)[-1].covered[A][0] < 20 < entries(tmp_path)[-1].covered[A][1]
+        assert [load(fake, tmp_path, run=9, window=everything).rows for _ in range(5)] == [9, 9, 9, 9, 5]
+    assert verify(table(tmp_path)).problems == ()
+
+
 def test_a_step_without_offsets_ends_the_run() -> None:
     reported: list[tuple[int, int]] = []
     on_progress: Callable[[int, int], None] = lambda fetched, total: reported.append((fetched, total))  # noqa: E731

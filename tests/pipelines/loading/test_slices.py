@@ -1,6 +1,7 @@
 """Slices cover the wanted offsets exactly once, share the caps fairly, and are grouped into tasks of equal work."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -60,9 +61,10 @@ def test_a_step_of_a_log_that_claims_2_to_the_60_records_is_cut_at_once(order: O
 
 def test_what_small_partitions_leave_of_a_cap_is_shared_by_the_others() -> None:
     wanted = {A: 10, B: 500, C: 900}
-    assert SliceSizes(slice=1, run=410).shares(wanted) == {A: 10, B: 200, C: 200}
-    assert SliceSizes(slice=1, run=2000).shares(wanted) == wanted
-    assert SliceSizes(slice=100, slices={C: 50}, step=8).shares(wanted) == {A: 10, B: 395, C: 197}
+    assert SliceSizes(slice=1, run=410).run_shares(wanted) == {A: 10, B: 200, C: 200}
+    assert SliceSizes(slice=1, run=411).run_shares(wanted) == {A: 10, B: 200, C: 201}
+    assert SliceSizes(slice=1, run=2000).run_shares(wanted) == wanted
+    assert SliceSizes(slice=100, slices={C: 50}, step=8).step_shares(wanted) == {A: 10, B: 395, C: 197}
 
 
 logs = st.lists(st.integers(0, 1000), min_size=1, max_size=12, unique=True).map(sorted)
@@ -80,11 +82,27 @@ def test_slices_cover_the_log_once_and_end_only_where_segments_start(points: lis
 
 
 @given(st.lists(st.integers(1, 5000), min_size=1, max_size=30), st.integers(1, 20_000))
-def test_shares_use_all_of_a_cap_and_never_more(sizes: list[int], cap: int) -> None:
+def test_shares_use_a_cap_exactly(sizes: list[int], cap: int) -> None:
     wanted = {partition(number): size for number, size in enumerate(sizes)}
-    shares = SliceSizes(slice=100, run=cap).shares(wanted)
+    shares = SliceSizes(slice=100, run=cap).run_shares(wanted)
     assert all(0 <= share <= wanted[id_] for id_, share in shares.items())
-    assert min(cap, sum(sizes)) - len(sizes) < sum(shares.values()) <= cap
+    assert sum(shares.values()) == min(cap, sum(sizes))
+
+
+@given(
+    st.lists(st.integers(1, 5000), min_size=1, max_size=30), st.integers(1, 20_000), st.sampled_from([iter, reversed])
+)
+def test_the_slices_of_a_run_are_the_cap_to_the_record(sizes: list[int], cap: int, order: Order) -> None:  # fault U02
+    wanted = [OffsetRange(partition(number), 0, size) for number, size in enumerate(sizes)]
+    slices = list(
+        cut_slices(wanted, dict.fromkeys(map(partition, range(30)), LOG), SliceSizes(slice=100, run=cap), order=order)
+    )
+    assert sum(offsets.size for offsets in slices) == min(cap, sum(sizes))
+    for whole in wanted:
+        of_partition = sorted(offsets for offsets in slices if offsets.partition == whole.partition)
+        assert all(before.stop == after.start for before, after in pairwise(of_partition))
+        edges = {(0 if order is iter else whole.stop)}
+        assert not of_partition or edges & {of_partition[0].start, of_partition[-1].stop}
 
 
 @pytest.mark.parametrize("parts", [[10], [5, 5], [3, 3, 4], [1] * 10])
