@@ -6,6 +6,7 @@ allocated.
 """
 
 import threading
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from struct import Struct
@@ -26,6 +27,12 @@ BytesLike = bytes | bytearray | memoryview
 # beyond the cap is in memory, and each of many small streams copies at most one piece.
 _PIECE = 16 * 1024
 _STEP = 256 * 1024
+
+# RFC 1952: magic | method | flags | time | extra flags | system, then the fields that bits of the flags announce.
+_GZIP_HEADER = Struct("<HBB6x")
+_GZIP_MAGIC, _GZIP_DEFLATE = 0x8B1F, 8
+_GZIP_HEADER_CRC, _GZIP_EXTRA, _GZIP_NAME, _GZIP_COMMENT = 2, 4, 8, 16
+_GZIP_MAX_IGNORED = 18  # a header and a trailer: GZIPInputStream does not look at so few bytes after a member
 
 # The framing of xerial's SnappyOutputStream, since 0.7 [kafka-0.7: Compression]: magic | version | lowest version that
 # can read it | blocks. A block is its compressed length and its data, 32 KiB when uncompressed.
@@ -83,15 +90,41 @@ def _gzip_compress(data: bytes) -> bytes:
 
 
 def _gzip_decompress(data: BytesLike, cap: int) -> BytesLike:
-    """The contents of one or more consecutive gzip members, which fill `data` to its last byte."""
+    """The contents of one or more consecutive gzip members. Bytes after them that start no member are ignored.
+
+    Kafka's consumers do the same, because they use Java's GZIPInputStream.
+    """
     view, out = memoryview(data), bytearray()
     try:
         position = _decompress_member(view, 0, out, cap)
-        while position < len(view):
+        while len(view) - position > _GZIP_MAX_IGNORED and _starts_member(view, position):
             position = _decompress_member(view, position, out, cap)
     except igzip_lib.IsalError as error:  # type: ignore[misc] # the stub calls the class an instance
         raise Corrupt(f"cannot decompress a gzip stream: {error}") from error
     return out
+
+
+def _starts_member(view: memoryview, position: int) -> bool:
+    """Whether a complete gzip header is at `position`, as GZIPInputStream checks it."""
+    if len(view) - position < _GZIP_HEADER.size:
+        return False
+    magic, method, flags = _GZIP_HEADER.unpack_from(view, position)
+    if (magic, method) != (_GZIP_MAGIC, _GZIP_DEFLATE):
+        return False
+    end = position + _GZIP_HEADER.size
+    if flags & _GZIP_EXTRA:
+        end += 2 + int.from_bytes(view[end : end + 2], "little")
+    for _ in range((flags & _GZIP_NAME != 0) + (flags & _GZIP_COMMENT != 0)):
+        text_end = bytes(view[end:]).find(0)
+        if text_end < 0:
+            return False
+        end += text_end + 1
+    if flags & _GZIP_HEADER_CRC:
+        stored = int.from_bytes(view[end : end + 2], "little")
+        end += 2
+        if stored != zlib.crc32(view[position : end - 2]) & 0xFFFF:
+            return False
+    return end <= len(view)
 
 
 def _decompress_member(view: memoryview, position: int, out: bytearray, cap: int) -> int:

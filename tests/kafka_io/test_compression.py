@@ -93,9 +93,29 @@ def test_a_gzip_header_with_all_fields_is_accepted() -> None:
     assert GZIP.decompress(padding + member, MIB) == bytes(range(256)) * 100 + TEXT
 
 
+# fault N12; java.util.zip.GZIPInputStream.readTrailer
+@pytest.mark.parametrize(
+    "tail",
+    [
+        b"\x00",
+        b"junk",
+        b"junk" * 5000,
+        b"\x1f\x8b",
+        b"\x1f\x8b\x08\x00" + bytes(14),  # 18 bytes, in which no member fits
+        b"\x1f\x8b\x07\x00" + bytes(20),  # another method
+        b"\x1f\x8b\x08\x04" + bytes(6) + b"\xff\xff" + bytes(20),  # an extra field that is longer than the rest
+        b"\x1f\x8b\x08\x08" + bytes(6) + b"a name without an end",
+        b"\x1f\x8b\x08\x02" + bytes(6) + b"\x00\x00" + bytes(20),  # a wrong checksum of the header
+    ],
+)
+@pytest.mark.parametrize("members", [1, 2])
+def test_bytes_after_the_last_gzip_member_are_ignored_as_in_java(members: int, tail: bytes) -> None:
+    assert GZIP.decompress(gzip.compress(TEXT) * members + tail, MIB) == TEXT * members
+
+
 # fault R14
-@pytest.mark.parametrize("tail", [b"\x00", b"junk", b"\x1f\x8b", b"\x1f\x8b\x08\x00" + bytes(20)])
-def test_junk_after_the_last_gzip_member_is_corrupt(tail: bytes) -> None:
+@pytest.mark.parametrize("tail", [b"\x1f\x8b\x08\x00" + bytes(20), gzip.compress(TEXT)[:-1], gzip.compress(b"")[:-1]])
+def test_a_later_gzip_member_that_is_damaged_or_incomplete_is_corrupt(tail: bytes) -> None:
     with pytest.raises(Corrupt, match="gzip"):
         GZIP.decompress(gzip.compress(TEXT) + tail, MIB)
 

@@ -4,7 +4,6 @@ It is written from the layouts in [kafka-0.8: Record batches, Message sets]. It 
 valid; on some invalid bytes other exceptions come first. It has no limits.
 """
 
-import gzip
 import zlib
 from struct import unpack_from
 
@@ -13,6 +12,7 @@ import lz4.block
 import lz4.frame
 import zstandard
 
+from tests.oracles.gunzip import gunzip
 from tests.oracles.sets_v07 import _snappy_block, _xerial
 
 Headers = list[tuple[bytes, bytes | None]]
@@ -143,7 +143,7 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
 
 def _decompress(codec: int, data: bytes) -> bytes:
     if codec == 1:
-        return gzip.decompress(data)
+        return gunzip(data)
     if codec == 2:
         return _xerial(data) if data.startswith(b"\x82SNAPPY\x00") else _snappy_block(data)
     if codec == 3:

@@ -14,6 +14,7 @@ from kafka_io.errors import Corrupt, PastEnd, TooLarge, Unsupported, Where, Wire
 from kafka_io.records.build import Record, _record, _varint, log_messages, record_batch
 from kafka_io.records.decoded_batch import DecodeLimits
 from kafka_io.records.decoder import Decoder, decode
+from kafka_io.records.layout import MESSAGE_KEY_AT
 from kafka_io.records.record_set import RequestedOffsets
 from kafka_io.records.schema import COLUMNS
 from tests.kafka_io.records.decoding import (
@@ -311,16 +312,29 @@ def test_a_compressed_message_without_a_whole_value_is_corrupt() -> None:
     for size in (-1, 0, 5, 2**31 - 1):
         data = wrapped(b"", magic=0, offset=0, value=b"gzip")
         corrupt(changed(data, 22, struct.pack(">i", size)), "a set of|gzip")
-    for size in (100, -2, -(2**31)):
+    for size in (1, 4, 100, -2, -(2**31)):  # with 4, the key reaches exactly to the end of the message
         data = wrapped(b"", magic=0, offset=0, value=b"")
         corrupt(changed(data, 18, struct.pack(">i", size)), f"a key of {size} bytes")
 
 
+# A kernel that reads after the end of the bytes is noticed only without the compiler.
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("size", [1, 4, 5])
+def test_a_key_that_reaches_to_the_end_of_a_message_is_corrupt(magic: int, size: int) -> None:
+    data = log_messages([Record(key=b"", value=b"v" * (size > 4))], magic=magic)
+    corrupt(changed(data, MESSAGE_KEY_AT[magic], struct.pack(">i", size)), "a key, value or header")
+
+
+# fault R14; junk after gzip is ignored (fault N12)
+@pytest.mark.parametrize("codec", [2, 3, 4])
+def test_compressed_records_that_are_followed_by_junk_are_corrupt(codec: int) -> None:
+    content = bytes(CODECS[codec].compress(CONTENT * 100)) + b"junk"
+    corrupt(batch_around(content, count=300, last_delta=299, codec=codec), "cannot decompress|incomplete|frames|follow")
+
+
 # fault R14
 @pytest.mark.parametrize("codec", [1, 2, 3, 4])
-@pytest.mark.parametrize(
-    "damage", [lambda data: data[:-1], lambda data: data + b"junk", lambda _: b"", lambda _: b"x" * 9]
-)
+@pytest.mark.parametrize("damage", [lambda data: data[:-1], lambda _: b"", lambda _: b"x" * 9])
 def test_compressed_records_that_cannot_be_decompressed_are_corrupt(codec: int, damage: type[bytes]) -> None:
     content = bytes(CODECS[codec].compress(CONTENT * 100))
     corrupt(
