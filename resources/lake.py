@@ -31,6 +31,7 @@ _STACK = re.compile(r"\n\s*0: ")
 _DECORATION = re.compile(r"\x1b\[[0-9;]*m|\u21b3")  # colours and arrows in the messages of deltalake
 
 
+_ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
 _PATIENCE = {
     "max_retries": "100",
     "retry_timeout": "120s",
@@ -54,8 +55,20 @@ class Lake:
 
     @classmethod
     def of(cls, settings: "Settings") -> Self:
-        """The lake of the settings. Its object store is patient, unless the settings say otherwise."""
-        patience = {} if durable.local_path(settings.lake) else _PATIENCE
+        """The lake of the settings. Its object store is patient, unless the settings say otherwise.
+
+        Raises:
+            LakeRefused: deltalake would write the lake into one folder and look for it in another (fault U09).
+        """
+        folder = durable.local_path(settings.lake)
+        escape = _ESCAPE.search(str(folder))
+        if folder and escape:
+            raise LakeRefused(
+                f"the lake {folder} has {escape[0]} in its path, which deltalake reads as an encoded character: "
+                "choose another folder as `lake` in the settings",
+                Where(),
+            )
+        patience = {} if folder else _PATIENCE
         return cls(root=settings.lake, options={**patience, **settings.lake_options})
 
     def table_uri(self, cluster: str, topic: str) -> str:

@@ -109,3 +109,12 @@ def test_a_folder_that_is_a_file_is_a_refusal(tmp_path: Path) -> None:  # fault 
     (tmp_path / "main").write_text("a file")
     with pytest.raises(LakeRefused):
         write_slice(str(tmp_path), {})
+
+
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_a_lake_whose_path_deltalake_would_decode_is_refused(scheme: str, tmp_path: Path) -> None:  # fault U09
+    """Deltalake 1.6 writes the log into `a%20b`, and reads it from `a b`."""
+    clusters = {"main": ClusterSettings(bootstrap="127.0.0.1:1")}
+    with pytest.raises(LakeRefused, match="has %20 in its path"):
+        Lake.of(Settings(lake=f"{scheme}{tmp_path}/a%20b", clusters=clusters))
+    assert Lake.of(Settings(lake=f"{scheme}{tmp_path}/100%", clusters=clusters)).root == f"{scheme}{tmp_path}/100%"
