@@ -1,5 +1,6 @@
 """Fixtures for the tests of pipelines: a live cluster, a small table, a Dagster instance."""
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -47,17 +48,36 @@ def small(tmp_path: Path) -> SmallTable:
     return SmallTable(tmp_path / "lake")
 
 
+def _instance_in(home: Path) -> dg.DagsterInstance:
+    """An instance with one database for the events of all runs. By default each run creates one, which takes long."""
+    events = {
+        "module": "dagster._core.storage.event_log",
+        "class": "ConsolidatedSqliteEventLogStorage",
+        "config": {"base_dir": str(home / "events")},
+    }
+    overrides = {"telemetry": {"enabled": False}, "event_log_storage": events}
+    return dg.DagsterInstance.local_temp(str(home), overrides=overrides)
+
+
+@pytest.fixture(scope="session")
+def empty_instance(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a Dagster instance without runs. To create its databases takes longer than many a test."""
+    home = tmp_path_factory.mktemp("dagster")
+    with _instance_in(home) as local:
+        assert not local.get_runs()
+    return home
+
+
 @pytest.fixture
-def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
+def instance(empty_instance: Path, tmp_path: Path) -> Iterator[dg.DagsterInstance]:
     """A Dagster instance for one test, with storage on disk."""
-    home = tmp_path / "dagster"
-    home.mkdir()
-    with dg.DagsterInstance.local_temp(str(home), overrides={"telemetry": {"enabled": False}}) as local:
+    home = shutil.copytree(empty_instance, tmp_path / "dagster")
+    with _instance_in(home) as local:
         yield local
 
 
 @pytest.fixture
-def configured(live: LiveCluster, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> LiveCluster:
-    """The live cluster. The environment names its settings file, and runs share the Spark session."""
+def configured(live: LiveCluster, monkeypatch: pytest.MonkeyPatch) -> LiveCluster:
+    """The live cluster. The environment names its settings file."""
     monkeypatch.setenv(PATH_VARIABLE, str(live.settings))
     return live

@@ -1,4 +1,4 @@
-"""The asset: runs in this process, against a live cluster, with real Spark and Delta."""
+"""The asset: runs in this process, against a live cluster, with real Delta, and with Spark where a load needs it."""
 
 import signal
 import threading
@@ -25,7 +25,7 @@ from resources.settings import PATH_VARIABLE
 from tests.live import LiveCluster, numbered
 from tests.pipelines.defs.declared import DEFS, GROUP, failure, loaded, observed, run
 
-pytestmark = [pytest.mark.spark, pytest.mark.zookeeper]
+pytestmark = pytest.mark.zookeeper
 
 
 def retries(result: dg.ExecuteInProcessResult) -> list[dg.DagsterEvent]:
@@ -115,6 +115,7 @@ def fetched(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     over.set()
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("messages", [100, 1000], ids=["fetched here", "spread by Spark"])
 def test_a_run_that_is_terminated_ends_its_work_and_is_not_retried(
     instance: dg.DagsterInstance, configured: LiveCluster, spark: SparkSession, fetched: threading.Event, messages: int
@@ -253,8 +254,9 @@ def test_a_position_that_cannot_be_parsed_fails_with_a_sentence(
     assert "'yesterday' is not a position in a log" in failure(result).description
 
 
+@pytest.mark.spark
 def test_a_run_with_spark_logs_the_url_of_the_spark_ui(
-    instance: dg.DagsterInstance, configured: LiveCluster, monkeypatch: pytest.MonkeyPatch
+    instance: dg.DagsterInstance, configured: LiveCluster, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pipelines.defs.run, "ui_of", lambda _session: "http://driver:4040")
     configured.publish("clicks", numbered(1000))

@@ -11,7 +11,7 @@ from resources.settings import Settings
 from tests.live import LiveCluster, numbered
 from tests.pipelines.defs.declared import CLUSTERS, DEFS, GROUP, run
 
-pytestmark = [pytest.mark.spark, pytest.mark.zookeeper]
+pytestmark = pytest.mark.zookeeper
 
 
 def lose_a_file(live: LiveCluster, topic: str) -> None:

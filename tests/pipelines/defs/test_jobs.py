@@ -23,7 +23,6 @@ def test_every_op_that_reads_from_a_cluster_is_in_its_pool() -> None:
     assert [job.nodes_in_topological_order[0].definition.pools for job in jobs] == [{"kafka_main"}, {"kafka_main"}]
 
 
-@pytest.mark.spark
 @pytest.mark.zookeeper
 def test_a_backfill_loads_the_records_before_the_start_of_a_table(
     instance: dg.DagsterInstance, configured: LiveCluster
@@ -41,7 +40,6 @@ def test_a_backfill_loads_the_records_before_the_start_of_a_table(
     assert check.metadata["rows"].value == 250
 
 
-@pytest.mark.spark
 @pytest.mark.zookeeper
 def test_one_key_is_loaded_by_its_partition_tag_as_the_ui_asks(
     instance: dg.DagsterInstance, configured: LiveCluster

@@ -12,7 +12,7 @@ from resources.penstock import PenstockResource
 from tests.live import LiveCluster, numbered
 from tests.pipelines.defs.declared import DEFS, GROUP, know, run
 
-pytestmark = [pytest.mark.spark, pytest.mark.zookeeper]
+pytestmark = pytest.mark.zookeeper
 
 
 def fire(instance: dg.DagsterInstance) -> Any:
