@@ -12,13 +12,14 @@ from typing import Any
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import LocatedError
-from kafka_io.model import OffsetRange, TopicEntry
+from kafka_io.model import BrokerPartition, OffsetRange, TopicEntry
 from kafka_io.records.gaps import ABORTED
 from pipelines.loading.identity import table_state
 from pipelines.loading.ledger import TopicIdentity
 from pipelines.loading.outcome import printed_range
 from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import TableSnapshot
+from pipelines.loading.unreadable import GAPS
 from pipelines.loading.verify import Proof, verify
 from pipelines.loading.work import CommittedRange
 from pipelines.maintenance.broker_rows import BrokerRows
@@ -83,7 +84,8 @@ def deep_verify(table: LakeTable, cluster: Cluster, *, on_progress: Progress = l
         snapshot = table.existing()
         if snapshot is not None and snapshot.entry is not None:
             topic, rows = _newest_incarnation(table, snapshot, cluster)
-            for result in _comparisons(cluster, topic, rows, on_progress):
+            skipped = _skipped(table, snapshot)
+            for result in _comparisons(cluster, topic, rows, skipped, on_progress):
                 if isinstance(result, PartitionComparison):
                     compared.append(result)
                     problems += _problems(result)
@@ -95,15 +97,22 @@ def deep_verify(table: LakeTable, cluster: Cluster, *, on_progress: Progress = l
     return DeepProof(**{**values, "problems": tuple(problems), "compared": tuple(compared)})
 
 
+def _skipped(table: LakeTable, snapshot: TableSnapshot) -> Sequence[OffsetRange]:
+    """The offsets that loads skipped by choice, because their records could not be read, in order."""
+    choices = [choice for _, entry in table.entries(snapshot) for choice in entry.choices if choice.setting in GAPS]
+    return sorted(OffsetRange(BrokerPartition.parse(choice.partition), choice.start, choice.stop) for choice in choices)
+
+
 def _comparisons(
-    cluster: Cluster, topic: TopicEntry, rows: TableRows, on_progress: Progress
+    cluster: Cluster, topic: TopicEntry, rows: TableRows, skipped: Sequence[OffsetRange], on_progress: Progress
 ) -> Iterator[PartitionComparison | str]:
     """The comparison of each partition, or why it was not compared."""
     done, total = 0, sum(_extent(ranges) for ranges in rows.ranges.values())
     with BrokerRows(cluster, topic) as broker_rows:
         for partition, ranges in sorted(rows.ranges.items()):
             try:
-                yield _compare(broker_rows, rows.of(partition), ranges, partial(_report, on_progress, done, total))
+                report = partial(_report, on_progress, done, total)
+                yield _compare(broker_rows, rows.of(partition), ranges, skipped, report)
             except LocatedError as error:
                 broker_rows.drop()
                 yield f"partition {partition} was not compared with its broker: {error}"
@@ -134,16 +143,22 @@ def _newest_incarnation(table: LakeTable, snapshot: TableSnapshot, cluster: Clus
 
 
 def _compare(
-    broker_rows: BrokerRows, rows: LiveRows, ranges: Sequence[CommittedRange], on_progress: Callable[[int], None]
+    broker_rows: BrokerRows,
+    rows: LiveRows,
+    ranges: Sequence[CommittedRange],
+    skipped: Sequence[OffsetRange],
+    on_progress: Callable[[int], None],
 ) -> PartitionComparison:
     """Compare what the broker still holds of the partition's committed ranges, each read as it was loaded.
+
+    The offsets that the load skipped are not compared.
 
     Raises:
         KafkaIOError: it cannot be read.
         LogTruncated: the log ends before the table does.
     """
     first, on_broker = ranges[0].offsets.start, broker_rows.held(ranges)
-    comparison, aborted = Comparison(), 0
+    comparison, aborted, left_out = Comparison(), 0, 0
     filled = (committed for committed in ranges if committed.offsets.size)
     for isolation, group in groupby(filled, key=lambda committed: committed.isolation):
         members = [committed.offsets for committed in group]
@@ -151,17 +166,33 @@ def _compare(
         if offsets is None:
             continue
         broker_rows.gaps.clear()
-        for reached, piece in compare(broker_rows.batches(offsets, isolation), rows, offsets):
-            comparison += piece
-            on_progress(reached - first)
+        readable = list(_without(offsets, skipped))
+        left_out += offsets.size - sum(part.size for part in readable)
+        for part in readable:
+            for reached, piece in compare(broker_rows.batches(part, isolation), rows, part):
+                comparison += piece
+                on_progress(reached - first)
         aborted += 0 if isolation else broker_rows.gaps[ABORTED]
     return PartitionComparison(
         offsets=on_broker,
-        not_compared=on_broker.start - first,
+        not_compared=on_broker.start - first + left_out,
         comparison=comparison,
         is_known=all(committed.isolation for committed in ranges if committed.offsets.size),
         aborted=aborted,
     )
+
+
+def _without(offsets: OffsetRange, skipped: Sequence[OffsetRange]) -> Iterator[OffsetRange]:
+    """The parts of the range between the skipped offsets, which are in order."""
+    start = offsets.start
+    for hidden in skipped:
+        overlap = hidden.intersection(offsets)
+        if overlap is not None:
+            if start < overlap.start:
+                yield replace(offsets, start=start, stop=overlap.start)
+            start = max(start, overlap.stop)
+    if start < offsets.stop:
+        yield replace(offsets, start=start)
 
 
 def _problems(compared: PartitionComparison) -> Iterator[str]:

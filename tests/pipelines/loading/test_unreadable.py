@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 
 import pytest
 
+from kafka_io.cluster.cluster import Cluster
 from kafka_io.model import BrokerPartition
 from kafka_io.records.build import Record, log_messages, record_batch
 from pipelines.loading.execute import fetch_here
@@ -14,6 +15,7 @@ from pipelines.loading.load import Loader
 from pipelines.loading.outcome import TopicLoad
 from pipelines.loading.verify import verify
 from pipelines.maintenance.clean import clean
+from pipelines.maintenance.deep_verify import deep_verify
 from resources.choices import Choices
 from resources.kafka import open_cluster
 from resources.settings import Caps, ClusterSettings, Settings
@@ -37,14 +39,22 @@ def no_spark() -> NoReturn:
     pytest.fail("a small load needs no Spark")
 
 
-def load(fake: FakeCluster, folder: Path, caps: dict[str, Any] | None = None, **chosen: str) -> TopicLoad:
+def settings_of(fake: FakeCluster, folder: Path, caps: dict[str, Any] | None = None, **chosen: str) -> Settings:
     bootstrap = ",".join(broker.address for broker in fake.bootstrap)
-    settings = Settings(
+    return Settings(
         lake=str(folder),
         clusters={"main": ClusterSettings(bootstrap=bootstrap)},
         caps=Caps(attempts=1, request_timeout_s=5, **(caps or {})),
         choices=Choices.model_validate(chosen),
     )
+
+
+def opened(fake: FakeCluster, folder: Path) -> Cluster:
+    return open_cluster(settings_of(fake, folder), "main")
+
+
+def load(fake: FakeCluster, folder: Path, caps: dict[str, Any] | None = None, **chosen: str) -> TopicLoad:
+    settings = settings_of(fake, folder, caps, **chosen)
     with open_cluster(settings, "main") as cluster:
         return Loader.of(settings, cluster, no_spark, fetch=fetch_here).load("clicks")
 
@@ -81,6 +91,26 @@ def test_the_records_before_a_corrupt_batch_are_loaded_and_the_error_has_its_off
         assert load(fake, tmp_path).error is None
     assert values(tmp_path) == numbered(0, 20)
     assert verify(table(tmp_path)).problems == ()
+
+
+# fault N03
+def test_a_deep_verify_leaves_out_what_was_skipped_and_finds_what_became_unreadable_later(
+    fake: FakeCluster, tmp_path: Path
+) -> None:
+    whole = fake.logs[0].entries[2]
+    fake.logs[0] = flipped(fake.logs[0], 2)
+    with fake:
+        load(fake, tmp_path, on_corrupt="skip")
+        with opened(fake, tmp_path) as cluster:
+            proof = deep_verify(table(tmp_path), cluster)
+            assert proof.problems == ()
+            assert [partition.not_compared for partition in proof.compared] == [5, 0]
+            assert [partition.comparison.equal for partition in proof.compared] == [15, 10]
+            fake.logs[0].entries[2] = whole
+            assert deep_verify(table(tmp_path), cluster).problems == ()
+            fake.logs[0] = flipped(fake.logs[0], 0)
+            [problem] = deep_verify(table(tmp_path), cluster).problems
+    assert problem.startswith("partition 0 was not compared with its broker: wrong CRC")
 
 
 # fault N03
