@@ -23,6 +23,7 @@ from kafka_io.registry.node_values import check_name
 from resources.choices import Choices
 from resources.groups import REST, GroupLimits, Patterns, Timing, TopicGroupSettings, check_names, matches
 from resources.section import Section
+from resources.suggestion import did_you_mean
 
 PATH_VARIABLE = "PENSTOCK_SETTINGS"
 DEFAULT_PATH = "penstock.toml"
@@ -92,10 +93,11 @@ def _absolute(text: Any, prefix: str | None, folder: Path) -> Any:
 
 Size = Annotated[int, Field(gt=0)]
 Start = Literal["earliest", "latest"]
+_UNKNOWN_KEY = "is not a setting"
 _PHRASES = {
     "missing": "is missing",
-    "extra_forbidden": "is not a setting",
-    "unexpected_keyword_argument": "is not a setting",  # in a section that is a dataclass
+    "extra_forbidden": _UNKNOWN_KEY,
+    "unexpected_keyword_argument": _UNKNOWN_KEY,  # in a section that is a dataclass
 }
 
 
@@ -381,4 +383,7 @@ def _first_problem(error: ValidationError) -> str:
     # The checks of kafka_io name their section, which is the end of the key here.
     reason = str(problem["msg"]).removeprefix("Value error, ").removeprefix(f"{key.rpartition('.')[2]}: ")
     phrase = _PHRASES.get(problem["type"])
+    if phrase == _UNKNOWN_KEY:
+        known = {name for section in Section.__subclasses__() for name in section.model_fields}
+        phrase += did_you_mean(str(problem["loc"][-1]), sorted(known))
     return f"{key} {phrase}" if phrase else f"{key}: {reason}".removeprefix(": ")

@@ -1,6 +1,6 @@
 """`penstock load`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from pipelines.cli.options import GlobalOptions, Selection, choice_option, selec
 from pipelines.cli.result import CommandResult, Errors, prints_result
 from resources.choices import Choices
 from resources.settings import Settings
+from resources.suggestion import did_you_mean
 
 if TYPE_CHECKING:
     from kafka_io.cluster.cluster import Cluster
@@ -68,7 +69,7 @@ def load_command(
                 choices=settings.choices_of(name).with_overrides(overrides),
                 on_progress=on_progress,
             )
-            for topic in selection.topics or _allowed(settings, connected):
+            for topic in _checked(settings, connected, selection.topics) or _allowed(settings, connected):
                 with errors.caught(cluster=name, topic=topic):
                     loads.append((name, loader.load(topic)))
     return CommandResult(
@@ -80,7 +81,29 @@ def load_command(
     )
 
 
+def _checked(settings: Settings, cluster: "Cluster", topics: Sequence[str]) -> Sequence[str]:
+    """The named topics, each of which exists and may be loaded: other commands and Dagster know only allowed topics.
+
+    Raises:
+        UsageError: one of them does not exist, or the settings do not allow it.
+    """
+    for topic in topics:
+        if not settings.rules(cluster.name).allows(topic):
+            raise click.UsageError(
+                f"the settings do not allow the topic {topic!r}; change `allow` or `deny` of [topics]"
+            )
+        if cluster.topic(topic) is None:
+            known = (entry.name for entry in cluster.topics().found)
+            raise click.UsageError(f"the cluster {cluster.name} has no topic {topic!r}{did_you_mean(topic, known)}")
+    return topics
+
+
 def _allowed(settings: Settings, cluster: "Cluster") -> list[str]:
+    """All topics that the settings allow; a warning if there are none."""
     listing = cluster.topics()
     console.skipped_topics(listing.skipped)
-    return sorted(topic.name for topic in listing.found if settings.rules(cluster.name).allows(topic.name))
+    allowed = sorted(topic.name for topic in listing.found if settings.rules(cluster.name).allows(topic.name))
+    if not allowed:
+        count = len(listing.found)
+        console.warning(f"nothing to load: the settings allow none of the {count} topics of the cluster {cluster.name}")
+    return allowed

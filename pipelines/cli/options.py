@@ -13,6 +13,7 @@ import click
 from pipelines.cli.completion import complete_clusters, complete_topics
 from resources.choices import Choices
 from resources.settings import Settings
+from resources.suggestion import did_you_mean
 
 if TYPE_CHECKING:
     from pipelines.loading.table import LakeTable
@@ -98,6 +99,20 @@ class Selection:
         return [LakeTable.of(lake, cluster, topic) for topic in topics]
 
 
+def check_tables(settings: Settings, cluster: str, topics: Sequence[str]) -> None:
+    """Check that each named topic has a table.
+
+    Raises:
+        UsageError: one of them has none.
+    """
+    from resources.lake import Lake
+
+    known = Lake.of(settings).topics(cluster) if topics else []
+    for topic in topics:
+        if topic not in known:
+            raise click.UsageError(f"the topic {topic!r} has no table{did_you_mean(topic, known)}")
+
+
 def selects_topics(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add TOPIC..., `--all` and `--cluster` to a command, which gets them as `selection`."""
 
@@ -106,7 +121,8 @@ def selects_topics(command: Callable[..., Any]) -> Callable[..., Any]:
     @cluster_option
     @wraps(command)
     def run(*arguments: Any, topics: Sequence[str], every: bool, cluster: str | None, **options: Any) -> Any:
-        return command(*arguments, selection=Selection(topics=topics, every=every, cluster=cluster), **options)
+        once = tuple(dict.fromkeys(topics))
+        return command(*arguments, selection=Selection(topics=once, every=every, cluster=cluster), **options)
 
     return run
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pipelines.cli import console
-from pipelines.cli.options import GlobalOptions, Selection, selects_topics
+from pipelines.cli.options import GlobalOptions, Selection, check_tables, selects_topics
 from pipelines.cli.result import CommandResult, Errors, prints_result
 from resources.settings import Settings
 
@@ -77,7 +77,7 @@ def _deep_proofs(settings: Settings, cluster: str, tables: Sequence["LakeTable"]
 def clean_command(options: GlobalOptions, selection: Selection, delete: bool, keep_days: float | None) -> CommandResult:
     """Delete files that no table needs, and merge small files.
 
-    The command deletes files that no commit names (left by killed runs) and files that were removed from a table, if
+    The command deletes files that no commit names (left by failed or killed runs) and files that were removed from a table, if
     they are older than keep_days. Choose more days than the longest run takes, and as many as you may want to rewind.
     With --delete it also merges small files into large ones and writes a checkpoint of the table's log. Rows, cursors
     and history do not change. Loads can run at the same time.
@@ -95,6 +95,7 @@ def clean_command(options: GlobalOptions, selection: Selection, delete: bool, ke
     records, errors = [], Errors()
     for cluster in selection.clusters(settings):
         with errors.caught(cluster=cluster):
+            check_tables(settings, cluster, selection.topics)
             for table in selection.tables(settings, cluster):
                 with errors.caught(cluster=cluster, topic=table.where.topic):
                     cleaned = clean(table, keep=keep, target_bytes=settings.housekeeping.file_bytes, dry_run=not delete)

@@ -89,7 +89,7 @@ def test_a_failed_check_does_not_hide_the_others(file: Path, fake: FakeCluster) 
     ("text", "subject", "message"),
     [
         ('cron = "soon"\n', "dagster", "soon"),
-        ("lak = 1\n", "settings", "lak is not a setting"),
+        ("lak = 1\n", "settings", "lak is not a setting; did you mean 'lake'?"),
     ],
 )
 def test_wrong_settings_fail_the_offline_check(text: str, subject: str, message: str, file: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_lake_whose_store_replaces_objects_fails_its_check(
     monkeypatch.setattr(os, "link", lambda _source, _target: None)
     code, results = check(file)
     assert (code, results["lake"]["ok"]) == (1, False)
-    assert results["lake"]["told"].startswith("StoreUnsafe: the store of")
+    assert results["lake"]["message"].startswith("StoreUnsafe: the store of")
 
 
 def test_a_lake_that_cannot_be_written_fails_its_check(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

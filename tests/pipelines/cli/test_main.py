@@ -103,13 +103,11 @@ def test_people_get_tables_and_sentences(penstock: Penstock, live: LiveCluster, 
 
 
 @pytest.mark.zookeeper
-def test_a_failed_load_is_one_sentence_and_exit_code_1(penstock: Penstock, live: LiveCluster) -> None:
+def test_a_load_of_an_unknown_topic_is_wrong_use(penstock: Penstock, live: LiveCluster) -> None:
     live.publish("clicks", [b"x"])
     result = penstock("load", "views")
-    assert result.exit_code == 1
-    assert result.stderr == (
-        "penstock: views: TopicUnknown: the cluster has no such topic [cluster=main topic=views]\n"
-    )
+    assert result.exit_code == 2
+    assert "the cluster main has no topic 'views'" in result.stderr
 
 
 @pytest.mark.zookeeper

@@ -205,6 +205,35 @@ def test_offsets_that_expired_are_counted_and_the_command_that_continues_is_name
     )
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("load", "click"), "the cluster main has no topic 'click'; did you mean 'clicks'?"),
+        (("load", "clicks", "secret"), "the settings do not allow the topic 'secret'"),  # fault U06
+        (("clean", "view"), "the topic 'view' has no table; did you mean 'views'?"),
+    ],
+)
+def test_what_does_not_exist_or_is_not_allowed_is_wrong_use(
+    arguments: tuple[str, ...], message: str, make: Make
+) -> None:  # fault U10
+    world = make(settings_text='[topics]\ndeny = "secret.*"\n')
+    world.publish("secret")
+    result = world.penstock(*arguments)
+    assert (result.exit_code, message in result.stderr) == (2, True)
+    assert sorted(path.name for path in (world.settings_file.parent / "lake" / "main").iterdir()) == ["clicks", "views"]
+
+
+def test_a_topic_that_is_named_twice_is_loaded_once(make: Make) -> None:  # fault U10
+    loads = json.loads(make().penstock("load", "views", "views", "--json").stdout)["results"]
+    assert [load["topic"] for load in loads] == ["views"]
+
+
+def test_a_load_of_nothing_says_so(make: Make) -> None:  # fault U10
+    result = make(settings_text='[topics]\nallow = "none"\n').penstock("load", "--all")
+    assert result.exit_code == 0
+    assert "nothing to load: the settings allow none of the 2 topics of the cluster main" in result.stderr
+
+
 def test_topics_shows_offsets_and_lag(make: Make) -> None:
     _, clicks, views = lines(make().penstock("topics"))
     assert clicks[:6] == ["main", "clicks", "1", "20 records", "20", "0"]

@@ -366,7 +366,7 @@ HARMS = {"lost": Path.unlink, "cut": lambda file: file.write_bytes(file.read_byt
 
 @pytest.mark.parametrize("harm", HARMS.values(), ids=HARMS)
 def test_a_replay_mends_a_table_with_a_damaged_data_file(harm: Callable[[Path], object], modern: Modern) -> None:
-    """Fault N09."""
+    """See fault N09."""
     modern.publish(100)
     topic = modern.topic
     topic.load()
