@@ -19,7 +19,6 @@ FAILPOINTS = (
     "fetched",
     "replay planned",
     "replay staged",
-    "damaged files moved",
     "replay compared",
     "before replay entry",
     "after replay entry",

@@ -266,7 +266,6 @@ class LakeTable:
                 if info.type == pafs.FileType.File:
                     files.create_dir(DAMAGED, recursive=True)
                     files.move(info.path, f"{DAMAGED}/{info.base_name}")
-            failpoint("damaged files moved")
             snapshot.handle.repair(post_commithook_properties=AFTER_COMMIT)
         return self.newer(snapshot)
 

@@ -146,9 +146,7 @@ def _delete_removed(table: LakeTable, snapshot: TableSnapshot, unneeded: _Unneed
 
     If another writer commits at the same time, they are left for the next housekeeping.
     """
-    if not unneeded.removed:
-        return unneeded
-    if cleaned_before(snapshot.handle) < unneeded.before:
+    if unneeded.removed and cleaned_before(snapshot.handle) < unneeded.before:
         try:
             snapshot.handle.alter.set_table_properties(
                 {CLEANED: str(unneeded.before)}, raise_if_not_exists=False, post_commithook_properties=AFTER_COMMIT
@@ -156,6 +154,8 @@ def _delete_removed(table: LakeTable, snapshot: TableSnapshot, unneeded: _Unneed
         except CommitFailedError:
             return replace(unneeded, removed={})
     failpoint("clean announced")
+    if not unneeded.removed:
+        return unneeded
     # A rewind may have brought back files between the snapshot and the announcement. None can do so after it.
     newest = table.newer(snapshot)
     kept = table.paths(unneeded.before).union(
