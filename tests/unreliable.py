@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from kafka_io.records.last_message import LastMessage
 from pipelines.loading.ledger import LedgerEntry
 from pipelines.loading.table_log import CommitOutcomeUnknown, TableLog, TableSnapshot
 from pipelines.loading.work import CommittedRange, SliceFacts
@@ -62,6 +63,14 @@ class Unreliable:
         if self.commits.pop(0):
             self.table.write(snapshot, entry, new, replaced)
         raise self.error("connection reset by peer")
+
+    def row_offsets(self, snapshot: TableSnapshot, committed: CommittedRange) -> Sequence[int]:
+        """See TableLog."""
+        return self.table.row_offsets(snapshot, committed)
+
+    def message(self, snapshot: TableSnapshot, committed: CommittedRange, offset: int) -> LastMessage:
+        """See TableLog."""
+        return self.table.message(snapshot, committed, offset)
 
     def count_rows(self, snapshot: TableSnapshot, ranges: Sequence[CommittedRange]) -> list[int]:
         """See TableLog."""

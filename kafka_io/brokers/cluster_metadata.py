@@ -16,7 +16,7 @@ from kafka_io.brokers.negotiation import Connector
 from kafka_io.brokers.retry import Backoff, retrying
 from kafka_io.closing import Closing
 from kafka_io.error_codes import ErrorCode
-from kafka_io.errors import Corrupt, KafkaIOError, LeaderMoved, NetworkError, Where, error_context
+from kafka_io.errors import Corrupt, KafkaIOError, LeaderMoved, NetworkError, TopicReplaced, Where, error_context
 from kafka_io.messages.listed_topics import check_listed_topic
 from kafka_io.messages.metadata import (
     MetadataPartition,
@@ -66,8 +66,11 @@ class ClusterMetadata(Closing):
         *,
         where: Where,
         sleep: Callable[[float], None] = time.sleep,
+        cluster_id: str = "",
     ) -> None:
+        """See `Source.connect`. If the `cluster_id` is given, answers of another cluster are refused."""
         self.where = where
+        self.expected_cluster_id = cluster_id
         self._connector = connector
         self._backoff = backoff
         self._sleep = sleep
@@ -243,6 +246,12 @@ class ClusterMetadata(Closing):
             return connection.request(_metadata_request(connection, topics, auto_create=auto_create))
 
         answer = self.from_any(request)
+        if answer.cluster_id and self.expected_cluster_id not in {"", answer.cluster_id}:
+            raise TopicReplaced(
+                f"the address leads to the cluster {answer.cluster_id} now, but the read was planned for the cluster "
+                f"{self.expected_cluster_id}",
+                self.where,
+            )
         self._cluster_id = answer.cluster_id
         self._brokers = {broker.node_id: Broker(broker.node_id, broker.host, broker.port) for broker in answer.brokers}
         return answer

@@ -10,8 +10,9 @@ from kafka_io.closing import Closing
 from kafka_io.cluster.open_transactions import OpenTransaction
 from kafka_io.cluster.retention import Retention
 from kafka_io.errors import KafkaIOError, Unsupported, Where, error_context
-from kafka_io.model import Bounds, Broker, BrokerPartition, Generation, TopicEntry
+from kafka_io.model import Bounds, Broker, BrokerPartition, Generation, OffsetRange, TopicEntry
 from kafka_io.reader.source import Source
+from kafka_io.records.last_message import LastMessage
 from kafka_io.registry.listing import Listing
 from kafka_io.registry.zookeeper import Registry
 
@@ -143,6 +144,16 @@ class Cluster(Closing):
         Args:
             topic: the topic's name.
             read: for each partition the next offset to read, and the leader epoch of the last record that was read.
+        """
+
+    @abstractmethod
+    def last_messages(
+        self, topic: str, ranges: Mapping[BrokerPartition, OffsetRange]
+    ) -> PartitionResults[LastMessage | None]:
+        """The last message of each range, which begins at that message; None if the log has no message there.
+
+        A log that was truncated and written again, or created again, has another message there, or none. Retention and
+        compaction also remove messages. In 0.7 an offset where no message begins is a message with an empty digest.
         """
 
     @abstractmethod

@@ -9,6 +9,7 @@ from kafka_io.brokers.connection import RetryPolicy
 from kafka_io.brokers.leaders import PartitionAnswers
 from kafka_io.cluster.bounds import bounds_of, offsets_at
 from kafka_io.cluster.cluster import Cluster, PartitionResults, TopicResults
+from kafka_io.cluster.last_messages import last_messages
 from kafka_io.cluster.open_transactions import OpenTransaction, find_open_transactions
 from kafka_io.cluster.record_times import record_times
 from kafka_io.cluster.retention import SETTINGS, Retention, TopicSettings, cleanup_policies
@@ -33,12 +34,14 @@ from kafka_io.model import (
     Broker,
     BrokerPartition,
     Generation,
+    OffsetRange,
     TopicEntry,
     TopicPartition,
 )
 from kafka_io.net.security import PLAINTEXT, Security
 from kafka_io.reader.reader import ReadSettings
 from kafka_io.reader.source import Source
+from kafka_io.records.last_message import LastMessage
 from kafka_io.registry.listing import Listing, SkippedNode
 from kafka_io.registry.zookeeper import Registry
 
@@ -67,6 +70,7 @@ class ModernCluster(Cluster):
         self._pinned_generation = generation
         self._security = security
         self._metadata: dict[RetryPolicy, ClusterMetadata] = {}
+        self._cluster_id = ""
 
     def cluster_id(self) -> str | None:
         """The cluster's own id; None before 0.10.1.
@@ -76,10 +80,16 @@ class ModernCluster(Cluster):
             NetworkError: there is no ZooKeeper, and no broker can be reached.
         """
         with error_context(self.where):
-            if self.registry is not None:
-                return self.registry.cluster_id()
-            metadata = self.metadata()
-            return metadata.retry(lambda: metadata.cluster_id)
+            self._cluster_id = self._read_cluster_id() or ""
+        for metadata in self._metadata.values():
+            metadata.expected_cluster_id = self._cluster_id
+        return self._cluster_id or None
+
+    def _read_cluster_id(self) -> str | None:
+        if self.registry is not None:
+            return self.registry.cluster_id()
+        metadata = self.metadata()
+        return metadata.retry(lambda: metadata.cluster_id)
 
     def topics(self) -> Listing[TopicEntry]:
         """See Cluster."""
@@ -170,6 +180,15 @@ class ModernCluster(Cluster):
         with error_context(self._topic_where(topic)):
             return find_truncations(self.metadata(), topic, read)
 
+    def last_messages(
+        self, topic: str, ranges: Mapping[BrokerPartition, OffsetRange]
+    ) -> PartitionResults[LastMessage | None]:
+        """See Cluster."""
+        offsets = {TopicPartition.of(topic, partition): range_.start for partition, range_ in ranges.items()}
+        with error_context(self._topic_where(topic)):
+            answers = last_messages(self.metadata(), offsets, self._read_settings)
+        return self._by_topic([topic], answers)[topic]
+
     def _topic_where(self, topic: str) -> Where:
         return Where(cluster=self.name, topic=topic)
 
@@ -197,6 +216,7 @@ class ModernCluster(Cluster):
             brokers=brokers,
             security=self._security,
             read_settings=self._read_settings,
+            cluster_id=self._cluster_id,
         )
 
     @property

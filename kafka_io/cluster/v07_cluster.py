@@ -1,7 +1,9 @@
 """A 0.7 cluster: its brokers and topics from ZooKeeper, its partitions' bounds from the brokers themselves."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
+from itertools import groupby
 from typing import TypeVar
 
 from kafka_io.brokers.v07_connection import BrokerConnection07
@@ -12,15 +14,20 @@ from kafka_io.errors import (
     ConnectFailed,
     DeadlineExceeded,
     KafkaIOError,
+    LogShort,
     NetworkError,
     RegistryError,
     Where,
+    WireError,
     error_context,
 )
-from kafka_io.model import Bounds, Broker, BrokerPartition, Generation
-from kafka_io.reader.reader import ReadSettings
+from kafka_io.model import Bounds, Broker, BrokerPartition, Generation, OffsetRange
+from kafka_io.reader.reader import PlannedRange, ReadSettings
 from kafka_io.reader.source import Source
 from kafka_io.reader.v07_partition import Partition07
+from kafka_io.reader.v07_reader import Reader07
+from kafka_io.records.decoded_batch import DecodedBatch
+from kafka_io.records.last_message import LastMessage
 from kafka_io.registry.zookeeper import Registry
 
 T = TypeVar("T")
@@ -100,6 +107,23 @@ class Cluster07(Cluster):
         """Nothing: a log of 0.7 has one writer, which never truncates what it has flushed."""
         return {}
 
+    def last_messages(
+        self, topic: str, ranges: Mapping[BrokerPartition, OffsetRange]
+    ) -> PartitionResults[LastMessage | None]:
+        """See Cluster; small ranges of one broker share a request."""
+        results: PartitionResults[LastMessage | None] = {}
+        for holder, group in groupby(sorted(ranges.values()), key=lambda range_: range_.partition.holder):
+            planned = [PlannedRange(topic, range_, incarnation="") for range_ in group]
+            try:
+                broker = self._broker(holder, topic)
+            except KafkaIOError as error:
+                results |= dict.fromkeys((range_.offsets.partition for range_ in planned), error)
+                continue
+            with closing(Reader07(broker, self._read_settings, cluster=self.name)) as reader:
+                for range_, batches in zip(planned, reader.read(planned), strict=True):
+                    results[range_.offsets.partition] = _last_message(range_.offsets, batches)
+        return results
+
     def source(self, partition: BrokerPartition) -> Source:
         """The broker that holds the partition.
 
@@ -149,6 +173,16 @@ class Cluster07(Cluster):
         for connection in self._connections.values():
             connection.close()
         self.registry.close()
+
+
+def _last_message(range_: OffsetRange, batches: Iterator[DecodedBatch]) -> LastMessage | KafkaIOError | None:
+    try:
+        rows = [decoded.batch for decoded in batches if decoded.batch.num_rows]
+    except (WireError, LogShort):
+        return LastMessage(offset=range_.start, digest="")
+    except KafkaIOError as error:
+        return error
+    return LastMessage.of(rows[-1]) if rows else None
 
 
 def offset_at(partition: Partition07, timestamp_ms: int) -> int:

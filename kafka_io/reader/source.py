@@ -24,7 +24,8 @@ class Source:
 
     In 0.7 this is the one broker that holds the partition. From 0.8 on any brokers will do: they know the leaders.
 
-    `security` refers to secrets but does not contain them: each process reads them where it runs.
+    `cluster_id` is the id of the cluster, if it is known: answers of another cluster behind the same addresses are
+    refused. `security` refers to secrets but does not contain them: each process reads them where it runs.
 
     >>> import msgspec
     >>> with open_cluster("local", bootstrap=bootstrap) as cluster:
@@ -38,6 +39,7 @@ class Source:
     brokers: tuple[Broker, ...]
     security: Security = PLAINTEXT
     read_settings: ReadSettings
+    cluster_id: str = ""
 
     def open(self) -> Reader:
         """A reader, which connects when it is first used."""
@@ -69,7 +71,9 @@ class Source:
             generation=self.generation,
             security=self.security,
         )
-        return ClusterMetadata(self.brokers, connector, retry_policy.backoff, where=where, sleep=sleep)
+        return ClusterMetadata(
+            self.brokers, connector, retry_policy.backoff, where=where, sleep=sleep, cluster_id=self.cluster_id
+        )
 
 
 def warm(generation: Generation) -> None:

@@ -25,6 +25,7 @@ from pipelines.loading.failpoints import failpoint
 from pipelines.loading.ledger import (
     CommitKind,
     Coverage,
+    LastMessages,
     LeaderEpochs,
     LedgerEntry,
     RecordedChoice,
@@ -146,9 +147,11 @@ class Change(ABC):
             covered=self.state.covered,
             epochs=self.state.epochs,
             ids=self.state.ids,
+            last_messages=self.state.last_messages,
             choices=self.choices,
         )
         entry, replaced = self.complete(unchanged, log, snapshot)
+        entry = replace(entry, last_messages=_before_cursors(entry))
         failpoint(f"before {self.kind} entry")
         version = log.write(snapshot, entry, self.facts, replaced)
         failpoint(f"after {self.kind} entry")
@@ -259,7 +262,24 @@ class LoadChange(Change):
         failpoint("files checked")
         covered = extended(self.state.covered, self.facts)
         epochs = {**self.state.epochs, **self._new_epochs(covered)}
-        return replace(entry, ranges=tuple(map(CommittedRange.of, self.facts)), covered=covered, epochs=epochs), ()
+        return replace(
+            entry,
+            ranges=tuple(map(CommittedRange.of, self.facts)),
+            covered=covered,
+            epochs=epochs,
+            last_messages=self._new_last_messages(),
+        ), ()
+
+    def _new_last_messages(self) -> LastMessages:
+        """The last message of each partition; none if the topic id identifies the topic."""
+        if self.state.ids.topic_id:
+            return {}
+        newest = dict(self.state.last_messages)
+        for facts in self.facts:
+            known = newest.get(facts.offsets.partition)
+            if facts.last is not None and (known is None or known.offset < facts.last.offset):
+                newest[facts.offsets.partition] = facts.last
+        return newest
 
     def _new_epochs(self, covered: Coverage) -> LeaderEpochs:
         """The epochs of partitions whose cursor moves; a backfill says nothing about the log at the cursor."""
@@ -285,11 +305,19 @@ class LoadChange(Change):
             # of this load, with a hole before it.
             raise self._refused(newest, f"partition {partition} was taken back")
         self._check_epochs(state, newest, [facts.offsets for facts in rest])
+        self._check_last_messages(state, newest)
         try:
             extended(state.covered, rest)
         except NotAdjoining as error:
             raise self._refused(newest, str(error)) from error
         return replace(self, state=state, facts=rest)
+
+    def _check_last_messages(self, state: TableState, newest: TableSnapshot) -> None:
+        """Check that other runs, which committed a part of the slices, have read the same messages (fault P11)."""
+        for facts in self.facts:
+            stored, last = state.last_messages.get(facts.offsets.partition), facts.last
+            if stored and last and stored.offset == last.offset and stored.digest != last.digest:
+                raise self._refused(newest, f"partition {facts.offsets.partition} has another log since")
 
     def _check_epochs(self, state: TableState, newest: TableSnapshot, ranges: Sequence[OffsetRange]) -> None:
         """Check that other commits have not moved a cursor under another leader.
@@ -328,6 +356,15 @@ def state_after(entry: LedgerEntry, state: TableState) -> TableState:
     if difference:
         raise CommitRefused(f"run {entry.run} loaded another topic ({difference}); run again", state.topic.where)
     return replace(now, ids=now.ids.learned(state.ids))
+
+
+def _before_cursors(entry: LedgerEntry) -> LastMessages:
+    """The last messages that are still in the table after the entry."""
+    return {
+        partition: message
+        for partition, message in entry.last_messages.items()
+        if partition in entry.covered and message.offset < entry.covered[partition][1]
+    }
 
 
 def _cursor_and_epoch(state: TableState, partition: BrokerPartition) -> tuple[int | None, int | None]:

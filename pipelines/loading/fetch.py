@@ -21,6 +21,7 @@ from kafka_io.reader.reader import Reader
 from kafka_io.reader.source import Source
 from kafka_io.reader.unreadable import is_unreadable
 from kafka_io.records.decoded_batch import DecodedBatch
+from kafka_io.records.last_message import LastMessage
 from pipelines.loading.failpoints import failpoint
 from pipelines.loading.rows import RAW_TIME_COLUMN, table_rows
 from pipelines.loading.slice_file import SliceFile
@@ -98,6 +99,7 @@ def _fetch_slice(
         gaps=dict(rows.gaps),
         isolation=_isolation(task.source) if partition.broker is None else "",
         odd_times=rows.odd_times,
+        last=rows.last_message,
         holes=OffsetRange(partition, *rows.holes) if rows.holes else None,
         skipped=tuple(skip.skipped),
         seconds=time.monotonic() - began,
@@ -122,6 +124,12 @@ class _SliceRows:
         self.holes: tuple[int, int] | None = None
         self.column_bytes = 0
         self.odd_times = 0
+        self._last_row: pa.RecordBatch | None = None
+
+    @property
+    def last_message(self) -> LastMessage | None:
+        """The last message of the slice; None without rows."""
+        return LastMessage.of(self._last_row) if self._last_row else None
 
     def add(self, decoded: DecodedBatch, output: SliceFile) -> None:
         """Write the batch's rows."""
@@ -131,6 +139,7 @@ class _SliceRows:
             self.holes = (self.holes or decoded.holes)[0], decoded.holes[1]
         self.column_bytes += decoded.batch.nbytes
         if decoded.batch.num_rows:
+            self._last_row = decoded.batch.slice(decoded.batch.num_rows - 1)
             rows = table_rows(decoded.batch, self._constants)
             self.odd_times += rows.num_rows - rows.column(RAW_TIME_COLUMN).null_count
             output.write(rows)

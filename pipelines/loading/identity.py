@@ -2,13 +2,15 @@
 
 A table keeps all ids of its topic that its loads have seen. Only a contradiction between two ids of the same kind, or a
 leader epoch below the stored one, means that the cluster's topic is another one. Ids that only one side knows are
-learned with the next commit.
+learned with the next commit. Without a topic id, the last message before each cursor is read again and compared: a log
+that was created again has another message there.
 """
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from kafka_io.model import Bounds, BrokerPartition, TopicIds
+from pipelines.loading.divergence import Divergence
 from pipelines.loading.ledger import TableState, TopicIdentity
 from pipelines.loading.table_log import TableSnapshot
 from resources.choices import Choices
@@ -39,7 +41,7 @@ def table_state(
     same_topic_id = bool(new.ids.topic_id) and stored.ids.topic_id == new.ids.topic_id
     adopted = stored.ids if followed else None
     learned = stored.ids.learned(new.ids)
-    return replace(stored, ids=learned, same_topic_id=same_topic_id, adopted=adopted, followed=followed)
+    return replace(stored, ids=learned, same_topic_id=same_topic_id, adopted=adopted, shown=new, followed=followed)
 
 
 def _check_cluster(snapshot: TableSnapshot, topic: TopicIdentity, stored: TopicIds, choices: Choices) -> dict[str, str]:
@@ -92,7 +94,7 @@ def other_incarnation(
                 topic = replace(topic, incarnation=f"{topic.incarnation}+{snapshot.entry.sequence}")
             return replace(new, topic=topic, replaced=stored.topic.incarnation, followed=followed)
         case "adopt":
-            return replace(stored, ids=new.ids, epochs={}, adopted=stored.ids, followed=followed)
+            return replace(stored, ids=new.ids, epochs={}, last_messages={}, adopted=stored.ids, followed=followed)
     raise _recreated(snapshot, stored, difference)
 
 
@@ -124,12 +126,28 @@ def check_epochs(
     return state
 
 
+def check_divergence(
+    snapshot: TableSnapshot,
+    state: TableState,
+    divergences: Mapping[BrokerPartition, Divergence],
+    choices: Choices,
+) -> TableState:
+    """The state of the table, if each log has some of the messages that the table has.
+
+    Raises:
+        TopicRecreated: a log has none of them, and the user made no choice (fault P11).
+    """
+    for partition, divergence in sorted(divergences.items()):
+        if not divergence.common:
+            difference = f"the log of partition {partition} has none of the messages that were loaded from it"
+            return other_log(snapshot, state, difference, choices)
+    return state
+
+
 def other_log(snapshot: TableSnapshot, state: TableState, difference: str, choices: Choices) -> TableState:
     """The same as `other_incarnation` for a topic whose ids do not show that it is another one.
 
     Raises:
         TopicRecreated: the user made no choice.
     """
-    base = state.topic.incarnation.partition("+")[0]
-    new = TableState(topic=replace(state.topic, incarnation=base), ids=state.ids)
-    return other_incarnation(snapshot, new, difference, choices, state.followed, same_ids=True)
+    return other_incarnation(snapshot, state.shown or state, difference, choices, state.followed, same_ids=True)

@@ -17,6 +17,7 @@ import msgspec
 
 from kafka_io.errors import Where
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry, TopicIds
+from kafka_io.records.last_message import LastMessage
 from pipelines.loading.work import CommittedRange, SliceFacts
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ SEQUENCE = "penstock/sequence"
 Coverage = Mapping[BrokerPartition, tuple[int, int]]
 """For each partition the offsets `[start, cursor)` that the table covers without a hole."""
 LeaderEpochs = Mapping[BrokerPartition, int]
+LastMessages = Mapping[BrokerPartition, LastMessage]
 
 
 def cursor_of(covered: Coverage, partition: BrokerPartition, bound: Bounds) -> int:
@@ -139,6 +141,7 @@ class LedgerEntry:
         covered: what the table covers after the commit.
         epochs: the leader epochs under which the bounds of the partitions were last read, if leaders have epochs.
         ids: all ids of the topic that the loads have seen; None in a table that older code wrote.
+        last_messages: the last message before the cursor of each partition, if the topic has no topic id.
         choices: the user's choices that this commit follows.
         target: the version that a rewind restored.
         table: the id of the table; empty in entries of versions before 0.7.
@@ -154,6 +157,7 @@ class LedgerEntry:
     covered: Coverage
     epochs: LeaderEpochs = field(default_factory=dict)
     ids: TopicIds | None = None
+    last_messages: LastMessages = field(default_factory=dict)
     choices: tuple[RecordedChoice, ...] = ()
     target: int | None = None
     table: str = ""
@@ -164,6 +168,7 @@ class LedgerEntry:
         stored["ranges"] = [committed.as_dict() for committed in self.ranges]
         stored["covered"] = {str(partition): offsets for partition, offsets in self.covered.items()}
         stored["epochs"] = {str(partition): epoch for partition, epoch in self.epochs.items()}
+        stored["last_messages"] = {str(partition): message for partition, message in self.last_messages.items()}
         return msgspec.json.encode(stored).decode()
 
     @classmethod
@@ -183,6 +188,10 @@ class LedgerEntry:
                 "covered": {BrokerPartition.parse(text): tuple(offsets) for text, offsets in stored["covered"].items()},
                 "epochs": {BrokerPartition.parse(text): epoch for text, epoch in stored["epochs"].items()},
                 "ids": msgspec.convert(stored.get("ids"), TopicIds | None),
+                "last_messages": {
+                    BrokerPartition.parse(text): msgspec.convert(message, LastMessage)
+                    for text, message in stored.get("last_messages", {}).items()
+                },
                 "choices": msgspec.convert(stored["choices"], tuple[RecordedChoice, ...]),
             }
         )
@@ -196,11 +205,12 @@ class TableState:
         topic: the topic. The table keeps the incarnation of its first load, because the cursors' names contain it.
         ids: the ids of the topic: those that the table knows, and those that the cluster shows.
         covered: what the table covers.
-        epochs: see LedgerEntry.
+        epochs, last_messages: see LedgerEntry.
         same_topic_id: whether the table and the cluster know the same topic id, so that nothing else must be compared.
         replaced: the former incarnation, if the topic was recreated and the user chose to load the new one into the
             same table.
         adopted: the ids that the table had, if they contradict the cluster's and the user chose to continue.
+        shown: the state of a new table of the topic, as the cluster shows the topic now.
         followed: the user's choices about the topic's identity, as setting and value.
     """
 
@@ -208,9 +218,11 @@ class TableState:
     ids: TopicIds = field(default_factory=TopicIds)
     covered: Coverage = field(default_factory=dict)
     epochs: LeaderEpochs = field(default_factory=dict)
+    last_messages: LastMessages = field(default_factory=dict)
     same_topic_id: bool = False
     replaced: str | None = None
     adopted: TopicIds | None = None
+    shown: "TableState | None" = None
     followed: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -222,4 +234,6 @@ class TableState:
     def after(cls, entry: LedgerEntry) -> Self:
         """The state in which a commit left the table."""
         ids = entry.ids or cls.new(entry.topic).ids
-        return cls(topic=entry.topic, ids=ids, covered=entry.covered, epochs=entry.epochs)
+        return cls(
+            topic=entry.topic, ids=ids, covered=entry.covered, epochs=entry.epochs, last_messages=entry.last_messages
+        )

@@ -1,7 +1,7 @@
 """Load one topic: find it, plan, fetch, commit. This is the only entry point for the command line and for Dagster."""
 
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -13,11 +13,12 @@ from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import KafkaIOError, LocatedError, Where
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry
 from pipelines.loading.commit import CommitResult, LoadChange, commit, committable, extended
+from pipelines.loading.divergence import Divergence, DivergenceSearch, check_same_logs
 from pipelines.loading.execute import SliceFetcher, execute, microseconds
 from pipelines.loading.failpoints import failpoint
 from pipelines.loading.group_mirror import GroupMirror, Mirror
 from pipelines.loading.holes import Refusal
-from pipelines.loading.identity import check_epochs, table_state
+from pipelines.loading.identity import check_divergence, check_epochs, table_state
 from pipelines.loading.last_error import LastError, LastErrors, Remember
 from pipelines.loading.ledger import Coverage, LedgerEntry, RecordedChoice, TableState, TopicIdentity, skip_choices
 from pipelines.loading.outcome import RunRecord, TopicLoad
@@ -26,7 +27,13 @@ from pipelines.loading.replacement import CutChange
 from pipelines.loading.slices import SliceSizes
 from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import TableLog, TableSnapshot
-from pipelines.loading.truncation import check_incarnation, lost_offsets, take_back, vanished_partitions
+from pipelines.loading.truncation import (
+    check_incarnation,
+    find_divergences,
+    lost_offsets,
+    take_back,
+    vanished_partitions,
+)
 from pipelines.loading.unreadable import GAPS
 from pipelines.loading.window import AllBounds, LoadWindow, OffsetWindow
 from pipelines.loading.work import SliceFacts, SliceFailure
@@ -132,9 +139,9 @@ class Loader(SliceFetcher):
         failpoint("table opened")
         bounds, errors = self.bounds(topic)
         failpoint("bounds known")
-        state = check_epochs(snapshot, state, bounds, self.choices)
+        state, divergences = self.check_logs(log, snapshot, state, bounds, errors)
         warnings = vanished_partitions(state.covered, topic, self.choices)
-        lost = lost_offsets(self.cluster, state, bounds, self.choices)
+        lost = lost_offsets(self.cluster, state, bounds, self.choices, divergences)
         cut_choices = tuple(RecordedChoice.of("on_truncated", self.choices.on_truncated, offsets) for offsets in lost)
         if lost:
             check_incarnation(self.cluster, topic)  # the logs of another incarnation are no reason to take rows back
@@ -154,15 +161,12 @@ class Loader(SliceFetcher):
         )
         fetched = fetch(step.slices, on_progress=progress)
         fetched = self._without_missing(fetched, state, partial(fetch, on_progress=lambda _done, _total: None))
+        if fetched:
+            check_same_logs(self.cluster, state, bounds)
         failpoint("fetched")
-        expired = [
-            SliceFacts(offsets=offsets, loaded_at_us=microseconds(began), gaps={EXPIRED: offsets.size})
-            for offsets in step.skipped
-        ]
-        facts = sorted([*expired, *fetched], key=lambda slice_facts: slice_facts.offsets)
+        facts = sorted([*_expired(step, began), *fetched], key=lambda slice_facts: slice_facts.offsets)
         change = self._change(state, bounds, step, facts)
-        needs_commit = change.facts or state.adopted
-        result = commit(log, snapshot, change) if needs_commit else CommitResult(version=snapshot.version)
+        result = self._commit(log, snapshot, change)
         failpoint("loaded")
         committed = result.change.facts if result.change else ()
         if result.done_by:
@@ -189,6 +193,30 @@ class Loader(SliceFetcher):
         snapshot = log.newer(after) if after else log.snapshot()
         identity = TopicIdentity.of(self.cluster, topic)
         return snapshot, table_state(snapshot, identity, topic.also, self.choices)
+
+    def check_logs(
+        self,
+        log: TableLog,
+        snapshot: TableSnapshot,
+        state: TableState,
+        bounds: dict[BrokerPartition, Bounds],
+        errors: list[KafkaIOError],
+    ) -> tuple[TableState, Mapping[BrokerPartition, Divergence]]:
+        """The state, if the logs are those of the table, and where logs diverged from it.
+
+        Partitions whose log cannot be compared are removed from `bounds`, and their errors are added to `errors`.
+
+        Raises:
+            TopicRecreated: a log is another one, and the user made no choice.
+        """
+        checked = check_epochs(snapshot, state, bounds, self.choices)
+        search = DivergenceSearch(cluster=self.cluster, log=log, snapshot=snapshot, state=checked)
+        divergences, unread = find_divergences(search, bounds, self.choices)
+        for partition, error in unread.items():
+            del bounds[partition]
+            errors.append(error)
+        checked = check_divergence(snapshot, checked, divergences, self.choices)
+        return checked, {} if checked.replaced or checked.adopted else divergences
 
     def bounds(self, topic: TopicEntry) -> tuple[dict[BrokerPartition, Bounds], list[KafkaIOError]]:
         """The bounds of the topic's partitions, and the errors of brokers that did not report them.
@@ -240,6 +268,13 @@ class Loader(SliceFetcher):
         again = Refusal.of(fetch(refusal.intact), state.covered, state.topic.where)
         return [*refusal.facts, *again.facts]
 
+    @staticmethod
+    def _commit(log: TableLog, snapshot: TableSnapshot, change: LoadChange) -> CommitResult:
+        """Commit the change, if it has slices or the topic was adopted by choice."""
+        if change.facts or change.state.adopted:
+            return commit(log, snapshot, change)
+        return CommitResult(version=snapshot.version)
+
     def _change(self, state: TableState, bounds: AllBounds, step: Plan, facts: Sequence[SliceFacts]) -> LoadChange:
         """The commit of the facts that adjoin what is covered."""
         committed = tuple(committable(facts, state.covered))
@@ -251,6 +286,14 @@ class Loader(SliceFetcher):
             choices=(*step.choices(state), *_missing_choices(committed), *skip_choices(committed)),
             run=self.run_id,
         )
+
+
+def _expired(step: Plan, began: datetime) -> list[SliceFacts]:
+    """The facts of offsets that expired before they were loaded, and are skipped by choice."""
+    loaded_at_us = microseconds(began)
+    return [
+        SliceFacts(offsets=offsets, loaded_at_us=loaded_at_us, gaps={EXPIRED: offsets.size}) for offsets in step.skipped
+    ]
 
 
 def _missing_choices(committed: Sequence[SliceFacts]) -> Iterator[RecordedChoice]:

@@ -36,7 +36,7 @@ class ReplaceChange(Change):
     ) -> tuple[LedgerEntry, Sequence[CommittedRange]]:
         """See Change."""
         by_topic = {incarnation.topic: incarnation.ranges for incarnation in incarnations(log.entries(snapshot))}
-        inside, outside = split_ranges(by_topic[self.state.topic], self.ranges)
+        inside, outside = split_ranges(by_topic.get(self.state.topic, ()), self.ranges)
         self._check_shortfall(log, snapshot, outside)
         fetched = map(CommittedRange.of, self.facts)
         # The replaced rows are written into new files. So the entry's ranges do not name the files of before.

@@ -103,3 +103,16 @@ def parquet_options(codec: str) -> dict[str, Any]:
         "column_encoding": {"offset": "DELTA_BINARY_PACKED", "timestamp": "DELTA_BINARY_PACKED"},
         "use_dictionary": list(DICTIONARY),
     }
+
+
+def decoded_rows(rows: pa.Table) -> pa.RecordBatch:
+    """The offsets, times, keys and values of rows of a table, as kafka_io.records decoded them."""
+    if rows.column("broker").null_count < rows.num_rows:
+        columns = {name: rows.column(name) for name in ("offset", "inner", "value")}
+    else:
+        stored = rows.column("timestamp").cast(pa.int64())
+        milliseconds = pc.fill_null(pc.divide(stored, 1000), _NO_TIME)
+        times = pc.coalesce(rows.column(RAW_TIME_COLUMN), milliseconds)
+        columns = {"offset": rows.column("offset"), "timestamp": times, "key": rows.column("key")}
+        columns["value"] = rows.column("value")
+    return pa.table(columns).combine_chunks().to_batches()[0]

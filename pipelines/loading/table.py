@@ -32,10 +32,11 @@ from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolErr
 from deltalake.transaction import AddAction
 
 from kafka_io.errors import Where
+from kafka_io.records.last_message import LastMessage
 from pipelines.loading.failpoints import failpoint
 from pipelines.loading.ledger import KEY, SEQUENCE, CommitKind, LedgerEntry
 from pipelines.loading.log_commits import LogCommit, newest_entry
-from pipelines.loading.rows import FILE_SCHEMA, PARTITION_COLUMN, TABLE_SCHEMA
+from pipelines.loading.rows import FILE_SCHEMA, PARTITION_COLUMN, TABLE_SCHEMA, decoded_rows
 from pipelines.loading.table_log import CommitConflict, CommitOutcomeUnknown, TableSnapshot
 from pipelines.loading.work import CommittedRange, SliceFacts
 from resources import durable
@@ -362,6 +363,20 @@ class LakeTable:
         rows = snapshot.handle.to_pyarrow_dataset()
         with lake_errors(self.uri):
             return [rows.count_rows(filter=_arrow_filter(committed)) for committed in ranges]
+
+    def row_offsets(self, snapshot: TableSnapshot, committed: CommittedRange) -> Sequence[int]:
+        """The offsets of the range's rows, ascending, each once."""
+        rows = snapshot.handle.to_pyarrow_dataset()
+        with lake_errors(self.uri):
+            offsets = rows.to_table(columns=["offset"], filter=_arrow_filter(committed)).column("offset")
+        return sorted(set(offsets.to_pylist()))
+
+    def message(self, snapshot: TableSnapshot, committed: CommittedRange, offset: int) -> LastMessage:
+        """The last message of the range's rows with this offset, as it was read from the log."""
+        wanted = _arrow_filter(committed) & (pads.field("offset") == offset)
+        with lake_errors(self.uri):
+            rows = snapshot.handle.to_pyarrow_dataset().to_table(filter=wanted)
+        return LastMessage.of(decoded_rows(rows.sort_by("inner").combine_chunks()))
 
     def _replace(
         self, snapshot: TableSnapshot, entry: LedgerEntry, new: Sequence[SliceFacts], replaced: Sequence[CommittedRange]

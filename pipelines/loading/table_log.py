@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from kafka_io.records.last_message import LastMessage
 from pipelines.loading.ledger import LedgerEntry
 from pipelines.loading.work import CommittedRange, SliceFacts
 
@@ -91,6 +92,12 @@ class TableLog(Protocol):
 
     def count_rows(self, snapshot: TableSnapshot, ranges: Sequence[CommittedRange]) -> list[int]:
         """The number of rows that the table has of each range: with its partition, offsets and loading time."""
+
+    def row_offsets(self, snapshot: TableSnapshot, committed: CommittedRange) -> Sequence[int]:
+        """The offsets of the range's rows, ascending, each once."""
+
+    def message(self, snapshot: TableSnapshot, committed: CommittedRange, offset: int) -> LastMessage:
+        """The last message of the range's rows with this offset, as it was read from the log."""
 
     def write(
         self, snapshot: TableSnapshot, entry: LedgerEntry, new: Sequence[SliceFacts], replaced: Sequence[CommittedRange]

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from kafka_io.cluster.cluster import Cluster
-from kafka_io.errors import Where
+from kafka_io.errors import KafkaIOError, Where
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry
 from pipelines.loading.commit import commit
+from pipelines.loading.divergence import Divergence, DivergenceSearch, differing_messages
 from pipelines.loading.ledger import Coverage, TableState
 from pipelines.loading.replacement import CutChange
 from pipelines.loading.table_log import TableLog, TableSnapshot
@@ -14,6 +15,33 @@ from resources.choices import Choices
 from resources.errors import CommitRefused, LogTruncated, PartitionsVanished, TopicRecreated
 
 _MAX_LISTED = 5
+_NONE: Mapping[BrokerPartition, Divergence] = {}
+
+
+def find_divergences(
+    search: DivergenceSearch, bounds: Mapping[BrokerPartition, Bounds], choices: Choices
+) -> tuple[dict[BrokerPartition, Divergence], dict[BrokerPartition, KafkaIOError]]:
+    """Where logs without epochs and ids diverged from their tables (fault P11), and the brokers' errors.
+
+    A log that became shorter is searched only if the user chose to take back its lost rows: without the choice the plan
+    refuses it.
+    """
+    state = search.state
+    differing, errors = differing_messages(search.cluster, state, bounds)
+    shorter = {
+        partition
+        for partition in state.last_messages.keys() & bounds.keys()
+        if bounds[partition].earliest < bounds[partition].latest < state.covered[partition][1]
+    }
+    suspects = differing.keys() | (shorter if choices.on_truncated == "rewind" and not state.same_topic_id else set())
+    truncated = truncations(search.cluster, state, bounds) if suspects else {}
+    found: dict[BrokerPartition, Divergence] = {}
+    for partition in sorted(suspects - truncated.keys()):  # epochs say it with one request
+        try:
+            found[partition] = search.run(partition, bounds[partition])
+        except KafkaIOError as error:
+            errors[partition] = error
+    return found, errors
 
 
 def truncations(
@@ -32,7 +60,11 @@ def truncations(
 
 
 def lost_offsets(
-    cluster: Cluster, state: TableState, bounds: Mapping[BrokerPartition, Bounds], choices: Choices
+    cluster: Cluster,
+    state: TableState,
+    bounds: Mapping[BrokerPartition, Bounds],
+    choices: Choices,
+    divergences: Mapping[BrokerPartition, Divergence] = _NONE,
 ) -> tuple[OffsetRange, ...]:
     """The offsets that the table holds and the logs have lost, if the user chose to take them back.
 
@@ -40,7 +72,8 @@ def lost_offsets(
         LogTruncated: a log was truncated and written again, and the user did not choose to take back the old rows
             (faults B03, B04). A log that is only shorter is refused by the plan.
     """
-    truncated = truncations(cluster, state, bounds)
+    diverged = {partition: divergence.offset for partition, divergence in divergences.items() if divergence.common}
+    truncated = {**diverged, **truncations(cluster, state, bounds)}
     if choices.on_truncated == "fail":
         for partition, end in truncated.items():
             raise LogTruncated(
@@ -72,7 +105,10 @@ def take_back(log: TableLog, snapshot: TableSnapshot, change: CutChange) -> tupl
     # restored rows that nobody has compared with the logs.
     if newest.entry is None or (newest.entry.commit, newest.entry.sequence) != (change.commit, snapshot.next_sequence):
         raise CommitRefused("another run committed meanwhile; run again", change.state.topic.where)
-    return newest, replace(change.state, covered=newest.entry.covered, epochs=newest.entry.epochs)
+    after = TableState.after(newest.entry)
+    return newest, replace(
+        change.state, covered=after.covered, epochs=after.epochs, last_messages=after.last_messages, adopted=None
+    )
 
 
 def check_incarnation(cluster: Cluster, topic: TopicEntry) -> None:

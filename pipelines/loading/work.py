@@ -13,6 +13,7 @@ from kafka_io.errors import LocatedError, Where
 from kafka_io.model import BrokerPartition, OffsetRange
 from kafka_io.reader.reader import PlannedRange
 from kafka_io.reader.source import Source
+from kafka_io.records.last_message import LastMessage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,6 +183,7 @@ class SliceFacts(CommittedRange):
         stats: the statistics of the file's columns, as Delta's log stores them.
         odd_times: the number of rows whose `timestamp` is null because a table cannot hold it (see `timestampRaw`).
         skipped: the offsets that were skipped by choice; they are in the gaps too.
+        last: the last message of the slice; None without rows.
         seconds: how long the fetch took.
         holes: from the start of the first hole to the end of the last one, if compaction does not explain the holes, or
             if that is not known yet.
@@ -193,6 +195,7 @@ class SliceFacts(CommittedRange):
     stats: Mapping[str, Any] = field(default_factory=dict)
     odd_times: int = 0
     skipped: tuple[SkippedOffsets, ...] = ()
+    last: LastMessage | None = None
     seconds: float = 0.0
     holes: OffsetRange | None = None
     holes_reason: str = ""

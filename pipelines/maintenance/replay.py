@@ -13,6 +13,7 @@ from typing import ClassVar
 from kafka_io.errors import LocatedError, Where
 from kafka_io.model import OffsetRange
 from pipelines.loading.commit import commit
+from pipelines.loading.divergence import check_same_logs
 from pipelines.loading.failpoints import failpoint
 from pipelines.loading.ledger import CommitKind, Coverage, RecordedChoice, TableState
 from pipelines.loading.load import Loader
@@ -68,6 +69,7 @@ def _replay(loader: Loader, table: LakeTable, request: ReplayRequest, began: dat
         on_progress(size * done // total, size)
 
     facts = loader.fetch_slices(topic, table.uri, slices, began, report, sizes=sizes, below=folder)
+    check_same_logs(loader.cluster, state, resolver.bounds)
     failpoint("replay staged")
     result = TopicReplay(topic=request.topic, table=table.uri, version=snapshot.version)
     for failure in (slice_facts.failure for slice_facts in facts if slice_facts.failure):

@@ -12,9 +12,18 @@ from typing import NamedTuple
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.cluster.retention import Retention
 from kafka_io.errors import KafkaIOError, NetworkError, RegistryUnavailable
-from kafka_io.model import Bounds, Broker, BrokerPartition, Generation, TopicEntry
+from kafka_io.model import (
+    UNKNOWN_INCARNATION,
+    Bounds,
+    Broker,
+    BrokerPartition,
+    Generation,
+    OffsetRange,
+    TopicEntry,
+)
 from kafka_io.reader.reader import ReadSettings
 from kafka_io.reader.source import Source
+from kafka_io.records.last_message import LastMessage
 from kafka_io.registry.listing import Listing
 from tests.simulation.scheduler import Scheduler
 
@@ -30,20 +39,22 @@ class Era:
         name: the first version of Kafka with these properties.
         in_bytes: whether offsets count bytes.
         has_epochs: whether brokers report leader epochs.
+        has_ids: whether brokers report topic ids.
         knows_ids: whether a fetch fails if the topic was created again (topic ids, KIP-516).
     """
 
     name: str
     in_bytes: bool = False
     has_epochs: bool = False
+    has_ids: bool = False
     knows_ids: bool = False
 
 
 ERAS = (
     Era("0.7", in_bytes=True),
     Era("0.10"),
-    Era("2.8", has_epochs=True),
-    Era("3.9", has_epochs=True, knows_ids=True),
+    Era("2.8", has_epochs=True, has_ids=True),
+    Era("3.9", has_epochs=True, has_ids=True, knows_ids=True),
 )
 
 
@@ -163,6 +174,12 @@ class SimCluster(Cluster):
     Args:
         compacts: whether the topic's cleanup.policy is "compact", and not "delete".
         incarnation_number: how often the topic was created.
+        created_zxid: the zxid of the topic's node in ZooKeeper.
+        upgraded: whether the brokers were upgraded, so that old commits may lack epochs.
+        truncated_without_ids: whether a log was truncated while nothing told that from a topic that was recreated.
+        recreated_without_ids: whether the topic was created again while it had no id, or after an upgrade.
+        exchanged: whether the settings exchanged ZooKeeper and bootstrap brokers.
+        through_zookeeper: whether the settings name ZooKeeper, or only bootstrap brokers.
         away: the partitions of 0.7 brokers that are down.
         answered: the bounds that each call of `bounds` has answered.
         payloads: the number of records so far; the next record has this number as its payload.
@@ -173,6 +190,12 @@ class SimCluster(Cluster):
     name: str = "main"
     compacts: bool = False
     incarnation_number: int = 0
+    created_zxid: int = 0
+    through_zookeeper: bool = True
+    upgraded: bool = False
+    truncated_without_ids: bool = False
+    recreated_without_ids: bool = False
+    exchanged: bool = False
     logs: dict[BrokerPartition, SimLog] = field(default_factory=dict)
     away: set[BrokerPartition] = field(default_factory=set)
     answered: list[dict[BrokerPartition, Bounds]] = field(default_factory=list)
@@ -180,8 +203,23 @@ class SimCluster(Cluster):
 
     @property
     def incarnation(self) -> str:
-        """The incarnation of the topic now."""
+        """The incarnation of the topic now, which only the oracle knows."""
         return f"incarnation-{self.incarnation_number}"
+
+    @property
+    def topic_id(self) -> str:
+        """The id of the topic, if brokers of this era have ids."""
+        return f"topic-id-{self.incarnation_number:013d}"
+
+    @property
+    def is_blind(self) -> bool:
+        """Whether only the last messages show that the topic was created again, which expire and are compacted."""
+        return self.recreated_without_ids and self.exchanged
+
+    @property
+    def has_replaced_logs(self) -> bool:
+        """Whether the logs were created again under a node that stayed."""
+        return self.created_zxid != self.incarnation_number
 
     def add_partition(self) -> None:
         """Add a partition; in 0.7 the two brokers take turns."""
@@ -192,10 +230,24 @@ class SimCluster(Cluster):
     def recreate(self, partitions: int) -> None:
         """Delete the topic and create it again under the same name."""
         self.incarnation_number += 1
+        self.created_zxid = self.incarnation_number
         self.logs = {}
         self.away = set()
         for _ in range(partitions):
             self.add_partition()
+
+    def replace_logs(self) -> None:
+        """Create all logs again, under a node in ZooKeeper that stays."""
+        zxid, partitions = self.created_zxid, len(self.logs)
+        self.recreate(partitions)
+        self.created_zxid = zxid
+
+    def upgrade(self) -> None:
+        """Upgrade the brokers to the next era; only they could not keep the logs of 0.7."""
+        if self.era in ERAS[1:-1]:
+            self.era, self.upgraded = ERAS[ERAS.index(self.era) + 1], True
+            for log in self.logs.values():
+                log.era = self.era
 
     def send(self, id_: BrokerPartition, count: int) -> None:
         """Append new records to one partition."""
@@ -225,7 +277,10 @@ class SimCluster(Cluster):
 
     def _entry(self) -> TopicEntry:
         available = tuple(sorted(self.logs.keys() - self.away))
-        return TopicEntry(name=TOPIC, incarnation=self.incarnation, partitions=available)
+        ids = [self.topic_id] if self.era.has_ids else []
+        ids += [str(self.created_zxid)] if self.through_zookeeper else []
+        first, *also = ids or [UNKNOWN_INCARNATION]
+        return TopicEntry(name=TOPIC, incarnation=first, also=tuple(also), partitions=available)
 
     def bounds(self, topic: str, partitions: Iterable[BrokerPartition]) -> dict[BrokerPartition, Bounds | KafkaIOError]:
         """For each partition, by chance, the real bounds, wrong bounds or an error. `answered` gets the bounds."""
@@ -281,6 +336,29 @@ class SimCluster(Cluster):
         """The correct answer of `truncations`, without simulated failures."""
         ends = {id_: self.logs[id_].end_of(epoch) for id_, (_, epoch) in read.items() if id_ in self.logs}
         return {id_: end for id_, end in ends.items() if end < read[id_][0]}
+
+    @staticmethod
+    def message(offset: int, payload: int) -> LastMessage:
+        """The digest of a record: no other record has its payload."""
+        return LastMessage(offset=offset, digest=str(payload))
+
+    def last_messages(
+        self, topic: str, ranges: Mapping[BrokerPartition, OffsetRange]
+    ) -> dict[BrokerPartition, LastMessage | KafkaIOError | None]:
+        """See Cluster."""
+        assert topic == TOPIC
+        result: dict[BrokerPartition, LastMessage | KafkaIOError | None] = {}
+        for id_, offsets in ranges.items():
+            self.scheduler.seam()
+            if id_ not in self.logs or id_ in self.away or self.scheduler.harmed(0.3):
+                result[id_] = NetworkError("no answer")
+                continue
+            log = self.logs[id_]
+            payload = log.records.get(offsets.start)
+            result[id_] = None if payload is None else self.message(offsets.start, payload)
+            if payload is None and self.era.in_bytes and offsets.start >= log.earliest:
+                result[id_] = LastMessage(offset=offsets.start, digest="")
+        return result
 
     def offsets_at(
         self, topic: str, partitions: Iterable[BrokerPartition], timestamp_ms: int

@@ -18,17 +18,23 @@ class Events:
     store: SimStore
     scheduler: Scheduler
 
-    def happen(self) -> None:
-        """Let one random event happen."""
+    def happen(self, *, in_a_run: bool = False) -> None:
+        """Let one random event happen.
+
+        Logs that are created again under the same node, or expire after that, leave nothing to compare in a run.
+        """
         odds = {
             self._send: 10,
-            self._expire: 2,
-            self._compact_log: 1 if self.cluster.compacts else 0,
+            self._expire: 0 if self.cluster.has_replaced_logs else 2,
+            self._compact_log: 1 if self.cluster.compacts and not self.cluster.era.in_bytes else 0,
             self._lose_records: 0 if self.cluster.era.in_bytes else 0.3,
             self._elect: 2,
             self._cut: 0 if self.cluster.era.in_bytes else 1.5,
             self._add_partition: 0.4,
             self._recreate: 0.3,
+            self._replace_logs: 0.3 if self.cluster.era.in_bytes and not in_a_run else 0,
+            self._exchange_address: 0 if self.cluster.era.in_bytes else 0.3,
+            self._upgrade: 0.1,
             self._broker_leaves: 1 if self.cluster.era.in_bytes else 0,
             self._fill: 5 if self.store.full else 0.3,
             self.store.compact: 1,
@@ -76,6 +82,7 @@ class Events:
     def _cut(self) -> None:
         id_, log = self._random_log()
         self.scheduler.tick += 1
+        self.cluster.truncated_without_ids |= not self.cluster.era.has_ids
         log.cut(self.scheduler.rng.randint(log.earliest, log.latest), self.scheduler.tick)
         self.scheduler.note(f"{id_} is cut at {log.latest}")
         self._send_to_new_leader(id_)
@@ -95,10 +102,28 @@ class Events:
             self.scheduler.note(f"{len(self.cluster.logs)} partitions")
 
     def _recreate(self) -> None:
+        no_ids = not (self.cluster.era.has_ids or self.cluster.era.in_bytes)
+        self.cluster.recreated_without_ids |= no_ids or self.cluster.upgraded
         self.cluster.recreate(self.scheduler.rng.randint(1, 4))
         for id_ in list(self.cluster.logs):
             self._send_to(id_)
         self.scheduler.note(f"the topic is created again as {self.cluster.incarnation}")
+
+    def _replace_logs(self) -> None:
+        self.cluster.replace_logs()
+        for id_ in list(self.cluster.logs):
+            self._send_to(id_)
+        self.scheduler.note(f"all logs are created again as {self.cluster.incarnation}, and the topic's node stays")
+
+    def _exchange_address(self) -> None:
+        """Exchange `zookeeper` and `bootstrap` in the settings."""
+        self.cluster.exchanged = True
+        self.cluster.through_zookeeper = not self.cluster.through_zookeeper
+        self.scheduler.note(f"through ZooKeeper: {self.cluster.through_zookeeper}")
+
+    def _upgrade(self) -> None:
+        self.cluster.upgrade()
+        self.scheduler.note(f"brokers of {self.cluster.era.name}")
 
     def _broker_leaves(self) -> None:
         """A broker leaves or comes back; a broker of 0.7 takes its partitions with it."""

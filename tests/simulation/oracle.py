@@ -35,13 +35,20 @@ class Broken(Exception):
 
 @dataclass(slots=True, kw_only=True)
 class Oracle:
-    """Checks one table. `choices` has the choices of every run so far; `seen` is the last version that was checked."""
+    """Checks one table.
+
+    Args:
+        choices: the choices of every run so far.
+        seen: the last version that was checked.
+        lives: for each incarnation of the ledger that has rows, the one that was really read.
+    """
 
     cluster: SimCluster
     store: SimStore
     workers: SimWorkers
     choices: dict[str, Choices] = field(default_factory=dict)
     seen: int = 0
+    lives: dict[str, str] = field(default_factory=dict)
     _incarnations: list[IncarnationRanges] = field(default_factory=list)
     _parts: dict[str, Rows] = field(default_factory=dict)
 
@@ -62,11 +69,14 @@ class Oracle:
         if entry is not None:
             self._check_entry(entry, next(self.store.logged_entries(version - 1), (-1, None))[1])
         self._incarnations = incarnations(self.store.logged_entries(version))
+        self.lives = {}
         rows = self._by_loading(self.store.versions[version].files)
         outside = len(self.store.rows) - sum(
             self._check_incarnation(incarnation, rows) for incarnation in self._incarnations
         )
         _require(outside == 0, f"{outside} rows are not in any live range")
+        same = len(set(self.lives.values())) == len(self.lives)
+        _require(same or self.cluster.truncated_without_ids, f"one incarnation has two names: {self.lives}")
         if self._incarnations:
             self._check_cursors(self._incarnations[0], next(self.store.logged_entries(version))[1])
 
@@ -141,7 +151,7 @@ class Oracle:
                 read.tick > self.store.created,
                 f"{committed} was read for a table that was removed before the present one was created",
             )
-            if read.incarnation != incarnation:
+            if read.incarnation != self.lives.setdefault(incarnation, read.incarnation) and not self.cluster.is_blind:
                 raise Broken(f"{committed} of {incarnation} was read from {read.incarnation}")
             expected.update(_within(committed, read.payloads))
             lost |= set(read.lost).intersection(range(committed.offsets.start, committed.offsets.stop))
@@ -159,6 +169,10 @@ class Oracle:
                 f"{committed} states {committed.rows} rows and {gaps} offsets in gaps, but contains {len(present)} rows"
             )
         return len(present)
+
+    def life(self, entry: LedgerEntry) -> str | None:
+        """The incarnation that the entry's ranges were really read from; None before the first read."""
+        return self.lives.get(entry.topic.incarnation)
 
     def _reads(self, committed: CommittedRange) -> list[Read]:
         """The reads of the workers for a range. Unless the range expired, the reads must cover it."""
@@ -193,13 +207,13 @@ class Oracle:
         """
         version = len(self.store.versions) - 1
         result = next(self.store.logged_entries(version), None)
-        if result is None or result[1].topic.incarnation != self.cluster.incarnation:
+        if result is None or self.life(result[1]) != self.cluster.incarnation:
             return
         entry, [incarnation, *_] = result[1], self._incarnations
         read = {id_: (entry.covered[id_][1], epoch) for id_, epoch in entry.epochs.items()}
         truncated = self.cluster.true_truncations(read)
         for id_ in entry.covered if self.cluster.era.has_epochs else ():
-            if id_ not in self.cluster.logs:
+            if id_ not in self.cluster.logs or (self.cluster.upgraded and id_ not in entry.epochs):
                 continue
             log = self.cluster.logs[id_]
             ranges = [committed for committed in incarnation.ranges if committed.partition == id_]
@@ -221,7 +235,7 @@ class Oracle:
         """The first truncated offset in the range, for each truncation after the range was read."""
         for read in self.workers.reads.get((committed.partition, committed.loaded_at_us), ()):
             start, stop = max(committed.offsets.start, read.start), min(committed.offsets.stop, read.stop)
-            for cut in self.cluster.logs[committed.partition].cuts if start < stop else ():
+            for cut in self.cluster.logs[committed.partition].cuts if start < stop and read.has_epoch else ():
                 if cut.tick > read.tick and cut.offset < stop:
                     yield max(start, cut.offset)
 
@@ -263,6 +277,16 @@ class Oracle:
                 _require(
                     cursor >= end, f"{run} has no error, but loaded {id_} only to {cursor}, and the log ended at {end}"
                 )
+
+    def check_recreated(self, run: str, incarnation: str) -> None:
+        """Check that a topic which a run reports as recreated is not the one that the table holds."""
+        if self.cluster.truncated_without_ids:
+            return  # nothing may be left of what was loaded
+        entry = next((entry for _, entry in self.store.logged_entries(self.store.shown)), None)
+        _require(
+            entry is None or self.life(entry) != incarnation,
+            f"{run} reports a recreated topic, but the table holds the same {incarnation}",
+        )
 
     def check_refusal(self, ranges: Mapping[BrokerPartition, tuple[int, int]], error: str) -> None:
         """Check that the table did not contain all `ranges` of a refused run at the last version that this run saw."""

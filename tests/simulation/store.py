@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, NamedTuple
 
 from kafka_io.model import BrokerPartition
+from kafka_io.records.last_message import LastMessage
 from pipelines.loading.ledger import CommitKind, LedgerEntry
 from pipelines.loading.table_log import CommitConflict, CommitOutcomeUnknown, TableSnapshot
 from pipelines.loading.work import CommittedRange, SliceFacts
@@ -223,8 +224,25 @@ class SimStore:
     def count_rows(self, snapshot: TableSnapshot, ranges: Sequence[CommittedRange]) -> list[int]:
         """See TableLog."""
         self._read()
-        rows = [row for rows in self.versions[snapshot.version].files.values() for row in rows]
+        rows = self._all_rows(snapshot)
         return [sum(_is_of(row, committed) for row in rows) for committed in ranges]
+
+    def _all_rows(self, snapshot: TableSnapshot) -> list[Row]:
+        self._check_table(snapshot)
+        version = self.versions[min(snapshot.version, len(self.versions) - 1)]
+        return [row for rows in version.files.values() for row in rows]
+
+    def _rows_of(self, snapshot: TableSnapshot, committed: CommittedRange) -> list[Row]:
+        return sorted((row for row in self._all_rows(snapshot) if _is_of(row, committed)), key=lambda row: row.offset)
+
+    def row_offsets(self, snapshot: TableSnapshot, committed: CommittedRange) -> list[int]:
+        """See TableLog."""
+        return [row.offset for row in self._rows_of(snapshot, committed)]
+
+    def message(self, snapshot: TableSnapshot, committed: CommittedRange, offset: int) -> LastMessage:
+        """See TableLog."""
+        [row] = [row for row in self._rows_of(snapshot, committed) if row.offset == offset]
+        return LastMessage(offset=offset, digest=str(row.payload))
 
     def _write(self, build: Callable[[], Version]) -> int:
         """Write the version that `build` returns. By chance it lands or not, and its answer arrives or not."""

@@ -6,6 +6,7 @@ from unittest.mock import patch
 
 import pytest
 
+from kafka_io.model import TopicIds
 from pipelines.loading import commit, execute, holes, load
 from pipelines.loading import replacement as replacing
 from pipelines.loading.commit import LoadChange
@@ -76,6 +77,12 @@ BROKEN: Mapping[str, tuple[object, str, object]] = {
         lambda facts, _: [slice_facts for slice_facts in facts if not slice_facts.failure],
     ),
     "leader epochs are not stored": (LoadChange, "_new_epochs", lambda *_: {}),
+    "a log is not recognised by its last messages": (LoadChange, "_new_last_messages", lambda _: {}),
+    "a topic that shows other ids is another topic": (
+        TopicIds,
+        "difference",
+        lambda ids, other: None if ids == other else "other ids",
+    ),
     "a topic that is recreated during a fetch is not detected": (execute, "check_incarnation", lambda *_: None),
     "expired offsets are skipped without the choice": (
         load,

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.loading.commit import commit
+from pipelines.loading.divergence import check_same_logs
 from pipelines.loading.ledger import Coverage
 from pipelines.loading.load import Loader
 from pipelines.loading.truncation import truncations
@@ -69,6 +70,7 @@ class UserActions:
         )
         if facts[0].failure:
             return str(facts[0].failure)
+        check_same_logs(self.cluster, state, bounds)
         self.store.check(facts)
         staged = [row for part in facts for row in self.store.staged.get(part.path or "", ())]
 

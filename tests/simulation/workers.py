@@ -24,6 +24,7 @@ class Read:
     incarnation: str
     payloads: dict[int, int]
     markers: frozenset[int] = frozenset()
+    has_epoch: bool = True
 
     @property
     def lost(self) -> list[int]:
@@ -48,7 +49,10 @@ class SimWorkers:
             try:
                 for _ in range(2 if self.scheduler.harmed(0.3) else 1):
                     facts, reads = self._attempt(work)
-                self.reads[work.offsets.partition, work.loaded_at_us] += reads
+                # A range that is fetched again replaces what was read of it before.
+                before = self.reads[work.offsets.partition, work.loaded_at_us]
+                kept = [read for read in before if work.offsets.stop <= read.start or read.stop <= work.offsets.start]
+                self.reads[work.offsets.partition, work.loaded_at_us] = [*kept, *reads]
                 result.append(facts)
             except KafkaIOError as error:
                 empty = SliceFacts(offsets=work.offsets)
@@ -79,6 +83,7 @@ class SimWorkers:
             gaps={cause: count for cause, count in gaps.items() if count},
             holes=OffsetRange(id_, holes[0], holes[-1] + 1) if holes else None,
             loaded_at_us=work.loaded_at_us,
+            last=self.cluster.message(*max(payloads.items())) if payloads else None,
             source="0@sim:1",
         )
         return facts, reads
@@ -101,7 +106,7 @@ class SimWorkers:
         id_ = work.offsets.partition
         if self.scheduler.harmed(0.3) or id_ in self.cluster.away or id_ not in self.cluster.logs:
             raise NetworkError("connection reset by peer")
-        if self.cluster.era.knows_ids and work.planned.incarnation != self.cluster.incarnation:
+        if self.cluster.era.knows_ids and work.planned.incarnation not in {"unknown", self.cluster.topic_id}:
             raise TopicReplaced("the topic was created again")
         log = self.cluster.logs[id_]
         if start < log.earliest:
@@ -114,6 +119,7 @@ class SimWorkers:
             stop=stop,
             tick=self.scheduler.tick,
             incarnation=self.cluster.incarnation,
+            has_epoch=self.cluster.era.has_epochs,
             payloads={offset: payload for offset, payload in log.records.items() if start <= offset < stop},
             markers=frozenset(log.markers & set(range(start, stop))),
         )

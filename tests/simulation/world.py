@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 from kafka_io.errors import LocatedError
 from kafka_io.model import BrokerPartition
@@ -127,13 +128,19 @@ class World:
             on_vanished=pick(("fail", "wait")),
         )
 
-    def _broker_event(self) -> None:
-        self.events.happen()
+    def _broker_event(self, *, in_a_run: bool = False) -> None:
+        self.events.happen(in_a_run=in_a_run)
         self.oracle.check_truncations()
 
     def _meanwhile(self) -> None:
         """Let other actors do something while a run is in progress."""
-        turns = {self._broker_event: 10, self._load: 8, self._rewind: 0.5, self._replay: 1, self._clean: 0.3}
+        turns: dict[Callable[[], object], float] = {
+            partial(self._broker_event, in_a_run=True): 10,
+            self._load: 8,
+            self._rewind: 0.5,
+            self._replay: 1,
+            self._clean: 0.3,
+        }
         for turn in self.rng.choices(list(turns), weights=list(turns.values()), k=self.rng.choice((1, 1, 1, 3))):
             turn()
 
@@ -186,6 +193,8 @@ class World:
             except Killed as killed:
                 self.scheduler.note(f"{run} is killed at {killed}")
                 return None
+            if incarnation == self.cluster.incarnation and (load.error or "").startswith("TopicRecreated"):
+                self.oracle.check_recreated(run, incarnation)
             self.scheduler.note(f"{run} ends at version {load.version} with {load.rows} rows: {load.error}")
             if table != self.store.tables:  # nobody can read the log of a removed table
                 return load
@@ -263,7 +272,7 @@ class World:
         assert last is not None
         assert last.error is None, f"a load failed in a calm world: {last.error}"
         entry = self.store.peek().entry
-        covered = entry.covered if entry and entry.topic.incarnation == self.cluster.incarnation else {}
+        covered = entry.covered if entry and self.oracle.life(entry) in {None, self.cluster.incarnation} else {}
         for id_, log in self.cluster.logs.items():
             cursor = covered[id_][1] if id_ in covered else log.earliest
             assert cursor == log.latest, (

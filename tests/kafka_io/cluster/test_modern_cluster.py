@@ -1,5 +1,6 @@
 """A cluster without ZooKeeper: its topics, their incarnations, and a source that reads them."""
 
+from contextlib import closing
 from dataclasses import replace
 from uuid import UUID
 
@@ -10,7 +11,7 @@ from kafka_io.brokers.bootstrap import parse_bootstrap
 from kafka_io.brokers.connection import RetryPolicy
 from kafka_io.brokers.retry import Backoff
 from kafka_io.cluster.opening import open_cluster
-from kafka_io.errors import ConnectFailed, Corrupt, LogShort
+from kafka_io.errors import ConnectFailed, Corrupt, LogShort, TopicReplaced
 from kafka_io.messages.metadata import MetadataRequest
 from kafka_io.model import Bounds, Broker, BrokerPartition, Generation, OffsetRange, TopicEntry
 from kafka_io.reader.reader import PlannedRange, ReadSettings
@@ -146,3 +147,23 @@ def test_an_invalid_address_is_refused(text: str) -> None:
 def test_a_cluster_without_an_address_is_refused() -> None:
     with pytest.raises(ValueError, match="give the address of ZooKeeper"):
         open_cluster("main")
+
+
+def test_another_cluster_behind_the_same_address_is_not_read() -> None:  # fault P09
+    with FakeCluster(logs={0: LOG}) as fake:
+        shown = ["one"]
+        for broker in fake.brokers:
+            broker.handlers[METADATA] = lambda received: replace(fake.metadata(received), cluster_id=shown[0])
+        with open_cluster("main", bootstrap=address(fake), read_settings=READ_SETTINGS) as cluster:
+            assert cluster.cluster_id() == "one"
+            topic = cluster.topic("clicks")
+            assert topic is not None
+            source = cluster.source(P0)
+            shown[0] = "two"
+            with pytest.raises(TopicReplaced, match=r"the cluster two now, but .* for the cluster one"):
+                cluster.topic("clicks")
+            planned = PlannedRange(topic="clicks", offsets=OffsetRange(P0, 0, 1), incarnation=topic.incarnation)
+            with closing(source.open()) as reader:
+                [batches] = reader.read([planned])
+                with pytest.raises(TopicReplaced):
+                    next(batches)

@@ -1,6 +1,7 @@
 """A cluster of real brokers in a real ZooKeeper, also while some of its brokers are down."""
 
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -9,9 +10,10 @@ from kafka_io.brokers.retry import Backoff
 from kafka_io.cluster.retention import Retention
 from kafka_io.cluster.v07_cluster import Cluster07
 from kafka_io.errors import ConnectFailed, ConnectionLost, NodeMalformed, RegistryError, Where
-from kafka_io.model import Bounds, Broker, BrokerPartition
+from kafka_io.model import Bounds, Broker, BrokerPartition, OffsetRange
 from kafka_io.reader.reader import ReadSettings
 from kafka_io.reader.v07_partition import Partition07
+from kafka_io.records.last_message import LastMessage
 from kafka_io.registry.zookeeper import Registry
 from kafka_io.testing.v07.server import BrokerServer07
 from tests.kafka_io.conftest import StartBroker
@@ -157,3 +159,23 @@ def test_times_are_those_of_segments_and_the_retention_is_unknown(chroot: str, b
         assert isinstance(time_ms, int)
         assert now_ms - 120_000 < time_ms <= now_ms
         assert cluster.retention(["clicks", "views"]) == {"clicks": Retention(), "views": Retention()}
+
+
+def test_the_last_message_is_read_again_and_where_none_begins_its_digest_is_empty(
+    chroot: str, brokers: list[BrokerServer07]
+) -> None:  # faults P11, N11
+    del brokers
+    with Cluster07("main", Registry.open(chroot), read_settings=READ_SETTINGS) as cluster:
+        expected, ranges = {}, {}
+        for id_ in PARTITIONS:
+            bounds = cluster.partition("clicks", id_).bounds()
+            *_, batch = cluster.partition("clicks", id_).read(bounds.earliest, bounds.latest)
+            expected[id_] = LastMessage.of(batch.batch)
+            ranges[id_] = OffsetRange(id_, expected[id_].offset, bounds.latest)
+        assert cluster.last_messages("clicks", ranges) == expected
+        inside = {id_: replace(range_, start=range_.start + 3) for id_, range_ in ranges.items()}
+        assert {
+            answer.digest
+            for answer in cluster.last_messages("clicks", inside).values()
+            if isinstance(answer, LastMessage)
+        } == {""}

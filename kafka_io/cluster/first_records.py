@@ -1,0 +1,93 @@
+"""The first record at or after given offsets of many partitions, from 0.8 on.
+
+No broker can be asked for a single record, so the batch that contains it is fetched and decoded. Many partitions share
+a request. If the batch of a partition does not fit into the answer, it is fetched again with more room.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
+
+import pyarrow as pa
+
+from kafka_io.brokers.leaders import PartitionAnswers, PartitionLeaders
+from kafka_io.brokers.modern_connection import ModernBrokerConnection
+from kafka_io.error_codes import ErrorCode
+from kafka_io.errors import NOWHERE, KafkaIOError, PastEnd
+from kafka_io.messages.fetch import FetchPartitionResponse
+from kafka_io.model import TopicPartition
+from kafka_io.reader.modern_fetch import aborted_ranges, fetch, fetch_request
+from kafka_io.reader.reader import ReadSettings
+from kafka_io.records.decoder import decode
+from kafka_io.records.record_set import RequestedOffsets
+
+T = TypeVar("T")
+
+_FIRST_BYTES, _GROWTH, _ROUNDS = 16 * 1024, 4, 6  # 16 KiB, then up to 16 MiB
+
+
+@dataclass(slots=True)
+class FirstRecordSearch(Generic[T]):
+    """The search in the partitions of one leader. `pending` are those without an answer, with the offset reached.
+
+    `found` turns the rows that begin with the record into the answer. A partition that six fetches of growing size do
+    not settle is left unknown: it has a batch above 16 MiB, or that much of its log contains only aborted records and
+    markers.
+    """
+
+    connection: ModernBrokerConnection
+    leaders: PartitionLeaders
+    read_settings: ReadSettings
+    pending: dict[TopicPartition, int]
+    columns: Sequence[str]
+    found: Callable[[TopicPartition, pa.RecordBatch], T]
+    answers: PartitionAnswers[T | None] = field(default_factory=dict)
+
+    def run(self) -> PartitionAnswers[T | None]:
+        """The answer for each record; None if there is no record, or it is left unknown."""
+        sizes = self.read_settings.sizes
+        size = _FIRST_BYTES
+        for _ in range(_ROUNDS):
+            partitions = tuple(self.pending)
+            count = max(1, sizes.fetch_bytes // size)  # so many fit into one request
+            for first in range(0, len(partitions), count):
+                self._fetch(partitions[first : first + count], size)
+            size = min(_GROWTH * size, sizes.max_fetch_bytes)
+        return {**dict.fromkeys(self.pending), **self.answers}
+
+    def _fetch(self, partitions: tuple[TopicPartition, ...], size: int) -> None:
+        leaders = {partition: self.leaders[partition] for partition in partitions}
+        positions = {partition: (self.pending[partition], size) for partition in partitions}
+        request = fetch_request(leaders, positions, committed=self.read_settings.committed, max_wait_ms=0)
+        answers = fetch(self.connection, leaders, replace(request, min_bytes=0))
+        for partition in leaders.keys() & answers.keys():
+            try:
+                self._search(partition, answers[partition])
+            except PastEnd as error:
+                self.answers[partition] = error  # the next answer shows whether an offset is wrong
+            except KafkaIOError as error:
+                self._settle(partition, error)
+
+    def _search(self, partition: TopicPartition, answer: FetchPartitionResponse) -> None:
+        """Settle the partition if the answer contains the record, or the log ends before it."""
+        ErrorCode.check(answer.error_code, NOWHERE)
+        end = answer.high_watermark
+        if self.read_settings.committed and answer.last_stable_offset >= 0:  # brokers send it from v4 on
+            end = min(end, answer.last_stable_offset)
+        if self.pending[partition] < end:
+            requested = RequestedOffsets(start=self.pending[partition], high_watermark=answer.high_watermark)
+            aborted, limits = aborted_ranges(answer), self.read_settings.limits
+            data = answer.records or b""
+            for decoded in decode(data, requested, columns=self.columns, aborted=aborted, limits=limits):
+                if decoded.batch.num_rows:
+                    self._settle(partition, self.found(partition, decoded.batch))
+                    return
+                self.pending[partition] = decoded.next_offset
+        if self.pending[partition] >= end:
+            self._settle(partition, None)
+        else:
+            self.answers.pop(partition, None)  # this answer was valid, so an earlier PastEnd is outdated
+
+    def _settle(self, partition: TopicPartition, answer: T | KafkaIOError | None) -> None:
+        self.answers[partition] = answer
+        del self.pending[partition]
