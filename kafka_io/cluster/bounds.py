@@ -6,6 +6,7 @@ from functools import partial
 from kafka_io.brokers.cluster_metadata import ClusterMetadata
 from kafka_io.brokers.leaders import PartitionAnswers, PartitionLeaders, ask_leaders, by_topic
 from kafka_io.brokers.modern_connection import ModernBrokerConnection
+from kafka_io.cluster.segment_times import end_of_segment_after
 from kafka_io.error_codes import ErrorCode
 from kafka_io.errors import NOWHERE, Corrupt, KafkaIOError
 from kafka_io.messages.list_offsets import (
@@ -19,6 +20,7 @@ from kafka_io.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from kafka_io.model import MAX_OFFSET, Bounds, TopicPartition
+from kafka_io.reader.v07_partition import MAX_SEGMENTS
 
 _EXACT_TIMES_SINCE = 1  # v0 knows only when a segment was last written to
 _ISOLATION_SINCE = 2
@@ -43,17 +45,50 @@ def offsets_at(
     Brokers before 0.10 answer with the start of a segment that was last written to before that time: older records may
     follow it, but no newer record comes before it. The result is never above the latest offset of `bounds_of`.
     """
+    ask = partial(_ask_offsets_at, timestamp_ms=timestamp_ms, committed=committed)
+    return ask_leaders(metadata, partitions, ask)
+
+
+def _ask_offsets_at(
+    connection: ModernBrokerConnection, leaders: PartitionLeaders, timestamp_ms: int, *, committed: bool
+) -> PartitionAnswers[int]:
+    # The latest is requested first, so that a record written between the two requests is above it.
+    bounds = _ask_bounds(connection, leaders, committed=committed)
+    # In a request, -1 and -2 mean the latest and the earliest; no record with a timestamp is older than 0.
+    times = dict.fromkeys(leaders, max(timestamp_ms, 0))
+    offsets = list_offsets(connection, leaders, times, committed=committed)
+    exact = connection.versions.pick(ListOffsetsRequest.API) >= _EXACT_TIMES_SINCE
+    return {partition: _offset_at(offsets[partition], bounds[partition], exact=exact) for partition in leaders}
+
+
+def ends_at(
+    metadata: ClusterMetadata, partitions: Iterable[TopicPartition], timestamp_ms: int, *, committed: bool
+) -> PartitionAnswers[int]:
+    """The offset before which each partition has all records that are older than `timestamp_ms`.
+
+    Brokers from 0.10 on answer as for `offsets_at`. Earlier ones know only when a segment was last written to; for them
+    it is the end of the first segment that was written to after that time.
+    """
 
     def ask(connection: ModernBrokerConnection, leaders: PartitionLeaders) -> PartitionAnswers[int]:
-        # The latest is requested first, so that a record written between the two requests is above it.
-        bounds = _ask_bounds(connection, leaders, committed=committed)
-        # In a request, -1 and -2 mean the latest and the earliest; no record with a timestamp is older than 0.
-        times = dict.fromkeys(leaders, max(timestamp_ms, 0))
-        offsets = list_offsets(connection, leaders, times, committed=committed)
-        exact = connection.versions.pick(ListOffsetsRequest.API) >= _EXACT_TIMES_SINCE
-        return {partition: _offset_at(offsets[partition], bounds[partition], exact=exact) for partition in leaders}
+        if connection.versions.pick(ListOffsetsRequest.API) >= _EXACT_TIMES_SINCE:
+            return _ask_offsets_at(connection, leaders, timestamp_ms, committed=committed)
+        older = list_offsets(connection, leaders, dict.fromkeys(leaders, max(timestamp_ms, 0)))
+        segments = list_offsets(connection, leaders, dict.fromkeys(leaders, LATEST_TIME), MAX_SEGMENTS)
+        return {partition: _segment_end(older[partition], segments[partition]) for partition in leaders}
 
     return ask_leaders(metadata, partitions, ask)
+
+
+def _segment_end(older: tuple[int, ...] | KafkaIOError, segments: tuple[int, ...] | KafkaIOError) -> int | KafkaIOError:
+    """The end for a time. `segments` are the end of the log and the starts of its segments, descending."""
+    if isinstance(older, KafkaIOError):
+        return older
+    if isinstance(segments, KafkaIOError):
+        return segments
+    if not segments:
+        return Corrupt("the broker answered without an offset for an end of the log")
+    return end_of_segment_after(older, sorted(segments))
 
 
 def list_offsets(

@@ -105,6 +105,14 @@ class Cluster(Closing):
         None if there is no such record yet.
         """
 
+    def ends_at(self, topic: str, partitions: Iterable[BrokerPartition], timestamp_ms: int) -> PartitionResults[int]:
+        """The offset before which each partition has all records that are older than a time; at most the latest offset.
+
+        From 0.10 on this is the result of `offsets_at`. Earlier brokers know only when a segment was last written to.
+        For them it is the end of the first segment that was written to after the time (fault U17).
+        """
+        return self.offsets_at(topic, partitions, timestamp_ms)
+
     def open_transactions(
         self, offsets: Mapping[str, Mapping[BrokerPartition, int]]
     ) -> dict[str, dict[BrokerPartition, OpenTransaction]]:

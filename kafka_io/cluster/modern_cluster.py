@@ -7,7 +7,7 @@ from typing import TypeVar
 from kafka_io.brokers.cluster_metadata import ClusterMetadata, check_topic, topic_id_text
 from kafka_io.brokers.connection import RetryPolicy
 from kafka_io.brokers.leaders import PartitionAnswers
-from kafka_io.cluster.bounds import bounds_of, offsets_at
+from kafka_io.cluster.bounds import bounds_of, ends_at, offsets_at
 from kafka_io.cluster.cluster import Cluster, PartitionResults, TopicResults
 from kafka_io.cluster.last_messages import last_messages
 from kafka_io.cluster.open_transactions import OpenTransaction, find_open_transactions
@@ -124,6 +124,13 @@ class ModernCluster(Cluster):
         committed = self._read_settings.committed
         with error_context(self._topic_where(topic)):
             answers = offsets_at(self.metadata(), _addresses({topic: partitions}), timestamp_ms, committed=committed)
+        return self._by_topic([topic], answers)[topic]
+
+    def ends_at(self, topic: str, partitions: Iterable[BrokerPartition], timestamp_ms: int) -> PartitionResults[int]:
+        """See Cluster."""
+        committed = self._read_settings.committed
+        with error_context(self._topic_where(topic)):
+            answers = ends_at(self.metadata(), _addresses({topic: partitions}), timestamp_ms, committed=committed)
         return self._by_topic([topic], answers)[topic]
 
     def times_at(self, offsets: Mapping[str, Mapping[BrokerPartition, int]]) -> TopicResults[int | None]:

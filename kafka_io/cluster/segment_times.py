@@ -7,7 +7,7 @@ is, and retention never deletes it sooner than expected.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from kafka_io.errors import KafkaIOError
@@ -79,6 +79,15 @@ def segment_of(offset: int, starts: tuple[int, ...]) -> int | None:
     if not starts or offset >= starts[0]:
         return None
     return next((start for start in starts if start <= offset), starts[-1])
+
+
+def end_of_segment_after(older: tuple[int, ...], edges: Sequence[int]) -> int:
+    """The end of the first segment after the one that starts at `older[0]`; of the first segment if that is empty.
+
+    `edges` are the starts of the log's segments and the end of the log, ascending.
+    """
+    starts = [edge for edge in edges[:-1] if not older or edge > older[0]]
+    return starts[1] if starts[1:] else edges[-1]
 
 
 def _time_ms(step: int, now_ms: int) -> int:

@@ -9,7 +9,7 @@ from typing import TypeVar
 from kafka_io.brokers.v07_connection import BrokerConnection07
 from kafka_io.cluster.cluster import Cluster, PartitionResults, TopicResults
 from kafka_io.cluster.retention import Retention
-from kafka_io.cluster.segment_times import segment_times
+from kafka_io.cluster.segment_times import end_of_segment_after, segment_times
 from kafka_io.errors import (
     ConnectFailed,
     DeadlineExceeded,
@@ -94,6 +94,10 @@ class Cluster07(Cluster):
     def offsets_at(self, topic: str, partitions: Iterable[BrokerPartition], timestamp_ms: int) -> PartitionResults[int]:
         """See Cluster: the start of the newest segment that was not written to since that time, or the earliest."""
         return self._ask_each({topic: partitions}, lambda partition: offset_at(partition, timestamp_ms))[topic]
+
+    def ends_at(self, topic: str, partitions: Iterable[BrokerPartition], timestamp_ms: int) -> PartitionResults[int]:
+        """See Cluster: the end of the first segment that was written to after that time, or the latest."""
+        return self._ask_each({topic: partitions}, lambda partition: end_at(partition, timestamp_ms))[topic]
 
     def retention(self, topics: Iterable[str]) -> dict[str, Retention | KafkaIOError]:
         """Nothing is known: brokers of 0.7 have it in their configuration files only."""
@@ -197,6 +201,16 @@ def offset_at(partition: Partition07, timestamp_ms: int) -> int:
     # In a request, -1 and -2 mean the latest and the earliest, so no time may be below 0.
     starts = partition.segment_offsets(max(timestamp_ms, 0), 1)
     return starts[0] if starts else partition.bounds().earliest
+
+
+def end_at(partition: Partition07, timestamp_ms: int) -> int:
+    """The end of the first segment that was written to after `timestamp_ms`, else the latest offset.
+
+    Newer messages may come before it, but no older message follows it. Raises what `offset_at` does.
+    """
+    older = partition.segment_offsets(max(timestamp_ms, 0), 1)
+    bounds = partition.bounds()  # asked for later, so that it has all segments of the first answer that still exist
+    return end_of_segment_after(older, (bounds.earliest, *bounds.segment_starts, bounds.latest))
 
 
 def time_at(partition: Partition07, offset: int, *, now_ms: int) -> int | KafkaIOError | None:

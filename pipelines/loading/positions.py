@@ -1,12 +1,12 @@
 """Positions in a topic's logs: how a user writes them, and the offsets that they stand for."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
-from kafka_io.cluster.cluster import Cluster
+from kafka_io.cluster.cluster import PartitionResults
 from kafka_io.errors import KafkaIOError
 from kafka_io.model import Bounds, BrokerPartition
 
@@ -39,6 +39,8 @@ WindowEdge = NamedPosition | TimePosition
 """A position that has a meaning in every partition."""
 Position = WindowEdge | int
 """A position in a log. An int is an offset; it has a meaning in a single partition only."""
+OffsetsOfTime = Callable[[str, Iterable[BrokerPartition], int], PartitionResults[int]]
+"""Gives the offsets of a time in the partitions of a topic: `Cluster.offsets_at` for a start, `ends_at` for an end."""
 TopicPosition = Position | TableCursor
 """A position in a log, or the cursor of the topic's table."""
 
@@ -87,15 +89,15 @@ def parse_partition(text: str) -> BrokerPartition:
 
 
 def offsets_of(
-    position: Position, cluster: Cluster, topic: str, bounds: Mapping[BrokerPartition, Bounds]
+    position: Position, topic: str, bounds: Mapping[BrokerPartition, Bounds], *, of_time: OffsetsOfTime
 ) -> Mapping[BrokerPartition, int | KafkaIOError]:
-    """The offset of `position` in each partition of `bounds`; `Cluster.offsets_at` describes the offset of a time."""
+    """The offset of `position` in each partition of `bounds`; `of_time` gives the offsets of a time."""
     match position:
         case NamedPosition.EARLIEST:
             return {id_: bound.earliest for id_, bound in bounds.items()}
         case NamedPosition.LATEST:
             return {id_: bound.latest for id_, bound in bounds.items()}
         case TimePosition(ms):
-            return cluster.offsets_at(topic, bounds, ms)
+            return of_time(topic, bounds, ms)
         case offset:
             return dict.fromkeys(bounds, offset)

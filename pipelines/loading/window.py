@@ -1,8 +1,8 @@
 """The part of a topic's logs that a run loads, as the user writes it and as offsets.
 
-Times are those of the records. Brokers before 0.10 know only when a segment of their log was last written to: there a
-time stands for the start of the newest segment that was not written to since. No record is lost by that: a window may
-begin with older records, and the next run loads what the window leaves out before its end.
+Times are those of the records. Brokers before 0.10 only know when a segment of their log was last written to: there a
+window begins and ends with whole segments. It may have records from outside of the interval, but it has all records
+of the interval.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,14 @@ from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import KafkaIOError
 from kafka_io.model import Bounds, BrokerPartition
 from pipelines.loading.ledger import Coverage, TableState, cursor_of
-from pipelines.loading.positions import NamedPosition, TimePosition, WindowEdge, offsets_of, parse_position
+from pipelines.loading.positions import (
+    NamedPosition,
+    OffsetsOfTime,
+    TimePosition,
+    WindowEdge,
+    offsets_of,
+    parse_position,
+)
 from resources.settings import Start
 
 AllBounds = Mapping[BrokerPartition, Bounds]
@@ -71,8 +78,8 @@ class LoadWindow:
             for id_, bound in bounds.items()
             if id_ in backfilled or cursor_of(covered, id_, bound) < bound.latest
         }
-        starts, start_errors = _offsets(since, cluster, state, below)
-        ends, end_errors = _offsets(self.until, cluster, state, above)
+        starts, start_errors = _offsets(since, cluster.offsets_at, state, below)
+        ends, end_errors = _offsets(self.until, cluster.ends_at, state, above)
         errors = {**start_errors, **end_errors}
         known = {id_: bound for id_, bound in bounds.items() if id_ not in errors}
         first_starts = {id_: bound.earliest for id_, bound in known.items()} if since and not covered else {}
@@ -127,14 +134,14 @@ def _backfill_end(partition: BrokerPartition, bound: Bounds, covered: Coverage) 
 
 
 def _offsets(
-    edge: WindowEdge | None, cluster: Cluster, state: TableState, bounds: AllBounds
+    edge: WindowEdge | None, of_time: OffsetsOfTime, state: TableState, bounds: AllBounds
 ) -> tuple[dict[BrokerPartition, int], dict[BrokerPartition, KafkaIOError]]:
     """The offset of the edge in each partition, and the error where it is not known."""
     if edge is None or not bounds:
         return {}, {}
     offsets: dict[BrokerPartition, int] = {}
     errors: dict[BrokerPartition, KafkaIOError] = {}
-    for partition, answer in offsets_of(edge, cluster, state.topic.name, bounds).items():
+    for partition, answer in offsets_of(edge, state.topic.name, bounds, of_time=of_time).items():
         if isinstance(answer, KafkaIOError):
             errors[partition] = answer
         else:  # the log may have changed since its bounds were read

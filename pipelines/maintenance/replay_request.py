@@ -11,6 +11,7 @@ from kafka_io.model import Bounds, BrokerPartition, OffsetRange
 from pipelines.loading.ledger import TableState
 from pipelines.loading.positions import (
     NamedPosition,
+    OffsetsOfTime,
     TableCursor,
     TimePosition,
     TopicPosition,
@@ -133,7 +134,8 @@ class ReplayResolver:
                 there, because the log was truncated and written again. Nothing has changed.
             KafkaIOError: a broker does not answer.
         """
-        starts, stops = self._offsets(request.since, self._start), self._offsets(request.until, self._stop)
+        starts = self._offsets(request.since, self.cluster.offsets_at, self._start)
+        stops = self._offsets(request.until, self.cluster.ends_at, lambda _partition, offset, _time_ms: offset)
         truncated = truncations(self.cluster, self.state, self.bounds)
         ranges = []
         for partition in sorted(self.bounds):
@@ -153,9 +155,12 @@ class ReplayResolver:
         return ranges
 
     def _offsets(
-        self, position: TopicPosition, of_time: Callable[[BrokerPartition, int, int], int]
+        self,
+        position: TopicPosition,
+        of_time: OffsetsOfTime,
+        corrected: Callable[[BrokerPartition, int, int], int],
     ) -> Mapping[BrokerPartition, int]:
-        """The offset of `position` in each partition. `of_time` corrects the offset that a broker gives for a time."""
+        """The offset of `position` in each partition. `of_time` asks for a time, `corrected` corrects the answer."""
         covered = {partition: self.state.covered[partition] for partition in self.bounds}
         match position:
             case NamedPosition.EARLIEST:
@@ -163,9 +168,9 @@ class ReplayResolver:
             case NamedPosition.LATEST | TableCursor.COMMITTED:
                 return {partition: cursor for partition, (_, cursor) in covered.items()}
             case TimePosition(ms):
-                answers = self.cluster.offsets_at(self.state.topic.name, covered, ms)
+                answers = of_time(self.state.topic.name, covered, ms)
                 return {
-                    partition: min(max(of_time(partition, _value(answers[partition]), ms), start), cursor)
+                    partition: min(max(corrected(partition, _value(answers[partition]), ms), start), cursor)
                     for partition, (start, cursor) in covered.items()
                 }
             case offset:
@@ -182,14 +187,6 @@ class ReplayResolver:
             return offset
         older = self.rows(partition).first_since(time_ms, below=earliest)
         return offset if older is None else older
-
-    def _stop(self, partition: BrokerPartition, offset: int, time_ms: int) -> int:
-        """The end offset of a time. A broker of 0.7 gives the start of a segment; this is the segment's end."""
-        del time_ms
-        if partition.broker is None:
-            return offset
-        bounds = self.bounds[partition]
-        return min((start for start in bounds.segment_starts if start > offset), default=bounds.latest)
 
     def _check_held(self, offsets: OffsetRange) -> None:
         bounds = self.bounds[offsets.partition]

@@ -70,7 +70,7 @@ def offsets_of(
     if isinstance(position, TableCursor):
         table_cursors = cursors(topic)
         return {id_: table_cursors.get(id_, bound.earliest) for id_, bound in bounds.items()}
-    return positions.offsets_of(position, cluster, topic.name, bounds)
+    return positions.offsets_of(position, topic.name, bounds, of_time=cluster.offsets_at)
 
 
 def table_cursors(settings: Settings, cluster: str, topic: TopicEntry) -> dict[BrokerPartition, int]:

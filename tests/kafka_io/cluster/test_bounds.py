@@ -6,9 +6,14 @@ from typing import Any
 import pytest
 
 from kafka_io.brokers.leaders import PartitionAnswers
-from kafka_io.cluster.bounds import bounds_of, offsets_at
+from kafka_io.cluster.bounds import bounds_of, ends_at, offsets_at
 from kafka_io.errors import ConnectFailed, Corrupt, LeaderMoved
-from kafka_io.messages.list_offsets import ListOffsetsPartitionResponse, ListOffsetsRequest, ListOffsetsResponse
+from kafka_io.messages.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
 from kafka_io.model import MAX_OFFSET, Bounds, TopicPartition
 from kafka_io.wire.conversation import ReceivedRequest
 from tests.fakes.cluster import EVERYTHING, FakeCluster, Handler, Log
@@ -162,3 +167,27 @@ def test_an_invalid_offset_for_a_time_hides_only_its_partition(open_brokers: Ope
         assert isinstance(answers[ONE], Corrupt)
         assert answers[TWO] == 2
         assert isinstance(answers[THREE], LeaderMoved)
+
+
+@pytest.mark.parametrize(("older", "end"), [((), 20), ((0,), 30), ((20,), 40), ((30,), 40), ((40,), 40)])
+def test_the_end_for_a_time_is_a_segment_later_if_brokers_know_only_the_times_of_segments(  # fault U17
+    older: tuple[int, ...], end: int, open_brokers: OpenBrokers
+) -> None:
+    """The log has the segments [0, 20), [20, 30) and [30, 40). `older` is the newest not written to since the time."""
+    with FakeCluster(logs=two(), offered={**EVERYTHING, LIST_OFFSETS: (0, 0)}) as cluster:
+
+        def answer(received: ReceivedRequest) -> ListOffsetsResponse:
+            request: Any = received.request
+            latest = request.topics[0].partitions[0].timestamp == -1
+            offsets = (40, 30, 20, 0) if latest else older
+            partition = ListOffsetsPartitionResponse(partition_index=0, error_code=0, old_style_offsets=offsets)
+            return ListOffsetsResponse(topics=(ListOffsetsTopicResponse(name="clicks", partitions=(partition,)),))
+
+        cluster.brokers[0].handlers[LIST_OFFSETS] = answer
+        assert ends_at(open_brokers(cluster), [ONE], 1000, committed=True) == {ONE: end}
+
+
+def test_the_end_for_a_time_is_exact_if_brokers_know_the_times_of_records(open_brokers: OpenBrokers) -> None:
+    with FakeCluster(logs=two()) as cluster:
+        Clocked(cluster, {0: 17, 1: None})
+        assert ends_at(open_brokers(cluster), PLACES, 1000, committed=False) == {ONE: 17, TWO: 7}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_io.cluster.v07_cluster import offset_at, time_at
+from kafka_io.cluster.v07_cluster import end_at, offset_at, time_at
 from kafka_io.errors import ConnectionLost
 from kafka_io.model import BrokerPartition
 from kafka_io.reader.reader import ReadSettings
@@ -44,6 +44,16 @@ def test_the_offset_at_a_time_is_the_newest_segment_not_written_to_since(
     minutes: int, offset: int, start_broker: StartBroker, open_connection: OpenConnection
 ) -> None:
     assert offset_at(partition(0, start_broker, open_connection), (NOON_S + 60 * minutes) * 1000) == offset
+
+
+# The messages before a time can be in the first segment that was written to after it, but not in a later one.
+@pytest.mark.parametrize(
+    ("minutes", "end"), [(-1, 400), (0, 800), (59, 800), (60, 1000), (119, 1000), (120, 1000), (180, 1000)]
+)
+def test_the_end_for_a_time_is_that_of_the_first_segment_written_to_after_it(  # fault U17
+    minutes: int, end: int, start_broker: StartBroker, open_connection: OpenConnection
+) -> None:
+    assert end_at(partition(0, start_broker, open_connection), (NOON_S + 60 * minutes) * 1000) == end
 
 
 @pytest.mark.parametrize(("timestamp_ms", "offset"), [(-1, 0), (IN_A_YEAR_MS, 1000)])
