@@ -34,7 +34,9 @@ class LiveCluster:
         """The settings file."""
         return self.home / "penstock.toml"
 
-    def configure(self, extra: str = "", *, spark: str = "", slice_bytes: int = 16384) -> Path:
+    def configure(
+        self, extra: str = "", *, spark: str = "", slice_bytes: int = 16384, request_timeout_s: int = 5
+    ) -> Path:
         """Write the settings file. It begins with `extra`, and `spark` is in the section [spark]."""
         self.settings.write_text(
             f"""{extra}
@@ -44,7 +46,7 @@ zookeeper = "{self.zookeeper}"
 [caps]
 attempts = 2
 slice_bytes = {slice_bytes}
-request_timeout_s = 5
+request_timeout_s = {request_timeout_s}
 [spark]
 master = "local[2,2]"
 "spark.ui.enabled" = false

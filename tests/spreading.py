@@ -1,7 +1,7 @@
 """Distributes tests over processes: tests that share servers run in one process, and long tests start first.
 
-Tests of one file run in one process. There are two exceptions, which make the units of work smaller: tests of real
-brokers run together with all tests of the same version, and tests of Spark clusters with all of the same cluster.
+Tests of one file run in one process. There are exceptions: tests of real brokers run together with all tests of the
+same version, tests of Spark clusters with all of the same cluster, and files that share servers together.
 """
 
 import re
@@ -16,6 +16,8 @@ _SPARK = "tests/spark/"
 _VERSION = re.compile(rf"\[.*?((?:secure-)?(?:{'|'.join(map(re.escape, RELEASES))}))(?![\d.])")
 _CLUSTER = re.compile(r"\[(?:.*-)?((?:classic|Connect), \w+)")
 _PARTS = {_BROKERS: _VERSION, _SPARK: _CLUSTER}
+_SAME_SERVERS = {"tests/ui/test_many.py": "tests/ui/test_ui.py"}
+"""Files whose tests run together with those of another file."""
 
 # The units that take longest start first. Otherwise one process might still run a long unit when all others are done.
 _LONGEST = (
@@ -34,7 +36,8 @@ def unit_of(nodeid: str) -> str:
     for folder, part in _PARTS.items():
         if nodeid.startswith(folder) and (match := part.search(nodeid)):
             return f"{folder} {match[1]}"
-    return nodeid.partition("::")[0]
+    file = nodeid.partition("::")[0]
+    return _SAME_SERVERS.get(file, file)
 
 
 def rank_of(nodeid: str) -> int:

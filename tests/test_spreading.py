@@ -10,6 +10,7 @@ from tests.spreading import rank_of, unit_of
     [
         ("tests/kafka_io/test_a.py::test_b[3.9.1]", "tests/kafka_io/test_a.py"),
         ("tests/ui/test_a.py::test_b", "tests/ui/test_a.py"),
+        ("tests/ui/test_many.py::test_b", "tests/ui/test_ui.py"),
         ("tests/brokers/test_a.py::test_b", "tests/brokers/test_a.py"),
         ("tests/brokers/test_a.py::test_b[3.9.1]", "tests/brokers/ 3.9.1"),
         ("tests/brokers/test_a.py::test_b[range-0.10.2.2]", "tests/brokers/ 0.10.2.2"),

@@ -9,7 +9,7 @@ from selenium import webdriver
 from selenium.common.exceptions import ElementNotInteractableException, StaleElementReferenceException
 from selenium.webdriver.common.by import By
 
-from tests.ui.stand import until
+from tests.ui.waiting import until
 
 _TIMEOUT_S = 90
 
@@ -46,10 +46,10 @@ class Browser:
 
     @property
     def text(self) -> str:
-        """The text that the page shows now."""
-        with suppress(StaleElementReferenceException):
-            return self.driver.find_element(By.TAG_NAME, "body").text
-        return ""
+        """The words that the page shows now, each followed by one space."""
+        # The property `text` of Selenium examines each element with a script, which takes seconds on a large page.
+        text = self.driver.execute_script("return document.body ? document.body.innerText : ''")
+        return "".join(f"{word} " for word in text.split())
 
     def click(self, label: str) -> None:
         """Click the element with this text, as soon as it exists and can be clicked."""

@@ -1,6 +1,8 @@
 """A live cluster, Dagster's daemon and webserver, and a browser, shared by all tests of the pages."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from selenium.webdriver.chrome.service import Service
 from tests import tools
 from tests.live import live_cluster, numbered
 from tests.nodes import empty_registry
+from tests.ui import many
 from tests.ui.browser import Browser
 from tests.ui.modern import RARELY
 from tests.ui.stand import Stand, dagster_on
@@ -30,17 +33,21 @@ FLAGS = (
 
 @pytest.fixture(scope="session")
 def stand(zookeeper_server: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
-    """Dagster with the settings of the demo. Two topics existed before its start; both are loaded."""
+    """Dagster with the settings of the demo. The topics of two clusters existed before its start; all are loaded."""
     home = tmp_path_factory.mktemp("ui")
-    with live_cluster(empty_registry(zookeeper_server), home) as live:
+    with ExitStack() as running:
+        live = running.enter_context(live_cluster(empty_registry(zookeeper_server), home))
         # The first load of clicks needs Spark. All later loads fit into one task, and start no JVM.
         crons = "".join(f'{name} = "{RARELY}"\n' for name in ("cron", "watch_cron", "verify_cron"))
-        live.configure(crons, slice_bytes=65536)
+        extra = f"{crons}topics_per_run = {many.TOPICS_PER_RUN}"
+        settings = live.configure(extra, slice_bytes=65536, request_timeout_s=60)
         live.publish("clicks", numbered(3000), batch=50)
         live.publish("Page.Views", numbered(500))
-        with dagster_on(home, live.settings) as stand:
-            stand.wait_for("clicks", "~50age.~56iews")
-            yield stand
+        settings.write_text(settings.read_text() + running.enter_context(many.many_topics(home, live.lake)))
+        stand = running.enter_context(dagster_on(home, settings, runs_at_once=2, shared_code=True))
+        stand.wait_for("clicks", "~50age.~56iews")
+        replace(stand, cluster=many.CLUSTER).wait_for(*many.LOADED_TOPICS)
+        yield stand
 
 
 @pytest.fixture(scope="session")

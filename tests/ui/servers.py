@@ -1,7 +1,8 @@
-"""The daemon and the webserver of Dagster, as an operator runs them. Tests kill them and start them again."""
+"""The servers of Dagster, as an operator runs them. Tests kill them and start them again."""
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from contextlib import suppress
@@ -13,9 +14,15 @@ import psutil
 
 from resources.processes import dying_with_parent, end
 from resources.settings import PATH_VARIABLE
+from tests.ui.waiting import until
 
 ROOT = Path(__file__).parents[2]
-DAEMON, WEBSERVER = "dagster._daemon", "dagster_webserver"
+DAEMON, WEBSERVER, CODE_SERVER = "dagster._daemon", "dagster_webserver", "dagster"
+_HOST = "127.0.0.1"
+_WORKSPACE = """\
+load_from:
+  - grpc_server: {{host: {host}, port: {port}, location_name: penstock}}
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,16 +34,23 @@ class Servers:
         dagster_home: the folder of the Dagster instance.
         settings: Penstock's settings file.
         port: the port of the webserver.
+        code_port: the port of a code server that both share. Without it they load workspace.yaml: each starts a code
+            server of its own, and the daemon a new one each minute.
     """
 
     home: Path
     dagster_home: Path
     settings: Path
     port: int
+    code_port: int | None = None
     started: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     killed: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def __enter__(self) -> Self:
+        if self.code_port:
+            self._workspace.write_text(_WORKSPACE.format(host=_HOST, port=self.code_port))
+            self.start(CODE_SERVER)
+            until(self._code_server_listens, "the code server")
         self.start(DAEMON)
         self.start(WEBSERVER)
         return self
@@ -48,12 +62,26 @@ class Servers:
             with suppress(ProcessLookupError):  # code servers and runs survive a killed daemon
                 os.killpg(process.pid, signal.SIGKILL)
 
+    @property
+    def _workspace(self) -> Path:
+        return self.home / "workspace.yaml" if self.code_port else ROOT / "workspace.yaml"
+
+    def _code_server_listens(self) -> bool:
+        with suppress(OSError), socket.create_connection((_HOST, self.code_port)):
+            return True
+        return False
+
     def start(self, name: str) -> None:
-        """Start the daemon or the webserver."""
-        options = ["run"] if name == DAEMON else ["-h", "127.0.0.1", "-p", str(self.port)]
+        """Start a server."""
+        code = ["-m", "pipelines.definitions", "--location-name", "penstock"]
+        options = {
+            DAEMON: ["run", "-w", str(self._workspace)],
+            WEBSERVER: ["-h", _HOST, "-p", str(self.port), "-w", str(self._workspace)],
+            CODE_SERVER: ["api", "grpc", "--host", _HOST, "--port", str(self.code_port), *code],
+        }
         with (self.home / f"{name}.log").open("ab") as log:
             self.started[name] = subprocess.Popen(
-                [sys.executable, "-m", name, *options, "-w", str(ROOT / "workspace.yaml")],
+                [sys.executable, "-m", name, *options[name]],
                 cwd=ROOT,
                 env={**os.environ, "DAGSTER_HOME": str(self.dagster_home), PATH_VARIABLE: str(self.settings)},
                 stdin=subprocess.DEVNULL,

@@ -4,7 +4,7 @@ import json
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,29 +20,22 @@ from resources.lake import Lake
 from resources.settings import Settings
 from tests.publishing import publish_by_settings
 from tests.ui.servers import Servers
+from tests.ui.waiting import until
 
-ASSET = dg.AssetKey(["lake", "main", "topics"])
+MAIN = "main"
+ASSET = dg.AssetKey(["lake", MAIN, "topics"])
 SOURCE = dg.AssetKey(["kafka", "main", "topics"])
 PAGE, SOURCE_PAGE = "/assets/lake/main/topics", "/assets/kafka/main/topics"
 _LOCATION = {"repositoryLocationName": "penstock", "repositoryName": "__repository__"}
-_TIMEOUT_S = 900.0
-"""Long, because the machine may be busy."""
-
-
-def until(holds: Callable[[], object], event: str, *, timeout_s: float = _TIMEOUT_S) -> None:
-    """Wait until the condition holds. `event` describes it in the error message."""
-    deadline = time.monotonic() + timeout_s
-    while not holds():
-        assert time.monotonic() < deadline, f"this did not happen within {timeout_s} s: {event}"
-        time.sleep(0.3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stand:
-    """The cluster `main`, the tables of its topics, and Dagster."""
+    """A cluster, the tables of its topics, and Dagster."""
 
     servers: Servers
     instance: dg.DagsterInstance
+    cluster: str = MAIN
 
     @property
     def url(self) -> str:
@@ -54,13 +47,18 @@ class Stand:
         """The current settings of the file."""
         return Settings.load(self.servers.settings)
 
+    @property
+    def asset(self) -> dg.AssetKey:
+        """The asset of the cluster's tables."""
+        return dg.AssetKey(["lake", self.cluster, "topics"])
+
     def publish(self, topic: str, messages: Sequence[bytes]) -> None:
         """Publish messages. They can be read at once."""
-        assert publish_by_settings(self.settings, topic, messages) == len(messages)
+        assert publish_by_settings(self.settings, topic, messages, cluster=self.cluster) == len(messages)
 
     def table(self, topic: str) -> LakeTable:
         """The table of a topic."""
-        return LakeTable.of(Lake.of(self.settings), "main", topic)
+        return LakeTable.of(Lake.of(self.settings), self.cluster, topic)
 
     def delta(self, topic: str) -> DeltaTable:
         """The table of a topic, as any reader of Delta opens it."""
@@ -98,7 +96,7 @@ class Stand:
 
     def wait_for(self, *keys: str) -> None:
         """Wait until the sensor has requested runs for these partitions, and the runs have loaded and verified them."""
-        until(lambda: set(keys) <= self.instance.get_materialized_partitions(ASSET), f"tables of {keys}")
+        until(lambda: set(keys) <= self.instance.get_materialized_partitions(self.asset), f"tables of {keys}")
         self.wait_for_runs()
 
     def wait_for_runs(self) -> None:
@@ -122,7 +120,7 @@ class Stand:
         response = self.ask(
             _BACKFILL,
             params={
-                "assetSelection": [{"path": ASSET.path}],
+                "assetSelection": [{"path": self.asset.path}],
                 "partitionNames": list(keys),
                 "runConfigData": json.dumps(config),
             },
@@ -151,7 +149,7 @@ class Stand:
 
     def rows(self, key: str) -> list[int]:
         """The rows of each load of a topic, the newest first."""
-        records_filter = dg.AssetRecordsFilter(asset_key=ASSET, asset_partitions=[key])
+        records_filter = dg.AssetRecordsFilter(asset_key=self.asset, asset_partitions=[key])
         records = self.instance.fetch_materializations(records_filter, limit=100).records
         row_counts = [
             record.asset_materialization.metadata["rows"].value for record in records if record.asset_materialization
@@ -160,8 +158,13 @@ class Stand:
 
 
 @contextmanager
-def dagster_on(home: Path, settings: Path, *, runs_at_once: int = 1, loads_at_once: int = 2) -> Iterator[Stand]:
-    """Run Dagster with the instance settings of the demo for the length of a `with` block."""
+def dagster_on(
+    home: Path, settings: Path, *, runs_at_once: int = 1, loads_at_once: int = 2, shared_code: bool = False
+) -> Iterator[Stand]:
+    """Run Dagster with the instance settings of the demo for the length of a `with` block.
+
+    With `shared_code` the daemon and the webserver share a code server, which costs much less.
+    """
     state = DemoState(home=home / "state")
     state.begin()
     config_file = state.dagster_home / "dagster.yaml"
@@ -169,7 +172,13 @@ def dagster_on(home: Path, settings: Path, *, runs_at_once: int = 1, loads_at_on
     config_file.write_text(text.replace("default_limit: 2", f"default_limit: {loads_at_once}"))
     # The instance is opened before the processes start, because two processes cannot create its storage at once.
     with dg.DagsterInstance.from_config(str(state.dagster_home)) as instance:
-        servers = Servers(home=home, dagster_home=state.dagster_home, settings=settings, port=free_port())
+        servers = Servers(
+            home=home,
+            dagster_home=state.dagster_home,
+            settings=settings,
+            port=free_port(),
+            code_port=free_port() if shared_code else None,
+        )
         with servers:
             stand = Stand(servers=servers, instance=instance)
             until(stand.answers, "the webserver")

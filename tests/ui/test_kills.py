@@ -16,7 +16,8 @@ from tests.live import numbered
 from tests.ui.gate import Gate, gate
 from tests.ui.modern import modern_cluster
 from tests.ui.servers import DAEMON, WEBSERVER
-from tests.ui.stand import Stand, dagster_on, until
+from tests.ui.stand import Stand, dagster_on
+from tests.ui.waiting import until
 
 pytestmark = [pytest.mark.ui, pytest.mark.timeout(1800)]
 
@@ -96,27 +97,18 @@ def test_a_daemon_killed_between_two_ticks_requests_new_topics_once(killed: Stan
     assert all(killed.proof(topic).proven for topic in TOPICS)
 
 
-def test_a_load_does_not_need_the_webserver(killed: Stand, gated: Gate) -> None:
-    expected = publish_to_all(killed)
-    with gated.holding("held"):
-        run_id = load_to_gate(killed, gated)
-        killed.servers.kill(WEBSERVER)
-    until(lambda: killed.run(run_id).is_finished, "the run")
-    killed.servers.start(WEBSERVER)
-    until(killed.answers, "the webserver")
-    assert killed.run(run_id).is_success
-    check_each_value_is_loaded_once(killed, expected)
-
-
-def test_a_run_continues_without_the_daemon_that_launched_it(killed: Stand, gated: Gate) -> None:
+def test_a_run_ends_without_the_daemon_that_launched_it_and_without_the_webserver(killed: Stand, gated: Gate) -> None:
     expected = publish_to_all(killed)
     with gated.holding("held"):
         run_id = load_to_gate(killed, gated)
         killed.servers.kill(DAEMON)
-        killed.servers.start(DAEMON)
-        until(killed.servers.code_servers, "the new daemon's code server")
+        killed.servers.kill(WEBSERVER)
     until(lambda: killed.run(run_id).is_finished, "the run")
     assert killed.run(run_id).is_success
+    killed.servers.start(DAEMON)
+    killed.servers.start(WEBSERVER)
+    until(killed.servers.code_servers, "the new daemon's code server")
+    until(killed.answers, "the webserver")
     check_each_value_is_loaded_once(killed, expected)
 
 

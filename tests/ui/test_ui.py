@@ -12,7 +12,8 @@ from pipelines.maintenance.history import HistoryEntry, history
 from resources.lake import Lake
 from tests.live import numbered
 from tests.ui.browser import Browser
-from tests.ui.stand import ASSET, PAGE, SOURCE, SOURCE_PAGE, Stand, until
+from tests.ui.stand import ASSET, PAGE, SOURCE, SOURCE_PAGE, Stand
+from tests.ui.waiting import until
 
 pytestmark = [pytest.mark.ui, pytest.mark.spark, pytest.mark.zookeeper, pytest.mark.timeout(1800)]
 
@@ -22,12 +23,6 @@ LOAD = "load__main__topics"
 def loads_of(stand: Stand, topic: str) -> list[HistoryEntry]:
     """The loads in the ledger of a topic's table, the newest first."""
     return [entry for entry in history(stand.table(topic)) if entry.what == "load"]
-
-
-def line_after(text: str, line: str) -> str:
-    """The next line after `line` in a page's text: a name is followed by its value."""
-    lines = text.splitlines()
-    return lines[lines.index(line) + 1]
 
 
 def materialize(browser: Browser) -> None:
@@ -61,18 +56,16 @@ def test_the_page_of_an_asset_shows_its_description_and_its_loads(browser: Brows
 
 def test_the_page_of_a_partition_shows_the_numbers_of_the_ledger(stand: Stand, browser: Browser) -> None:
     text = browser.open(f"{PAGE}?view=partitions&partition=clicks", "table_version", "Materialized")
-    assert "broker partition start end rows lag_before lag seconds source gaps" in text.splitlines()
+    assert "broker partition start end rows lag_before lag seconds source gaps " in text
     newest, *_ = loads_of(stand, "clicks")
-    assert line_after(text, "rows") == str(newest.rows)
-    assert line_after(text, "bytes") == str(newest.bytes)
-    assert line_after(text, "files") == str(newest.files)
-    assert line_after(text, "table_version") == str(newest.commit.version)
-    assert line_after(text, "topic") == "clicks"
-    for committed_range in newest.ranges:
-        assert any(
-            line.startswith(f"{committed_range.partition.broker} {committed_range.partition.partition} ")
-            for line in text.splitlines()
-        )
+    numbers = {"rows": newest.rows, "bytes": newest.bytes, "files": newest.files}
+    for name, value in {**numbers, "table_version": newest.commit.version, "topic": "clicks"}.items():
+        assert f" {name} {value} " in text
+    for id_ in {committed.partition for committed in newest.ranges}:
+        ranges = [committed for committed in newest.ranges if committed.partition == id_]
+        start = min(committed.offsets.start for committed in ranges)
+        stop = max(committed.offsets.stop for committed in ranges)
+        assert f" {id_.broker} {id_.partition} {start} {stop} {sum(committed.rows for committed in ranges)} " in text
     save_picture(browser)
 
 
@@ -104,7 +97,7 @@ def test_the_page_of_every_check_shows_its_result(stand: Stand, browser: Browser
     assert "missing 0" in text
     assert "Every committed offset is in its table exactly once" in text
     proofs = [stand.proof(topic) for topic in Lake.of(stand.settings).topics("main")]
-    assert f"rows {sum(partition.rows for proof in proofs for partition in proof.partitions)}" in text.splitlines()
+    assert f" rows {sum(partition.rows for proof in proofs for partition in proof.partitions)} " in text
     browser.open(f"{PAGE}?view=checks&checkDetail=lag", "No table is further behind", "problems 0")
     browser.open(f"{PAGE}?view=checks&checkDetail=freshness", "No record waits longer", "most_late_seconds")
     browser.open(f"{PAGE}?view=checks&checkDetail=retention_race", "limits.retention_left", "problems 0")
