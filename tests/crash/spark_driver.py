@@ -1,6 +1,5 @@
 """A driver with Spark, whose workers end at failpoints. It runs many loads, because a JVM takes seconds to start."""
 
-import os
 from collections.abc import Mapping
 from contextlib import suppress
 from multiprocessing.connection import Connection
@@ -22,10 +21,10 @@ _LONGEST_S = 180.0
 class SparkDriver:
     """Runs `penstock` in one Spark session with the settings `spark`, as long as the `with` block lasts."""
 
-    def __init__(self, spark: Mapping[str, str], environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, spark: Mapping[str, str]) -> None:
         self._spark = dict(spark)
         self._connection, child_end = forking().Pipe()
-        self._process = forking().Process(target=_serve, args=(child_end, self._spark, dict(environment or {})))
+        self._process = forking().Process(target=_serve, args=(child_end, self._spark))
 
     def __enter__(self) -> Self:
         self._process.start()
@@ -61,8 +60,7 @@ class SparkDriver:
         return ended
 
 
-def _serve(commands: Connection, spark: Mapping[str, str], environment: Mapping[str, str]) -> None:
-    os.environ.update(environment)
+def _serve(commands: Connection, spark: Mapping[str, str]) -> None:
     session = open_session(spark)
     while (command := commands.recv()) is not None:
         arguments, for_workers, home = command

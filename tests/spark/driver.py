@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -63,10 +64,15 @@ class Driver:
         self._process.kill()  # its JVM ends with it
         self._process.join()
 
-    def begin(self, settings: Path, *, starved_s: float = spark._STARVED_S) -> None:
-        """Begin a load with a settings file. The load fails if no executor runs a task for `starved_s` seconds."""
+    def begin(
+        self, settings: Path, *, starved_s: float = spark._STARVED_S, for_workers: Mapping[str, str] | None = None
+    ) -> None:
+        """Begin a load with a settings file. The load fails if no executor runs a task for `starved_s` seconds.
+
+        `for_workers` are variables for the environment of Spark's Python workers; only a classic session accepts them.
+        """
         self._progress = []
-        self._connection.send((_load, settings, starved_s))
+        self._connection.send((_load, settings, starved_s, for_workers or {}))
 
     def progress(self) -> tuple[int, int]:
         """The next reported progress."""
@@ -113,9 +119,13 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _load(test: Connection, session: SparkSession, file: Path, starved_s: float) -> dict[str, Any]:
+def _load(
+    test: Connection, session: SparkSession, file: Path, starved_s: float, for_workers: Mapping[str, str]
+) -> dict[str, Any]:
     settings = Settings.load(file)
+    workers = patch.dict(session.sparkContext.environment, for_workers) if for_workers else nullcontext()
     with (
+        workers,
         patch.object(spark, "_STARVED_S", starved_s),
         patch.object(execute, "read_sample", lambda _source, _planned: None),  # the gate would delay this fetch too
         open_cluster(settings, "main") as cluster,

@@ -1,11 +1,14 @@
 """The same load at every site of Spark: in one process, on a cluster whose hosts are killed, through Spark Connect."""
 
+import os
 import signal
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from pipelines.loading.failpoints import KILL_AT, ONCE
 from tests.crash.harness import Trial
 from tests.crash.stage import Stage
 from tests.crash.worlds import MESSAGES
@@ -44,10 +47,11 @@ def gate() -> Iterator[Gate]:
         yield gate
 
 
-def begin(site: Site, trial: Trial, **options: float) -> None:
-    """Begin a load of the trial's topic at a site."""
-    _, settings = trial.new_driver_files(request_timeout_s=REQUEST_TIMEOUT_S)
-    site.driver.begin(settings, **options)
+def begin(site: Site, trial: Trial, *, kill_at: str = "", **options: float) -> Path:
+    """Begin a load of the topic at a site. Returns the folder where the worker that reaches `kill_at` leaves a mark."""
+    home, settings = trial.new_driver_files(request_timeout_s=REQUEST_TIMEOUT_S)
+    site.driver.begin(settings, for_workers={KILL_AT: kill_at, ONCE: str(home)} if kill_at else {}, **options)
+    return home
 
 
 def check_complete(site: Site, trial: Trial) -> None:
@@ -119,6 +123,27 @@ def test_two_attempts_of_a_slow_task_write_each_row_once(
     gate.open()
     result = site.driver.end()
     assert (result.error, result.rows) == (None, len(MESSAGES))
+    check_complete(site, trial)
+
+
+def slices_with_two_files(trial: Trial) -> list[str]:
+    """The slices with more than one data file. A file name has the slice, and then a part that differs by attempt."""
+    files = Counter(Path(file).name.rpartition("-")[0] for file in trial.files())
+    return [name for name, count in files.items() if count > 1]
+
+
+@pytest.mark.parametrize("name", CLUSTER_NAMES[:1])
+def test_a_slice_whose_file_two_attempts_write_is_committed_once(
+    name: str, sites: Sites, trial: Trial
+) -> None:  # fault S02
+    site = sites.open(name)
+    mark = begin(site, trial, kill_at="stop:file synced") / "stop:file synced"
+    await_that(lambda: mark.exists() and mark.read_text())
+    await_that(lambda: slices_with_two_files(trial))
+    os.kill(int(mark.read_text()), signal.SIGCONT)
+    result = site.driver.end()
+    assert (result.error, result.rows) == (None, len(MESSAGES))
+    assert len(slices_with_two_files(trial)) == 1
     check_complete(site, trial)
 
 
