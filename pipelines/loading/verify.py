@@ -5,11 +5,14 @@ range has as many rows of its commit as the commit counted, and none twice; no r
 on, where offsets count records, the rows and the gaps of a range add up to its size.
 """
 
+import os
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from typing import Any, NamedTuple
+from itertools import pairwise
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -18,9 +21,10 @@ import pyarrow.fs as pafs
 from deltalake import DeltaTable
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.loading.incarnations import incarnations
-from pipelines.loading.ledger import Coverage, TopicIdentity, totals
+from pipelines.loading.incarnations import Extent, RangeFold
+from pipelines.loading.ledger import Coverage, TopicIdentity
 from pipelines.loading.outcome import printed_fields
+from pipelines.loading.rows import FILE_SCHEMA
 from pipelines.loading.table import LakeTable, mismatched_cursors, unreadable_features
 from pipelines.loading.table_log import TableSnapshot
 from pipelines.loading.work import CommittedRange, SliceFailure
@@ -43,6 +47,25 @@ _COUNT = """
         AND d.start_offset >= ranges.start AND d.start_offset < ranges.stop
     GROUP BY ranges.number
 """
+_RANGE_COLUMNS = ("number", "life", "broker", "partition", "start", "stop", "loaded_us", "rows", "gaps")
+_RESULT = """
+    CREATE VIEW result AS
+    SELECT life, broker, partition, start, stop, rows, gaps, coalesce(row_count, 0)::BIGINT AS actual,
+        coalesce(further_copies, 0)::BIGINT AS copies
+    FROM ranges LEFT JOIN counts USING (number)
+"""
+_MISCOUNTS = """
+    SELECT life, broker, partition, start, stop, rows, gaps, actual, copies FROM result
+    WHERE (broker IS NULL AND rows + gaps <> stop - start) OR rows <> actual OR copies > 0
+    ORDER BY ALL
+"""
+_PROOFS = """
+    SELECT life, broker, partition, min(start), max(stop), sum(actual), sum(greatest(0, rows - actual)), sum(copies)
+    FROM result GROUP BY life, broker, partition ORDER BY life, broker, partition
+"""
+_RANGES_AT_ONCE = 50_000
+_MAX_MEMORY = "256MB"
+_MAX_THREADS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,15 +123,6 @@ class Proof:
         }
 
 
-class _CountedRange(NamedTuple):
-    """A committed range of an incarnation, and what the files hold of it: different rows, and copies of them."""
-
-    topic: TopicIdentity
-    committed: CommittedRange
-    rows: int
-    copies: int
-
-
 def proof_of(table: LakeTable, check: Callable[[LakeTable], Proof]) -> Proof:
     """The result of `check`, such as `verify`. An error becomes its problem, so that other tables are still checked."""
     try:
@@ -133,41 +147,50 @@ def verify(table: LakeTable) -> Proof:
     if features:
         return Proof(topic=topic, table=table.uri, problems=(features,))
     snapshot = TableSnapshot(version=handle.version(), entry=None, handle=handle)
-    entries = list(table.entries(snapshot))
-    by_incarnation = incarnations(entries)
-    owned = [(incarnation.topic, committed) for incarnation in by_incarnation for committed in incarnation.ranges]
-    ranges = [committed for _, committed in owned]
-    problems = [
-        problem
-        for incarnation in by_incarnation
-        for problem in (*incarnation.problems, *_broken_chains(incarnation.ranges))
-    ]
-    problems += _why_not_loadable(table)
-    if entries:
-        _, newest = entries[0]
-        problems += mismatched_cursors(handle, newest)
-        problems += _short_of_cursor(by_incarnation[0].ranges, newest.covered)
+    fold, newest = RangeFold(), next(iter(table.entries(snapshot)), None)
     complete, damaged = _files(table.lake, handle)
-    for path in damaged:
-        contents = ", ".join(str(committed) for committed in ranges if committed.path == path) or "compacted rows"
-        problems.append(
-            f"the data file {path} is missing or truncated: it held {contents}; `penstock replay {topic} "
-            "--from earliest --to latest` fetches the rows again"
-        )
-    counts = _count(table, ranges, complete)
-    outside = sum(counts.pop(None, ()))
-    if outside:
-        problems.append(f"{outside} rows are outside of every committed range")
-    counted = [
-        _CountedRange(*topic_and_range, *counts.get(number, (0, 0))) for number, topic_and_range in enumerate(owned)
-    ]
-    problems += _miscounts(counted)
+    with TemporaryDirectory(prefix="penstock-verify-") as folder, duckdb.connect(config=_limits(folder)) as database:
+        counted = _CountedRanges(database)
+        held: dict[str, list[str]] = {path: [] for path in damaged}
+        for incarnation, committed in fold.effective(table.entries(snapshot)):
+            counted.add(incarnation, committed)
+            if committed.path in held:
+                held[committed.path].append(str(committed))
+        with lake_errors(table.uri):
+            counted.count(_rows(table, complete))
+        problems = [problem for incarnation in fold.topics for problem in _range_problems(fold, incarnation)]
+        problems += _why_not_loadable(table)
+        if newest is not None:
+            problems += mismatched_cursors(handle, newest[1])
+            problems += _short_of_cursor(fold.extents(newest[1].topic), newest[1].covered)
+        for path, contents in held.items():
+            listed = ", ".join(reversed(contents)) or "compacted rows"
+            problems.append(
+                f"the data file {path} is missing or truncated: it held {listed}; `penstock replay {topic} "
+                "--from earliest --to latest` fetches the rows again"
+            )
+        outside = counted.outside()
+        if outside:
+            problems.append(f"{outside} rows are outside of every committed range")
+        problems += counted.miscounts()
+        partitions = tuple(counted.proofs())
     return Proof(
         topic=topic,
         table=table.uri,
         problems=tuple(dict.fromkeys(problems[:_MAX_PROBLEMS])),
-        partitions=tuple(_proofs(counted)),
+        partitions=partitions,
     )
+
+
+def _limits(folder: str) -> dict[str, str | bool | int | float | list[str]]:
+    """Let DuckDB move to the folder what does not fit into a fixed amount of memory, however long the history is."""
+    threads = min(_MAX_THREADS, os.cpu_count() or 1)  # each needs memory of its own
+    return {
+        "temp_directory": folder,
+        "memory_limit": _MAX_MEMORY,
+        "threads": threads,
+        "preserve_insertion_order": False,
+    }
 
 
 def _why_not_loadable(table: LakeTable) -> Iterator[str]:
@@ -180,28 +203,22 @@ def _why_not_loadable(table: LakeTable) -> Iterator[str]:
         yield error.reason
 
 
-def _short_of_cursor(ranges: Iterable[CommittedRange], covered: Coverage) -> Iterator[str]:
+def _range_problems(fold: RangeFold, topic: TopicIdentity) -> Iterator[str]:
+    """Problems of an incarnation's ranges, for example of those that do not start where the one before them ends."""
+    yield from fold.problems[topic]
+    for extents in fold.extents(topic).values():
+        for before, after in pairwise(extents):
+            yield f"{after.first} does not follow the range before it, which ended at {before.stop}"
+
+
+def _short_of_cursor(extents: Mapping[BrokerPartition, Sequence[Extent]], covered: Coverage) -> Iterator[str]:
     """Problems of partitions whose ranges do not lead from their start to their cursor."""
-    extents: dict[BrokerPartition, tuple[int, int]] = {}
-    for committed in ranges:
-        offsets = committed.offsets
-        start, stop = extents.get(committed.partition, (offsets.start, offsets.stop))
-        extents[committed.partition] = (min(start, offsets.start), max(stop, offsets.stop))
     for partition, (start, cursor) in sorted(covered.items()):
-        extent = extents.get(partition)
+        own = extents.get(partition)
+        extent = (own[0].start, own[-1].stop) if own else None
         if (extent or (start, start)) != (start, cursor):
             actual = f"[{extent[0]}, {extent[1]})" if extent else "nothing"
             yield f"partition {partition}: the ledger covers [{start}, {cursor}), but its ranges cover {actual}"
-
-
-def _broken_chains(ranges: Iterable[CommittedRange]) -> Iterable[str]:
-    """Problems of ranges that do not start where the one before them ends."""
-    ends: dict[BrokerPartition, int] = {}
-    for offsets in sorted(committed.offsets for committed in ranges):
-        end = ends.get(offsets.partition, offsets.start)
-        if end != offsets.start or offsets.size < 0:
-            yield f"{offsets} does not follow the range before it, which ended at {end}"
-        ends[offsets.partition] = offsets.stop
 
 
 def _files(lake: Lake, table: DeltaTable) -> tuple[list[str], list[str]]:
@@ -214,55 +231,82 @@ def _files(lake: Lake, table: DeltaTable) -> tuple[list[str], list[str]]:
     return [path for path in sizes if path in complete], [path for path in sizes if path not in complete]
 
 
-def _count(table: LakeTable, ranges: Sequence[CommittedRange], paths: list[str]) -> dict[int | None, tuple[int, int]]:
-    """Different rows and further copies in the complete files, by the number of their range; None is outside of all.
-
-    DuckDB moves data to disk if memory is short.
-    """
+def _rows(table: LakeTable, paths: Sequence[str]) -> pads.Dataset | pa.Table:
+    """The rows of these files of the table."""
     if not paths:
-        return {}
-    columns: dict[str, list[int | None]] = {
-        "number": [*range(len(ranges))],
-        "broker": [committed.partition.broker for committed in ranges],
-        "partition": [committed.partition.partition for committed in ranges],
-        "start": [committed.offsets.start for committed in ranges],
-        "stop": [committed.offsets.stop for committed in ranges],
-        "loaded_us": [committed.loaded_at_us for committed in ranges],
-    }
-    files = pads.dataset(paths, filesystem=filesystem(table.uri, table.lake.options), format="parquet")
-    with lake_errors(table.uri), duckdb.connect() as database:
-        database.register("files", files)
-        database.register("ranges", pa.table(columns, schema=pa.schema([(name, pa.int64()) for name in columns])))
-        rows = database.execute(_COUNT).fetchall()
-    return {number: (int(distinct), int(copies)) for number, distinct, copies in rows}
+        return FILE_SCHEMA.empty_table()
+    return pads.dataset(paths, filesystem=filesystem(table.uri, table.lake.options), format="parquet")
 
 
-def _proofs(counted: Iterable[_CountedRange]) -> Iterator[PartitionProof]:
-    """The proofs of the partitions; `counted` are in order of incarnation, partition and offset."""
-    groups = groupby(counted, key=lambda counted_range: (counted_range.topic, counted_range.committed.partition))
-    for (topic, partition), group in groups:
-        ranges = list(group)
-        committed_ranges = [committed for _, committed, _, _ in ranges]
-        yield PartitionProof(
-            incarnation=topic.incarnation,
-            offsets=OffsetRange(
-                partition,
-                min(committed.offsets.start for committed in committed_ranges),
-                max(committed.offsets.stop for committed in committed_ranges),
-            ),
-            rows=sum(rows for _, _, rows, _ in ranges),
-            gaps=totals(committed_ranges)["gaps"],
-            missing=sum(max(0, committed.rows - rows) for _, committed, rows, _ in ranges),
-            duplicates=sum(copies for _, _, _, copies in ranges),
-        )
+class _CountedRanges:
+    """The committed ranges in a table of `database`, and what the files hold of each.
 
+    Of the ranges only the sums of each partition are in the memory of this process.
+    """
 
-def _miscounts(counted: Iterable[_CountedRange]) -> Iterator[str]:
-    for _, committed, rows, copies in counted:
+    def __init__(self, database: duckdb.DuckDBPyConnection) -> None:
+        self._database = database
+        self._topics: list[TopicIdentity] = []
+        self._gaps: dict[tuple[int, BrokerPartition], Counter[str]] = defaultdict(Counter)
+        self._waiting: list[tuple[int | None, ...]] = []
+        self._number = 0
+        columns = ", ".join(f'"{name}" BIGINT' for name in _RANGE_COLUMNS)
+        database.execute(f"CREATE TABLE ranges ({columns})")
+
+    def add(self, topic: TopicIdentity, committed: CommittedRange) -> None:
+        """Add a range."""
+        if topic not in self._topics:
+            self._topics.append(topic)
+        life, partition, offsets = self._topics.index(topic), committed.partition, committed.offsets
+        self._gaps[life, partition].update(committed.gaps)
         gaps = sum(committed.gaps.values())
-        if committed.partition.broker is None and committed.rows + gaps != committed.offsets.size:
-            yield f"{committed}: its {committed.rows} rows and {gaps} offsets in gaps do not add up to its size"
-        if rows != committed.rows:
-            yield f"{committed} holds {rows} rows, but its commit counted {committed.rows}"
-        if copies:
-            yield f"{committed} holds {copies} rows more than once"
+        place = (self._number, life, partition.broker, partition.partition, offsets.start, offsets.stop)
+        self._waiting.append((*place, committed.loaded_at_us, committed.rows, gaps))
+        self._number += 1
+        if len(self._waiting) == _RANGES_AT_ONCE:
+            self._store()
+
+    def _store(self) -> None:
+        columns = list(zip(*self._waiting, strict=True)) or [()] * len(_RANGE_COLUMNS)
+        arrays = [pa.array(column, pa.int64()) for column in columns]
+        self._database.register("waiting", pa.table(arrays, names=list(_RANGE_COLUMNS)))
+        self._database.execute("INSERT INTO ranges SELECT * FROM waiting")
+        self._database.unregister("waiting")
+        self._waiting.clear()
+
+    def count(self, files: pads.Dataset | pa.Table) -> None:
+        """Count the rows of each range in the files."""
+        self._store()
+        self._database.register("files", files)
+        self._database.execute(f"CREATE TABLE counts AS {_COUNT}")
+        self._database.execute(_RESULT)
+
+    def outside(self) -> int:
+        """The number of rows that belong to no range."""
+        query = "SELECT coalesce(sum(row_count + further_copies), 0) FROM counts WHERE number IS NULL"
+        return int(self._database.execute(query).fetchall()[0][0])
+
+    def miscounts(self) -> Iterator[str]:
+        """The problems of single ranges."""
+        miscounted = self._database.execute(_MISCOUNTS).fetchmany(_MAX_PROBLEMS)
+        for _, broker, number, start, stop, rows, gaps, actual, copies in miscounted:
+            offsets = OffsetRange(BrokerPartition(broker, number), start, stop)
+            if broker is None and rows + gaps != offsets.size:
+                yield f"{offsets}: its {rows} rows and {gaps} offsets in gaps do not add up to its size"
+            if actual != rows:
+                yield f"{offsets} holds {actual} rows, but its commit counted {rows}"
+            if copies:
+                yield f"{offsets} holds {copies} rows more than once"
+
+    def proofs(self) -> Iterator[PartitionProof]:
+        """The proof of each partition, in order of incarnation and partition."""
+        for life, broker, number, start, stop, rows, missing, copies in self._database.execute(_PROOFS).fetchall():
+            partition = BrokerPartition(broker, number)
+            yield PartitionProof(
+                incarnation=self._topics[life].incarnation,
+                offsets=OffsetRange(partition, start, stop),
+                rows=int(rows),
+                gaps=dict(self._gaps[life, partition]),
+                missing=int(missing),
+                duplicates=int(copies),
+            )

@@ -1,8 +1,11 @@
 """Verify proves a complete table, and names every kind of damage with its range."""
 
+import gc
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import pyarrow.parquet as pq
 import pytest
@@ -188,6 +191,41 @@ def test_each_incarnation_of_a_topic_is_proven_by_itself(small: "SmallTable") ->
         ("8", 0, 30, 3),
         ("7", 0, 50, 5),
     ]
+
+
+# fault U19
+def test_the_memory_for_a_history_does_not_grow_with_its_commits(small: "SmallTable") -> None:
+    """While the entries of 300 commits are read, one after the other, the ranges of earlier ones are not in memory."""
+    partitions, alive = [BrokerPartition(0, number) for number in range(20)], []
+
+    def entries(*_: object, **__: object) -> Iterator[tuple[int, LedgerEntry]]:
+        for sequence in range(300, 0, -1):
+            ranges = tuple(
+                CommittedRange(offsets=OffsetRange(partition, 10 * sequence - 10, 10 * sequence), gaps={"empty": 1})
+                for partition in partitions
+            )
+            covered = dict.fromkeys(partitions, (0, 10 * sequence))
+            commit = f"commit {sequence}"
+            if sequence % 50 == 0:
+                alive.append(sum(isinstance(item, CommittedRange) for item in gc.get_objects()))
+            yield (
+                sequence,
+                LedgerEntry(
+                    commit=commit,
+                    run="run",
+                    kind=CommitKind.LOAD,
+                    sequence=sequence,
+                    topic=small.topic,
+                    ranges=ranges,
+                    covered=covered,
+                ),
+            )
+
+    with patch.object(LakeTable, "entries", entries):
+        result = proof(small)
+    assert [(partition.offsets.start, partition.offsets.stop) for partition in result.partitions] == [(0, 3000)] * 20
+    assert [partition.gaps for partition in result.partitions] == [{"empty": 300}] * 20
+    assert max(alive) <= alive[0] + 2 * len(partitions)
 
 
 # fault P05
