@@ -191,6 +191,15 @@ class CleanedTable(Shape):
     larger: int
     busy: bool
     foreign: str
+    damaged: list[str]
+
+
+class HangingTransaction(Shape):
+    """The oldest open transaction of a partition."""
+
+    first_offset: int
+    began_ms: int | None
+    producer_id: int | None
 
 
 class PartitionState(Shape):
@@ -203,6 +212,9 @@ class PartitionState(Shape):
     cursor: int | None
     oldest_ms: int | None
     expires_ms: int | None
+    held_back: int
+    """The number of offsets that an open transaction holds back."""
+    transaction: HangingTransaction | None
     lag: int | None
     lost: int
 
