@@ -33,7 +33,7 @@ class Cluster(Closing):
     >>> with open_cluster("local", bootstrap=bootstrap) as cluster:
     ...     topic = cluster.topic("clicks")
     ...     cluster.bounds(topic.name, topic.partitions)
-    {BrokerPartition(broker=None, partition=0): Bounds(earliest=0, latest=2, segment_starts=(), epoch=0)}
+    {BrokerPartition(broker=None, partition=0): Bounds(earliest=0, latest=2, segment_starts=(), epoch=0, held_back=0)}
     """
 
     partitions_have_brokers: ClassVar[bool] = False

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_io.brokers.bootstrap import BOOTSTRAP_ID
 from kafka_io.errors import KafkaIOError, Where
-from kafka_io.model import TopicEntry
+from kafka_io.model import TopicEntry, TopicIds
 from kafka_io.net.secret import SecretReference
 from kafka_io.net.security import FILE
 from pipelines.loading.work import SliceFailure
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from kafka_io.cluster.cluster import Cluster
 
 _REQUEST_TIMEOUT_S = 10.0
+WITHOUT_IDS = (
+    "topics have no ids, so only leader epochs and the last loaded messages show that a topic was created again: "
+    "set zookeeper too"
+)
 
 CheckResult = Mapping[str, Any]
 """A result of `penstock config check --json`: what was tested, whether it is ok, a sentence about it, and the error."""
@@ -150,6 +154,7 @@ def _check_cluster(settings: Settings, name: str) -> Iterator[CheckResult]:
             topics = [topic for topic in listing.found if settings.rules(name).allows(topic.name)]
             facts = [*_ask_brokers(cluster, topics), f"topics allowed: {len(topics)} of {len(listing.found)}"]
             facts += [f"unreadable topics: {len(listing.skipped)}"] if listing.skipped else []
+            facts += [WITHOUT_IDS] if lack_ids(topics) else []
     except Exception as error:  # noqa: BLE001 - as in `_check`
         yield failed(subject, error)
         return
@@ -177,6 +182,11 @@ def _ask_brokers(cluster: "Cluster", topics: list[TopicEntry]) -> list[str]:
     sources = [cluster.source(partition) for topic in topics for partition in topic.partitions]
     brokers = {broker for source in sources for broker in source.brokers if broker.id != BOOTSTRAP_ID}
     return [sources[0].generation.value, f"brokers: {len(brokers)}", *cluster_id]
+
+
+def lack_ids(topics: list[TopicEntry]) -> bool:
+    """Whether a topic has no id at all, as below 2.8 without ZooKeeper."""
+    return any(topic.ids == TopicIds() for topic in topics)
 
 
 def _security(settings: Settings, name: str) -> str:
