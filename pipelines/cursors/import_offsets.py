@@ -1,8 +1,8 @@
 """Starts a new table at the offsets of another loader.
 
 The first commit of the table holds an empty range for each partition, at the next offset that the other loader would
-have read. The first load continues there, as at any cursor. Nothing is guessed: a partition without an imported offset,
-and an offset that the brokers no longer hold, need a choice of the user.
+have read. The first load continues there, as at any cursor. Nothing is guessed: a partition with records but without an
+imported offset, and an offset that the brokers no longer hold, need a choice of the user.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -146,8 +146,8 @@ def plan_import(
         raise TopicUnknown("the cluster has no such topic", table.where)
     _check_new(table, table.existing())
     bounds, errors = loader.bounds(entry)
-    if errors:
-        raise errors[0]
+    for error in errors.values():
+        raise error
     adopted = [
         (id_, offset, bounds[id_]) for id_, offset in sorted(imported.items()) if offset is not None and id_ in bounds
     ]
@@ -160,7 +160,8 @@ def plan_import(
         others = f" (and {len(problems) - 1} more)" if problems[1:] else ""
         raise ImportRefused(f"{problems[0]}{others}", table.where)
     starts = tuple(_start(id_, imported.get(id_), bound) for id_, bound in sorted(bounds.items()))
-    return OffsetsImport(topic=topic, source=source, partitions=starts, change=_change(loader, entry, adopted, source))
+    change = _change(loader, entry, adopted, bounds, source)
+    return OffsetsImport(topic=topic, source=source, partitions=starts, change=change)
 
 
 def import_offsets(table: LakeTable, plan: OffsetsImport) -> int:
@@ -240,24 +241,34 @@ def _start(id_: BrokerPartition, adopted: int | None, bound: Bounds) -> Imported
     )
 
 
-def _change(loader: Loader, entry: TopicEntry, adopted: Iterable[_AdoptedOffset], source: str) -> ImportChange:
-    """The first commit: empty ranges, each after the offsets that expired. Other partitions need no range."""
+def _change(
+    loader: Loader,
+    entry: TopicEntry,
+    adopted: Iterable[_AdoptedOffset],
+    bounds: Mapping[BrokerPartition, Bounds],
+    source: str,
+) -> ImportChange:
+    """The first commit: an empty range for each partition, after the offsets that expired.
+
+    A partition without an imported offset begins at its earliest offset. If that is offset 0, it needs no range.
+    """
     now_us = int(loader.now().timestamp() * 1_000_000)
-    facts, epochs, choices = [], {}, []
+    begins = {id_: OffsetRange(id_, bound.earliest, bound.earliest) for id_, bound in bounds.items() if bound.earliest}
+    choices = []
     for id_, offset, bound in adopted:
         start = max(offset, bound.earliest)
-        gaps = {EXPIRED: start - offset} if offset < start else {}
-        facts.append(SliceFacts(offsets=OffsetRange(id_, offset, start), gaps=gaps, loaded_at_us=now_us))
+        begins[id_] = OffsetRange(id_, offset, start)
         choice = RecordedChoice(setting="adopted from", value=source, partition=str(id_), start=offset, stop=offset)
         choices.append(choice)
         if offset < start:
             choices.append(replace(choice, setting="on_expired", value="skip", stop=start))
-        if bound.epoch >= 0:
-            epochs[id_] = bound.epoch
     return ImportChange(
         state=TableState.new(TopicIdentity.of(loader.cluster, entry), entry.also),
-        facts=tuple(facts),
-        epochs=epochs,
+        facts=tuple(
+            SliceFacts(offsets=begin, gaps={EXPIRED: begin.size} if begin.size else {}, loaded_at_us=now_us)
+            for _, begin in sorted(begins.items())
+        ),
+        epochs={id_: bound.epoch for id_, bound in bounds.items() if bound.epoch >= 0},
         choices=tuple(choices),
         run=loader.run_id,
     )

@@ -18,6 +18,7 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Self
 
 from kafka_io.model import BrokerPartition, OffsetRange
@@ -29,6 +30,7 @@ from pipelines.loading.ledger import (
     LeaderEpochs,
     LedgerEntry,
     RecordedChoice,
+    StartTimes,
     TableState,
 )
 from pipelines.loading.table_log import CommitConflict, CommitOutcomeUnknown, TableLog, TableSnapshot
@@ -119,7 +121,7 @@ class Change(ABC):
 
     @abstractmethod
     def rebased(self, newest: TableSnapshot) -> Self | None:
-        """The rest of the change on top of other commits; None if they have done all of it.
+        """The rest of the change on top of other commits; None if nothing is left of it.
 
         Raises:
             CommitRefused: the change is no longer possible.
@@ -149,6 +151,7 @@ class Change(ABC):
             ids=self.state.ids,
             last_messages=self.state.last_messages,
             choices=self.choices,
+            start_times=self.state.start_times,
         )
         entry, replaced = self.complete(unchanged, log, snapshot)
         entry = replace(entry, last_messages=_before_cursors(entry))
@@ -160,14 +163,14 @@ class Change(ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitResult:
-    """The result of a commit: the change that was written, or the run that had committed all of it before.
+    """The result of a commit: the change that was written, or the run that committed first, so that nothing is left.
 
     In the second case `covered` is what the table covers then.
     """
 
     version: int
     change: Change | None = None
-    done_by: str | None = None
+    overtaken_by: str | None = None
     covered: Coverage | None = None
 
 
@@ -218,7 +221,7 @@ def _write_until_known(
         if rest is None:
             assert snapshot.entry is not None
             newest = snapshot.entry
-            return CommitResult(version=snapshot.version, done_by=newest.run, covered=newest.covered)
+            return CommitResult(version=snapshot.version, overtaken_by=newest.run, covered=newest.covered)
         if conflicts == _MAX_CONFLICTS or unknown_outcomes == _MAX_UNKNOWN_OUTCOMES:
             raise LakeUnavailable(f"the commit did not land: {failure}") from failure
         change = rest
@@ -247,11 +250,14 @@ def _unknown(failure: Exception) -> CommitUnknown:
 class LoadChange(Change):
     """The change of a load: slices above the table's cursors, or below its starts.
 
-    `epochs` are the leader epochs under which the run read the bounds of these partitions.
+    Args:
+        epochs: the leader epochs under which the run read the bounds of these partitions.
+        start_times: in the first commit of a table, the start of partitions that could not be asked.
     """
 
     kind: CommitKind = CommitKind.LOAD
     epochs: LeaderEpochs = field(default_factory=dict)
+    start_times: StartTimes = field(default_factory=dict)
 
     def complete(
         self, entry: LedgerEntry, log: TableLog, snapshot: TableSnapshot
@@ -261,14 +267,20 @@ class LoadChange(Change):
         log.check(self.facts)
         failpoint("files checked")
         covered = extended(self.state.covered, self.facts)
-        epochs = {**self.state.epochs, **self._new_epochs(covered)}
-        return replace(
+        loaded = replace(
             entry,
             ranges=tuple(map(CommittedRange.of, self.facts)),
             covered=covered,
-            epochs=epochs,
+            epochs={**self.state.epochs, **self._new_epochs(covered)},
             last_messages=self._new_last_messages(),
-        ), ()
+            start_times=self._start_times_after(covered),
+        )
+        return loaded, ()
+
+    def _start_times_after(self, covered: Coverage) -> StartTimes:
+        """The start of partitions that the table still does not cover. The first commit of a table decides it."""
+        start_times = self.state.start_times if self.state.covered else self.start_times
+        return {partition: time_ms for partition, time_ms in start_times.items() if partition not in covered}
 
     def _new_last_messages(self) -> LastMessages:
         """The last message of each partition; none if the topic id identifies the topic."""
@@ -291,12 +303,12 @@ class LoadChange(Change):
         }
 
     def rebased(self, newest: TableSnapshot) -> Self | None:
-        """The change without the slices that another run has committed; the others must still adjoin."""
+        """The change without the slices that another run has committed or overlapped; the others must still adjoin."""
         # The slices were planned on an older snapshot. They are still correct if no commit took their partition back
         # below them, if they adjoin what the table covers now, and if no log was truncated between the fetches of this
         # run and of the other. Brokers report no truncation directly: another leader epoch stands for a possible one.
         state = self._state_in(newest)
-        rest = tuple(facts for facts in self.facts if not _contains(state.covered, facts.offsets))
+        rest = self._remaining(state.covered)
         if not rest and not state.adopted:
             return None
         partitions = {facts.offsets.partition for facts in rest}
@@ -318,6 +330,29 @@ class LoadChange(Change):
             stored, last = state.last_messages.get(facts.offsets.partition), facts.last
             if stored and last and stored.offset == last.offset and stored.digest != last.digest:
                 raise self._refused(newest, f"partition {facts.offsets.partition} has another log since")
+
+    def _remaining(self, covered: Coverage) -> tuple[SliceFacts, ...]:
+        """The slices that a table which covers `covered` does not hold yet.
+
+        Partitions that another run has loaded into the middle of a slice are left out. The next step of this run plans
+        the rest of them again (fault U05).
+        """
+        new = sorted(
+            (facts for facts in self.facts if not _contains(covered, facts.offsets)), key=lambda facts: facts.offsets
+        )
+        remaining: list[SliceFacts] = []
+        for partition, slices in groupby(new, key=lambda facts: facts.offsets.partition):
+            of_partition = list(slices)
+            if partition not in covered or not self._is_overtaken(covered, [facts.offsets for facts in of_partition]):
+                remaining += of_partition
+        return tuple(remaining)
+
+    def _is_overtaken(self, covered: Coverage, ranges: Sequence[OffsetRange]) -> bool:
+        """Whether another run loaded a partition so that this run's ranges of it no longer adjoin."""
+        partition = ranges[0].partition
+        if partition not in self.state.covered:  # the other run began it, perhaps at another offset
+            return not _adjoin(ranges, covered[partition])
+        return any(offsets.start < edge < offsets.stop for offsets in ranges for edge in covered[partition])
 
     def _check_epochs(self, state: TableState, newest: TableSnapshot, ranges: Sequence[OffsetRange]) -> None:
         """Check that other commits have not moved a cursor under another leader.
@@ -369,6 +404,15 @@ def _before_cursors(entry: LedgerEntry) -> LastMessages:
 
 def _cursor_and_epoch(state: TableState, partition: BrokerPartition) -> tuple[int | None, int | None]:
     return state.covered[partition][1] if partition in state.covered else None, state.epochs.get(partition)
+
+
+def _adjoin(ranges: Sequence[OffsetRange], covered: tuple[int, int]) -> bool:
+    """Whether the ranges of one partition extend what is covered of it without a hole."""
+    try:
+        extended({ranges[0].partition: covered}, [SliceFacts(offsets=offsets) for offsets in ranges])
+    except NotAdjoining:
+        return False
+    return True
 
 
 def _contains(covered: Coverage, offsets: OffsetRange) -> bool:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from kafka_io.errors import Where
-from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry, TopicIds
+from kafka_io.model import BrokerPartition, OffsetRange, TopicEntry, TopicIds
 from kafka_io.records.last_message import LastMessage
 from pipelines.loading.work import CommittedRange, SliceFacts
 
@@ -31,11 +31,8 @@ Coverage = Mapping[BrokerPartition, tuple[int, int]]
 """For each partition the offsets `[start, cursor)` that the table covers without a hole."""
 LeaderEpochs = Mapping[BrokerPartition, int]
 LastMessages = Mapping[BrokerPartition, LastMessage]
-
-
-def cursor_of(covered: Coverage, partition: BrokerPartition, bound: Bounds) -> int:
-    """The cursor of the partition; where its log begins, if the table does not cover the partition yet."""
-    return covered[partition][1] if partition in covered else bound.earliest
+StartTimes = Mapping[BrokerPartition, int]
+"""The times, in ms since 1970, at which partitions begin that could not be asked when their table began."""
 
 
 class CommitKind(StrEnum):
@@ -145,6 +142,8 @@ class LedgerEntry:
         choices: the user's choices that this commit follows.
         target: the version that a rewind restored.
         table: the id of the table; empty in entries of versions before 0.7.
+        start_times: for partitions that are not covered, the start that the user chose for the table. Other partitions
+            that are not covered begin at offset 0.
     """
 
     commit: str
@@ -161,6 +160,7 @@ class LedgerEntry:
     choices: tuple[RecordedChoice, ...] = ()
     target: int | None = None
     table: str = ""
+    start_times: StartTimes = field(default_factory=dict)
 
     def to_json(self) -> str:
         """The entry as text for the commit info."""
@@ -169,6 +169,7 @@ class LedgerEntry:
         stored["covered"] = {str(partition): offsets for partition, offsets in self.covered.items()}
         stored["epochs"] = {str(partition): epoch for partition, epoch in self.epochs.items()}
         stored["last_messages"] = {str(partition): message for partition, message in self.last_messages.items()}
+        stored["start_times"] = {str(partition): time_ms for partition, time_ms in self.start_times.items()}
         return msgspec.json.encode(stored).decode()
 
     @classmethod
@@ -193,6 +194,10 @@ class LedgerEntry:
                     for text, message in stored.get("last_messages", {}).items()
                 },
                 "choices": msgspec.convert(stored["choices"], tuple[RecordedChoice, ...]),
+                # Versions before 0.7.0 do not write this field.
+                "start_times": {
+                    BrokerPartition.parse(text): time_ms for text, time_ms in stored.get("start_times", {}).items()
+                },
             }
         )
 
@@ -221,9 +226,24 @@ class TableState:
     last_messages: LastMessages = field(default_factory=dict)
     same_topic_id: bool = False
     replaced: str | None = None
+    start_times: StartTimes = field(default_factory=dict)
     adopted: TopicIds | None = None
     shown: "TableState | None" = None
     followed: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def begun(self) -> bool:
+        """Whether a load has begun the table. If so, the table decides where its other partitions begin (fault P01)."""
+        return bool(self.covered) or self.replaced is not None
+
+    def cursor(self, partition: BrokerPartition) -> int | None:
+        """The next offset to load; None if the brokers must be asked where the partition begins.
+
+        A partition without a cursor in a table that has begun appeared later, so its first offset is new.
+        """
+        if partition in self.covered:
+            return self.covered[partition][1]
+        return 0 if self.begun and partition not in self.start_times else None
 
     @classmethod
     def new(cls, topic: TopicIdentity, aliases: Iterable[str] = ()) -> Self:
@@ -235,5 +255,10 @@ class TableState:
         """The state in which a commit left the table."""
         ids = entry.ids or cls.new(entry.topic).ids
         return cls(
-            topic=entry.topic, ids=ids, covered=entry.covered, epochs=entry.epochs, last_messages=entry.last_messages
+            topic=entry.topic,
+            ids=ids,
+            covered=entry.covered,
+            epochs=entry.epochs,
+            last_messages=entry.last_messages,
+            start_times=entry.start_times,
         )

@@ -1,7 +1,7 @@
 """Load one topic: find it, plan, fetch, commit. This is the only entry point for the command line and for Dagster."""
 
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -10,7 +10,7 @@ from typing import Any, Self
 from pyspark.sql import SparkSession
 
 from kafka_io.cluster.cluster import Cluster
-from kafka_io.errors import KafkaIOError, LocatedError, Where
+from kafka_io.errors import LocatedError, Where
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry
 from pipelines.loading.commit import CommitResult, LoadChange, commit, committable, extended
 from pipelines.loading.divergence import Divergence, DivergenceSearch, check_same_logs
@@ -20,7 +20,15 @@ from pipelines.loading.group_mirror import GroupMirror, Mirror
 from pipelines.loading.holes import Refusal
 from pipelines.loading.identity import check_divergence, check_epochs, table_state
 from pipelines.loading.last_error import LastError, LastErrors, Remember
-from pipelines.loading.ledger import Coverage, LedgerEntry, RecordedChoice, TableState, TopicIdentity, skip_choices
+from pipelines.loading.ledger import (
+    Coverage,
+    LedgerEntry,
+    RecordedChoice,
+    StartTimes,
+    TableState,
+    TopicIdentity,
+    skip_choices,
+)
 from pipelines.loading.outcome import RunRecord, TopicLoad
 from pipelines.loading.plan import Plan, RunTarget, plan, plan_backfill
 from pipelines.loading.replacement import CutChange
@@ -104,13 +112,14 @@ class Loader(SliceFetcher):
         """Load what is new of topic `name`. An error is in the result; only interruptions are raised.
 
         What the brokers hold at the beginning is loaded in steps, each with its own commit. After an interruption the
-        next run continues from the last commit, and other runs of the topic can commit between the steps.
+        next run continues from the last commit, and other runs of the topic can commit between the steps. A partition
+        that fails is left out of the later steps (fault N07).
         """
         began, log = self.now(), self.tables(name)
         record = RunRecord(topic=name, table=log.uri)
         target: RunTarget | None = None
         try:
-            while target is None or not (target.reached or record.failures):
+            while target is None or not target.reached:
                 target = self._load_step(log, target, record)
         except LocatedError as error:
             record.failures.append(SliceFailure.of(error, Where(cluster=self.cluster.name, topic=name)))
@@ -137,40 +146,38 @@ class Loader(SliceFetcher):
         snapshot, state = self.read_table(log, topic, after=record.snapshot)
         record.snapshot = snapshot
         failpoint("table opened")
-        bounds, errors = self.bounds(topic)
+        wanted = set(target.window.ends if target else topic.partitions)
+        bounds, errors = self.bounds(topic, wanted)
         failpoint("bounds known")
         state, divergences = self.check_logs(log, snapshot, state, bounds, errors)
         warnings = vanished_partitions(state.covered, topic, self.choices)
-        lost = lost_offsets(self.cluster, state, bounds, self.choices, divergences)
+        lost, truncated = lost_offsets(self.cluster, state, bounds, self.choices, divergences)
         cut_choices = tuple(RecordedChoice.of("on_truncated", self.choices.on_truncated, offsets) for offsets in lost)
         if lost:
             check_incarnation(self.cluster, topic)  # the logs of another incarnation are no reason to take rows back
             cut = CutChange(state=state, ranges=lost, run=self.run_id, choices=cut_choices)
             snapshot, state = take_back(log, snapshot, cut)
-        record.begin_step(topic.partitions, bounds, state.covered)
+        record.begin_step(wanted, bounds, state)
+        bounds = {partition: bound for partition, bound in bounds.items() if partition not in truncated}
         if target is None:
-            target = self._run_target(state, bounds)
-            errors += target.window.errors.values()
-            warnings += target.window.warnings(state.covered)
+            target = self._run_target(state, bounds, began)
+            errors |= target.window.errors
+            warnings += self._window_warnings(target, state)
         step, sizes = self._plan_step(topic, snapshot.entry, state, bounds, target)
+        errors |= {**truncated, **step.errors}
         failpoint("planned")
         progress = target.progress(step, self.on_progress(record.topic))
-        skip = tuple(name for name in GAPS if getattr(self.choices, name) == "skip")
-        fetch = partial(
-            self.fetch_slices, topic, log.uri, began=began, sizes=sizes, skip=skip, to_message=step.to_message
-        )
-        fetched = fetch(step.slices, on_progress=progress)
-        fetched = self._without_missing(fetched, state, partial(fetch, on_progress=lambda _done, _total: None))
-        if fetched:
+        facts = self._facts(topic, log.uri, state, step, began=began, progress=progress, sizes=sizes)
+        if any(slice_facts.offsets.size for slice_facts in facts):
             check_same_logs(self.cluster, state, bounds)
         failpoint("fetched")
-        facts = sorted([*_expired(step, began), *fetched], key=lambda slice_facts: slice_facts.offsets)
-        change = self._change(state, bounds, step, facts)
+        unknown = [id_ for id_ in topic.partitions if id_ not in target.window.begins or id_ in step.errors]
+        change = self._change(state, bounds, step, facts, target.window.start_times(unknown))
         result = self._commit(log, snapshot, change)
         failpoint("loaded")
         committed = result.change.facts if result.change else ()
-        if result.done_by:
-            warnings.append(f"run {result.done_by} had committed the same before")
+        if result.overtaken_by:
+            warnings.append(f"run {result.overtaken_by} committed the same offsets first")
         warnings += map(str, (*cut_choices, *change.choices))
         covered = _covered_after(result, state)
         warnings += self.mirror(record.topic, {partition: cursor for partition, (_, cursor) in covered.items()})
@@ -178,9 +185,12 @@ class Loader(SliceFetcher):
         record.add(committed, covered)
         record.version = result.version
         record.warnings += warnings
-        record.failures += [SliceFailure.of(error, state.topic.where) for error in errors]
-        record.failures += [slice_facts.failure for slice_facts in facts if slice_facts.failure]
-        return target.after(step)
+        record.failures += [
+            *(SliceFailure.of(error, state.topic.where) for error in errors.values()),
+            *(slice_facts.failure for slice_facts in facts if slice_facts.failure),
+        ]
+        failed = {slice_facts.offsets.partition for slice_facts in facts if slice_facts.failure}
+        return target.after(step, overtaken=_overtaken(change.facts, committed), failed=failed | errors.keys())
 
     def read_table(
         self, log: TableLog, topic: TopicEntry, *, after: TableSnapshot | None = None
@@ -200,7 +210,7 @@ class Loader(SliceFetcher):
         snapshot: TableSnapshot,
         state: TableState,
         bounds: dict[BrokerPartition, Bounds],
-        errors: list[KafkaIOError],
+        errors: dict[BrokerPartition, LocatedError],
     ) -> tuple[TableState, Mapping[BrokerPartition, Divergence]]:
         """The state, if the logs are those of the table, and where logs diverged from it.
 
@@ -214,32 +224,48 @@ class Loader(SliceFetcher):
         divergences, unread = find_divergences(search, bounds, self.choices)
         for partition, error in unread.items():
             del bounds[partition]
-            errors.append(error)
+            errors[partition] = error
         checked = check_divergence(snapshot, checked, divergences, self.choices)
         return checked, {} if checked.replaced or checked.adopted else divergences
 
-    def bounds(self, topic: TopicEntry) -> tuple[dict[BrokerPartition, Bounds], list[KafkaIOError]]:
-        """The bounds of the topic's partitions, and the errors of brokers that did not report them.
+    def bounds(
+        self, topic: TopicEntry, wanted: Collection[BrokerPartition] | None = None
+    ) -> tuple[dict[BrokerPartition, Bounds], dict[BrokerPartition, LocatedError]]:
+        """The bounds of the topic's partitions, or of the wanted ones, and the errors where brokers do not report them.
 
         An error makes the load fail in the end, but the other partitions are loaded.
         """
-        answers = self.cluster.bounds(topic.name, topic.partitions)
+        asked = [partition for partition in topic.partitions if wanted is None or partition in wanted]
+        answers = self.cluster.bounds(topic.name, asked)
         bounds = {partition: answer for partition, answer in answers.items() if isinstance(answer, Bounds)}
-        return bounds, [answer for answer in answers.values() if isinstance(answer, KafkaIOError)]
+        errors: dict[BrokerPartition, LocatedError] = {
+            partition: answer for partition, answer in answers.items() if not isinstance(answer, Bounds)
+        }
+        return bounds, errors
 
-    def _run_target(self, state: TableState, bounds: AllBounds) -> RunTarget:
+    def _run_target(self, state: TableState, bounds: AllBounds, began: datetime) -> RunTarget:
         """The offsets that this run loads within its window and its caps."""
-        window = self.window.in_offsets(self.cluster, state, bounds, start=self.start)
+        now_ms = microseconds(began) // 1000
+        window = self.window.in_offsets(self.cluster, state, bounds, start=self.start, now_ms=now_ms)
         total = self._plan(state, bounds, window, _UNCUT).size
         in_bytes = any(partition.broker is not None for partition in bounds)
         cap = self.caps.bytes_per_run if in_bytes else self.caps.records_per_run
         return RunTarget(window=window, total=total if cap is None else min(total, cap))
 
+    def _window_warnings(self, target: RunTarget, state: TableState) -> Iterator[str]:
+        """What the user should know about the window of the run."""
+        yield from target.window.warnings(state.covered)
+        if not target.total and self.window.has_time:
+            yield (
+                "nothing is loaded, because the brokers have no records in the given interval that are not in the table"
+            )
+
     def _plan_step(
         self, topic: TopicEntry, entry: LedgerEntry | None, state: TableState, bounds: AllBounds, target: RunTarget
     ) -> tuple[Plan, SliceSizes]:
         """The next step of the run, and the sizes of its slices."""
-        sizes = self.slice_sizes(topic, self._plan(state, bounds, target.window, _UNCUT).slices, entry)
+        wanted = [offsets for offsets in self._plan(state, bounds, target.window, _UNCUT).slices if offsets.size]
+        sizes = self.slice_sizes(topic, wanted, entry)
         sizes = replace(sizes, run=target.left, step=_STEP_SLICES)
         return self._plan(state, bounds, target.window, sizes), sizes
 
@@ -253,6 +279,26 @@ class Loader(SliceFetcher):
             newer_sizes = replace(sizes, run=max(0, sizes.run - sum(offsets.size for offsets in older)))
         newer = plan_newer(newer_sizes)
         return replace(newer, slices=(*older, *newer.slices))
+
+    def _facts(
+        self,
+        topic: TopicEntry,
+        table_uri: str,
+        state: TableState,
+        step: Plan,
+        *,
+        began: datetime,
+        progress: Progress,
+        sizes: SliceSizes,
+    ) -> list[SliceFacts]:
+        """The facts of the step's slices, which are fetched, and of the expired ranges that it skips."""
+        skip = tuple(name for name in GAPS if getattr(self.choices, name) == "skip")
+        fetch = partial(
+            self.fetch_slices, topic, table_uri, began=began, sizes=sizes, skip=skip, to_message=step.to_message
+        )
+        fetched = fetch(step.slices, on_progress=progress)
+        fetched = self._without_missing(fetched, state, partial(fetch, on_progress=lambda _done, _total: None))
+        return sorted([*_expired(step, began), *fetched], key=lambda slice_facts: slice_facts.offsets)
 
     def _without_missing(
         self, fetched: list[SliceFacts], state: TableState, fetch: Callable[[Sequence[OffsetRange]], list[SliceFacts]]
@@ -275,14 +321,20 @@ class Loader(SliceFetcher):
             return commit(log, snapshot, change)
         return CommitResult(version=snapshot.version)
 
-    def _change(self, state: TableState, bounds: AllBounds, step: Plan, facts: Sequence[SliceFacts]) -> LoadChange:
+    def _change(
+        self, state: TableState, bounds: AllBounds, step: Plan, facts: Sequence[SliceFacts], start_times: StartTimes
+    ) -> LoadChange:
         """The commit of the facts that adjoin what is covered."""
-        committed = tuple(committable(facts, state.covered))
+        ready = committable(facts, state.covered)
+        loaded = {slice_facts.offsets.partition for slice_facts in ready if slice_facts.offsets.size}
+        # Where a slice is committed, no empty one has to record where the partition begins.
+        committed = tuple(part for part in ready if part.offsets.size or part.offsets.partition not in loaded)
         partitions = {slice_facts.offsets.partition for slice_facts in committed}
         return LoadChange(
             state=state,
             facts=committed,
             epochs={partition: bounds[partition].epoch for partition in partitions if bounds[partition].epoch >= 0},
+            start_times=start_times,
             choices=(*step.choices(state), *_missing_choices(committed), *skip_choices(committed)),
             run=self.run_id,
         )
@@ -308,3 +360,9 @@ def _covered_after(result: CommitResult, state: TableState) -> Coverage:
     if result.change is not None:
         return extended(result.change.state.covered, result.change.facts)
     return state.covered if result.covered is None else result.covered
+
+
+def _overtaken(planned: Sequence[SliceFacts], committed: Sequence[SliceFacts]) -> int:
+    """The number of fetched offsets that were not committed."""
+    ranges = {facts.offsets for facts in committed}
+    return sum(facts.offsets.size for facts in planned if facts.offsets not in ranges and EXPIRED not in facts.gaps)

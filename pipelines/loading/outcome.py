@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange
-from pipelines.loading.ledger import Coverage, cursor_of, totals
+from pipelines.loading.ledger import Coverage, TableState, totals
 from pipelines.loading.table_log import TableSnapshot
 from pipelines.loading.work import SliceFacts, SliceFailure
 
@@ -168,18 +168,18 @@ class RunRecord:
     snapshot: TableSnapshot | None = None
 
     def begin_step(
-        self, partitions: Iterable[BrokerPartition], bounds: Mapping[BrokerPartition, Bounds], covered: Coverage
+        self, partitions: Iterable[BrokerPartition], bounds: Mapping[BrokerPartition, Bounds], state: TableState
     ) -> None:
         """Note how the partitions stand before a step: what is known even if the step fails."""
         for id_ in sorted({*partitions, *bounds}):
-            bound = bounds.get(id_)
+            bound, known_cursor = bounds.get(id_), state.cursor(id_)
             if bound is None:
-                self.cursors[id_] = covered[id_][1] if id_ in covered else 0, None
+                self.cursors[id_] = known_cursor or 0, None
             else:
-                cursor = cursor_of(covered, id_, bound)
+                cursor = bound.earliest if known_cursor is None else known_cursor
                 self.cursors[id_] = cursor, bound.high_watermark
                 self.lag_before.setdefault(id_, max(0, bound.high_watermark - cursor))
-            if bound is None or id_ in covered or bound.earliest < bound.high_watermark:
+            if bound is None or id_ in state.covered or bound.earliest < bound.high_watermark:
                 self.slices.setdefault(id_, [])
 
     def add(self, committed: Sequence[SliceFacts], covered: Coverage) -> None:

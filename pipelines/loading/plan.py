@@ -3,8 +3,8 @@
 If the cursor and the log are inconsistent, planning stops with the exact range.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 from kafka_io.errors import Where
@@ -18,14 +18,19 @@ from resources.spark import Progress
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The slices to fetch, in order of partition and offset, and the expired ranges that are skipped by choice.
+    """The slices to fetch, and what else a commit of them records. All ranges are in order of partition and offset.
 
-    A slice in `to_message` ends after the message of 0.7 that contains the last byte of the slice.
+    Args:
+        slices: the slices. Empty ones record where partitions begin that the table does not cover yet.
+        skipped: the expired ranges that are skipped by choice.
+        to_message: slices that end after the message of 0.7 that contains the last byte of the slice.
+        errors: the partitions whose cursor is outside of the log. They are not loaded.
     """
 
     slices: tuple[OffsetRange, ...]
     skipped: tuple[OffsetRange, ...] = ()
     to_message: frozenset[OffsetRange] = frozenset()
+    errors: Mapping[BrokerPartition, LoadError] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
@@ -34,7 +39,8 @@ class Plan:
 
     def choices(self, state: TableState) -> Iterator[RecordedChoice]:
         """The user's choices that this plan follows; `state` is the table's before it."""
-        partitions = state.covered.keys() if state.adopted else {offsets.partition for offsets in self.slices}
+        new = (*self.slices, *self.skipped)
+        partitions = state.covered.keys() if state.adopted else {offsets.partition for offsets in new}
         for setting, value in state.followed.items():
             for partition in sorted(partitions):
                 cursor = state.covered[partition][1] if partition in state.covered else 0
@@ -63,12 +69,19 @@ class RunTarget:
     @property
     def reached(self) -> bool:
         """Whether the run is done."""
-        return self.taken >= self.total
+        return self.taken >= self.total or not self.window.ends
 
-    def after(self, step: Plan) -> Self:
-        """The target after a step. A step without offsets ends the run: other runs have loaded the rest."""
-        size = step.size
-        return replace(self, taken=self.taken + size if size else self.total)
+    def after(self, step: Plan, *, overtaken: int = 0, failed: Collection[BrokerPartition] = ()) -> Self:
+        """The target after a step. A step without offsets ends the run: other runs have loaded the rest.
+
+        Args:
+            step: the plan of the step.
+            overtaken: the number of its offsets that were fetched, but not committed, because another run was first.
+                The next step plans them again, as far as the other run has not loaded them.
+            failed: partitions that the run does not load any further.
+        """
+        taken = self.taken + step.size - overtaken if step.size else self.total
+        return replace(self, taken=taken, window=self.window.without(failed))
 
     def progress(self, step: Plan, on_progress: Progress) -> Progress:
         """The callback for the progress of a step, which reports the progress of the whole run to `on_progress`."""
@@ -81,38 +94,41 @@ def plan(
 ) -> Plan:
     """Cut what is new below the window's end into slices; a partition without an end gets none.
 
-    A partition without a cursor starts at its earliest offset. Only a new table may begin later, at the window's start.
-    If nothing is there to load yet, an empty slice records the start, so that the next run continues from there. A
-    partition that appears later is loaded from its beginning, because all of it is new (fault B10).
+    A partition without a cursor begins where the window says. If that is not offset 0, an empty slice records it, so
+    that the table begins there even if nothing is loaded yet (fault P01).
 
-    Raises:
-        CursorExpired: the log begins after the cursor (fault B07), and `skip_expired` is not set.
-        CursorAheadOfLog: the log ends before the cursor (faults B05, B14).
+    A partition gets no slices but an error if its log begins after the cursor (CursorExpired, fault B07) and
+    `skip_expired` is not set, or if its log ends before the cursor (CursorAheadOfLog, faults B05, B14).
     """
     covered = state.covered
-    begins: dict[BrokerPartition, int] = {}
+    first: dict[BrokerPartition, int] = {}
     skipped: list[OffsetRange] = []
+    errors: dict[BrokerPartition, LoadError] = {}
     for id_, bound in bounds.items():
-        first = bound.earliest if covered else max(bound.earliest, window.starts.get(id_, bound.earliest))
-        begin = covered[id_][1] if id_ in covered else first
-        if skip_expired and begin < bound.earliest:
-            skipped.append(OffsetRange(id_, begin, bound.earliest))
-            begin = bound.earliest
-        if not bound.earliest <= begin <= bound.latest:
-            raise _outside_log(begin, bound, state.topic.where.within(Where(partition=str(id_))))
-        begins[id_] = begin
-    ends = {id_: min(window.ends[id_], bound.latest) for id_, bound in bounds.items() if id_ in window.ends}
-    new = [OffsetRange(id_, begins[id_], end) for id_, end in ends.items()]
-    slices = list(cut_slices(new, bounds, sizes))
-    if not covered and window.starts:
-        slices += _empty_starts(new, bounds)
+        cursor = covered[id_][1] if id_ in covered else window.begins.get(id_)
+        if cursor is None:
+            continue
+        if skip_expired and cursor < bound.earliest <= bound.latest:
+            skipped.append(OffsetRange(id_, cursor, bound.earliest))
+            cursor = bound.earliest
+        if bound.earliest <= cursor <= bound.latest:
+            first[id_] = cursor
+        else:
+            errors[id_] = _outside_log(cursor, bound, state.topic.where.within(Where(partition=str(id_))))
+    ends = {id_: min(window.ends[id_], bounds[id_].latest) for id_ in first if id_ in window.ends}
+    slices = list(cut_slices([OffsetRange(id_, first[id_], end) for id_, end in ends.items()], bounds, sizes))
     to_message = frozenset(
         offsets
         for offsets in slices
         if offsets.partition.broker is not None
         and offsets.stop not in {ends[offsets.partition], *bounds[offsets.partition].segment_starts}
     )
-    return Plan(slices=tuple(sorted(slices)), skipped=tuple(sorted(skipped)), to_message=to_message)
+    return Plan(
+        slices=tuple(sorted([*_begins(covered, {id_: first[id_] for id_ in ends}), *slices])),
+        skipped=tuple(sorted(skipped)),
+        to_message=to_message,
+        errors=errors,
+    )
 
 
 def plan_backfill(covered: Coverage, bounds: AllBounds, window: OffsetWindow, sizes: SliceSizes) -> list[OffsetRange]:
@@ -128,18 +144,16 @@ def plan_backfill(covered: Coverage, bounds: AllBounds, window: OffsetWindow, si
     return sorted(cut_slices(older, bounds, sizes, order=reversed))
 
 
-def _empty_starts(new: Sequence[OffsetRange], bounds: AllBounds) -> Iterator[OffsetRange]:
-    """Empty slices that record where a new table begins, for partitions of which it leaves out older offsets.
+def _begins(covered: Coverage, first: Mapping[BrokerPartition, int]) -> Iterator[OffsetRange]:
+    """Empty slices that record where partitions begin that the table does not cover.
 
-    Partitions that hold nothing need no slice. But if all of them are like that, one slice records that the table has
-    begun.
+    A partition that begins at offset 0 needs none, because every partition without a range begins there. But the first
+    commit of a table covers at least one partition, and so records that the table has begun.
     """
-    idle = [offsets for offsets in new if offsets.size <= 0]
-    late = [offsets for offsets in idle if bounds[offsets.partition].earliest < offsets.start]
-    if not late and len(idle) == len(new):
-        late = sorted(idle)[:1]
-    for offsets in late:
-        yield replace(offsets, stop=offsets.start)
+    new = sorted((id_, offset) for id_, offset in first.items() if id_ not in covered)
+    late = [(id_, offset) for id_, offset in new if offset > 0]
+    for id_, offset in late or (() if covered else new[:1]):
+        yield OffsetRange(id_, offset, offset)
 
 
 def _outside_log(offset: int, bound: Bounds, where: Where) -> LoadError:

@@ -65,23 +65,23 @@ def lost_offsets(
     bounds: Mapping[BrokerPartition, Bounds],
     choices: Choices,
     divergences: Mapping[BrokerPartition, Divergence] = _NONE,
-) -> tuple[OffsetRange, ...]:
+) -> tuple[tuple[OffsetRange, ...], dict[BrokerPartition, LogTruncated]]:
     """The offsets that the table holds and the logs have lost, if the user chose to take them back.
 
-    Raises:
-        LogTruncated: a log was truncated and written again, and the user did not choose to take back the old rows
-            (faults B03, B04). A log that is only shorter is refused by the plan.
+    If not, the errors of partitions whose logs were truncated and written again (faults B03, B04). A log that is only
+    shorter is refused by the plan.
     """
     diverged = {partition: divergence.offset for partition, divergence in divergences.items() if divergence.common}
     truncated = {**diverged, **truncations(cluster, state, bounds)}
     if choices.on_truncated == "fail":
-        for partition, end in truncated.items():
-            raise LogTruncated(
+        return (), {
+            partition: LogTruncated(
                 f"offsets [{end}, {state.covered[partition][1]}) are in the table, but the log was truncated at {end} "
                 'and written again; on_truncated = "rewind" takes the old rows back',
                 state.topic.where.within(Where(partition=str(partition), offset=end)),
             )
-        return ()
+            for partition, end in truncated.items()
+        }
     shorter = {
         partition: bound.latest
         for partition, bound in bounds.items()
@@ -89,7 +89,7 @@ def lost_offsets(
     }
     ends = {**shorter, **truncated}
     lost = (OffsetRange(partition, end, state.covered[partition][1]) for partition, end in sorted(ends.items()))
-    return tuple(offsets for offsets in lost if offsets.size > 0)
+    return tuple(offsets for offsets in lost if offsets.size > 0), {}
 
 
 def take_back(log: TableLog, snapshot: TableSnapshot, change: CutChange) -> tuple[TableSnapshot, TableState]:

@@ -5,15 +5,15 @@ window begins and ends with whole segments. It may have records from outside of 
 of the interval.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Self
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import KafkaIOError
 from kafka_io.model import Bounds, BrokerPartition
-from pipelines.loading.ledger import Coverage, TableState, cursor_of
+from pipelines.loading.ledger import Coverage, StartTimes, TableState
 from pipelines.loading.positions import (
     NamedPosition,
     OffsetsOfTime,
@@ -43,6 +43,11 @@ class LoadWindow:
     since: WindowEdge | None = None
     until: WindowEdge | None = None
 
+    @property
+    def has_time(self) -> bool:
+        """Whether the user gave a time as an edge of the window."""
+        return isinstance(self.since, TimePosition) or isinstance(self.until, TimePosition)
+
     @classmethod
     def parse(cls, since: str | None, until: str | None, *, now: datetime) -> Self:
         """Parse the texts that `parse_position` takes.
@@ -53,6 +58,10 @@ class LoadWindow:
         window = cls(since=_parse_edge(since, now), until=_parse_edge(until, now))
         if window.until is NamedPosition.EARLIEST:
             raise ValueError("nothing ends at earliest: give latest or a time")
+        if isinstance(window.since, TimePosition) and window.since.ms > now.timestamp() * 1000:
+            raise ValueError(
+                f"{since} is in the future, so no record is there to load; latest begins at the next record"
+            )
         match window.since, window.until:
             case (NamedPosition.LATEST, TimePosition()):
                 raise ValueError(f"nothing is between latest and {until}")
@@ -60,47 +69,74 @@ class LoadWindow:
                 raise ValueError(f"nothing is between {since} and {until}")
         return window
 
-    def in_offsets(self, cluster: Cluster, state: TableState, bounds: AllBounds, *, start: Start) -> "OffsetWindow":
+    def in_offsets(
+        self, cluster: Cluster, state: TableState, bounds: AllBounds, *, start: Start, now_ms: int
+    ) -> "OffsetWindow":
         """The window in offsets of each partition, for a table in this state. `start` is the setting for new tables.
 
         Brokers are asked for the offset of a time only if the answer matters: not for partitions that have nothing to
         load.
         """
-        covered, since = state.covered, self.since
-        if state.replaced:
-            since = None  # all of a recreated topic is new (fault B10)
-        elif since is None and not covered and start == "latest":
-            since = NamedPosition.LATEST
-        below = {id_: bound for id_, bound in bounds.items() if bound.earliest < _backfill_end(id_, bound, covered)}
+        since = self._since(state, start)
+        below = {id_: bound for id_, bound in bounds.items() if bound.earliest < _backfill_end(id_, bound, state)}
         backfilled = below if since else {}
         above = {
             id_: bound
             for id_, bound in bounds.items()
-            if id_ in backfilled or cursor_of(covered, id_, bound) < bound.latest
+            if id_ in backfilled or max(state.cursor(id_) or 0, bound.earliest) < bound.latest
         }
         starts, start_errors = _offsets(since, cluster.offsets_at, state, below)
+        chosen, chosen_errors = _chosen_starts(cluster, state, bounds)
         ends, end_errors = _offsets(self.until, cluster.ends_at, state, above)
-        errors = {**start_errors, **end_errors}
+        errors = {**start_errors, **chosen_errors, **end_errors}
         known = {id_: bound for id_, bound in bounds.items() if id_ not in errors}
-        first_starts = {id_: bound.earliest for id_, bound in known.items()} if since and not covered else {}
         return OffsetWindow(
-            starts={**first_starts, **{id_: offset for id_, offset in starts.items() if id_ in known}},
+            starts={id_: offset for id_, offset in starts.items() if id_ in known and id_ in state.covered},
+            begins={
+                id_: first_offset(state, bound, chosen.get(id_), starts.get(id_))
+                for id_, bound in known.items()
+                if id_ not in state.covered
+            },
+            begins_ms=None if state.begun else _time_of(since, now_ms),
             ends={id_: ends.get(id_, bound.latest) for id_, bound in known.items()},
             errors=errors,
         )
+
+    def _since(self, state: TableState, start: Start) -> WindowEdge | None:
+        """Where the window begins; None if it says nothing about partitions that have a cursor."""
+        if state.replaced:
+            return None  # all of a recreated topic is new (fault B10)
+        if self.since is None and not state.begun and start == "latest":
+            return NamedPosition.LATEST
+        return self.since
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetWindow:
     """A window in offsets of each partition. Partitions with an error have no offsets, and are not loaded.
 
-    A partition without a start is not backfilled. If the table is new and the window says where it begins, every
-    partition has a start.
+    Args:
+        starts: where backfills begin; a partition without a start is not backfilled.
+        begins: the first offset of each partition that the table does not cover.
+        begins_ms: the time, in ms since 1970, that stands for the user's choice of where a new table begins; None if it
+            begins at the earliest offsets, or has begun.
+        ends: where the run ends.
+        errors: the partitions whose offsets could not be found.
     """
 
     starts: Mapping[BrokerPartition, int] = field(default_factory=dict)
+    begins: Mapping[BrokerPartition, int] = field(default_factory=dict)
+    begins_ms: int | None = None
     ends: Mapping[BrokerPartition, int]
     errors: Mapping[BrokerPartition, KafkaIOError] = field(default_factory=dict)
+
+    def without(self, partitions: Collection[BrokerPartition]) -> Self:
+        """The window of the other partitions."""
+        return replace(self, ends={id_: end for id_, end in self.ends.items() if id_ not in partitions})
+
+    def start_times(self, unknown: Iterable[BrokerPartition]) -> StartTimes:
+        """The times at which partitions begin whose first offset is unknown while their table begins (fault P02)."""
+        return {} if self.begins_ms is None else dict.fromkeys(unknown, self.begins_ms)
 
     def warnings(self, covered: Coverage) -> Iterator[str]:
         """Warnings for partitions where the load fetches more than the requested window.
@@ -126,11 +162,60 @@ def _parse_edge(text: str | None, now: datetime) -> WindowEdge | None:
     raise ValueError(f"{text}: an offset belongs to a single partition, but a window applies to all; give a time")
 
 
-def _backfill_end(partition: BrokerPartition, bound: Bounds, covered: Coverage) -> int:
-    """The end of a backfill: the table's first offset, or the log's end for a new table."""
-    if partition in covered:
-        return covered[partition][0]
-    return bound.earliest if covered else bound.latest  # a partition that came later is loaded as a whole (fault B10)
+def first_offset(state: TableState, bound: Bounds, chosen: int | None, since: int | None) -> int:
+    """The first offset of a partition that the table does not cover (faults P01, P02).
+
+    A table that has begun takes a later partition from offset 0, so that expired records are noticed. `chosen` is
+    the offset of the start that the user chose for a partition that could not be asked then. `since` is the start of
+    the window.
+    """
+    if not state.begun:
+        return bound.earliest if since is None else since
+    begin = chosen or 0
+    return begin if since is None else min(begin, since)
+
+
+def _backfill_end(partition: BrokerPartition, bound: Bounds, state: TableState) -> int:
+    """The end of a backfill: the table's first offset, or the log's end if the partition may begin anywhere."""
+    if partition in state.covered:
+        return state.covered[partition][0]
+    # A partition that came later is loaded as a whole (fault B10).
+    return bound.earliest if state.cursor(partition) is not None else bound.latest
+
+
+def _time_of(since: WindowEdge | None, now_ms: int) -> int | None:
+    match since:
+        case NamedPosition.LATEST:
+            return now_ms
+        case TimePosition(ms):
+            return ms
+    return None
+
+
+def _chosen_starts(
+    cluster: Cluster, state: TableState, bounds: AllBounds
+) -> tuple[dict[BrokerPartition, int], dict[BrokerPartition, KafkaIOError]]:
+    """The first offsets of partitions that could not be asked when the table began, and the errors of others.
+
+    A partition is left out if its records from the chosen time on may have expired: it then begins at offset 0.
+    """
+    chosen: dict[BrokerPartition, int] = {}
+    errors: dict[BrokerPartition, KafkaIOError] = {}
+    waiting = {
+        id_: bound for id_, bound in bounds.items() if id_ in state.start_times and bound.earliest < bound.latest
+    }
+    for time_ms in sorted({state.start_times[id_] for id_ in waiting}):
+        of_time = {id_: bound for id_, bound in waiting.items() if state.start_times[id_] == time_ms}
+        offsets, of_errors = _offsets(TimePosition(time_ms), cluster.offsets_at, state, of_time)
+        errors.update(of_errors)
+        # The logs may lose records while they are asked for the time. So only bounds that are read after the answer
+        # show that an older record was still there.
+        for id_, bound in (cluster.bounds(state.topic.name, offsets) if offsets else {}).items():
+            if isinstance(bound, KafkaIOError):
+                errors[id_] = bound
+            elif bound.earliest < offsets[id_]:
+                chosen[id_] = offsets[id_]
+    return chosen, errors
 
 
 def _offsets(

@@ -17,7 +17,7 @@ from kafka_io.errors import KafkaIOError, LocatedError, Where
 from kafka_io.model import Bounds, BrokerPartition, TopicEntry
 from pipelines.loading.identity import table_state
 from pipelines.loading.last_error import LastError, LastErrors
-from pipelines.loading.ledger import CommitKind, Coverage, TopicIdentity
+from pipelines.loading.ledger import CommitKind, TableState, TopicIdentity
 from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import TableSnapshot
 from pipelines.loading.truncation import vanished_partitions
@@ -127,9 +127,9 @@ def _read_table(
     if entry is None:
         missing = None if snapshot else _failure(TopicUnknown("neither the cluster nor the lake has such a topic"))
         covered = snapshot.entry.covered if snapshot and snapshot.entry else {}
-        return _with_partitions(replace(status, failure=missing), (), covered)
+        return _with_partitions(replace(status, failure=missing), {id_: cursor for id_, (_, cursor) in covered.items()})
     if snapshot is None:
-        return _with_partitions(status, entry.partitions, {})
+        return _with_partitions(status, dict.fromkeys(entry.partitions))
     return _compare_identity(status, cluster_id, choices, snapshot, entry)
 
 
@@ -138,18 +138,17 @@ def _compare_identity(
 ) -> TopicStatus:
     """Compare a topic of the cluster with its table; whatever would stop a load is the error."""
     topic = TopicIdentity(cluster=status.cluster, cluster_id=cluster_id, name=entry.name, incarnation=entry.incarnation)
-    covered: Coverage = {}
+    state = TableState(topic=topic)
     try:
-        covered = table_state(snapshot, topic, entry.also, choices).covered
-        status = replace(status, warnings=tuple(vanished_partitions(covered, entry, choices)))
+        state = table_state(snapshot, topic, entry.also, choices)
+        status = replace(status, warnings=tuple(vanished_partitions(state.covered, entry, choices)))
     except LocatedError as error:
         status = replace(status, failure=_failure(error))
-    return _with_partitions(status, entry.partitions, covered)
+    return _with_partitions(status, {id_: state.cursor(id_) for id_ in {*entry.partitions, *state.covered}})
 
 
-def _with_partitions(status: TopicStatus, listed: Iterable[BrokerPartition], covered: Coverage) -> TopicStatus:
-    """Add the partitions that the cluster lists and those that the table covers."""
-    cursors = dict.fromkeys(listed) | {id_: end for id_, (_, end) in covered.items()}
+def _with_partitions(status: TopicStatus, cursors: Mapping[BrokerPartition, int | None]) -> TopicStatus:
+    """Add the partitions with their cursors."""
     return replace(status, partitions=tuple(PartitionStatus(id=id_, cursor=cursors[id_]) for id_ in sorted(cursors)))
 
 

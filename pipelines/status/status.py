@@ -78,7 +78,7 @@ class PartitionStatus:
             stable offset.
         held_back: how many offsets from `latest` to the high watermark an open transaction holds back.
         transaction: that transaction; None if there is none, or if it is unknown.
-        cursor: the next offset to load; None before the first load.
+        cursor: the next offset to load; None if the first load still has to find where the partition begins.
         oldest_ms: when the oldest record without a row was written; None if there is no such record, or its time is
             unknown. Brokers before 0.10 only know when its segment was last written to.
         expires_ms: from when on retention may remove that record; None if it never does, or the time is unknown.

@@ -60,7 +60,7 @@ def test_a_driver_that_is_resumed_late_reports_that_everything_is_committed(
     late.resume()
     ended = late.wait()
     assert ended.code == 0, ended.output
-    assert "had committed the same before" in ended.output
+    assert "committed the same offsets first" in ended.output
     assert newest(trial) == before
     assert {file: Path(file).read_bytes() for file in files} == files
     trial.check()

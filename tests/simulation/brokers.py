@@ -58,6 +58,15 @@ ERAS = (
 )
 
 
+class Asked(NamedTuple):
+    """The true bounds of a log when a run asked for them, and the time in milliseconds since 1970."""
+
+    time_ms: int
+    tick: int
+    earliest: int
+    latest: int
+
+
 class Cut(NamedTuple):
     """A truncation of a log at `offset` and `tick`. Records that were read there earlier may differ from the log."""
 
@@ -72,6 +81,7 @@ class SimLog:
     Args:
         records: payloads by offset.
         markers: the offsets of transaction markers.
+        written_ms: when each record was written, by offset, in milliseconds since 1970. Expired records are included.
         starts: leader epochs with their start offsets, oldest first.
         segments: the start offsets of segments, if offsets count bytes: a slice may end only at one of them.
         cuts: all truncations so far.
@@ -83,6 +93,7 @@ class SimLog:
     latest: int = 0
     records: dict[int, int] = field(default_factory=dict)
     markers: set[int] = field(default_factory=set)
+    written_ms: dict[int, int] = field(default_factory=dict)
     starts: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)])
     segments: list[int] = field(default_factory=list)
     cuts: list[Cut] = field(default_factory=list)
@@ -93,8 +104,8 @@ class SimLog:
         """The epoch of the current leader."""
         return self.starts[-1][0]
 
-    def grow(self, payloads: Iterable[int], size: Callable[[], int]) -> None:
-        """Append records. `size` gives the number of offsets from one record to the next.
+    def grow(self, payloads: Iterable[int], size: Callable[[], int], time_ms: int = 0) -> None:
+        """Append records, written at `time_ms`. `size` gives the number of offsets from one record to the next.
 
         From 0.8 on, a size of two means that a transaction marker follows the record.
         """
@@ -102,6 +113,7 @@ class SimLog:
             if self.era.in_bytes and self.latest - (self.segments[-1] if self.segments else 0) >= _SEGMENT_BYTES:
                 self.segments.append(self.latest)
             self.records[self.latest] = payload
+            self.written_ms[self.latest] = time_ms
             end = self.latest + size()
             if not self.era.in_bytes:
                 self.markers |= set(range(self.latest + 1, end))
@@ -137,6 +149,7 @@ class SimLog:
         self.latest = offset
         self.records = {kept: payload for kept, payload in self.records.items() if kept < offset}
         self.markers = {kept for kept in self.markers if kept < offset}
+        self.written_ms = {kept: time_ms for kept, time_ms in self.written_ms.items() if kept < offset}
         self.starts = [*((older, start) for older, start in self.starts if start < offset), (epoch, offset)]
         self.cuts.append(Cut(tick, offset))
 
@@ -144,17 +157,23 @@ class SimLog:
         """The end offset of a leader epoch, as the current leader answers it (KIP-320)."""
         return next((start for number, start in self.starts if number > epoch), self.latest)
 
-    def at_time(self, time: int) -> int:
-        """The offset of the first record that is not older than `time`, or the end of the log.
+    def first_written(self, time_ms: int) -> int:
+        """The offset of the first record that was written at a time or later, even if it expired; or the log's end."""
+        return min((offset for offset, written in self.written_ms.items() if written >= time_ms), default=self.latest)
+
+    def at_time(self, time_ms: int) -> int:
+        """The offset of the first record that is not older than a time, or the end of the log.
 
         In 0.7 it is the start of the segment that contains this record.
         """
-        first = next((offset for offset, payload in sorted(self.records.items()) if payload >= time), self.latest)
-        if not self.era.in_bytes or first == self.latest:
-            return first
-        return max(
-            (cut_offset for cut_offset in self.segments if self.earliest < cut_offset <= first), default=self.earliest
-        )
+        first = min((offset for offset in self.records if self.written_ms[offset] >= time_ms), default=self.latest)
+        return first if first == self.latest else self.sliceable(first)
+
+    def sliceable(self, offset: int) -> int:
+        """The last offset up to this one at which a slice can start: in 0.7 the start of a segment."""
+        if not self.era.in_bytes:
+            return offset
+        return max((start for start in self.segments if self.earliest < start <= offset), default=self.earliest)
 
     def bounds(self) -> Bounds:
         """The real bounds of the log."""
@@ -181,7 +200,9 @@ class SimCluster(Cluster):
         exchanged: whether the settings exchanged ZooKeeper and bootstrap brokers.
         through_zookeeper: whether the settings name ZooKeeper, or only bootstrap brokers.
         away: the partitions of 0.7 brokers that are down.
+        leaderless: the partitions of later brokers that have no leader.
         answered: the bounds that each call of `bounds` has answered.
+        asked: the first answer about each partition.
         payloads: the number of records so far; the next record has this number as its payload.
     """
 
@@ -198,7 +219,9 @@ class SimCluster(Cluster):
     exchanged: bool = False
     logs: dict[BrokerPartition, SimLog] = field(default_factory=dict)
     away: set[BrokerPartition] = field(default_factory=set)
+    leaderless: set[BrokerPartition] = field(default_factory=set)
     answered: list[dict[BrokerPartition, Bounds]] = field(default_factory=list)
+    asked: dict[BrokerPartition, Asked] = field(default_factory=dict)
     payloads: int = 0
 
     @property
@@ -233,6 +256,7 @@ class SimCluster(Cluster):
         self.created_zxid = self.incarnation_number
         self.logs = {}
         self.away = set()
+        self.leaderless = set()
         for _ in range(partitions):
             self.add_partition()
 
@@ -253,7 +277,7 @@ class SimCluster(Cluster):
         """Append new records to one partition."""
         rng = self.scheduler.rng
         size = (lambda: rng.randint(8, 40)) if self.era.in_bytes else (lambda: 1 if rng.random() < 0.95 else 2)
-        self.logs[id_].grow(range(self.payloads, self.payloads + count), size)
+        self.logs[id_].grow(range(self.payloads, self.payloads + count), size, self.scheduler.now_ms)
         self.payloads += count
 
     def close(self) -> None:
@@ -288,10 +312,12 @@ class SimCluster(Cluster):
         result: dict[BrokerPartition, Bounds | KafkaIOError] = {}
         for id_ in partitions:
             self.scheduler.seam()
-            if id_ not in self.logs or self.scheduler.harmed(0.5):
+            if self._is_silent(id_):
                 result[id_] = NetworkError("no answer")
             else:
-                result[id_] = self._answered_bounds(self.logs[id_])
+                log = self.logs[id_]
+                self.asked.setdefault(id_, Asked(self.scheduler.now_ms, self.scheduler.tick, log.earliest, log.latest))
+                result[id_] = self._answered_bounds(log)
         self.answered.append({id_: answer for id_, answer in result.items() if isinstance(answer, Bounds)})
         return result
 
@@ -300,6 +326,9 @@ class SimCluster(Cluster):
     ) -> dict[str, dict[BrokerPartition, Bounds | KafkaIOError]]:
         """See Cluster."""
         return {topic: self.bounds(topic, partitions) for topic, partitions in topics.items()}
+
+    def _is_silent(self, id_: BrokerPartition) -> bool:
+        return id_ not in self.logs or id_ in self.leaderless or self.scheduler.harmed(0.5)
 
     def _answered_bounds(self, log: SimLog) -> Bounds:
         real = log.bounds()
@@ -363,15 +392,17 @@ class SimCluster(Cluster):
     def offsets_at(
         self, topic: str, partitions: Iterable[BrokerPartition], timestamp_ms: int
     ) -> dict[BrokerPartition, int | KafkaIOError]:
-        """See Cluster. The timestamp of a record is its payload. 0.7 brokers answer only with starts of segments."""
+        """See Cluster. 0.7 brokers answer only with starts of segments."""
         assert topic == TOPIC
         result: dict[BrokerPartition, int | KafkaIOError] = {}
         for id_ in partitions:
             self.scheduler.seam()
-            if id_ not in self.logs or self.scheduler.harmed(0.5):
+            if self._is_silent(id_):
                 result[id_] = NetworkError("no answer")
             else:
                 result[id_] = self.logs[id_].at_time(timestamp_ms)
+                if id_ in self.asked:
+                    self.asked[id_] = self.asked[id_]._replace(earliest=self.logs[id_].earliest)
         return result
 
     def times_at(

@@ -36,6 +36,7 @@ class Events:
             self._exchange_address: 0 if self.cluster.era.in_bytes else 0.3,
             self._upgrade: 0.1,
             self._broker_leaves: 1 if self.cluster.era.in_bytes else 0,
+            self._lose_leader: 0 if self.cluster.era.in_bytes else 1,
             self._fill: 5 if self.store.full else 0.3,
             self.store.compact: 1,
             self.store.remove: 0.2,
@@ -48,6 +49,7 @@ class Events:
         """Bring all brokers back, make room in the store, and let all delayed writes arrive."""
         self.store.full = False
         self.cluster.away = set()
+        self.cluster.leaderless = set()
         while self.store.late:
             self.store.arrive()
 
@@ -106,7 +108,8 @@ class Events:
         self.cluster.recreated_without_ids |= no_ids or self.cluster.upgraded
         self.cluster.recreate(self.scheduler.rng.randint(1, 4))
         for id_ in list(self.cluster.logs):
-            self._send_to(id_)
+            if self.scheduler.rng.random() < 0.8:
+                self._send_to(id_)
         self.scheduler.note(f"the topic is created again as {self.cluster.incarnation}")
 
     def _replace_logs(self) -> None:
@@ -130,6 +133,14 @@ class Events:
         number = self.scheduler.rng.randint(0, 1)
         self.cluster.away ^= {id_ for id_ in self.cluster.logs if id_.broker == number}
         self.scheduler.note(f"partitions that are away: {[str(partition) for partition in sorted(self.cluster.away)]}")
+
+    def _lose_leader(self) -> None:
+        """A partition loses its leader, or has one again."""
+        id_, _ = self._random_log()
+        self.cluster.leaderless ^= {id_}
+        self.scheduler.note(
+            f"partitions without a leader: {[str(partition) for partition in sorted(self.cluster.leaderless)]}"
+        )
 
     def _fill(self) -> None:
         """The store becomes full, or has room again."""

@@ -5,6 +5,7 @@ only `incarnations` with the code under test: this function derives the live ran
 tests.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,9 +18,10 @@ from pipelines.loading.ledger import CommitKind, Coverage, LedgerEntry
 from pipelines.loading.load import EXPIRED
 from pipelines.loading.offset_ranges import MIXED
 from pipelines.loading.outcome import TopicLoad
+from pipelines.loading.positions import NamedPosition, TimePosition, WindowEdge
 from pipelines.loading.work import CommittedRange
 from resources.choices import Choices
-from tests.simulation.brokers import SimCluster
+from tests.simulation.brokers import Asked, SimCluster, SimLog
 from tests.simulation.store import Files, Row, SimStore
 from tests.simulation.workers import Read, SimWorkers
 
@@ -29,8 +31,52 @@ _UNSURE = ("CommitUnknown", "LakeUnavailable")
 """After these errors the commit may have landed already, or may land later."""
 
 
+_ONE_PARTITION = re.compile(r"(CursorExpired|CursorAheadOfLog|LogTruncated): [^(]*\(?.* partition=[\d-]+ offset=\d+\]")
+"""The error of a load in which one partition alone could not be loaded (fault N07)."""
+_EARLIEST = (None, NamedPosition.EARLIEST)
+
+
 class Broken(Exception):
     """The table is wrong, or the report of a run does not match the table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStart:
+    """What a run was asked to do, and what the logs held when it asked the brokers.
+
+    Args:
+        tick: when the run began.
+        time_ms: the same, in milliseconds since 1970.
+        version: the newest version of the table then.
+        since: where a new table begins.
+        has_window: whether the user gave `since` for this run.
+        asked: the true bounds of each partition when a broker first answered the run.
+    """
+
+    tick: int
+    time_ms: int
+    version: int
+    since: WindowEdge | None
+    has_window: bool
+    asked: Mapping[BrokerPartition, Asked]
+
+    def allows(self, start: int, id_: BrokerPartition, log: SimLog) -> bool:
+        """Whether a table that this run began leaves out no record that a log held or got later, up to `start`."""
+        asked = self.asked.get(id_)
+        if self.since in _EARLIEST:
+            return start <= (asked.earliest if asked else 0)
+        if isinstance(self.since, TimePosition):
+            return start <= max(log.first_written(self.since.ms), asked.earliest if asked else 0)
+        if asked:
+            return start <= asked.latest
+        return start <= log.first_written(min(answer.time_ms for answer in self.asked.values()))
+
+    def wants(self, start: int, log: SimLog) -> bool:
+        """Whether a table that this run began holds no needless history: older records only if newer ones expired."""
+        if self.since in _EARLIEST:
+            return True
+        time_ms = self.since.ms if isinstance(self.since, TimePosition) else self.time_ms
+        return start >= log.sliceable(log.first_written(time_ms)) or start < log.earliest
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,6 +85,8 @@ class Oracle:
 
     Args:
         choices: the choices of every run so far.
+        runs: how each load began.
+        origins: for each commit, the run that began its table; None if the topic was recreated.
         seen: the last version that was checked.
         lives: for each incarnation of the ledger that has rows, the one that was really read.
     """
@@ -47,6 +95,8 @@ class Oracle:
     store: SimStore
     workers: SimWorkers
     choices: dict[str, Choices] = field(default_factory=dict)
+    runs: dict[str, RunStart] = field(default_factory=dict)
+    origins: dict[str, str | None] = field(default_factory=dict)
     seen: int = 0
     lives: dict[str, str] = field(default_factory=dict)
     _incarnations: list[IncarnationRanges] = field(default_factory=list)
@@ -67,7 +117,9 @@ class Oracle:
         self.check_files()
         entry = self.store.versions[version].entry
         if entry is not None:
-            self._check_entry(entry, next(self.store.logged_entries(version - 1), (-1, None))[1])
+            before = next(self.store.logged_entries(version - 1), (-1, None))[1]
+            self._check_entry(entry, before)
+            self._check_begins(entry, before)
         self._incarnations = incarnations(self.store.logged_entries(version))
         self.lives = {}
         rows = self._by_loading(self.store.versions[version].files)
@@ -131,6 +183,43 @@ class Oracle:
                 choices.on_missing == "skip" and "on_missing" in settings,
                 "missing offsets were skipped without the choice",
             )
+
+    def _check_begins(self, entry: LedgerEntry, before: LedgerEntry | None) -> None:
+        """Check where partitions begin that the table did not cover before (faults P01, P02)."""
+        known: Coverage = before.covered if before else {}
+        origin: str | None = entry.run
+        if entry.target is not None:
+            restored = next(self.store.logged_entries(entry.target), (-1, None))[1]
+            origin = self.origins[restored.commit] if restored else None
+        elif before is not None and before.topic != entry.topic:
+            origin, known = None, {}
+        elif before is not None and before.covered:
+            origin = self.origins[before.commit]
+        self.origins[entry.commit] = origin
+        for id_ in entry.covered.keys() - known.keys() if entry.kind is CommitKind.LOAD else ():
+            if entry.topic.incarnation == self.cluster.incarnation and id_ in self.cluster.logs:
+                self._check_begin(id_, entry, origin)
+
+    def _check_begin(self, id_: BrokerPartition, entry: LedgerEntry, origin: str | None) -> None:
+        start, log = entry.covered[id_][0], self.cluster.logs[id_]
+        if origin is None:
+            _require(start == 0, f"partition {id_} of a recreated topic begins at {start}")
+            return
+        first, run = self.runs[origin], self.runs[entry.run]
+        since = min(first.tick, run.tick)
+        if any(cut.tick >= since for cut in log.cuts) or any(tick >= since for tick in log.lies):
+            return
+        # A run that saw no commit may begin partitions as if it were the first one.
+        entries_before = list(self.store.logged_entries(min(run.version, self.seen)))
+        starts = [first] if entries_before and entries_before[0][1].covered else [first, run]
+        _require(
+            any(run_start.allows(start, id_, log) for run_start in starts),
+            f"partition {id_} begins at {start}, and leaves out older records: {starts}",
+        )
+        _require(
+            run.has_window or any(run_start.wants(start, log) for run_start in starts),
+            f"partition {id_} begins at {start}, before the user's start: {starts}",
+        )
 
     def _check_incarnation(self, incarnation: IncarnationRanges, rows: Rows) -> int:
         """Check that each offset has one row with the broker's payload or is in a gap; returns the number of rows."""
@@ -269,19 +358,28 @@ class Oracle:
             not any(f"run {run} " in warning for warning in load.warnings),
             f"{run} reports its own commit as one of another run",
         )
-        if load.error is None and all(entry.kind is CommitKind.LOAD for entry in entries):
-            assert load.version is not None
+        if not all(entry.kind is CommitKind.LOAD for entry in entries):
+            return
+        one_incarnation = len({entry.topic for entry in entries}) <= 1
+        overtaken = "committed first (partition" in str(load.error) and "another leader" not in str(load.error)
+        _require(not (overtaken and one_incarnation), f"other loads made {run} fail: {load.error}")  # fault U05
+        if load.error is None or _ONE_PARTITION.fullmatch(load.error):
+            if load.version is None:
+                raise Broken(f"{run} ended before its commit: {load.error}")
             covered = next((ledger_entry.covered for _, ledger_entry in self.store.logged_entries(load.version)), {})
             for id_, end in wanted.items():
                 cursor = covered.get(id_, (0, 0))[1]
                 _require(
-                    cursor >= end, f"{run} has no error, but loaded {id_} only to {cursor}, and the log ended at {end}"
+                    cursor >= end or f"partition={id_} " in str(load.error),
+                    f"{run} ended with {load.error}, but loaded {id_} only to {cursor}, and the log ended at {end}",
                 )
 
     def check_recreated(self, run: str, incarnation: str) -> None:
         """Check that a topic which a run reports as recreated is not the one that the table holds."""
         if self.cluster.truncated_without_ids:
             return  # nothing may be left of what was loaded
+        if any(log.lies for log in self.cluster.logs.values()):
+            return  # wrong bounds can make a log look like another one
         entry = next((entry for _, entry in self.store.logged_entries(self.store.shown)), None)
         _require(
             entry is None or self.life(entry) != incarnation,

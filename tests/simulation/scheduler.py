@@ -61,9 +61,17 @@ class Scheduler:
     def now(self) -> datetime:
         """The simulated time. Each call returns a later time."""
         self.tick += 1
-        time = _FIRST_DAY + timedelta(days=self.day) + self.tick * _CALL
+        time = self._time()
         self.ticks[int(time.timestamp() * 1_000_000)] = self.tick
         return time
+
+    @property
+    def now_ms(self) -> int:
+        """The simulated time in milliseconds since 1970."""
+        return int(self._time().timestamp() * 1000)
+
+    def _time(self) -> datetime:
+        return _FIRST_DAY + timedelta(days=self.day) + self.tick * _CALL
 
     def note(self, line: str) -> None:
         """Add a line to the trace."""

@@ -167,7 +167,7 @@ class TwoRuns(RuleBasedStateMachine):
             assert disturbed
             assert late or self._landed(change) == []
         else:
-            assert self._landed(change) == ([] if result.done_by else [result.version])
+            assert self._landed(change) == ([] if result.overtaken_by else [result.version])
         self.store.fates = []
 
     def _landed(self, change: LoadChange) -> list[int]:

@@ -2,15 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 from unittest.mock import patch
 
 import pytest
 
-from kafka_io.model import TopicIds
-from pipelines.loading import commit, execute, holes, load
+from kafka_io.model import Bounds, TopicIds
+from pipelines.loading import commit, execute, holes, load, window
+from pipelines.loading import plan as planning
 from pipelines.loading import replacement as replacing
 from pipelines.loading.commit import LoadChange
-from pipelines.loading.plan import plan
+from pipelines.loading.ledger import TableState
+from pipelines.loading.plan import Plan, plan
 from pipelines.loading.replacement import ReplaceChange
 from pipelines.loading.table_log import TableLog, TableSnapshot
 from pipelines.loading.work import CommittedRange
@@ -25,7 +28,7 @@ _WORLDS_TO_FAIL = 300
 
 
 # faults L01, L02, L03, L04, L05, L06, L09, L16, O03, O04, O05, S04, S05, S06, S07,
-# B03, B04, B05, B06, B07, B08, B10, B14
+# B03, B04, B05, B06, B07, B08, B10, B14, P01, P02, N07, U05
 @pytest.mark.parametrize("seed", _SEEDS)
 def test_no_law_is_broken_on_any_simulated_day(seed: int) -> None:
     assert run(_DAYS, seed) == _DAYS // DAYS
@@ -63,6 +66,17 @@ def _uncounted(
     return tuple(committed for committed, _ in kept)
 
 
+def _from_its_earliest(_state: TableState, bound: Bounds, chosen: int | None, since: int | None) -> int:
+    return next((offset for offset in (chosen, since) if offset is not None), bound.earliest)
+
+
+def _stopping_the_topic(*args: Any, **rest: Any) -> Plan:
+    planned = plan(*args, **rest)
+    for error in planned.errors.values():
+        raise error
+    return planned
+
+
 BROKEN: Mapping[str, tuple[object, str, object]] = {
     "the store accepts a commit on a stale snapshot": (SimStore, "compares", False),
     "a run commits to any table that it finds": (SimStore, "knows_tables", False),
@@ -89,6 +103,15 @@ BROKEN: Mapping[str, tuple[object, str, object]] = {
         "plan",
         lambda *args, **rest: plan(*args, **{**rest, "skip_expired": True}),
     ),
+    "a partition that appears later begins where its log begins": (window, "first_offset", _from_its_earliest),
+    "where partitions begin is not recorded": (planning, "_begins", lambda *_: ()),
+    "the chosen start of partitions that cannot be asked is forgotten": (
+        LoadChange,
+        "_start_times_after",
+        lambda *_: {},
+    ),
+    "slices that another run overlaps are refused": (LoadChange, "_is_overtaken", lambda *_: False),
+    "an expired partition stops the others": (load, "plan", _stopping_the_topic),
     "a cut or a replay is committed on top of any version": (ReplaceChange, "rebased", _on_anything),
     "a hole in a log always counts as compacted": (holes, "_why_not_compacted", lambda *_: ""),
     "missing offsets are skipped without the choice": (

@@ -104,7 +104,8 @@ class SimWorkers:
 
     def _fetched(self, work: FetchTask, start: int, stop: int) -> Read:
         id_ = work.offsets.partition
-        if self.scheduler.harmed(0.3) or id_ in self.cluster.away or id_ not in self.cluster.logs:
+        away = self.cluster.away | self.cluster.leaderless
+        if self.scheduler.harmed(0.3) or id_ in away or id_ not in self.cluster.logs:
             raise NetworkError("connection reset by peer")
         if self.cluster.era.knows_ids and work.planned.incarnation not in {"unknown", self.cluster.topic_id}:
             raise TopicReplaced("the topic was created again")

@@ -18,7 +18,7 @@ from resources.settings import Caps, Start
 from resources.spark import Progress
 from tests.simulation.brokers import ERAS, TOPIC, SimCluster
 from tests.simulation.events import Events
-from tests.simulation.oracle import Oracle
+from tests.simulation.oracle import Oracle, RunStart
 from tests.simulation.scheduler import Killed, Odds, Scheduler, hooked
 from tests.simulation.store import SimStore
 from tests.simulation.user_actions import UserActions
@@ -83,6 +83,8 @@ class World:
         self.start: Start = self.rng.choice(("earliest", "earliest", "latest"))
         self._runs = 0
         self.cluster.recreate(self.rng.randint(1, 4))
+        if not self.cluster.era.in_bytes:
+            self.cluster.leaderless = {id_ for id_ in self.cluster.logs if self.rng.random() < 0.2}
         self.scheduler.note(f"brokers of {self.cluster.era.name}")
 
     @property
@@ -184,10 +186,19 @@ class World:
         loader = self._loader(run, fetched)
         self.oracle.choices[run] = loader.choices
         since, incarnation, table = len(self.store.versions) - 1, self.cluster.incarnation, self.store.tables
+        window, tick, time_ms = loader.window, self.scheduler.tick, self.scheduler.now_ms
         self.scheduler.note(
             f"{run} has {_choices_text(loader.choices)}, {loader.caps.slice_records} records per slice, {loader.window}"
         )
         with self._separate_answers():
+            self.oracle.runs[run] = RunStart(
+                tick=tick,
+                time_ms=time_ms,
+                version=since,
+                since=NamedPosition.LATEST if window.since is None and self.start == "latest" else window.since,
+                has_window=window.since is not None,
+                asked=self.cluster.asked,
+            )
             try:
                 load = loader.load(TOPIC)
             except Killed as killed:
@@ -235,7 +246,8 @@ class World:
 
     def _window(self, *, calm: bool) -> LoadWindow:
         """A random window for a run; most runs have none."""
-        times = [TimePosition(self.rng.randint(0, self.cluster.payloads)) for _ in range(2)]
+        written = [time_ms for log in self.cluster.logs.values() for time_ms in log.written_ms.values()]
+        times = [TimePosition(self.rng.choice([*written, self.scheduler.now_ms])) for _ in range(2)]
         since = self.rng.choices((None, NamedPosition.EARLIEST, NamedPosition.LATEST, times[0]), weights=(10, 7, 1, 2))[
             0
         ]
@@ -244,12 +256,12 @@ class World:
     @contextmanager
     def _separate_answers(self) -> Iterator[None]:
         """Keep the brokers' and the store's answers to the run in this block apart from those to other runs."""
-        answered, shown = self.cluster.answered, self.store.shown
-        self.cluster.answered = []
+        answered, asked, shown = self.cluster.answered, self.cluster.asked, self.store.shown
+        self.cluster.answered, self.cluster.asked = [], {}
         try:
             yield
         finally:
-            self.cluster.answered, self.store.shown = answered, shown
+            self.cluster.answered, self.cluster.asked, self.store.shown = answered, asked, shown
 
     def _wanted(self) -> dict[BrokerPartition, int]:
         """The smallest end of each log that the brokers answered to this run; only logs that were never empty."""

@@ -5,6 +5,7 @@ from typing import NoReturn
 from uuid import UUID
 
 import pytest
+from deltalake import DeltaTable
 
 from kafka_io.messages.offset_for_leader_epoch import (
     LeaderEpochPartitionResponse,
@@ -126,7 +127,7 @@ def _ending_at(end: int) -> OffsetForLeaderEpochResponse:
     return OffsetForLeaderEpochResponse(topics=(LeaderEpochTopicResponse(topic="clicks", partitions=(result,)),))
 
 
-# faults B05, B06
+# faults B05, B06, U13
 @pytest.mark.parametrize("stop", [8, 33], ids=["shorter", "longer"])
 def test_a_recreated_topic_is_loaded_beside_its_former_rows_by_choice(
     stop: int, fake: FakeCluster, tmp_path: Path
@@ -142,6 +143,11 @@ def test_a_recreated_topic_is_loaded_beside_its_former_rows_by_choice(
         assert {choice.setting for choice in newest(tmp_path).choices} == {"on_recreated"}
         assert load(fake, tmp_path).rows == 0
     assert values(tmp_path) == [*numbered(0, 20), *numbered(0, stop, "second")]
+    key = ["broker", "partition", "offset", "inner"]
+    rows = DeltaTable(table(tmp_path).uri).to_pyarrow_table()
+    assert len(set(zip(*rows.select(key).to_pydict().values(), strict=True))) == max(20, stop) + 10
+    unique = {tuple(row.values()) for row in rows.select([*key, "loaded_at"]).to_pylist()}
+    assert len(unique) == rows.num_rows == 20 + 10 + stop + 3  # fault U13
     proof = verify(table(tmp_path))
     assert proof.problems == ()
     assert [(partition.offsets.partition.partition, partition.rows) for partition in proof.partitions] == [

@@ -87,7 +87,7 @@ def test_one_of_two_runs_with_the_same_range_wins_and_the_other_learns_it(
     snapshot = small.table.snapshot()
     small.commit(small.write(0, 50), snapshot=snapshot, run="first")
     result = small.commit(small.write(0, 50), snapshot=snapshot, run="second")
-    assert (result.done_by, result.version) == ("first", 1)
+    assert (result.overtaken_by, result.version) == ("first", 1)
     assert (small.rows(), small.covered()) == (5, {A: (0, 50)})
 
 
@@ -95,16 +95,39 @@ def test_a_zombie_never_moves_the_cursor_back(small: "SmallTable") -> None:  # f
     zombie = small.table.snapshot()
     small.commit(small.write(0, 50))
     small.commit(small.write(50, 80))
-    assert small.commit(small.write(0, 50), snapshot=zombie).done_by == "run"
+    assert small.commit(small.write(0, 50), snapshot=zombie).overtaken_by == "run"
     assert (small.rows(), small.covered()) == (8, {A: (0, 80)})
 
 
-def test_a_run_whose_slices_overlap_those_of_another_run_is_refused(small: "SmallTable") -> None:  # faults L05, O03
+def test_slices_that_another_run_overlaps_are_left_to_the_next_step_and_the_others_land(
+    small: "SmallTable",
+) -> None:  # faults L05, O03, U05
     snapshot = small.table.snapshot()
     small.commit(small.write(0, 50), snapshot=snapshot, run="first")
-    with pytest.raises(CommitRefused, match="run first committed first"):
-        small.commit(small.write(0, 80), snapshot=snapshot, run="second")
-    assert (small.rows(), small.covered()) == (5, {A: (0, 50)})
+    assert small.commit(small.write(0, 80), snapshot=snapshot, run="second").overtaken_by == "first"
+    result = small.commit(
+        small.write(0, 80), small.write(80, 90), small.write(0, 20, partition=1), snapshot=snapshot, run="third"
+    )
+    assert result.change is not None
+    assert [str(facts.offsets) for facts in result.change.facts] == ["partition 0-1 [0, 20)"]
+    assert (small.rows(), small.covered()) == (7, {A: (0, 50), B: (0, 20)})
+
+
+def test_slices_of_a_partition_that_another_run_began_elsewhere_are_left_to_the_next_step(
+    small: "SmallTable",
+) -> None:  # fault U05
+    snapshot = small.table.snapshot()
+    small.commit(small.write(0, 50), snapshot=snapshot, run="first")
+    assert small.commit(small.write(70, 80), snapshot=snapshot, run="second").overtaken_by == "first"
+    assert small.covered() == {A: (0, 50)}
+
+
+def test_a_backfill_that_another_run_overlaps_is_left_to_the_next_step(small: "SmallTable") -> None:  # fault U05
+    small.commit(small.write(50, 60))
+    snapshot = small.table.snapshot()
+    small.commit(small.write(30, 50), snapshot=snapshot, run="first")
+    assert small.commit(small.write(10, 50), snapshot=snapshot, run="second").overtaken_by == "first"
+    assert small.covered() == {A: (30, 60)}
 
 
 @pytest.mark.parametrize(("target", "reason"), [(1, "partition 0-0 was taken back"), (2, r"\[50, 80\) .* 30")])

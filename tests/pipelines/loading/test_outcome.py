@@ -7,11 +7,13 @@ import pytest
 from kafka_io.errors import Corrupt, LocatedError, NetworkError, Where
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange
 from pipelines.loading.commit import extended
+from pipelines.loading.ledger import TableState, TopicIdentity
 from pipelines.loading.outcome import RunRecord, TopicLoad
 from pipelines.loading.work import SliceFacts, SliceFailure
 from resources.errors import CommitRefused, CommitUnknown, CursorExpired, LakeUnavailable, LogTorn
 
 A, B, C = (BrokerPartition(None, number) for number in range(3))
+CLICKS = TopicIdentity(cluster="main", name="clicks", incarnation="7")
 
 
 def fetched(partition: BrokerPartition, start: int, stop: int, seconds: float, **changes: object) -> SliceFacts:
@@ -32,7 +34,7 @@ def add_step(
         B: Bounds(earliest=0, latest=50),
         C: Bounds(earliest=7, latest=7),
     }
-    run.begin_step([], bounds, covered)
+    run.begin_step([], bounds, TableState(topic=CLICKS, covered=covered))
     run.add(facts, extended(covered, facts))
 
 
@@ -57,9 +59,8 @@ def test_a_load_reports_each_partition_and_the_sums() -> None:
 
 def test_the_lag_of_a_load_counts_what_an_open_transaction_holds_back() -> None:  # fault N06
     run = new_run()
-    run.begin_step(
-        [], {A: Bounds(earliest=0, latest=10, held_back=5), B: Bounds(earliest=0, latest=0, held_back=7)}, {}
-    )
+    held_back = {A: Bounds(earliest=0, latest=10, held_back=5), B: Bounds(earliest=0, latest=0, held_back=7)}
+    run.begin_step([], held_back, TableState(topic=CLICKS))
     run.add([fetched(A, 0, 10, 1.0)], {A: (0, 10)})
     load = run.outcome(seconds=1.0)
     assert [(partition.lag_before, partition.lag) for partition in load.partitions] == [(15, 5), (7, 7)]
@@ -132,7 +133,7 @@ def test_errors_of_the_store_and_of_rival_runs_are_temporary_and_damage_is_not(
 
 def test_a_lag_that_the_broker_did_not_report_is_unknown() -> None:  # fault U08
     run = new_run()
-    run.begin_step([A, B], {A: Bounds(earliest=0, latest=100)}, {B: (0, 50)})
+    run.begin_step([A, B], {A: Bounds(earliest=0, latest=100)}, TableState(topic=CLICKS, covered={B: (0, 50)}))
     run.add([], {B: (0, 50)})
     load = run.outcome(seconds=1.0)
     assert [(part.offsets, part.lag_before, part.lag) for part in load.partitions] == [

@@ -61,6 +61,7 @@ def test_a_window_is_parsed_from_its_texts(since: str | None, until: str | None,
         ("latest", "-1h", "nothing is between latest and -1h"),
         ("-1h", "-2h", "nothing is between -1h and -2h"),
         ("-60m", "-1h", "nothing is between"),
+        ("2999-01-01", None, "2999-01-01 is in the future, so no record is there to load"),  # fault U10
     ],
 )
 def test_texts_that_are_no_window_are_refused(since: str | None, until: str | None, said: str) -> None:
@@ -73,35 +74,84 @@ def reach(
     covered: Coverage,
     bounds: dict[BrokerPartition, Bounds],
     answers: dict[BrokerPartition, int | KafkaIOError] | None = None,
+    then: dict[BrokerPartition, Bounds] | None = None,
     **standing: Any,
 ) -> tuple[OffsetWindow, set[BrokerPartition]]:
-    """The window in offsets, and the partitions whose times were asked for."""
+    """The window in offsets, and the partitions whose times were asked for; `then` are the bounds after that."""
     asked: set[BrokerPartition] = set()
 
     def offsets_at(_topic: str, of: Iterable[BrokerPartition], _time: int) -> dict[BrokerPartition, int | KafkaIOError]:
         asked.update(of)
         return {id_: (answers or {})[id_] for id_ in of}
 
-    cluster = cast("Cluster", Mock(spec=Cluster, offsets_at=offsets_at, ends_at=offsets_at))
+    later = {**bounds, **(then or {})}
+    asked_again = lambda _topic, of: {id_: later[id_] for id_ in of}  # noqa: E731
+    cluster = cast("Cluster", Mock(spec=Cluster, offsets_at=offsets_at, ends_at=offsets_at, bounds=asked_again))
     stands = TableState(topic=TOPIC, covered=covered, **standing)
-    return window.in_offsets(cluster, stands, bounds, start="latest"), asked
+    return window.in_offsets(cluster, stands, bounds, start="latest", now_ms=NOON_MS), asked
 
 
 def test_a_new_table_begins_as_the_settings_say_unless_the_window_does() -> None:
-    assert reach(LoadWindow(), {}, {A: LOG})[0].starts == {A: 50}
-    assert reach(LoadWindow(since=NamedPosition.EARLIEST), {}, {A: LOG})[0].starts == {A: 10}
-    assert reach(LoadWindow(since=TimePosition(1)), {}, {A: LOG}, {A: 30})[0].starts == {A: 30}
-    assert reach(LoadWindow(), {A: (20, 30)}, {A: LOG})[0].starts == {}
+    assert reach(LoadWindow(), {}, {A: LOG})[0].begins == {A: 50}
+    assert reach(LoadWindow(since=NamedPosition.EARLIEST), {}, {A: LOG})[0].begins == {A: 10}
+    assert reach(LoadWindow(since=TimePosition(1)), {}, {A: LOG}, {A: 30})[0].begins == {A: 30}
+    assert reach(LoadWindow(), {A: (20, 30)}, {A: LOG})[0].begins == {}
 
 
-def test_a_recreated_topic_is_loaded_completely() -> None:  # faults B05, B06
-    assert reach(LoadWindow(since=NamedPosition.LATEST), {}, {A: LOG}, replaced="6")[0].starts == {}
+@pytest.mark.parametrize("since", [None, NamedPosition.EARLIEST, NamedPosition.LATEST])
+def test_a_partition_that_appears_later_begins_at_offset_0(since: NamedPosition | None) -> None:  # fault P01
+    window, _ = reach(LoadWindow(since=since), {A: (20, 30)}, {A: LOG, B: LOG})
+    assert (window.begins, window.start_times([B])) == ({B: 0}, {})
+
+
+@pytest.mark.parametrize(("answer", "earliest_then", "begin"), [(30, 10, 30), (10, 10, 0), (30, 30, 0), (99, 10, 50)])
+def test_a_partition_that_could_not_be_asked_begins_at_the_chosen_time_unless_records_may_have_expired(
+    answer: int, earliest_then: int, begin: int
+) -> None:
+    """An older record before the answer, in bounds that are read after it, shows that no newer one expired (fault P02).
+
+    Without this record the partition begins at offset 0, so that the plan reports what expired.
+    """
+    window, asked = reach(
+        LoadWindow(),
+        {A: (20, 30)},
+        {A: LOG, B: LOG},
+        {B: answer},
+        then={B: Bounds(earliest=earliest_then, latest=50)},
+        start_times={B: 7},
+    )
+    assert (window.begins, asked) == ({B: begin}, {B})
+
+
+@pytest.mark.parametrize(
+    ("since", "begins_ms"),
+    [(None, NOON_MS), (NamedPosition.LATEST, NOON_MS), (TimePosition(7), 7), (NamedPosition.EARLIEST, None)],
+)
+def test_the_choice_of_a_start_is_a_time_for_partitions_that_could_not_be_asked(
+    since: NamedPosition | TimePosition | None, begins_ms: int | None
+) -> None:  # fault P02
+    error = NetworkError("no answer")
+    window, _ = reach(LoadWindow(since=since), {}, {A: LOG}, {A: error})
+    assert window.start_times([B]) == ({} if begins_ms is None else {B: begins_ms})
+
+
+def test_a_window_may_begin_before_the_chosen_time() -> None:
+    begin_at_5 = LoadWindow(since=TimePosition(5))
+    window, _ = reach(begin_at_5, {A: (20, 30)}, {B: LOG}, {B: 30}, start_times={B: 7})
+    assert window.begins == {B: 30}
+    earliest, _ = reach(LoadWindow(since=NamedPosition.EARLIEST), {A: (20, 30)}, {B: LOG}, {B: 30}, start_times={B: 7})
+    assert earliest.begins == {B: 10}
+
+
+def test_a_recreated_topic_is_loaded_completely() -> None:  # faults B05, B06, P01
+    window, _ = reach(LoadWindow(since=NamedPosition.LATEST), {}, {A: LOG}, replaced="6")
+    assert (window.starts, window.begins) == ({}, {A: 0})
 
 
 def test_the_window_stays_inside_bounds_that_have_changed_since_they_were_read() -> None:
     window = LoadWindow(since=TimePosition(1), until=TimePosition(2))
     result, _ = reach(window, {}, {A: LOG, B: LOG}, {A: 60, B: 5})
-    assert (result.starts, result.ends) == ({A: 50, B: 10}, {A: 50, B: 10})
+    assert (result.begins, result.ends) == ({A: 50, B: 10}, {A: 50, B: 10})
 
 
 def test_brokers_are_asked_for_times_only_if_the_answer_matters() -> None:  # fault S10
@@ -115,7 +165,7 @@ def test_brokers_are_asked_for_times_only_if_the_answer_matters() -> None:  # fa
 def test_a_partition_whose_time_is_not_found_is_not_loaded() -> None:
     error = NetworkError("no answer")
     result, _ = reach(LoadWindow(since=TimePosition(1)), {}, {A: LOG, B: LOG}, {A: error, B: 30})
-    assert result == OffsetWindow(starts={B: 30}, ends={B: 50}, errors={A: error})
+    assert result == OffsetWindow(begins={B: 30}, begins_ms=1, ends={B: 50}, errors={A: error})
 
 
 def test_a_backfill_beyond_the_window_is_a_warning() -> None:
@@ -218,7 +268,9 @@ def test_a_backfill_reaches_a_table_that_begins_after_the_window_without_a_hole(
 
 def test_an_empty_window_lets_the_next_run_begin_there(modern: Modern) -> None:
     modern.publish(0, 10)
-    assert modern.topic.load(window=LoadWindow(since=at(100))).rows == 0
+    result = modern.topic.load(window=LoadWindow(since=at(100)))
+    assert (result.rows, len(result.warnings)) == (0, 1)
+    assert result.warnings[0].startswith("nothing is loaded, because the brokers have no records")  # fault U10
     modern.publish(10, 15)
     assert modern.topic.load().rows == 10
     assert modern.offsets() == [list(range(10, 15))] * 2

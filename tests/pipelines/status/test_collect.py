@@ -247,7 +247,7 @@ def test_a_recreated_topic_is_an_error_unless_loads_restart_it() -> None:
         "TopicRecreated: the topic is not the one that the table holds (creation zxid 8 instead of 7)"
     )
     restarted = status_of(behind(), at_four(), topic_entry, choices=Choices(on_recreated="restart"))
-    assert (restarted.error, restarted.lag, restarted.partitions[0].cursor) == (None, 10, None)
+    assert (restarted.error, restarted.lag, restarted.partitions[0].cursor) == (None, 10, 0)
 
 
 def test_another_id_of_the_same_incarnation_is_no_error() -> None:
