@@ -349,7 +349,7 @@ class Oracle:
         entries = [entry for _, entry in self.store.logged_entries(newest, after=since)]
         run_entries = [entry for entry in entries if entry.run == run and entry.kind is CommitKind.LOAD]
         rows = sum(committed.rows for entry in run_entries for committed in entry.ranges)
-        known = load.error is None or not load.error.startswith(_UNSURE)
+        known = not any(failure.kind in _UNSURE for failure in load.failures)
         _require(
             load.rows <= rows if not known else load.rows == rows,
             f"{run} reported {load.rows} rows, but committed {rows}",
