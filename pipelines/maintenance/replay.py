@@ -69,7 +69,7 @@ def _replay(loader: Loader, table: LakeTable, request: ReplayRequest, began: dat
         on_progress(size * done // total, size)
 
     facts = loader.fetch_slices(topic, table.uri, slices, began, report, sizes=sizes, below=folder)
-    check_same_logs(loader.cluster, state, resolver.bounds)
+    check_same_logs(loader.cluster, state, resolver.same_logs)
     failpoint("replay staged")
     result = TopicReplay(topic=request.topic, table=table.uri, version=snapshot.version)
     for failure in (slice_facts.failure for slice_facts in facts if slice_facts.failure):

@@ -93,12 +93,14 @@ class ReplayResolver:
         cluster: the brokers.
         state: the table's state.
         bounds: what the brokers hold of the requested partitions.
+        truncated: the partitions whose log was truncated and written again, with the first offset that differs.
         rows: gives the table's rows of a partition.
     """
 
     cluster: Cluster
     state: TableState
     bounds: Mapping[BrokerPartition, Bounds]
+    truncated: Mapping[BrokerPartition, int]
     rows: Callable[[BrokerPartition], LiveRows]
 
     @classmethod
@@ -120,7 +122,13 @@ class ReplayResolver:
             raise ReplayRefused("the table holds nothing of this partition", where)
         answers = cluster.bounds(state.topic.name, sorted(requested or state.covered))
         bounds = {partition: _value(answer) for partition, answer in answers.items()}
-        return cls(cluster=cluster, state=state, bounds=bounds, rows=rows)
+        truncated = truncations(cluster, state, bounds)
+        return cls(cluster=cluster, state=state, bounds=bounds, truncated=truncated, rows=rows)
+
+    @property
+    def same_logs(self) -> Mapping[BrokerPartition, Bounds]:
+        """The bounds of the logs that still have the table's last messages, as far as it is known."""
+        return {partition: bound for partition, bound in self.bounds.items() if partition not in self.truncated}
 
     def ranges(self, request: ReplayRequest) -> list[OffsetRange]:
         """The requested offsets of each partition; empty ranges are left out.
@@ -136,7 +144,6 @@ class ReplayResolver:
         """
         starts = self._offsets(request.since, self.cluster.offsets_at, self._start)
         stops = self._offsets(request.until, self.cluster.ends_at, lambda _partition, offset, _time_ms: offset)
-        truncated = truncations(self.cluster, self.state, self.bounds)
         ranges = []
         for partition in sorted(self.bounds):
             start, stop = starts[partition], stops[partition]
@@ -145,7 +152,7 @@ class ReplayResolver:
             if start < stop:
                 offsets = OffsetRange(partition, start, stop)
                 self._check_held(offsets)
-                end = truncated.get(partition, stop)
+                end = self.truncated.get(partition, stop)
                 if end < stop:
                     raise ReplayRefused(
                         f"the log was truncated at {end} and written again: load the topic first",

@@ -80,7 +80,7 @@ def test_bounds_of_all_topics_need_as_many_requests_as_those_of_one(serve: Serve
         assert cluster.bounds_of(everything) == {
             name: {part: Bounds(earliest=0, latest=part.partition + 1, epoch=0) for part in PARTS} for name in names()
         }
-        assert requests == {"Metadata": 1, "ListOffsets": 2}
+        assert requests == {"Metadata": 1, "ListOffsets": 3}  # earliest, last stable, high watermark
         requests.clear()
         last = {name: {part: part.partition for part in PARTS} for name in names()}
         assert cluster.times_at(last) == {

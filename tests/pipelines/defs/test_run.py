@@ -35,7 +35,7 @@ def test_a_run_loads_its_topics_and_shows_their_status(instance: dg.DagsterInsta
     (check,) = result.get_asset_check_evaluations()
     assert (check.passed, check.description) == (True, "tables proven: 1")
     watched = DEFS.resolve_job_def("watch__main__topics").execute_in_process(instance=instance)
-    assert [check.passed for check in watched.get_asset_check_evaluations()] == [True] * 3
+    assert [check.passed for check in watched.get_asset_check_evaluations()] == [True] * 4
 
 
 def test_a_failed_topic_is_observed_with_its_error_and_the_others_are_loaded(

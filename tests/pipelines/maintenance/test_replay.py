@@ -193,9 +193,7 @@ def test_rows_that_a_log_lost_between_others_are_dropped_by_choice_only(modern: 
     modern.topic.settings.write_text(text.replace("[caps]", 'isolation = "uncommitted"\n[caps]'))
     modern.topic.load()
     modern.topic.settings.write_text(text)
-    deep = modern.topic.deep()
-    assert deep.proven
-    assert (deep.compared[0].comparison.equal, deep.compared[0].comparison.only_in_table.count) == (30, 30)
+    assert modern.topic.deep().proven  # it reads as the load did
     refused = modern.topic.replay("earliest", "latest")
     assert "the brokers no longer have 30 rows, at offsets 11, 12, 13, 14, 15, ... of partition 0" in str(refused.error)
     assert modern.topic.version == 1
