@@ -190,7 +190,12 @@ class Loader(SliceFetcher):
             *(slice_facts.failure for slice_facts in facts if slice_facts.failure),
         ]
         failed = {slice_facts.offsets.partition for slice_facts in facts if slice_facts.failure}
-        return target.after(step, overtaken=_overtaken(change.facts, committed), failed=failed | errors.keys())
+        return target.after(
+            step,
+            overtaken=_overtaken(change.facts, committed),
+            more=sum(_begun_earlier(change.facts, state.covered, covered, target.window.ends)),
+            failed=failed | errors.keys(),
+        )
 
     def read_table(
         self, log: TableLog, topic: TopicEntry, *, after: TableSnapshot | None = None
@@ -250,7 +255,7 @@ class Loader(SliceFetcher):
         total = self._plan(state, bounds, window, _UNCUT).size
         in_bytes = any(partition.broker is not None for partition in bounds)
         cap = self.caps.bytes_per_run if in_bytes else self.caps.records_per_run
-        return RunTarget(window=window, total=total if cap is None else min(total, cap))
+        return RunTarget(window=window, total=total if cap is None else min(total, cap), cap=cap)
 
     def _window_warnings(self, target: RunTarget, state: TableState) -> Iterator[str]:
         """What the user should know about the window of the run."""
@@ -366,3 +371,17 @@ def _overtaken(planned: Sequence[SliceFacts], committed: Sequence[SliceFacts]) -
     """The number of fetched offsets that were not committed."""
     ranges = {facts.offsets for facts in committed}
     return sum(facts.offsets.size for facts in planned if facts.offsets not in ranges and EXPIRED not in facts.gaps)
+
+
+def _begun_earlier(
+    planned: Sequence[SliceFacts], before: Coverage, after: Coverage, ends: Mapping[BrokerPartition, int]
+) -> Iterator[int]:
+    """The numbers of offsets before those that were planned, in partitions that another run has begun meanwhile.
+
+    The run wanted to begin such a partition, for example at the end of its log. If another run began it at an earlier
+    offset and has not loaded it to the end, this run also has to load what lies between.
+    """
+    starts = {facts.offsets.partition: facts.offsets.start for facts in reversed(planned)}
+    for partition in starts.keys() & after.keys() & ends.keys() - before.keys():
+        cursor = after[partition][1]
+        yield max(0, min(starts[partition], ends[partition]) - cursor)

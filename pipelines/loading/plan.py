@@ -54,12 +54,13 @@ class RunTarget:
     """The offsets that a run loads in all its steps: `total` offsets of a window, of which `taken` are done.
 
     The window is fixed when the run begins, so that the run ends: the next run loads the records and partitions that
-    appear later.
+    appear later. `cap` is the maximum of `total`; None for no cap.
     """
 
     window: OffsetWindow
     total: int
     taken: int = 0
+    cap: int | None = None
 
     @property
     def left(self) -> int:
@@ -71,17 +72,19 @@ class RunTarget:
         """Whether the run is done."""
         return self.taken >= self.total or not self.window.ends
 
-    def after(self, step: Plan, *, overtaken: int = 0, failed: Collection[BrokerPartition] = ()) -> Self:
+    def after(self, step: Plan, *, overtaken: int = 0, more: int = 0, failed: Collection[BrokerPartition] = ()) -> Self:
         """The target after a step. A step without offsets ends the run: other runs have loaded the rest.
 
         Args:
             step: the plan of the step.
             overtaken: the number of its offsets that were fetched, but not committed, because another run was first.
                 The next step plans them again, as far as the other run has not loaded them.
+            more: the number of offsets that the run did not plan to load: another run began the table before them.
             failed: partitions that the run does not load any further.
         """
         taken = self.taken + step.size - overtaken if step.size else self.total
-        return replace(self, taken=taken, window=self.window.without(failed))
+        total = self.total + more if self.cap is None else min(self.total + more, self.cap)
+        return replace(self, total=total, taken=taken, window=self.window.without(failed))
 
     def progress(self, step: Plan, on_progress: Progress) -> Progress:
         """The callback for the progress of a step, which reports the progress of the whole run to `on_progress`."""

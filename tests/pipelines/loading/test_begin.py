@@ -192,3 +192,21 @@ def test_a_load_whose_slice_another_load_overlaps_loads_the_rest(fake: FakeClust
     assert (values(tmp_path), values(tmp_path, 1)) == (numbered(0, 20), numbered(0, 10))
     assert 0 < others[0].rows < 30
     assert verify(table(tmp_path)).problems == ()
+
+
+# fault U05
+def test_a_load_from_the_end_also_loads_what_lies_between_if_another_load_begins_the_table_earlier(
+    fake: FakeCluster, tmp_path: Path
+) -> None:
+    others: list[TopicLoad | None] = []
+
+    def begin_earlier(step: str) -> None:
+        if step == "planned" and not others:
+            others.append(None)
+            others.append(load(fake, tmp_path, run=4))
+
+    with fake, patch.object(loading, "failpoint", begin_earlier):
+        result = load(fake, tmp_path, start="latest")
+    assert others[1] is not None
+    assert (others[1].rows, others[1].error, result.error) == (4, None, None)
+    assert (values(tmp_path), values(tmp_path, 1)) == (numbered(0, 20), numbered(0, 10))
