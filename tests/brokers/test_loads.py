@@ -55,7 +55,10 @@ def test_a_partition_in_three_message_formats_is_loaded_completely(
     assert (lake.load(topic).error, lake.prove(topic).problems) == (None, ())
     rows = lake.rows(topic)
     assert rows == read(shared_broker.broker, topic)
-    assert [row.timestamp is None for row in rows] == [True] * 300 + [False] * 600
+    # The broker learns of a new format a moment after the admin client, and keeps the old one until then.
+    without_time = [row.timestamp is None for row in rows]
+    assert sorted(without_time, reverse=True) == without_time
+    assert 300 <= sum(without_time) < 600
 
 
 # fault R25: the broker's time replaces the producer's time, also in compressed batches
