@@ -5,7 +5,7 @@ search needs only a few messages of both. A log that was created again has no me
 """
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kafka_io.cluster.cluster import Cluster
@@ -88,7 +88,9 @@ class DivergenceSearch:
     state: TableState
 
     def run(self, partition: BrokerPartition, bound: Bounds) -> Divergence:
-        """Where the log diverged from the table; offsets before the log's earliest one cannot be compared.
+        """Find the offset at which the log diverged from the table.
+
+        Offsets before the log's earliest one cannot be compared.
 
         Raises:
             KafkaIOError: a broker does not answer.
@@ -102,26 +104,25 @@ class DivergenceSearch:
             for committed in by_topic.get(self.state.topic, ())
             if committed.partition == partition and committed.rows and committed.offsets.stop > bound.earliest
         ]
-        firsts = [offset for committed in ranges for offset in self._offsets(committed, bound)[:1]]
-        ranges = [committed for committed in ranges if self._offsets(committed, bound)]
-        beyond = bisect_left(range(len(ranges)), True, key=lambda number: self._differs(ranges[number], firsts[number]))
+        # The offsets of all rows may not fit into memory, so only the first two of each range are kept.
+        heads = [(committed, offsets[:2]) for committed in ranges if (offsets := self._offsets(committed, bound))]
+        beyond = bisect_left(heads, True, key=lambda head: self._differs(*head))
         if beyond == 0:
-            return Divergence(offset=firsts[0] if firsts else bound.earliest, common=False)
-        last = ranges[beyond - 1]
+            return Divergence(offset=heads[0][1][0] if heads else bound.earliest, common=False)
+        last, _ = heads[beyond - 1]
         offsets = self._offsets(last, bound)
-        number = bisect_left(range(len(offsets)), True, key=lambda number: self._differs(last, offsets[number]))
-        after = firsts[beyond] if beyond < len(ranges) else last.offsets.stop
+        places = range(len(offsets))
+        number = bisect_left(places, True, key=lambda place: self._differs(last, offsets[place : place + 2]))
+        after = heads[beyond][1][0] if beyond < len(heads) else last.offsets.stop
         return Divergence(offset=offsets[number] if number < len(offsets) else after, common=True)
 
     def _offsets(self, committed: CommittedRange, bound: Bounds) -> list[int]:
         return [offset for offset in self.log.row_offsets(self.snapshot, committed) if offset >= bound.earliest]
 
-    def _differs(self, committed: CommittedRange, offset: int) -> bool:
-        """Whether the log has another message at the offset, or none."""
+    def _differs(self, committed: CommittedRange, offsets: Sequence[int]) -> bool:
+        """Whether the log has another message at the first of these row offsets, or none; the second one ends it."""
+        offset, stop = (*offsets, committed.offsets.stop)[:2]
         stored = self.log.message(self.snapshot, committed, offset)
-        offsets = self.log.row_offsets(self.snapshot, committed)
-        following = bisect_left(offsets, offset + 1)
-        stop = offsets[following] if following < len(offsets) else committed.offsets.stop
         message = OffsetRange(committed.partition, offset, stop)
         answer = self.cluster.last_messages(self.state.topic.name, {committed.partition: message})[committed.partition]
         if isinstance(answer, OffsetOutOfRange):
