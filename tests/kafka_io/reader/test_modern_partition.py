@@ -7,7 +7,6 @@ from typing import Any
 from unittest.mock import Mock
 from uuid import UUID
 
-import pyarrow as pa
 import pytest
 
 from kafka_io.brokers import modern_connection
@@ -29,11 +28,11 @@ from kafka_io.model import BrokerPartition, OffsetRange
 from kafka_io.reader.modern_partition import ModernPartition
 from kafka_io.reader.reader import FetchSizes, PlannedRange, ReadSettings
 from kafka_io.records.build import Record, log_messages, record_batch
-from kafka_io.records.decoded_batch import DecodedBatch, DecodeLimits
-from kafka_io.records.decoder import Decoder
+from kafka_io.records.decoded_batch import DecodeLimits
 from kafka_io.records.layout import CONTROL, TRANSACTIONAL
 from kafka_io.wire.conversation import ReceivedRequest
 from tests.fakes.cluster import EVERYTHING, FakeCluster, Log
+from tests.fakes.decoding import lose_rows
 from tests.kafka_io.conftest import ATTEMPTS, OpenBrokers
 
 FETCH, METADATA = FetchRequest.API.key, MetadataRequest.API.key
@@ -363,17 +362,9 @@ def test_aborted_records_and_markers_are_gaps_by_cause(open_brokers: OpenBrokers
 # fault P03
 def test_rows_are_counted_without_the_decoder(open_brokers: OpenBrokers, monkeypatch: pytest.MonkeyPatch) -> None:
     """A decoder that loses every seventh row, and calls it compacted, contradicts the headers of the batches."""
-    intact = Decoder._take
-
-    def losing(decoder: Decoder, next_offset: int) -> DecodedBatch:
-        decoded = intact(decoder, next_offset)
-        kept = [row for row in range(decoded.batch.num_rows) if row % 7 != 6]
-        gaps = {"compacted": decoded.batch.num_rows - len(kept)}
-        return DecodedBatch(decoded.batch.take(pa.array(kept)), decoded.next_offset, gaps)
-
     with FakeCluster(logs={0: log()}) as cluster:
         assert offsets(partition(cluster, open_brokers)) == list(range(COUNT))
-        monkeypatch.setattr(Decoder, "_take", losing)
+        lose_rows(monkeypatch)
         with pytest.raises(Corrupt, match=rf"\d\d records were decoded .* {COUNT} records"):
             offsets(partition(cluster, open_brokers))
 

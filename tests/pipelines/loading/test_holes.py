@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from kafka_io.messages.describe_configs import (
@@ -14,8 +13,6 @@ from kafka_io.messages.describe_configs import (
     DescribedConfigs,
 )
 from kafka_io.model import BrokerPartition
-from kafka_io.records.decoded_batch import DecodedBatch
-from kafka_io.records.decoder import Decoder
 from kafka_io.wire.conversation import ReceivedRequest
 from pipelines.loading.ledger import RecordedChoice
 from pipelines.loading.positions import NamedPosition
@@ -23,6 +20,7 @@ from pipelines.loading.verify import verify
 from resources.kafka import open_cluster
 from resources.settings import ClusterSettings, Settings
 from tests.fakes.cluster import FakeCluster, Log
+from tests.fakes.decoding import lose_rows
 from tests.fakes.records import holding, numbered, table, values
 from tests.pipelines.loading.test_choices import load, newest
 
@@ -166,15 +164,7 @@ def test_a_decoder_that_loses_rows_loads_nothing(
     fake: FakeCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It loses every seventh row and calls it compacted, but the headers of the batches count all records."""
-    intact = Decoder._take
-
-    def losing(decoder: Decoder, next_offset: int) -> DecodedBatch:
-        decoded = intact(decoder, next_offset)
-        kept = [row for row in range(decoded.batch.num_rows) if row % 7 != 6]
-        gaps = {"compacted": decoded.batch.num_rows - len(kept)}
-        return DecodedBatch(decoded.batch.take(pa.array(kept)), decoded.next_offset, gaps)
-
-    monkeypatch.setattr(Decoder, "_take", losing)
+    lose_rows(monkeypatch)
     with fake:
         answers_policy(fake, "compact")
         result = load(fake, tmp_path)

@@ -3,19 +3,17 @@
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.dataset as pads
 import pytest
 
 from kafka_io.cluster.opening import open_cluster
 from kafka_io.model import BrokerPartition
-from kafka_io.records.decoded_batch import DecodedBatch
-from kafka_io.records.decoder import Decoder
 from pipelines.loading import fetch
 from pipelines.maintenance import table_rows
 from pipelines.maintenance.deep_verify import deep_verify
 from pipelines.maintenance.table_rows import LiveRows
 from tests.fakes.cluster import FakeCluster
+from tests.fakes.decoding import lose_rows
 from tests.fakes.records import holding, table
 from tests.pipelines.loading.test_choices import load
 from tests.pipelines.maintenance.conftest import Modern
@@ -74,15 +72,7 @@ def test_a_decoder_that_loses_rows_proves_nothing(modern: Modern, monkeypatch: p
     """It reads the table's records without every seventh row, and calls these rows compacted."""
     modern.publish(100)
     modern.topic.load()
-    intact = Decoder._take
-
-    def losing(decoder: Decoder, next_offset: int) -> DecodedBatch:
-        decoded = intact(decoder, next_offset)
-        kept = [row for row in range(decoded.batch.num_rows) if row % 7 != 6]
-        gaps = {"compacted": decoded.batch.num_rows - len(kept)}
-        return DecodedBatch(decoded.batch.take(pa.array(kept)), decoded.next_offset, gaps)
-
-    monkeypatch.setattr(Decoder, "_take", losing)
+    lose_rows(monkeypatch)
     [problem] = modern.topic.deep().problems
     assert problem.startswith("partition 0 was not compared with its broker: 86 records were decoded")
     assert "the headers of its batches count 100 records" in problem
