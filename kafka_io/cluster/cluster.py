@@ -134,7 +134,7 @@ class Cluster(Closing):
 
     @abstractmethod
     def cleanup_policies(self, topic: str) -> frozenset[str] | None:
-        """What removes old records of the topic: some of "delete" and "compact"; None if it is unknown.
+        """The values of the topic's cleanup.policy: "delete", "compact" or both; None if it is unknown.
 
         It is known where a topic's `retention` is.
 

@@ -36,7 +36,7 @@ class Retention:
 
 
 def cleanup_policies(settings: TopicSettings) -> frozenset[str] | None:
-    """What removes old records of the topic: some of "delete" and "compact"; None if it is unknown."""
+    """The values of the topic's cleanup.policy: "delete", "compact" or both; None if it is unknown."""
     policy = settings.get(_POLICY)
     return None if policy is None else frozenset(map(str.strip, policy.split(",")))
 

@@ -5,7 +5,7 @@ from collections.abc import Hashable, Iterable
 from kafka_io.errors import Corrupt, printable
 
 Names = Iterable[tuple[Hashable, ...]]
-"""What a request or an answer is about: for example pairs of a topic's name or id and a partition."""
+"""The subjects of a request or an answer, for example pairs of a topic's name or id and a partition."""
 
 
 def check_echo(requested: Names | None, answered: Names) -> None:

@@ -109,7 +109,7 @@ class ModernPartition:
             )
 
     def unreadable(self, offset: int) -> UnreadableRange:
-        """What of the range cannot be read from `offset` on; see `Reader.unreadable`."""
+        """The unreadable part of the range that begins at `offset`; see `Reader.unreadable`."""
         self._metadata.prefer_replica(self._topic, self._number, LEADER)  # another replica's copy may be damaged
         with error_context(self._where):
             return unreadable_range(offset, self._planned.offsets.stop, self._first_entry)

@@ -89,7 +89,7 @@ class Reader(Protocol):
         ...
 
     def unreadable(self, planned: PlannedRange, offset: int) -> UnreadableRange:
-        """What of the range cannot be read from `offset` on, where `read` met a message or batch that it cannot decode.
+        """The unreadable part of the range that begins at `offset`, where `read` cannot decode a message or batch.
 
         Raises:
             KafkaIOError: the broker cannot be asked.

@@ -1,4 +1,4 @@
-"""Where a log can be read again, after a message or batch that cannot be decoded.
+"""Finds the offset at which a log can be read again after a message or batch that cannot be decoded.
 
 The header of such an entry says where it ends, but the header can be damaged too. So its claim is believed only if the
 next entry begins there. Otherwise the broker is asked for later offsets until it answers with an entry that can be

@@ -112,7 +112,7 @@ class Partition07:
             )
 
     def unreadable(self, start: int, stop: int) -> UnreadableRange:
-        """What cannot be read from `start` on, where `read` met a message that it cannot decode; at most up to `stop`.
+        """The unreadable part from `start`, where `read` cannot decode a message. It ends at `stop` or earlier.
 
         Offsets are bytes, so nothing but the length of the damaged message says where the next one starts. If no valid
         message starts there, the range ends at the next segment, because every segment starts with a message.
@@ -191,7 +191,7 @@ class Partition07:
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """Where a read ends: at `stop`, or with `to_message` after the message that contains the byte before `stop`."""
+    """The end of a read: `stop`, or with `to_message` the end of the message that contains the byte before `stop`."""
 
     stop: int
     to_message: bool

@@ -1,4 +1,4 @@
-"""What the commands share: options, the choice of topics and clusters, and confirmation."""
+"""Parts that the commands share: options, the choice of topics and clusters, and confirmation."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence

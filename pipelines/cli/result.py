@@ -53,7 +53,7 @@ class Errors:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandResult:
-    """What a command did.
+    """The result of a command.
 
     Args:
         records: the `results` that `--json` prints. A result can have `errors` of its own.

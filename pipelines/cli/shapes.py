@@ -21,17 +21,17 @@ class Shape(BaseModel):
 
 
 class PrintedError(Shape):
-    """An error, and its place as far as it is known."""
+    """An error. The fields of its place are null if the place is not known."""
 
     kind: str
     """The name of the error, such as `CursorExpired`; `UsageError` for wrong use."""
     message: str
-    """What happened, as a sentence, without the place."""
+    """A sentence that says what happened. It does not contain the place."""
     cluster: str | None
     broker: str | None
     topic: str | None
     partition: str | None
-    """As for `--partition`: a number, in Kafka 0.7 `BROKER-N`."""
+    """The partition in the form that `--partition` takes: a number, or `BROKER-N` in Kafka 0.7."""
     offset: int | None
     retriable: bool
     """Whether the same command can succeed later without a change."""
@@ -65,7 +65,7 @@ class PrintedRange(Shape):
 
 
 class LoadedPartition(PrintedRange):
-    """What a load committed of a partition."""
+    """The part of a partition that a load committed."""
 
     rows: int
     bytes: int
@@ -117,7 +117,7 @@ class LoadedTopic(Shape):
 
 
 class ComparedRows(Shape):
-    """How the rows of a table differ from the records of the brokers."""
+    """The differences between the rows of a table and the records of the brokers."""
 
     equal: int
     differing: int
@@ -129,7 +129,7 @@ class ComparedRows(Shape):
 
 
 class ReplayedPartition(PrintedRange, ComparedRows):
-    """What was fetched again of a partition."""
+    """The part of a partition that was fetched again."""
 
     rows: int
     gaps: Gaps
@@ -150,7 +150,7 @@ class ReplayedTopic(Shape):
 
 
 class VerifiedPartition(PrintedRange):
-    """What the table holds of a partition, for one incarnation of the topic."""
+    """The part of a partition that the table holds, for one incarnation of the topic."""
 
     incarnation: str
     rows: int
@@ -288,10 +288,10 @@ class PrintedCommit(Shape):
     gaps: Gaps = {}
     sources: list[str] = []
     choices: list[dict[str, Any]] = []
-    """As the ledger stores them."""
+    """The ledger stores them in this form."""
     covered: dict[str, list[int]] = {}
     ranges: list[dict[str, Any]] = []
-    """As the ledger stores them."""
+    """The ledger stores them in this form."""
 
 
 class RewoundCursor(Shape):
@@ -334,7 +334,7 @@ class PrintedCursor(Shape):
 
 
 class ImportedPartition(Shape):
-    """Where a table begins in a partition."""
+    """The start of a table in a partition."""
 
     broker: int | None
     partition: int

@@ -57,7 +57,7 @@ def _with_cause(facts: SliceFacts, reason: str) -> SliceFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """What a load does not commit because offsets are missing.
+    """The slices that a load does not commit because offsets are missing.
 
     Args:
         facts: the facts of all slices; those with missing offsets are failures.

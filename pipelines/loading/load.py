@@ -258,7 +258,7 @@ class Loader(SliceFetcher):
         return RunTarget(window=window, total=total if cap is None else min(total, cap), cap=cap)
 
     def _window_warnings(self, target: RunTarget, state: TableState) -> Iterator[str]:
-        """What the user should know about the window of the run."""
+        """The warnings about the window of the run."""
         yield from target.window.warnings(state.covered)
         if not target.total and self.window.has_time:
             yield (
@@ -361,7 +361,7 @@ def _missing_choices(committed: Sequence[SliceFacts]) -> Iterator[RecordedChoice
 
 
 def _covered_after(result: CommitResult, state: TableState) -> Coverage:
-    """What the table covers after a commit that was planned on `state`: other runs may have committed meanwhile."""
+    """The coverage of the table after a commit that was planned on `state`. Other runs may have committed meanwhile."""
     if result.change is not None:
         return extended(result.change.state.covered, result.change.facts)
     return state.covered if result.covered is None else result.covered

@@ -65,7 +65,7 @@ CLEANED = "penstock.cleanedBefore"
 DAMAGED = "_damaged"
 """The folder for damaged data files inside a table. Names with an underscore are hidden from readers."""
 AFTER_COMMIT = PostCommitHookProperties(cleanup_expired_logs=False)
-"""What deltalake does after a commit of Penstock: it may write a checkpoint, and never deletes entries of the log."""
+"""After a commit of Penstock, deltalake may write a checkpoint. It never deletes entries of the log."""
 _DAY_WITHOUT_FILES = "0001-01-01"  # files are in the folder of the day of their load
 _READABLE_FEATURES = {"timestampNtz", "vacuumProtocolCheck"}
 _COLUMN_MAPPING_VERSION = 2  # of readers; from version 3 on a table names its features

@@ -21,7 +21,7 @@ _NONE: Mapping[BrokerPartition, Divergence] = {}
 def find_divergences(
     search: DivergenceSearch, bounds: Mapping[BrokerPartition, Bounds], choices: Choices
 ) -> tuple[dict[BrokerPartition, Divergence], dict[BrokerPartition, KafkaIOError]]:
-    """Where logs without epochs and ids diverged from their tables (fault P11), and the brokers' errors.
+    """The offsets at which logs without epochs and ids diverged from their tables (fault P11), and the brokers' errors.
 
     A log that became shorter is searched only if the user chose to take back its lost rows: without the choice the plan
     refuses it.

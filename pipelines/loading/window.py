@@ -103,7 +103,7 @@ class LoadWindow:
         )
 
     def _since(self, state: TableState, start: Start) -> WindowEdge | None:
-        """Where the window begins; None if it says nothing about partitions that have a cursor."""
+        """The start of the window; None if it says nothing about partitions that have a cursor."""
         if state.replaced:
             return None  # all of a recreated topic is new (fault B10)
         if self.since is None and not state.begun and start == "latest":

@@ -64,7 +64,7 @@ class TopicReplay:
 
     @property
     def error(self) -> str | None:
-        """What failed, as a sentence."""
+        """A sentence that says what failed."""
         return str(self.failure) if self.failure else None
 
     @property
