@@ -18,10 +18,11 @@ help:
 	@echo 'make test        all tests      make unit    the fast ones'
 	@echo 'make coverage    the fast tests, and the share of each room that they run; RAISE=1 raises the floors'
 	@echo 'make tools       install what make test needs besides Python packages, if it is missing: Chromium, openssl'
-	@echo 'make fuzz        mutated logs for an hour; SECONDS=60 SEED=7: for a minute, from that seed on'
+	@echo 'make fuzz        mutated logs and values for an hour; SECONDS=60 SEED=7: for a minute, from that seed on'
 	@echo 'make simulate    days on which brokers and the store misbehave, without processes; DAYS=1000 SEED=7'
 	@echo 'make crash       loads killed, stopped and raced at random for hours; RUNS=100 SEED=7: so many, from a seed'
-	@echo 'make mutate      change the code in one place at a time and see whether a test fails; SAMPLE=50 SEED=7 FILE=...'
+	@echo 'make mutate      change the code in one place at a time and see whether a test fails: half an hour of one core;'
+	@echo '                 SAMPLE=50 SEED=7 FILE=... TESTS=...: fewer changes and tests'
 	@echo 'make matrix      run the tests on real brokers and write their results into docs/kafka-versions.md'
 	@echo 'make bench       speed beside other loaders on a real broker: about an hour; QUICK=1 one case in minutes'
 	@echo 'make docs        the pages that are made from the code: settings and commands'
@@ -85,10 +86,12 @@ crash: $(RUN)
 	$(BIN)/python -m tests.crash --runs $(RUNS) $(if $(SEED),--seed $(SEED))
 
 mutate: $(RUN)
-	$(BIN)/python -m tests.mutation $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED)) $(if $(FILE),--file $(FILE))
+	$(BIN)/python -m tests.mutation $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED)) \
+		$(if $(FILE),--files $(FILE)) $(if $(filter-out tests,$(TESTS)),--tests $(TESTS))
 
 bench: $(RUN)
 	$(BIN)/python -m tests.bench $(if $(QUICK),--quick)
+	$(BIN)/python -m tests.bench.avro_values
 
 docs: $(RUN)
 	$(BIN)/python -m tests.docs

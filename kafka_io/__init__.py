@@ -34,8 +34,8 @@ _NAMES = {
     "consumer.membership": "GroupMembership",
     "consumer.simple": "SimpleConsumer",
     "errors": (
-        "BrokerError Corrupt KafkaIOError NetworkError OffsetOutOfRange RegistryError "
-        "TooLarge Unsupported Where WireError"
+        "BrokerError Corrupt InvalidSchema KafkaIOError NetworkError OffsetOutOfRange RegistryError SchemaNotFound "
+        "SchemaRegistryError TooLarge Unsupported Where WireError"
     ),
     "model": "Bounds Broker BrokerPartition Generation OffsetRange TopicEntry TopicPartition",
     "producer.callbacks": "CallbackHandler EventHandler",
@@ -53,6 +53,23 @@ _NAMES = {
     "records.decoder": "decode",
     "records.record_set": "RequestedOffsets",
     "records.v07_decoder": "decode_v07",
+    "schema_registry.client": "SchemaRegistry",
+    "schema_registry.schemas": "RegisteredSchema",
+    "schema_registry.settings": "SchemaRegistrySettings",
+    "values.avro.columns": "columns_of_avro",
+    "values.avro.decoder": "AvroDecoder",
+    "values.avro.schema": "parse_avro",
+    "values.debezium.columns": "columns_of_debezium columns_of_debezium_json",
+    "values.debezium.decoder": "DebeziumDecoder",
+    "values.decoding": "DecodedValues FailedValue",
+    "values.json.decoder": "FramedJsonDecoder JsonDecoder",
+    "values.json.inference": "columns_of_sample grow_by_sample",
+    "values.json.schema": "columns_of_json_schema",
+    "values.json.settings": "columns_of_settings",
+    "values.protobuf.columns": "columns_of_protobuf",
+    "values.protobuf.decoder": "ProtobufDecoder",
+    "values.protobuf.descriptors": "parse_descriptor_set parse_protobuf",
+    "values.text": "TextDecoder",
 }
 """The public names of each module below `kafka_io`."""
 
@@ -115,6 +132,9 @@ if TYPE_CHECKING:
         Corrupt as Corrupt,
     )
     from kafka_io.errors import (
+        InvalidSchema as InvalidSchema,
+    )
+    from kafka_io.errors import (
         KafkaIOError as KafkaIOError,
     )
     from kafka_io.errors import (
@@ -125,6 +145,12 @@ if TYPE_CHECKING:
     )
     from kafka_io.errors import (
         RegistryError as RegistryError,
+    )
+    from kafka_io.errors import (
+        SchemaNotFound as SchemaNotFound,
+    )
+    from kafka_io.errors import (
+        SchemaRegistryError as SchemaRegistryError,
     )
     from kafka_io.errors import (
         TooLarge as TooLarge,
@@ -207,6 +233,28 @@ if TYPE_CHECKING:
     from kafka_io.records.decoder import decode as decode
     from kafka_io.records.record_set import RequestedOffsets as RequestedOffsets
     from kafka_io.records.v07_decoder import decode_v07 as decode_v07
+    from kafka_io.schema_registry.client import SchemaRegistry as SchemaRegistry
+    from kafka_io.schema_registry.schemas import RegisteredSchema as RegisteredSchema
+    from kafka_io.schema_registry.settings import SchemaRegistrySettings as SchemaRegistrySettings
+    from kafka_io.values.avro.columns import columns_of_avro as columns_of_avro
+    from kafka_io.values.avro.decoder import AvroDecoder as AvroDecoder
+    from kafka_io.values.avro.schema import parse_avro as parse_avro
+    from kafka_io.values.debezium.columns import columns_of_debezium as columns_of_debezium
+    from kafka_io.values.debezium.columns import columns_of_debezium_json as columns_of_debezium_json
+    from kafka_io.values.debezium.decoder import DebeziumDecoder as DebeziumDecoder
+    from kafka_io.values.decoding import DecodedValues as DecodedValues
+    from kafka_io.values.decoding import FailedValue as FailedValue
+    from kafka_io.values.json.decoder import FramedJsonDecoder as FramedJsonDecoder
+    from kafka_io.values.json.decoder import JsonDecoder as JsonDecoder
+    from kafka_io.values.json.inference import columns_of_sample as columns_of_sample
+    from kafka_io.values.json.inference import grow_by_sample as grow_by_sample
+    from kafka_io.values.json.schema import columns_of_json_schema as columns_of_json_schema
+    from kafka_io.values.json.settings import columns_of_settings as columns_of_settings
+    from kafka_io.values.protobuf.columns import columns_of_protobuf as columns_of_protobuf
+    from kafka_io.values.protobuf.decoder import ProtobufDecoder as ProtobufDecoder
+    from kafka_io.values.protobuf.descriptors import parse_descriptor_set as parse_descriptor_set
+    from kafka_io.values.protobuf.descriptors import parse_protobuf as parse_protobuf
+    from kafka_io.values.text import TextDecoder as TextDecoder
 
 
 def __getattr__(name: str) -> Any:

@@ -100,7 +100,7 @@ def _gzip_decompress(data: BytesLike, cap: int) -> BytesLike:
         while len(view) - position > _GZIP_MAX_IGNORED and _starts_member(view, position):
             position = _decompress_member(view, position, out, cap)
     except igzip_lib.IsalError as error:  # type: ignore[misc] # the stub calls the class an instance
-        raise Corrupt(f"cannot decompress a gzip stream: {error}") from error
+        raise Corrupt("cannot decompress a gzip stream") from error
     return out
 
 
@@ -171,7 +171,7 @@ def _snappy_decompress(data: BytesLike, cap: int) -> BytesLike:
             if filled := cramjam.snappy.decompress_raw_into(block, rest):
                 rest = rest[filled:]
     except cramjam.DecompressionError as error:
-        raise Corrupt(f"cannot decompress a snappy block: {error}") from error
+        raise Corrupt("cannot decompress a snappy block") from error
     return out
 
 
@@ -211,7 +211,7 @@ def _lz4_decompress(data: BytesLike, cap: int) -> BytesLike:
         try:
             step, used, ended = lz4.frame.decompress_chunk(context, piece, max_length=min(_STEP, cap - len(out) + 1))
         except RuntimeError as error:  # the library raises no other error
-            raise Corrupt(f"cannot decompress an lz4 stream: {error}") from error
+            raise Corrupt("cannot decompress an lz4 stream") from error
         if not used and not step:
             raise Corrupt("an lz4 stream is incomplete")
         position += used
@@ -275,7 +275,8 @@ def _zstd_decompress(data: BytesLike, cap: int) -> BytesLike:
             while filled < len(out) and (step := stream.readinto(out[filled:])):
                 filled += step
     except zstandard.ZstdError as error:
-        raise Corrupt(f"cannot decompress a zstd stream: {error}") from error
+        reason = ": its window needs too much memory" if "too much memory" in str(error) else ""
+        raise Corrupt(f"cannot decompress a zstd stream{reason}") from error
     if filled > cap:
         raise _too_large(cap)
     return out[:filled]

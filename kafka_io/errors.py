@@ -4,6 +4,7 @@ Errors are pickled on their way from a Spark executor to the driver, so `args` m
 The retry loop (kafka_io/brokers/retry.py) reads from `retriable` whether another attempt can help.
 """
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
@@ -25,6 +26,9 @@ class Where:
     topic: str | None = None
     partition: str | int | None = None
     offset: int | None = None
+    registry: str | None = None
+    subject: str | None = None
+    schema_id: int | None = None
 
     def at_offset(self, offset: int) -> "Where":
         """The same location at another offset."""
@@ -54,6 +58,22 @@ def printable(value: object) -> str:
     if len(text) > _MAX_SHOWN:
         text = f"{text[:_MAX_SHOWN]}..."
     return text if text.isprintable() and " " not in text and text else repr(text)
+
+
+def system_reason(error: OSError) -> str:
+    """The reason of the operating system or of TLS, without error number, path and place in their code (fault U11).
+
+    >>> system_reason(ConnectionRefusedError(111, "Connection refused")), system_reason(TimeoutError("timed out"))
+    ('connection refused', 'no answer in time')
+    """
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    tls_reason = getattr(error, "reason", None)  # of ssl.SSLError, such as WRONG_VERSION_NUMBER
+    if isinstance(tls_reason, str):
+        return tls_reason.lower().replace("_", " ")
+    # The text of an error with a number of the system can be that of a library, such as pyarrow.
+    reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or "without a reason"
+    return reason[:1].lower() + reason[1:]
 
 
 NOWHERE = Where()
@@ -127,7 +147,7 @@ class TooLarge(WireError):
 
 
 class NetworkError(KafkaIOError):
-    """A broker could not be reached, closed the connection, or did not answer in time."""
+    """A broker or registry could not be reached, closed the connection, or did not answer in time."""
 
     retriable = True
 
@@ -149,7 +169,7 @@ class TlsFailed(KafkaIOError):
 
 
 class AuthenticationFailed(KafkaIOError):
-    """The broker refused the login, or did not prove that it knows the secret."""
+    """The server refused the login, or did not prove that it knows the secret."""
 
 
 class SecretMissing(KafkaIOError):
@@ -176,7 +196,7 @@ class BrokerBusy(BrokerError):
 
 
 class Throttled(KafkaIOError):
-    """The client's quota at the broker is used up, and the broker asks to wait for longer than is reasonable."""
+    """The client's quota is used up, and the broker or registry asks to wait for longer than is reasonable."""
 
 
 class LeaderMoved(BrokerError):
@@ -217,3 +237,28 @@ class RegistryUnavailable(RegistryError):
 
 class NodeMalformed(RegistryError):
     """The name or value of a node in ZooKeeper has the wrong form."""
+
+
+class InvalidValue(KafkaIOError):
+    """A value cannot be encoded: it does not fit its schema."""
+
+
+class SchemaRegistryError(KafkaIOError):
+    """A schema registry refused a request, or its answer has the wrong form."""
+
+
+class SchemaRegistryUnavailable(SchemaRegistryError):
+    """The schema registry cannot answer now; the same request can succeed later."""
+
+    retriable = True
+
+
+class SchemaNotFound(SchemaRegistryError):
+    """The schema registry does not know the id, subject or version.
+
+    It is not retried, but it can change: registries copy ids from each other with a delay.
+    """
+
+
+class InvalidSchema(KafkaIOError):
+    """A schema does not follow the rules of its language, or is too large to be a table's columns."""

@@ -1,8 +1,8 @@
 """Small immutable values that all packages share."""
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from enum import StrEnum
-from functools import total_ordering
+from functools import lru_cache, total_ordering
 from typing import NamedTuple, Self
 
 MAX_OFFSET = 2**60
@@ -81,6 +81,7 @@ class BrokerPartition:
         return (-1 if self.broker is None else self.broker, self.partition)
 
     @classmethod
+    @lru_cache(maxsize=16_384)  # a ledger has the same few partitions in each of its many entries
     def parse(cls, text: str) -> Self:
         """The inverse of `str`.
 
@@ -231,6 +232,11 @@ class TopicIds:
             if mine and others:
                 return None if mine == others else f"{name} {others} instead of {mine}"
         return None
+
+    def shares_one(self, other: "TopicIds") -> bool:
+        """Whether both know an id, of the topic or of its cluster, that is the same."""
+        pairs = zip(astuple(self), astuple(other), strict=True)
+        return any(mine and mine == others for mine, others in pairs)
 
     def learned(self, other: "TopicIds") -> "TopicIds":
         """These ids and those of `other`, which is newer, for the same topic."""

@@ -5,7 +5,7 @@ from typing import Literal, Self
 
 from pydantic import ValidationError
 
-from resources.section import Section
+from resources.section import Section, first_problem
 
 
 class Choices(Section):
@@ -54,5 +54,5 @@ class Choices(Section):
         try:
             return type(self).model_validate(self.model_dump() | values)
         except ValidationError as error:
-            problem = error.errors(include_url=False, include_input=False)[0]
-            raise ValueError(f"{problem['loc'][0]}: {problem['msg']}") from error
+            key, _, phrase = first_problem(error)
+            raise ValueError(f"{key} {phrase}") from error

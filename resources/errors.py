@@ -1,6 +1,21 @@
 """Errors of the lake and of a load. Like those of kafka_io, each has its location (topic, partition ...) as data."""
 
-from kafka_io.errors import LocatedError
+from kafka_io.errors import LocatedError, system_reason
+
+_UNEXPECTED = "an unexpected error; `penstock --debug` with the same command shows its details"
+
+
+def sentence_of(error: BaseException) -> str:
+    """The sentence about an error, without its place. It contains no text of other programs (fault U11).
+
+    Our own errors are sentences already. The details of others are in their stack trace, which `--debug` shows.
+    """
+    if isinstance(error, LocatedError):
+        return error.reason
+    if isinstance(error, OSError) and error.errno:
+        place = f"{error.filename}: " if error.filename else ""
+        return f"{place}{system_reason(error)}"
+    return _UNEXPECTED
 
 
 class LoadError(LocatedError):
@@ -25,6 +40,18 @@ class LogTruncated(LoadError):
 
 class OffsetsMissing(LoadError):
     """The log lacks offsets that were not loaded, and compaction does not explain it."""
+
+
+class BadRecords(LoadError):
+    """More records do not decode than the settings of the topic allow."""
+
+
+class TooManyColumns(LoadError):
+    """The keys of the values need more columns than a table may have."""
+
+
+class FormatChanged(LoadError):
+    """The settings want a raw table where a typed one is, or the other way round."""
 
 
 class CursorMismatch(LoadError):
@@ -61,6 +88,10 @@ class RewindRefused(LoadError):
 
 class ReplayRefused(LoadError):
     """The interval cannot be replayed. Nothing has changed."""
+
+
+class RedecodeRefused(LoadError):
+    """The records of a table cannot be decoded again from what the table keeps of them."""
 
 
 class OffsetsUnreadable(LoadError):
@@ -103,6 +134,10 @@ class TableReplaced(LoadError):
 
 class TableMissing(LoadError):
     """The topic has no table."""
+
+
+class TableLost(LoadError):
+    """The topic was loaded before, but the lake has no rows of it."""
 
 
 class TableForeign(LoadError):

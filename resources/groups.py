@@ -13,6 +13,7 @@ REST = "topics"
 NAME = re.compile(r"[a-z0-9]+([-_][a-z0-9]+)*")
 """The form of cluster and group names. Dagster names cannot contain a dash, so `a-b` and `a_b` would collide there."""
 _MAX_NAME_LENGTH = 100
+_MAX_MINUTES = 50_000_000  # almost a century
 
 
 def _as_list(value: object) -> object:
@@ -29,7 +30,7 @@ def _pattern(text: str) -> str:
 
 Patterns = Annotated[tuple[Annotated[str, AfterValidator(_pattern)], ...], BeforeValidator(_as_list)]
 Texts = Annotated[tuple[str, ...], BeforeValidator(_as_list)]
-Share = Annotated[float, Field(ge=0, le=1)]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
 def matches(patterns: tuple[str, ...], topic: str) -> bool:
@@ -40,10 +41,10 @@ def matches(patterns: tuple[str, ...], topic: str) -> bool:
 class GroupLimits(Section):
     """Limits for the checks of a table. A check warns when its limit is reached."""
 
-    lag: Annotated[int, Field(ge=0)] | None = None
+    lag: Annotated[int, Field(ge=0, le=10**15)] | None = None
     """Maximum lag of a topic in offsets: records, or bytes of the log in 0.7. Unlimited by default."""
 
-    late_minutes: Annotated[float, Field(gt=0)] = 60
+    late_minutes: Annotated[float, Field(gt=0, le=_MAX_MINUTES, allow_inf_nan=False)] = 60
     """Maximum minutes that a record waits until it is loaded."""
 
     retention_left: Share = 0.5
@@ -83,7 +84,7 @@ class TopicGroupSettings(Section):
 
 
 def check_names(kind: str, names: Iterable[str]) -> None:
-    """Check names of clusters or groups: Dagster must accept and distinguish them.
+    """Check names of clusters, groups or registries: Dagster must accept and distinguish them.
 
     Raises:
         ValueError: a name has another form, or two names differ only by `-` and `_`.

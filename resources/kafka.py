@@ -1,4 +1,4 @@
-"""Opens the clusters that the settings name."""
+"""Opens the clusters and the schema registries that the settings name."""
 
 from kafka_io.brokers.connection import RetryPolicy
 from kafka_io.brokers.retry import Backoff
@@ -11,6 +11,7 @@ from kafka_io.producer.producer import Producer
 from kafka_io.producer.settings import ProducerSettings
 from kafka_io.reader.reader import FetchSizes, ReadSettings
 from kafka_io.records.decoded_batch import DecodeLimits
+from kafka_io.schema_registry.client import SchemaRegistry
 from resources.settings import Caps, ClusterSettings, Settings, SettingsError
 
 
@@ -62,6 +63,18 @@ def open_cluster(settings: Settings, name: str) -> Cluster:
         generation=cluster.generation,
         security=cluster.security,
     )
+
+
+def open_schema_registry(settings: Settings, name: str) -> SchemaRegistry:
+    """A client of a registry of the settings. Nothing is sent yet, and nothing needs to be closed.
+
+    Raises:
+        SettingsError: the settings have no registry of that name.
+    """
+    if name not in settings.registries:
+        known = ", ".join(sorted(settings.registries)) or "none"
+        raise SettingsError(f"there is no registry {name!r} in the settings; the registries are: {known}")
+    return SchemaRegistry(name, settings.registries[name], retry_policy=_retry_policy(settings.caps))
 
 
 def _retry_policy(caps: Caps) -> RetryPolicy:

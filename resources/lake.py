@@ -1,7 +1,7 @@
 """The lake: one Delta table per topic under one root. Paths and options are passed to deltalake unchanged."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,16 +19,12 @@ from deltalake.exceptions import (
 )
 from deltalake.fs import DeltaStorageHandler
 
-from kafka_io.errors import Where
+from kafka_io.errors import LocatedError, Where, system_reason
 from resources import durable, topic_names
 from resources.errors import LakeRefused, LakeUnavailable, TopicUnknown
 
 if TYPE_CHECKING:  # workers need no settings, and pydantic is slow to import
     from resources.settings import Settings
-
-
-_STACK = re.compile(r"\n\s*0: ")
-_DECORATION = re.compile(r"\x1b\[[0-9;]*m|\u21b3")  # colours and arrows in the messages of deltalake
 
 
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
@@ -43,6 +39,36 @@ _PATIENCE = {
 _REFUSED = re.compile(
     r"status 40[0135]|lacked the necessary privileges|lacked valid authentication|AccessDenied|InvalidAccessKeyId"
     r"|SignatureDoesNotMatch|NoSuchBucket|ContainerNotFound|UnknownConfigurationKey"
+)
+_PATH = re.compile(r"local (?:file|directory) '([^']+)'")
+_REASONS = tuple(
+    (re.compile(pattern), reason)
+    for pattern, reason in (
+        (
+            r"status 401|InvalidAccessKeyId|SignatureDoesNotMatch|lacked valid authentication",
+            "the store does not accept the credentials",
+        ),
+        (r"status 403|AccessDenied|lacked the necessary privileges", "the store denies access"),
+        (r"NoSuchBucket|ContainerNotFound", "the store has no such bucket"),
+        (r"UnknownConfigurationKey", "`lake_options` has an option that the store does not know"),
+        (r"status (429|5\d\d)", "the store is busy or unavailable (status {0})"),
+        (r"status (\d{3})", "the store answers with status {0}"),
+        (r"location (\S+) not found", "{0} is missing"),
+        (r"error sending request|timed out|[Cc]onnect error|dns error", "the store does not answer"),
+        (
+            r"ParsedLogPath|LogSegment|commit files|Invalid JSON|MissingVersion|MissingMetadata|checkpoint",
+            "entries of the table's log are missing or damaged; `penstock verify` shows what can be read",
+        ),
+    )
+)
+"""Sentences for messages of deltalake and of stores, by a part of their text; {0} is what the parentheses match."""
+_REFUSALS = (PermissionError, NotADirectoryError, SchemaMismatchError, DeltaProtocolError, pa.ArrowException)
+_SYSTEM_ERROR = re.compile(r"\((?:os error|errno) (\d+)\)|\[errno (\d+)\]", re.IGNORECASE)
+_REASONS_BY_TYPE: Sequence[tuple[type[Exception], str]] = (
+    (SchemaMismatchError, "its columns are not those that Penstock writes, because another program changed them"),
+    (DeltaProtocolError, "it needs a feature of Delta that deltalake does not support"),
+    (CommitFailedError, "another writer was first"),
+    (pa.ArrowException, "a data file is damaged, and `penstock verify` names it"),
 )
 
 
@@ -87,6 +113,23 @@ class Lake:
         with lake_errors(root):
             return sorted(topic_names.decode_folders(path) for path in _tables(filesystem(root, self.options), []))
 
+    def clusters(self) -> list[str]:
+        """The names of the clusters that have a folder in the lake, sorted."""
+        with lake_errors(self.root):
+            infos = filesystem(self.root, self.options).get_file_info(pafs.FileSelector("", allow_not_found=True))
+        folders = (info.base_name for info in infos if info.type == pafs.FileType.Directory)
+        return sorted(name for name in folders if not name.startswith("_"))
+
+    def has_table(self, cluster: str, topic: str) -> bool:
+        """Whether the topic has a table. This asks only for its folder, however many tables there are.
+
+        Raises:
+            LakeUnavailable: the store does not answer.
+        """
+        uri = self.table_uri(cluster, topic)
+        with lake_errors(uri):
+            return _is_table(filesystem(uri, self.options), [])
+
     def open(self, uri: str) -> DeltaTable | None:
         """The newest version of a table; None if there is no table.
 
@@ -128,8 +171,12 @@ def _tables(files: pafs.FileSystem, folder: list[str]) -> Iterator[list[str]]:
         path = [*folder, info.base_name]
         if info.type == pafs.FileType.Directory and topic_names.continues(info.base_name):
             yield from _tables(files, path)
-        elif files.get_file_info("/".join([*path, "_delta_log"])).type == pafs.FileType.Directory:
+        elif _is_table(files, path):
             yield path
+
+
+def _is_table(files: pafs.FileSystem, folder: Sequence[str]) -> bool:
+    return bool(files.get_file_info("/".join([*folder, "_delta_log"])).type == pafs.FileType.Directory)
 
 
 @contextmanager
@@ -137,7 +184,7 @@ def lake_errors(uri: str) -> Iterator[None]:
     """Turn errors of the store inside a `with` block into LakeUnavailable, or LakeRefused if they would come again."""
     try:
         yield
-    except (DeltaError, OSError) as error:
+    except (DeltaError, OSError, pa.ArrowException) as error:
         kind = LakeRefused if is_refusal(error) else LakeUnavailable
         raise kind(f"the table {uri} cannot be read or written: {reason_of(error)}", Where()) from error
 
@@ -145,18 +192,35 @@ def lake_errors(uri: str) -> Iterator[None]:
 def is_refusal(error: Exception) -> bool:
     """Whether the store or deltalake would give the same error again: the only place that decides this (fault N14).
 
-    Refusals are: missing rights, wrong credentials, a bucket that does not exist, and a table that does not accept the
-    columns or needs a feature of Delta that deltalake lacks. Everything else may pass: no answer, status 429 or 5xx, a
-    full disk.
+    Refusals are: missing rights, wrong credentials, a bucket that does not exist, a table that does not accept the
+    columns or needs a feature of Delta that deltalake lacks, and a damaged data file. Everything else may pass: no
+    answer, status 429 or 5xx, a full disk.
     """
-    if isinstance(error, (PermissionError, NotADirectoryError, SchemaMismatchError, DeltaProtocolError)):
+    if isinstance(error, _REFUSALS):
         return True
     return _REFUSED.search(str(error)) is not None
 
 
 def reason_of(error: Exception) -> str:
-    """The message of an error of the store as one line, without stack frames and colours."""
-    return " ".join(_DECORATION.sub(" ", _STACK.split(str(error))[0]).split())
+    """The reason why the store or deltalake failed, in our words: their messages can be long dumps (fault U11)."""
+    if isinstance(error, LocatedError):
+        return error.reason
+    text = str(error)
+    path = _PATH.search(text)
+    place = f"{path[1]}: " if path else ""
+    number = _SYSTEM_ERROR.search(text)
+    if isinstance(error, OSError) and error.errno:
+        return place + system_reason(error)
+    for kind, reason in _REASONS_BY_TYPE:
+        if isinstance(error, kind):
+            return reason
+    for pattern, reason in _REASONS:
+        match = pattern.search(text)
+        if match:
+            return reason.format(*match.groups())
+    if number:
+        return place + system_reason(OSError(int(number[1] or number[2]), ""))
+    return "`penstock --debug` with the same command shows the reason"
 
 
 def filesystem(uri: str, options: Mapping[str, str]) -> pafs.FileSystem:

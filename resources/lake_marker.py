@@ -9,7 +9,7 @@ import os
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Barrier
@@ -34,10 +34,14 @@ _MAX_RACES = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LakeMarker:
-    """The marker of a lake: its id, and when Penstock first used it."""
+    """The marker of a lake: its id, and when Penstock first used it.
+
+    `is_new` says that this process found a lake without a marker and without tables.
+    """
 
     lake_id: str
     created: datetime
+    is_new: bool = field(default=False, compare=False)
 
 
 def read_marker(lake: Lake) -> LakeMarker | None:
@@ -66,10 +70,12 @@ def use_lake(lake: Lake) -> LakeMarker:
     """
     marker = read_marker(lake)
     if marker is None:
+        is_new = not lake.clusters()
         check_put_if_absent(lake)
         lake.create(_below(lake, MARKER), _SCHEMA, partition_by=[], configuration={})
         marker = read_marker(lake)
         assert marker is not None
+        marker = replace(marker, is_new=is_new)
     return marker
 
 

@@ -1,6 +1,36 @@
-"""The base class of all sections of the settings file."""
+"""The base class of all sections of the settings file, and the sentences about their problems."""
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+UNKNOWN_KEY = "is not a setting"
+NO_SECTION = "must be a section with settings"
+_PHRASES = {  # by the type of pydantic's error; the names in braces are in its context
+    "missing": "is missing",
+    "extra_forbidden": UNKNOWN_KEY,
+    "unexpected_keyword_argument": UNKNOWN_KEY,  # in a section that is a dataclass
+    "value_error": "{error}",
+    "greater_than": "must be greater than {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
+    "finite_number": "must be a finite number",
+    "literal_error": "must be {expected}",
+    "enum": "must be {expected}",
+    "string_type": "must be a text",
+    "string_too_short": "must not be empty",
+    "too_short": "must not be empty",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_parsing_size": "is too large",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "tuple_type": "must be a list",
+    "dict_type": "must be a section",
+    "model_type": NO_SECTION,
+    "dataclass_type": "must be a section",
+}
 
 
 class Section(BaseModel):
@@ -11,3 +41,11 @@ class Section(BaseModel):
 
     # A value may be a secret, so pydantic must not print it in its errors.
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, use_attribute_docstrings=True)
+
+
+def first_problem(error: ValidationError) -> tuple[str, str, str]:
+    """The first problem of a section: its dotted key, the last name of the key, and a phrase (fault U11)."""
+    problem = error.errors(include_url=False, include_input=False)[0]
+    names = [str(part) for part in problem["loc"]]
+    phrase = _PHRASES.get(problem["type"], "is not valid").format(**problem.get("ctx", {}))
+    return ".".join(names), names[-1] if names else "", phrase

@@ -6,38 +6,54 @@ Its path is the first of these that is given: the argument `path`, the environme
 
 import os
 import tomllib
+from collections.abc import Mapping
 from dataclasses import fields
 from math import inf
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, ValidationInfo, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 
 from kafka_io.brokers.bootstrap import parse_bootstrap
 from kafka_io.brokers.retry import Backoff
-from kafka_io.errors import NodeMalformed
+from kafka_io.errors import LocatedError, NodeMalformed, system_reason
 from kafka_io.model import Generation
 from kafka_io.net.secret import SecretReference
 from kafka_io.net.security import FILE, PLAINTEXT, Sasl, Security, Tls
 from kafka_io.registry.node_values import check_name
+from kafka_io.schema_registry.settings import SchemaRegistrySettings
 from resources.choices import Choices
 from resources.groups import REST, GroupLimits, Patterns, Timing, TopicGroupSettings, check_names, matches
-from resources.section import Section
+from resources.section import NO_SECTION, UNKNOWN_KEY, Section, first_problem
 from resources.suggestion import did_you_mean
+from resources.topic_formats import RAW_FORMAT, TopicFormat, checked_name, names_topic
 
 PATH_VARIABLE = "PENSTOCK_SETTINGS"
 DEFAULT_PATH = "penstock.toml"
 MIB = 1024 * 1024
 _FOLDER = "folder"  # the key of the settings file's folder in the context of a validation
-# What precedes a path in the values of `[clusters.<name>.security]`, by key.
+# What precedes a path in the values of `[clusters.<name>.security]` and `[registries.<name>]`, by key.
 _REFERENCE = SecretReference | None
 _PATH_PREFIXES = {
     **{field.name: "" for field in fields(Tls) if field.metadata == FILE},
-    **{field.name: "file:" for section in (Tls, Sasl) for field in fields(section) if field.type == _REFERENCE},
+    **{
+        field.name: "file:"
+        for section in (Tls, Sasl, SchemaRegistrySettings)
+        for field in fields(section)
+        if field.type == _REFERENCE
+    },
 }
 
 
-class SettingsError(ValueError):
+class SettingsError(LocatedError, ValueError):
     """The settings file is missing or wrong. The message names the file and the key."""
 
 
@@ -68,13 +84,30 @@ def _spark_settings(value: Any, *, prefix: str = "") -> Any:
 
 
 def _prepared_security(value: Any, info: ValidationInfo) -> Any:
-    """The section with absolute paths. `tls = true` becomes an empty section, `tls = false` none."""
+    """The section with absolute paths."""
     if not isinstance(value, dict):
         return value
-    tls = value.get("tls")
-    sections = {**value, "tls": ({} if tls else None) if isinstance(tls, bool) else tls}
-    folder = Path((info.context or {}).get(_FOLDER, ""))
-    return {name: _with_absolute_paths(section, folder) for name, section in sections.items()}
+    folder = _folder(info)
+    return {name: _with_absolute_paths(section, folder) for name, section in _with_tls_section(value).items()}
+
+
+def _prepared_registry(value: Any, info: ValidationInfo) -> Any:
+    """The section with absolute paths."""
+    if not isinstance(value, dict):
+        return value
+    section = _with_tls_section(_with_absolute_paths(value, _folder(info)))
+    return {**section, "tls": _with_absolute_paths(section["tls"], _folder(info))}
+
+
+def _folder(info: ValidationInfo) -> Path:
+    """The folder to which paths are relative."""
+    return Path((info.context or {}).get(_FOLDER, ""))
+
+
+def _with_tls_section(section: dict[str, Any]) -> dict[str, Any]:
+    """The section, where `tls = true` is an empty section and `tls = false` none."""
+    tls = section.get("tls")
+    return {**section, "tls": ({} if tls else None) if isinstance(tls, bool) else tls}
 
 
 def _with_absolute_paths(section: Any, folder: Path) -> Any:
@@ -91,14 +124,15 @@ def _absolute(text: Any, prefix: str | None, folder: Path) -> Any:
     return f"{prefix}{(folder / Path(text.removeprefix(prefix)).expanduser()).absolute()}"
 
 
-Size = Annotated[int, Field(gt=0)]
+_MAX_SIZE = 10**15  # bytes or records: more than any disk or log has
+_MAX_COUNT = 100_000
+_HOUR_S = 3600.0
+MAX_DAYS = 36_500.0
+"""The longest time in days that settings and options take: a century."""
+Size = Annotated[int, Field(gt=0, le=_MAX_SIZE)]
+Count = Annotated[int, Field(gt=0, le=_MAX_COUNT)]
+Seconds = Annotated[float, Field(gt=0, le=_HOUR_S, allow_inf_nan=False)]
 Start = Literal["earliest", "latest"]
-_UNKNOWN_KEY = "is not a setting"
-_PHRASES = {
-    "missing": "is missing",
-    "extra_forbidden": _UNKNOWN_KEY,
-    "unexpected_keyword_argument": _UNKNOWN_KEY,  # in a section that is a dataclass
-}
 
 
 class TopicRules(Section):
@@ -113,6 +147,27 @@ class TopicRules(Section):
     def allows(self, topic: str) -> bool:
         """Whether `topic` is loaded. A `deny` pattern overrides `allow` patterns."""
         return matches(self.allow, topic) and not matches(self.deny, topic)
+
+
+class TopicSections(TopicRules):
+    """Which topics are loaded: those whose name matches an `allow` pattern and no `deny` pattern.
+
+    The sections `[topics.NAME]` contain the formats of topics.
+    """
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, TopicFormat] = Field(init=False)
+
+    @model_validator(mode="after")
+    def _has_topic_names(self) -> Self:
+        for name in self.formats:
+            checked_name(name)
+        return self
+
+    @property
+    def formats(self) -> Mapping[str, TopicFormat]:
+        """The formats of topics, by the names of their sections, in the order of the file."""
+        return self.__pydantic_extra__
 
 
 class ClusterSettings(Section):
@@ -130,7 +185,7 @@ class ClusterSettings(Section):
 
     generation: Generation | None = None
     """Protocol generation of the brokers. By default it is detected. Setting it saves four seconds for each broker
-    of 0.9."""
+    of 0.9. Remove it before you upgrade the brokers."""
 
     isolation: Literal["committed", "uncommitted"] = "committed"
     """Isolation level. "uncommitted" also loads records of open and aborted transactions."""
@@ -148,11 +203,11 @@ class ClusterSettings(Section):
     """Choices for this cluster, instead of all choices of the file."""
 
     mirror_group: Annotated[str, AfterValidator(_group)] | None = None
-    """A consumer group to which every load commits its cursors, for tools that monitor lag. None by default. Penstock
-    never reads these offsets. Up to 0.9 they are stored in ZooKeeper, if `zookeeper` is set; otherwise the group's
-    coordinator stores them. Use a group that has no members: a group with members refuses offsets of others."""
+    """A consumer group to which every load commits its cursors, for tools that monitor lag. None by default. No
+    table continues at these offsets. Up to 0.9 they are stored in ZooKeeper, if `zookeeper` is set; otherwise the
+    group's coordinator stores them. Use a group that has no members: a group with members refuses offsets of others."""
 
-    retention_hours: Annotated[float, Field(gt=0)] | None = None
+    retention_hours: Annotated[float, Field(gt=0, le=24 * MAX_DAYS, allow_inf_nan=False)] | None = None
     """Hours that the brokers keep records, for brokers that do not report it: 0.7 never does, versions before 0.11 do
     so only for topics with their own retention. The check `retention_race` needs this value."""
 
@@ -198,10 +253,10 @@ class Caps(Section):
     max_decompressed_bytes: Annotated[int, Field(gt=0, le=1900 * MIB)] = 256 * MIB
     """Maximum bytes of a message or batch after decompression."""
 
-    request_timeout_s: Annotated[float, Field(gt=0)] = 30.0
+    request_timeout_s: Seconds = 30.0
     """Seconds until a broker must have answered a request completely."""
 
-    attempts: Size = Backoff().attempts
+    attempts: Count = Backoff().attempts
     """How often a request is sent, with growing waits between attempts, before the partition fails. 12 attempts wait
     for 27 seconds in all, which is longer than the default election of a leader takes."""
 
@@ -209,7 +264,7 @@ class Caps(Section):
 class HousekeepingSettings(Section):
     """Limits for `penstock clean`: the age of the files that it deletes, the size of the files that it merges."""
 
-    keep_days: Annotated[float, Field(gt=0)] = 7.0
+    keep_days: Annotated[float, Field(gt=0, le=MAX_DAYS, allow_inf_nan=False)] = 7.0
     """Days that `penstock clean` keeps files that no commit names, or that were removed from a table. Choose more days
     than the longest run takes, and as many as you may want to rewind."""
 
@@ -223,10 +278,10 @@ class Retries(Section):
     Other errors fail the run at once.
     """
 
-    most: Annotated[int, Field(ge=0)] = 3
+    most: Annotated[int, Field(ge=0, le=20)] = 3
     """Maximum number of retries."""
 
-    wait_s: Annotated[float, Field(gt=0)] = 30.0
+    wait_s: Seconds = 30.0
     """Seconds before the first retry. The wait doubles before each further retry."""
 
 
@@ -252,8 +307,11 @@ class Settings(Section):
     clusters: dict[str, ClusterSettings] = Field(min_length=1)
     """The clusters, each under a name that you choose. The name is a folder of the lake and part of Dagster's names."""
 
-    topics: TopicRules = TopicRules()
-    """Which topics are loaded, for clusters without rules of their own."""
+    registries: dict[str, Annotated[SchemaRegistrySettings, BeforeValidator(_prepared_registry)]] = Field(default={})
+    """The schema registries, each under a name that you choose."""
+
+    topics: TopicSections = TopicSections()
+    """Which topics are loaded, for clusters without rules of their own; and the formats of topics."""
 
     start: Start = "earliest"
     """Where a topic without a table begins."""
@@ -276,10 +334,10 @@ class Settings(Section):
     verify_cron: str = "17 3 * * *"
     """When all tables are verified; in UTC."""
 
-    topics_per_run: Size = 50
+    topics_per_run: Count = 50
     """Maximum number of topics that one Dagster run loads."""
 
-    new_topics_per_tick: Size = 500
+    new_topics_per_tick: Count = 500
     """Maximum number of new topics that one tick of the sensor adds. The next tick adds the others."""
 
     groups: dict[str, TopicGroupSettings] = Field(default={})
@@ -302,6 +360,8 @@ class Settings(Section):
     def _checked(self) -> Self:
         check_names("clusters", self.clusters)
         check_names("groups", self.groups)
+        check_names("registries", self.registries)
+        self._check_formats()
         if REST in self.groups:
             raise ValueError(f"groups.{REST}: this name is reserved for the topics that belong to no other group")
         for name, group in self.groups.items():
@@ -317,6 +377,32 @@ class Settings(Section):
     def rules(self, cluster: str) -> TopicRules:
         """The topic rules of a cluster: its own, otherwise those of the file."""
         return self.clusters[cluster].topics or self.topics
+
+    def format_of(self, topic: str) -> TopicFormat:
+        """The format of a topic: that of the first section that matches it, otherwise raw."""
+        formats = self.topics.formats.items()
+        format_ = next((format_ for name, format_ in formats if names_topic(name, topic)), RAW_FORMAT)
+        only = next(iter(self.registries), None)
+        needed = {}
+        if format_.has_schemas and not format_.registry:
+            needed["registry"] = only
+        if format_.key_format == "avro" and not format_.key_registry:
+            needed["key_registry"] = format_.registry or only
+        return format_.model_copy(update=needed) if needed else format_
+
+    def _check_formats(self) -> None:
+        """Check that each format with schemas has a registry."""
+        for name, format_ in self.topics.formats.items():
+            place = f"topics.{name}.registry"
+            for key in ("registry", "key_registry"):
+                registry = getattr(format_, key)
+                if registry is not None and registry not in self.registries:
+                    raise ValueError(f"topics.{name}.{key}: there is no registry {registry!r} in the settings")
+            has_registry = format_.key_registry or format_.registry or len(self.registries) == 1
+            if format_.key_format == "avro" and not has_registry:
+                raise ValueError(f'topics.{name}.key_registry: keys in "avro" need the name of a registry')
+            if format_.has_schemas and format_.registry is None and len(self.registries) != 1:
+                raise ValueError(f'{place}: the format "{format_.format}" needs the name of a registry in [registries]')
 
     def start_of(self, cluster: str) -> Start:
         """Where a topic without a table begins."""
@@ -366,24 +452,34 @@ class Settings(Section):
         except FileNotFoundError:
             hint = f"give its path with --settings or the variable {PATH_VARIABLE}"
             raise SettingsError(f"there is no settings file {file}; {hint}") from None
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise SettingsError(f"{file}: {error}") from error
+        except OSError as error:
+            raise SettingsError(f"{file} cannot be read: {system_reason(error)}") from error
+        except tomllib.TOMLDecodeError as error:  # it names line and column
+            raise SettingsError(f"{file} is not valid TOML: {error}") from error
+        except UnicodeDecodeError as error:
+            raise SettingsError(f"{file} is not UTF-8 text") from error
+        except (ValueError, RecursionError) as error:
+            raise SettingsError(
+                f"{file} has a number that is too long, or lists in lists in too many levels"
+            ) from error
         try:
             settings = cls.model_validate(data, context={_FOLDER: file.parent})
         except ValidationError as error:
-            raise SettingsError(f"{file}: {_first_problem(error)}") from error
+            raise SettingsError(f"{file}: {_sentence(error)}") from error
         if "://" in settings.lake:
             return settings
         return settings.model_copy(update={"lake": str((file.parent / Path(settings.lake).expanduser()).resolve())})
 
 
-def _first_problem(error: ValidationError) -> str:
-    problem = error.errors(include_url=False, include_input=False)[0]
-    key = ".".join(str(part) for part in problem["loc"])
+def _sentence(error: ValidationError) -> str:
+    """The sentence about the first problem, with its key. A sentence of our own checks follows the key and a colon."""
+    key, name, phrase = first_problem(error)
+    sections: list[type[Section]] = [TopicSections, *Section.__subclasses__()]
+    known = {field for section in sections for field in section.model_fields}
+    # A value where the name of a topic would be a section is an unknown key.
+    if phrase == UNKNOWN_KEY or (phrase == NO_SECTION and name not in known):
+        return f"{key} {UNKNOWN_KEY}{did_you_mean(name, sorted(known))}"
+    if phrase.startswith(("is ", "must ")):
+        return f"{key} {phrase}"
     # The checks of kafka_io name their section, which is the end of the key here.
-    reason = str(problem["msg"]).removeprefix("Value error, ").removeprefix(f"{key.rpartition('.')[2]}: ")
-    phrase = _PHRASES.get(problem["type"])
-    if phrase == _UNKNOWN_KEY:
-        known = {name for section in Section.__subclasses__() for name in section.model_fields}
-        phrase += did_you_mean(str(problem["loc"][-1]), sorted(known))
-    return f"{key} {phrase}" if phrase else f"{key}: {reason}".removeprefix(": ")
+    return f"{key}: {phrase.removeprefix(f'{name}: ')}".removeprefix(": ")

@@ -65,10 +65,15 @@ def sections() -> Sequence[SectionPage]:
     while waiting:
         place, model = waiting.popleft()
         places.setdefault(model, []).append(place)
-        for name, field in models[model]["properties"].items():
+        # A section with `additionalProperties` has sections of names that the user chooses.
+        for name, field in [*models[model]["properties"].items(), ("", models[model])]:
             model_name, below = _section_of(field)
             if "properties" in schema["$defs"].get(model_name, ()):
-                models[model_name] = schema["$defs"][model_name]
+                found = schema["$defs"][model_name]
+                # Two models with the same keys are one section, such as [topics] and [clusters.NAME.topics].
+                same = (name for name, model in models.items() if model["properties"] == found["properties"])
+                model_name = next(same, model_name)
+                models.setdefault(model_name, found)
                 waiting.append((".".join(part for part in (place, name, below) if part), model_name))
     return [_page(schema, models[model], names) for model, names in places.items()]
 
@@ -123,7 +128,8 @@ def _kind(schema: _Schema, field: _Schema) -> str:
 
 
 def _bounds(field: _Schema) -> str:
-    return "".join(phrase.format(field[bound]) for bound, phrase in _BOUNDS.items() if bound in field)
+    bounds = {bound: field[bound] for bound in _BOUNDS if bound in field}
+    return "".join(_BOUNDS[bound].format(int(value)) for bound, value in bounds.items() if value == int(value))
 
 
 def _default(field: _Schema) -> str:

@@ -1,5 +1,6 @@
 """Spark sessions, classic and Connect, and the execution of one DataFrame with progress and cancellation."""
 
+import logging
 import os
 import re
 import sys
@@ -20,6 +21,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 
+from kafka_io.errors import printable
 from resources.errors import SparkFailed
 from resources.java import find_java
 
@@ -31,6 +33,27 @@ _SHIPPED = ("kafka_io", "resources", "pipelines")
 _NOT_SHIPPED = "kafka_io/testing"  # executors never start an embedded broker
 _POLL_S = 0.5
 _STARVED_S = 600.0  # long enough for a cluster that starts machines on demand
+_UNKNOWN_REASON = "a task failed too often; `penstock --debug` with the same command shows Spark's reason"
+_PHRASES = tuple(
+    (re.compile(pattern), phrase)
+    for pattern, phrase in (
+        (
+            r"MemoryError|OutOfMemory|out of memory|exit code 137",
+            "a worker has too little memory; lower `slice_records`",
+        ),
+        (
+            r"Python worker exited unexpectedly|\(crashed\)",
+            "the Python process of a worker ended, often without memory",
+        ),
+        (r"No module named|ModuleNotFoundError", "the Python of a worker lacks the locked packages"),
+        (
+            r"Connection refused|UNAVAILABLE|connection.*(lost|closed)|Answer from Java side is empty",
+            "it does not answer",
+        ),
+        (r"cancelled", "somebody cancelled the job"),
+    )
+)
+"""Sentences for the messages of failed jobs, by a part of their text."""
 _DEFAULTS = {
     "spark.app.name": "penstock",
     "spark.python.unix.domain.socket.enabled": "true",  # halves the cost of a task (decision D03)
@@ -42,6 +65,7 @@ _LOCAL = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "1g",
+    "spark.python.daemon.module": "resources.spark_daemon",
 }
 
 
@@ -55,6 +79,7 @@ def open_session(settings: Mapping[str, str]) -> SparkSession:
         SparkFailed: the session does not start.
     """
     _prepare_environment(settings)
+    _silence_py4j()
     builder = SparkSession.builder
     builder = builder.remote(settings["remote"]) if "remote" in settings else builder.master(_address(settings))
     for key, value in _options(settings).items():
@@ -62,9 +87,22 @@ def open_session(settings: Mapping[str, str]) -> SparkSession:
     try:
         session = builder.getOrCreate()
     except (PySparkException, Py4JError) as error:
-        raise SparkFailed(f"Spark does not start: {_cause(error)}") from error
+        raise SparkFailed(
+            f"Spark does not start with the address {printable(_address(settings))}; check [spark] in the settings, or "
+            "see Spark's reason with `penstock --debug`"
+        ) from error
     session.addArtifacts(str(_shipped_code()), pyfile=True)
     return session
+
+
+def _silence_py4j() -> None:
+    """Let py4j log no stack traces: its errors are raised too, and Ctrl-C is reported in one line (fault U11)."""
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_is_no_interrupt)  # py4j logs an interrupt with the root logger itself
+
+
+def _is_no_interrupt(record: logging.LogRecord) -> bool:
+    return not (record.exc_info and isinstance(record.exc_info[1], KeyboardInterrupt))
 
 
 def ui_of(session: SparkSession) -> str | None:
@@ -106,6 +144,14 @@ def _prepare_environment(settings: Mapping[str, str]) -> None:
     os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "spark_conf"))
     if _address(settings).startswith("local"):  # executors on other machines must be able to reach the driver
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        _put_on_python_path(str(Path(__file__).parents[1]))  # where the workers' daemon finds its module
+
+
+def _put_on_python_path(folder: str) -> None:
+    """Let the Python processes that this process starts find the modules in a folder."""
+    folders = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if folder not in folders:
+        os.environ["PYTHONPATH"] = os.pathsep.join([folder, *filter(None, folders)])
 
 
 @cache
@@ -148,7 +194,7 @@ def collect(session: SparkSession, frame: DataFrame, on_progress: Progress) -> l
                 monitor.check()
             return running.result()
         except (PySparkException, Py4JError) as error:
-            raise SparkFailed(f"Spark gave up: {_cause(error)}") from error
+            raise SparkFailed(f"Spark gave up: {_phrase(error)}") from error
         except BaseException:
             # KeyboardInterrupt, or an interrupt of Dagster. PySpark's handler leaves the job running (decision D11).
             _cancel(session, tag, running)
@@ -173,13 +219,10 @@ def _cancel(session: SparkSession, tag: str, running: Future[list[Row]]) -> None
         wait([running], _POLL_S)
 
 
-def _cause(error: Exception) -> str:
-    """The line with the cause, from a message with a Java stack trace, a Python traceback, or both."""
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    # A Python traceback ends with its error, without indentation. Spark's own message begins with its exception's name.
-    python = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Interrupt|Exit)\b", line)]
-    spark = [line for line in lines if "SparkException: " in line]
-    return (python or spark or lines or [type(error).__name__])[0].strip()
+def _phrase(error: Exception) -> str:
+    """The reason why a job failed, in our words: Spark's message is a Java stack trace, a Python traceback, or both."""
+    text = str(error)
+    return next((phrase for pattern, phrase in _PHRASES if pattern.search(text)), _UNKNOWN_REASON)
 
 
 def _is_remote(session: SparkSession) -> bool:

@@ -13,7 +13,7 @@ import click
 import pyspark
 
 from kafka_io.closing import Closing, closed_on_error
-from kafka_io.errors import RegistryUnavailable
+from kafka_io.errors import LocatedError, RegistryUnavailable, system_reason
 from kafka_io.registry.session import ZooKeeperSession
 from kafka_io.stopping import stop_signals
 from resources.java import find_java
@@ -22,7 +22,6 @@ from resources.processes import dying_with_parent, end
 _HOST = "127.0.0.1"
 _START_S = 60.0
 _POLL_S = 0.5
-_LOG_LINES = 15
 _JVM_OPTIONS = (
     "-Xmx256m",
     "-XX:+UseSerialGC",
@@ -43,8 +42,8 @@ admin.enableServer=false
 """
 
 
-class ZooKeeperNotStarted(RuntimeError):
-    """The server ended, or did not accept sessions in time. The message contains the end of its log."""
+class ZooKeeperNotStarted(LocatedError):
+    """The server ended, or did not accept sessions in time. The message names its log."""
 
 
 class ZooKeeperServer(Closing):
@@ -102,7 +101,7 @@ class ZooKeeperServer(Closing):
             ZooKeeperNotStarted: it ended.
         """
         if self._jvm is None or self._jvm.poll() is not None:
-            raise ZooKeeperNotStarted(f"ZooKeeper on port {self.port} ended. {self._log_end()}")
+            raise ZooKeeperNotStarted(f"ZooKeeper on port {self.port} ended; its log {self.log} says why")
 
     def _wait_for_sessions(self) -> None:
         """Open sessions until one is accepted. The server answers `ruok` slightly earlier than that (decision D10)."""
@@ -114,12 +113,7 @@ class ZooKeeperServer(Closing):
             except RegistryUnavailable:
                 continue
             return
-        raise ZooKeeperNotStarted(f"ZooKeeper did not accept a session within {_START_S:g} s. {self._log_end()}")
-
-    def _log_end(self) -> str:
-        lines = self.log.read_text(errors="replace").splitlines()
-        messages = [line for line in lines if line and not line.startswith("\tat ")]  # without Java stack frames
-        return "\n".join([f"The end of {self.log}:", *messages[-_LOG_LINES:]])
+        raise ZooKeeperNotStarted(f"ZooKeeper did not accept a session within {_START_S:g} s; see its log {self.log}")
 
     def __enter__(self) -> Self:
         return self.start()
@@ -147,7 +141,9 @@ def _bindable(port: int) -> int:
         try:
             probe.bind((_HOST, port))
         except OSError as error:
-            raise ZooKeeperNotStarted(f"ZooKeeper cannot listen on {_HOST} port {port}: {error}") from error
+            raise ZooKeeperNotStarted(
+                f"ZooKeeper cannot listen on {_HOST} port {port}: {system_reason(error)}"
+            ) from error
         return int(probe.getsockname()[1])
 
 

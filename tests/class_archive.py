@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pyspark
 
 from resources.java import JavaNotFound, find_java
@@ -71,7 +72,7 @@ def _run_session(archive: str) -> None:
     from resources.spark import open_session  # noqa: PLC0415 - same
 
     session = open_session({"master": "local[2,2]", "spark.ui.enabled": "false"})
-    frame = session.createDataFrame([(number, "text") for number in range(4)], "id int, text string")
+    frame = session.createDataFrame(pa.table({"id": pa.array(range(4), pa.int32()), "text": ["text"] * 4}))
     assert len(frame.repartitionById(2, "id").mapInArrow(lambda batches: batches, "id int, text string").collect()) == 4
     jvm = SparkSession._instantiatedSession.sparkContext._gateway.proc  # type: ignore[union-attr] # a classic session
     session.stop()

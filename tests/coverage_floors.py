@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[1]
 PROJECT = ROOT / "pyproject.toml"
 PACKAGES = ("kafka_io", "pipelines", "resources")
 LEFT_OUT = ("zookeeper", "spark", "crash", "ui", "brokers")
-IGNORED = ("records/test_compiling.py", "records/test_compiler_off.py", "testing/modern/clients")
+IGNORED = ("jit/test_compiling.py", "records/test_compiler_off.py", "testing/modern/clients")
 """Tests of kafka_io that compile kernels again, run them uncompiled, or start the clients of others: all are slow."""
 SECTION = "[tool.coverage_floors]\n"
 SLACK = 0.5

@@ -14,9 +14,14 @@ ARCHIVE = _ROOT / ".cache" / "spark-classes.jsa"
 # So that folder does not exist, and an option has the rules for logs.
 NO_CONF = _ROOT / ".cache" / "no-spark-conf"
 LOG_RULES = f"-Dlog4j2.configurationFile={(_ROOT / 'resources' / 'spark_conf' / 'log4j2.properties').as_uri()}"
-# A JVM that cannot use the archive would print a warning to its standard output.
-_WITH_ARCHIVE = (*OPTIONS, f"-XX:SharedArchiveFile={ARCHIVE}", "-Xlog:cds=off", "-Xlog:class+path=off")
-_SPARK_OPTIONS = _WITH_ARCHIVE if ARCHIVE.exists() else OPTIONS
+
+
+def with_archive(archive: Path) -> tuple[str, ...]:
+    """The options that let a JVM use an archive of classes. One that cannot use it says nothing about it."""
+    return (f"-XX:SharedArchiveFile={archive}", "-Xlog:cds=off", "-Xlog:class+path=off")
+
+
+_SPARK_OPTIONS = (*OPTIONS, *with_archive(ARCHIVE)) if ARCHIVE.exists() else OPTIONS
 EXECUTORS = {"spark.executor.extraJavaOptions": " ".join(_SPARK_OPTIONS)}
 """Spark settings for the executors of a cluster."""
 

@@ -9,13 +9,14 @@ from kafka_io.model import Broker, BrokerPartition, Generation, OffsetRange
 from kafka_io.reader.reader import PlannedRange, ReadSettings
 from kafka_io.reader.source import Source
 from pipelines.loading.commit import CommitResult, LoadChange, commit
+from pipelines.loading.fetch_task import FetchTask
 from pipelines.loading.identity import table_state
 from pipelines.loading.ledger import TopicIdentity
 from pipelines.loading.rows import table_rows
 from pipelines.loading.slice_file import SliceFile
 from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import TableLog, TableSnapshot
-from pipelines.loading.work import FetchTask, SliceFacts
+from pipelines.loading.work import SliceFacts
 from resources.lake import Lake
 
 SOURCE = Source(

@@ -14,7 +14,7 @@ from tests.small_table import SmallTable
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("kafka_io", "pipelines", "resources")
 WORKERS = (
-    *(ROOT / "kafka_io" / room for room in ("reader", "records", "messages", "v07", "wire", "net")),
+    *(ROOT / "kafka_io" / room for room in ("reader", "records", "messages", "schema_registry", "v07", "wire", "net")),
     *(ROOT / "pipelines" / "loading" / name for name in ("fetch.py", "slice_file.py", "rows.py", "work.py")),
 )
 

@@ -5,7 +5,7 @@ metadata of the topic is dropped and requested again, as often as the retry poli
 """
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import TypeVar
@@ -77,6 +77,7 @@ class ClusterMetadata(Closing):
         self._bootstrap = tuple(bootstrap)
         self._connections: dict[Broker, ModernBrokerConnection] = {}
         self._topics: dict[str, MetadataTopic] = {}
+        self._rows: dict[str, Mapping[int, MetadataPartition]] = {}  # the partitions of known topics by number
         self._brokers: dict[int, Broker] = {}
         self._replicas: dict[TopicPartition, int] = {}  # ids of brokers to read from instead of the leader
         self._cluster_id: str | None = None
@@ -106,8 +107,17 @@ class ClusterMetadata(Closing):
 
     def serving(self, topic: str, partition: int) -> Broker | None:
         """The broker that the partition is read from, if the metadata is known; no request is sent."""
-        row = _partition(self._topics.get(topic), partition)
+        row = self._row(topic, partition)
         return self._replica(topic, partition) or (self._brokers.get(row.leader_id) if row else None)
+
+    def _row(self, topic: str, partition: int) -> MetadataPartition | None:
+        """The partition of a known topic. Reads of all partitions of a topic take linear time."""
+        known = self._topics.get(topic)
+        if known is None:
+            return None
+        if topic not in self._rows:
+            self._rows[topic] = {row.partition_index: row for row in known.partitions}
+        return self._rows[topic].get(partition)
 
     def all_topics(self) -> MetadataResponse:
         """Every topic of the cluster, requested again after retriable errors.
@@ -149,7 +159,7 @@ class ClusterMetadata(Closing):
             NetworkError: no broker can be reached.
         """
         metadata = self.topic(topic)
-        row = _partition(metadata, partition)
+        row = self._row(topic, partition)
         where = Where(topic=topic, partition=partition)
         if metadata is None or row is None:
             subject = "topic" if metadata is None else "partition of the topic"
@@ -221,6 +231,7 @@ class ClusterMetadata(Closing):
     def forget(self, topic: str) -> None:
         """Request the topic again when it is needed next."""
         self._topics.pop(topic, None)
+        self._rows.pop(topic, None)
         self._replicas = {partition: broker for partition, broker in self._replicas.items() if partition.topic != topic}
 
     def from_any(self, request: Callable[[ModernBrokerConnection], T]) -> T:
@@ -267,10 +278,6 @@ class ClusterMetadata(Closing):
     def close(self) -> None:
         """Close all connections; safe to call again."""
         self._closing.close()
-
-
-def _partition(topic: MetadataTopic | None, partition: int) -> MetadataPartition | None:
-    return next((row for row in topic.partitions if row.partition_index == partition), None) if topic else None
 
 
 def _metadata_request(

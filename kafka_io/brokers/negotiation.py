@@ -6,6 +6,7 @@ they support the version: for them the versions are fixed.
 """
 
 import time
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +40,8 @@ _OLD_VERSIONS = ApiVersionRanges(
     {0: (0, 0), 1: (0, 0), 2: (0, 0), 3: (0, 0), 8: (0, 1), 9: (0, 1), 10: (0, 0), **dict.fromkeys(_GROUP_APIS, (0, 0))}
 )
 _SILENCE_S = 2.0  # how long to wait for the answer to ApiVersions before Metadata is tried
+# How much later than the answer to Metadata the one to an earlier ApiVersions may come.
+_DELAY_S = 0.2
 # Detecting an old broker of 0.9 takes two silences. The result is kept, so that its next connections need not wait. It
 # expires, because a broker can be upgraded; until then the old versions are used, which brokers before 4.0 support too.
 _KNOWN_AS_OLD_S = 600.0
@@ -63,6 +66,7 @@ class Connector:
         timeout_s: for connecting, and for each answer.
         max_answer_bytes: a larger answer is an error.
         generation: the generation of the brokers; None detects it, which takes four seconds per broker of 0.9.
+        refuses_newer: whether brokers that are newer than V08 says are refused (fault P15).
         security: TLS and SASL.
 
     Raises:
@@ -76,11 +80,13 @@ class Connector:
         timeout_s: float,
         max_answer_bytes: int,
         generation: Generation | None = None,
+        refuses_newer: bool = False,
         security: Security = PLAINTEXT,
     ) -> None:
         self.timeout_s = timeout_s
         self._max_answer_bytes = max_answer_bytes
         self._generation = generation
+        self._refuses_newer = refuses_newer
         self._tls = tls_context(security.tls) if security.tls else None
         self._sasl = security.sasl
         self._known_as_old: dict[str, float] = {}
@@ -92,7 +98,7 @@ class Connector:
         Raises:
             ConnectFailed: no connection to the broker's address is possible.
             DeadlineExceeded: the broker does not answer in time.
-            Unsupported: the broker is of 0.7, or no Kafka broker.
+            Unsupported: the broker is of 0.7, or no Kafka broker; or it is newer than the given generation.
             TlsFailed: the broker did not prove its identity.
             AuthenticationFailed: the broker refuses the login.
         """
@@ -104,8 +110,11 @@ class Connector:
 
     def _negotiated(self, broker: Broker) -> NegotiatedConnection:
         old_since = self._known_as_old.get(broker.address, -_KNOWN_AS_OLD_S)
-        if self._generation is Generation.V08 or time.monotonic() < old_since + _KNOWN_AS_OLD_S:
+        if time.monotonic() < old_since + _KNOWN_AS_OLD_S:
             return self._old(broker)
+        if self._generation is Generation.V08:
+            # The login says that no old broker supports SASL.
+            return self._old_as_given(broker) if self._refuses_newer and not self._sasl else self._old(broker)
         try:
             return self._modern(self._open(broker))
         except (ConnectionLost, DeadlineExceeded):
@@ -131,6 +140,31 @@ class Connector:
             negotiated = self._old(broker)
             self._known_as_old[broker.address] = time.monotonic()
             return negotiated
+
+    def _old_as_given(self, broker: Broker) -> NegotiatedConnection:
+        """Connect to a broker that is old as the settings say, and check that it still is.
+
+        Newer brokers convert their records for the old versions, and drop timestamps and headers. So ApiVersions is
+        sent on a connection of its own. An old broker never answers it. A modern one does so at about the time at which
+        it answers a later Metadata, so nothing waits for the silence of an old broker.
+
+        Raises:
+            Unsupported: the broker answers ApiVersions.
+        """
+        probe = self._open(broker)
+        with closing(probe):
+            probe.send(_API_VERSIONS)
+            negotiated = self._old(broker)
+            with closed_on_error(negotiated.connection):
+                negotiated.connection.request(_METADATA)
+                with suppress(ConnectionLost, DeadlineExceeded):
+                    probe.answer(timeout_s=_DELAY_S)
+                    raise Unsupported(
+                        "the broker is of 0.10 or later, so that timestamps and headers would be lost with "
+                        f'generation = "{Generation.V08}" in the settings; remove this setting'
+                    )
+        self._known_as_old[broker.address] = time.monotonic()
+        return negotiated
 
     def _modern(self, connection: VersionedConnection) -> NegotiatedConnection:
         timeout_s = min(_SILENCE_S, self.timeout_s)

@@ -1,16 +1,19 @@
 """The first record at or after given offsets of many partitions, from 0.8 on.
 
 No broker can be asked for a single record, so the batch that contains it is fetched and decoded. Many partitions share
-a request. If the batch of a partition does not fit into the answer, it is fetched again with more room.
+a request. If the batch of a partition does not fit into the answer, it is fetched again with more room. The last
+message before a position is read in the same way, to see whether the log is still the one that was read before.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Generic, TypeVar
 
 import pyarrow as pa
 
-from kafka_io.brokers.leaders import PartitionAnswers, PartitionLeaders
+from kafka_io.brokers.cluster_metadata import ClusterMetadata
+from kafka_io.brokers.leaders import PartitionAnswers, PartitionLeaders, ask_leaders
 from kafka_io.brokers.modern_connection import ModernBrokerConnection
 from kafka_io.error_codes import ErrorCode
 from kafka_io.errors import NOWHERE, KafkaIOError, PastEnd
@@ -19,10 +22,12 @@ from kafka_io.model import TopicPartition
 from kafka_io.reader.modern_fetch import aborted_ranges, fetch, fetch_request
 from kafka_io.reader.reader import ReadSettings
 from kafka_io.records.decoder import decode
+from kafka_io.records.last_message import LastMessage
 from kafka_io.records.record_set import RequestedOffsets
 
 T = TypeVar("T")
 
+_MESSAGE_COLUMNS = ("offset", "timestamp", "key", "value")
 _FIRST_BYTES, _GROWTH, _ROUNDS = 16 * 1024, 4, 6  # 16 KiB, then up to 16 MiB
 
 
@@ -91,3 +96,22 @@ class FirstRecordSearch(Generic[T]):
     def _settle(self, partition: TopicPartition, answer: T | KafkaIOError | None) -> None:
         self.answers[partition] = answer
         del self.pending[partition]
+
+
+def last_messages(
+    metadata: ClusterMetadata, offsets: Mapping[TopicPartition, int], read_settings: ReadSettings
+) -> PartitionAnswers[LastMessage | None]:
+    """The message at exactly each offset; None if there is none, for example after compaction."""
+
+    def ask(connection: ModernBrokerConnection, leaders: PartitionLeaders) -> PartitionAnswers[LastMessage | None]:
+        pending = {partition: offsets[partition] for partition in leaders}
+        found = partial(_message_at, offsets)
+        return FirstRecordSearch(connection, leaders, read_settings, pending, _MESSAGE_COLUMNS, found).run()
+
+    return ask_leaders(metadata, offsets, ask)
+
+
+def _message_at(
+    offsets: Mapping[TopicPartition, int], partition: TopicPartition, rows: pa.RecordBatch
+) -> LastMessage | None:
+    return LastMessage.of(rows, 0) if rows.column("offset")[0].as_py() == offsets[partition] else None

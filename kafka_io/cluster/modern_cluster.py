@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from kafka_io.brokers.cluster_metadata import ClusterMetadata, check_topic, topic_id_text
@@ -9,7 +10,7 @@ from kafka_io.brokers.connection import RetryPolicy
 from kafka_io.brokers.leaders import PartitionAnswers
 from kafka_io.cluster.bounds import bounds_of, ends_at, offsets_at
 from kafka_io.cluster.cluster import Cluster, PartitionResults, TopicResults
-from kafka_io.cluster.last_messages import last_messages
+from kafka_io.cluster.first_records import last_messages
 from kafka_io.cluster.open_transactions import OpenTransaction, find_open_transactions
 from kafka_io.cluster.record_times import record_times
 from kafka_io.cluster.retention import SETTINGS, Retention, TopicSettings, cleanup_policies
@@ -245,7 +246,8 @@ class ModernCluster(Cluster):
         retry_policy = retry_policy or self._read_settings.retry_policy
         if retry_policy not in self._metadata:
             source = self._source(self._bootstrap or self._registered_brokers(), self._pinned_generation)
-            self._metadata[retry_policy] = source.connect(retry_policy)
+            checked = replace(source, refuses_newer=self._pinned_generation is not None)
+            self._metadata[retry_policy] = checked.connect(retry_policy)
         return self._metadata[retry_policy]
 
     def _registered_brokers(self) -> tuple[Broker, ...]:

@@ -83,7 +83,7 @@ class Connection(Generic[RequestT_contra, AnswerT_co]):
         with closed_on_error(self):
             self._send(request, Deadline.after(self._timeout_s))
 
-    def answer(self) -> AnswerT_co:
+    def answer(self, *, timeout_s: float | None = None) -> AnswerT_co:
         """Wait for the answer to the oldest request. One deadline covers all of its bytes, however slowly they arrive.
 
         See faults W04, W05.
@@ -93,7 +93,7 @@ class Connection(Generic[RequestT_contra, AnswerT_co]):
             WireError: the received bytes cannot be the answer.
         """
         with closed_on_error(self):
-            return self._answer(Deadline.after(self._timeout_s))
+            return self._answer(Deadline.after(timeout_s or self._timeout_s))
 
     def request(self, request: RequestT_contra, *, timeout_s: float | None = None) -> AnswerT_co:
         """Send a request and wait for its answer, both within one deadline. Raises the errors of `answer`."""

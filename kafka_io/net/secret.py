@@ -9,12 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
-from kafka_io.errors import SecretMissing
+from kafka_io.errors import SecretMissing, system_reason
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _MAX_BYTES = 64 * 1024
 _MAX_SHOWN = 200
 HOW_TO_NAME_ONE = "write a reference instead of the secret: `env:NAME` for a variable, `file:/absolute/path` for a file"
+
+
+def one_line(text: str) -> str:
+    """A text of the other side for a log: short and printable (fault X05)."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text[:_MAX_SHOWN])
 
 
 class Secret:
@@ -31,8 +36,7 @@ class Secret:
 
     def masked(self, text: str) -> str:
         """A text of the other side for a log: one short printable line without this secret (fault X05)."""
-        masked = text.replace(self._data.decode("utf-8", "replace"), "***")
-        return "".join(letter if letter.isprintable() else "?" for letter in masked[:_MAX_SHOWN])
+        return one_line(text.replace(self._data.decode("utf-8", "replace"), "***"))
 
     def __repr__(self) -> str:
         return "***"
@@ -99,8 +103,10 @@ class SecretReference:
         try:
             with Path(self.name).open("rb") as file:
                 secret = Secret(file.read(_MAX_BYTES + 1).rstrip(b"\r\n"))
-        except (OSError, ValueError) as error:  # ValueError: the text cannot be a path
-            raise SecretMissing(f"the secret {self} cannot be read: {error}") from error
+        except OSError as error:
+            raise SecretMissing(f"the secret {self} cannot be read: {system_reason(error)}") from error
+        except ValueError as error:
+            raise SecretMissing(f"the secret {self} cannot be read: this text cannot be a path") from error
         if len(secret.reveal()) > _MAX_BYTES:
             raise SecretMissing(f"the secret {self} is larger than {_MAX_BYTES} bytes")
         return secret

@@ -20,7 +20,7 @@ FILE: dict[str, Any] = {"min_length": 1, "json_schema_extra": {"format": "path"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tls:
-    """TLS 1.2 or newer. Broker certificates are always verified; no setting turns that off.
+    """TLS 1.2 or newer. Certificates of servers are always verified; no setting turns that off.
 
     Raises:
         ValueError: a field is set that has no effect, or no safe one, without another field (fault X07).
@@ -30,7 +30,7 @@ class Tls:
     """PEM file with the certificate authorities to trust. The authorities of the operating system by default."""
 
     certificate: str | None = field(default=None, metadata=FILE)
-    """PEM file with the client certificate and its chain, for brokers that require one."""
+    """PEM file with the client certificate and its chain, for servers that require one."""
 
     key: str | None = field(default=None, metadata=FILE)
     """PEM file with the private key of the client certificate. By default the key is in the certificate's file."""
@@ -39,8 +39,8 @@ class Tls:
     """Password of an encrypted private key."""
 
     check_hostname: bool = True
-    """Compare the host name with the broker's certificate. `false` is allowed only with a `ca` of your own, because
-    every certificate of that authority is then accepted for every broker."""
+    """Compare the host name with the server's certificate. `false` is allowed only with a `ca` of your own, because
+    every certificate of that authority is then accepted for every server."""
 
     def __post_init__(self) -> None:
         if self.certificate is None and (self.key or self.key_password):

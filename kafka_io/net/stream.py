@@ -10,7 +10,15 @@ from contextlib import contextmanager
 from typing import Any, Self
 
 from kafka_io.closing import closed_on_error
-from kafka_io.errors import ConnectFailed, ConnectionLost, DeadlineExceeded, NetworkError, TlsFailed, printable
+from kafka_io.errors import (
+    ConnectFailed,
+    ConnectionLost,
+    DeadlineExceeded,
+    NetworkError,
+    TlsFailed,
+    printable,
+    system_reason,
+)
 from kafka_io.net.deadline import Deadline
 from kafka_io.net.tls import handshake, is_alert, refusal
 
@@ -45,7 +53,8 @@ class Stream:
                 connected = _connected(family, address, share)
                 return cls(connected if tls is None else handshake(connected, host, tls, share))
             except (OSError, NetworkError) as error:
-                reasons.append(f"{address[0]}: {error}")
+                reason = system_reason(error) if isinstance(error, OSError) else error.reason
+                reasons.append(f"{address[0]}: {reason}")
         raise ConnectFailed(f"cannot connect to port {port} ({'; '.join(reasons)})")
 
     def send(self, data: bytes, deadline: Deadline) -> None:
@@ -106,20 +115,20 @@ class Stream:
         except TimeoutError as error:
             raise DeadlineExceeded("the answer was not complete before its deadline") from error
         except OSError as error:
-            raise refusal(error) or ConnectionLost(f"the connection broke: {error}") from error
+            raise refusal(error) or ConnectionLost(f"the connection broke: {system_reason(error)}") from error
 
 
 def _check_first(answer: memoryview) -> None:
     """Check the first bytes: a TLS port answers plain text with an alert or closes, and a SASL port closes."""
     if is_alert(answer):
-        raise TlsFailed("this port speaks TLS, but the settings of the cluster have no `tls`")
+        raise TlsFailed("this port speaks TLS, but the settings do not turn TLS on")
     if not answer:
-        raise ConnectionLost("the broker closed the connection without an answer; does this port require TLS or SASL?")
+        raise ConnectionLost("the server closed the connection without an answer; does this port require TLS or SASL?")
 
 
 def _not_closed(count: int) -> int:
     if count == 0:
-        raise ConnectionLost("the broker closed the connection")
+        raise ConnectionLost("the server closed the connection")
     return count
 
 
@@ -129,8 +138,10 @@ def _addresses(host: str, port: int) -> list[Any]:
         raise ConnectFailed(f"the broker advertises port {port}, which does not exist")
     try:
         return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except (OSError, ValueError) as error:  # ValueError: the text cannot be a host name
-        raise ConnectFailed(f"the host name {printable(host)} has no address: {error}") from error
+    except OSError as error:
+        raise ConnectFailed(f"the host name {printable(host)} has no address: {system_reason(error)}") from error
+    except ValueError as error:
+        raise ConnectFailed(f"{printable(host)} cannot be a host name") from error
 
 
 def _connected(family: int, address: Any, deadline: Deadline) -> socket.socket:

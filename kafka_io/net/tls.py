@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import NoReturn
 
 from kafka_io.closing import closed_on_error
-from kafka_io.errors import ConnectionLost, DeadlineExceeded, KafkaIOError, TlsFailed
+from kafka_io.errors import ConnectionLost, DeadlineExceeded, KafkaIOError, TlsFailed, system_reason
 from kafka_io.net.deadline import Deadline
 from kafka_io.net.security import Tls
 
@@ -17,9 +17,9 @@ _ALERT = re.compile(rb"\x15\x03[\x00-\x04]\x00")
 _ABOUT_OUR_CERTIFICATE = re.compile("ALERT.*(CERTIFICATE|UNKNOWN_CA)")
 _SENTENCES = {
     "WRONG_VERSION_NUMBER": "this port does not speak TLS",
-    "UNSUPPORTED_PROTOCOL": "the broker does not support TLS 1.2 or newer",
-    "TLSV1_ALERT_PROTOCOL_VERSION": "the broker does not support TLS 1.2 or newer",
-    "SSLV3_ALERT_HANDSHAKE_FAILURE": "the broker refuses the handshake; it may require a client certificate",
+    "UNSUPPORTED_PROTOCOL": "the server does not support TLS 1.2 or newer",
+    "TLSV1_ALERT_PROTOCOL_VERSION": "the server does not support TLS 1.2 or newer",
+    "SSLV3_ALERT_HANDSHAKE_FAILURE": "the server refuses the handshake; it may require a client certificate",
 }
 
 
@@ -83,17 +83,19 @@ def _mapped(error: OSError) -> KafkaIOError:
     if isinstance(error, TimeoutError):
         return DeadlineExceeded("the TLS handshake did not finish before its deadline; does this port speak TLS?")
     if isinstance(error, ssl.SSLCertVerificationError):
-        return TlsFailed(f"the broker's certificate is not valid: {error.verify_message}")
+        return TlsFailed(f"the server's certificate is not valid: {error.verify_message}")
     if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
         return _failed(error)
-    return ConnectionLost(f"the connection broke during the TLS handshake; does this port speak TLS? ({error})")
+    return ConnectionLost(
+        f"the connection broke during the TLS handshake; does this port speak TLS? ({system_reason(error)})"
+    )
 
 
 def _failed(error: ssl.SSLError) -> TlsFailed:
     reason = error.reason or str(error)
     words = reason.lower().replace("_", " ")
     if _ABOUT_OUR_CERTIFICATE.search(reason):
-        return TlsFailed(f"the broker requires a client certificate, or does not trust ours ({words})")
+        return TlsFailed(f"the server requires a client certificate, or does not trust ours ({words})")
     return TlsFailed(_SENTENCES.get(reason) or f"the TLS handshake failed: {words}")
 
 
@@ -105,5 +107,9 @@ def _no_password() -> NoReturn:
 def _naming_files(files: str) -> Iterator[None]:
     try:
         yield
-    except (OSError, ValueError) as error:
-        raise TlsFailed(f"cannot use {files}: {error}") from error
+    except OSError as error:
+        raise TlsFailed(f"cannot use {files}: {system_reason(error)}") from error
+    except ValueError as error:
+        raise TlsFailed(
+            f"cannot use {files}: a path, the contents or the password (of at most 1024 bytes) is not valid"
+        ) from error

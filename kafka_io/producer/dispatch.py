@@ -38,6 +38,10 @@ class Transport(Closing):
     def send(self, batches: Mapping[TopicPartition, Sequence[Message]]) -> Mapping[TopicPartition, BatchOutcome]:
         """Send one batch to each of these partitions. An error is the outcome of only the batches it concerns."""
 
+    def stored_at(self, target: TopicPartition) -> BrokerPartition:
+        """The partition of the topic as a result names it."""
+        return target.within_topic
+
     def wait_until_registered(self, topic: str, partitions: Iterable[BrokerPartition], *, timeout_s: float) -> None:
         """Wait until the brokers of these partitions have registered the topic, see Producer: only 0.7 needs it."""
 
@@ -138,4 +142,5 @@ class Dispatcher:
                     outcomes[index] = first
                 else:
                     offset = None if first is None else first + position
-                    outcomes[index] = Delivered(topic=target.topic, partition=target.within_topic, offset=offset)
+                    partition = self.transport.stored_at(target)
+                    outcomes[index] = Delivered(topic=target.topic, partition=partition, offset=offset)

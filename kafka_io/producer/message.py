@@ -42,6 +42,8 @@ class Delivered:
         41
 
     `offset` is None if the broker does not report it: with acks 0, in 0.7, and for a batch that it had stored before.
+    With a fixed list of brokers of 0.7, the number of `partition` is -1, because the broker chose the partition, and
+    its broker is None if the list has no ids.
     """
 
     topic: str

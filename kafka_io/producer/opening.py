@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from contextlib import ExitStack
 from typing import Any, TypedDict, Unpack, overload
 
-from kafka_io.brokers.bootstrap import parse_bootstrap
+from kafka_io.brokers.bootstrap import parse_bootstrap, parse_broker_list
 from kafka_io.errors import RegistryError, Unsupported
 from kafka_io.model import Broker, Generation
 from kafka_io.net.security import PLAINTEXT, Security
@@ -59,8 +59,8 @@ def open_producer(
     Args:
         zookeeper: `host:port[,host:port][/chroot]`, where the brokers are registered. In 0.7 the producer follows
             brokers that come and go.
-        bootstrap: brokers at `host:port[,host:port]`. With `generation` 0.7 this is the complete list of brokers; they
-            get ids from 0 on, and pick the partitions themselves.
+        bootstrap: brokers at `host:port[,host:port]`. With `generation` 0.7 and without `zookeeper` this is the
+            complete list of brokers, which pick the partitions themselves; `id:host:port` gives a broker its id.
         generation: the generation of the brokers; None detects it.
         security: TLS and SASL, from 0.9 on.
         settings: how to send.
@@ -73,7 +73,8 @@ def open_producer(
         ValueError: neither address is given, or an address is not valid.
     """
     settings = settings or ProducerSettings()
-    brokers = parse_bootstrap(bootstrap) if bootstrap else ()
+    parse = parse_broker_list if generation is Generation.V07 and not zookeeper else parse_bootstrap
+    brokers = parse(bootstrap) if bootstrap else ()
     if not (zookeeper or brokers):
         raise ValueError("give the address of ZooKeeper or of bootstrap brokers")
     stopping = threading.Event()

@@ -57,6 +57,10 @@ class Transport07(Transport):
         """The partitions that are registered, or one for each broker of a fixed list."""
         return self._brokers.partitions_for(topic)
 
+    def stored_at(self, target: TopicPartition) -> BrokerPartition:
+        """See Transport."""
+        return self._brokers.stored_at(target.within_topic)
+
     def send(self, batches: Mapping[TopicPartition, Sequence[Message]]) -> Mapping[TopicPartition, BatchOutcome]:
         """Send one request to each broker. Its error applies to all batches in it: a broker only closes the socket."""
         outcomes: dict[TopicPartition, BatchOutcome] = {}
@@ -88,7 +92,7 @@ class Transport07(Transport):
             TooLarge: a message is larger than `max_message_bytes`. A broker drops such a message without an error.
             Unsupported: 0.7 does not know the codec, the kind of partition, or a part of a message.
         """
-        where = Where(topic=target.topic, partition=str(target.within_topic))
+        where = Where(topic=target.topic, partition=str(self.stored_at(target)))
         if target.broker is None:
             raise Unsupported("a partition of 0.7 belongs to a broker: name it with a BrokerPartition", where)
         payloads = [_payload(message, where) for message in messages]
@@ -105,7 +109,8 @@ class Transport07(Transport):
     def _send_to(self, broker_id: int, requests: tuple[ProduceRequest07, ...]) -> KafkaIOError | None:
         first = requests[0]
         request = first if len(requests) == 1 else MultiProduceRequest07(requests)
-        where = Where(topic=first.topic, partition=str(BrokerPartition(broker_id, first.partition)))
+        partition = self._brokers.stored_at(BrokerPartition(broker_id, first.partition))
+        where = Where(topic=first.topic, partition=str(partition))
         try:
             with error_context(where):
                 connection = self._connection(broker_id)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
+from kafka_io.brokers.bootstrap import BOOTSTRAP_ID
 from kafka_io.closing import Closing
 from kafka_io.errors import RegistryError, Where
 from kafka_io.model import Broker, BrokerPartition, TopicEntry
@@ -18,10 +19,19 @@ _INCOMPLETE_LISTING_S = 1.0  # how long a listing is used while a broker has not
 
 
 class FixedBrokers:
-    """A fixed list of brokers with ids from 0 on, like `broker.list` of 0.7. A broker picks a partition per request."""
+    """A fixed list of brokers, like `broker.list` of 0.7. A broker picks a partition per request.
+
+    0.7 has no request for the id of a broker. Without ids in the list, partitions name the place in it, from 0 on.
+    """
 
     def __init__(self, brokers: Sequence[Broker]) -> None:
-        self._brokers = {number: replace(broker, id=number) for number, broker in enumerate(brokers)}
+        self._has_ids = all(broker.id != BOOTSTRAP_ID for broker in brokers)
+        by_place = (replace(broker, id=place) for place, broker in enumerate(brokers))
+        self._brokers = {broker.id: broker for broker in (brokers if self._has_ids else by_place)}
+
+    def stored_at(self, partition: BrokerPartition) -> BrokerPartition:
+        """The partition as a result names it: a place in the list is no id, so its broker is None."""
+        return partition if self._has_ids else replace(partition, broker=None)
 
     def partitions_for(self, topic: str) -> Sequence[BrokerPartition]:  # noqa: ARG002 - the same for all topics
         """Partition -1 of each broker, which makes the broker pick one."""
@@ -32,7 +42,7 @@ class FixedBrokers:
         return frozenset()
 
     def broker(self, broker_id: int) -> Broker | None:
-        """The broker with this id; None if it is not in the list."""
+        """The broker with this id or place; None if it is not in the list."""
         return self._brokers.get(broker_id)
 
     def close(self) -> None:
@@ -106,6 +116,10 @@ class RegisteredBrokers(Closing):
         max_age_s = _INCOMPLETE_LISTING_S if unregistered else self._max_age_s
         self._listings[topic] = partitions, time.monotonic() + max_age_s
         return partitions, unregistered
+
+    def stored_at(self, partition: BrokerPartition) -> BrokerPartition:
+        """The partition as a result names it: brokers are registered with their ids."""
+        return partition
 
     def broker(self, broker_id: int) -> Broker | None:
         """The broker with this id, from the last listing."""

@@ -15,7 +15,7 @@ class FetchedChunk:
     Args:
         next_offset: the offset after the last one; the offset of the fetch if the answer contains none.
         needed_bytes: the size of the first one, so a fetch must ask for at least as much. It is exact if the answer
-            contains its length.
+            contains its length; if not, it may be too low.
         batches: decodes the records while it is iterated.
     """
 

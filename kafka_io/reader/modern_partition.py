@@ -237,12 +237,9 @@ class ModernPartition:
         data = partition.records
         requested = RequestedOffsets(start=offset, stop=self._planned.offsets.stop, high_watermark=end)
         scan = scan_headers(data, requested)
-        needed_bytes = first_entry_bytes(data) or len(data) + 1
-        if scan.next_offset == offset and len(data) >= needed_bytes:
-            raise Corrupt(f"{len(data)} bytes contain no whole batch")
         return FetchedChunk(
             next_offset=scan.next_offset,
-            needed_bytes=needed_bytes,
+            needed_bytes=first_entry_bytes(data) or 0,
             batches=self._decoded(scan, self._decoder.feed(data, requested, aborted=aborted_ranges(partition))),
         )
 

@@ -27,6 +27,9 @@ class Source:
     `cluster_id` is the id of the cluster, if it is known: answers of another cluster behind the same addresses are
     refused. `security` refers to secrets but does not contain them: each process reads them where it runs.
 
+    `refuses_newer` says that the user gave `generation`, so that newer brokers are refused (fault P15). Other sources
+    have the generation that was detected, and in a rolling upgrade some brokers are newer.
+
     >>> import msgspec
     >>> with open_cluster("local", bootstrap=bootstrap) as cluster:
     ...     source = cluster.source(BrokerPartition(None, 0))
@@ -40,6 +43,7 @@ class Source:
     security: Security = PLAINTEXT
     read_settings: ReadSettings
     cluster_id: str = ""
+    refuses_newer: bool = False
 
     def open(self) -> Reader:
         """A reader, which connects when it is first used."""
@@ -69,6 +73,7 @@ class Source:
             timeout_s=retry_policy.timeout_s,
             max_answer_bytes=self.read_settings.sizes.max_fetch_bytes + _MAX_BESIDE_RECORDS,
             generation=self.generation,
+            refuses_newer=self.refuses_newer,
             security=self.security,
         )
         return ClusterMetadata(

@@ -14,10 +14,10 @@ There are two decoders, one for 0.7 and one for later versions. Each layer build
                 kernels/entry_header, kernels/legacy_messages, kernels/record_batches, kernels/utf8
 
     both        decoded_batch      the result, and the limits of decoding
-                column_builder, schema, memory_pool, kernels/column_arrays
+                column_builder, schema, kernels/column_arrays
                                    columns that kernels fill and Arrow takes over without a copy
                 layout             positions of the fields
-                compiling, isal_crc32, crc32c, kernels/scalars, kernels/crc32, kernels/status_codes
+                crc32c, kernels/crc32, kernels/status_codes
 
 `build` writes all formats.
 """

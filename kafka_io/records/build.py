@@ -145,7 +145,7 @@ def _counted(content: bytes | None) -> bytes:
 
 
 def _varint(number: int) -> bytes:
-    """A zigzag varint: seven bits per byte, the lowest first. See `kernels.scalars.varint`."""
+    """A zigzag varint: seven bits per byte, the lowest first. See `kafka_io.jit.scalars.varint`."""
     rest = 2 * number if number >= 0 else -2 * number - 1
     out = bytearray()
     while rest > 0x7F:

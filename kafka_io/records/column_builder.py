@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from kafka_io.jit.memory_pool import PooledMemory
 from kafka_io.records.kernels import column_arrays
 from kafka_io.records.kernels.column_arrays import (
     HEADER_KEY_BYTES,
@@ -24,7 +25,6 @@ from kafka_io.records.kernels.column_arrays import (
     VALUE_BYTES,
     VALUE_NULLS,
 )
-from kafka_io.records.memory_pool import PooledMemory
 from kafka_io.records.schema import HEADER, SCHEMA, header_keys
 
 _BYTE_BITS = 8

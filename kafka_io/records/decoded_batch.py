@@ -73,3 +73,7 @@ class DecodedBatch:
     next_offset: int
     gaps: Mapping[str, int]
     holes: tuple[int, int] | None = None
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The rows as a stream of Arrow's PyCapsule interface: pyarrow, DuckDB and Polars read this object directly."""
+        return self.batch.__arrow_c_stream__(requested_schema)

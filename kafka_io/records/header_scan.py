@@ -7,8 +7,8 @@ import numpy as np
 
 from kafka_io.compression import BytesLike
 from kafka_io.errors import NOWHERE, Where
+from kafka_io.jit.scalars import Int64s
 from kafka_io.records.kernels import legacy_messages, record_batches, status_codes
-from kafka_io.records.kernels.scalars import Int64s
 from kafka_io.records.layout import CONTROL, ENTRY_BYTES, ENTRY_LENGTH_AT
 from kafka_io.records.record_set import RecordSet, RequestedOffsets
 

@@ -13,12 +13,12 @@ from isal import isal_zlib
 
 from kafka_io.compression import MESSAGE_CODECS, BytesLike
 from kafka_io.errors import Corrupt, Unsupported, error_context
+from kafka_io.jit.scalars import ByteArray, read_only
 from kafka_io.records.column_builder import ColumnBuilder
 from kafka_io.records.decoded_batch import DecodeLimits
 from kafka_io.records.kernels import legacy_messages as kernels
 from kafka_io.records.kernels import status_codes
 from kafka_io.records.kernels.legacy_messages import ANY_MAGIC, NO_TIMESTAMP
-from kafka_io.records.kernels.scalars import ByteArray, read_only
 from kafka_io.records.layout import (
     APPEND_TIME,
     ENTRY_BYTES,

@@ -13,6 +13,7 @@ import numpy as np
 from kafka_io.compression import CODECS
 from kafka_io.compression import BytesLike as Octets
 from kafka_io.errors import Corrupt, TooLarge, Unsupported, WireError
+from kafka_io.jit.scalars import ByteArray, Int64s, read_only
 from kafka_io.records.column_builder import ColumnBuilder
 from kafka_io.records.crc32c import crc32c
 from kafka_io.records.decoded_batch import DecodeLimits
@@ -33,7 +34,6 @@ from kafka_io.records.kernels.record_batches import (
     START,
     STOP,
 )
-from kafka_io.records.kernels.scalars import ByteArray, Int64s, read_only
 from kafka_io.records.layout import (
     BATCH_ATTRIBUTES_AT,
     BATCH_BYTES,

@@ -8,9 +8,9 @@ from struct import Struct
 
 from kafka_io.compression import BytesLike
 from kafka_io.errors import Corrupt, PastEnd, Unsupported, Where, WireError
+from kafka_io.jit.scalars import Int64s, read_only
 from kafka_io.records.gaps import ObservedGaps
 from kafka_io.records.kernels import record_batches, status_codes
-from kafka_io.records.kernels.scalars import Int64s, read_only
 from kafka_io.records.layout import BATCH_LAST_DELTA_AT, BATCH_MAGIC, ENTRY_BYTES, ENTRY_LENGTH_AT, MAGIC_AT
 
 _LENGTH = Struct(">i")

@@ -10,9 +10,9 @@ from isal import isal_zlib
 
 from kafka_io.compression import CODECS_07, BytesLike
 from kafka_io.errors import NOWHERE, Corrupt, Unsupported, Where, WireError, error_context
+from kafka_io.jit.scalars import read_only
 from kafka_io.records.kernels import status_codes
 from kafka_io.records.kernels import v07_messages as v07_kernels
-from kafka_io.records.kernels.scalars import read_only
 from kafka_io.records.layout import CODEC_MASK, CRC_BYTES, HEADER_BYTES, LENGTH_BYTES
 
 _LENGTH = Struct(">i")

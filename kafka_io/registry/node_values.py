@@ -112,7 +112,7 @@ class JsonObject:
         except RecursionError as error:
             raise malformed(path, "its JSON is nested too deep") from error
         except ValueError as error:  # also for a number of thousands of digits
-            raise malformed(path, f"its value is not JSON: {error}") from error
+            raise malformed(path, "its value is not JSON, or a name or number in it is not valid") from error
         if not isinstance(value, dict):
             raise malformed(path, f"its JSON is {shown(value)}, not an object")
         return cls(path, value)

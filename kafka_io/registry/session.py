@@ -58,7 +58,7 @@ class ZooKeeperSession:
         try:
             self._client = KazooClient(connect, timeout=session_timeout_s, connection_retry=_RECONNECT, logger=logger)
         except ValueError as error:
-            raise RegistryError(f"{connect!r} is not host:port[,host:port][/chroot]: {error}") from error
+            raise RegistryError(f"{connect!r} is not host:port[,host:port][/chroot]") from error
         self._connect = connect
         self._timeout_s = timeout_s
         self._process = os.getpid()
@@ -261,10 +261,8 @@ def _mapped(path: str) -> Iterator[None]:
     try:
         yield
     except (ConnectionLoss, SessionExpiredError, KazooTimeoutError) as error:
-        raise RegistryUnavailable(
-            f"ZooKeeper did not answer a request for {path!r} ({type(error).__name__})"
-        ) from error
+        raise RegistryUnavailable(f"ZooKeeper did not answer a request for {path!r}") from error
     except (NoAuthError, AuthFailedError) as error:
         raise RegistryError(f"ZooKeeper denies access to {path!r}") from error
     except (KazooException, RuntimeError, ValueError, struct.error) as error:
-        raise RegistryError(f"ZooKeeper's answer for {path!r} is unusable: {error!r}") from error
+        raise RegistryError(f"ZooKeeper's answer for {path!r} is unusable") from error

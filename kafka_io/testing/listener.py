@@ -23,7 +23,10 @@ class SocketListener:
     def __init__(self, config: BrokerConfig) -> None:
         family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
         self._max_connections = config.max_connections
-        self._socket = socket.create_server((config.host, config.port), family=family)
+        try:
+            self._socket = socket.create_server((config.host, config.port), family=family)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, f"{config.host}:{config.port}") from error
         self._name = f"broker-{config.broker_id}"
         self._acceptor: threading.Thread | None = None
         self._sessions: dict[ClientSession[Any], threading.Thread] = {}

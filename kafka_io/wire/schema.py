@@ -88,7 +88,7 @@ class Api(Generic[AnswerT_co]):
         try:
             table.write(message, parts)
         except (packing.error, UnicodeEncodeError) as error:
-            raise Unsupported(f"{self.name} v{version}: a value does not fit its field: {error}") from error
+            raise Unsupported(f"{self.name} v{version}: a value does not fit its field") from error
         return parts
 
     def decode(self, kind: type[T], reader: WireReader, version: int) -> T:

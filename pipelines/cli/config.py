@@ -23,15 +23,15 @@ def config_group() -> None:
 
 
 @config_group.command("check")
-@click.option("--offline", is_flag=True, help="Test only the file, not the brokers, the lake or Java.")
+@click.option("--offline", is_flag=True, help="Test only the file, not the brokers, the registries, the lake or Java.")
 @json_option
 @click.pass_context
 def check_command(ctx: click.Context, offline: bool, as_json: bool) -> None:
     """Test the settings file and what it names. Exit code 1: a test failed.
 
-    The command tests the file, the Dagster definitions made from it, Java, the secrets, the lake, and each cluster:
-    whether its brokers answer, which protocol generation they speak, and how many topics belong to each group. It
-    reads secrets but never shows them.
+    The command tests the file, the Dagster definitions made from it, Java, the secrets, the lake, whether each schema
+    registry answers, and each cluster: whether its brokers answer, which protocol generation they speak, and how many
+    topics belong to each group. It reads secrets but never shows them.
 
     \b
     Examples:

@@ -15,20 +15,20 @@ from kafka_io.brokers.bootstrap import BOOTSTRAP_ID
 from kafka_io.errors import KafkaIOError, Where
 from kafka_io.model import TopicEntry, TopicIds
 from kafka_io.net.secret import SecretReference
-from kafka_io.net.security import FILE
+from kafka_io.net.security import FILE, Sasl, Tls
+from kafka_io.schema_registry.settings import SchemaRegistrySettings
+from pipelines.cli.console import WITHOUT_IDS
+from pipelines.cli.result import show_trace
 from pipelines.loading.work import SliceFailure
-from resources.settings import Settings
+from resources.errors import LakeRefused
+from resources.settings import Settings, SettingsError
 from resources.settings_shown import shown
+from resources.topic_formats import TopicFormat
 
 if TYPE_CHECKING:
     from kafka_io.cluster.cluster import Cluster
 
 _REQUEST_TIMEOUT_S = 10.0
-WITHOUT_IDS = (
-    "topics have no ids, so only leader epochs and the last loaded messages show that a topic was created again: "
-    "set zookeeper too"
-)
-
 CheckResult = Mapping[str, Any]
 """A result of `penstock config check --json`: what was tested, whether it is ok, a sentence about it, and the error."""
 
@@ -41,6 +41,7 @@ def passed(subject: str, message: str) -> CheckResult:
 def failed(subject: str, error: Exception, *, message: str | None = None) -> CheckResult:
     """The result of a test that failed with this error; the message is the error's own if none is given."""
     failure = SliceFailure.of(error, Where())
+    show_trace(failure.trace)
     return {"check": subject, "ok": False, "message": message or str(failure), "errors": [failure.as_dict()]}
 
 
@@ -62,12 +63,17 @@ def check_file(settings: Settings) -> Iterator[CheckResult]:
 
 
 def check_environment(settings: Settings) -> Iterator[CheckResult]:
-    """Test Java, secrets, files, the lake and the clusters. Each request is sent once, with a short timeout."""
+    """Test Java, secrets, files, the lake, registries and clusters. Requests are sent once, with a short timeout."""
     yield _check("java", _java)
     for subject, read in _secrets(settings):
         yield _check(subject, partial(_can_be_read, read))
+    for name, format_ in settings.topics.formats.items():
+        if format_.schema_file:
+            yield _check(f"columns of topics.{name}", partial(_columns, format_))
     yield _check("lake", lambda: _lake(settings))
     impatient = settings.with_short_timeout(attempts=1, timeout_s=_REQUEST_TIMEOUT_S)
+    for name in sorted(settings.registries):
+        yield _check(f"registry {name}", partial(_registry, impatient, name))
     for name in sorted(settings.clusters):
         yield from _check_cluster(impatient, name)
 
@@ -78,9 +84,12 @@ def _definitions(settings: Settings) -> str:
     from pipelines.defs.build import build_definitions
 
     with warnings.catch_warnings(action="ignore"):  # Dagster warns about its own beta features
-        definitions = build_definitions(settings)
-        dg.Definitions.validate_loadable(definitions)
-        repository = definitions.get_repository_def()
+        try:
+            definitions = build_definitions(settings)
+            dg.Definitions.validate_loadable(definitions)
+            repository = definitions.get_repository_def()
+        except dg.DagsterInvalidDefinitionError as error:  # for example of a cron text; Dagster names it
+            raise SettingsError(str(error)) from error
         assets = len(definitions.resolve_all_asset_specs())
     return f"assets: {assets}, schedules: {len(repository.schedule_defs)}, sensors: {len(repository.sensor_defs)}"
 
@@ -101,15 +110,22 @@ def _java() -> str:
 def _secrets(settings: Settings) -> Iterator[tuple[str, Callable[[], object]]]:
     """The secrets and files that the settings name, each once, with a function that reads it."""
     readers: dict[str, Callable[[], object]] = {}
-    for cluster in settings.clusters.values():
-        for section in (cluster.security.tls, cluster.security.sasl):
-            for field in fields(section) if section else ():
-                value = getattr(section, field.name)
-                if isinstance(value, SecretReference):
-                    readers[f"secret {value}"] = value.read
-                elif field.metadata == FILE and value is not None:
-                    readers[f"file {value}"] = Path(value).read_bytes
+    for section in _sections_with_secrets(settings):
+        for field in fields(section):
+            value = getattr(section, field.name)
+            if isinstance(value, SecretReference):
+                readers[f"secret {value}"] = value.read
+            elif field.metadata == FILE and value is not None:
+                readers[f"file {value}"] = Path(value).read_bytes
     yield from sorted(readers.items())
+
+
+def _sections_with_secrets(settings: Settings) -> Iterator[Tls | Sasl | SchemaRegistrySettings]:
+    """The sections that can name secrets and files."""
+    for cluster in settings.clusters.values():
+        yield from filter(None, (cluster.security.tls, cluster.security.sasl))
+    for registry in settings.registries.values():
+        yield from filter(None, (registry, registry.tls))
 
 
 def _can_be_read(read: Callable[[], object]) -> str:
@@ -121,7 +137,7 @@ def _can_be_read(read: Callable[[], object]) -> str:
 def _lake(settings: Settings) -> str:
     from resources.durable import local_path
     from resources.lake import Lake
-    from resources.lake_marker import check_put_if_absent
+    from resources.lake_marker import check_put_if_absent, read_marker
 
     lake = Lake.of(settings)
     tables = sum(len(lake.topics(cluster)) for cluster in settings.clusters)
@@ -130,18 +146,37 @@ def _lake(settings: Settings) -> str:
         _check_writable(folder)
     if folder is None or folder.exists():  # a check does not create a folder that may be a missing mount
         check_put_if_absent(lake)
-    return f"{shown(settings)['lake']}, tables: {tables}"
+    former = sorted(set(lake.clusters()) - set(settings.clusters))
+    facts = [shown(settings)["lake"], f"tables: {tables}"]
+    facts += [f"clusters that the settings do not have: {' '.join(former)}"] if former else []
+    facts += [] if tables or former or read_marker(lake) else ["a new lake: no load has used it"]
+    return ", ".join(facts)
 
 
 def _check_writable(folder: Path) -> None:
     """Check that this user can write to the folder, or can create it.
 
     Raises:
-        PermissionError: this user cannot.
+        LakeRefused: this user cannot.
     """
     existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
     if not os.access(existing, os.W_OK | os.X_OK):
-        raise PermissionError(f"this user cannot write to {existing}")
+        raise LakeRefused(f"this user cannot write to {existing}")
+
+
+def _columns(format_: TopicFormat) -> str:
+    from pipelines.loading.formats import encoding_of
+
+    return f"{format_.schema_file}, columns: {len(encoding_of(format_.encoding).declared(format_))}"
+
+
+def _registry(settings: Settings, name: str) -> str:
+    from resources.kafka import open_schema_registry
+
+    registry = settings.registries[name]
+    subjects = open_schema_registry(settings, name).subjects()
+    login = "bearer token" if registry.token else "basic authentication" if registry.password else "no login"
+    return f"{registry.url}, subjects: {len(subjects)}, {login}"
 
 
 def _check_cluster(settings: Settings, name: str) -> Iterator[CheckResult]:
@@ -154,7 +189,7 @@ def _check_cluster(settings: Settings, name: str) -> Iterator[CheckResult]:
             topics = [topic for topic in listing.found if settings.rules(name).allows(topic.name)]
             facts = [*_ask_brokers(cluster, topics), f"topics allowed: {len(topics)} of {len(listing.found)}"]
             facts += [f"unreadable topics: {len(listing.skipped)}"] if listing.skipped else []
-            facts += [WITHOUT_IDS] if lack_ids(topics) else []
+            facts += [f"topics have no ids, {WITHOUT_IDS}"] if lack_ids(topics) else []
     except Exception as error:  # noqa: BLE001 - as in `_check`
         yield failed(subject, error)
         return

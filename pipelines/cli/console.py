@@ -51,12 +51,20 @@ _STATES = {  # the style of each state, in the order of the totals
     TopicState.GONE: "dim",
     TopicState.LOADED: "green",
 }
+WITHOUT_IDS = (
+    "so only leader epochs and the last loaded messages show that a topic was created again: set zookeeper too"
+)
 _RUN_ID_LENGTH = 8  # enough to distinguish runs; Dagster shows as many
 
 
 def error(message: str) -> None:
     """Print a sentence about an error. Control characters are escaped (fault X05)."""
     _err.print(f"[bold red]penstock:[/] {_safe(message)}", soft_wrap=True, highlight=False)
+
+
+def failure(failure: PrintedResult) -> None:
+    """Print an error object as a sentence."""
+    error(_error_text(failure))
 
 
 def warning(message: str) -> None:
@@ -185,9 +193,19 @@ def statuses(statuses: PrintedResults, *, now_ms: int) -> None:
     print_table(columns, [{**status, **_status_cells(status, now_ms)} for status in statuses])
     _sentence(_totals(statuses))
     _problems(statuses)
+    _without_ids(statuses)
     for status in statuses:
         for sentence in (*_losses(status), *_last_error(status, now_ms)):
             error(f"{status['topic']}: {sentence}")
+        if status["bad_records"]:
+            warning(f"{status['topic']}: {status['bad_records']:,} rows have `_error`: their values do not decode")
+
+
+def _without_ids(statuses: PrintedResults) -> None:
+    """Warn once for each cluster about topics without an id (fault P08)."""
+    counts = Counter(status["cluster"] for status in statuses if status["has_id"] is False)
+    for cluster, count in sorted(counts.items()):
+        warning(f"{cluster}: {count} of its topics have no id, {WITHOUT_IDS}")
 
 
 def _losses(status: PrintedResult) -> Iterator[str]:
@@ -214,8 +232,9 @@ def _last_error(status: PrintedResult, now_ms: int) -> Iterator[str]:
 def _error_text(error: PrintedResult) -> str:
     """An error object as one sentence with its place."""
     place = {name: error[name] for name in ("cluster", "broker", "topic", "partition", "offset")}
-    location = str(Where(**place))
-    return f"{error['kind']}: {error['message']}" + (f" [{location}]" if location else "")
+    location, message = str(Where(**place)), error["message"]
+    hint = "; the same command can succeed later" if error["retriable"] and "again" not in message else ""
+    return f"{error['kind']}: {message}" + (f" [{location}]" if location else "") + hint
 
 
 def _status_cells(status: PrintedResult, now_ms: int) -> PrintedResult:
@@ -294,10 +313,42 @@ def replays(results: PrintedResults) -> None:
             _sentence(f"{topic}: the table has no rows in this interval", "unchanged")
 
 
+def redecodes(results: PrintedResults) -> None:
+    """Print a line per reason why records do not decode, then what changed."""
+    for result in results:
+        if result["reasons"]:
+            print_table(">records reason", result["reasons"])
+        for sentence in result["warnings"]:
+            warning(f"{result['topic']}: {sentence}")
+        if result["errors"]:
+            error(f"{result['topic']}: {_error_text(result['errors'][0])}")
+        columns = f", new columns: {', '.join(result['columns'])}" if result["columns"] else ""
+        word = "would decode" if result["dry_run"] else "decode now"
+        _sentence(
+            f"{result['topic']}: {result['decoded']:,} records {word}, {result['bad_records']:,} do not; "
+            f"version {result['version']}{columns}"
+        )
+
+
 def history(entries: Sequence["HistoryEntry"]) -> None:
     """Print a line per commit, the newest first."""
     columns = "version time:TIME_(UTC) what run >rows >bytes >files >ranges gaps notes"
     print_table(columns, map(_commit_cells, entries))
+
+
+def schemas(results: PrintedResults) -> None:
+    """Print a line per schema in the registry, then one per column of the table; warnings on stderr."""
+    for result in results:
+        if result["schemas"]:
+            known = [
+                {**schema, "subjects": ", ".join(schema["subjects"]), "met": "met" if schema["is_met"] else "newest"}
+                for schema in result["schemas"]
+            ]
+            print_table(">id type met subjects", known)
+        columns = [{**column, "new": "new" if column["is_new"] else ""} for column in result["columns"]]
+        print_table("name type field new comment", columns)
+        for sentence in result["warnings"]:
+            warning(f"{result['topic']}: {sentence}")
 
 
 def _commit_cells(entry: "HistoryEntry") -> PrintedResult:
@@ -338,6 +389,13 @@ def cleanings(results: PrintedResults, *, deleted: bool) -> None:
     print_table(f"topic >{collected} >bytes >merged >larger:INTO table", results)
     for result in results:
         topic = result["topic"]
+        if result["young"]:
+            _sentence(
+                f"{topic}: {result['young']} files of failed loads or of loads in progress stay, because they are "
+                "younger than keep_days"
+            )
+        if result["empty"]:
+            _sentence(f"{topic}: the table has no rows, because its first load failed or found no records")
         if result["foreign"]:
             warning(f"{topic}: nothing was done: {result['foreign']}")
         if result["damaged"]:

@@ -1,6 +1,6 @@
 """`penstock load`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -8,11 +8,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipelines.cli import console
-from pipelines.cli.options import GlobalOptions, Selection, choice_option, selects_topics, usage_errors
+from pipelines.cli.options import (
+    GlobalOptions,
+    Selection,
+    check_topics,
+    choice_option,
+    selects_topics,
+    usage_errors,
+)
 from pipelines.cli.result import CommandResult, Errors, prints_result
 from resources.choices import Choices
 from resources.settings import Settings
-from resources.suggestion import did_you_mean
 
 if TYPE_CHECKING:
     from kafka_io.cluster.cluster import Cluster
@@ -69,7 +75,9 @@ def load_command(
                 choices=settings.choices_of(name).with_overrides(overrides),
                 on_progress=on_progress,
             )
-            for topic in _checked(settings, connected, selection.topics) or _allowed(settings, connected):
+            if loader.new_lake:
+                console.warning(loader.new_lake)
+            for topic in check_topics(settings, connected, selection.topics) or _allowed(settings, connected):
                 with errors.caught(cluster=name, topic=topic):
                     loads.append((name, loader.load(topic)))
     return CommandResult(
@@ -77,25 +85,8 @@ def load_command(
         show=console.loads,
         failed=any(load.error for _, load in loads),
         errors=errors.failures,
-        traces=[load.trace for _, load in loads],
+        traces=[failure.trace for _, load in loads for failure in load.failures],
     )
-
-
-def _checked(settings: Settings, cluster: "Cluster", topics: Sequence[str]) -> Sequence[str]:
-    """The named topics, each of which exists and may be loaded: other commands and Dagster know only allowed topics.
-
-    Raises:
-        UsageError: one of them does not exist, or the settings do not allow it.
-    """
-    for topic in topics:
-        if not settings.rules(cluster.name).allows(topic):
-            raise click.UsageError(
-                f"the settings do not allow the topic {topic!r}; change `allow` or `deny` of [topics]"
-            )
-        if cluster.topic(topic) is None:
-            known = (entry.name for entry in cluster.topics().found)
-            raise click.UsageError(f"the cluster {cluster.name} has no topic {topic!r}{did_you_mean(topic, known)}")
-    return topics
 
 
 def _allowed(settings: Settings, cluster: "Cluster") -> list[str]:

@@ -5,7 +5,7 @@ Exit code 0: success; 1: failure, or a table is not proven; 2: wrong use; 130: i
 """
 
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,9 +18,11 @@ from pipelines.cli.load import load_command
 from pipelines.cli.offsets import offsets_group
 from pipelines.cli.options import GlobalOptions
 from pipelines.cli.publish import publish_command
+from pipelines.cli.redecode import redecode_command
 from pipelines.cli.replay import replay_command
 from pipelines.cli.result import FAILED, INTERRUPTED, WRONG_USE, print_json, remember_words, wants_json
-from pipelines.cli.servers import broker_command, zookeeper_command
+from pipelines.cli.schema import schema_command
+from pipelines.cli.servers import broker_command, registry_command, zookeeper_command
 from pipelines.cli.status import status_command, topics_command
 from pipelines.cli.tables import clean_command, verify_command
 from pipelines.cli.tail import tail_command
@@ -36,8 +38,11 @@ COMMANDS = (
     load_command,
     offsets_group,
     publish_command,
+    registry_command,
+    redecode_command,
     replay_command,
     rewind_command,
+    schema_command,
     status_command,
     tail_command,
     topics_command,
@@ -77,19 +82,27 @@ def _errors_reported(ctx: click.Context) -> Iterator[None]:
     except Exception as error:  # noqa: BLE001 - every error becomes a sentence; --debug adds its traceback
         if ctx.params.get("debug"):
             traceback.print_exc()
-        console.error(str(error) if isinstance(error, SettingsError) else f"{type(error).__name__}: {error}")
+        if isinstance(error, SettingsError):
+            console.error(error.reason)
+        else:
+            console.failure(_printed(error))
         _end(ctx, WRONG_USE if isinstance(error, SettingsError) else FAILED, error)
 
 
 def _end(ctx: click.Context, exit_code: int, error: BaseException, message: str | None = None) -> None:
     """Print the error as JSON if the command line asks for it, and end with the exit code."""
     if wants_json(ctx):
-        from kafka_io.errors import Where
-        from pipelines.loading.work import SliceFailure
-
-        failure = SliceFailure.of(error, Where()).as_dict()
+        failure = _printed(error)
         print_json(exit_code, errors=[failure if message is None else {**failure, "message": message}])
     ctx.exit(exit_code)
+
+
+def _printed(error: BaseException) -> Mapping[str, Any]:
+    """The error object of `--json`."""
+    from kafka_io.errors import Where
+    from pipelines.loading.work import SliceFailure
+
+    return SliceFailure.of(error, Where()).as_dict()
 
 
 @click.group(
@@ -104,7 +117,7 @@ def _end(ctx: click.Context, exit_code: int, error: BaseException, message: str 
     type=click.Path(),
     help=f"The settings file. [default: penstock.toml] [env: {PATH_VARIABLE}]",
 )
-@click.option("--debug", is_flag=True, help="Show tracebacks.")
+@click.option("--debug", is_flag=True, help="Show the stack trace of an error, with the messages of other programs.")
 @click.version_option(package_name="penstock")
 @click.pass_context
 def main(ctx: click.Context, settings_file: str | None, debug: bool) -> None:

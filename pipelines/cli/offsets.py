@@ -10,6 +10,7 @@ from pipelines.cli import console
 from pipelines.cli.options import (
     GlobalOptions,
     Selection,
+    check_topics,
     choice_option,
     cluster_option,
     only_cluster,
@@ -167,7 +168,7 @@ def import_command(
     lake = Lake.of(settings)
     with open_cluster(settings, name) as connected:
         loader = Loader.of(settings, connected, lambda: open_session(settings.spark), choices=choices)
-        tables = {topic: LakeTable.of(lake, name, topic) for topic in topics}
+        tables = {topic: LakeTable.of(lake, name, topic) for topic in check_topics(settings, connected, topics)}
         plans = {
             topic: plan_import(loader, table, topic, read_offsets(connected, topic), source=source, missing=missing)
             for topic, table in tables.items()

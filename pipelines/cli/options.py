@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -16,6 +17,7 @@ from resources.settings import Settings
 from resources.suggestion import did_you_mean
 
 if TYPE_CHECKING:
+    from kafka_io.cluster.cluster import Cluster
     from pipelines.loading.table import LakeTable
 
 cluster_option = click.option(
@@ -39,6 +41,17 @@ data_dir_option = click.option(
 )
 topic_argument = click.argument("topic", shell_complete=complete_topics)
 topics_argument = click.argument("topics", nargs=-1, metavar="TOPIC...", shell_complete=complete_topics)
+
+
+class FiniteRange(click.FloatRange):
+    """A range of numbers. `nan` is in no range, but click's comparisons let it pass."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number. Any other value is an error of usage."""
+        number = float(super().convert(value, param, ctx))
+        if isnan(number):
+            self.fail(f"{value!r} is not a number.", param, ctx)
+        return number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +88,17 @@ def only_cluster(settings: Settings, chosen: str | None) -> str:
     return names[0]
 
 
+def only_registry(settings: Settings, chosen: str | None) -> str:
+    """The name of the chosen schema registry, or of the only one in the settings."""
+    names = sorted(settings.registries)
+    if chosen is not None and chosen not in names:
+        known = ", ".join(names) or "none"
+        raise click.UsageError(f"there is no registry {chosen!r} in the settings; the registries are: {known}")
+    if chosen is None and len(names) != 1:
+        raise click.UsageError(f"choose a registry with --registry: {', '.join(names) or 'the settings have none'}")
+    return chosen or names[0]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
     """What a command works on: the named topics of one cluster, or with `--all` the topics of all clusters."""
@@ -90,27 +114,52 @@ class Selection:
         return clusters_of(settings, self.cluster) if self.every else [only_cluster(settings, self.cluster)]
 
     def tables(self, settings: Settings, cluster: str) -> "list[LakeTable]":
-        """The tables of the named topics, or of all topics of the cluster that the settings allow."""
+        """The tables of the named topics, or of all topics of the cluster that the settings allow.
+
+        Raises:
+            UsageError: a named topic has no table.
+        """
         from pipelines.loading.table import LakeTable
         from resources.lake import Lake
 
+        if self.topics:
+            return [table_of(settings, cluster, topic) for topic in self.topics]
         lake, rules = Lake.of(settings), settings.rules(cluster)
-        topics = self.topics or [topic for topic in lake.topics(cluster) if rules.allows(topic)]
-        return [LakeTable.of(lake, cluster, topic) for topic in topics]
+        return [LakeTable.of(lake, cluster, topic) for topic in lake.topics(cluster) if rules.allows(topic)]
 
 
-def check_tables(settings: Settings, cluster: str, topics: Sequence[str]) -> None:
-    """Check that each named topic has a table.
+def table_of(settings: Settings, cluster: str, topic: str) -> "LakeTable":
+    """The table of a topic that the user names.
 
     Raises:
-        UsageError: one of them has none.
+        UsageError: there is none.
     """
+    from pipelines.loading.table import LakeTable
     from resources.lake import Lake
 
-    known = Lake.of(settings).topics(cluster) if topics else []
+    lake = Lake.of(settings)
+    if not lake.has_table(cluster, topic):
+        raise click.UsageError(f"the topic {topic!r} has no table{did_you_mean(topic, lake.topics(cluster))}")
+    return LakeTable.of(lake, cluster, topic)
+
+
+def check_topics(settings: Settings, cluster: "Cluster", topics: Sequence[str]) -> Sequence[str]:
+    """The topics that the user names, each of which exists and may be loaded.
+
+    Other commands and Dagster know only allowed topics.
+
+    Raises:
+        UsageError: one of them does not exist, or the settings do not allow it.
+    """
     for topic in topics:
-        if topic not in known:
-            raise click.UsageError(f"the topic {topic!r} has no table{did_you_mean(topic, known)}")
+        if not settings.rules(cluster.name).allows(topic):
+            raise click.UsageError(
+                f"the settings do not allow the topic {topic!r}; change `allow` or `deny` of [topics]"
+            )
+        if cluster.topic(topic) is None:
+            known = (entry.name for entry in cluster.topics().found)
+            raise click.UsageError(f"the cluster {cluster.name} has no topic {topic!r}{did_you_mean(topic, known)}")
+    return topics
 
 
 def selects_topics(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,15 +1,18 @@
 """The command `penstock publish`: sends the lines of a file as messages."""
 
+from collections.abc import Iterable, Iterator
 from typing import IO
 
 import click
 
-from kafka_io.errors import Where, error_context
-from pipelines.cli.options import GlobalOptions, cluster_option, only_cluster, topic_argument
+from kafka_io.errors import InvalidValue, Where, error_context
+from pipelines.cli.options import GlobalOptions, cluster_option, only_cluster, only_registry, topic_argument
 from pipelines.cli.result import CommandResult, prints_result
+from resources.settings import Settings
 
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 _LINES_PER_BATCH = 500
+_MAX_LINES_PER_BATCH = 100_000
 
 
 @click.command("publish")
@@ -17,28 +20,64 @@ _LINES_PER_BATCH = 500
 @click.argument("file", type=click.File("rb"))
 @cluster_option
 @click.option("--codec", type=click.Choice(_CODECS), default="none", help="How to compress.")
-@click.option("--batch", type=click.IntRange(1), default=_LINES_PER_BATCH, help="Lines per request.")
+@click.option(
+    "--batch", type=click.IntRange(1, _MAX_LINES_PER_BATCH), default=_LINES_PER_BATCH, help="Lines per request."
+)
+@click.option("--registry", metavar="NAME", help="Encode each line, which is JSON, with a schema of this registry.")
+@click.option(
+    "--subject", help="The subject whose newest schema encodes the lines. [default with --registry: TOPIC-value]"
+)
 @prints_result
 @click.pass_obj
 def publish_command(
-    options: GlobalOptions, topic: str, file: IO[bytes], cluster: str | None, codec: str, batch: int
+    options: GlobalOptions,
+    topic: str,
+    file: IO[bytes],
+    cluster: str | None,
+    codec: str,
+    batch: int,
+    registry: str | None,
+    subject: str | None,
 ) -> CommandResult:
     """Publish the lines of FILE (- for stdin) as messages of TOPIC. Old brokers do not know every codec.
+
+    With --registry or --subject each line is a JSON value and is published as Confluent's serializers do it: as Avro,
+    or as JSON if the schema is a JSON schema. In Avro, dates and times are texts in ISO 8601 or numbers, decimals are
+    numbers or texts, and the characters of a text are bytes where the schema has bytes. A missing field gets its
+    default. The first line that does not fit the schema ends the command; lines before it may have been published.
 
     \b
     Examples:
       penstock publish clicks lines.txt
       penstock publish clicks - --codec gzip --batch 100
+      penstock publish payments payments.jsonl --registry main
     """
     from kafka_io.producer.publishing import publish_values
     from resources.kafka import open_producer
 
     settings = options.settings()
     name = only_cluster(settings, cluster)
-    lines = (line.removesuffix(b"\n").removesuffix(b"\r") for line in file)
+    lines: Iterable[bytes] = (line.removesuffix(b"\n").removesuffix(b"\r") for line in file)
+    if registry is not None or subject is not None:
+        lines = _encoded(settings, only_registry(settings, registry), subject or f"{topic}-value", lines)
     with error_context(Where(cluster=name)), open_producer(settings, name, compression=codec) as producer:
         count = publish_values((producer,), topic, lines, batch_size=batch)
     return CommandResult(
         records=[{"cluster": name, "topic": topic, "messages": count}],
         show=lambda _: click.echo(f"{count} messages published to {topic}"),
     )
+
+
+def _encoded(settings: Settings, registry: str, subject: str, lines: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines as values of the newest schema of a subject. The schema is read before the first line."""
+    from kafka_io.producer.registered_values import registered_encoder
+    from resources.kafka import open_schema_registry
+
+    newest = open_schema_registry(settings, registry).newest(subject)
+    with error_context(Where(registry=registry, subject=subject, schema_id=newest.schema.id)):
+        encode = registered_encoder(newest.schema)
+        for number, line in enumerate(lines, start=1):
+            try:
+                yield encode(line)
+            except InvalidValue as error:
+                raise InvalidValue(f"line {number}: {error.reason}") from error

@@ -12,6 +12,7 @@ from pipelines.cli.options import (
     cluster_option,
     only_cluster,
     partition_option,
+    table_of,
     topic_argument,
     usage_errors,
 )
@@ -59,20 +60,19 @@ def replay_command(
       penstock replay clicks --partition 3 --from 1200 --to 1300
     """
     from pipelines.loading.load import Loader
-    from pipelines.loading.table import LakeTable
     from pipelines.maintenance.replay import replay
     from pipelines.maintenance.replay_request import ReplayRequest
     from resources.kafka import open_cluster
-    from resources.lake import Lake
     from resources.spark import open_session
 
     with usage_errors():
         request = ReplayRequest.parse(topic, since, until, partitions, on_compacted=on_compacted, now=datetime.now(UTC))
     settings = options.settings()
     name = only_cluster(settings, cluster)
+    table = table_of(settings, name, topic)
     with open_cluster(settings, name) as connected, console.progress() as on_progress:
         loader = Loader.of(settings, connected, lambda: open_session(settings.spark), on_progress=on_progress)
-        result = replay(loader, LakeTable.of(Lake.of(settings), name, topic), request)
+        result = replay(loader, table, request)
     records = [{"cluster": name, **result.as_dict()}]
     traces = [result.failure.trace] if result.failure else []
     return CommandResult(records=records, show=console.replays, failed=bool(result.failure), traces=traces)

@@ -5,7 +5,6 @@
 
 import json
 import sys
-import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -47,8 +46,7 @@ class Errors:
             from kafka_io.errors import Where
             from pipelines.loading.work import SliceFailure
 
-            where = Where(cluster=cluster, topic=topic)
-            self.failures.append(SliceFailure.of(error, where, traceback.format_exc()))
+            self.failures.append(SliceFailure.of(error, Where(cluster=cluster, topic=topic)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,12 +75,18 @@ class CommandResult:
         else:
             self.show(self.records)
         for failure in self.errors:
-            console.error(str(failure))
-        if click.get_current_context().obj.debug:
-            traces = [*self.traces, *(failure.trace for failure in self.errors)]
-            click.echo("".join(f"{trace}\n" for trace in traces if trace), err=True, nl=False)
+            console.failure(failure.as_dict())
+        for trace in (*self.traces, *(failure.trace for failure in self.errors)):
+            show_trace(trace)
         if code:
             raise click.exceptions.Exit(code)
+
+
+def show_trace(trace: str | None) -> None:
+    """Print the stack trace of an error on stderr, with `--debug` only. It has the texts of other programs."""
+    context = click.get_current_context(silent=True)
+    if trace and context and context.obj.debug:
+        click.echo(trace, err=True)
 
 
 def prints_result(command: Callable[..., CommandResult]) -> Callable[..., None]:

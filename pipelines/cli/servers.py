@@ -1,4 +1,4 @@
-"""`penstock broker` and `penstock zookeeper`: embedded servers for tests and demos."""
+"""`penstock broker`, `penstock registry` and `penstock zookeeper`: embedded servers for tests and demos."""
 
 from pathlib import Path
 from typing import Any
@@ -6,11 +6,16 @@ from typing import Any
 import click
 
 from kafka_io.model import Generation
+from kafka_io.registry.node_values import MAX_ID
 from pipelines.cli.options import data_dir_option, port_option
+
+_MAX_PARTITIONS = 10_000
 
 
 @click.command("broker")
-@click.option("--broker-id", type=click.IntRange(0), metavar="N", required=True, help="The broker's id in the cluster.")
+@click.option(
+    "--broker-id", type=click.IntRange(0, MAX_ID), metavar="N", required=True, help="The broker's id in the cluster."
+)
 @port_option
 @data_dir_option
 @click.option(
@@ -18,7 +23,9 @@ from pipelines.cli.options import data_dir_option, port_option
     metavar="HOST:PORT[/CHROOT]",
     help="The ZooKeeper where the broker registers. Without it, the broker does not register.",
 )
-@click.option("--partitions", type=click.IntRange(1), default=1, help="Number of partitions of a new topic.")
+@click.option(
+    "--partitions", type=click.IntRange(1, _MAX_PARTITIONS), default=1, help="Number of partitions of a new topic."
+)
 @click.option(
     "--generation",
     type=click.Choice([generation.value for generation in Generation]),
@@ -52,6 +59,25 @@ def broker_command(
     else:
         config = ModernBrokerConfig(**settings, generation=Generation(generation))
         run_foreground(ModernBrokerServer(config, zookeeper=zookeeper))
+
+
+@click.command("registry")
+@port_option
+@data_dir_option
+def registry_command(port: int, data_dir: Path) -> None:
+    """Run an embedded schema registry on loopback.
+
+    It speaks Confluent's REST API: clients can register Avro, JSON and Protobuf schemas with references, and read them
+    by id and by subject. It keeps schemas as they are sent and checks no compatibility. The registry prints a line
+    when it is ready. SIGTERM or Ctrl-C ends it with exit code 0.
+
+    \b
+    Examples:
+      penstock registry --port 8081 --data-dir registry
+    """
+    from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry, run_foreground
+
+    run_foreground(EmbeddedSchemaRegistry(port, data_dir))
 
 
 @click.command("zookeeper")

@@ -33,6 +33,12 @@ class PrintedError(Shape):
     partition: str | None
     """The partition in the form that `--partition` takes: a number, or `BROKER-N` in Kafka 0.7."""
     offset: int | None
+    registry: str | None
+    """The name of a schema registry of the settings."""
+    subject: str | None
+    """A subject of the schema registry."""
+    schema_id: int | None
+    """The id of a schema in the registry."""
     retriable: bool
     """Whether the same command can succeed later without a change."""
 
@@ -74,6 +80,8 @@ class LoadedPartition(PrintedRange):
     """The number of offsets without a row, by cause."""
     odd_times: int
     """The number of rows with a time that only the column `timestampRaw` can hold."""
+    bad_records: int
+    """The number of rows whose value does not decode; 0 in a raw table."""
     lag_before: int | None
     """Null if the broker did not report the end of the log."""
     lag: int | None
@@ -103,6 +111,7 @@ class LoadedTopic(Shape):
     rows: int
     bytes: int
     files: int
+    bad_records: int
     lag_before: int | None
     """Null if it is unknown for a partition."""
     lag: int | None
@@ -149,6 +158,30 @@ class ReplayedTopic(Shape):
     partitions: list[ReplayedPartition]
 
 
+class PrintedReason(Shape):
+    """Why records do not decode, and how many."""
+
+    reason: str
+    records: int
+
+
+class RedecodedTopic(Shape):
+    """A result of `penstock redecode`; `columns` are those that the table got."""
+
+    cluster: str
+    topic: str
+    table: str
+    version: int | None
+    dry_run: bool
+    decoded: int
+    bad_records: int
+    columns: list[str]
+    warnings: list[str]
+    seconds: float
+    reasons: list[PrintedReason]
+    errors: list[PrintedError]
+
+
 class VerifiedPartition(PrintedRange):
     """The part of a partition that the table holds, for one incarnation of the topic."""
 
@@ -187,6 +220,10 @@ class CleanedTable(Shape):
     table: str
     collected: list[str]
     bytes: int
+    young: int
+    """Files that no commit names, of failed loads or of loads in progress, that are younger than `keep_days`."""
+    empty: bool
+    """Whether nothing has been loaded into the table yet."""
     merged: int
     larger: int
     busy: bool
@@ -250,12 +287,16 @@ class ShownTopic(Shape):
     cluster: str
     topic: str
     incarnation: str | None
+    has_id: bool | None
+    """Whether the cluster gives the topic an id; null if the cluster no longer has the topic."""
     table: str
     version: int | None
     loaded_at_ms: int | None
     state: TopicState
     lag: int | None
     lost: int
+    bad_records: int
+    """The number of rows of the table whose value does not decode; 0 for a raw table."""
     late_s: float | None
     left_s: float | None
     left_share: float | None
@@ -292,6 +333,8 @@ class PrintedCommit(Shape):
     covered: dict[str, list[int]] = {}
     ranges: list[dict[str, Any]] = []
     """The ledger stores them in this form."""
+    columns: list[dict[str, Any]] = []
+    """The columns that the commit added to a typed table, as fields of Delta's schema."""
 
 
 class RewoundCursor(Shape):
@@ -313,6 +356,37 @@ class RewoundTable(Shape):
     rows: int
     cursors: list[RewoundCursor]
     version: int
+
+
+class PrintedColumn(Shape):
+    """A column for a field of the values; `is_new` if the next load with rows adds it or a member of it."""
+
+    name: str
+    type: str
+    field: str
+    comment: str
+    is_new: bool
+
+
+class PrintedWriterSchema(Shape):
+    """A schema in the registry; `is_met` if the table has records with it. `type` is empty if the id is not known."""
+
+    id: int
+    type: str
+    subjects: list[str]
+    is_met: bool
+
+
+class PrintedSchema(Shape):
+    """The result of `penstock schema`; `version` is null if the topic has no table yet."""
+
+    topic: str
+    table: str
+    format: str
+    version: int | None
+    schemas: list[PrintedWriterSchema]
+    columns: list[PrintedColumn]
+    warnings: list[str]
 
 
 class PublishedTopic(Shape):
@@ -369,18 +443,20 @@ OUTPUT: TypeAdapter[Any] = TypeAdapter(
     Annotated[
         Output[Literal["load"], list[LoadedTopic]]
         | Output[Literal["replay"], list[ReplayedTopic]]
+        | Output[Literal["redecode"], list[RedecodedTopic]]
         | Output[Literal["verify"], list[VerifiedTable]]
         | Output[Literal["clean"], list[CleanedTable]]
         | Output[Literal["status", "topics"], list[ShownTopic]]
         | Output[Literal["history"], list[PrintedCommit]]
         | Output[Literal["rewind"], list[RewoundTable]]
+        | Output[Literal["schema"], list[PrintedSchema]]
         | Output[Literal["publish"], list[PublishedTopic]]
         | Output[Literal["offsets export"], list[PrintedCursor]]
         | Output[Literal["offsets import"], list[ImportedTopic]]
         | Output[Literal["config check"], list[CheckedSetting]]
         | Output[Literal["config show"], list[dict[str, Any]]]
         | Output[Literal["tail"], NoResults]
-        | Output[Literal["", "broker", "completion", "config", "offsets", "zookeeper"], NoResults]
+        | Output[Literal["", "broker", "completion", "config", "offsets", "registry", "zookeeper"], NoResults]
         | Output[Literal["config reference", "config schema"], NoResults],
         Field(discriminator="command"),
     ]

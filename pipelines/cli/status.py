@@ -11,6 +11,7 @@ from pipelines.cli.completion import complete_topics
 from pipelines.cli.options import GlobalOptions, cluster_option, clusters_of, only_cluster
 from pipelines.cli.result import CommandResult, Errors, prints_result
 from resources.settings import Settings
+from resources.suggestion import did_you_mean
 
 if TYPE_CHECKING:
     from pipelines.status.status import TopicStatus
@@ -50,6 +51,7 @@ def status_command(options: GlobalOptions, topics: Sequence[str], cluster: str |
         show=partial(console.statuses, now_ms=now),
         failed=any(status.state(now) in {TopicState.ERROR, TopicState.LOSING} for status in statuses),
         errors=errors.failures,
+        traces=[status.failure.trace for status in statuses if status.failure],
     )
 
 
@@ -92,10 +94,17 @@ def _cluster_statuses(settings: Settings, name: str, topics: Sequence[str], *, n
     from resources.lake import Lake
 
     with open_cluster(settings, name) as cluster:
+        lake = Lake.of(settings)
         if topics:
             entries = {topic: cluster.topic(topic) for topic in topics}
+            for topic in (topic for topic, entry in entries.items() if entry is None):
+                if not lake.has_table(name, topic):
+                    known = {*lake.topics(name), *(entry.name for entry in cluster.topics().found)}
+                    raise click.UsageError(
+                        f"neither the cluster {name} nor the lake has a topic {topic!r}{did_you_mean(topic, known)}"
+                    )
         else:
             listing = cluster.topics()
             console.skipped_topics(listing.skipped)
-            entries = watched(listing.found, Lake.of(settings).topics(name), settings.rules(name))
+            entries = watched(listing.found, lake.topics(name), settings.rules(name))
         return statuses_of(cluster, settings, entries, now_ms=now_ms)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from pipelines.cli import console
-from pipelines.cli.options import GlobalOptions, Selection, check_tables, selects_topics
+from pipelines.cli.options import FiniteRange, GlobalOptions, Selection, selects_topics
 from pipelines.cli.result import CommandResult, Errors, prints_result
-from resources.settings import Settings
+from resources.settings import MAX_DAYS, Settings
 
 if TYPE_CHECKING:
     from pipelines.loading.table import LakeTable
@@ -56,12 +56,19 @@ def verify_command(options: GlobalOptions, selection: Selection, deep: bool) -> 
 def _deep_proofs(settings: Settings, cluster: str, tables: Sequence["LakeTable"]) -> "Iterator[Proof]":
     from pipelines.loading.verify import proof_of
     from pipelines.maintenance.deep_verify import deep_verify
-    from resources.kafka import open_cluster
+    from resources.kafka import open_cluster, open_schema_registry
 
     with open_cluster(settings, cluster) as connected, console.progress() as on_progress:
         for table in tables:
-            progress = on_progress(str(table.where.topic))
-            yield proof_of(table, partial(deep_verify, cluster=connected, on_progress=progress))
+            topic = str(table.where.topic)
+            check = partial(
+                deep_verify,
+                cluster=connected,
+                format_=settings.format_of(topic),
+                open_registry=partial(open_schema_registry, settings),
+                on_progress=on_progress(topic),
+            )
+            yield proof_of(table, check)
 
 
 @click.command("clean")
@@ -70,7 +77,9 @@ def _deep_proofs(settings: Settings, cluster: str, tables: Sequence["LakeTable"]
     "--delete", is_flag=True, help="Delete and merge files. Without it, only show which files would be deleted."
 )
 @click.option(
-    "--keep-days", type=click.FloatRange(0, min_open=True), help="Overrides housekeeping.keep_days of the settings."
+    "--keep-days",
+    type=FiniteRange(0, MAX_DAYS, min_open=True),
+    help="Overrides housekeeping.keep_days of the settings.",
 )
 @prints_result
 @click.pass_obj
@@ -95,7 +104,6 @@ def clean_command(options: GlobalOptions, selection: Selection, delete: bool, ke
     records, errors = [], Errors()
     for cluster in selection.clusters(settings):
         with errors.caught(cluster=cluster):
-            check_tables(settings, cluster, selection.topics)
             for table in selection.tables(settings, cluster):
                 with errors.caught(cluster=cluster, topic=table.where.topic):
                     cleaned = clean(table, keep=keep, target_bytes=settings.housekeeping.file_bytes, dry_run=not delete)

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import cache, partial
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,6 +17,10 @@ from pipelines.cli.options import (
     usage_errors,
 )
 from pipelines.cli.result import json_option
+from resources.settings import Settings
+
+if TYPE_CHECKING:
+    from pipelines.tail.shown_value import ShowValues
 
 
 @click.command("tail")
@@ -23,6 +29,7 @@ from pipelines.cli.result import json_option
 @click.option("--until", metavar="POINT", help="Where to end. Without it, the command waits for new records.")
 @partition_option
 @click.option("--max", "max_records", type=click.IntRange(1), metavar="N", help="End after this many records.")
+@click.option("--raw", is_flag=True, help="Show values as bytes, also if the topic has a format.")
 @cluster_option
 @json_option
 @click.pass_obj
@@ -33,12 +40,15 @@ def tail_command(
     until: str | None,
     partitions: Sequence[str],
     max_records: int | None,
+    raw: bool,
     cluster: str | None,
     as_json: bool,
 ) -> None:
     """Show records of TOPIC, read from the brokers.
 
-    Each line is a record: partition, offset, time, key, value and headers.
+    Each line is a record: partition, offset, time, key, value and headers. If the topic has a format in the settings,
+    its values are decoded, and shown as JSON without the fields that are null. A value that does not decode is shown as
+    it is, with the reason. --raw shows all values as they are.
 
     A POINT is earliest, latest, committed (the cursor of the topic's table; not for --until), an offset of one
     partition, a time (ISO 8601, UTC if it has no zone) or a duration before now: -15m, -2h, -1d. Times are compared
@@ -53,6 +63,7 @@ def tail_command(
       penstock tail clicks
       penstock tail clicks --from -15m --until latest --json
       penstock tail clicks --partition 3 --from 1200 --max 1
+      penstock tail refunds --from earliest --until latest --json
     """
     from pipelines.cli import tail_lines as lines
     from pipelines.tail.follow import open_tail
@@ -61,12 +72,24 @@ def tail_command(
     with usage_errors():
         query = TailQuery.parse(topic, since, until, partitions, now=datetime.now(UTC))
     settings = options.settings()
+    decode = None if raw else _decoding(settings, topic)
     render = lines.as_json if as_json else lines.as_line
     try:
         with open_tail(settings, only_cluster(settings, cluster), query, on_warning=console.warning) as tail:
-            for rows in lines.first_rows(lines.rows_of(tail.batches()), max_records):
+            for rows in lines.first_rows(lines.rows_of(tail.batches(), decode), max_records):
                 lines.write(map(render, rows))
     except TailRefused as error:
         raise click.UsageError(error.reason) from None
     except KeyboardInterrupt:
         return
+
+
+def _decoding(settings: Settings, topic: str) -> "ShowValues | None":
+    """What decodes the values of the topic; None if they are shown as they are."""
+    format_ = settings.format_of(topic)
+    if not format_.is_typed:
+        return None
+    from pipelines.tail.decoded import ValueDecoding
+    from resources.kafka import open_schema_registry
+
+    return ValueDecoding(format_, cache(partial(open_schema_registry, settings)))

@@ -1,11 +1,13 @@
 """Records as lines of text: JSON for scripts, tab-separated fields for people."""
 
 import json
+import math
 import os
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import click
@@ -13,6 +15,7 @@ import pyarrow as pa
 
 from kafka_io.model import BrokerPartition
 from pipelines.cli.console import printable
+from pipelines.tail.shown_value import NOT_DECODED, ShownValue, ShowValues
 
 _NO_TIME = -1
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - the zone is written by hand, for Z is shorter than its offset
@@ -25,6 +28,7 @@ class TailRow:
     """One record. `timestamp_ms` is -1 for a record without time.
 
     A record of 0.7 has only a value and `inner`, its position in a compressed message; `inner` is None otherwise.
+    `decoded` has the fields of a decoded value, or the reason why it does not decode.
     """
 
     partition: BrokerPartition
@@ -34,23 +38,29 @@ class TailRow:
     key: bytes | None
     value: bytes | None
     headers: list[Mapping[str, Any]]
+    decoded: ShownValue = NOT_DECODED
 
 
-def rows_of(batches: Iterable[tuple[BrokerPartition, pa.RecordBatch]]) -> Iterator[list[TailRow]]:
-    """The rows of batches of any generation, in chunks."""
+def rows_of(
+    batches: Iterable[tuple[BrokerPartition, pa.RecordBatch]], decode: ShowValues | None = None
+) -> Iterator[list[TailRow]]:
+    """The rows of batches of any generation, in chunks; `decode` gives the values of a typed topic."""
     for partition, batch in batches:
         for start in range(0, batch.num_rows, _CHUNK_ROWS):
-            yield [TailRow(partition, *fields) for fields in _fields(batch.slice(start, _CHUNK_ROWS))]
+            chunk = batch.slice(start, _CHUNK_ROWS)
+            shown = decode(chunk) if decode else [NOT_DECODED] * chunk.num_rows
+            yield [TailRow(partition, *fields) for fields in _fields(chunk, shown)]
 
 
-def _fields(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
+def _fields(batch: pa.RecordBatch, shown: Sequence[ShownValue]) -> Iterator[tuple[Any, ...]]:
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
     if "timestamp" in columns:  # some times are outside the range of Python's datetime
         columns["timestamp"] = columns["timestamp"].cast(pa.int64())
     defaults: Mapping[str, Any] = {"timestamp": _NO_TIME, "headers": []}
     names = ("offset", "inner", "timestamp", "key", "value", "headers")
     missing = {name: [defaults.get(name)] * batch.num_rows for name in names if name not in columns}
-    return zip(*(missing[name] if name in missing else columns[name].to_pylist() for name in names), strict=True)
+    fields = (missing[name] if name in missing else columns[name].to_pylist() for name in names)
+    return zip(*fields, shown, strict=True)
 
 
 def first_rows(chunks: Iterable[list[TailRow]], max_rows: int | None) -> Iterator[list[TailRow]]:
@@ -68,7 +78,8 @@ def as_json(row: TailRow) -> str:
     """A JSON object in ASCII. Bytes are text if they are UTF-8, otherwise `{"base64": ...}`.
 
     A time is in ISO 8601, null for none, or in milliseconds if ISO 8601 cannot express it. Records of 0.7 have two more
-    fields: `broker` and `inner`.
+    fields: `broker` and `inner`. A decoded value is an object with its fields; a value that does not decode is shown as
+    bytes, with the reason in `error`.
     """
     is_v07 = row.inner is not None
     return _JSON.encode(
@@ -79,14 +90,17 @@ def as_json(row: TailRow) -> str:
             **({"inner": row.inner} if is_v07 else {}),
             "timestamp": _time(row.timestamp_ms),
             "key": _json_bytes(row.key),
-            "value": _json_bytes(row.value),
+            "value": _json_bytes(row.value) if row.decoded.fields is None else _plain(row.decoded.fields),
+            **({"error": row.decoded.error} if row.decoded.error is not None else {}),
             "headers": [{"key": header["key"], "value": _json_bytes(header["value"])} for header in row.headers],
         }
     )
 
 
 def as_line(row: TailRow) -> str:
-    """Tab-separated fields: partition, offset, time, key, value, then the headers. A missing field is `-`.
+    """Tab-separated fields: partition, offset, time, key, value, why it does not decode, then the headers.
+
+    A missing field is `-`. A decoded value is JSON.
 
     Control characters are escaped (fault X05), so a record is always one line.
     """
@@ -96,7 +110,8 @@ def as_line(row: TailRow) -> str:
         str(row.offset),
         click.style("-" if time is None else str(time), dim=True),
         click.style(_text(row.key), fg="cyan"),
-        _text(row.value),
+        _text(row.value) if row.decoded.fields is None else printable(_JSON.encode(_plain(row.decoded.fields))),
+        *([] if row.decoded.error is None else [click.style(f"error: {printable(row.decoded.error)}", fg="red")]),
         *(click.style(f"{printable(header['key'])}={_text(header['value'])}", fg="yellow") for header in row.headers),
     ]
     return "\t".join(fields)
@@ -114,6 +129,21 @@ def _time(ms: int) -> str | int | None:
         return (_EPOCH + timedelta(milliseconds=ms)).isoformat(timespec="milliseconds") + "Z"
     except OverflowError:
         return ms
+
+
+def _plain(value: Any) -> Any:
+    """A decoded value as JSON has it: times in ISO 8601, decimals as texts, bytes as in `_json_bytes`."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, bytes):
+        return _json_bytes(value)
+    if isinstance(value, date):  # a datetime is one too
+        return value.isoformat()
+    if isinstance(value, Decimal) or (isinstance(value, float) and not math.isfinite(value)):
+        return str(value)
+    return value
 
 
 def _json_bytes(data: bytes | None) -> str | dict[str, str] | None:

@@ -5,24 +5,20 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import click
 
 from pipelines.cli import console
-from pipelines.cli.options import GlobalOptions, cluster_option, confirm, only_cluster, topic_argument
+from pipelines.cli.options import GlobalOptions, cluster_option, confirm, only_cluster, table_of, topic_argument
 from pipelines.cli.result import CommandResult, prints_result
-from resources.settings import Settings
-
-if TYPE_CHECKING:
-    from pipelines.loading.table import LakeTable
 
 _DEFAULT_LIMIT = 20
+_MAX_LIMIT = 1_000_000
 
 
 @click.command("history")
 @topic_argument
-@click.option("--limit", type=click.IntRange(1), default=_DEFAULT_LIMIT, help="Maximum number of commits.")
+@click.option("--limit", type=click.IntRange(1, _MAX_LIMIT), default=_DEFAULT_LIMIT, help="Maximum number of commits.")
 @cluster_option
 @prints_result
 @click.pass_obj
@@ -38,7 +34,8 @@ def history_command(options: GlobalOptions, topic: str, limit: int, cluster: str
     """
     from pipelines.maintenance.history import history
 
-    entries = list(islice(history(_table(options.settings(), cluster, topic)), limit))
+    settings = options.settings()
+    entries = list(islice(history(table_of(settings, only_cluster(settings, cluster), topic)), limit))
     return CommandResult(records=[entry.as_dict() for entry in entries], show=lambda _: console.history(entries))
 
 
@@ -73,19 +70,13 @@ def rewind_command(
     if (version is None) == (time is None):
         raise click.UsageError("give the version to go back to: --version N or --to TIME")
     target = version if version is not None else _parse_time(str(time))
-    plan = plan_rewind(_table(options.settings(), cluster, topic), target, run=uuid.uuid4().hex)
+    settings = options.settings()
+    plan = plan_rewind(table_of(settings, only_cluster(settings, cluster), topic), target, run=uuid.uuid4().hex)
     confirm(f"Take the table of {console.printable(topic)} back {plan}?", yes=yes)
     new_version = rewind(plan)
     sentence = f"version {new_version}: {topic} went back {plan}"
     records = [{**plan.as_dict(), "version": new_version}]
     return CommandResult(records=records, show=partial(console.rewound, sentence=sentence))
-
-
-def _table(settings: Settings, cluster: str | None, topic: str) -> "LakeTable":
-    from pipelines.loading.table import LakeTable
-    from resources.lake import Lake
-
-    return LakeTable.of(Lake.of(settings), only_cluster(settings, cluster), topic)
 
 
 def _parse_time(text: str) -> datetime:

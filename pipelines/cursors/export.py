@@ -95,7 +95,9 @@ def exported_offsets(path: Path, topic: str, *, cluster: str) -> ImportedOffsets
     try:
         return merged(_parse_json(text, str(path), cluster) if is_json else _parse_csv(text, str(path)), topic)
     except (ValueError, csv.Error) as error:
-        raise OffsetsUnreadable(f"{path} is not the output of `penstock offsets export`: {error!r}") from error
+        raise OffsetsUnreadable(
+            f"{path} is not the output of `penstock offsets export` with --csv or --json; export the offsets again"
+        ) from error
 
 
 def _parse_json(text: str, file: str, cluster: str) -> Iterator[PartitionOffset]:

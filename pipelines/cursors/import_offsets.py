@@ -143,7 +143,7 @@ def plan_import(
     """
     entry = loader.cluster.topic(topic)
     if entry is None:
-        raise TopicUnknown("the cluster has no such topic", table.where)
+        raise TopicUnknown("the cluster has no such topic; `penstock topics` lists its topics", table.where)
     _check_new(table, table.existing())
     bounds, errors = loader.bounds(entry)
     for error in errors.values():

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from kafka_io.errors import WireError
+from kafka_io.errors import WireError, system_reason
 from kafka_io.model import BrokerPartition
 from resources.errors import OffsetsUnreadable
 
@@ -31,7 +31,7 @@ def read_bytes(path: Path) -> bytes:
             raise OffsetsUnreadable(f"{path} has {size} bytes: too many for a file of offsets")
         return path.read_bytes()
     except OSError as error:
-        raise OffsetsUnreadable(f"{path} cannot be read: {error.strerror}") from error
+        raise OffsetsUnreadable(f"{path} cannot be read: {system_reason(error)}") from error
 
 
 def read_text(path: Path) -> str:

@@ -7,6 +7,8 @@ from typing import Any
 
 import dagster as dg
 
+from kafka_io.errors import system_reason
+
 _TIMEOUT_S = 60
 
 
@@ -82,8 +84,10 @@ def _run_command(command: Sequence[str], alert: Mapping[str, Any]) -> None:
         process = subprocess.run(  # noqa: S603 - the command is the user's own, from the settings
             command, input=json.dumps(alert).encode(), capture_output=True, timeout=_TIMEOUT_S, check=False
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise dg.Failure(f"the command of alerts.command could not be run: {error}") from error
+    except subprocess.TimeoutExpired as error:
+        raise dg.Failure(f"the command of alerts.command did not end within {_TIMEOUT_S} s") from error
+    except OSError as error:
+        raise dg.Failure(f"the command of alerts.command could not be run: {system_reason(error)}") from error
     if process.returncode:
         output = process.stderr.decode(errors="replace")[-500:]
         raise dg.Failure(f"the command of alerts.command ended with exit code {process.returncode}: {output}")

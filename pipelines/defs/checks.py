@@ -104,6 +104,12 @@ def _held_back_violation(status: TopicStatus, _limits: GroupLimits, now: int) ->
     return (_Severity.WARN, sentences[0]) if sentences else None
 
 
+def _bad_records_violation(status: TopicStatus, _limits: GroupLimits, _now: int) -> _Violation | None:
+    if not status.bad_records:
+        return None
+    return _Severity.WARN, f"{status.bad_records} records of the table do not decode: their rows have `_error`"
+
+
 _CHECKS: dict[str, tuple[str, Callable[[TopicStatus, GroupLimits, int], _Violation | None]]] = {
     "lag": ("No table is further behind its topic than the setting limits.lag allows.", _lag_violation),
     "freshness": ("No record waits longer than limits.late_minutes until it is loaded.", _freshness_violation),
@@ -112,6 +118,7 @@ _CHECKS: dict[str, tuple[str, Callable[[TopicStatus, GroupLimits, int], _Violati
         _retention_violation,
     ),
     "held_back": ("No transaction that is open for more than 15 minutes holds records back.", _held_back_violation),
+    "bad_records": ("No row of a typed table has a value that does not decode.", _bad_records_violation),
 }
 
 

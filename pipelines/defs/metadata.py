@@ -35,7 +35,7 @@ def load_metadata(load: TopicLoad, *, late_before_s: float | None = None, after:
     columns = "broker partition start end rows lag_before lag seconds source gaps"
     return _known(
         partitions=_table(fields["partitions"], columns),
-        **{name: fields[name] for name in ("rows", "bytes", "files")},
+        **{name: fields[name] for name in ("rows", "bytes", "files", "bad_records")},
         gaps=sum(sum(partition.gaps.values()) for partition in load.partitions),
         **{name: fields[name] for name in ("rows_per_second", "seconds", "lag_before", "lag", "topic")},
         lag_seconds_before=_rounded(late_before_s, digits=1),

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Literal
@@ -17,6 +17,7 @@ from pipelines.defs.group_status import group_status
 from pipelines.defs.metadata import Metadata, load_metadata, log_progress
 from pipelines.defs.partitions import key_of, topic_of
 from pipelines.defs.topic_group import TopicGroup
+from pipelines.loading.ledger import TableState
 from pipelines.loading.load import Loader
 from pipelines.loading.outcome import TopicLoad
 from pipelines.loading.window import LoadWindow
@@ -134,7 +135,7 @@ class GroupRun:
 
     def _loader(self, config: LoadConfig) -> Loader:
         settings = self.penstock.settings()
-        return Loader.of(
+        loader = Loader.of(
             settings,
             self.cluster,
             self._session,
@@ -143,6 +144,22 @@ class GroupRun:
             run_id=self.context.run.run_id,
             on_progress=lambda topic: log_progress(self.context.log, key_of(topic)),
         )
+        if loader.new_lake:
+            self.context.log.warning(loader.new_lake)
+        return replace(loader, evidence=(*loader.evidence, self._materialized))
+
+    def _materialized(self, state: TableState) -> str | None:
+        """See Evidence: Dagster remembers the newest commit to the topic's table."""
+        of_topic = dg.AssetRecordsFilter(asset_key=self.group.tables, asset_partitions=[key_of(state.topic.name)])
+        for record in self.context.instance.fetch_materializations(of_topic, limit=1).records:
+            materialization = record.asset_materialization
+            version = materialization.metadata.get("table_version") if materialization else None
+            if version is not None and version.value:  # version 0 is an empty table
+                return (
+                    f"Dagster has a materialization of this topic, with version {version.value} of its table, but the "
+                    "lake has no rows of it: check `lake` in the settings"
+                )
+        return None
 
     def _session(self) -> SparkSession:
         """Start Spark when the first topic needs it, and show the address of its UI.
@@ -174,6 +191,8 @@ class GroupRun:
             self.context.log.warning("%s: %s", key, warning)
         if load.error:
             self.context.log.error("%s: %s", key, load.error)
+        for failure in load.failures:
+            self.context.log.debug("%s: %s", key, failure.trace)
 
     def ask_statuses_after(self) -> None:
         """Ask for the status of the loaded topics. If it cannot be determined, the run's log says why."""

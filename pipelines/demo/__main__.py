@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 import time
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
@@ -41,7 +41,7 @@ def main(
         raise click.UsageError(f"there is no demo in {home}; run `make demo` first")
     os.environ[PATH_VARIABLE] = str(state.settings)
     os.environ["DAGSTER_HOME"] = str(state.dagster_home)
-    with servers(state.home, state.zookeeper_port) if state.has_servers else nullcontext():
+    with servers(state):
         proven = resume or _story(state)
         if ui or resume:
             _serve(state, ui_port)
@@ -54,6 +54,8 @@ def _story(state: DemoState) -> bool:
     close_session()
     _end_on_signals()  # Dagster and Spark have installed their own handlers
     click.echo(f"\nThe tables are in {state.home / 'lake' / 'demo'}: one Delta table per topic.")
+    click.echo(f"The settings, with the formats of the topics: {state.settings}")
+    click.echo(f"Show their columns:     .venv/bin/penstock --settings {state.settings} schema flights")
     click.echo(f"Verify them again:      .venv/bin/penstock --settings {state.settings} verify --all")
     click.echo("Open Dagster on them:   make ui")
     return proven

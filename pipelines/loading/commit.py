@@ -21,7 +21,11 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Self
 
+import pyarrow as pa
+
 from kafka_io.model import BrokerPartition, OffsetRange
+from pipelines.loading.columns import NO_COLUMNS, ColumnConflict, missing_columns
+from pipelines.loading.delta_schema import DeltaField, delta_fields
 from pipelines.loading.failpoints import failpoint
 from pipelines.loading.ledger import (
     CommitKind,
@@ -110,6 +114,8 @@ class Change(ABC):
         choices: the user's choices that the change follows.
         run: the run that makes the change.
         commit: the commit's own id.
+        schemas: the ids of the schemas of the new rows' values.
+        key_schemas: the ids of the schemas of the new rows' keys.
     """
 
     kind: CommitKind
@@ -118,6 +124,8 @@ class Change(ABC):
     choices: tuple[RecordedChoice, ...] = ()
     run: str
     commit: str = field(default_factory=lambda: uuid.uuid4().hex)
+    schemas: tuple[int, ...] = ()
+    key_schemas: tuple[int, ...] = ()
 
     @abstractmethod
     def rebased(self, newest: TableSnapshot) -> Self | None:
@@ -152,6 +160,8 @@ class Change(ABC):
             last_messages=self.state.last_messages,
             choices=self.choices,
             start_times=self.state.start_times,
+            schemas=tuple(sorted({*(snapshot.entry.schemas if snapshot.entry else ()), *self.schemas})),
+            key_schemas=tuple(sorted({*(snapshot.entry.key_schemas if snapshot.entry else ()), *self.key_schemas})),
         )
         entry, replaced = self.complete(unchanged, log, snapshot)
         entry = replace(entry, last_messages=_before_cursors(entry))
@@ -217,6 +227,11 @@ def _write_until_known(
         snapshot, version = _find_commit(log, planned_on, change.commit, failure)
         if version is not None:
             return CommitResult(version=version, change=change)
+        if snapshot.layout.is_typed != planned_on.layout.is_typed:
+            raise CommitRefused(
+                f"the table became {'typed' if snapshot.layout.is_typed else 'raw'} meanwhile; run again",
+                change.state.topic.where,
+            )
         rest = change.rebased(snapshot)
         if rest is None:
             assert snapshot.entry is not None
@@ -253,17 +268,19 @@ class LoadChange(Change):
     Args:
         epochs: the leader epochs under which the run read the bounds of these partitions.
         start_times: in the first commit of a table, the start of partitions that could not be asked.
+        columns: the columns for fields that the files have.
     """
 
     kind: CommitKind = CommitKind.LOAD
     epochs: LeaderEpochs = field(default_factory=dict)
     start_times: StartTimes = field(default_factory=dict)
+    columns: pa.Schema = NO_COLUMNS
 
     def complete(
         self, entry: LedgerEntry, log: TableLog, snapshot: TableSnapshot
     ) -> tuple[LedgerEntry, Sequence[CommittedRange]]:
-        """See Change. The data files are checked first."""
-        del snapshot
+        """See Change. The data files are checked first. What columns the table lacks is seen in the snapshot."""
+        columns = columns_to_add(self.state, snapshot, self.columns)
         log.check(self.facts)
         failpoint("files checked")
         covered = extended(self.state.covered, self.facts)
@@ -274,6 +291,7 @@ class LoadChange(Change):
             epochs={**self.state.epochs, **self._new_epochs(covered)},
             last_messages=self._new_last_messages(),
             start_times=self._start_times_after(covered),
+            columns=columns,
         )
         return loaded, ()
 
@@ -376,6 +394,20 @@ class LoadChange(Change):
     def _refused(self, newest: TableSnapshot, why: str) -> LoadError:
         rival = f"run {newest.entry.run}" if newest.entry else "another writer"
         return CommitRefused(f"{rival} committed first ({why}); run again", self.state.topic.where)
+
+
+def columns_to_add(state: TableState, snapshot: TableSnapshot, of_files: pa.Schema) -> tuple[DeltaField, ...]:
+    """The columns that a change's files have, and that the table of the snapshot lacks.
+
+    Raises:
+        CommitRefused: another run has added a column of the same name that is not the same.
+    """
+    layout = snapshot.layout
+    try:
+        return tuple(delta_fields(missing_columns(layout.values, of_files, layout.taken)))
+    except ColumnConflict as conflict:
+        rival = f"run {snapshot.entry.run}" if snapshot.entry else "another writer"
+        raise CommitRefused(f"{rival} committed first ({conflict}); run again", state.topic.where) from conflict
 
 
 def state_after(entry: LedgerEntry, state: TableState) -> TableState:

@@ -4,13 +4,14 @@ A log that was truncated has the same messages as the table up to some offset, a
 search needs only a few messages of both. A log that was created again has no message in common with the table.
 """
 
-from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import KafkaIOError, OffsetOutOfRange
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange
+from kafka_io.reader.unreadable import is_unreadable
 from kafka_io.records.last_message import LastMessage
 from pipelines.loading.incarnations import incarnations
 from pipelines.loading.ledger import TableState
@@ -18,22 +19,28 @@ from pipelines.loading.table_log import TableLog, TableSnapshot
 from pipelines.loading.work import CommittedRange
 from resources.errors import TopicRecreated
 
+_MOST_NEIGHBOURS = 16
+"""The most messages that are compared one after the other, as long as the log shows nothing at their offsets."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Divergence:
-    """The first message of the table that the log does not have; `common` says whether it has any message before it."""
+    """The first message of the table that the log does not have.
+
+    `common` is false if the log has other messages than the table, and none of the table's: it is another log.
+    """
 
     offset: int
     common: bool
 
 
 def differing_messages(
-    cluster: Cluster, state: TableState, bounds: Mapping[BrokerPartition, Bounds], *, with_idle: bool = False
+    cluster: Cluster, state: TableState, bounds: Mapping[BrokerPartition, Bounds], *, with_idle: bool
 ) -> tuple[dict[BrokerPartition, int], dict[BrokerPartition, KafkaIOError]]:
     """The offsets at which the logs have another message than the last one before the cursor, and errors.
 
-    Only partitions with something to load are asked, or also idle ones. A message that expired or was compacted
-    contradicts nothing. If the table and the cluster know the same topic id, no log is asked.
+    Only partitions with something to load are asked, or also idle ones. A message that expired, was compacted or cannot
+    be read contradicts nothing. If the table and the cluster know the same topic id, no log is asked.
     """
     ranges = {
         partition: OffsetRange(partition, message.offset, state.covered[partition][1])
@@ -47,7 +54,7 @@ def differing_messages(
     errors = {
         partition: answer
         for partition, answer in answers.items()
-        if isinstance(answer, KafkaIOError) and not isinstance(answer, OffsetOutOfRange)
+        if isinstance(answer, KafkaIOError) and not isinstance(answer, OffsetOutOfRange) and not is_unreadable(answer)
     }
     differing = {
         partition: answer.offset
@@ -78,6 +85,15 @@ def check_same_logs(cluster: Cluster, state: TableState, bounds: Mapping[BrokerP
         )
 
 
+class _Shown(Enum):
+    """The message of the log at the offset of a message of the table; None if it was compacted or cannot be read."""
+
+    SAME = "the same message"
+    OTHER = "another message"
+    END = "its end"
+    NOTHING = "nothing"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DivergenceSearch:
     """Searches in one partition; see `run`."""
@@ -87,15 +103,19 @@ class DivergenceSearch:
     snapshot: TableSnapshot
     state: TableState
 
-    def run(self, partition: BrokerPartition, bound: Bounds) -> Divergence:
+    def run(self, partition: BrokerPartition, bound: Bounds, *, differs: bool = False) -> Divergence:
         """Find the offset at which the log diverged from the table.
 
-        Offsets before the log's earliest one cannot be compared.
+        Offsets before the log's earliest one cannot be compared. A typed table lacks the bytes of its messages, so
+        nothing of it is found in the log: the user decides as about a log that was created again. If `differs`, the log
+        has another message than the last one of the table.
 
         Raises:
             KafkaIOError: a broker does not answer.
             LakeUnavailable: the table cannot be read.
         """
+        if self.snapshot.layout.is_typed:
+            return Divergence(offset=bound.earliest, common=False)
         by_topic = {
             incarnation.topic: incarnation.ranges for incarnation in incarnations(self.log.entries(self.snapshot))
         }
@@ -104,29 +124,70 @@ class DivergenceSearch:
             for committed in by_topic.get(self.state.topic, ())
             if committed.partition == partition and committed.rows and committed.offsets.stop > bound.earliest
         ]
-        # The offsets of all rows may not fit into memory, so only the first two of each range are kept.
-        heads = [(committed, offsets[:2]) for committed in ranges if (offsets := self._offsets(committed, bound))]
-        beyond = bisect_left(heads, True, key=lambda head: self._differs(*head))
+        # The offsets of all rows may not fit into memory, so only the first ones of each range are kept.
+        heads = [
+            (committed, offsets[: _MOST_NEIGHBOURS + 1])
+            for committed in ranges
+            if (offsets := self._offsets(committed, bound))
+        ]
+        shown = {_Shown.OTHER} if differs else set[_Shown]()
+        beyond = _first_beyond(len(heads), shown, lambda number: self._head(*heads[number]))
         if beyond == 0:
-            return Divergence(offset=heads[0][1][0] if heads else bound.earliest, common=False)
+            # A log that has only become shorter shows no other message: it was truncated, and not created again.
+            return Divergence(
+                offset=min([bound.latest, *heads[0][1][:1]] if heads else [bound.latest]),
+                common=_Shown.OTHER not in shown,
+            )
         last, _ = heads[beyond - 1]
         offsets = self._offsets(last, bound)
-        places = range(len(offsets))
-        number = bisect_left(places, True, key=lambda place: self._differs(last, offsets[place : place + 2]))
+        number = _first_beyond(len(offsets), shown, lambda place: self._compared(last, offsets[place : place + 2]))
         after = heads[beyond][1][0] if beyond < len(heads) else last.offsets.stop
         return Divergence(offset=offsets[number] if number < len(offsets) else after, common=True)
 
     def _offsets(self, committed: CommittedRange, bound: Bounds) -> list[int]:
         return [offset for offset in self.log.row_offsets(self.snapshot, committed) if offset >= bound.earliest]
 
-    def _differs(self, committed: CommittedRange, offsets: Sequence[int]) -> bool:
-        """Whether the log has another message at the first of these row offsets, or none; the second one ends it."""
+    def _head(self, committed: CommittedRange, offsets: Sequence[int]) -> _Shown:
+        """The log's message at the first of these row offsets that still has one."""
+        places = range(min(len(offsets), _MOST_NEIGHBOURS))
+        return _first_shown(places, lambda place: self._compared(committed, offsets[place : place + 2]))[1]
+
+    def _compared(self, committed: CommittedRange, offsets: Sequence[int]) -> _Shown:
+        """The log's message at the first of these row offsets; the search ends at the second one."""
         offset, stop = (*offsets, committed.offsets.stop)[:2]
         stored = self.log.message(self.snapshot, committed, offset)
         message = OffsetRange(committed.partition, offset, stop)
         answer = self.cluster.last_messages(self.state.topic.name, {committed.partition: message})[committed.partition]
         if isinstance(answer, OffsetOutOfRange):
-            return True  # the log ends before the message
-        if isinstance(answer, KafkaIOError):
+            return _Shown.END  # the log ends before the message
+        if isinstance(answer, KafkaIOError) and not is_unreadable(answer):
             raise answer
-        return answer != stored
+        if isinstance(answer, LastMessage):
+            return _Shown.SAME if answer == stored else _Shown.OTHER
+        return _Shown.NOTHING
+
+
+def _first_shown(numbers: Sequence[int], compared: Callable[[int], _Shown]) -> tuple[int, _Shown]:
+    """The first of the numbers of messages at which the log shows anything, and what it shows; else the last one."""
+    for number in numbers:
+        answer = compared(number)
+        if answer is not _Shown.NOTHING:
+            return number, answer
+    return numbers[-1], _Shown.NOTHING
+
+
+def _first_beyond(count: int, shown: set[_Shown], compared: Callable[[int], _Shown]) -> int:
+    """The number of the first of so many messages that are not in the log any more, in a binary search.
+
+    Where the log shows nothing, a few of the following messages are compared. `shown` gets what the log showed.
+    """
+    low, high = 0, count
+    while low < high:
+        middle = (low + high) // 2
+        number, answer = _first_shown(range(middle, min(high, middle + _MOST_NEIGHBOURS)), compared)
+        shown.add(answer)
+        if answer is _Shown.SAME:
+            low = number + 1
+        else:
+            high = middle
+    return low

@@ -7,6 +7,7 @@ planned them: there is nothing to distribute, and to start a JVM and its workers
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -15,17 +16,22 @@ from kafka_io.cluster.cluster import Cluster
 from kafka_io.model import OffsetRange, TopicEntry
 from kafka_io.reader.reader import PlannedRange
 from kafka_io.reader.source import warm
+from kafka_io.values.json.inference import MAX_BYTES, MAX_VALUES
 from pipelines.loading.bytes_per_offset import committed_bytes_per_offset, read_sample, sizes_by_bytes
+from pipelines.loading.decode_plan import DecodePlan
+from pipelines.loading.decoding import Decoding
 from pipelines.loading.fetch import FACTS_SCHEMA, TASK_SCHEMA, fetch_slices
+from pipelines.loading.fetch_task import FetchTask, decode_facts, to_json
 from pipelines.loading.holes import with_causes
+from pipelines.loading.layout import RAW
 from pipelines.loading.ledger import LedgerEntry
-from pipelines.loading.rows import PARTITION_COLUMN
 from pipelines.loading.slices import SliceSizes, group_slices
 from pipelines.loading.truncation import check_incarnation
-from pipelines.loading.work import FetchTask, SliceFacts, decode_facts, to_json
+from pipelines.loading.work import SliceFacts
 from resources.settings import Caps
 from resources.spark import Progress, collect
 
+_MAX_SAMPLES = 8
 FetchSlices = Callable[[Sequence[FetchTask], Progress], list[SliceFacts]]
 """Fetches slices; returns the facts of each, in order of partition and offset."""
 
@@ -73,11 +79,12 @@ class SliceFetcher:
         below: str = "",
         skip: tuple[str, ...] = (),
         to_message: Collection[OffsetRange] = (),
+        decode: DecodePlan | None = None,
     ) -> list[SliceFacts]:
         """The facts of `slices`, fetched into the table's folders, or into folders below the path `below` in it.
 
         Empty slices need no fetch. `skip` are the choices by which records that cannot be read are skipped. Slices in
-        `to_message` end after a message (see Plan).
+        `to_message` end after a message (see Plan). `decode` is the plan for values of a typed table.
 
         Raises:
             TopicRecreated: the topic may have been recreated meanwhile.
@@ -85,6 +92,7 @@ class SliceFetcher:
         """
         loaded_at_us = microseconds(began)
         facts = [SliceFacts(offsets=offsets, loaded_at_us=loaded_at_us) for offsets in slices if not offsets.size]
+        partition_column = (decode.layout if decode else RAW).partition_column
         groups = group_slices([offsets for offsets in slices if offsets.size], sizes)
         tasks = [
             FetchTask(
@@ -92,11 +100,12 @@ class SliceFetcher:
                 source=self.cluster.source(offsets.partition),
                 planned=replace(planned_range(topic, offsets), to_message=offsets in to_message),
                 table_uri=table_uri,
-                folder=f"{below}{PARTITION_COLUMN}={began.date().isoformat()}",
+                folder=f"{below}{partition_column}={began.date().isoformat()}",
                 options=self.options,
                 parquet_codec=self.parquet_codec,
                 loaded_at_us=loaded_at_us,
                 skip=skip,
+                decode=decode,
             )
             for number, group in enumerate(groups)
             for offsets in group
@@ -105,6 +114,38 @@ class SliceFetcher:
             facts += self.fetch(tasks, on_progress)
             check_incarnation(self.cluster, topic)
         return with_causes(self.cluster, topic.name, facts)
+
+    def fetch_decoded(
+        self, topic: TopicEntry, table_uri: str, slices: Sequence[OffsetRange], decoding: Decoding, **options: Any
+    ) -> list[SliceFacts]:
+        """The facts of `slices`, decoded as planned; see `fetch_slices` for the options.
+
+        A slice with schemas that were not known is fetched again after the registry was asked for them, and a slice
+        with fields that have no columns after they got some.
+        """
+        if decoding.needs_sample and (sample := sample_of(slices)):
+            unseen = {**options, "on_progress": lambda _done, _total: None, "to_message": sample}
+            facts = self.fetch_slices(topic, table_uri, sample, decode=decoding.plan, **unseen)
+            decoding.learn_from(facts)
+        facts = self.fetch_slices(topic, table_uri, slices, decode=decoding.plan, **options)
+        while again := [slice_facts for slice_facts in facts if slice_facts.is_undecoded]:
+            decoding.learn_from(again)
+            facts = [slice_facts for slice_facts in facts if not slice_facts.is_undecoded]
+            ranges = [slice_facts.offsets for slice_facts in again]
+            facts += self.fetch_slices(topic, table_uri, ranges, decode=decoding.plan, **options)
+        return sorted(facts, key=lambda slice_facts: slice_facts.offsets)
+
+
+def sample_of(slices: Sequence[OffsetRange]) -> Sequence[OffsetRange]:
+    """The beginnings of some slices, if slices are so large that reading them twice would cost more than a sample."""
+    large = [offsets for offsets in slices if offsets.size > _sample_size(offsets)]
+    chosen = large[:: max(1, -(-len(large) // _MAX_SAMPLES))]
+    return [replace(offsets, stop=offsets.start + _sample_size(offsets)) for offsets in chosen]
+
+
+def _sample_size(offsets: OffsetRange) -> int:
+    """The offsets of a sample: bytes in 0.7."""
+    return MAX_VALUES if offsets.partition.broker is None else MAX_BYTES
 
 
 def planned_range(topic: TopicEntry, offsets: OffsetRange) -> PlannedRange:
@@ -140,7 +181,9 @@ def fetch_here(tasks: Sequence[FetchTask], on_progress: Progress) -> list[SliceF
 
 def _fetch_in_spark(session: SparkSession, tasks: Sequence[FetchTask], on_progress: Progress) -> list[SliceFacts]:
     count = 1 + max(task.spark_task for task in tasks)
-    frame = session.createDataFrame([(task.spark_task, to_json(task)) for task in tasks], TASK_SCHEMA)
+    rows = {"spark_task": [task.spark_task for task in tasks], "fetch_task": [to_json(task) for task in tasks]}
+    # Spark would send a list of rows through Python workers of its own; an Arrow table needs none.
+    frame = session.createDataFrame(pa.table(rows, schema=TASK_SCHEMA))
     # Repartition by id, not by hash or range: exactly one Spark task per group, and no job to sample keys
     # (decision D04).
     facts = frame.repartitionById(count, "spark_task").mapInArrow(fetch_slices, FACTS_SCHEMA)

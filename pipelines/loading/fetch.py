@@ -6,9 +6,8 @@ name the files of the process that died.
 """
 
 import time
-import traceback
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import groupby
@@ -22,13 +21,16 @@ from kafka_io.reader.source import Source
 from kafka_io.reader.unreadable import is_unreadable
 from kafka_io.records.decoded_batch import DecodedBatch
 from kafka_io.records.last_message import LastMessage
+from kafka_io.values.json.inference import merged_fields
 from pipelines.loading.failpoints import failpoint
+from pipelines.loading.fetch_task import FetchTask, decode_task, to_json
 from pipelines.loading.rows import RAW_TIME_COLUMN, table_rows
 from pipelines.loading.slice_file import SliceFile
+from pipelines.loading.typed_rows import IncompletePlan, TypedRows
 from pipelines.loading.unreadable import SkipByChoice, readable_batches
-from pipelines.loading.work import FetchTask, SliceFacts, SliceFailure, decode_task, to_json
+from pipelines.loading.work import SliceFacts, SliceFailure
 
-TASK_SCHEMA = "spark_task int, fetch_task string"
+TASK_SCHEMA = pa.schema([("spark_task", pa.int32()), ("fetch_task", pa.string())])
 FACTS_SCHEMA = "facts string"
 COMMITTED = "committed"
 """The isolation that leaves out the records of open and aborted transactions."""
@@ -59,7 +61,7 @@ def _fetch_group(source: Source, tasks: Sequence[FetchTask]) -> Iterator[SliceFa
 
 
 def _failed(offsets: OffsetRange, task: FetchTask, error: Exception) -> SliceFacts:
-    return SliceFacts(offsets=offsets, failure=SliceFailure.of(error, task.where, traceback.format_exc()))
+    return SliceFacts(offsets=offsets, failure=SliceFailure.of(error, task.where))
 
 
 def _isolation(source: Source) -> str:
@@ -87,6 +89,8 @@ def _fetch_slice(
             if rows.next_offset == task.offsets.start or not is_unreadable(error):
                 raise
             failed = [_failed(replace(task.offsets, start=rows.next_offset), task, error)]
+    if rows.is_undecoded:
+        return [rows.missing]
     partition = task.offsets.partition
     offsets = replace(task.offsets, stop=rows.next_offset)
     fetched = SliceFacts(
@@ -99,6 +103,8 @@ def _fetch_slice(
         gaps=dict(rows.gaps),
         isolation=_isolation(task.source) if partition.broker is None else "",
         odd_times=rows.odd_times,
+        bad=rows.typed.bad if rows.typed else 0,
+        bad_examples=tuple(rows.typed.examples) if rows.typed else (),
         last=rows.last_message,
         holes=OffsetRange(partition, *rows.holes) if rows.holes else None,
         skipped=tuple(skip.skipped),
@@ -119,6 +125,10 @@ class _SliceRows:
             "partition": partition.partition,
             "loaded_at": task.loaded_at_us,
         }
+        self.typed = TypedRows(task.decode) if task.decode else None
+        self._offsets = task.offsets
+        self._missing: list[IncompletePlan] = []
+        self._raw_time_column = task.layout.name(RAW_TIME_COLUMN)
         self.next_offset = task.offsets.start
         self.gaps: Counter[str] = Counter()
         self.holes: tuple[int, int] | None = None
@@ -131,6 +141,22 @@ class _SliceRows:
         """The last message of the slice; None without rows."""
         return LastMessage.of(self._last_row) if self._last_row else None
 
+    @property
+    def is_undecoded(self) -> bool:
+        """Whether the plan lacks something, so that nothing of this attempt will be used."""
+        return bool(self._missing)
+
+    @property
+    def missing(self) -> SliceFacts:
+        """The facts of a slice for which the plan lacks something."""
+        return SliceFacts(
+            offsets=self._offsets,
+            unknown_schemas=tuple(sorted({id_ for each in self._missing for id_ in each.ids})),
+            new_fields=_message(each.fields for each in self._missing),
+            unknown_key_schemas=tuple(sorted({id_ for each in self._missing for id_ in each.key_ids})),
+            new_key_fields=_message(each.key_fields for each in self._missing),
+        )
+
     def add(self, decoded: DecodedBatch, output: SliceFile) -> None:
         """Write the batch's rows."""
         self.next_offset = decoded.next_offset
@@ -140,6 +166,18 @@ class _SliceRows:
         self.column_bytes += decoded.batch.nbytes
         if decoded.batch.num_rows:
             self._last_row = decoded.batch.slice(decoded.batch.num_rows - 1)
-            rows = table_rows(decoded.batch, self._constants)
-            self.odd_times += rows.num_rows - rows.column(RAW_TIME_COLUMN).null_count
-            output.write(rows)
+            as_rows = self.typed.rows if self.typed else table_rows
+            try:
+                rows = as_rows(decoded.batch, self._constants)
+            except IncompletePlan as missing:
+                self._missing.append(missing)
+            else:
+                self.odd_times += rows.num_rows - rows.column(self._raw_time_column).null_count
+                if not self.is_undecoded:  # nothing of this attempt will be used
+                    output.write(rows)
+
+
+def _message(samples: Iterable[Sequence[pa.Field]]) -> bytes:
+    """The fields of samples as a message of Arrow's format; empty if there are none."""
+    fields = merged_fields(samples)
+    return pa.schema(fields).serialize().to_pybytes() if fields else b""

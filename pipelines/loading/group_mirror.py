@@ -1,10 +1,10 @@
-"""Copies the cursors of tables to a consumer group, for tools that watch its lag. Penstock never reads the copy.
+"""Copies the cursors of tables to a consumer group, for tools that watch its lag. No cursor is ever read from it.
 
 The copy follows the commit. If it fails, the load has a warning and is otherwise complete; the next load copies the
 cursors again. A load without new offsets copies them too, because brokers forget a group that does not commit.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from kafka_io.brokers.connection import RetryPolicy
 from kafka_io.brokers.retry import Backoff
@@ -12,24 +12,13 @@ from kafka_io.cluster.cluster import Cluster
 from kafka_io.consumer.group_offsets import group_offsets
 from kafka_io.errors import KafkaIOError
 from kafka_io.model import BrokerPartition
-from pipelines.loading.ledger import Coverage
-from pipelines.loading.work import SliceFacts
 
 MirroredCursors = Mapping[BrokerPartition, int]
 Mirror = Callable[[str, MirroredCursors], Sequence[str]]
 """Copies the cursors of a topic; returns warnings."""
 
 # When a cluster is asked for its first coordinator, it takes a second or two to create the offsets topic.
-_RETRY_POLICY = RetryPolicy(timeout_s=3.0, backoff=Backoff(attempts=4, first_s=0.5, max_s=2.0))
-
-
-def cursors_after(covered: Coverage, committed: Iterable[SliceFacts]) -> MirroredCursors:
-    """The cursors of a table that covered `covered` before a commit; a backfill moves none."""
-    cursors = {partition: cursor for partition, (_, cursor) in covered.items()}
-    for facts in committed:
-        stop = facts.offsets.stop
-        cursors[facts.offsets.partition] = max(cursors.get(facts.offsets.partition, stop), stop)
-    return cursors
+RETRY_POLICY = RetryPolicy(timeout_s=3.0, backoff=Backoff(attempts=4, first_s=0.5, max_s=2.0))
 
 
 class GroupMirror:
@@ -52,7 +41,7 @@ class GroupMirror:
 
     def _commit(self, group: str, topic: str, cursors: MirroredCursors) -> KafkaIOError | None:
         try:
-            group_offsets(self._cluster, retry_policy=_RETRY_POLICY).commit(group, {topic: cursors})
+            group_offsets(self._cluster, retry_policy=RETRY_POLICY).commit(group, {topic: cursors})
         except KafkaIOError as error:
             self._temporary_error = error if error.retriable else None
             return error

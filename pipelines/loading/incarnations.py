@@ -14,6 +14,9 @@ from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.loading.ledger import CommitKind, LedgerEntry, TopicIdentity
 from pipelines.loading.work import CommittedRange
 
+MAX_PROBLEMS = 100
+"""The maximum number of problems of an incarnation that are reported."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IncarnationRanges:
@@ -40,6 +43,8 @@ class _PartitionExtents:
     limit: int | None = None
 
     def overlapping(self, older: OffsetRange) -> Sequence[Extent]:
+        if not self.extents or older.stop <= self.extents[0].start:
+            return ()  # the usual case, as entries are read from the newest to the oldest
         first = self._index(older.start)
         if first and self.extents[first - 1].stop > older.start:
             first -= 1
@@ -47,6 +52,9 @@ class _PartitionExtents:
 
     def insert(self, older: OffsetRange) -> None:
         """Add a range that overlaps none, and join it with its neighbours."""
+        if self.extents and older.stop == self.extents[0].start:
+            self.extents[0] = Extent(older.start, self.extents[0].stop, older)
+            return
         first = last = self._index(older.start)
         joined = Extent(older.start, older.stop, older)
         if last < len(self.extents) and self.extents[last].start == older.stop:
@@ -68,7 +76,7 @@ class RangeFold:
     It remembers where ranges adjoin and not the ranges: its memory does not grow with the number of commits.
 
     Attributes:
-        problems: the problems among the ranges of each incarnation.
+        problems: the first problems among the ranges of each incarnation.
     """
 
     def __init__(self) -> None:
@@ -97,7 +105,7 @@ class RangeFold:
                 newer = by_partition[committed.partition]
                 problem = _problem_of(newer, committed)
                 if problem:
-                    problems.append(problem)
+                    problems += [problem] if len(problems) < MAX_PROBLEMS else []
                 elif problem is None:
                     newer.insert(committed.offsets)
                     yield entry.topic, committed

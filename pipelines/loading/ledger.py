@@ -18,6 +18,7 @@ import msgspec
 from kafka_io.errors import Where
 from kafka_io.model import BrokerPartition, OffsetRange, TopicEntry, TopicIds
 from kafka_io.records.last_message import LastMessage
+from pipelines.loading.delta_schema import DeltaField
 from pipelines.loading.work import CommittedRange, SliceFacts
 
 if TYPE_CHECKING:
@@ -36,12 +37,18 @@ StartTimes = Mapping[BrokerPartition, int]
 
 
 class CommitKind(StrEnum):
-    """The kinds of commits: load offsets, fetch some again, restore an old version, take back a truncated end."""
+    """The kinds of commits: load offsets, fetch some again, restore an old version, take back a truncated end.
+
+    REDECODE decodes the kept bytes of records again, and CONVERT makes a raw table typed. Both change no offsets, so
+    their entries have no ranges.
+    """
 
     LOAD = "load"
     REPLAY = "replay"
     REWIND = "rewind"
     CUT = "cut"
+    REDECODE = "redecode"
+    CONVERT = "convert"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +151,10 @@ class LedgerEntry:
         table: the id of the table; empty in entries of versions before 0.7.
         start_times: for partitions that are not covered, the start that the user chose for the table. Other partitions
             that are not covered begin at offset 0.
+        columns: the columns that the commit added to a typed table, or that got further members, as fields of Delta's
+            schema.
+        schemas: the ids of all schemas of values that the loads of the table have seen.
+        key_schemas: the ids of all schemas of keys that the loads of the table have seen.
     """
 
     commit: str
@@ -161,6 +172,9 @@ class LedgerEntry:
     target: int | None = None
     table: str = ""
     start_times: StartTimes = field(default_factory=dict)
+    columns: tuple[DeltaField, ...] = ()
+    schemas: tuple[int, ...] = ()
+    key_schemas: tuple[int, ...] = ()
 
     def to_json(self) -> str:
         """The entry as text for the commit info."""
@@ -170,6 +184,9 @@ class LedgerEntry:
         stored["epochs"] = {str(partition): epoch for partition, epoch in self.epochs.items()}
         stored["last_messages"] = {str(partition): message for partition, message in self.last_messages.items()}
         stored["start_times"] = {str(partition): time_ms for partition, time_ms in self.start_times.items()}
+        for name in ("columns", "schemas", "key_schemas"):
+            if not stored[name]:
+                del stored[name]
         return msgspec.json.encode(stored).decode()
 
     @classmethod
@@ -198,6 +215,9 @@ class LedgerEntry:
                 "start_times": {
                     BrokerPartition.parse(text): time_ms for text, time_ms in stored.get("start_times", {}).items()
                 },
+                "columns": tuple(stored.get("columns", ())),
+                "schemas": tuple(stored.get("schemas", ())),
+                "key_schemas": tuple(stored.get("key_schemas", ())),
             }
         )
 

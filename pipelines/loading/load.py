@@ -12,11 +12,17 @@ from pyspark.sql import SparkSession
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import LocatedError, Where
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange, TopicEntry
+from pipelines.loading.bad_records import check_bad_records
+from pipelines.loading.columns import NO_COLUMNS
 from pipelines.loading.commit import CommitResult, LoadChange, commit, committable, extended
+from pipelines.loading.decode_plan import check_format, layout_of
+from pipelines.loading.decoding import Decoding, OpenRegistry, no_registry
 from pipelines.loading.divergence import Divergence, DivergenceSearch, check_same_logs
+from pipelines.loading.earlier_loads import Evidence, FormerName, MirroredOffsets
 from pipelines.loading.execute import SliceFetcher, execute, microseconds
 from pipelines.loading.failpoints import failpoint
 from pipelines.loading.group_mirror import GroupMirror, Mirror
+from pipelines.loading.held_back import held_back_warnings
 from pipelines.loading.holes import Refusal
 from pipelines.loading.identity import check_divergence, check_epochs, table_state
 from pipelines.loading.last_error import LastError, LastErrors, Remember
@@ -46,14 +52,17 @@ from pipelines.loading.unreadable import GAPS
 from pipelines.loading.window import AllBounds, LoadWindow, OffsetWindow
 from pipelines.loading.work import SliceFacts, SliceFailure
 from resources.choices import Choices
-from resources.errors import TopicUnknown
+from resources.errors import TableLost, TopicUnknown
+from resources.kafka import open_schema_registry
 from resources.lake import Lake
 from resources.lake_marker import use_lake
 from resources.settings import Settings, Start
 from resources.spark import Progress
+from resources.topic_formats import RAW_FORMAT, TopicFormat
 
 EXPIRED = "expired"
 """The cause of a gap whose records expired before a load could read them."""
+NEW_LAKE = "the lake {lake} is new: it has no table, so every topic begins a new one"
 _STEP_SLICES = 32
 _UNCUT = SliceSizes(slice=2**63)
 
@@ -64,23 +73,31 @@ class Loader(SliceFetcher):
 
     Args:
         tables: gives the table of a topic.
+        formats: gives the format of a topic.
+        registries: gives the client of a schema registry; needed for formats with schemas.
         start: where a new table begins, if the window does not say.
         choices: how to continue where the cursor and the log are inconsistent.
         window: the part of the logs to load.
         run_id: the run's id in the ledger.
         on_progress: gives, for a topic, the callback that is called with how many of how many offsets are fetched.
         mirror: copies a topic's cursors after each commit, and returns warnings.
+        evidence: what can show that a topic without a table was loaded before.
+        new_lake: what a person should know if this run is the first one that uses the lake; empty otherwise.
         remember: keeps why the load of a topic failed, until one succeeds, and returns warnings.
         now: the time, in UTC.
     """
 
     tables: Callable[[str], TableLog]
     start: Start
+    formats: Callable[[str], TopicFormat] = lambda _topic: RAW_FORMAT
+    registries: OpenRegistry = no_registry
     choices: Choices = field(default_factory=Choices)
     window: LoadWindow = field(default_factory=LoadWindow)
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     on_progress: Callable[[str], Progress] = lambda _: lambda _done, _total: None
     mirror: Mirror = lambda _topic, _cursors: ()
+    evidence: tuple[Evidence, ...] = ()
+    new_lake: str = ""
     remember: Remember = lambda _topic, _error: ()
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
@@ -92,17 +109,21 @@ class Loader(SliceFetcher):
             LoadError: the lake's store does not answer, or cannot hold commits (fault P13).
         """
         lake = Lake.of(settings)
-        use_lake(lake)
+        marker, mirror_group = use_lake(lake), settings.clusters[cluster.name].mirror_group
         session = cache(spark)
         values = {
-            "tables": lambda topic: LakeTable.of(lake, cluster.name, topic),
+            "tables": lambda topic: LakeTable.of(lake, cluster.name, topic, layout_of(settings.format_of(topic))),
+            "formats": settings.format_of,
+            "registries": cache(partial(open_schema_registry, settings)),
             "fetch": lambda tasks, on_progress: execute(session, tasks, on_progress),
             "caps": settings.caps,
             "start": settings.start_of(cluster.name),
             "choices": settings.choices_of(cluster.name),
             "options": lake.options,
             "parquet_codec": settings.parquet_codec,
-            "mirror": GroupMirror(cluster, settings.clusters[cluster.name].mirror_group),
+            "mirror": GroupMirror(cluster, mirror_group),
+            "evidence": (FormerName(lake, settings.clusters), MirroredOffsets(cluster, mirror_group)),
+            "new_lake": NEW_LAKE.format(lake=lake.root) if marker.is_new else "",
             "remember": LastErrors(lake, cluster.name),
             **overrides,
         }
@@ -121,8 +142,10 @@ class Loader(SliceFetcher):
         try:
             while target is None or not target.reached:
                 target = self._load_step(log, target, record)
-        except LocatedError as error:
+        except Exception as error:  # noqa: BLE001 - whatever fails belongs to this topic, and others are loaded
             record.failures.append(SliceFailure.of(error, Where(cluster=self.cluster.name, topic=name)))
+        now_ms = microseconds(self.now()) // 1000
+        record.warnings += held_back_warnings(self.cluster, name, record.bounds, now_ms=now_ms)
         self._remember(record)
         return record.outcome(seconds=(self.now() - began).total_seconds())
 
@@ -139,17 +162,17 @@ class Loader(SliceFetcher):
         began = self.now()
         topic = self.cluster.topic(record.topic)
         if topic is None:
-            raise TopicUnknown("the cluster has no such topic")
+            raise TopicUnknown("the cluster has no such topic; `penstock topics` lists its topics")
         failpoint("discovered")
         # The table is read before the bounds. In the other order a commit of another run in between would make the
         # table end after the logs, and the plan would refuse them as truncated.
-        snapshot, state = self.read_table(log, topic, after=record.snapshot)
-        record.snapshot = snapshot
-        failpoint("table opened")
+        snapshot, state = self._open_table(log, topic, record)
         wanted = set(target.window.ends if target else topic.partitions)
         bounds, errors = self.bounds(topic, wanted)
         failpoint("bounds known")
         state, divergences = self.check_logs(log, snapshot, state, bounds, errors)
+        if state.replaced:  # the topic was asked for before the table was read: another run may have begun a newer one
+            check_incarnation(self.cluster, topic)
         warnings = vanished_partitions(state.covered, topic, self.choices)
         lost, truncated = lost_offsets(self.cluster, state, bounds, self.choices, divergences)
         cut_choices = tuple(RecordedChoice.of("on_truncated", self.choices.on_truncated, offsets) for offsets in lost)
@@ -167,18 +190,28 @@ class Loader(SliceFetcher):
         errors |= {**truncated, **step.errors}
         failpoint("planned")
         progress = target.progress(step, self.on_progress(record.topic))
-        facts = self._facts(topic, log.uri, state, step, began=began, progress=progress, sizes=sizes)
+        decoding = Decoding(self.formats(record.topic), snapshot, self.registries)
+        facts = self._facts(topic, log.uri, state, step, began=began, progress=progress, sizes=sizes, decoding=decoding)
         if any(slice_facts.offsets.size for slice_facts in facts):
             check_same_logs(self.cluster, state, bounds)
         failpoint("fetched")
-        unknown = [id_ for id_ in topic.partitions if id_ not in target.window.begins or id_ in step.errors]
-        change = self._change(state, bounds, step, facts, target.window.start_times(unknown))
+        check_bad_records(self.formats(record.topic), facts, state.topic.where, earlier=record.committed)
+        change = self._change(
+            state,
+            bounds,
+            step,
+            facts,
+            start_times=target.window.start_times(
+                [id_ for id_ in topic.partitions if id_ not in target.window.begins or id_ in step.errors]
+            ),
+            decoding=decoding,
+        )
         result = self._commit(log, snapshot, change)
         failpoint("loaded")
         committed = result.change.facts if result.change else ()
         if result.overtaken_by:
             warnings.append(f"run {result.overtaken_by} committed the same offsets first")
-        warnings += map(str, (*cut_choices, *change.choices))
+        warnings += map(str, (*decoding.warnings, *cut_choices, *change.choices))
         covered = _covered_after(result, state)
         warnings += self.mirror(record.topic, {partition: cursor for partition, (_, cursor) in covered.items()})
         failpoint("mirrored")
@@ -189,13 +222,32 @@ class Loader(SliceFetcher):
             *(SliceFailure.of(error, state.topic.where) for error in errors.values()),
             *(slice_facts.failure for slice_facts in facts if slice_facts.failure),
         ]
-        failed = {slice_facts.offsets.partition for slice_facts in facts if slice_facts.failure}
         return target.after(
             step,
             overtaken=_overtaken(change.facts, committed),
             more=sum(_begun_earlier(change.facts, state.covered, covered, target.window.ends)),
-            failed=failed | errors.keys(),
+            failed=errors.keys() | {slice_facts.offsets.partition for slice_facts in facts if slice_facts.failure},
         )
+
+    def _open_table(self, log: TableLog, topic: TopicEntry, record: RunRecord) -> tuple[TableSnapshot, TableState]:
+        """The value that `read_table` returns for the next step of the run.
+
+        Raises:
+            TableLost: the topic was loaded before, but the table is new (fault N17).
+            LoadError: no load can continue from the table.
+        """
+        snapshot, state = self.read_table(log, topic, after=record.snapshot)
+        record.snapshot = snapshot
+        failpoint("table opened")
+        if snapshot.entry is None and self.window.since is None:
+            reasons = (evidence(state) for evidence in self.evidence)
+            reason = next((reason for reason in reasons if reason), None)
+            if reason and log.newer(snapshot).entry is None:  # another run may just have begun the table
+                raise TableLost(
+                    f"{reason}; `--from earliest` (in Dagster, `since: earliest`) loads all of it into a new table",
+                    state.topic.where,
+                )
+        return snapshot, state
 
     def read_table(
         self, log: TableLog, topic: TopicEntry, *, after: TableSnapshot | None = None
@@ -206,6 +258,7 @@ class Loader(SliceFetcher):
             LoadError: no load can continue from it.
         """
         snapshot = log.newer(after) if after else log.snapshot()
+        check_format(self.formats(topic.name), snapshot, log.uri)
         identity = TopicIdentity.of(self.cluster, topic)
         return snapshot, table_state(snapshot, identity, topic.also, self.choices)
 
@@ -295,13 +348,21 @@ class Loader(SliceFetcher):
         began: datetime,
         progress: Progress,
         sizes: SliceSizes,
+        decoding: Decoding,
     ) -> list[SliceFacts]:
         """The facts of the step's slices, which are fetched, and of the expired ranges that it skips."""
         skip = tuple(name for name in GAPS if getattr(self.choices, name) == "skip")
         fetch = partial(
-            self.fetch_slices, topic, table_uri, began=began, sizes=sizes, skip=skip, to_message=step.to_message
+            self.fetch_decoded,
+            topic,
+            table_uri,
+            decoding=decoding,
+            began=began,
+            sizes=sizes,
+            skip=skip,
+            to_message=step.to_message,
         )
-        fetched = fetch(step.slices, on_progress=progress)
+        fetched = fetch(slices=step.slices, on_progress=progress)
         fetched = self._without_missing(fetched, state, partial(fetch, on_progress=lambda _done, _total: None))
         return sorted([*_expired(step, began), *fetched], key=lambda slice_facts: slice_facts.offsets)
 
@@ -327,7 +388,14 @@ class Loader(SliceFetcher):
         return CommitResult(version=snapshot.version)
 
     def _change(
-        self, state: TableState, bounds: AllBounds, step: Plan, facts: Sequence[SliceFacts], start_times: StartTimes
+        self,
+        state: TableState,
+        bounds: AllBounds,
+        step: Plan,
+        facts: Sequence[SliceFacts],
+        *,
+        start_times: StartTimes,
+        decoding: Decoding,
     ) -> LoadChange:
         """The commit of the facts that adjoin what is covered."""
         ready = committable(facts, state.covered)
@@ -342,6 +410,9 @@ class Loader(SliceFetcher):
             start_times=start_times,
             choices=(*step.choices(state), *_missing_choices(committed), *skip_choices(committed)),
             run=self.run_id,
+            columns=decoding.plan.stored if decoding.plan else NO_COLUMNS,
+            schemas=decoding.schema_ids,
+            key_schemas=decoding.key_schema_ids,
         )
 
 

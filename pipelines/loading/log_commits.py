@@ -22,6 +22,7 @@ class LogCommit:
         entry: Penstock's entry; None if somebody else made the commit.
         restored: the version whose files a RESTORE without an entry brought back, if it says.
         added: the paths of the data files that the commit added to the table.
+        changed_rows: whether the commit took rows out of the table or replaced some. A compaction does neither.
     """
 
     version: int
@@ -30,6 +31,7 @@ class LogCommit:
     entry: LedgerEntry | None = None
     restored: int | None = None
     added: tuple[str, ...] = ()
+    changed_rows: bool = False
 
     @classmethod
     def of(cls, version: int, actions: Sequence[Mapping[str, Any]]) -> Self:
@@ -45,6 +47,7 @@ class LogCommit:
             entry=entry,
             restored=int(restored) if operation == _RESTORE and entry is None and restored.isdecimal() else None,
             added=tuple(unquote(action["add"]["path"]) for action in actions if "add" in action),
+            changed_rows=any(action["remove"].get("dataChange", True) for action in actions if "remove" in action),
         )
 
     def restore_mismatch(self, topic: str | None) -> str:

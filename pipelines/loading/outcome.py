@@ -36,6 +36,7 @@ class PartitionLoad:
         files: the number of files with these rows.
         gaps: the number of offsets without a row, by cause.
         odd_times: the number of rows with a time that only `timestampRaw` can hold.
+        bad_records: the number of rows whose value does not decode.
         lag_before: the offsets that the broker held beyond the cursor when the load was planned; None if the broker
             did not report them.
         lag: the offsets among these that no load had committed when this one ended; None in the same case.
@@ -49,6 +50,7 @@ class PartitionLoad:
     files: int = 0
     gaps: Mapping[str, int]
     odd_times: int = 0
+    bad_records: int = 0
     lag_before: int | None = 0
     lag: int | None = 0
     seconds: float = 0.0
@@ -96,6 +98,11 @@ class TopicLoad:
     trace: str | None = None
 
     @property
+    def bad_records(self) -> int:
+        """The number of rows whose value does not decode."""
+        return sum(partition.bad_records for partition in self.partitions)
+
+    @property
     def lag_before(self) -> int | None:
         """The offsets that were there to load when the load began; None if that is unknown for a partition."""
         return self._sum([partition.lag_before for partition in self.partitions])
@@ -122,7 +129,7 @@ class TopicLoad:
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON fields of `penstock load --json`."""
-        names = ("topic", "table", "version", "rows", "bytes", "files", "lag_before", "lag", "seconds")
+        names = ("topic", "table", "version", "rows", "bytes", "files", "bad_records", "lag_before", "lag", "seconds")
         return {
             **{name: getattr(self, name) for name in names},
             "errors": [failure.as_dict() for failure in self.failures],
@@ -154,6 +161,7 @@ class RunRecord:
             broker did not answer.
         lag_before: the lag of each partition when the run began, if its broker answered.
         cursors: the cursors after the last step, and the ends of the logs that it knew.
+        bounds: what the brokers held of each partition before the last step that asked for it.
         snapshot: the table's snapshot on which the last step was planned.
     """
 
@@ -165,12 +173,14 @@ class RunRecord:
     slices: dict[BrokerPartition, list[SliceFacts]] = field(default_factory=dict)
     lag_before: dict[BrokerPartition, int] = field(default_factory=dict)
     cursors: dict[BrokerPartition, tuple[int, int | None]] = field(default_factory=dict)
+    bounds: dict[BrokerPartition, Bounds] = field(default_factory=dict)
     snapshot: TableSnapshot | None = None
 
     def begin_step(
         self, partitions: Iterable[BrokerPartition], bounds: Mapping[BrokerPartition, Bounds], state: TableState
     ) -> None:
         """Note how the partitions stand before a step: what is known even if the step fails."""
+        self.bounds.update(bounds)
         for id_ in sorted({*partitions, *bounds}):
             bound, known_cursor = bounds.get(id_), state.cursor(id_)
             if bound is None:
@@ -193,10 +203,15 @@ class RunRecord:
             # The statistics are large, and nobody needs them after the commit.
             self.slices[facts.offsets.partition].append(replace(facts, stats={}))
 
+    @property
+    def committed(self) -> Iterator[SliceFacts]:
+        """The slices that were committed so far; they can be many, and most steps need none of them."""
+        return (facts for slices in self.slices.values() for facts in slices)
+
     def outcome(self, *, seconds: float) -> TopicLoad:
         """The result of the run, which took so many seconds."""
         partitions = tuple(self._partition_load(id_, self.slices[id_]) for id_ in sorted(self.slices))
-        fetched = [facts for slices in self.slices.values() for facts in slices if facts.source]
+        fetched = [facts for facts in self.committed if facts.source]
         others = f" (and {len(self.failures) - 1} more)" if self.failures[1:] else ""
         return TopicLoad(
             topic=self.topic,
@@ -210,7 +225,11 @@ class RunRecord:
             retriable=any(failure.retriable for failure in self.failures),
             partitions=partitions,
             slowest=max(fetched, key=lambda facts: facts.seconds, default=None),
-            warnings=(*dict.fromkeys(self.warnings), *_odd_times_warning(partitions)),
+            warnings=(
+                *dict.fromkeys(self.warnings),
+                *_odd_times_warning(partitions),
+                *_bad_records_warning(partitions, self.committed),
+            ),
             seconds=round(seconds, 3),
             trace=next((failure.trace for failure in self.failures if failure.trace), None),
         )
@@ -224,6 +243,7 @@ class RunRecord:
             offsets=OffsetRange(id_, start, stop),
             **totals(slices),
             odd_times=sum(facts.odd_times for facts in slices),
+            bad_records=sum(facts.bad for facts in slices),
             lag_before=self.lag_before.get(id_),
             lag=None if latest is None else max(0, latest - cursor),
             seconds=round(sum(facts.seconds for facts in slices), 3),
@@ -237,4 +257,15 @@ def _odd_times_warning(partitions: Sequence[PartitionLoad]) -> Iterator[str]:
         yield (
             f"{sum(counts.values())} records have a timestamp before the year 1 or after 9999 (partitions "
             f"{', '.join(counts)}): `timestamp` is null, and `timestampRaw` has the number that the producer sent"
+        )
+
+
+def _bad_records_warning(partitions: Sequence[PartitionLoad], slices: Iterable[SliceFacts]) -> Iterator[str]:
+    counts = {str(load.offsets.partition): load.bad_records for load in partitions if load.bad_records}
+    if counts:
+        facts = next(facts for facts in slices if facts.bad)
+        first = facts.bad_examples[0]
+        yield (
+            f"{sum(counts.values())} records do not decode (partitions {', '.join(counts)}): their rows have `_error` "
+            f"and `_raw`; the first one is at offset {first.offset} of partition {facts.partition}: {first.reason}"
         )

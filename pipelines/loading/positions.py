@@ -13,6 +13,8 @@ from kafka_io.model import Bounds, BrokerPartition
 _AGO = re.compile(r"-(\d{1,9})([smhd])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _MAX_OFFSET = 2**63 - 1
+_OFFSET_DIGITS = 19
+_SHOWN = 60
 
 
 class NamedPosition(StrEnum):
@@ -53,14 +55,15 @@ def parse_position(text: str, *, now: datetime) -> Position:
     """
     if text in set(NamedPosition):
         return NamedPosition(text)
-    if text.isascii() and text.isdigit() and int(text) <= _MAX_OFFSET:
+    if text.isascii() and text.isdigit() and len(text) <= _OFFSET_DIGITS and int(text) <= _MAX_OFFSET:
         return int(text)
     try:
         ago = _AGO.fullmatch(text)
         time = now - timedelta(**{_UNITS[ago[2]]: int(ago[1])}) if ago else datetime.fromisoformat(text)
     except (ValueError, OverflowError):
         raise ValueError(
-            f"{text!r} is not a position in a log: give a name, an offset, a time such as 2026-01-31T12:00Z, or -15m"
+            f"{text[:_SHOWN]!r} is not a position in a log: give a name, an offset, a time such as 2026-01-31T12:00Z, "
+            "or -15m"
         ) from None
     return TimePosition(round((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000))
 
@@ -84,7 +87,7 @@ def parse_partition(text: str) -> BrokerPartition:
         return BrokerPartition.parse(text)
     except ValueError:
         raise ValueError(
-            f"{text!r} is not a partition: give a number, or <broker>-<number> for a cluster of Kafka 0.7"
+            f"{text[:_SHOWN]!r} is not a partition: give a number, or <broker>-<number> for a cluster of Kafka 0.7"
         ) from None
 
 

@@ -5,8 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
+import pyarrow as pa
+
 from kafka_io.model import OffsetRange
-from pipelines.loading.commit import Change, state_after
+from pipelines.loading.columns import NO_COLUMNS
+from pipelines.loading.commit import Change, columns_to_add, state_after
 from pipelines.loading.incarnations import incarnations
 from pipelines.loading.ledger import CommitKind, Coverage, LedgerEntry
 from pipelines.loading.offset_ranges import split_ranges, with_counts
@@ -17,9 +20,13 @@ from resources.errors import CommitRefused, LoadError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplaceChange(Change):
-    """Replaces the rows of `ranges` by those of `facts`, which cover the same offsets."""
+    """Replaces the rows of `ranges` by those of `facts`, which cover the same offsets.
+
+    `columns` are the columns for fields that the files of the facts have.
+    """
 
     ranges: tuple[OffsetRange, ...]
+    columns: pa.Schema = NO_COLUMNS
     shortfall: ClassVar[type[LoadError]] = CommitRefused
     """The error if rows are missing outside of the ranges."""
 
@@ -41,7 +48,9 @@ class ReplaceChange(Change):
         fetched = map(CommittedRange.of, self.facts)
         # The replaced rows are written into new files. So the entry's ranges do not name the files of before.
         ranges = [replace(committed, path=None) for committed in (*fetched, *with_counts(log, snapshot, outside))]
-        return replace(entry, ranges=tuple(ranges), covered=self.coverage_after(self.state.covered)), inside
+        columns = columns_to_add(self.state, snapshot, self.columns)
+        covered = self.coverage_after(self.state.covered)
+        return replace(entry, ranges=tuple(ranges), covered=covered, columns=columns), inside
 
     def _check_shortfall(
         self, log: TableLog, snapshot: TableSnapshot, outside: Sequence[tuple[CommittedRange, CommittedRange]]
@@ -67,7 +76,8 @@ class ReplaceChange(Change):
             if sum(kept) + sum(map(self.rows_again, inside)) != whole.rows:
                 raise self.shortfall(
                     f"{whole} holds {rows} rows, but its commit counted {whole.rows}, and rows are missing outside of "
-                    f"{', '.join(map(str, inside))}: replay all of it first",
+                    f"{', '.join(map(str, inside))}: replay all of it first, or `penstock rewind` to a version that "
+                    "has them",
                     self.state.topic.where,
                 )
 

@@ -4,8 +4,6 @@
 milliseconds as its producer sent it, if a Delta table cannot hold that time. `timestamp` is null then.
 """
 
-from typing import Any
-
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -35,7 +33,6 @@ TABLE_SCHEMA = FILE_SCHEMA.append(pa.field(PARTITION_COLUMN, pa.date32()))
 
 DICTIONARY = ("key", "topic", "broker", "partition", "timestampType", "loaded_at")
 """The columns of a file in which values repeat."""
-_LEVELS = {"zstd": 1}
 
 _NO_TIME = -1
 # The years 1 to 9999. Delta allows more, but Python's datetime, Spark's Python API and SQL literals do not.
@@ -53,7 +50,7 @@ def table_rows(decoded: pa.RecordBatch, constants: dict[str, object]) -> pa.Reco
     if "timestamp" in columns:
         columns["timestamp"], columns[RAW_TIME_COLUMN] = _table_times(columns["timestamp"])
     arrays = [
-        _cast(field.type, columns[field.name])
+        cast(field.type, columns[field.name])
         if field.name in columns
         else pa.repeat(pa.scalar(constants.get(field.name), field.type), decoded.num_rows)
         for field in FILE_SCHEMA
@@ -61,7 +58,8 @@ def table_rows(decoded: pa.RecordBatch, constants: dict[str, object]) -> pa.Reco
     return pa.RecordBatch.from_arrays(arrays, schema=FILE_SCHEMA)
 
 
-def _cast(wanted: pa.DataType, column: pa.Array) -> pa.Array:
+def cast(wanted: pa.DataType, column: pa.Array) -> pa.Array:
+    """The column with the wanted type; a list column has null instead of each empty list."""
     column = column if column.type == wanted else column.cast(wanted)
     return without_empty_lists(column) if pa.types.is_list(wanted) else column
 
@@ -93,16 +91,6 @@ def _table_times(times: pa.Array) -> tuple[pa.Array, pa.Array]:
     is_time = pc.and_(fits, pc.not_equal(numbers, _NO_TIME))
     held = pc.if_else(is_time, times, pa.scalar(None, times.type))
     return held.cast(_TIME), pc.if_else(fits, pa.scalar(None, pa.int64()), numbers)
-
-
-def parquet_options(codec: str) -> dict[str, Any]:
-    """The options for pyarrow's Parquet writer."""
-    return {
-        "compression": codec,
-        "compression_level": _LEVELS.get(codec),
-        "column_encoding": {"offset": "DELTA_BINARY_PACKED", "timestamp": "DELTA_BINARY_PACKED"},
-        "use_dictionary": list(DICTIONARY),
-    }
 
 
 def decoded_rows(rows: pa.Table) -> pa.RecordBatch:

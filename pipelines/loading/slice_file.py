@@ -1,39 +1,51 @@
-"""The Parquet file of one slice, and what its footer says about its columns in the form that Delta's log needs.
-
-Every column that has an order needs its bounds in the log. Readers that use pyarrow conclude from a column without
-bounds that no filter can match it, and leave the whole file out.
-"""
+"""The Parquet file of one slice."""
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from pipelines.loading.failpoints import failpoint
-from pipelines.loading.rows import FILE_SCHEMA, RAW_TIME_COLUMN, parquet_options
-from pipelines.loading.work import FetchTask
+from pipelines.loading.file_statistics import file_stats
+from pipelines.loading.layout import RAW, TableLayout
 from resources import durable
 from resources.lake import filesystem, lake_errors
 
+_LEVELS = {"zstd": 1}
 _ROW_GROUP_BYTES = 30 * 1024 * 1024  # what the decoder gives at once; smaller batches wait for more
 _ROW_GROUP_ROWS = 1_000_000
-_TIMES = {field.name for field in FILE_SCHEMA if pa.types.is_timestamp(field.type)}
-_ORDERED = (
-    "topic",
-    "broker",
-    "partition",
-    "offset",
-    "timestamp",
-    RAW_TIME_COLUMN,
-    "timestampType",
-    "inner",
-    "loaded_at",
-)
+
+
+class FileTask(Protocol):
+    """What is known of a data file before its rows."""
+
+    @property
+    def table_uri(self) -> str:
+        """The table."""
+
+    @property
+    def folder(self) -> str:
+        """The folder inside the table."""
+
+    @property
+    def file_name(self) -> str:
+        """The first part of the file's name."""
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """What the lake's store needs."""
+
+    @property
+    def parquet_codec(self) -> str:
+        """The compression of the file."""
+
+    @property
+    def layout(self) -> TableLayout:
+        """The columns of the file."""
 
 
 class SliceFile:
@@ -42,14 +54,13 @@ class SliceFile:
     The file's name contains a random part, so that two attempts at one slice never write the same file.
     """
 
-    def __init__(self, task: FetchTask) -> None:
+    def __init__(self, task: FileTask) -> None:
         self._uri = task.table_uri
         self._files = filesystem(task.table_uri, task.options)
         self._codec = task.parquet_codec
+        self._layout = task.layout
         self._local = durable.local_path(task.table_uri)
-        offsets = task.offsets
-        name = f"{offsets.partition}-{offsets.start:020d}-{offsets.stop:020d}-{uuid.uuid4().hex}.parquet"
-        self.path = f"{task.folder}/{name}"
+        self.path = f"{task.folder}/{task.file_name}-{uuid.uuid4().hex}.parquet"
         self.rows = 0
         self.size = 0
         self.stats: Mapping[str, Any] = {}
@@ -80,7 +91,8 @@ class SliceFile:
         folder = self.path.rpartition("/")[0]
         self._files.create_dir(folder, recursive=True)
         stream = self._open_files.enter_context(self._files.open_output_stream(self.path))
-        writer = pq.ParquetWriter(stream, FILE_SCHEMA, metadata_collector=self._footers, **parquet_options(self._codec))
+        options = parquet_options(self._codec, self._layout)
+        writer = pq.ParquetWriter(stream, self._layout.file_schema, metadata_collector=self._footers, **options)
         return self._open_files.enter_context(writer)
 
     def __enter__(self) -> Self:
@@ -100,47 +112,18 @@ class SliceFile:
             assert info.type == pafs.FileType.File
             self.size = info.size
             [footer] = self._footers
-            self.stats = file_stats(footer)
+            self.stats = file_stats(footer, self._layout)
             failpoint("file closed")
             if self._local is not None:
                 durable.sync_below(self._local, self._local / self.path)
                 failpoint("file synced")
 
 
-def file_stats(footer: pq.FileMetaData) -> Mapping[str, Any]:
-    """`numRecords`, and `minValues`, `maxValues` and `nullCount` by column; times are ISO 8601 texts in UTC."""
-    lowest: dict[str, Any] = {}
-    highest: dict[str, Any] = {}
-    nulls: dict[str, int] = {}
-    for name, column in _column_statistics(footer):
-        nulls[name] = nulls.get(name, 0) + column.null_count
-        if column.has_min_max:
-            lowest_here, highest_here = _bounds(name, column)
-            lowest[name] = min(lowest_here, lowest.get(name, lowest_here))
-            highest[name] = max(highest_here, highest.get(name, highest_here))
+def parquet_options(codec: str, layout: TableLayout = RAW) -> dict[str, Any]:
+    """The options for pyarrow's Parquet writer."""
     return {
-        "numRecords": footer.num_rows,
-        "minValues": {name: _json_value(name, value) for name, value in lowest.items()},
-        "maxValues": {name: _json_value(name, value) for name, value in highest.items()},
-        "nullCount": nulls,
+        "compression": codec,
+        "compression_level": _LEVELS.get(codec),
+        "column_encoding": {layout.name(name): "DELTA_BINARY_PACKED" for name in ("offset", "timestamp")},
+        "use_dictionary": layout.dictionary,
     }
-
-
-def _column_statistics(footer: pq.FileMetaData) -> Iterator[tuple[str, Any]]:
-    """Name and statistics of each ordered column, row group by row group."""
-    numbers = {footer.row_group(0).column(number).path_in_schema: number for number in range(footer.num_columns)}
-    for group in range(footer.num_row_groups):
-        for name in _ORDERED:
-            yield name, footer.row_group(group).column(numbers[name]).statistics
-
-
-def _bounds(name: str, column: pq.Statistics) -> tuple[Any, Any]:
-    """The smallest and the largest value; a time is an integer (microseconds), because a datetime has narrower limits.
-
-    Texts are decoded: `min_raw` has their bytes.
-    """
-    return (column.min_raw, column.max_raw) if name in _TIMES else (column.min, column.max)
-
-
-def _json_value(name: str, value: Any) -> Any:
-    return f"{np.datetime64(value, 'us')}Z" if name in _TIMES else value

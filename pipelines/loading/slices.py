@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from heapq import heapify, heapreplace
+from heapq import heapreplace
 from typing import Any
 
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange
@@ -146,8 +146,7 @@ def group_slices(slices: Sequence[OffsetRange], sizes: SliceSizes) -> list[list[
     loads = sorted(((sizes.load(offsets), offsets) for offsets in slices), key=lambda pair: (-pair[0], pair[1]))
     total = sum(load for load, _ in loads)
     count = 1 if total <= FULL else min(len(slices), max(_MIN_TASKS, -(-total // FULL)))
-    heap: list[tuple[int, int]] = [(0, task) for task in range(count)]
-    heapify(heap)
+    heap: list[tuple[int, int]] = [(0, task) for task in range(count)]  # in order, as a heap must be
     tasks: list[list[OffsetRange]] = [[] for _ in range(count)]
     for load, offsets in loads:  # the largest first, each into the task that has the least work so far
         work, task = heap[0]

@@ -9,34 +9,29 @@ committing.
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import unquote
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
-from deltalake import (
-    CommitProperties,
-    DeltaTable,
-    PostCommitHookProperties,
-    Schema,
-    Transaction,
-    WriterProperties,
-    write_deltalake,
-)
+from deltalake import DeltaTable, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolError, SchemaMismatchError
-from deltalake.transaction import AddAction
 
-from kafka_io.errors import Where
+from kafka_io.errors import Where, system_reason
 from kafka_io.records.last_message import LastMessage
+from pipelines.loading.append import AFTER_COMMIT, append, convert, folder_value, properties
+from pipelines.loading.columns import ERROR_COLUMN
 from pipelines.loading.failpoints import failpoint
-from pipelines.loading.ledger import KEY, SEQUENCE, CommitKind, LedgerEntry
+from pipelines.loading.layout import RAW, TableLayout
+from pipelines.loading.ledger import SEQUENCE, CommitKind, LedgerEntry
 from pipelines.loading.log_commits import LogCommit, newest_entry
-from pipelines.loading.rows import FILE_SCHEMA, PARTITION_COLUMN, TABLE_SCHEMA, decoded_rows
+from pipelines.loading.row_filters import arrow_filter, sql_filter
+from pipelines.loading.rows import decoded_rows
 from pipelines.loading.table_log import CommitConflict, CommitOutcomeUnknown, TableSnapshot
 from pipelines.loading.work import CommittedRange, SliceFacts
 from resources import durable
@@ -64,14 +59,11 @@ CLEANED = "penstock.cleanedBefore"
 """The property in which housekeeping announces what it deletes, before it does; see `cleaned_before`."""
 DAMAGED = "_damaged"
 """The folder for damaged data files inside a table. Names with an underscore are hidden from readers."""
-AFTER_COMMIT = PostCommitHookProperties(cleanup_expired_logs=False)
-"""After a commit of Penstock, deltalake may write a checkpoint. It never deletes entries of the log."""
-_DAY_WITHOUT_FILES = "0001-01-01"  # files are in the folder of the day of their load
 _READABLE_FEATURES = {"timestampNtz", "vacuumProtocolCheck"}
 _COLUMN_MAPPING_VERSION = 2  # of readers; from version 3 on a table names its features
 _FOOTERS_AT_ONCE = 8
 _LOGGED = {".json", ".parquet"}
-_REPLACING = {CommitKind.REPLAY, CommitKind.CUT}
+_REPLACING = {CommitKind.REPLAY, CommitKind.CUT, CommitKind.REDECODE}
 WRITING = WriterProperties(compression="ZSTD", compression_level=1)
 """The options for files that deltalake writes, when rows are replaced or files are merged."""
 
@@ -83,11 +75,14 @@ class LakeTable:
     lake: Lake
     uri: str
     where: Where
+    new_layout: TableLayout = RAW
+    """The layout of the table, if it is created."""
 
     @classmethod
-    def of(cls, lake: Lake, cluster: str, topic: str) -> Self:
+    def of(cls, lake: Lake, cluster: str, topic: str, new_layout: TableLayout = RAW) -> Self:
         """The table of a topic. Nothing is opened yet."""
-        return cls(lake=lake, uri=lake.table_uri(cluster, topic), where=Where(cluster=cluster, topic=topic))
+        where = Where(cluster=cluster, topic=topic)
+        return cls(lake=lake, uri=lake.table_uri(cluster, topic), where=where, new_layout=new_layout)
 
     def snapshot(self) -> TableSnapshot:
         """The newest version. A table that does not exist is created.
@@ -165,7 +160,10 @@ class LakeTable:
 
     def _create(self) -> DeltaTable:
         failpoint("no table found")
-        handle = self.lake.create(self.uri, TABLE_SCHEMA, partition_by=[PARTITION_COLUMN], configuration=CONFIGURATION)
+        layout = self.new_layout
+        handle = self.lake.create(
+            self.uri, layout.table_schema, partition_by=[layout.partition_column], configuration=CONFIGURATION
+        )
         failpoint("table made")
         self.sync(after=-1)
         return handle
@@ -177,23 +175,37 @@ class LakeTable:
         metadata = handle.metadata()
         table_id, expiry = str(metadata.id), metadata.configuration.get(_TXN_EXPIRY)
         if expiry:
-            raise TableForeign(f"the table sets {_TXN_EXPIRY} = {expiry}: its cursors would expire", self.where)
+            raise TableForeign(
+                f"the table sets {_TXN_EXPIRY} = {expiry}, so its cursors would expire; remove the property, for "
+                f"example with ALTER TABLE ... UNSET TBLPROPERTIES ('{_TXN_EXPIRY}')",
+                self.where,
+            )
         entry, restore = newest_entry(self.commits(handle.version()))
         if entry is None and (handle.version() > 0 or handle.file_uris()):
-            raise TableForeign(f"the table {self.uri} holds data that Penstock did not load", self.where)
+            raise TableForeign(
+                f"the table {self.uri} holds data that Penstock did not load; move it away, or choose another `lake`",
+                self.where,
+            )
         self._check_log_is_kept(metadata.configuration.get(_LOG_CLEANUP))
         stored, expected = handle.transaction_version(SEQUENCE) or 0, entry.sequence if entry else 0
         mismatch = None
         if restore is not None:
             mismatch = restore.restore_mismatch(self.where.topic)
         elif stored != expected:
-            mismatch = f"the newest commit has number {expected}, but the table's cursors belong to number {stored}"
+            mismatch = (
+                f"the newest commit has number {expected}, but the table's cursors belong to number {stored}; "
+                f"`penstock history {self.where.topic}` lists the versions to which `penstock rewind` can go back"
+            )
         elif entry is not None and entry.table not in {"", table_id}:
-            mismatch = f"the newest commit was made for the table {entry.table}, but this is the table {table_id}"
+            mismatch = (
+                f"the newest commit was made for the table {entry.table}, but this is the table {table_id}: a copy of "
+                "a table cannot be loaded"
+            )
         return TableSnapshot(
             version=handle.version(),
             entry=entry,
             table_id=table_id,
+            layout=TableLayout.of_delta(handle.schema().to_json()),
             mismatch=mismatch,
             handle=handle,
             count=handle.count,
@@ -224,18 +236,36 @@ class LakeTable:
         """
         files = filesystem(self.uri, self.lake.options)
         for version in range(newest, after, -1):
-            with lake_errors(self.uri), files.open_input_stream(_log_entry(version)) as log:
-                text = log.read()
+            text = self._entry_text(files, version)
             try:
                 actions = [msgspec.json.decode(line) for line in text.splitlines() if line]
             except ValueError as error:
                 raise LogTorn(
-                    f"{_log_entry(version)} of the table {self.uri} is incomplete or damaged ({error}). If a loss of "
-                    "power truncated it and it is the last entry, no load has reported it as committed: move it away "
-                    "and load again",
+                    f"{_log_entry(version)} of the table {self.uri} is incomplete or damaged; if it is the last entry, "
+                    "and a loss of power truncated it, no load has reported it as committed: move it away and load "
+                    "again",
                     self.where,
                 ) from error
             yield LogCommit.of(version, actions)
+
+    def _entry_text(self, files: pafs.FileSystem, version: int) -> bytes:
+        """The text of an entry of the log.
+
+        Raises:
+            LogTorn: the entry is not there, although newer ones are.
+            LakeUnavailable: the store does not answer.
+        """
+        with lake_errors(self.uri):
+            try:
+                with files.open_input_stream(_log_entry(version)) as log:
+                    return bytes(log.read())
+            except FileNotFoundError as error:
+                raise LogTorn(
+                    f"{_log_entry(version)} of the table {self.uri} is missing: somebody deleted it, for example a "
+                    "clean-up of the log, and it is a part of the ledger. Copy it back; if it is lost, remove the "
+                    "table and load the topic again",
+                    self.where,
+                ) from error
 
     def paths(self, version: int) -> set[str]:
         """The paths of the data files of a version."""
@@ -286,7 +316,8 @@ class LakeTable:
         if lost:
             others = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
             raise RewindRefused(
-                f"the data file {lost[0]}{others} of version {target} {reason}: the table cannot go back to it",
+                f"the data file {lost[0]}{others} of version {target} {reason}; `penstock history "
+                f"{self.where.topic}` lists later versions",
                 self.where,
             )
 
@@ -305,13 +336,16 @@ class LakeTable:
                 expected = by_path[info.path].size
                 if info.size != expected:
                     actual = "is not there" if info.size is None else f"has {info.size} bytes"
-                    raise FileRefused(f"the data file {info.path} {actual}; its worker wrote {expected}", self.where)
+                    raise FileRefused(
+                        f"the data file {info.path} {actual}; its worker wrote {expected}; load again", self.where
+                    )
             with ThreadPoolExecutor(_FOOTERS_AT_ONCE) as readers:
                 footer_rows = readers.map(lambda path: self._footer_rows(store, path), by_path)
                 for (path, facts), rows in zip(by_path.items(), footer_rows, strict=True):
                     if rows != facts.rows:
                         raise FileRefused(
-                            f"the data file {path} holds {rows} rows; its worker wrote {facts.rows}", self.where
+                            f"the data file {path} holds {rows} rows; its worker wrote {facts.rows}; load again",
+                            self.where,
                         )
 
     def _footer_rows(self, store: pafs.FileSystem, path: str) -> int:
@@ -319,7 +353,7 @@ class LakeTable:
             with store.open_input_file(path) as file:
                 return int(pq.read_metadata(file).num_rows)
         except pa.ArrowInvalid as error:
-            raise FileRefused(f"the data file {path} is not a Parquet file: {error}", self.where) from error
+            raise FileRefused(f"the data file {path} is not a Parquet file; load again", self.where) from error
 
     def write(
         self, snapshot: TableSnapshot, entry: LedgerEntry, new: Sequence[SliceFacts], replaced: Sequence[CommittedRange]
@@ -343,10 +377,12 @@ class LakeTable:
                 snapshot.handle.restore(
                     entry.target, commit_properties=all_cursors, post_commithook_properties=AFTER_COMMIT
                 )
+            elif entry.kind is CommitKind.CONVERT:
+                convert(snapshot, entry, files)
             elif replaces:
                 self._replace(snapshot, entry, files, replaced)
             else:
-                _append(snapshot, entry, files)
+                append(snapshot, entry, files)
             failpoint("log entry written")
             return self.version_of(entry, after=snapshot)
         except CommitFailedError as error:
@@ -362,18 +398,26 @@ class LakeTable:
         """The number of rows that the table has of each range: with its partition, offsets and loading time."""
         rows = snapshot.handle.to_pyarrow_dataset()
         with lake_errors(self.uri):
-            return [rows.count_rows(filter=_arrow_filter(committed)) for committed in ranges]
+            return [rows.count_rows(filter=arrow_filter(committed, snapshot.layout)) for committed in ranges]
+
+    def bad_records(self, snapshot: TableSnapshot) -> int:
+        """The number of rows of a typed table whose value does not decode, from the statistics in its log."""
+        adds = pa.table(snapshot.handle.get_add_actions(flatten=True))
+        nulls = f"null_count.{ERROR_COLUMN}"
+        if nulls not in adds.column_names:
+            return 0
+        return int(pc.sum(pc.subtract(adds.column("num_records"), adds.column(nulls))).as_py() or 0)
 
     def row_offsets(self, snapshot: TableSnapshot, committed: CommittedRange) -> Sequence[int]:
         """The offsets of the range's rows, ascending, each once."""
-        rows = snapshot.handle.to_pyarrow_dataset()
+        rows, offset = snapshot.handle.to_pyarrow_dataset(), snapshot.layout.name("offset")
         with lake_errors(self.uri):
-            offsets = rows.to_table(columns=["offset"], filter=_arrow_filter(committed)).column("offset")
+            offsets = rows.to_table(columns=[offset], filter=arrow_filter(committed, snapshot.layout)).column(offset)
         return sorted(set(offsets.to_pylist()))
 
     def message(self, snapshot: TableSnapshot, committed: CommittedRange, offset: int) -> LastMessage:
         """The last message of the range's rows with this offset, as it was read from the log."""
-        wanted = _arrow_filter(committed) & (pads.field("offset") == offset)
+        wanted = arrow_filter(committed, snapshot.layout) & (pads.field("offset") == offset)
         with lake_errors(self.uri):
             rows = snapshot.handle.to_pyarrow_dataset().to_table(filter=wanted)
         return LastMessage.of(decoded_rows(rows.sort_by("inner").combine_chunks()))
@@ -391,12 +435,13 @@ class LakeTable:
             "commit_properties": properties(snapshot, entry),
             "post_commithook_properties": AFTER_COMMIT,
         }
-        predicate = " OR ".join(map(_sql_filter, [*replaced, *map(CommittedRange.of, new)]))
+        ranges = [*replaced, *map(CommittedRange.of, new)]
+        predicate = " OR ".join(sql_filter(committed, snapshot.layout) for committed in ranges)
         if new:
             # "merge" adds the columns that a table of an older version lacks.
             write_deltalake(
                 snapshot.handle,
-                self._staged(new),
+                self._staged(new, snapshot.layout.with_columns(entry.columns), other_columns(snapshot)),
                 mode="overwrite",
                 schema_mode="merge",
                 predicate=predicate,
@@ -405,15 +450,23 @@ class LakeTable:
         else:
             snapshot.handle.delete(predicate, **options)
 
-    def _staged(self, files: Sequence[SliceFacts]) -> pa.RecordBatchReader:
-        """The rows of the files, with the partition column, whose value is in the name of the files' folder."""
+    def _staged(
+        self, files: Sequence[SliceFacts], layout: TableLayout, others: Sequence[pa.Field]
+    ) -> pa.RecordBatchReader:
+        """The rows of the files, with the partition column, whose value is in the name of the files' folder.
+
+        `others` are columns of the table that Penstock did not add. Fetched rows do not have them; they are null.
+        """
         paths = [str(facts.path) for facts in files]
         store = filesystem(self.uri, self.lake.options)
-        batches = pads.dataset(paths, schema=FILE_SCHEMA, filesystem=store, format="parquet").to_batches()
-        [day] = {_folder_value(path) for path in paths}
+        schema = pa.schema([*layout.file_schema, *others])
+        batches = pads.dataset(paths, schema=schema, filesystem=store, format="parquet").to_batches()
+        [day] = {folder_value(path, layout) for path in paths}
         date = pa.scalar(day).cast(pa.date32())
-        rows = (batch.append_column(PARTITION_COLUMN, pa.repeat(date, batch.num_rows)) for batch in batches)
-        return pa.RecordBatchReader.from_batches(TABLE_SCHEMA, rows)
+        column = layout.partition_column
+        rows = (batch.append_column(column, pa.repeat(date, batch.num_rows)) for batch in batches)
+        *columns, date_column = layout.table_schema
+        return pa.RecordBatchReader.from_batches(pa.schema([*columns, *others, date_column]), rows)
 
     def version_of(self, entry: LedgerEntry, *, after: TableSnapshot) -> int:
         """The version after the snapshot that holds `entry`.
@@ -451,7 +504,9 @@ class LakeTable:
                     durable.sync(file)
             durable.sync_below(Path(self.lake.root), folder)
         except OSError as error:
-            raise CommitUnknown(f"the commit landed, but could not be forced to disk: {error}", self.where) from error
+            raise CommitUnknown(
+                f"the commit landed, but could not be forced to disk: {system_reason(error)}", self.where
+            ) from error
 
 
 def file_paths(handle: DeltaTable) -> set[str]:
@@ -459,24 +514,15 @@ def file_paths(handle: DeltaTable) -> set[str]:
     return {unquote(path) for path in pa.table(handle.get_add_actions()).column("path").to_pylist()}
 
 
+def other_columns(snapshot: TableSnapshot) -> list[pa.Field]:
+    """The columns of a typed table that Penstock did not add."""
+    schema: pa.Schema = snapshot.handle.to_pyarrow_dataset().schema
+    return [schema.field(name) for name in snapshot.layout.others]
+
+
 def cleaned_before(handle: DeltaTable) -> int:
     """The version before which housekeeping deletes files: those that no version from it on contains."""
     return int(handle.metadata().configuration.get(CLEANED, 0))
-
-
-def properties(snapshot: TableSnapshot, entry: LedgerEntry) -> CommitProperties:
-    """The properties of a commit in the log: the entry, its number, and the cursors that it moves."""
-    before = snapshot.entry.covered if snapshot.entry and snapshot.entry.topic == entry.topic else {}
-    moved = {
-        partition: cursor
-        for partition, (_, cursor) in sorted(entry.covered.items())
-        if partition not in before or before[partition][1] != cursor
-    }
-    cursors = [Transaction(entry.topic.app_id(partition), cursor) for partition, cursor in moved.items()]
-    return CommitProperties(
-        custom_metadata={KEY: entry.to_json()},
-        app_transactions=[Transaction(SEQUENCE, entry.sequence), *cursors],
-    )
 
 
 def unreadable_features(handle: DeltaTable) -> str:
@@ -510,57 +556,3 @@ def mismatched_cursors(handle: DeltaTable, newest: LedgerEntry) -> Iterator[str]
 
 def _log_entry(version: int) -> str:
     return f"_delta_log/{version:020d}.json"
-
-
-def _folder_value(path: str) -> str:
-    """The value of the partition column, from the name of a file's folder."""
-    [value] = [part.partition("=")[2] for part in path.split("/") if part.startswith(f"{PARTITION_COLUMN}=")]
-    return value
-
-
-def _arrow_filter(committed: CommittedRange) -> pads.Expression:
-    """Matches the rows of the range."""
-    broker, partition = committed.partition.broker, committed.partition.partition
-    loaded_at = pa.scalar(committed.loaded_at_us, TABLE_SCHEMA.field("loaded_at").type)
-    matches = (pads.field("partition") == partition) & (pads.field("loaded_at") == loaded_at)
-    if broker is not None:
-        matches &= pads.field("broker") == broker
-    return matches & (pads.field("offset") >= committed.offsets.start) & (pads.field("offset") < committed.offsets.stop)
-
-
-def _sql_filter(committed: CommittedRange) -> str:
-    """Matches the rows of the range, in SQL. It contains only numbers, so nothing needs quotes."""
-    broker, partition = committed.partition.broker, committed.partition.partition
-    # No column of the filter is ever null in a row of such a topic, so `=` is enough.
-    of_broker = "" if broker is None else f"broker = {broker} AND "
-    loaded_at = f"arrow_cast({committed.loaded_at_us}, 'Timestamp(Microsecond, Some(\"UTC\"))')"
-    offsets = f'"offset" >= {committed.offsets.start} AND "offset" < {committed.offsets.stop}'
-    return f"({of_broker}partition = {partition} AND {offsets} AND loaded_at = {loaded_at})"
-
-
-def _append(snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFacts]) -> None:
-    """Write `entry` with the files. A table of an older version gets the columns that it lacks in the same commit."""
-    present = snapshot.handle.schema()
-    names = {column.name for column in present.fields}
-    missing = [column for column in Schema.from_arrow(FILE_SCHEMA).fields if column.name not in names]
-    # An append cannot change the schema. An overwrite of a day without files can, and removes nothing.
-    adding: dict[str, Any] = {"mode": "overwrite", "partition_filters": [(PARTITION_COLUMN, "=", _DAY_WITHOUT_FILES)]}
-    snapshot.handle.create_write_transaction(
-        [_add(facts, str(facts.path)) for facts in files],
-        schema=Schema([*present.fields, *missing]) if missing else present,
-        partition_by=[PARTITION_COLUMN],
-        commit_properties=properties(snapshot, entry),
-        post_commithook_properties=AFTER_COMMIT,
-        **(adding if missing else {"mode": "append"}),
-    )
-
-
-def _add(facts: SliceFacts, path: str) -> AddAction:
-    return AddAction(
-        path=path,
-        size=facts.size,
-        partition_values={PARTITION_COLUMN: _folder_value(path)},
-        modification_time=int(datetime.now(UTC).timestamp() * 1000),
-        data_change=True,
-        stats=msgspec.json.encode(facts.stats).decode(),
-    )

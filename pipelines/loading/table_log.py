@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from kafka_io.records.last_message import LastMessage
+from pipelines.loading.layout import RAW, TableLayout
 from pipelines.loading.ledger import LedgerEntry
 from pipelines.loading.work import CommittedRange, SliceFacts
 
@@ -28,6 +29,7 @@ class TableSnapshot:
         version: the version's number.
         entry: Penstock's newest entry in the log; None before the first.
         table_id: the id that the table got when it was created.
+        layout: the columns of the table.
         mismatch: why the rows do not agree with the cursors of that entry. No load continues from such a table.
         handle: what the table needs to write on top of this version.
         count: counts the rows of this version.
@@ -36,6 +38,7 @@ class TableSnapshot:
     version: int
     entry: LedgerEntry | None
     table_id: str = ""
+    layout: TableLayout = RAW
     mismatch: str | None = None
     handle: Any = field(default=None, repr=False, compare=False)
     count: Callable[[], int] = field(default=lambda: 0, repr=False, compare=False)
@@ -104,9 +107,10 @@ class TableLog(Protocol):
     ) -> int:
         """Write `entry` on top of `snapshot`, with what its kind does to the rows; returns the version.
 
-        A load adds the files of the `new` slices. A replay or a cut replaces the rows of the `replaced` ranges by those
-        of the new slices: they are copied, and the log does not name these files. A rewind brings back the files of
-        version `entry.target`.
+        The columns of the entry are added to the table in the same version. A load adds the files of the `new` slices.
+        A replay or a cut replaces the rows of the `replaced` ranges by those of the new slices: they are copied, and
+        the log does not name these files. So does a redecode with the rows of its new files. A conversion replaces all
+        files of the table by the new ones. A rewind brings back the files and the columns of version `entry.target`.
 
         Raises:
             CommitConflict: another commit is on top of the snapshot already.

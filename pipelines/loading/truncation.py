@@ -27,7 +27,10 @@ def find_divergences(
     refuses it.
     """
     state = search.state
-    differing, errors = differing_messages(search.cluster, state, bounds)
+    # If anything is loaded, idle partitions are compared again after the fetch. What differs there must be found here,
+    # because only here a choice can continue.
+    has_news = any(state.covered.get(partition, (0, 0))[1] < bound.latest for partition, bound in bounds.items())
+    differing, errors = differing_messages(search.cluster, state, bounds, with_idle=has_news)
     shorter = {
         partition
         for partition in state.last_messages.keys() & bounds.keys()
@@ -38,7 +41,7 @@ def find_divergences(
     found: dict[BrokerPartition, Divergence] = {}
     for partition in sorted(suspects - truncated.keys()):  # epochs say it with one request
         try:
-            found[partition] = search.run(partition, bounds[partition])
+            found[partition] = search.run(partition, bounds[partition], differs=partition in differing)
         except KafkaIOError as error:
             errors[partition] = error
     return found, errors
@@ -122,10 +125,12 @@ def check_incarnation(cluster: Cluster, topic: TopicEntry) -> None:
     """
     now = cluster.topic(topic.name)
     if now is None:
-        raise TopicRecreated(f"the topic {topic.incarnation} was deleted while it was read")
+        raise TopicRecreated(f"the topic {topic.incarnation} was deleted while it was read; load again")
     difference = topic.ids.difference(now.ids)
     if difference:
-        raise TopicRecreated(f"the topic was deleted and created again while it was read: it has {difference}")
+        raise TopicRecreated(
+            f"the topic was deleted and created again while it was read: it has {difference}; load again"
+        )
 
 
 def vanished_partitions(covered: Coverage, topic: TopicEntry, choices: Choices) -> list[str]:

@@ -15,7 +15,8 @@ from kafka_io.model import OffsetRange
 from kafka_io.reader.reader import PlannedRange, Reader
 from kafka_io.reader.unreadable import UnreadableRange, is_unreadable
 from kafka_io.records.decoded_batch import DecodedBatch
-from pipelines.loading.work import FetchTask, SkippedOffsets
+from pipelines.loading.fetch_task import FetchTask
+from pipelines.loading.work import SkippedOffsets
 from resources import durable
 from resources.lake import filesystem
 

@@ -5,67 +5,25 @@ range has as many rows of its commit as the commit counted, and none twice; no r
 on, where offsets count records, the rows and the gaps of a range add up to its size.
 """
 
-import os
-import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
-from tempfile import TemporaryDirectory
 from typing import Any
 
-import duckdb
-import pyarrow as pa
-import pyarrow.dataset as pads
-import pyarrow.fs as pafs
-from deltalake import DeltaTable
+import numpy as np
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.loading.incarnations import Extent, RangeFold
+from pipelines.loading.complete_files import CompleteFiles
+from pipelines.loading.incarnations import MAX_PROBLEMS, Extent, RangeFold
 from pipelines.loading.ledger import Coverage, TopicIdentity
 from pipelines.loading.outcome import printed_fields
-from pipelines.loading.rows import FILE_SCHEMA
+from pipelines.loading.range_file import RangeColumns, RangeFile, Window
+from pipelines.loading.row_counts import count_rows, partition_code
 from pipelines.loading.table import LakeTable, mismatched_cursors, unreadable_features
 from pipelines.loading.table_log import TableSnapshot
 from pipelines.loading.work import CommittedRange, SliceFailure
-from resources.errors import LakeUnavailable, LoadError
-from resources.lake import Lake, filesystem, lake_errors
-
-_MAX_PROBLEMS = 100
-# Offset and, inside one compressed message of 0.7, `inner` identify a row of a partition. A row belongs to the range
-# that was committed with it, which has the same loading time: a recreated topic has the same offsets again.
-_COUNT = """
-    WITH distinct_rows AS (
-        SELECT broker, partition, "offset" AS start_offset, "inner" AS inner_index, epoch_us(loaded_at) AS loaded_us,
-            count(*) AS copies
-        FROM files GROUP BY ALL
-    )
-    SELECT ranges.number, count(*) AS row_count, sum(copies) - count(*) AS further_copies
-    FROM distinct_rows AS d LEFT JOIN ranges
-        ON ranges.broker IS NOT DISTINCT FROM d.broker AND ranges.partition = d.partition
-        AND ranges.loaded_us = d.loaded_us
-        AND d.start_offset >= ranges.start AND d.start_offset < ranges.stop
-    GROUP BY ranges.number
-"""
-_RANGE_COLUMNS = ("number", "life", "broker", "partition", "start", "stop", "loaded_us", "rows", "gaps")
-_RESULT = """
-    CREATE VIEW result AS
-    SELECT life, broker, partition, start, stop, rows, gaps, coalesce(row_count, 0)::BIGINT AS actual,
-        coalesce(further_copies, 0)::BIGINT AS copies
-    FROM ranges LEFT JOIN counts USING (number)
-"""
-_MISCOUNTS = """
-    SELECT life, broker, partition, start, stop, rows, gaps, actual, copies FROM result
-    WHERE (broker IS NULL AND rows + gaps <> stop - start) OR rows <> actual OR copies > 0
-    ORDER BY ALL
-"""
-_PROOFS = """
-    SELECT life, broker, partition, min(start), max(stop), sum(actual), sum(greatest(0, rows - actual)), sum(copies)
-    FROM result GROUP BY life, broker, partition ORDER BY life, broker, partition
-"""
-_RANGES_AT_ONCE = 50_000
-_MAX_MEMORY = "256MB"
-_MAX_THREADS = 4
+from resources.errors import LakeRefused, LakeUnavailable, LoadError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +86,7 @@ def proof_of(table: LakeTable, check: Callable[[LakeTable], Proof]) -> Proof:
     try:
         return check(table)
     except Exception as error:  # noqa: BLE001 - whatever the reason is, this table is not proven
-        failure = SliceFailure.of(error, table.where, traceback.format_exc())
+        failure = SliceFailure.of(error, table.where)
         problem = f"the check did not end: {failure}"
         return Proof(topic=table.where.topic or "", table=table.uri, problems=(problem,), failure=failure)
 
@@ -148,49 +106,40 @@ def verify(table: LakeTable) -> Proof:
         return Proof(topic=topic, table=table.uri, problems=(features,))
     snapshot = TableSnapshot(version=handle.version(), entry=None, handle=handle)
     fold, newest = RangeFold(), next(iter(table.entries(snapshot)), None)
-    complete, damaged = _files(table.lake, handle)
-    with TemporaryDirectory(prefix="penstock-verify-") as folder, duckdb.connect(config=_limits(folder)) as database:
-        counted = _CountedRanges(database)
-        held: dict[str, list[str]] = {path: [] for path in damaged}
+    files, counts = CompleteFiles(table, handle), _Counts()
+    held: dict[str, list[str]] = {path: [] for path in files.damaged}
+    with RangeFile() as ranges:
         for incarnation, committed in fold.effective(table.entries(snapshot)):
-            counted.add(incarnation, committed)
+            counts.add(incarnation, committed, ranges)
             if committed.path in held:
                 held[committed.path].append(str(committed))
-        with lake_errors(table.uri):
-            counted.count(_rows(table, complete))
-        problems = [problem for incarnation in fold.topics for problem in _range_problems(fold, incarnation)]
-        problems += _why_not_loadable(table)
-        if newest is not None:
-            problems += mismatched_cursors(handle, newest[1])
-            problems += _short_of_cursor(fold.extents(newest[1].topic), newest[1].covered)
-        for path, contents in held.items():
-            listed = ", ".join(reversed(contents)) or "compacted rows"
-            problems.append(
-                f"the data file {path} is missing or truncated: it held {listed}; `penstock replay {topic} "
-                "--from earliest --to latest` fetches the rows again"
-            )
-        outside = counted.outside()
-        if outside:
-            problems.append(f"{outside} rows are outside of every committed range")
-        problems += counted.miscounts()
-        partitions = tuple(counted.proofs())
+        for window, columns in ranges.windows():
+            counts.count(window, columns, files)
+    problems = [problem for incarnation in fold.topics for problem in _range_problems(fold, incarnation)]
+    problems += _why_not_loadable(table)
+    if newest is not None:
+        problems += mismatched_cursors(handle, newest[1])
+        problems += _short_of_cursor(fold.extents(newest[1].topic), newest[1].covered)
+    problems += _file_problems(topic, held, files.unreadable)
+    if counts.outside:
+        problems.append(f"{counts.outside} rows are outside of every committed range")
+    problems += counts.miscounts
     return Proof(
         topic=topic,
         table=table.uri,
-        problems=tuple(dict.fromkeys(problems[:_MAX_PROBLEMS])),
-        partitions=partitions,
+        problems=tuple(dict.fromkeys(problems[:MAX_PROBLEMS])),
+        partitions=tuple(counts.proofs(fold)),
     )
 
 
-def _limits(folder: str) -> dict[str, str | bool | int | float | list[str]]:
-    """Let DuckDB move to the folder what does not fit into a fixed amount of memory, however long the history is."""
-    threads = min(_MAX_THREADS, os.cpu_count() or 1)  # each needs memory of its own
-    return {
-        "temp_directory": folder,
-        "memory_limit": _MAX_MEMORY,
-        "threads": threads,
-        "preserve_insertion_order": False,
-    }
+def _file_problems(topic: str, held: Mapping[str, Sequence[str]], unreadable: Sequence[str]) -> Iterator[str]:
+    """The problems of damaged files. Those that are missing or truncated `held` ranges, the newest first."""
+    repair = f"`penstock replay {topic} --from earliest --to latest`"
+    for path, contents in held.items():
+        listed = ", ".join(reversed(contents)) or "compacted rows"
+        yield f"the data file {path} is missing or truncated: it held {listed}; {repair} fetches the rows again"
+    for path in unreadable:
+        yield f"the data file {path} is damaged: move it away, and {repair} fetches its rows again"
 
 
 def _why_not_loadable(table: LakeTable) -> Iterator[str]:
@@ -221,92 +170,94 @@ def _short_of_cursor(extents: Mapping[BrokerPartition, Sequence[Extent]], covere
             yield f"partition {partition}: the ledger covers [{start}, {cursor}), but its ranges cover {actual}"
 
 
-def _files(lake: Lake, table: DeltaTable) -> tuple[list[str], list[str]]:
-    """The table's files that are complete, and those that are missing or of another size."""
-    with lake_errors(table.table_uri):
-        adds = pa.table(table.get_add_actions(flatten=True)).select(["path", "size_bytes"]).to_pylist()
-        sizes = {str(add["path"]): int(add["size_bytes"]) for add in adds}
-        infos = filesystem(table.table_uri, lake.options).get_file_info(list(sizes))
-    complete = {info.path for info in infos if info.type == pafs.FileType.File and info.size == sizes[info.path]}
-    return [path for path in sizes if path in complete], [path for path in sizes if path not in complete]
+@dataclass(slots=True)
+class _Partition:
+    """The sums over the ranges of one partition of an incarnation; see PartitionProof."""
+
+    order: tuple[int, BrokerPartition]
+    """The number of the incarnation, and the partition."""
+    gaps: Counter[str] = field(default_factory=Counter)
+    rows: int = 0
+    missing: int = 0
+    duplicates: int = 0
 
 
-def _rows(table: LakeTable, paths: Sequence[str]) -> pads.Dataset | pa.Table:
-    """The rows of these files of the table."""
-    if not paths:
-        return FILE_SCHEMA.empty_table()
-    return pads.dataset(paths, filesystem=filesystem(table.uri, table.lake.options), format="parquet")
+class _Counts:
+    """The rows that the files hold of the ranges. Of the ranges only the sums of each partition are in memory.
 
-
-class _CountedRanges:
-    """The committed ranges in a table of `database`, and what the files hold of each.
-
-    Of the ranges only the sums of each partition are in the memory of this process.
+    Attributes:
+        outside: the number of rows that belong to no range.
     """
 
-    def __init__(self, database: duckdb.DuckDBPyConnection) -> None:
-        self._database = database
-        self._topics: list[TopicIdentity] = []
-        self._gaps: dict[tuple[int, BrokerPartition], Counter[str]] = defaultdict(Counter)
-        self._waiting: list[tuple[int | None, ...]] = []
-        self._number = 0
-        columns = ", ".join(f'"{name}" BIGINT' for name in _RANGE_COLUMNS)
-        database.execute(f"CREATE TABLE ranges ({columns})")
+    def __init__(self) -> None:
+        self.outside = 0
+        self._partitions: list[_Partition] = []
+        self._slots: dict[TopicIdentity, dict[BrokerPartition, int]] = defaultdict(dict)
+        self._miscounts: list[tuple[tuple[int, BrokerPartition], int, str]] = []
 
-    def add(self, topic: TopicIdentity, committed: CommittedRange) -> None:
-        """Add a range."""
-        if topic not in self._topics:
-            self._topics.append(topic)
-        life, partition, offsets = self._topics.index(topic), committed.partition, committed.offsets
-        self._gaps[life, partition].update(committed.gaps)
-        gaps = sum(committed.gaps.values())
-        place = (self._number, life, partition.broker, partition.partition, offsets.start, offsets.stop)
-        self._waiting.append((*place, committed.loaded_at_us, committed.rows, gaps))
-        self._number += 1
-        if len(self._waiting) == _RANGES_AT_ONCE:
-            self._store()
+    def add(self, topic: TopicIdentity, committed: CommittedRange, ranges: RangeFile) -> None:
+        """Add a range to the sums, and to `ranges` if its rows must be counted."""
+        by_partition, offsets = self._slots[topic], committed.offsets
+        slot = by_partition.setdefault(offsets.partition, len(self._partitions))
+        if slot == len(self._partitions):
+            self._partitions.append(_Partition((len(self._slots), offsets.partition)))
+        partition, gaps = self._partitions[slot], sum(committed.gaps.values())
+        if gaps:
+            partition.gaps.update(committed.gaps)
+        if offsets.partition.broker is None and committed.rows + gaps != offsets.size:
+            problem = f"its {committed.rows} rows and {gaps} offsets in gaps do not add up to its size"
+            self._add_problem(partition, offsets, f"{offsets}: {problem}")
+        if committed.rows:  # a row with the offsets of any other range is outside of the ranges
+            ranges.add(committed.loaded_at_us, slot, offsets.start, offsets.stop, committed.rows)
 
-    def _store(self) -> None:
-        columns = list(zip(*self._waiting, strict=True)) or [()] * len(_RANGE_COLUMNS)
-        arrays = [pa.array(column, pa.int64()) for column in columns]
-        self._database.register("waiting", pa.table(arrays, names=list(_RANGE_COLUMNS)))
-        self._database.execute("INSERT INTO ranges SELECT * FROM waiting")
-        self._database.unregister("waiting")
-        self._waiting.clear()
+    def count(self, window: Window, ranges: RangeColumns, files: CompleteFiles) -> None:
+        """Count the rows of the ranges of a window. Files that turn out to be damaged are left out."""
+        own = (partition.order[1] for partition in self._partitions)
+        codes = np.array([partition_code(partition.broker, partition.partition) for partition in own], np.int64)
+        try:
+            rows, copies, outside = count_rows(ranges, codes[ranges.slots], window, files.rows)
+        except LakeRefused:
+            if not files.find_unreadable(window):
+                raise
+            rows, copies, outside = count_rows(ranges, codes[ranges.slots], window, files.rows)
+        self.outside += outside
+        missing = np.maximum(ranges.rows - rows, 0)
+        sums = (np.bincount(ranges.slots, numbers) for numbers in (rows, missing, copies))
+        for partition, row_sum, missing_sum, copies_sum in zip(self._partitions, *sums, strict=False):
+            partition.rows += int(row_sum)
+            partition.missing += int(missing_sum)
+            partition.duplicates += int(copies_sum)
+        for number in np.flatnonzero((rows != ranges.rows) | (copies > 0))[:MAX_PROBLEMS].tolist():
+            slot, start, stop = (int(column[number]) for column in (ranges.slots, ranges.starts, ranges.stops))
+            partition = self._partitions[slot]
+            offsets = OffsetRange(partition.order[1], start, stop)
+            if rows[number] != ranges.rows[number]:
+                problem = f"{offsets} holds {rows[number]} rows, but its commit counted {ranges.rows[number]}"
+                self._add_problem(partition, offsets, problem)
+            if copies[number]:
+                self._add_problem(partition, offsets, f"{offsets} holds {copies[number]} rows more than once")
 
-    def count(self, files: pads.Dataset | pa.Table) -> None:
-        """Count the rows of each range in the files."""
-        self._store()
-        self._database.register("files", files)
-        self._database.execute(f"CREATE TABLE counts AS {_COUNT}")
-        self._database.execute(_RESULT)
+    def _add_problem(self, partition: _Partition, offsets: OffsetRange, problem: str) -> None:
+        self._miscounts.append((partition.order, offsets.start, problem))
+        if len(self._miscounts) > 2 * MAX_PROBLEMS:
+            self._miscounts = sorted(self._miscounts)[:MAX_PROBLEMS]
 
-    def outside(self) -> int:
-        """The number of rows that belong to no range."""
-        query = "SELECT coalesce(sum(row_count + further_copies), 0) FROM counts WHERE number IS NULL"
-        return int(self._database.execute(query).fetchall()[0][0])
+    @property
+    def miscounts(self) -> Sequence[str]:
+        """The first problems of single ranges, in order of incarnation, partition and offset."""
+        return [problem for _, _, problem in sorted(self._miscounts)[:MAX_PROBLEMS]]
 
-    def miscounts(self) -> Iterator[str]:
-        """The problems of single ranges."""
-        miscounted = self._database.execute(_MISCOUNTS).fetchmany(_MAX_PROBLEMS)
-        for _, broker, number, start, stop, rows, gaps, actual, copies in miscounted:
-            offsets = OffsetRange(BrokerPartition(broker, number), start, stop)
-            if broker is None and rows + gaps != offsets.size:
-                yield f"{offsets}: its {rows} rows and {gaps} offsets in gaps do not add up to its size"
-            if actual != rows:
-                yield f"{offsets} holds {actual} rows, but its commit counted {rows}"
-            if copies:
-                yield f"{offsets} holds {copies} rows more than once"
-
-    def proofs(self) -> Iterator[PartitionProof]:
+    def proofs(self, fold: RangeFold) -> Iterator[PartitionProof]:
         """The proof of each partition, in order of incarnation and partition."""
-        for life, broker, number, start, stop, rows, missing, copies in self._database.execute(_PROOFS).fetchall():
-            partition = BrokerPartition(broker, number)
-            yield PartitionProof(
-                incarnation=self._topics[life].incarnation,
-                offsets=OffsetRange(partition, start, stop),
-                rows=int(rows),
-                gaps=dict(self._gaps[life, partition]),
-                missing=int(missing),
-                duplicates=int(copies),
-            )
+        for topic, by_partition in self._slots.items():
+            extents = fold.extents(topic)
+            for number, slot in sorted(by_partition.items()):
+                partition, own = self._partitions[slot], extents[number]
+                yield PartitionProof(
+                    incarnation=topic.incarnation,
+                    offsets=OffsetRange(number, own[0].start, own[-1].stop),
+                    rows=partition.rows,
+                    gaps=dict(partition.gaps),
+                    missing=partition.missing,
+                    duplicates=partition.duplicates,
+                )

@@ -1,8 +1,6 @@
-"""The messages between the driver and its workers: a fetch task goes out, the facts of its slice come back.
+"""The report of a worker about its slice, and the part that the ledger keeps: facts, committed ranges, failures."""
 
-Both travel as JSON text in a column of a DataFrame.
-"""
-
+import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
@@ -11,51 +9,8 @@ import msgspec
 
 from kafka_io.errors import LocatedError, Where
 from kafka_io.model import BrokerPartition, OffsetRange
-from kafka_io.reader.reader import PlannedRange
-from kafka_io.reader.source import Source
 from kafka_io.records.last_message import LastMessage
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchTask:
-    """One slice to fetch, with all that a worker must know: nothing else of the driver reaches it.
-
-    Args:
-        spark_task: the number of the Spark task that fetches the slice; one Spark task may fetch several slices.
-        source: the brokers to read from.
-        planned: the slice.
-        table_uri: the topic's table.
-        folder: the folder inside the table for the slice's file.
-        options: what the lake's store needs.
-        parquet_codec: the compression of the file.
-        loaded_at_us: the rows' `loaded_at`, in microseconds since 1970.
-        skip: the choices by which records that cannot be read are skipped: `on_corrupt`, `on_too_large`.
-    """
-
-    spark_task: int
-    source: Source
-    planned: PlannedRange
-    table_uri: str
-    folder: str
-    options: Mapping[str, str]
-    parquet_codec: str
-    loaded_at_us: int
-    skip: tuple[str, ...] = ()
-
-    @property
-    def offsets(self) -> OffsetRange:
-        """The offsets to fetch."""
-        return self.planned.offsets
-
-    @property
-    def where(self) -> Where:
-        """The start of the slice, for errors."""
-        return Where(
-            cluster=self.source.cluster,
-            topic=self.planned.topic,
-            partition=str(self.offsets.partition),
-            offset=self.offsets.start,
-        )
+from resources.errors import sentence_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,16 +27,20 @@ class SliceFailure:
     retriable: bool = False
 
     @classmethod
-    def of(cls, error: BaseException, where: Where, trace: str = "") -> Self:
-        """The failure for `error`; `where` completes the place that the error itself knows."""
-        reason, retriable = str(error), False
+    def of(cls, error: BaseException, where: Where) -> Self:
+        """The failure for `error`; `where` completes the place that the error itself knows.
+
+        The texts of other programs, which caused the error, are only in the stack trace (fault U11).
+        """
+        retriable = False
         if isinstance(error, LocatedError):
-            where, reason, retriable = error.where.within(where), error.reason, error.retriable
+            where, retriable = error.where.within(where), error.retriable
+        trace = traceback.format_exception(error) if error.__traceback__ else ()
         return cls(
             kind=type(error).__name__,
-            reason=_encodable(reason),
+            reason=_encodable(sentence_of(error)),
             where=where.as_dict(),
-            trace=_encodable(trace),
+            trace=_encodable("".join(trace)),
             retriable=retriable,
         )
 
@@ -173,6 +132,14 @@ class SkippedOffsets:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BadRecord:
+    """A record whose value does not decode, and why."""
+
+    offset: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SliceFacts(CommittedRange):
     """The result of one slice: the range that a commit would record, and its file, or its failure.
 
@@ -182,6 +149,14 @@ class SliceFacts(CommittedRange):
         size: the size of the file in bytes.
         stats: the statistics of the file's columns, as Delta's log stores them.
         odd_times: the number of rows whose `timestamp` is null because a table cannot hold it (see `timestampRaw`).
+        unknown_schemas: ids of schemas of the values that the plan does not have; without them nothing is decoded, and
+            the slice has no rows yet.
+        new_fields: fields of the values for which the plan has no columns, as a message of Arrow's format; empty if
+            there are none. With them the slice has no rows yet, as with unknown schemas.
+        unknown_key_schemas: as `unknown_schemas`, for the keys.
+        new_key_fields: as `new_fields`, for the keys.
+        bad: the number of rows whose value or key does not decode.
+        bad_examples: the first of these records.
         skipped: the offsets that were skipped by choice; they are in the gaps too.
         last: the last message of the slice; None without rows.
         seconds: how long the fetch took.
@@ -194,6 +169,12 @@ class SliceFacts(CommittedRange):
     size: int = 0
     stats: Mapping[str, Any] = field(default_factory=dict)
     odd_times: int = 0
+    unknown_schemas: tuple[int, ...] = ()
+    new_fields: bytes = b""
+    unknown_key_schemas: tuple[int, ...] = ()
+    new_key_fields: bytes = b""
+    bad: int = 0
+    bad_examples: tuple[BadRecord, ...] = ()
     skipped: tuple[SkippedOffsets, ...] = ()
     last: LastMessage | None = None
     seconds: float = 0.0
@@ -201,17 +182,13 @@ class SliceFacts(CommittedRange):
     holes_reason: str = ""
     failure: SliceFailure | None = None
 
+    @property
+    def is_undecoded(self) -> bool:
+        """Whether the slice must be fetched again with a plan that has what its values need."""
+        return bool(self.unknown_schemas or self.new_fields or self.unknown_key_schemas or self.new_key_fields)
+
     def __str__(self) -> str:
         return f"{self.offsets}: {self.rows} rows in {self.seconds:.1f} s"
-
-
-def to_json(message: FetchTask | SliceFacts) -> str:
-    """The message as text. A task refers to secrets and contains none (see `Source`)."""
-    return msgspec.json.encode(message).decode()
-
-
-decode_task = msgspec.json.Decoder(FetchTask).decode
-decode_facts = msgspec.json.Decoder(SliceFacts).decode
 
 
 def _encodable(text: str) -> str:

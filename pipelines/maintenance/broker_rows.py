@@ -12,8 +12,10 @@ from kafka_io.errors import KafkaIOError
 from kafka_io.model import Broker, OffsetRange, TopicEntry
 from kafka_io.reader.reader import PlannedRange, Reader
 from kafka_io.reader.source import Source
+from pipelines.loading.decoding import Decoding
 from pipelines.loading.fetch import COMMITTED
 from pipelines.loading.rows import table_rows
+from pipelines.loading.typed_rows import IncompletePlan, TypedRows
 from pipelines.loading.work import CommittedRange
 from resources.errors import LogTruncated
 
@@ -21,12 +23,16 @@ from resources.errors import LogTruncated
 class BrokerRows(ExitStack):
     """Reads the brokers' rows of one topic. One reader serves all partitions that have the same brokers.
 
+    `decoding` says how values are decoded; None for the rows of a raw table.
+
     Attributes:
         gaps: the number of offsets without a row since `gaps` was last emptied, by cause.
     """
 
-    def __init__(self, cluster: Cluster, topic: TopicEntry) -> None:
+    def __init__(self, cluster: Cluster, topic: TopicEntry, decoding: Decoding | None = None) -> None:
         super().__init__()
+        self._decoding = decoding
+        self._typed = TypedRows(decoding.plan) if decoding and decoding.plan else None
         self._cluster = cluster
         self._topic = topic
         self._readers: dict[tuple[tuple[Broker, ...], bool], Reader] = {}
@@ -44,7 +50,9 @@ class BrokerRows(ExitStack):
         if isinstance(bounds, KafkaIOError):
             raise bounds
         if bounds.latest < cursor:
-            raise LogTruncated(f"the log ends at {bounds.latest}, but the table at {cursor}")
+            raise LogTruncated(
+                f"the log ends at {bounds.latest}, but the table at {cursor}; load the topic, which says what to do"
+            )
         return OffsetRange(partition, min(max(first, bounds.earliest), cursor), cursor)
 
     def batches(self, offsets: OffsetRange, isolation: str) -> Iterator[pa.RecordBatch]:
@@ -60,7 +68,21 @@ class BrokerRows(ExitStack):
         planned = PlannedRange(topic=self._topic.name, offsets=offsets, incarnation=self._topic.incarnation)
         for decoded in (decoded for batches in self._reader(source).read([planned]) for decoded in batches):
             self.gaps.update(decoded.gaps)
-            yield table_rows(decoded.batch, {})
+            if decoded.batch.num_rows:
+                yield self._rows(decoded.batch)
+
+    def _rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of a batch. Schemas that are not known yet are asked for, and new fields get columns."""
+        if self._typed is None:
+            return table_rows(batch, {})
+        while True:
+            try:
+                return self._typed.rows(batch, {})
+            except IncompletePlan as missing:
+                assert self._decoding is not None
+                self._decoding.learn_missing([missing])
+                assert self._decoding.plan is not None
+                self._typed = TypedRows(self._decoding.plan)
 
     def _reader(self, source: Source) -> Reader:
         key = (source.brokers, source.read_settings.committed)

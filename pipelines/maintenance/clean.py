@@ -23,8 +23,10 @@ import pyarrow.fs as pafs
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
+from pipelines.loading.append import AFTER_COMMIT
 from pipelines.loading.failpoints import failpoint
-from pipelines.loading.table import AFTER_COMMIT, CLEANED, CONFIGURATION, WRITING, LakeTable, cleaned_before
+from pipelines.loading.layout import RAW, TYPED
+from pipelines.loading.table import CLEANED, CONFIGURATION, WRITING, LakeTable, cleaned_before
 from pipelines.loading.table_log import TableSnapshot
 from pipelines.maintenance.staging import STAGING_FOLDER
 from resources.errors import TableForeign
@@ -32,6 +34,7 @@ from resources.lake import filesystem, lake_errors
 
 _COMPACTION = "penstock.compaction"
 _DELETES_AT_ONCE = 8
+_PARTITION_FOLDERS = tuple(f"{layout.partition_column}=" for layout in (RAW, TYPED))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +45,9 @@ class CleanResult:
         table: the table's URI.
         collected: the deleted files.
         bytes: their size.
+        young: the number of files that no commit names and that are too young to be deleted. A failed load leaves
+            such files, and a load in progress has some.
+        empty: whether nothing has been loaded into the table yet: its first load failed, or found nothing.
         merged: the number of small files that were merged; 0 in a dry run.
         larger: the number of files that they became; 0 in a dry run.
         busy: whether another writer was first, so that nothing was merged.
@@ -52,6 +58,8 @@ class CleanResult:
     table: str
     collected: tuple[str, ...] = ()
     bytes: int = 0
+    young: int = 0
+    empty: bool = False
     merged: int = 0
     larger: int = 0
     busy: bool = False
@@ -71,11 +79,13 @@ class _Unneeded:
         unnamed: files that no version ever contained, and files of killed replays.
         removed: files that were in the table, and that no version from `before` on contains.
         before: the version.
+        young: the number of further files that no version ever contained, but that are too young.
     """
 
     unnamed: dict[str, int]
     removed: dict[str, int]
     before: int
+    young: int
 
     @classmethod
     def find(cls, table: LakeTable, snapshot: TableSnapshot, keep: timedelta) -> "_Unneeded":
@@ -90,13 +100,14 @@ class _Unneeded:
         kept |= table.paths(before)
         files = list(_data_files(table))
         staged = list(_staged_files(table))
-        old = [info for info in files if info.path not in named and info.mtime < since]
-        old += [info for info in staged if info.mtime < since]
+        unnamed = [*(info for info in files if info.path not in named), *staged]
+        old = [info for info in unnamed if info.mtime < since]
         removed = [info for info in files if info.path in named and info.path not in kept]
         return cls(
             unnamed={info.path: info.size for info in old},
             removed={info.path: info.size for info in removed},
             before=before,
+            young=len(unnamed) - len(old),
         )
 
 
@@ -130,7 +141,13 @@ def clean(table: LakeTable, *, keep: timedelta, target_bytes: int, dry_run: bool
             _delete(table, unneeded.unnamed)
             unneeded = _delete_removed(table, snapshot, unneeded)
         sizes = {**unneeded.unnamed, **unneeded.removed}
-        result = replace(result, collected=tuple(sorted(sizes)), bytes=sum(sizes.values()))
+        result = replace(
+            result,
+            collected=tuple(sorted(sizes)),
+            bytes=sum(sizes.values()),
+            young=unneeded.young,
+            empty=snapshot.entry is None,
+        )
         if not dry_run:
             handle = table.lake.open(table.uri)
             assert handle is not None
@@ -180,10 +197,13 @@ def _delete(table: LakeTable, paths: Iterable[str]) -> None:
 
 
 def _data_files(table: LakeTable) -> Iterator[pafs.FileInfo]:
-    """The data files below the table's folder. As for Delta's vacuum, names with an underscore or a dot are hidden."""
+    """The data files below the table's folder. As for Delta's vacuum, names with an underscore or a dot are hidden.
+
+    The folders of a partition column are never hidden.
+    """
     files = filesystem(table.uri, table.lake.options)
-    for top in files.get_file_info(pafs.FileSelector("", allow_not_found=True)):
-        if top.base_name.startswith(("_", ".")):
+    for top in files.get_file_info(pafs.FileSelector("")):
+        if top.base_name.startswith(("_", ".")) and not top.base_name.startswith(_PARTITION_FOLDERS):
             continue
         is_folder = top.type == pafs.FileType.Directory
         for info in files.get_file_info(pafs.FileSelector(top.path, recursive=True)) if is_folder else [top]:

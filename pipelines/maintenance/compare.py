@@ -14,14 +14,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kafka_io.model import OffsetRange
-from pipelines.loading.rows import FILE_SCHEMA, RAW_TIME_COLUMN
+from pipelines.loading.columns import TOMBSTONE_COLUMN
+from pipelines.loading.layout import TableLayout
+from pipelines.loading.rows import RAW_TIME_COLUMN
 from pipelines.maintenance.table_rows import LiveRows, OffsetArray, numbers
 
-COMPARED = ("key", "value", "timestamp", RAW_TIME_COLUMN, "timestampType", "headers")
+_COMPARED = ("key", "value", "timestamp", RAW_TIME_COLUMN, "timestampType", "headers")
 _PIECE_BYTES = 32 * 1024 * 1024
 _PIECE_ROWS = 1_000_000
 _MAX_LISTED = 5
-_NO_ROWS = pa.RecordBatch.from_pylist([], schema=FILE_SCHEMA)
 
 Mask = npt.NDArray[np.bool_]
 
@@ -99,31 +100,39 @@ def compare(
         rows: the table's rows.
         compared: the offsets to compare.
     """
-    for piece in _pieces(batches, compared):
+    for piece in _pieces(batches, compared, rows.layout):
         yield piece.stop, piece.compared(rows)
+
+
+def compared_columns(layout: TableLayout) -> list[str]:
+    """The columns that are compared. The reason in `_error` is not: another version may give another one."""
+    typed = [TOMBSTONE_COLUMN, *layout.values.names] if layout.is_typed else []
+    return [*map(layout.name, _COMPARED), *typed]
 
 
 class _Piece:
     """The broker's rows of offsets `[start, stop)`."""
 
-    def __init__(self, start: int, stop: int, rows: pa.RecordBatch) -> None:
+    def __init__(self, start: int, stop: int, rows: pa.RecordBatch, layout: TableLayout) -> None:
         self.stop = stop
         self._start = start
-        self._rows = rows.select(COMPARED)
-        self._offsets, self._inner = numbers(rows.column("offset")), numbers(rows.column("inner"))
+        self._columns = compared_columns(layout)
+        self._names = layout.name("offset"), layout.name("inner")
+        self._rows = rows.select(self._columns)
+        self._offsets, self._inner = (numbers(rows.column(name)) for name in self._names)
         self._seen = np.zeros(rows.num_rows, np.bool_)
 
     def compared(self, rows: LiveRows) -> Comparison:
         comparison = Comparison()
-        for batch in rows.between(self._start, self.stop, COMPARED):
+        for batch in rows.between(self._start, self.stop, self._columns):
             comparison += self._compare_batch(batch)
         return comparison + Comparison(only_on_broker=ComparedOffsets.of(self._offsets[~self._seen]))
 
     def _compare_batch(self, batch: pa.RecordBatch) -> Comparison:
-        offsets = numbers(batch.column("offset"))
-        indexes, copies = self._match(offsets, numbers(batch.column("inner")))
+        offsets, inner = (numbers(batch.column(name)) for name in self._names)
+        indexes, copies = self._match(offsets, inner)
         matched = (indexes >= 0) & ~copies
-        rows = batch.select(COMPARED)
+        rows = batch.select(self._columns)
         if not matched.all():
             rows = rows.filter(pa.array(matched))
         differ = _differences(rows, self._take(indexes[matched]))
@@ -159,7 +168,7 @@ class _Piece:
         return self._rows.take(pa.array(indexes))
 
 
-def _pieces(batches: Iterable[pa.RecordBatch], compared: OffsetRange) -> Iterator[_Piece]:
+def _pieces(batches: Iterable[pa.RecordBatch], compared: OffsetRange, layout: TableLayout) -> Iterator[_Piece]:
     """Adjacent pieces from the range's start to its stop. All rows of one offset are in one piece."""
     start = compared.start
     waiting: list[pa.RecordBatch] = []
@@ -169,14 +178,15 @@ def _pieces(batches: Iterable[pa.RecordBatch], compared: OffsetRange) -> Iterato
         if not full:
             continue
         rows = pa.concat_batches(waiting)
-        offsets = numbers(rows.column("offset"))
+        offsets = numbers(rows.column(layout.name("offset")))
         last = int(offsets[-1])  # the next batch may have more rows of this offset
         cut = int(np.searchsorted(offsets, last))
         if cut:
-            yield _Piece(start, last, rows.slice(0, cut))
+            yield _Piece(start, last, rows.slice(0, cut), layout)
             start = last
         waiting = [rows.slice(cut)]
-    yield _Piece(start, compared.stop, pa.concat_batches(waiting or [_NO_ROWS]))
+    no_rows = pa.RecordBatch.from_pylist([], schema=layout.file_schema)
+    yield _Piece(start, compared.stop, pa.concat_batches(waiting or [no_rows]), layout)
 
 
 def _differences(of_table: pa.RecordBatch, of_broker: pa.RecordBatch) -> Mask:

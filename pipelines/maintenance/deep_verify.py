@@ -14,6 +14,8 @@ from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import LocatedError
 from kafka_io.model import BrokerPartition, OffsetRange, TopicEntry
 from kafka_io.records.gaps import ABORTED
+from pipelines.loading.decode_plan import check_format
+from pipelines.loading.decoding import Decoding, OpenRegistry, no_registry
 from pipelines.loading.identity import table_state
 from pipelines.loading.ledger import TopicIdentity
 from pipelines.loading.outcome import printed_range
@@ -21,12 +23,13 @@ from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import TableSnapshot
 from pipelines.loading.unreadable import GAPS
 from pipelines.loading.verify import Proof, verify
-from pipelines.loading.work import CommittedRange
+from pipelines.loading.work import CommittedRange, SliceFailure
 from pipelines.maintenance.broker_rows import BrokerRows
 from pipelines.maintenance.compare import Comparison, compare
 from pipelines.maintenance.table_rows import LiveRows, TableRows
 from resources.errors import TopicUnknown
 from resources.spark import Progress
+from resources.topic_formats import RAW_FORMAT, TopicFormat
 
 _ISOLATION_HINT = (
     " (the ledger does not say with which `isolation` they were loaded; if it was another one than in the settings, "
@@ -49,8 +52,8 @@ class PartitionComparison:
     offsets: OffsetRange
     not_compared: int
     comparison: Comparison
-    is_known: bool = True
-    aborted: int = 0
+    is_known: bool
+    aborted: int
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON fields of `penstock verify --deep --json`."""
@@ -68,33 +71,45 @@ class DeepProof(Proof):
         return {**Proof.as_dict(self), "compared": [partition.as_dict() for partition in self.compared]}
 
 
-def deep_verify(table: LakeTable, cluster: Cluster, *, on_progress: Progress = lambda _done, _total: None) -> DeepProof:
+def deep_verify(
+    table: LakeTable,
+    cluster: Cluster,
+    *,
+    format_: TopicFormat = RAW_FORMAT,
+    open_registry: OpenRegistry = no_registry,
+    on_progress: Progress = lambda _done, _total: None,
+) -> DeepProof:
     """Check the table as `verify` does, then compare the rows of the newest incarnation with the brokers' records.
 
     Offsets that retention has removed from the log are reported as not compared; that is not a problem. From 0.8 on
-    rows that only the table has are not a problem either: compaction removes records from the log.
+    rows that only the table has are not a problem either: compaction removes records from the log. The values of a
+    typed table are compared with the records as the topic's format decodes them now.
 
     Raises:
         LakeUnavailable: the store does not answer.
     """
     proof = verify(table)
-    problems = list(proof.problems)
+    problems, failure = list(proof.problems), proof.failure
     compared: list[PartitionComparison] = []
     try:
         snapshot = table.existing()
         if snapshot is not None and snapshot.entry is not None:
+            check_format(format_, snapshot, table.uri)
             topic, rows = _newest_incarnation(table, snapshot, cluster)
             skipped = _skipped(table, snapshot)
-            for result in _comparisons(cluster, topic, rows, skipped, on_progress):
+            broker_rows = BrokerRows(cluster, topic, Decoding(format_, snapshot, open_registry))
+            for result in _comparisons(broker_rows, rows, skipped, on_progress):
                 if isinstance(result, PartitionComparison):
                     compared.append(result)
                     problems += _problems(result)
                 else:
                     problems.append(result)
     except LocatedError as error:
+        failure = SliceFailure.of(error, table.where)
         problems.append(f"nothing was compared with the brokers: {error}")
     values = {item.name: getattr(proof, item.name) for item in fields(proof)}
-    return DeepProof(**{**values, "problems": tuple(problems), "compared": tuple(compared)})
+    changed = {"problems": tuple(problems), "compared": tuple(compared), "failure": failure}
+    return DeepProof(**{**values, **changed})
 
 
 def _skipped(table: LakeTable, snapshot: TableSnapshot) -> Sequence[OffsetRange]:
@@ -104,11 +119,11 @@ def _skipped(table: LakeTable, snapshot: TableSnapshot) -> Sequence[OffsetRange]
 
 
 def _comparisons(
-    cluster: Cluster, topic: TopicEntry, rows: TableRows, skipped: Sequence[OffsetRange], on_progress: Progress
+    broker_rows: BrokerRows, rows: TableRows, skipped: Sequence[OffsetRange], on_progress: Progress
 ) -> Iterator[PartitionComparison | str]:
     """The comparison of each partition, or why it was not compared."""
     done, total = 0, sum(_extent(ranges) for ranges in rows.ranges.values())
-    with BrokerRows(cluster, topic) as broker_rows:
+    with broker_rows:
         for partition, ranges in sorted(rows.ranges.items()):
             try:
                 report = partial(_report, on_progress, done, total)
@@ -137,7 +152,7 @@ def _newest_incarnation(table: LakeTable, snapshot: TableSnapshot, cluster: Clus
     """
     entry = cluster.topic(table.where.topic or "")
     if entry is None:
-        raise TopicUnknown("the cluster has no such topic")
+        raise TopicUnknown("the cluster has no such topic; `penstock topics` lists its topics")
     state = table_state(snapshot, TopicIdentity.of(cluster, entry), entry.also)
     return entry, TableRows(table, snapshot, state.topic, without=table.damaged(snapshot.handle))
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
+from pipelines.loading.delta_schema import type_text
 from pipelines.loading.ledger import LedgerEntry, totals
 from pipelines.loading.log_commits import LogCommit
 from pipelines.loading.table import LakeTable
@@ -68,7 +69,10 @@ class HistoryEntry:
         choices = map(str, self.entry.choices) if self.entry else ()
         sources = (f"from {', '.join(self.sources)}",) if self.sources else ()
         code = (f"by {self.entry.code}",) if self.entry else ()
-        return (*undone, *restored, *choices, *sources, *code)
+        columns = [
+            f"column {field['name']} {type_text(field['type'])}" for field in (self.entry.columns if self.entry else ())
+        ]
+        return (*undone, *restored, *columns, *choices, *sources, *code)
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON fields of `penstock history --json`; a commit of others has fewer."""
@@ -93,6 +97,7 @@ class HistoryEntry:
             "choices": [asdict(choice) for choice in entry.choices],
             "covered": {str(partition): list(offsets) for partition, offsets in sorted(entry.covered.items())},
             "ranges": [committed.as_dict() for committed in entry.ranges],
+            "columns": list(entry.columns),
         }
 
 

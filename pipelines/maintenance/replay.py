@@ -7,12 +7,14 @@ they are compared with it. If both are the same, nothing is committed; so a seco
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from traceback import format_exc
 from typing import ClassVar
 
 from kafka_io.errors import LocatedError, Where
 from kafka_io.model import OffsetRange
-from pipelines.loading.commit import commit
+from pipelines.loading.bad_records import check_bad_records
+from pipelines.loading.columns import NO_COLUMNS
+from pipelines.loading.commit import columns_to_add, commit
+from pipelines.loading.decoding import Decoding
 from pipelines.loading.divergence import check_same_logs
 from pipelines.loading.failpoints import failpoint
 from pipelines.loading.ledger import CommitKind, Coverage, RecordedChoice, TableState
@@ -36,7 +38,7 @@ def replay(loader: Loader, table: LakeTable, request: ReplayRequest) -> TopicRep
     try:
         result = _replay(loader, table, request, began)
     except LocatedError as error:
-        failure = SliceFailure.of(error, Where(cluster=loader.cluster.name, topic=request.topic), format_exc())
+        failure = SliceFailure.of(error, Where(cluster=loader.cluster.name, topic=request.topic))
         result = TopicReplay(topic=request.topic, table=table.uri, failure=failure)
     return replace(result, seconds=round((loader.now() - began).total_seconds(), 3))
 
@@ -44,13 +46,13 @@ def replay(loader: Loader, table: LakeTable, request: ReplayRequest) -> TopicRep
 def _replay(loader: Loader, table: LakeTable, request: ReplayRequest, began: datetime) -> TopicReplay:
     topic = loader.cluster.topic(request.topic)
     if topic is None:
-        raise TopicUnknown("the cluster has no such topic")
+        raise TopicUnknown("the cluster has no such topic; `penstock topics` lists its topics")
     existing = table.existing()
     if existing is None:
         raise TableMissing("the topic has no table")
     snapshot, state = loader.read_table(table, topic, after=existing)
     if not state.covered:
-        raise ReplayRefused("the table holds nothing of the topic's present incarnation")
+        raise ReplayRefused("the table holds nothing of the topic's present incarnation; load the topic first")
     damaged = table.damaged(snapshot.handle)
     rows = TableRows(table, snapshot, state.topic, without=damaged)
     resolver = ReplayResolver.of(loader.cluster, state, request.partitions, rows.of)
@@ -68,7 +70,10 @@ def _replay(loader: Loader, table: LakeTable, request: ReplayRequest, began: dat
     def report(done: int, total: int) -> None:  # the fetch counts slices, the callback offsets
         on_progress(size * done // total, size)
 
-    facts = loader.fetch_slices(topic, table.uri, slices, began, report, sizes=sizes, below=folder)
+    decoding = Decoding(loader.formats(request.topic), snapshot, loader.registries)
+    facts = loader.fetch_decoded(
+        topic, table.uri, slices, decoding, began=began, on_progress=report, sizes=sizes, below=folder
+    )
     check_same_logs(loader.cluster, state, resolver.same_logs)
     failpoint("replay staged")
     result = TopicReplay(topic=request.topic, table=table.uri, version=snapshot.version)
@@ -78,12 +83,16 @@ def _replay(loader: Loader, table: LakeTable, request: ReplayRequest, began: dat
         _check_lost_rows_are_replayed(rows, ranges, damaged)
         snapshot = table.drop(snapshot, damaged)
         rows = TableRows(table, snapshot, state.topic)
-    staged = StagedFiles(table, folder, facts)
+    check_bad_records(loader.formats(request.topic), facts, state.topic.where)
+    staged = StagedFiles(table, folder, facts, snapshot.layout)
     compared = tuple(PartitionReplay.of(offsets, facts, _compare(staged, rows, offsets)) for offsets in ranges)
     complete = [_is_complete(rows, offsets) for offsets in ranges]
     choices = tuple(_choices(compared, request, state))
     failpoint("replay compared")
-    changed = not all(complete) or not all(partition.comparison.same for partition in compared)
+    columns = decoding.plan.stored if decoding.plan else NO_COLUMNS
+    is_same = all(complete) and all(partition.comparison.same for partition in compared)
+    # Columns that the table lacks are not compared.
+    changed = not is_same or bool(columns_to_add(state, snapshot, columns))
     version = snapshot.version
     if changed:
         change = ReplayChange(
@@ -93,6 +102,9 @@ def _replay(loader: Loader, table: LakeTable, request: ReplayRequest, began: dat
             choices=choices,
             run=loader.run_id,
             fetched_rows=staged.rows,
+            columns=columns,
+            schemas=decoding.schema_ids,
+            key_schemas=decoding.key_schema_ids,
         )
         version = _commit(table, snapshot, change)
     staged.remove()

@@ -119,7 +119,7 @@ class ReplayResolver:
         """
         for partition in sorted(set(requested) - state.covered.keys()):
             where = state.topic.where.within(Where(partition=str(partition)))
-            raise ReplayRefused("the table holds nothing of this partition", where)
+            raise ReplayRefused("the table holds nothing of this partition; load the topic first", where)
         answers = cluster.bounds(state.topic.name, sorted(requested or state.covered))
         bounds = {partition: _value(answer) for partition, answer in answers.items()}
         truncated = truncations(cluster, state, bounds)

@@ -134,7 +134,7 @@ def plan_rewind(table: LakeTable, to: int | datetime, *, run: str) -> Rewind:
     table = TableForRewind(lake=table.lake, uri=table.uri, where=table.where)
     snapshot = table.snapshot()
     if snapshot.entry is None:
-        raise RewindRefused("nothing was loaded yet", table.where)
+        raise RewindRefused("nothing was loaded yet, so there is nothing to take back", table.where)
     target = _target(table, snapshot, to)
     entry, restore = newest_entry(table.commits(target.version))
     if restore is not None:
@@ -184,7 +184,11 @@ def _target(table: LakeTable, snapshot: TableSnapshot, to: int | datetime) -> Lo
         target = next((commit for commit in table.commits(snapshot.version) if commit.time <= to), None)
         wanted = f"of {to.isoformat(timespec='seconds')} or before"
     if target is None:
-        raise RewindRefused(f"the table has no version {wanted}; its newest is version {snapshot.version}", table.where)
+        raise RewindRefused(
+            f"the table has no version {wanted}; its newest is version {snapshot.version}, and "
+            f"`penstock history {table.where.topic}` lists the others",
+            table.where,
+        )
     if target.version == snapshot.version:
         reason = snapshot.mismatch or f"version {snapshot.version} is the newest, so there is nothing to take back"
         raise RewindRefused(reason, table.where)

@@ -1,4 +1,4 @@
-"""The files of a replay: they are staged where no reader of the table finds them, until their rows are in the table."""
+"""The files of replays and redecodes: no reader of the table finds them before their rows are in the table."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -8,6 +8,7 @@ import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
 from kafka_io.model import OffsetRange
+from pipelines.loading.layout import TableLayout
 from pipelines.loading.table import LakeTable
 from pipelines.loading.work import CommittedRange, SliceFacts
 from resources.lake import filesystem
@@ -21,12 +22,20 @@ def staging_folder(run: str) -> str:
     return f"{STAGING_FOLDER}/{run}/"
 
 
+def remove_staged(table: LakeTable, folder: str) -> None:
+    """Delete the files of a run. No log names them. Housekeeping deletes what remains."""
+    with suppress(OSError):
+        filesystem(table.uri, table.lake.options).delete_dir(folder.rstrip("/"))
+
+
 class StagedFiles:
     """The files that `facts` name, all in `folder`. `facts` are in order of partition and offset."""
 
-    def __init__(self, table: LakeTable, folder: str, facts: Sequence[SliceFacts]) -> None:
+    def __init__(self, table: LakeTable, folder: str, facts: Sequence[SliceFacts], layout: TableLayout) -> None:
         self.facts = facts
         self._folder = folder
+        self._offset = layout.name("offset")
+        self._table = table
         self._store = filesystem(table.uri, table.lake.options)
 
     def batches(self, offsets: OffsetRange) -> Iterator[pa.RecordBatch]:
@@ -41,11 +50,10 @@ class StagedFiles:
         paths = [facts.path for facts in self.facts if facts.offsets.partition == part.partition and facts.path]
         if not paths:
             return 0
-        offset = pads.field("offset")
+        offset = pads.field(self._offset)
         files = pads.dataset(paths, filesystem=self._store, format="parquet")
         return int(files.count_rows(filter=(offset >= part.offsets.start) & (offset < part.offsets.stop)))
 
     def remove(self) -> None:
-        """Delete the files. They belong to this run, and no log names them. Housekeeping deletes what remains."""
-        with suppress(OSError):
-            self._store.delete_dir(self._folder.rstrip("/"))
+        """Delete the files: they belong to this run."""
+        remove_staged(self._table, self._folder)

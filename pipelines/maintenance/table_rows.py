@@ -10,15 +10,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
-from deltalake import DeltaTable
 
 from kafka_io.model import BrokerPartition
 from pipelines.loading.incarnations import incarnations
+from pipelines.loading.layout import RAW, TableLayout
 from pipelines.loading.ledger import TopicIdentity
 from pipelines.loading.rows import FILE_SCHEMA, RAW_TIME_COLUMN, without_empty_lists
 from pipelines.loading.table_log import TableLog, TableSnapshot
 from pipelines.loading.work import CommittedRange
-from resources.errors import LakeUnavailable
+from resources.lake import lake_errors
 
 _BATCH_ROWS = 65_536
 _BATCHES_AHEAD = 2
@@ -43,7 +43,8 @@ class TableRows:
         }
         self._files: pads.FileSystemDataset = snapshot.handle.to_pyarrow_dataset()
         readable = [fragment for fragment in self._files.get_fragments() if fragment.path not in without]
-        self._by_number = _by_partition_number(snapshot.handle, readable)
+        self._layout = snapshot.layout
+        self._by_number = _by_partition_number(snapshot, readable)
         self._uri = log.uri
 
     def of(self, partition: BrokerPartition) -> "LiveRows":
@@ -52,17 +53,17 @@ class TableRows:
         files = pads.FileSystemDataset(
             [*own, *of_several], self._files.schema, self._files.format, self._files.filesystem
         )
-        return LiveRows(files, self.ranges.get(partition, ()), uri=self._uri)
+        return LiveRows(files, self.ranges.get(partition, ()), uri=self._uri, layout=self._layout)
 
 
 def _by_partition_number(
-    handle: DeltaTable, fragments: Sequence[pads.Fragment]
+    snapshot: TableSnapshot, fragments: Sequence[pads.Fragment]
 ) -> Mapping[int | None, Sequence[pads.Fragment]]:
     """The files of the table by the partition number of all their rows; None for those that may have several."""
-    adds = pa.table(handle.get_add_actions(flatten=True))
+    adds, name = pa.table(snapshot.handle.get_add_actions(flatten=True)), snapshot.layout.name("partition")
     bounds = [
         adds.column(name).to_pylist() if name in adds.column_names else [None] * adds.num_rows
-        for name in ("path", "min.partition", "max.partition")
+        for name in ("path", f"min.{name}", f"max.{name}")
     ]
     numbers_by_path = {path: least if least == most else None for path, least, most in zip(*bounds, strict=True)}
     files: dict[int | None, list[pads.Fragment]] = defaultdict(list)
@@ -78,7 +79,11 @@ class LiveRows:
     however long a range is.
     """
 
-    def __init__(self, table: pads.FileSystemDataset, ranges: Sequence[CommittedRange], *, uri: str) -> None:
+    def __init__(
+        self, table: pads.FileSystemDataset, ranges: Sequence[CommittedRange], *, uri: str, layout: TableLayout = RAW
+    ) -> None:
+        self.layout = layout
+        self._offset = layout.name("offset")
         self._ranges = [committed for committed in ranges if committed.offsets.size > 0]
         self._starts = np.array([committed.offsets.start for committed in self._ranges], np.int64)
         self._stops = np.array([committed.offsets.stop for committed in self._ranges], np.int64)
@@ -86,7 +91,7 @@ class LiveRows:
         self._uri = uri
         self._filter = self._filter_of_ranges()
         # Tables of older versions may lack columns; the dataset gives null for a column that a file lacks.
-        schema = pa.unify_schemas([table.schema, _LATER_COLUMNS])
+        schema = table.schema if layout.is_typed else pa.unify_schemas([table.schema, _LATER_COLUMNS])
         fragments = list(table.get_fragments(filter=self._filter))
         self._files = pads.FileSystemDataset(fragments, schema, table.format, table.filesystem)
 
@@ -95,9 +100,16 @@ class LiveRows:
         if not self._ranges:
             return pads.scalar(value=False)
         partition = self._ranges[0].partition
-        offsets = _between(self._ranges[0].offsets.start, self._ranges[-1].offsets.stop)
-        matches = (pads.field("partition") == partition.partition) & offsets
-        return matches if partition.broker is None else matches & (pads.field("broker") == partition.broker)
+        offsets = self._between(self._ranges[0].offsets.start, self._ranges[-1].offsets.stop)
+        matches = (self._field("partition") == partition.partition) & offsets
+        return matches if partition.broker is None else matches & (self._field("broker") == partition.broker)
+
+    def _field(self, name: str) -> pads.Expression:
+        return pads.field(self.layout.name(name))
+
+    def _between(self, start: int, stop: int) -> pads.Expression:
+        offset = self._field("offset")
+        return (offset >= start) & (offset < stop)
 
     def between(
         self, start: int, stop: int, columns: Sequence[str] = (), also: pads.Expression | None = None
@@ -109,18 +121,18 @@ class LiveRows:
         Args:
             start: the first offset.
             stop: the offset after the last.
-            columns: names of columns in FILE_SCHEMA.
+            columns: names of columns of the table's files.
             also: a further filter.
 
         Raises:
             LakeUnavailable: a file cannot be read.
         """
-        filter_ = self._filter & _between(start, stop)
-        names = ["offset", "inner", *columns]
-        schema = pa.schema([FILE_SCHEMA.field(name) for name in names])
-        try:
+        filter_ = self._filter & self._between(start, stop)
+        names = [self.layout.name("offset"), self.layout.name("inner"), *columns]
+        schema = pa.schema([self.layout.file_schema.field(name) for name in names])
+        with lake_errors(self._uri):
             for batch in self._files.to_batches(
-                columns=[*names, "loaded_at"],
+                columns=[*names, self.layout.name("loaded_at")],
                 filter=filter_ if also is None else filter_ & also,
                 batch_size=_BATCH_ROWS,
                 batch_readahead=_BATCHES_AHEAD,
@@ -129,8 +141,6 @@ class LiveRows:
                 live = self._live(batch).select(names)
                 if live.num_rows:
                     yield _as_written_now(live.cast(schema))  # Delta names the elements of lists differently
-        except (OSError, pa.ArrowException) as error:
-            raise LakeUnavailable(f"the table {self._uri} cannot be read: {error}") from error
 
     def counts(self, start: int, stop: int) -> list[tuple[CommittedRange, int]]:
         """The ranges that overlap `[start, stop)`, and the number of rows in all of each range."""
@@ -138,34 +148,34 @@ class LiveRows:
         ranges = self._ranges[first:last]
         rows = np.zeros(len(ranges), np.int64)
         for batch in self.between(ranges[0].offsets.start, ranges[-1].offsets.stop) if ranges else ():
-            indexes = np.searchsorted(self._starts[first:last], numbers(batch.column("offset")), side="right") - 1
+            indexes = np.searchsorted(self._starts[first:last], numbers(batch.column(self._offset)), side="right") - 1
             rows += np.bincount(indexes, minlength=len(ranges))
         return list(zip(ranges, rows.tolist(), strict=True))
 
     def first_since(self, time_ms: int, *, below: int) -> int | None:
         """The first offset below `below` whose row has that time, a later one, or none."""
-        timestamp = pads.field("timestamp")
+        timestamp = self._field("timestamp")
         since = pa.scalar(time_ms * 1000, FILE_SCHEMA.field("timestamp").type)
         batches = self.between(0, below, also=(timestamp >= since) | timestamp.is_null())
-        return min((int(pc.min(batch.column("offset")).as_py()) for batch in batches), default=None)
+        return min((int(pc.min(batch.column(self._offset)).as_py()) for batch in batches), default=None)
 
     def start_before(self, offset: int) -> int:
         """The last offset, not above `offset`, at which a row or a range is known to start."""
         starts = (committed.offsets.start for committed in self._ranges)
         range_start = max((start for start in starts if start <= offset), default=offset)
         batches = self.between(range_start, offset + 1)
-        return max((int(pc.max(batch.column("offset")).as_py()) for batch in batches), default=range_start)
+        return max((int(pc.max(batch.column(self._offset)).as_py()) for batch in batches), default=range_start)
 
     def start_after(self, offset: int) -> int:
         """The first offset, not below `offset`, at which a row is known to start or a range to end."""
         stops = (committed.offsets.stop for committed in self._ranges)
         range_stop = min((stop for stop in stops if offset <= stop), default=offset)
         batches = self.between(offset, range_stop)
-        return min((int(pc.min(batch.column("offset")).as_py()) for batch in batches), default=range_stop)
+        return min((int(pc.min(batch.column(self._offset)).as_py()) for batch in batches), default=range_stop)
 
     def _live(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows that belong to a live range: they have the loading time of the range with their offset."""
-        offsets, loaded_us = numbers(batch.column("offset")), numbers(batch.column("loaded_at"))
+        offsets, loaded_us = numbers(batch.column(self._offset)), numbers(batch.column(self.layout.name("loaded_at")))
         indexes = np.searchsorted(self._starts, offsets, side="right") - 1
         live = (indexes >= 0) & (offsets < self._stops[indexes]) & (loaded_us == self._loaded_us[indexes])
         return batch if live.all() else batch.filter(pa.array(live))
@@ -178,9 +188,5 @@ def _as_written_now(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 def numbers(column: pa.Array) -> OffsetArray:
     """Integers or times as a numpy array, with 0 for null."""
-    array: OffsetArray = pc.fill_null(column.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
+    array: OffsetArray = pc.fill_null(column.cast(pa.int64()), 0).to_numpy()
     return array
-
-
-def _between(start: int, stop: int) -> pads.Expression:
-    return (pads.field("offset") >= start) & (pads.field("offset") < stop)

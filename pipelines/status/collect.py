@@ -14,7 +14,7 @@ from itertools import chain
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.cluster.retention import Retention
 from kafka_io.errors import KafkaIOError, LocatedError, Where
-from kafka_io.model import Bounds, BrokerPartition, TopicEntry
+from kafka_io.model import Bounds, BrokerPartition, TopicEntry, TopicIds
 from pipelines.loading.identity import table_state
 from pipelines.loading.last_error import LastError, LastErrors
 from pipelines.loading.ledger import CommitKind, TableState, TopicIdentity
@@ -116,12 +116,21 @@ def _read_table(
 ) -> TopicStatus:
     """The status of a topic before the brokers are asked. It has no partitions if the table cannot be read."""
     status = TopicStatus(
-        cluster=cluster, topic=topic, incarnation=entry.incarnation if entry else None, table=table.uri
+        cluster=cluster,
+        topic=topic,
+        incarnation=entry.incarnation if entry else None,
+        has_id=entry.ids != TopicIds() if entry else None,
+        table=table.uri,
     )
     try:
         snapshot = table.existing()
         if snapshot is not None:
-            status = replace(status, version=snapshot.version, loaded_at_ms=_loaded_at_ms(table, snapshot))
+            status = replace(
+                status,
+                version=snapshot.version,
+                loaded_at_ms=_loaded_at_ms(table, snapshot),
+                bad_records=table.bad_records(snapshot) if snapshot.layout.is_typed else 0,
+            )
     except Exception as error:  # noqa: BLE001 - any problem of one table belongs to its own status
         return replace(status, failure=_failure(error))
     if entry is None:

@@ -12,19 +12,17 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from kafka_io.cluster.open_transactions import OpenTransaction
 from kafka_io.cluster.retention import FOREVER, Retention
 from kafka_io.model import BrokerPartition
+from pipelines.loading.held_back import hanging_sentence, hangs
 
-if TYPE_CHECKING:  # the command line imports this module at each start, and the lake is slow to import
+if TYPE_CHECKING:  # the command line imports this module at each start; the lake and readers are slow to import
+    from kafka_io.cluster.open_transactions import OpenTransaction
     from pipelines.loading.last_error import LastError
     from pipelines.loading.work import SliceFailure
 
 AT_RISK_BELOW = 0.25
 """A topic is at risk when less than this share of its retention time is left."""
-HANGING_AFTER_MS = 15 * 60_000
-"""A transaction that is open for longer hangs: brokers abort a transaction after its timeout, and by default accept no
-longer timeout (transaction.max.timeout.ms)."""
 
 
 def now_ms() -> int:
@@ -88,7 +86,7 @@ class PartitionStatus:
     earliest: int | None = None
     latest: int | None = None
     held_back: int = 0
-    transaction: OpenTransaction | None = None
+    transaction: "OpenTransaction | None" = None
     cursor: int | None = None
     oldest_ms: int | None = None
     expires_ms: int | None = None
@@ -109,11 +107,6 @@ class PartitionStatus:
         """How many offsets a load would fetch: the lag without what an open transaction holds back."""
         start = self.next
         return None if start is None or self.latest is None else max(0, self.latest - start)
-
-    def hangs(self, now_ms: int) -> bool:
-        """Whether the open transaction has been open for too long, or since an unknown time."""
-        began_ms = self.transaction.began_ms if self.transaction else now_ms
-        return began_ms is None or now_ms - began_ms > HANGING_AFTER_MS
 
     @property
     def lost(self) -> int:
@@ -137,6 +130,8 @@ class TopicStatus:
         cluster: the name of the cluster in the settings.
         topic: the name of the topic.
         incarnation: the identity of the topic's current incarnation; None if the cluster no longer has the topic.
+        has_id: whether the cluster gives the topic an id. Without one only leader epochs and the last loaded messages
+            show that it was created again. None if the cluster no longer has the topic.
         table: the URI of the table.
         version: the version of the table; None if there is no table or it cannot be read.
         loaded_at_ms: when the newest load that committed ranges was planned; None before the first.
@@ -145,12 +140,14 @@ class TopicStatus:
         kept: the retention time from the best source that is known.
         failure: why the topic cannot be loaded, or why its status is unknown.
         last_error: why the last load of the topic failed; None if it succeeded.
+        bad_records: the number of rows of the table whose value does not decode; 0 in a raw table.
         warnings: further sentences for a person.
     """
 
     cluster: str
     topic: str
     incarnation: str | None
+    has_id: bool | None = True
     table: str
     version: int | None = None
     loaded_at_ms: int | None = None
@@ -159,6 +156,7 @@ class TopicStatus:
     kept: RetentionPeriod = RetentionPeriod(ms=None, by=RetentionSource.NOBODY)
     failure: "SliceFailure | None" = None
     last_error: "LastError | None" = None
+    bad_records: int = 0
     warnings: tuple[str, ...] = ()
 
     @property
@@ -179,9 +177,11 @@ class TopicStatus:
     def hanging_transactions(self, now_ms: int) -> list[str]:
         """A sentence about each transaction that has been open for too long, with the command that ends it."""
         return [
-            _hanging(self.topic, partition, partition.transaction, now_ms)
+            hanging_sentence(
+                self.topic, partition.id, partition.transaction, held_back=partition.held_back, now_ms=now_ms
+            )
             for partition in self.partitions
-            if partition.transaction and partition.hangs(now_ms)
+            if partition.transaction and hangs(partition.transaction, now_ms)
         ]
 
     @property
@@ -241,7 +241,18 @@ class TopicStatus:
 
     def as_dict(self, now_ms: int) -> dict[str, Any]:
         """The fields that `penstock status --json` prints."""
-        plain = ("cluster", "topic", "incarnation", "table", "version", "loaded_at_ms", "lag", "lost")
+        plain = (
+            "cluster",
+            "topic",
+            "incarnation",
+            "has_id",
+            "table",
+            "version",
+            "loaded_at_ms",
+            "lag",
+            "lost",
+            "bad_records",
+        )
         place = {"cluster": self.cluster, "topic": self.topic}
         return {
             **{name: getattr(self, name) for name in plain},
@@ -262,14 +273,3 @@ def _sum(counts: Iterable[int | None]) -> int | None:
     """The sum of the counts; None if there is none, or one is unknown."""
     known = list(counts)
     return sum(filter(None, known)) if known and None not in known else None
-
-
-def _hanging(topic: str, partition: PartitionStatus, transaction: OpenTransaction, now_ms: int) -> str:
-    age_h = None if transaction.began_ms is None else (now_ms - transaction.began_ms) / 3_600_000
-    producer = "an unknown producer" if transaction.producer_id is None else f"producer {transaction.producer_id}"
-    return (
-        f"partition {partition.id}: a transaction of {producer} is open since offset {transaction.first_offset}, for "
-        f"{'an unknown time' if age_h is None else f'{age_h:,.1f} hours'}, and holds back {partition.held_back} "
-        f"offsets; kafka-transactions.sh abort --topic {topic} --partition {partition.id} "
-        f"--start-offset {transaction.first_offset} ends it"
-    )

@@ -28,9 +28,9 @@ from kafka_io.reader.source import Source
 from kafka_io.records.decoded_batch import DecodedBatch
 from pipelines.loading.positions import TableCursor, TopicPosition
 from pipelines.tail.query import TailCursors, TailQuery, TailRefused, offsets_of, table_cursors
-from resources.errors import TopicUnknown
 from resources.kafka import open_cluster
 from resources.settings import Settings
+from resources.suggestion import did_you_mean
 
 T = TypeVar("T")
 PartitionBatch = tuple[BrokerPartition, pa.RecordBatch]
@@ -95,8 +95,8 @@ class Tail(Closing):
         """Yield batches of rows, each of one partition, with the columns of the cluster's generation.
 
         Raises:
-            TopicUnknown: there is no such topic.
-            TailRefused: the topic has no such partition; or the query has an offset, which is for one partition only.
+            TailRefused: the topic does not exist, or has no such partition; or the query has an offset, which is for
+                one partition only.
             OffsetOutOfRange: the broker does not hold the first offset, or no longer holds the next one.
             TopicReplaced: the topic was deleted and created again.
             KafkaIOError: a batch is damaged (all records before it were yielded), or another error is permanent.
@@ -116,7 +116,8 @@ class Tail(Closing):
     def _first_entry(self) -> TopicEntry:
         topic = self._connected().topic(self._query.topic)
         if topic is None:
-            raise TopicUnknown("the cluster has no such topic", Where(topic=self._query.topic))
+            known = [entry.name for entry in self._connected().topics().found]
+            raise TailRefused(f"the cluster has no topic {self._query.topic!r}{did_you_mean(self._query.topic, known)}")
         partitions = ", ".join(map(str, topic.partitions)) or "none"
         missing = sorted(self._query.partitions - set(topic.partitions))
         if missing:

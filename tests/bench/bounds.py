@@ -8,16 +8,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tests.bench import loaders as by
-from tests.bench.cases import COLD, GZIP, MANY, NONE, SMALL, ZSTD, Case
+from tests.bench.cases import COLD, GZIP, JSON, MANY, NONE, SMALL, ZSTD, Case
 from tests.bench.results import Results, Round, ratios
 
 OURS_BY_LIMIT = "ours / limit"
 OURS_BY_INSIDE = "ours / timers inside ours"
+LAST_MESSAGES_BY_OURS = "last messages / ours"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """A promise about one ratio of a case: other / ours is at least `min`, or ours / limit is at most `max`."""
+    """A promise about one ratio of a case: at least `min` (other / ours), or at most `max` (ours / limit and parts)."""
 
     case: Case
     ratio: str
@@ -35,6 +36,7 @@ class Bound:
 
 BOUNDS = (
     Bound(case=MANY, ratio=by.SPARK, min=4),
+    Bound(case=JSON, ratio=by.SPARK_TYPED, min=8),
     Bound(case=COLD, ratio=by.COLD_SPARK, min=5),
     Bound(case=NONE, ratio=by.CONFLUENT, min=3.3),
     Bound(case=ZSTD, ratio=by.CONFLUENT, min=3),
@@ -51,6 +53,7 @@ BOUNDS = (
     Bound(case=ZSTD, ratio=OURS_BY_LIMIT, max=1.45),
     Bound(case=NONE, ratio=OURS_BY_INSIDE, max=1.35),
     Bound(case=ZSTD, ratio=OURS_BY_INSIDE, max=1.35),
+    Bound(case=ZSTD, ratio=LAST_MESSAGES_BY_OURS, max=0.03),
 )
 
 
@@ -76,3 +79,5 @@ def _values(rounds: Sequence[Round], ratio: str) -> Iterator[float]:
             yield round_.comparison.ratio
         elif round_.comparison and ratio == OURS_BY_INSIDE:
             yield round_.comparison.inside_ratio
+        elif round_.last_messages and ratio == LAST_MESSAGES_BY_OURS:
+            yield round_.last_messages.share

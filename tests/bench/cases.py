@@ -45,7 +45,7 @@ class Case:
     @property
     def compares_limit(self) -> bool:
         """Whether the case also compares ours with the limit (see limit.py)."""
-        return by.OURS in self.loaders
+        return by.OURS in self.loaders and self.like is None
 
 
 def _of_200_bytes(codec: str, title: str, loaders: Sequence[str]) -> Case:
@@ -79,6 +79,15 @@ COLD = Case(
     like=ZSTD,
     steady=False,
 )
+JSON = Case(
+    name="json",
+    title="200 B, zstd, JSON to columns",
+    records=ZSTD.records,
+    value_bytes=ZSTD.value_bytes,
+    codec=ZSTD.codec,
+    loaders=(by.OURS, by.OURS_TYPED, by.SPARK_TYPED),
+    like=ZSTD,
+)
 FIRST = Case(
     name="first",
     title="first task, 1000 records",
@@ -88,7 +97,7 @@ FIRST = Case(
     loaders=(by.FIRST_TASK, by.FIRST_TASK_EVER),
     steady=False,
 )
-ALL = (ZSTD, NONE, LZ4, SNAPPY, GZIP, SMALL, LARGE, MANY, COLD, FIRST)
+ALL = (ZSTD, NONE, LZ4, SNAPPY, GZIP, SMALL, LARGE, MANY, JSON, COLD, FIRST)
 QUICK = (ZSTD,)
 
 

@@ -5,13 +5,13 @@ as much. A ratio of two processes that run one after the other therefore differs
 two ways alternate after every slice (about half a second), and each goes first equally often.
 """
 
-import json
-import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import wraps
 from typing import ParamSpec, Self, TypeVar
+
+from tests.bench.printed import PrintedResult
 
 _Args = ParamSpec("_Args")
 _Result = TypeVar("_Result")
@@ -19,7 +19,7 @@ Clock = Callable[[], float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class Comparison(PrintedResult):
     """CPU seconds that ours and the limit need for the same slices.
 
     Args:
@@ -58,16 +58,6 @@ class Comparison:
             limit_cpu_s=self.limit_cpu_s + other.limit_cpu_s,
             inside_cpu_s=self.inside_cpu_s + other.inside_cpu_s,
         )
-
-    def write(self) -> None:
-        """Print the comparison as one line of JSON, which the parent process parses."""
-        sys.stdout.write(json.dumps(asdict(self)) + "\n")
-        sys.stdout.flush()
-
-    @classmethod
-    def parse(cls, printed: bytes) -> Self:
-        """The comparison that a process printed as its last line."""
-        return cls(**json.loads(printed.splitlines()[-1]))
 
 
 @dataclass(slots=True)

@@ -14,6 +14,19 @@ _EVENT = (
     b'{"id":%d,"user":"u%08d","at":%d,"type":"%b","url":"/catalog/items/%06d","price":%d.%02d,'
     b'"session":"%016x","country":"%b","device":"mobile","ok":true}'
 )
+EVENT_COLUMNS = {
+    "id": "long",
+    "user": "string",
+    "at": "long",
+    "type": "string",
+    "url": "string",
+    "price": "double",
+    "session": "string",
+    "country": "string",
+    "device": "string",
+    "ok": "boolean",
+}
+"""The keys of an event with their types, as Spark and the settings write them."""
 _TYPES = (b"view_item", b"view_item", b"add_to_cart", b"purchase")
 _COUNTRIES = (b"DE", b"FR", b"US", b"BR", b"IN", b"JP", b"PL")
 _MIXER = 0x9E3779B97F4A7C15  # odd: multiplication by it scatters neighbouring numbers over 64 bits

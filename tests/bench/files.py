@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kafka_io.closing import Closing
-from pipelines.loading.rows import DICTIONARY, parquet_options
+from pipelines.loading.rows import DICTIONARY
+from pipelines.loading.slice_file import parquet_options
 from tests.bench.cases import PARQUET_CODEC, PARTITIONS
 
 _ROW_GROUP_BYTES = 64 * 1024 * 1024
@@ -142,7 +143,7 @@ class Content:
 
     @classmethod
     def of(cls, folder: Path) -> Self:
-        """The sums of all Parquet files below `folder`."""
+        """The sums of all raw Parquet files below `folder`."""
         rows = offsets = values_bytes = 0
         for path in folder.rglob("*.parquet"):
             with pq.ParquetFile(path) as file:
@@ -162,6 +163,21 @@ def check(folder: Path, expected: Content) -> None:
     content = Content.of(folder)
     if content != expected:
         raise WrongRows(f"the files in {folder} contain {content}, not {expected}")
+
+
+def check_typed(folder: Path, records: int) -> None:
+    """Check that the typed files below `folder` have each record once: its offset, and the id of its event.
+
+    Raises:
+        WrongRows: records are missing, occur twice, or were not decoded.
+    """
+    length = records // PARTITIONS
+    expected = (records, records, PARTITIONS * (length * (length - 1) // 2))
+    tables = [pq.ParquetFile(path).read(columns=["id", "_kafka_offset"]) for path in folder.rglob("*.parquet")]
+    rows = pa.concat_tables(tables)
+    content = (rows.num_rows, pc.count_distinct(rows["id"]).as_py(), _sum(rows["_kafka_offset"]))
+    if content != expected:
+        raise WrongRows(f"the rows, ids and offsets of the files in {folder} add up to {content}, not {expected}")
 
 
 def _sum(array: Any) -> int:

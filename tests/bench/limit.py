@@ -17,7 +17,8 @@ from kafka_io.compression import CODECS
 from kafka_io.records import decoder
 from pipelines.loading import slice_file
 from pipelines.loading.execute import fetch_here
-from pipelines.loading.work import FetchTask, SliceFacts
+from pipelines.loading.fetch_task import FetchTask
+from pipelines.loading.work import SliceFacts
 from resources.spark import Progress
 from tests.bench.cases import Job
 from tests.bench.comparison import Comparison, Pair, Timer, compare

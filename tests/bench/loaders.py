@@ -10,6 +10,8 @@ AIOKAFKA = "aiokafka"
 KAFKA_PYTHON = "kafka-python"
 OURS = "ours"
 OURS_IN_SPARK = "ours in Spark"
+OURS_TYPED = "ours, JSON to columns"
+SPARK_TYPED = "Spark's Kafka source, from_json"
 COLD_SPARK = "cold job: Spark's Kafka source"
 COLD_OURS = "cold job: ours"
 COLD_OURS_FIRST = "cold job: ours, first on this machine"
@@ -28,12 +30,14 @@ class Loader:
         whole_process: measure the process from its start to its end; otherwise only the load, after all imports.
         new_cache: start with an empty cache of compiled kernels, as on a new machine.
         writes: whether the loader writes the topic's rows to files, which are then checked.
+        typed: whether the files have columns for the fields of the values, and no column for their bytes.
     """
 
     module: str
     whole_process: bool = False
     new_cache: bool = False
     writes: bool = True
+    typed: bool = False
 
 
 LOADERS: Mapping[str, Loader] = {
@@ -44,6 +48,8 @@ LOADERS: Mapping[str, Loader] = {
     KAFKA_PYTHON: Loader(module="kafka_python"),
     OURS: Loader(module="ours"),
     OURS_IN_SPARK: Loader(module="ours_in_spark"),
+    OURS_TYPED: Loader(module="ours_typed", typed=True),
+    SPARK_TYPED: Loader(module="spark_typed", typed=True),
     COLD_SPARK: Loader(module="cold_spark", whole_process=True),
     COLD_OURS: Loader(module="cold_ours", whole_process=True),
     COLD_OURS_FIRST: Loader(module="cold_ours", whole_process=True, new_cache=True),

@@ -1,22 +1,21 @@
 """Wall seconds, CPU seconds and memory that this process and all processes below it use (Linux)."""
 
-import json
 import os
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+
+from tests.bench.printed import PrintedResult
 
 _PROC = Path("/proc")
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
+class Usage(PrintedResult):
     """The time and memory that a load used.
 
     `peak_mb` adds up the peak of each process, so it counts pages that forked workers share more than once.
@@ -25,16 +24,6 @@ class Usage:
     wall_s: float
     cpu_s: float
     peak_mb: float
-
-    def write(self) -> None:
-        """Print the usage as one line of JSON, which the parent process parses."""
-        sys.stdout.write(json.dumps(asdict(self)) + "\n")
-        sys.stdout.flush()
-
-    @classmethod
-    def parse(cls, printed: bytes) -> Self:
-        """The usage that a process printed as its last line."""
-        return cls(**json.loads(printed.splitlines()[-1]))
 
 
 @dataclass(slots=True)

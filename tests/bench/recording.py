@@ -17,7 +17,7 @@ from kafka_io.records import decoder
 from kafka_io.records.header_scan import first_entry_bytes
 from kafka_io.records.layout import BATCH_ATTRIBUTES_AT, BATCH_BYTES, MODERN_CODEC_MASK
 from pipelines.loading import fetch, slice_file
-from pipelines.loading.work import FetchTask
+from pipelines.loading.fetch_task import FetchTask
 from resources import durable
 from tests.bench.comparison import Timer
 

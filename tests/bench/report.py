@@ -13,7 +13,7 @@ from tests.bench.bounds import missed
 from tests.bench.cases import PARQUET_CODEC, ZSTD, Case
 from tests.bench.comparison import Comparison
 from tests.bench.measure import Usage
-from tests.bench.results import Ratio, Results, Round, medians, ratios, total_comparison
+from tests.bench.results import Ratio, Results, Round, medians, ratios, share_of_last_messages, total_comparison
 
 PAGE = Path(__file__).parents[2] / "docs" / "speed.md"
 BEGIN, END = "<!-- bench: written by `make bench` -->", "<!-- /bench -->"
@@ -53,6 +53,7 @@ def _round_as_dict(measured: Round) -> dict[str, Any]:
     return {
         "usages": {name: asdict(usage) for name, usage in measured.usages.items()},
         "limit": _limit_as_dict(measured.comparison) if measured.comparison else None,
+        "last_messages": asdict(measured.last_messages) if measured.last_messages else None,
     }
 
 
@@ -96,13 +97,17 @@ def _cells(case: Case, name: str, usage: Usage, by_loader: Mapping[str, Ratio]) 
 def limit_table(cases: Sequence[Case], results: Results) -> str:
     """Markdown: ours and the limit, one row per case that compares them."""
     lines = [
-        "| topic | ours, CPU s per M | limit, CPU s per M | ours / limit | by timers inside ours | slices |",
-        "|---|---:|---:|---:|---:|---:|",
+        (
+            "| topic | ours, CPU s per M | limit, CPU s per M | ours / limit | timers inside ours | slices "
+            "| last messages |"
+        ),
+        "|---|---:|---:|---:|---:|---:|---:|",
     ]
     for case in cases:
         compared = total_comparison(results.get(case.name, ()))
         if compared:
             millions = compared.records / _MILLION
+            share = share_of_last_messages(results[case.name])
             cells = (
                 case.title,
                 f"{compared.ours_cpu_s / millions:.2f}",
@@ -110,6 +115,7 @@ def limit_table(cases: Sequence[Case], results: Results) -> str:
                 f"{compared.ratio:.2f}",
                 f"{compared.inside_ratio:.2f}",
                 str(compared.pairs),
+                "" if share is None else f"{share:.1%}",
             )
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)

@@ -8,18 +8,24 @@ from statistics import median
 
 from tests.bench import loaders as by
 from tests.bench.comparison import Comparison
+from tests.bench.last_messages import LastMessageCost
 from tests.bench.measure import Usage
 
-_IN_SPARK = (by.SPARK, by.OURS_IN_SPARK)
+_COUNTERPARTS = {by.SPARK: by.OURS_IN_SPARK, by.SPARK_TYPED: by.OURS_TYPED}
+"""The loader of ours that does the same as another loader; for all others it is `ours`."""
 _MIN_BEYOND_EMPTY_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """One round of a case: the usage of each loader, and the comparison with the limit. Failed loaders are missing."""
+    """One round of a case: the usage of each loader, the comparison with the limit, and the cost of last messages.
+
+    What failed is missing.
+    """
 
     usages: Mapping[str, Usage]
     comparison: Comparison | None = None
+    last_messages: LastMessageCost | None = None
 
 
 Results = Mapping[str, Sequence[Round]]
@@ -54,18 +60,24 @@ def total_comparison(rounds: Iterable[Round]) -> Comparison | None:
     return reduce(add, comparisons) if comparisons else None
 
 
+def share_of_last_messages(rounds: Iterable[Round]) -> float | None:
+    """The median share of a load in which it reads last messages again; None if no round measured it."""
+    shares = [round_.last_messages.share for round_ in rounds if round_.last_messages]
+    return median(shares) if shares else None
+
+
 def ratios(usages: Mapping[str, Usage]) -> dict[str, Ratio]:
     """The ratio of each other loader to ours, by loader.
 
-    Spark's own Kafka source is compared with ours in Spark. The time of a cold job counts minus that of an empty Spark
-    job, but at least as one second.
+    Spark's own Kafka source is compared with ours in Spark, or if it decodes JSON, with ours that decodes it. The time
+    of a cold job counts minus that of an empty Spark job, but at least as one second.
     """
     result: dict[str, Ratio] = {}
     for name, other in usages.items():
         if name == by.COLD_SPARK and {by.COLD_EMPTY, by.COLD_OURS} <= usages.keys():
             empty = usages[by.COLD_EMPTY]
             result[name] = _ratio(_beyond(other, empty), _beyond(usages[by.COLD_OURS], empty))
-        ours = usages.get(by.OURS_IN_SPARK if name in _IN_SPARK else by.OURS)
+        ours = usages.get(_COUNTERPARTS.get(name, by.OURS))
         if ours is not None and name not in (by.OURS, by.OURS_IN_SPARK):
             result[name] = _ratio(other, ours)
     return result

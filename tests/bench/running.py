@@ -15,7 +15,8 @@ from tests.bench import limit
 from tests.bench.cases import PARTITIONS, Case, Job
 from tests.bench.comparison import Comparison
 from tests.bench.data import produce
-from tests.bench.files import Content, WrongRows, check
+from tests.bench.files import Content, WrongRows, check, check_typed
+from tests.bench.last_messages import LastMessageCost
 from tests.bench.loaders import LOADERS, Loader
 from tests.bench.measure import Usage
 from tests.bench.results import Round
@@ -69,7 +70,12 @@ class Bench:
                     f"  {label}  {'ours / limit':<38}{comparison.ratio:8.2f}"
                     f"        (timers inside ours: {comparison.inside_ratio:.2f})"
                 )
-        return Round(usages=usages, comparison=comparison)
+        cost = None
+        if case.compares_limit:
+            with self._failures_of(case, "last messages"):
+                cost = self._measure_last_messages(case)
+                self.say(f"  {label}  {'last messages / ours':<38}{cost.share:8.3f}")
+        return Round(usages=usages, comparison=comparison, last_messages=cost)
 
     @contextmanager
     def _failures_of(self, case: Case, name: str) -> Iterator[None]:
@@ -90,7 +96,9 @@ class Bench:
             child = [sys.executable, "-m", "tests.bench.child", loader.module, json.dumps(job.as_dict())]
             command = [sys.executable, "-m", "tests.bench.whole_process", *child] if loader.whole_process else child
             usage = Usage.parse(_printed(command, home, new_cache=loader.new_cache))
-            if loader.writes:
+            if loader.typed:
+                check_typed(job.folder, case.records)
+            elif loader.writes:
                 self._check(case, job.folder)
             return usage
 
@@ -102,6 +110,14 @@ class Bench:
             for written_by in (limit.OURS, limit.LIMIT):
                 self._check(case, job.folder / written_by)
             return comparison
+
+    def _measure_last_messages(self, case: Case) -> LastMessageCost:
+        with self._empty_home() as home:
+            job = self._job(case, home)
+            command = [sys.executable, "-m", "tests.bench.last_messages", json.dumps(job.as_dict())]
+            cost = LastMessageCost.parse(_printed(command, home))
+            self._check(case, job.folder)
+            return cost
 
     def _job(self, case: Case, home: Path) -> Job:
         folder = home / "loaded"

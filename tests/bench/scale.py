@@ -23,11 +23,13 @@ from pipelines.loading.ledger import KEY, SEQUENCE, CommitKind, LedgerEntry, Tab
 from pipelines.loading.table import LakeTable
 from pipelines.loading.work import CommittedRange, SliceFacts
 from resources.lake import Lake
+from tests.bench import long_history
 from tests.bench.measure import Usage, measured
 from tests.small_table import SmallTable
 
 PARTITIONS, FILES, COMMITS = 10_000, 100_000, 10_000
 _CHECKPOINT_EVERY = 100
+_PARTITIONS, _HISTORY = 1_000, 3_500
 _TOPIC = TopicIdentity(cluster="main", name="clicks", incarnation="7")
 _ROWS = 5
 
@@ -114,7 +116,8 @@ MEASURES: Mapping[str, Callable[[Path], Callable[[], None]]] = {
 
 def usages() -> dict[str, Usage]:
     """The usage of each measurement."""
-    return {name: _in_a_process(name) for name in MEASURES}
+    history = {f"verify {_PARTITIONS:,} partitions x {_HISTORY:,} commits": long_history.usage(_PARTITIONS, _HISTORY)}
+    return {**{name: _in_a_process(name) for name in MEASURES}, **history}
 
 
 def table(measured_usages: Mapping[str, Usage]) -> str:

@@ -1,12 +1,14 @@
 """Rows reach the files of the other loaders, and files with missing or wrong rows are refused."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.bench.files import Content, PartitionFiles, Rows, WrongRows, check
+from tests.bench.files import Content, PartitionFiles, Rows, WrongRows, check, check_typed
 
 HEADERS = [("trace", b"1")]
 
@@ -69,3 +71,19 @@ def test_rows_arrive_with_all_their_columns(tmp_path: Path) -> None:
     assert read[0]["headers"] == [{"key": "trace", "value": b"1"}]
     assert (read[0]["topic"], read[0]["partition"], read[0]["key"], read[0]["value"]) == ("events", 2, b"key", b"value")
     assert (read[2]["key"], read[2]["headers"], read[2]["timestampType"]) == (None, [], 1)
+
+
+@pytest.mark.parametrize(
+    ("ids", "error"),
+    [([0, 1, 2, 3], None), ([0, 1, 2, 2], "(4, 3, 0)"), ([0, 1, 2, None], "(4, 3, 0)"), ([0, 1, 2], "(3, 3, 0)")],
+    ids=["complete", "a record twice", "a record that was not decoded", "a record is missing"],
+)
+def test_typed_files_have_each_record_once(ids: list[int | None], error: str | None, tmp_path: Path) -> None:
+    for partition, id_ in enumerate(ids):
+        rows = pa.table({"id": pa.array([id_], pa.int64()), "_kafka_offset": [0]})
+        pq.write_table(rows, tmp_path / f"{partition}.parquet")
+    if error is None:
+        check_typed(tmp_path, 4)
+    else:
+        with pytest.raises(WrongRows, match=re.escape(error)):
+            check_typed(tmp_path, 4)

@@ -2,16 +2,18 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
 from kafka_io import Message, ProducerSettings, Queueing, open_producer
+from kafka_io.cluster.modern_cluster import ModernCluster
 from kafka_io.compression import CODECS
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from pipelines.loading import slice_file
 from resources import durable
-from tests.bench import limit
+from tests.bench import last_messages, limit
 from tests.bench.cases import PARTITIONS, Job
 from tests.bench.comparison import Timer
 from tests.bench.files import Content
@@ -47,6 +49,14 @@ def test_ours_and_the_limit_both_write_all_records_of_the_topic(job: Job) -> Non
     for written_by in (limit.OURS, limit.LIMIT):
         written = Content.of(job.folder / written_by)
         assert (written.rows, written.values_bytes) == (RECORDS, RECORDS * len(VALUE))
+
+
+def test_the_cost_of_last_messages_is_a_part_of_a_load_of_all_records(job: Job) -> None:
+    with patch.object(ModernCluster, "last_messages", autospec=True, side_effect=ModernCluster.last_messages) as asked:
+        cost = last_messages.measure(job)
+    assert 0 < cost.compare_cpu_s < cost.load_cpu_s
+    assert asked.call_count == 4  # two loads compare, each before it plans and after it has fetched
+    assert Content.of(job.folder).rows == RECORDS
 
 
 def test_the_limit_needs_less_time_than_ours(job: Job) -> None:

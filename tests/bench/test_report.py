@@ -9,6 +9,7 @@ from tests.bench import loaders as by
 from tests.bench import report
 from tests.bench.cases import ALL, NONE, ZSTD
 from tests.bench.comparison import Comparison
+from tests.bench.last_messages import LastMessageCost
 from tests.bench.measure import Usage
 from tests.bench.results import Round
 
@@ -42,9 +43,10 @@ def test_the_table_of_loaders_has_costs_per_million_records() -> None:
 
 
 def test_the_table_of_the_limit_has_the_sums_of_all_rounds() -> None:
-    rounds = [Round(usages={}, comparison=COMPARED), Round(usages={}, comparison=COMPARED), Round(usages={})]
+    cost = LastMessageCost(load_cpu_s=2, compare_cpu_s=0.01)
+    rounds = [Round(usages={}, comparison=COMPARED, last_messages=cost), Round(usages={}, comparison=COMPARED)]
     [_, _, row] = report.limit_table(ALL, {ZSTD.name: rounds}).splitlines()
-    assert row == "| 200 B, zstd | 0.62 | 0.50 | 1.25 | 1.25 | 8 |"
+    assert row == "| 200 B, zstd | 0.62 | 0.50 | 1.25 | 1.25 | 8 | 0.5% |"
 
 
 def test_only_the_text_between_the_markers_changes(tmp_path: Path) -> None:

@@ -30,6 +30,11 @@ def test_sparks_source_is_compared_with_ours_inside_spark() -> None:
     assert result == {by.SPARK: Ratio(wall=1.0, cpu=4.0)}
 
 
+def test_sparks_source_with_from_json_is_compared_with_ours_that_decodes_json() -> None:
+    result = ratios({by.OURS: usage(1), by.OURS_TYPED: usage(2), by.SPARK_TYPED: usage(16)})
+    assert {name: ratio.cpu for name, ratio in result.items()} == {by.OURS_TYPED: 2.0, by.SPARK_TYPED: 8.0}
+
+
 def test_the_ratio_of_cold_jobs_subtracts_the_cost_of_an_empty_job() -> None:
     result = ratios(
         {

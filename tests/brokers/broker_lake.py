@@ -1,6 +1,6 @@
 """A lake that loads from a real broker through Spark, with the settings of one cluster."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +8,12 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from pipelines.loading.ledger import LedgerEntry
 from pipelines.loading.load import Loader
 from pipelines.loading.outcome import TopicLoad
 from pipelines.loading.table import LakeTable
 from pipelines.loading.verify import Proof, verify
+from pipelines.maintenance.deep_verify import DeepProof, deep_verify
 from resources.kafka import open_cluster
 from resources.lake import Lake
 from resources.settings import Caps, ClusterSettings, Settings
@@ -23,9 +25,12 @@ _CAPS = {"slice_records": 2500, "fetch_bytes": 20_000, "attempts": 8, "request_t
 
 
 class BrokerLake:
-    """A lake of one cluster, whose loads run in a session that all tests share."""
+    """A lake of one cluster, whose loads run in a session that all tests share.
 
-    def __init__(self, folder: Path, session: SparkSession, cluster: ClusterSettings, **caps: Any) -> None:
+    Without a session each load must be small enough for this process.
+    """
+
+    def __init__(self, folder: Path, session: SparkSession | None, cluster: ClusterSettings, **caps: Any) -> None:
         clusters = {CLUSTER: cluster}
         self.settings = Settings(lake=str(folder / "lake"), clusters=clusters, caps=Caps(**{**_CAPS, **caps}))
         self.lake = Lake.of(self.settings)
@@ -36,6 +41,7 @@ class BrokerLake:
 
         def session() -> SparkSession:
             once_planned()
+            assert self._session is not None, "the load is too large for one process"
             return self._session
 
         with open_cluster(self.settings, CLUSTER) as cluster:
@@ -44,6 +50,16 @@ class BrokerLake:
     def prove(self, topic: str) -> Proof:
         """Verify the table of a topic."""
         return verify(LakeTable.of(self.lake, CLUSTER, topic))
+
+    def prove_deeply(self, topic: str) -> DeepProof:
+        """Verify the table of a topic, and compare its rows with the brokers' records."""
+        with open_cluster(self.settings, CLUSTER) as cluster:
+            return deep_verify(LakeTable.of(self.lake, CLUSTER, topic), cluster)
+
+    def entries(self, topic: str) -> Sequence[LedgerEntry]:
+        """The ledger of a table, from the newest entry to the first."""
+        table = LakeTable.of(self.lake, CLUSTER, topic)
+        return [entry for _, entry in table.entries(table.snapshot())]
 
     def table(self, topic: str) -> pa.Table:
         """The rows that any Delta reader sees. The table is verified first."""

@@ -42,7 +42,9 @@ def shared(
                 config=listener_security.config,
                 options=listener_security.options,
             )
-            return SharedBroker(broker=running.enter_context(broker), zookeeper=zookeeper)
+            shared_broker = SharedBroker(broker=running.enter_context(broker), zookeeper=zookeeper)
+            shared_broker.create_internal_topics()
+            return shared_broker
 
         yield shared
 

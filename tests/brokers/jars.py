@@ -44,10 +44,10 @@ def classpath(version: str) -> str:
     return str(jars_folder(version, _ivy_file(version, RELEASES[version])) / "*")
 
 
-def jars_folder(name: str, ivy_file: str) -> Path:
+def jars_folder(name: str, ivy_file: str, *, types: str = "jar bundle") -> Path:
     """The folder with the jars that an Ivy file lists. Missing jars are downloaded.
 
-    `name` is the readable part of the folder's name.
+    `name` is the readable part of the folder's name, `types` are the types of Ivy's artifacts.
 
     Raises:
         JarsNotFound: they could not be downloaded.
@@ -60,7 +60,7 @@ def jars_folder(name: str, ivy_file: str) -> Path:
     if not _is_complete(folder):
         with _locked(root / "lock"):
             if not _is_complete(folder):  # another process may have downloaded it while we waited
-                _fill(folder, ivy_file, ivy_home=root / "ivy")
+                _fill(folder, ivy_file, types, ivy_home=root / "ivy")
     return folder
 
 
@@ -81,7 +81,8 @@ def _is_complete(folder: Path) -> bool:
 
 
 def _sizes(folder: Path) -> str:
-    return "".join(f"{jar.stat().st_size} {jar.name}\n" for jar in sorted(folder.glob("*.jar")))
+    jars = (file for file in sorted(folder.iterdir()) if file.name.endswith((".jar", ".tar.gz")))
+    return "".join(f"{jar.stat().st_size} {jar.name}\n" for jar in jars)
 
 
 @contextmanager
@@ -92,7 +93,7 @@ def _locked(lock: Path) -> Iterator[None]:
         yield
 
 
-def _fill(folder: Path, ivy_file: str, ivy_home: Path) -> None:
+def _fill(folder: Path, ivy_file: str, types: str, ivy_home: Path) -> None:
     # The list of sizes is written after the jars, and the folder gets its name last: if this process is killed, the
     # next one sees no complete folder and downloads the jars again.
     partial = folder.with_name("partial")
@@ -100,16 +101,16 @@ def _fill(folder: Path, ivy_file: str, ivy_home: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     partial.mkdir()
     (partial / "ivy.xml").write_text(ivy_file)
-    _retrieve(partial, ivy_home)
+    _retrieve(partial, types, ivy_home)
     (partial / _SIZES).write_text(_sizes(partial))
     partial.rename(folder)
 
 
-def _retrieve(folder: Path, ivy_home: Path) -> None:
+def _retrieve(folder: Path, types: str, ivy_home: Path) -> None:
     """Run Ivy with its default settings: it uses its public repository and checks checksums."""
     (ivy_jar,) = (Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar")
     java = [str(find_java() / "bin" / "java"), f"-Divy.home={ivy_home}", "-jar", str(ivy_jar)]
-    arguments = ["-ivy", str(folder / "ivy.xml"), "-types", "jar", "bundle"]
+    arguments = ["-ivy", str(folder / "ivy.xml"), "-types", *types.split()]
     target = ["-retrieve", f"{folder}/[artifact]-[revision](-[classifier]).[ext]"]
     log_file = folder / "ivy.log"
     with log_file.open("wb") as log:
@@ -126,13 +127,3 @@ def _retrieve(folder: Path, ivy_home: Path) -> None:
         except subprocess.SubprocessError as error:
             lines = log_file.read_text(errors="replace").splitlines()
             raise JarsNotFound("\n".join(["Ivy failed. The end of its log:", *lines[-_LOG_LINES:]])) from error
-
-
-def main() -> None:
-    """Download the jars of all versions that are not in the cache, so that no test waits for them."""
-    for version in RELEASES:
-        classpath(version)
-
-
-if __name__ == "__main__":
-    main()

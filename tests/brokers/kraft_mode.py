@@ -4,8 +4,9 @@ import subprocess
 import uuid
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Self
+from typing import IO
 
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
@@ -16,6 +17,28 @@ from tests.brokers.ports import HOST
 from tests.brokers.properties import Listener
 
 _ANSWER_S = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quorum:
+    """The controllers of a cluster: the id of the cluster, and the voter as `node id@host:port`."""
+
+    cluster_id: str
+    voter: str
+
+
+def format_storage(version: str, settings: Path, cluster_id: str, log: IO[bytes], *options: str) -> None:
+    """Format the storage of the server with these settings, unless it has data.
+
+    Raises:
+        SubprocessError: the format failed.
+    """
+    if (settings.with_name("logs") / "meta.properties").exists():
+        return
+    # Options are written as --name=value: an id that begins with "-" would otherwise be parsed as an option.
+    arguments = ["format", f"--cluster-id={cluster_id}", f"--config={settings}", *options]
+    command = jvm.command(version, "kafka.tools.StorageTool", *arguments)
+    subprocess.run(command, stdout=log, stderr=log, check=True, timeout=_ANSWER_S)
 
 
 class KRaftMode:
@@ -29,11 +52,11 @@ class KRaftMode:
         node_id: int,
         controller_port: int,
         users: Mapping[str, str],
-        joins: Self | None = None,
+        joins: Quorum | None = None,
     ) -> None:
         """The broker will listen at `bootstrap`; `users`, each with a password, can log in with SCRAM.
 
-        `joins` is the mode of the first broker of an existing cluster.
+        `joins` are the controllers of an existing cluster.
         """
         self._version = version
         self._bootstrap = bootstrap
@@ -41,8 +64,10 @@ class KRaftMode:
         self._controller_port = controller_port
         self._users = users
         self._is_first = joins is None
-        self._cluster: str = joins._cluster if joins else urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        self._voter: str = joins._voter if joins else f"{node_id}@{HOST}:{controller_port}"
+        self.quorum = joins or Quorum(
+            cluster_id=urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("="),
+            voter=f"{node_id}@{HOST}:{controller_port}",
+        )
 
     @property
     def config(self) -> Mapping[str, str]:
@@ -50,7 +75,7 @@ class KRaftMode:
         return {
             "process.roles": "broker,controller" if self._is_first else "broker",
             "node.id": str(self._node_id),
-            "controller.quorum.voters": self._voter,
+            "controller.quorum.voters": self.quorum.voter,
             "controller.listener.names": "CONTROLLER",
             # A killed broker can register again only after its session has ended, so sessions are short.
             "broker.session.timeout.ms": "3000",
@@ -69,19 +94,12 @@ class KRaftMode:
         Raises:
             SubprocessError: the format failed.
         """
-        formatted = settings.with_name("formatted")
-        if formatted.exists():
-            return
         scram = [
             f"--add-scram={mechanism}=[name={name},password={password}]"
             for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512")
             for name, password in self._users.items()
         ]
-        # Options are written as --name=value: an id that begins with "-" would otherwise be parsed as an option.
-        arguments = ["format", f"--cluster-id={self._cluster}", f"--config={settings}", *scram]
-        command = jvm.command(self._version, "kafka.tools.StorageTool", *arguments)
-        subprocess.run(command, stdout=log, stderr=log, check=True, timeout=_ANSWER_S)
-        formatted.touch()
+        format_storage(self._version, settings, self.quorum.cluster_id, log, *scram)
 
     def serves(self, metadata: Metadata) -> bool:
         """Whether the broker lists itself and leads its partitions."""

@@ -7,26 +7,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Protocol, Self
 
-from resources.processes import dying_with_parent, end
-from tests.brokers import jvm, metadata
-from tests.brokers.kraft_mode import KRaftMode
+from tests.brokers import metadata
+from tests.brokers.kafka_process import KafkaProcess
+from tests.brokers.kraft_mode import KRaftMode, Quorum
 from tests.brokers.metadata import Metadata
 from tests.brokers.ports import HOST, free_ports
 from tests.brokers.producing import Record, produce
-from tests.brokers.properties import Listener, common_settings, text
+from tests.brokers.properties import Listener, common_settings
 from tests.brokers.releases import RELEASES
 from tests.brokers.zookeeper_mode import ZooKeeperMode
 
 VERSIONS: tuple[str, ...] = tuple(RELEASES)
 _START_S = 60.0
 _POLL_S = 0.05
-_LOG_LINES = 20
-_LOG4J = """\
-log4j.rootLogger=INFO, out
-log4j.appender.out=org.apache.log4j.ConsoleAppender
-log4j.appender.out.layout=org.apache.log4j.PatternLayout
-log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
-"""
 
 
 class BrokerNotStarted(RuntimeError):
@@ -75,7 +68,7 @@ class RealBroker:
         users: Mapping[str, str] | None = None,
         heap: str = "512m",
         options: tuple[str, ...] = (),
-        joins: Self | None = None,
+        joins: Quorum | None = None,
     ) -> None:
         """A broker that is not started yet. It runs in ZooKeeper mode if `zookeeper` is given, otherwise in KRaft mode.
 
@@ -89,15 +82,14 @@ class RealBroker:
             users: names and passwords of the users that can log in with SCRAM. KRaft mode only.
             heap: the maximum size of the Java heap.
             options: further options for Java.
-            joins: the first broker of the cluster that this broker joins. KRaft mode only.
+            joins: the controllers of the cluster that this broker joins. Without them it is a controller itself. KRaft
+                mode only.
         """
         self.version = version
         self._release = RELEASES[version]
         self.host = HOST
-        self._folder = folder.resolve()
-        self._options = (f"-Xmx{heap}", *options)
+        self._process = KafkaProcess(version, folder.resolve(), options=(f"-Xmx{heap}", *options))
         self._id = broker_id
-        self._jvm: subprocess.Popen[bytes] | None = None
         protocols = {"PLAINTEXT": "PLAINTEXT", **(listeners or {})}
         self.port, controller_port, *further = free_ports(1 + len(protocols))
         self.ports: Mapping[str, int] = dict(zip(protocols, (self.port, *further), strict=True))
@@ -105,20 +97,16 @@ class RealBroker:
         if zookeeper:
             self._mode = ZooKeeperMode(zookeeper, broker_id, lists_itself=self._release.lists_itself)
         else:
-            first_mode = joins._mode if joins else None
-            assert first_mode is None or isinstance(first_mode, KRaftMode), (
-                "joins: that broker runs in ZooKeeper mode; pass its `zookeeper` instead"
-            )
             self._mode = KRaftMode(
                 version,
                 self.bootstrap,
                 node_id=broker_id,
                 controller_port=controller_port,
                 users=users or {},
-                joins=first_mode,
+                joins=joins,
             )
         offered = [Listener(name=name, protocol=protocols[name], port=port) for name, port in self.ports.items()]
-        common = common_settings(str(self._folder / "logs"), self.port, [*offered, *self._mode.listeners])
+        common = common_settings(str(self._process.data), self.port, [*offered, *self._mode.listeners])
         self._config = {**common, **self._mode.config, **(config or {})}
 
     @property
@@ -127,15 +115,20 @@ class RealBroker:
         return f"{self.host}:{self.port}"
 
     @property
+    def quorum(self) -> Quorum:
+        """The controllers of the broker's cluster, for brokers that join it. KRaft mode only."""
+        assert isinstance(self._mode, KRaftMode), "this broker runs in ZooKeeper mode; join it by `zookeeper`"
+        return self._mode.quorum
+
+    @property
     def log(self) -> Path:
         """The file with the output of the broker since its first start."""
-        return self._folder / "broker.log"
+        return self._process.log
 
     @property
     def pid(self) -> int:
         """The process id of the running broker."""
-        assert self._jvm is not None
-        return self._jvm.pid
+        return self._process.pid
 
     def start(self) -> Self:
         """Start the broker, and wait until it answers and its cluster knows it.
@@ -144,16 +137,10 @@ class RealBroker:
             BrokerNotStarted: the broker ended, or did not answer in time.
             JarsNotFound: the jars could not be downloaded.
         """
-        self._folder.mkdir(parents=True, exist_ok=True)
-        settings = self._folder / "server.properties"
-        settings.write_text(text(self._config))
-        (self._folder / "log4j.properties").write_text(_LOG4J)
-        with self.log.open("ab") as log:
-            try:
-                self._mode.prepare(settings, log)
-            except (subprocess.SubprocessError, TimeoutError) as error:
-                raise BrokerNotStarted(f"Kafka {self.version}: {error}. {self._log_end()}") from error
-            self._jvm = self._start_jvm(settings, log)
+        try:
+            self._process.start_with(self._config, self._mode.prepare)
+        except (subprocess.SubprocessError, TimeoutError) as error:
+            raise BrokerNotStarted(f"Kafka {self.version}: {error}. {self._process.log_end()}") from error
         try:
             self._wait(self._mode.serves, "did not answer")
         except BaseException:
@@ -163,16 +150,11 @@ class RealBroker:
 
     def stop(self) -> None:
         """Stop the broker, and kill it if it does not end. A second call does nothing."""
-        if self._jvm is not None:
-            end(self._jvm)
-            self._jvm = None
+        self._process.stop()
 
     def kill(self) -> None:
         """Kill the broker. It can be started again."""
-        if self._jvm is not None:
-            self._jvm.kill()
-            self._jvm.wait()
-            self._jvm = None
+        self._process.kill()
 
     def create_topic(
         self,
@@ -222,34 +204,15 @@ class RealBroker:
     def _wait(self, is_reached: Callable[[Metadata], bool], failure: str) -> None:
         deadline = time.monotonic() + _START_S
         while time.monotonic() < deadline:
-            if self._jvm is None or self._jvm.poll() is not None:
-                raise BrokerNotStarted(f"Kafka {self.version} ended. {self._log_end()}")
+            if not self._process.runs:
+                raise BrokerNotStarted(f"Kafka {self.version} ended. {self._process.log_end()}")
             try:
                 if is_reached(metadata.request_metadata(self.host, self.port)):
                     return
             except OSError:  # it does not listen yet
                 pass
             time.sleep(_POLL_S)
-        raise BrokerNotStarted(f"Kafka {self.version} {failure} within {_START_S:g} s. {self._log_end()}")
-
-    def _start_jvm(self, settings: Path, log: IO[bytes]) -> subprocess.Popen[bytes]:
-        options = (*self._options, f"-Dlog4j.configuration={(self._folder / 'log4j.properties').as_uri()}")
-        return subprocess.Popen(
-            jvm.command(self.version, "kafka.Kafka", str(settings), options=options),
-            cwd=self._folder,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            process_group=0,  # Ctrl-C reaches only the tests, which then stop the broker
-            preexec_fn=dying_with_parent(),  # noqa: PLW1509 - two system calls, looked up before the fork
-        )
-
-    def _log_end(self) -> str:
-        lines = self.log.read_text(errors="replace").splitlines()
-        log_lines = [
-            line for line in lines if line and not line.startswith("\tat ")
-        ]  # without the frames of Java stack traces
-        return "\n".join([f"The end of {self.log}:", *log_lines[-_LOG_LINES:]])
+        raise BrokerNotStarted(f"Kafka {self.version} {failure} within {_START_S:g} s. {self._process.log_end()}")
 
     def __enter__(self) -> Self:
         return self.start()

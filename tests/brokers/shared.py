@@ -7,6 +7,8 @@ from resources.settings import ClusterSettings
 from tests.brokers.real import RealBroker
 from tests.brokers.releases import RELEASES, Release
 
+_COMPACTED = {"cleanup.policy": "compact"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedBroker:
@@ -19,6 +21,16 @@ class SharedBroker:
     def release(self) -> Release:
         """The features of the broker's version."""
         return RELEASES[self.broker.version]
+
+    def create_internal_topics(self) -> None:
+        """Create the topics of the coordinators on this broker.
+
+        Otherwise the broker creates each one when a client first needs it. If a second broker of a test is in the
+        cluster then, the topic may get its only replica there, and have no leader for all later tests.
+        """
+        self.broker.create_topic("__consumer_offsets", config=_COMPACTED)
+        if self.release.transactions:
+            self.broker.create_topic("__transaction_state", config=_COMPACTED)
 
     def cluster_settings(self, protocol: str = "PLAINTEXT", **settings: Any) -> ClusterSettings:
         """The shortest settings that find the cluster, with further ones from `settings`."""

@@ -11,8 +11,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipelines.demo import story
+from pipelines.demo.data import rows_of
+from pipelines.demo.servers import servers
 from pipelines.demo.state import DemoState
-from pipelines.demo.story import messages
 from resources.settings import PATH_VARIABLE
 from tests.brokers import run
 from tests.brokers.shared import SharedBroker
@@ -35,14 +36,15 @@ def test_the_demo_story_works_on_a_real_broker(
     state.begin(
         zookeeper=shared_broker.zookeeper, bootstrap=None if shared_broker.zookeeper else shared_broker.broker.bootstrap
     )
-    assert not state.has_servers
+    assert not state.has_kafka
     monkeypatch.setenv(PATH_VARIABLE, str(state.settings))
-    monkeypatch.setattr(story, "messages", lambda table: messages(table)[:2000])
+    monkeypatch.setattr(story, "rows_of", lambda table: rows_of(table).slice(0, 2000))
     home = tmp_path / "dagster"
     home.mkdir()
-    with dg.DagsterInstance.local_temp(str(home), overrides={"telemetry": {"enabled": False}}) as instance:
+    overrides = {"telemetry": {"enabled": False}}
+    with servers(state), dg.DagsterInstance.local_temp(str(home), overrides=overrides) as instance:
         assert story.run_story(state, instance)
-    assert "2,842 published, 2,842 in the table" in capsys.readouterr().out
+    assert "3,795 published, 3,795 in the table" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("version", "option"), [("2.8.2", "--zookeeper"), ("3.9.1", "--bootstrap")])

@@ -15,7 +15,7 @@ class Ivy:
     def __init__(self) -> None:
         self.calls = 0
 
-    def retrieve(self, folder: Path, _ivy_home: Path) -> None:
+    def retrieve(self, folder: Path, _types: str, _ivy_home: Path) -> None:
         """Write the jars."""
         self.calls += 1
         (folder / "a.jar").write_bytes(b"complete")
@@ -65,7 +65,7 @@ def test_a_folder_with_a_missing_or_truncated_jar_is_downloaded_again(damage: Ca
 
 
 def test_an_interrupted_download_leaves_no_cached_jars(ivy: Ivy, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted_retrieve(folder: Path, _ivy_home: Path) -> None:
+    def interrupted_retrieve(folder: Path, _types: str, _ivy_home: Path) -> None:
         (folder / "partial.jar").touch()
         raise KeyboardInterrupt
 

@@ -30,15 +30,14 @@ _GONE_S = 60
 def joined(shared_broker: SharedBroker, folder: Path, version: str, **config: str) -> Iterator[RealBroker]:
     """Run a second broker in the cluster of a shared broker.
 
-    At the end the cluster knows that this broker is gone. Otherwise it would put partitions of internal topics there,
-    when a later test is the first one that needs these topics.
+    At the end the cluster no longer lists this broker: clients of later tests would try to connect to it.
     """
     # A short session, so that the cluster soon notices when this broker is killed.
     settings = {
         "zookeeper.session.timeout.ms": "1500",
         **{name.replace("_", "."): text for name, text in config.items()},
     }
-    joins = None if shared_broker.zookeeper else shared_broker.broker
+    joins = None if shared_broker.zookeeper else shared_broker.broker.quorum
     with RealBroker(
         version, folder, zookeeper=shared_broker.zookeeper, broker_id=SECOND, config=settings, joins=joins
     ) as second:

@@ -14,7 +14,7 @@ from tests.crash.stories import STORIES
 
 _KILLED = -9
 _MOST_ROUNDS = 2
-_REFUSED = "CommitRefused: "
+_REFUSED = "CommitRefused"
 
 
 class Failed(Exception):

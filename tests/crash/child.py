@@ -18,7 +18,8 @@ from pipelines.cli.main import main
 from pipelines.loading import failpoints as steps
 from pipelines.loading import load, verify  # noqa: F401 - verify: as above
 from pipelines.loading.execute import fetch_here
-from pipelines.loading.work import FetchTask, SliceFacts
+from pipelines.loading.fetch_task import FetchTask
+from pipelines.loading.work import SliceFacts
 from resources.spark import Progress
 
 for generation in (Generation.V07, Generation.MODERN):

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from deltalake import DeltaTable
+
 from tests.crash.child import DriverOptions
 from tests.crash.drivers import Driver, Ended
 from tests.crash.harness import LOAD, Act, Trial
@@ -37,6 +39,12 @@ def _old_stage(table: Path) -> None:
         os.utime(file, (0, 0))
 
 
+def _undecoded(table: Path) -> None:
+    """Let the records of a typed table look as if a load had not decoded them."""
+    changed = {"_error": "'not decoded'", "_raw": "arrow_cast(value, 'Binary')", "value": "NULL"}
+    DeltaTable(table).update(updates=changed)
+
+
 _REPLAY = ("replay", TOPIC, "--from", "earliest", "--to", "latest", "--json")
 _REWIND = ("rewind", TOPIC, "--version", "1", "--yes", "--json")
 CLEAN = Act(arguments=("clean", TOPIC, "--delete", "--json"), prepare=_old_stage)
@@ -58,6 +66,21 @@ STORIES = (
     ),
     Story(name="cut", acts=(Act(), Act(settings={"variant": "truncated"}), Act())),
     Story(name="replay", acts=(Act(), Act(arguments=_REPLAY, settings={"variant": "altered"}), Act(arguments=_REPLAY))),
+    Story(
+        name="typed",
+        acts=(Act(settings={"value_format": "text"}), Act(arguments=_REPLAY, settings={"value_format": "text"})),
+    ),
+    Story(
+        name="redecode",
+        acts=(
+            Act(settings={"value_format": "text"}),
+            Act(arguments=("redecode", TOPIC, "--json"), settings={"value_format": "text"}, prepare=_undecoded),
+        ),
+    ),
+    Story(
+        name="convert",
+        acts=(Act(), Act(arguments=("redecode", TOPIC, "--all", "--json"), settings={"value_format": "text"})),
+    ),
     Story(name="rewind", acts=(Act(), Act(arguments=_REWIND), Act())),
     Story(name="clean", acts=(Act(), CLEAN, Act())),
 )

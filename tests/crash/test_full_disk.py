@@ -40,8 +40,8 @@ def entry_size(trial: Trial, version: int) -> int:
         # The last byte is missing of: the first log entry, the second one, the largest data file, every data file.
         (MANY, lambda trial: entry_size(trial, 0) - 1, "LakeUnavailable: the table ", False),
         (MANY, lambda trial: entry_size(trial, 1) - 1, "LakeUnavailable: the commit did not land: ", False),
-        (FEW, lambda trial: data_sizes(trial)[-1] - 1, "File too large", True),
-        (FEW, lambda trial: data_sizes(trial)[0] - 1, "File too large", False),
+        (FEW, lambda trial: data_sizes(trial)[-1] - 1, "file too large", True),
+        (FEW, lambda trial: data_sizes(trial)[0] - 1, "file too large", False),
     ],
 )
 def test_a_load_without_disk_space_fails_and_the_next_one_loads_the_rest(

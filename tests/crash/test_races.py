@@ -1,6 +1,7 @@
 """Drivers that work on one table at the same time, and drivers that are resumed after others have committed."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,25 @@ def test_a_driver_that_is_resumed_late_with_another_plan_loads_the_rest(
     trial.check_complete()
 
 
+@pytest.mark.parametrize("value_format", ["text", "json"])
+def test_a_driver_that_is_resumed_while_it_adds_columns_finds_those_of_another_run(
+    value_format: str, stage: Stage, tmp_path: Path
+) -> None:  # faults L06, S05, U05
+    """The other run has decoded the same messages into the same column, or into others."""
+    trial = stage.trial("modern", tmp_path / "lake")
+    late = stopped_driver(trial, replace(AT_ONCE, settings={"value_format": "text"}), "columns changed")
+    rival = Act(settings={"value_format": value_format, "slice_records": 40, "capped": True})
+    assert trial.run(rival).code == 0
+    late.resume()
+    ended = late.wait()
+    assert ended.code == 0, ended.output
+    added = [column["name"] for _, entry in trial.table.entries(trial.table.snapshot()) for column in entry.columns]
+    assert sorted(added) == sorted({*added, "value"})
+    assert ("number" in added) == (value_format == "json")
+    trial.check()
+    trial.check_complete()
+
+
 @pytest.mark.parametrize("step", AFTER_ENTRY)
 def test_a_driver_that_is_resumed_late_finds_its_own_commit(
     step: str, stage: Stage, tmp_path: Path
@@ -106,7 +126,7 @@ def test_a_slice_without_memory_fails_and_other_slices_are_committed(
     ended = trial.run(AT_ONCE, kill_at="raise:batch fetched:2")
     assert ended.code == 1
     failure, *_ = json.loads(ended.output)["errors"]
-    assert (failure["kind"], "batch fetched" in failure["message"]) == ("MemoryError", True)
+    assert failure["kind"] == "MemoryError"
     rows = sum(map(len, trial.loaded_numbers().values()))
     assert 0 < rows < sum(map(len, trial.published.values()))
     trial.finish(AT_ONCE)

@@ -47,12 +47,14 @@ class World:
         variant: str = "",
         start: str = "earliest",
         slice_records: int = 120,
+        value_format: str = "raw",
         request_timeout_s: int = 20,
         spark: Mapping[str, str] | None = None,
     ) -> str:
         """The text of a settings file. A partition has a few slices of a few answers each.
 
-        A `capped` run loads only a part of the topic. `variant` is a key of `variants`, or empty.
+        A `capped` run loads only a part of the topic. `variant` is a key of `variants`, or empty. `value_format` is the
+        format of the topic.
         """
         per_run = "bytes_per_run = 16000\nrecords_per_run = 500" if capped else ""
         spark_lines = "\n".join(f'"{key}" = "{value}"' for key, value in (spark or {}).items())
@@ -60,6 +62,8 @@ class World:
 lake = "lake"
 [clusters.main]
 {self.variants.get(variant, self.cluster)}
+[topics.{TOPIC}]
+format = "{value_format}"
 [choices]
 on_truncated = "rewind"
 [caps]
@@ -107,8 +111,14 @@ def _fill(config: ModernBrokerConfig, messages: Sequence[bytes]) -> None:
 
 def numbers(rows: pa.Table) -> Numbers:
     """The numbers of the messages in a table by partition, in the order of their offsets."""
-    order = ("broker", "partition", "offset", "inner")
+    prefix = "_kafka_" if "_kafka_offset" in rows.column_names else ""
+    broker, partition, *_ = order = [f"{prefix}{name}" for name in ("broker", "partition", "offset", "inner")]
     numbers_of: dict[BrokerPartition, list[int]] = defaultdict(list)
-    for row in rows.sort_by([(name, "ascending") for name in order]).select([*order, "value"]).to_pylist():
-        numbers_of[BrokerPartition(row["broker"], row["partition"])].append(json.loads(row["value"])["number"])
+    if not rows.num_rows:  # a typed table has no columns for fields before its first rows
+        return numbers_of
+    for row in rows.sort_by([(name, "ascending") for name in order]).to_pylist():
+        # Where the value does not decode, its bytes are in `_raw`.
+        value = row["_raw"] if row.get("_raw") is not None else row.get("value")
+        message = row if value is None else json.loads(value)  # JSON is decoded into columns
+        numbers_of[BrokerPartition(row[broker], row[partition])].append(message["number"])
     return numbers_of

@@ -13,6 +13,7 @@ from kafka_io.consumer.group_offsets import group_offsets
 from kafka_io.model import BrokerPartition
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
+from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
 from pipelines.loading.load import Loader
 from resources.kafka import open_cluster
 from resources.settings import PATH_VARIABLE, Settings
@@ -21,6 +22,17 @@ from tests.publishing import publish_by_settings
 
 CLUSTER = "old"
 GOLDEN = Path(__file__).parents[1] / "golden"
+PAYMENT = '{"type": "record", "name": "Payment", "fields": [{"name": "amount", "type": "double"}]}'
+REFUNDS = """[topics.refunds]
+format = "json"
+columns = { number = "long" }
+max_bad_share = 1
+"""
+VISITS = """[topics.visits]
+format = "text"
+[topics]
+deny = ["visits"]
+"""
 _PARTITIONS = 4
 _LOADS = 3
 _PER_LOAD = 2000
@@ -28,19 +40,23 @@ _PER_LOAD = 2000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """A folder with `penstock.toml` and the lake `lake`, and the port of the cluster's broker."""
+    """A folder with `penstock.toml` and the lake `lake`, the port of the cluster's broker, the URL of a registry."""
 
     home: Path
     port: int
+    registry: str
 
     @property
     def settings(self) -> Path:
         """The settings file."""
         return self.home / "penstock.toml"
 
-    def configure(self) -> None:
-        """Write the settings file."""
-        self.settings.write_text(f'lake = "lake"\n[clusters.{CLUSTER}]\nbootstrap = "127.0.0.1:{self.port}"\n')
+    def configure(self, *, typed: bool = False) -> None:
+        """Write the settings file. If `typed`, the topic `visits` has a format."""
+        self.settings.write_text(
+            f'lake = "lake"\n[clusters.{CLUSTER}]\nbootstrap = "127.0.0.1:{self.port}"\n'
+            f'[registries.main]\nurl = "{self.registry}"\n{REFUNDS}{VISITS if typed else ""}'
+        )
 
     def publish(self, topic: str, messages: list[bytes]) -> None:
         """Publish messages to all partitions in turn."""
@@ -75,17 +91,25 @@ def _age(entry: Path) -> None:
 
 @pytest.fixture(scope="session")
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """`clicks` was loaded several times, first a day ago; `views` was loaded once; `orders` was never loaded."""
+    """`clicks` was loaded several times, first a day ago; `views` was loaded once; `orders` was never loaded.
+
+    `refunds` has a record that does not decode. `visits` has a raw table, and gets a format after it was loaded.
+    """
     home = tmp_path_factory.mktemp("docs")
     config = ModernBrokerConfig(broker_id=0, data_dir=home / "broker", partitions=_PARTITIONS)
-    with ModernBrokerServer(config) as broker:
-        world = World(home=home, port=broker.port)
+    with ModernBrokerServer(config) as broker, EmbeddedSchemaRegistry() as registry:
+        registry.register("payments-value", PAYMENT)
+        world = World(home=home, port=broker.port, registry=registry.url)
         world.configure()
         for number in range(_LOADS):
             world.publish("clicks", numbered(_PER_LOAD, number * _PER_LOAD))
             world.load("clicks")
         world.publish("views", numbered(10))
         world.load("views")
+        world.publish("visits", numbered(10))
+        world.load("visits")
+        world.publish("refunds", [*numbered(10), b"{"])
+        world.load("refunds")
         world.publish("orders", numbered(_PER_LOAD))
         world.commit("old-loader", "orders", dict.fromkeys(range(_PARTITIONS), 25))
         _age(home / "lake" / CLUSTER / "clicks" / "_delta_log" / f"{1:020}.json")
@@ -100,7 +124,8 @@ def world(loaded: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Wor
     shutil.copytree(loaded.home / "lake", tmp_path / "lake")
     (tmp_path / "lines.txt").write_bytes(b"\n".join(numbered(20)))
     shutil.copytree(GOLDEN / "spark", tmp_path / "checkpoint")
+    (tmp_path / "payments.jsonl").write_text('{"amount": 12.5}\n{"amount": 1}\n')
     (tmp_path / "offsets.csv").write_text("orders,0,25\n")
-    copied = World(home=tmp_path, port=loaded.port)
-    copied.configure()
+    copied = World(home=tmp_path, port=loaded.port, registry=loaded.registry)
+    copied.configure(typed=True)
     return copied

@@ -4,6 +4,7 @@ A block names its language. In `sh` each line is a command; two spaces and `#` b
 with a backslash continues in the next line. In `console`, lines that begin with `$ ` are commands, the others output.
 """
 
+import doctest
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,10 +12,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGES = (ROOT / "README.md", ROOT / ".github" / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
-LANGUAGES = {"sh", "console", "toml", "yaml", "text", "python", "mermaid"}
+LANGUAGES = {"sh", "console", "toml", "yaml", "text", "python", "sql", "mermaid"}
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMENT = re.compile(r"(?:^|\s{2,})#.*$")
+_PRINTED = re.compile(r"print\(.*\)  # (.*)$", re.MULTILINE)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -27,6 +29,17 @@ class Block:
     page: str
     language: str
     text: str
+
+    @property
+    def reads_a_table(self) -> bool:
+        """Whether the block is Python that reads a table, which must have been loaded before."""
+        return self.language == "python" and "DeltaTable(" in self.text
+
+    def check_output(self, output: str) -> None:
+        """Check that the lines of `output` are those in the comments after the calls of `print`; `...` is any text."""
+        lines = output.split("\n")
+        for expected, line in zip(_PRINTED.findall(self.text), lines, strict=False):
+            assert doctest.OutputChecker().check_output(expected, line, doctest.ELLIPSIS), line
 
     def commands(self) -> Iterator[str]:
         """The commands of the block, each on one line and without comments."""

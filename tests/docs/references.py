@@ -13,6 +13,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from tests.docs.pages import ROOT, prose
@@ -80,6 +81,7 @@ def linked_tests(page: Path) -> list[tuple[Path, str]]:
     return [(ROOT / path, name) for _, name, path in _TEST_LINK.findall(page.read_text(encoding="utf-8"))]
 
 
+@cache
 def names_of_tests(path: Path) -> set[str]:
     """The functions of a file of tests."""
     return {node.name for node in _functions(path.read_text(encoding="utf-8"))}

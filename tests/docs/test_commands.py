@@ -40,7 +40,9 @@ def all_commands() -> set[str]:
 def has_no_end(command: str) -> bool:
     """Whether the command runs until it is interrupted."""
     words = command.split()
-    return words[1] in {"broker", "zookeeper"} or (words[1] == "tail" and not {"--until", "--max"} & set(words))
+    return words[1] in {"broker", "registry", "zookeeper"} or (
+        words[1] == "tail" and not {"--until", "--max"} & set(words)
+    )
 
 
 PENSTOCK_COMMANDS = sorted(command for command in all_commands() if command.split()[0] == PROGRAM)

@@ -72,12 +72,12 @@ def test_an_interrupted_command_is_json_too(world: World, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("words", "code", "kind"),
     [
-        (("history", "orders"), 1, "TableMissing"),
+        (("history", "orders"), 2, "UsageError"),
         (("rewind", "clicks", "--version", "99", "--yes"), 1, "RewindRefused"),
         (("rewind", "clicks", "--version", "1"), 2, "UsageError"),
         (("replay", "clicks", "--partition", "0", "--from", "0", "--to", "99999"), 1, "ReplayRefused"),
         (("offsets", "import", "clicks", "--from", "group:old-loader"), 1, "ImportRefused"),
-        (("tail", "nosuch", "--until", "latest"), 1, "TopicUnknown"),
+        (("tail", "nosuch", "--until", "latest"), 2, "UsageError"),
     ],
 )
 def test_an_error_of_a_command_is_an_object(words: tuple[str, ...], code: int, kind: str, world: World) -> None:

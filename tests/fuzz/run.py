@@ -1,4 +1,4 @@
-"""Decodes mutated logs for any length of time: `make fuzz SECONDS=3600 SEED=7`.
+"""Decodes mutated logs and values for any length of time: `make fuzz SECONDS=3600 SEED=7`.
 
 An input fails if it breaks a law, if decoding it takes more than a second, or if memory grows by more than three times
 its size plus the limit. It is saved, and the report names the seed that produces it again. The run ends after the given
@@ -19,10 +19,18 @@ from pathlib import Path
 
 from kafka_io.records import decoder, v07_decoder
 from kafka_io.records.decoded_batch import DecodeLimits
+from kafka_io.values.avro import decoder as avro_decoder
+from kafka_io.values.protobuf import decoder as protobuf_decoder
+from tests.fuzz.avro_values import check_values, mutated_values, read_values
 from tests.fuzz.cost import Cost, cost_of, read_log, read_set
+from tests.fuzz.debezium_values import check_events, mutated_events, read_events
+from tests.fuzz.frames import check_frames, mutated_frames, read_all
+from tests.fuzz.json_values import check_documents, mutated_documents, read_documents
 from tests.fuzz.laws import CAP, check_log, check_set
 from tests.fuzz.logs import mutated_log
+from tests.fuzz.protobuf_values import check_messages, mutated_messages, read_messages
 from tests.fuzz.sets_v07 import mutated_set
+from tests.fuzz.sized import joined
 
 _LIMITS = DecodeLimits(max_decompressed_bytes=CAP, batch_bytes=CAP)
 _SLOWEST_SECONDS = 1.0
@@ -45,6 +53,13 @@ class Kind:
 
 LOG = Kind(name="log", make=mutated_log, check=check_log, read=read_log)
 SET = Kind(name="set", make=mutated_set, check=check_set, read=read_set)
+AVRO = Kind(name="avro", make=mutated_values, check=check_values, read=read_values)
+JSON = Kind(name="json", make=mutated_documents, check=check_documents, read=read_documents)
+DEBEZIUM = Kind(name="debezium", make=mutated_events, check=check_events, read=read_events)
+FRAMES = Kind(name="frames", make=mutated_frames, check=check_frames, read=read_all)
+PROTOBUF = Kind(name="protobuf", make=mutated_messages, check=check_messages, read=read_messages)
+KINDS = (LOG, LOG, SET, AVRO, JSON, DEBEZIUM, FRAMES, PROTOBUF)
+"""The kinds, each as often as it is tried."""
 
 
 class Failed(Exception):
@@ -58,7 +73,7 @@ def attempt(seed: int, folder: Path) -> tuple[str, Cost]:
         Failed: the input broke a law. It is saved in `folder`.
     """
     rng = random.Random(seed)
-    kind = LOG if rng.randrange(3) else SET
+    kind = rng.choice(KINDS)
     data = kind.make(rng)
     try:
         with _alarm():
@@ -101,6 +116,10 @@ def run(seconds: float, seed: int, folder: Path) -> int:
     """
     decoder.warm()
     v07_decoder.warm()
+    avro_decoder.warm()
+    protobuf_decoder.warm()
+    read_documents(b"{}", _LIMITS)  # compiles
+    read_all(joined([b""]), _LIMITS)
     start = reported = time.monotonic()
     outcomes: Counter[str] = Counter()
     slowest, largest = 0.0, 0

@@ -2,5 +2,80 @@
 
 from collections.abc import Mapping
 
-EQUIVALENT: Mapping[tuple[str, str, str], str] = {}
+_ALL_ALIKE = "either all partitions of a topic have a broker or none has, and without partitions nothing is cut"
+_CLOCK = "it decides about a file or commit whose age is exactly the limit, and both decisions are right"
+
+EQUIVALENT: Mapping[tuple[str, str, str], str] = {
+    (
+        "pipelines/loading/commit.py",
+        "LoadChange._new_last_messages",
+        "known.offset < facts.last.offset -> known.offset <= facts.last.offset",
+    ): "two slices of a commit do not overlap, so their last messages have different offsets",
+    (
+        "pipelines/loading/divergence.py",
+        "DivergenceSearch.run",
+        "committed.offsets.stop > bound.earliest -> committed.offsets.stop >= bound.earliest",
+    ): "a range that ends at the log's earliest offset has no row from there on, and is left out for that reason",
+    (
+        "pipelines/loading/execute.py",
+        "SliceFetcher.slice_sizes",
+        (
+            "all((offsets.partition.broker is not None for offsets in wanted)) -> "
+            "any((offsets.partition.broker is not None for offsets in wanted))"
+        ),
+    ): _ALL_ALIKE,
+    (
+        "pipelines/loading/load.py",
+        "Loader._run_target",
+        (
+            "any((partition.broker is not None for partition in bounds)) -> "
+            "all((partition.broker is not None for partition in bounds))"
+        ),
+    ): _ALL_ALIKE,
+    (
+        "pipelines/loading/plan.py",
+        "_outside_log",
+        "offset < bound.earliest -> offset <= bound.earliest",
+    ): "plan calls this only for an offset outside of the log, and the log's earliest offset is inside",
+    (
+        "pipelines/loading/truncation.py",
+        "find_divergences",
+        (
+            "bounds[partition].earliest < bounds[partition].latest < state.covered[partition][1] -> "
+            "bounds[partition].earliest <= bounds[partition].latest < state.covered[partition][1]"
+        ),
+    ): "an empty log shows no message, so the search ends at the log's end, as lost_offsets does without a search",
+    (
+        "pipelines/maintenance/table_rows.py",
+        "LiveRows.__init__",
+        "committed.offsets.size > 0 -> committed.offsets.size >= 0",
+    ): "an empty range only records where a partition begins: no offset is inside, and it comes before the others",
+    (
+        "pipelines/loading/slice_file.py",
+        "SliceFile.write",
+        "self._waiting_bytes >= _ROW_GROUP_BYTES -> self._waiting_bytes > _ROW_GROUP_BYTES",
+    ): "rows of exactly this size may be a row group, or wait for the next rows: the file has the same rows",
+    (
+        "pipelines/loading/slices.py",
+        "_equal_share",
+        "size * count > left -> size * count >= left",
+    ): "if the rest is exactly enough for sizes like this one, both maxima leave every size as it is",
+    (
+        "pipelines/loading/slices.py",
+        "cut_slices",
+        "offsets.size > 0 -> offsets.size >= 0",
+    ): "an empty range has a share of 0 offsets, and no slice is taken of it",
+    (
+        "pipelines/loading/slices.py",
+        "_limited",
+        "piece.size <= limit -> piece.size < limit",
+    ): "a piece that is cut to its own size is the same piece",
+    (
+        "kafka_io/reader/v07_partition.py",
+        "Partition07.unreadable",
+        "start < next_offset < stop -> start <= next_offset < stop",
+    ): "next_offset is start only if the message has the length 0, and such a message is not valid",
+    ("pipelines/maintenance/clean.py", "_Unneeded.find", "commit.time <= since -> commit.time < since"): _CLOCK,
+    ("pipelines/maintenance/clean.py", "_Unneeded.find", "info.mtime < since -> info.mtime <= since"): _CLOCK,
+}
 """The reason by file, function and change of the mutant."""

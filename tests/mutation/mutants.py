@@ -4,7 +4,9 @@ import ast
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
+from types import CodeType
 
 _COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,
@@ -25,39 +27,47 @@ _OPPOSITES = {"min": "max", "max": "min", "any": "all", "all": "any"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:
-    """A mutated module.
+    """A place of a module, and how it is changed there.
 
     Args:
         file: the module's path, relative to the root of the tree.
-        function: the qualified name of the changed function; empty at the module's level.
-        line: the line of the change.
+        function: the qualified name of the changed function or class; empty at the module's level.
+        lines: the first and the last line of the changed code.
         change: what is changed, as code before and after it. Together with `file` and `function` it names the mutant.
-        source: the text of the mutated module.
+        place: the index of the changed node in the module's syntax tree.
+        number: the index of this change among those of the node.
     """
 
     file: str
     function: str
-    line: int
+    lines: tuple[int, int]
     change: str
-    source: str
+    place: int
+    number: int
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line} {self.function}: {self.change}"
+        return f"{self.file}:{self.lines[0]} {self.function}: {self.change}"
+
+    def compiled(self, root: Path) -> CodeType:
+        """The code of the mutated module. Its lines have the same numbers as those of the original."""
+        path = root / self.file
+        tree = ast.parse(path.read_text())
+        _replace(tree, self.place, self.number)
+        return compile(tree, str(path), "exec")
 
 
 def mutants_of(root: Path, file: str) -> Iterator[Mutant]:
     """The mutants of the module `root / file`, in order of line."""
-    tree = ast.parse((root / file).read_text())
-    for index, (function, node) in enumerate(_places(tree)):
+    for place, (function, node) in enumerate(_places(ast.parse((root / file).read_text()))):
         for number, mutated in enumerate(_mutations(node)):
-            whole = deepcopy(tree)
-            _replace(whole, index, number)
+            first = getattr(node, "lineno", 0)
             yield Mutant(
                 file=file,
                 function=function,
-                line=getattr(node, "lineno", 0),
+                lines=(first, getattr(node, "end_lineno", first)),
                 change=f"{_short(node)} -> {_short(mutated)}",
-                source=ast.unparse(whole),
+                place=place,
+                number=number,
             )
 
 
@@ -79,10 +89,10 @@ def _places(tree: ast.AST, function: str = "") -> Iterator[tuple[str, ast.AST]]:
             yield from _places(node, name)
 
 
-def _replace(tree: ast.AST, index: int, number: int) -> None:
-    """Replace the node with this index by its mutation with this number."""
-    node = next(node for place, (_, node) in enumerate(_places(tree)) if place == index)
-    mutated = list(_mutations(node))[number]
+def _replace(tree: ast.AST, place: int, number: int) -> None:
+    """Replace the node with the index `place` by its mutation with this number."""
+    _, node = next(islice(_places(tree), place, None))
+    mutated = ast.copy_location(next(islice(_mutations(node), number, None)), node)
     for parent in ast.walk(tree):
         for field, value in ast.iter_fields(parent):
             if value is node:

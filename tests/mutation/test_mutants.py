@@ -1,11 +1,10 @@
 """Mutants differ from their module in one place, and each kind of change is made."""
 
-import ast
 from pathlib import Path
 
 import pytest
 
-from tests.mutation.__main__ import _FILES, _ROOT
+from tests.mutation.__main__ import FILES, ROOT
 from tests.mutation.equivalent import EQUIVALENT
 from tests.mutation.mutants import mutants_of
 
@@ -27,8 +26,8 @@ from tests.mutation.mutants import mutants_of
 def test_each_kind_of_change_is_made(code: str, change: str, tmp_path: Path) -> None:
     (tmp_path / "module.py").write_text(f"def function():\n    {code.replace(chr(10), chr(10) + '    ')}\n")
     [mutant] = mutants_of(tmp_path, "module.py")
-    assert (mutant.function, mutant.change, mutant.line) == ("function", change, 2)
-    assert mutant.source != ast.unparse(ast.parse((tmp_path / "module.py").read_text()))
+    assert (mutant.function, mutant.change, mutant.lines) == ("function", change, (2, 1 + len(code.splitlines())))
+    assert mutant.compiled(tmp_path) != compile((tmp_path / "module.py").read_text(), "module.py", "exec")
 
 
 def test_annotations_and_decorators_stay(tmp_path: Path) -> None:
@@ -40,11 +39,11 @@ def test_annotations_and_decorators_stay(tmp_path: Path) -> None:
 
 def test_every_equivalent_mutant_still_exists() -> None:
     files = {file for file, _, _ in EQUIVALENT}
-    existing = {(mutant.file, mutant.function, mutant.change) for file in files for mutant in mutants_of(_ROOT, file)}
+    existing = {(mutant.file, mutant.function, mutant.change) for file in files for mutant in mutants_of(ROOT, file)}
     assert existing >= set(EQUIVALENT)
 
 
 def test_every_module_in_the_list_has_mutants() -> None:
-    assert all(
-        next(mutants_of(_ROOT, str(file.relative_to(_ROOT))), None) for file in _FILES if file.stat().st_size > 2000
-    )
+    """Except short modules and one of declarations only."""
+    names = [str(file.relative_to(ROOT)) for file in FILES if file.stat().st_size > 2000]
+    assert [name for name in names if not any(mutants_of(ROOT, name))] == ["pipelines/loading/fetch_task.py"]

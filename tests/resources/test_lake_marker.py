@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from unittest.mock import patch
 
+import pyarrow as pa
 import pytest
 
 from resources.errors import StoreUnsafe
@@ -26,6 +27,14 @@ def test_a_lake_is_marked_at_its_first_use_and_keeps_its_marker(tmp_path: Path) 
     assert [path.name for path in (tmp_path / "lake").iterdir()] == ["_penstock"]
 
 
+def test_only_a_lake_without_tables_is_new_at_its_first_use(tmp_path: Path) -> None:  # fault N17
+    lake, older = Lake(root=str(tmp_path / "lake")), tmp_path / "older"
+    (older / "main" / "clicks" / "_delta_log").mkdir(parents=True)  # versions before 0.7 wrote no marker
+    assert use_lake(lake).is_new
+    assert not use_lake(lake).is_new
+    assert not use_lake(Lake(root=str(older))).is_new
+
+
 def test_runs_that_use_a_new_lake_at_once_agree_about_its_id(tmp_path: Path) -> None:
     lake = Lake(root=str(tmp_path / "lake"))
     with ThreadPoolExecutor(4) as runs:
@@ -40,6 +49,16 @@ def test_a_store_that_refuses_a_second_writer_is_probed_once() -> None:  # fault
         assert use_lake(lake_in(store)) == marker
         assert {method for method, _ in store.requests[probed:]} <= {"GET", "HEAD"}
         assert len(store.requests) - probed <= 2
+
+
+def test_the_clusters_of_a_lake_are_its_folders_with_tables() -> None:
+    with object_store() as store:
+        lake = lake_in(store)
+        use_lake(lake)
+        assert lake.clusters() == []
+        columns = pa.schema([pa.field("offset", pa.int64())])
+        lake.create(lake.table_uri("main", "clicks"), columns, partition_by=[], configuration={})
+        assert lake.clusters() == ["main"]
 
 
 def test_a_store_that_ignores_if_none_match_is_refused_and_left_unmarked() -> None:  # fault P13

@@ -1,12 +1,9 @@
 """Spark jobs: executors receive our code, errors name their cause, and an interrupt cancels the job."""
 
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -25,34 +22,17 @@ def ignore_progress(_done: int, _total: int) -> None:
     """Ignore the progress."""
 
 
-REPORT_CODE_PATH = """
-import sys
-import pyarrow as pa
-from resources.spark import collect, open_session
+def test_a_local_worker_has_the_modules_of_a_fetch_before_its_first_task(spark: SparkSession) -> None:
+    """Workers share the imports of the process that forked them."""
 
-def report(batches):
-    import kafka_io.records.v07_decoder
-    kafka_io.records.v07_decoder.warm()
-    for _ in batches:
-        yield pa.RecordBatch.from_pydict({"place": [kafka_io.records.v07_decoder.__file__]})
+    def report(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import sys  # noqa: PLC0415 - in the worker
 
-session = open_session({"master": "local[1]", "spark.ui.enabled": "false"})
-(row,) = collect(session, session.range(1).mapInArrow(report, "place string"), lambda *_: None)
-print(row["place"])
-"""
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"imported": ["kafka_io.reader.reader" in sys.modules]})
 
-
-def test_executors_receive_the_code_with_the_job(tmp_path: Path) -> None:
-    """The script runs in another folder, because local workers would import our code from the checkout."""
-    completed = subprocess.run(
-        [sys.executable, "-c", REPORT_CODE_PATH],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert ".zip/kafka_io/records/v07_decoder.py" in completed.stdout, completed.stderr
+    frame = spark.range(0, 4, 1, 4).mapInArrow(report, "imported boolean")
+    assert [row["imported"] for row in collect(spark, frame, ignore_progress)] == [True] * 4
 
 
 def failing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -62,9 +42,10 @@ def failing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield batch
 
 
-def test_an_error_names_its_cause(spark: SparkSession) -> None:
-    with pytest.raises(SparkFailed, match="ValueError: no 1 rows"):
+def test_the_text_of_spark_is_only_in_the_cause_of_an_error(spark: SparkSession) -> None:  # fault U11
+    with pytest.raises(SparkFailed, match=r"^Spark gave up: a task failed too often; `penstock --debug`") as raised:
         collect(spark, spark.range(1).mapInArrow(failing, "place string"), ignore_progress)
+    assert "ValueError: no 1 rows" in str(raised.value.__cause__)
 
 
 def test_progress_is_reported(spark: SparkSession) -> None:

@@ -1,5 +1,6 @@
 """The options of a Spark session, and the timeout of a job that no executor runs; tested without Spark."""
 
+import logging
 import os
 import sys
 import time
@@ -86,3 +87,13 @@ def test_a_job_fails_when_no_task_runs_for_ten_minutes(monkeypatch: pytest.Monke
     with pytest.raises(SparkFailed, match="no executor ran a task for 600 s"):
         monitor.check()
     assert reports == [(0, 4), (0, 4), (1, 4), (1, 4)]
+
+
+def test_py4j_logs_no_stack_trace_of_an_interrupt(caplog: pytest.LogCaptureFixture) -> None:  # fault U11
+    """If Ctrl-C interrupts a request to the JVM, py4j logs it with the root logger, and raises it too."""
+    spark._silence_py4j()
+    interrupt = KeyboardInterrupt()
+    logging.error("KeyboardInterrupt while sending command.", exc_info=interrupt)  # noqa: LOG015 - as py4j does
+    logging.getLogger("py4j.clientserver").error("an error that is raised too")
+    logging.getLogger("penstock").error("an error of others")
+    assert caplog.messages == ["an error of others"]

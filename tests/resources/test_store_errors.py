@@ -9,9 +9,10 @@ from deltalake.exceptions import DeltaError, SchemaMismatchError
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from kafka_io.reader.reader import PlannedRange
+from pipelines.loading.fetch_task import FetchTask
 from pipelines.loading.rows import table_rows
 from pipelines.loading.slice_file import SliceFile
-from pipelines.loading.work import FetchTask, SliceFailure
+from pipelines.loading.work import SliceFailure
 from resources.errors import LakeRefused, LakeUnavailable
 from resources.lake import Lake, lake_errors
 from resources.settings import ClusterSettings, Settings
@@ -103,6 +104,39 @@ def test_each_error_of_a_store_is_temporary_or_a_refusal(error: Exception, kind:
     with pytest.raises(LakeUnavailable) as failed, lake_errors("s3://bucket/lake/main/clicks"):
         raise error
     assert type(failed.value) is kind
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (
+            DeltaError('Kernel error: gap in commit files [ParsedLogPath { location: FileMeta { url: "x" } }]'),
+            "entries of the table's log are missing or damaged; `penstock verify` shows what can be read",
+        ),
+        (OSError("Generic LocalFileSystem error: x (os error 28)\n   0: \x1b[1mcore::x"), "no space left on device"),
+        (OSError(28, "Error writing bytes to file. Detail: [errno 28] No space left"), "no space left on device"),
+        (
+            FileNotFoundError(2, "Failed to open local file '/lake/a.parquet'. Detail: [errno 2] x"),
+            "/lake/a.parquet: no such file or directory",
+        ),
+        (DeltaError("<Error><Code>AccessDenied</Code></Error> status 403"), "the store denies access"),
+        (
+            OSError("Generic S3 error: Server returned status 503 Slow Down"),
+            "the store is busy or unavailable (status 503)",
+        ),
+        (DeltaError("Object at location lake/a.parquet not found: x"), "lake/a.parquet is missing"),
+        (OSError("error sending request for url (http://x)"), "the store does not answer"),
+        (SchemaMismatchError("Cannot cast schema"), "its columns are not those that Penstock writes, because another"),
+        (pa.ArrowInvalid("Parquet magic bytes not found"), "a data file is damaged, and `penstock verify` names it"),
+        (DeltaError("what nobody has seen yet"), "`penstock --debug` with the same command shows the reason"),
+    ],
+)
+def test_the_reason_of_a_store_is_in_our_words(error: Exception, reason: str) -> None:  # fault U11
+    with pytest.raises(LakeUnavailable) as failed, lake_errors("s3://bucket/lake/main/clicks"):
+        raise error
+    prefix = "the table s3://bucket/lake/main/clicks cannot be read or written: "
+    assert failed.value.reason.startswith(f"{prefix}{reason}")
+    assert failed.value.__cause__ is error
 
 
 def test_a_folder_that_is_a_file_is_a_refusal(tmp_path: Path) -> None:  # fault N14

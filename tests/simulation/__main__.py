@@ -13,8 +13,10 @@ from tests.simulation.world import DAYS, Failed, World
 _PROGRESS_SECONDS = 10.0
 
 
-def run(days: int, seed: int) -> int:
+def run(days: int, seed: int, *, is_typed: bool | None = None) -> int:
     """Simulate at least `days` days, first in the world of this seed; returns the number of worlds.
+
+    All worlds have typed tables, or raw ones; if `is_typed` is None, their seeds decide.
 
     Raises:
         Failed: see `World.simulate`.
@@ -22,7 +24,7 @@ def run(days: int, seed: int) -> int:
     start = printed = time.monotonic()
     worlds = -(-days // DAYS)
     for number in range(worlds):
-        World(seed + number).simulate()
+        World(seed + number, is_typed=is_typed).simulate()
         now = time.monotonic()
         if now - printed >= _PROGRESS_SECONDS or number == worlds - 1:
             printed = now

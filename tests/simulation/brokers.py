@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.cluster.retention import Retention
-from kafka_io.errors import KafkaIOError, NetworkError, RegistryUnavailable
+from kafka_io.errors import Corrupt, KafkaIOError, NetworkError, OffsetOutOfRange, RegistryUnavailable, Where
 from kafka_io.model import (
     UNKNOWN_INCARNATION,
     Bounds,
@@ -20,42 +20,17 @@ from kafka_io.model import (
     Generation,
     OffsetRange,
     TopicEntry,
+    TopicIds,
 )
 from kafka_io.reader.reader import ReadSettings
 from kafka_io.reader.source import Source
 from kafka_io.records.last_message import LastMessage
 from kafka_io.registry.listing import Listing
 from tests.simulation.scheduler import Scheduler
+from tests.simulation.sim_log import ERAS, Era, SimLog
+from tests.simulation.values import SimRegistry, SimValues
 
 TOPIC = "clicks"
-_SEGMENT_BYTES = 120
-
-
-@dataclass(frozen=True, slots=True)
-class Era:
-    """A generation of brokers.
-
-    Args:
-        name: the first version of Kafka with these properties.
-        in_bytes: whether offsets count bytes.
-        has_epochs: whether brokers report leader epochs.
-        has_ids: whether brokers report topic ids.
-        knows_ids: whether a fetch fails if the topic was created again (topic ids, KIP-516).
-    """
-
-    name: str
-    in_bytes: bool = False
-    has_epochs: bool = False
-    has_ids: bool = False
-    knows_ids: bool = False
-
-
-ERAS = (
-    Era("0.7", in_bytes=True),
-    Era("0.10"),
-    Era("2.8", has_epochs=True, has_ids=True),
-    Era("3.9", has_epochs=True, has_ids=True, knows_ids=True),
-)
 
 
 class Asked(NamedTuple):
@@ -67,123 +42,40 @@ class Asked(NamedTuple):
     latest: int
 
 
-class Cut(NamedTuple):
-    """A truncation of a log at `offset` and `tick`. Records that were read there earlier may differ from the log."""
+class AnsweredBounds(NamedTuple):
+    """The bounds that brokers answered to one question, and the version of the table that the run saw then."""
 
-    tick: int
-    offset: int
+    bounds: dict[BrokerPartition, Bounds]
+    version: int
 
 
 @dataclass(slots=True, kw_only=True)
-class SimLog:
-    """The log of one partition, in one incarnation of the topic.
+class Answers:
+    """The answers of the registry and the brokers to one run.
 
     Args:
-        records: payloads by offset.
-        markers: the offsets of transaction markers.
-        written_ms: when each record was written, by offset, in milliseconds since 1970. Expired records are included.
-        starts: leader epochs with their start offsets, oldest first.
-        segments: the start offsets of segments, if offsets count bytes: a slice may end only at one of them.
-        cuts: all truncations so far.
-        lies: the ticks at which a broker reported wrong bounds.
+        topics: the topic's incarnation and the ids that it showed, at each question.
+        bounds: the answers about bounds.
+        asked: the true bounds at the first answer about each partition.
+        lied: the partitions of which a broker reported wrong bounds.
+        silent: the partitions whose last message the run could not read.
+        schemas: whether the schema registry knew the id of a schema, when it was asked last.
+        contradicting, ids_after_read: see `IdentityLaw.note_read`.
     """
 
-    era: Era
-    earliest: int = 0
-    latest: int = 0
-    records: dict[int, int] = field(default_factory=dict)
-    markers: set[int] = field(default_factory=set)
-    written_ms: dict[int, int] = field(default_factory=dict)
-    starts: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)])
-    segments: list[int] = field(default_factory=list)
-    cuts: list[Cut] = field(default_factory=list)
-    lies: list[int] = field(default_factory=list)
+    topics: list[tuple[str, TopicIds]] = field(default_factory=list)
+    bounds: list[AnsweredBounds] = field(default_factory=list)
+    asked: dict[BrokerPartition, Asked] = field(default_factory=dict)
+    lied: set[BrokerPartition] = field(default_factory=set)
+    silent: set[BrokerPartition] = field(default_factory=set)
+    schemas: dict[int, bool] = field(default_factory=dict)
+    contradicting: dict[BrokerPartition, SimLog] = field(default_factory=dict)
+    ids_after_read: TopicIds = field(default_factory=TopicIds)
 
     @property
-    def epoch(self) -> int:
-        """The epoch of the current leader."""
-        return self.starts[-1][0]
-
-    def grow(self, payloads: Iterable[int], size: Callable[[], int], time_ms: int = 0) -> None:
-        """Append records, written at `time_ms`. `size` gives the number of offsets from one record to the next.
-
-        From 0.8 on, a size of two means that a transaction marker follows the record.
-        """
-        for payload in payloads:
-            if self.era.in_bytes and self.latest - (self.segments[-1] if self.segments else 0) >= _SEGMENT_BYTES:
-                self.segments.append(self.latest)
-            self.records[self.latest] = payload
-            self.written_ms[self.latest] = time_ms
-            end = self.latest + size()
-            if not self.era.in_bytes:
-                self.markers |= set(range(self.latest + 1, end))
-            self.latest = end
-
-    def expire(self, to: int) -> None:
-        """Retention: the log now begins at `to`; in 0.7 it begins at the start of the segment that contains `to`."""
-        if self.era.in_bytes:
-            to = max((cut_offset for cut_offset in self.segments if cut_offset <= to), default=self.earliest)
-            self.segments = [cut_offset for cut_offset in self.segments if cut_offset > to]
-        self.earliest = max(self.earliest, to)
-        self.records = {offset: payload for offset, payload in self.records.items() if offset >= self.earliest}
-        known = [epoch for epoch, start in self.starts if start <= self.earliest]
-        self.starts = [(known[-1], self.earliest), *(begin for begin in self.starts if begin[1] > self.earliest)]
-
-    def compact(self, offsets: Iterable[int]) -> None:
-        """Log compaction removes these records, because newer records have the same keys."""
-        for offset in offsets:
-            self.records.pop(offset, None)
-
-    def lose(self, start: int, stop: int) -> None:
-        """The broker loses what it has of the offsets `[start, stop)`, for example a segment on a damaged disk."""
-        self.records = {offset: payload for offset, payload in self.records.items() if not start <= offset < stop}
-        self.markers -= set(range(start, stop))
-
-    def elect(self) -> None:
-        """Elect another leader, which has the complete log."""
-        self.starts.append((self.epoch + 1, self.latest))
-
-    def cut(self, offset: int, tick: int) -> None:
-        """An unclean election: the log of the new leader ends at `offset`."""
-        epoch = self.epoch + 1
-        self.latest = offset
-        self.records = {kept: payload for kept, payload in self.records.items() if kept < offset}
-        self.markers = {kept for kept in self.markers if kept < offset}
-        self.written_ms = {kept: time_ms for kept, time_ms in self.written_ms.items() if kept < offset}
-        self.starts = [*((older, start) for older, start in self.starts if start < offset), (epoch, offset)]
-        self.cuts.append(Cut(tick, offset))
-
-    def end_of(self, epoch: int) -> int:
-        """The end offset of a leader epoch, as the current leader answers it (KIP-320)."""
-        return next((start for number, start in self.starts if number > epoch), self.latest)
-
-    def first_written(self, time_ms: int) -> int:
-        """The offset of the first record that was written at a time or later, even if it expired; or the log's end."""
-        return min((offset for offset, written in self.written_ms.items() if written >= time_ms), default=self.latest)
-
-    def at_time(self, time_ms: int) -> int:
-        """The offset of the first record that is not older than a time, or the end of the log.
-
-        In 0.7 it is the start of the segment that contains this record.
-        """
-        first = min((offset for offset in self.records if self.written_ms[offset] >= time_ms), default=self.latest)
-        return first if first == self.latest else self.sliceable(first)
-
-    def sliceable(self, offset: int) -> int:
-        """The last offset up to this one at which a slice can start: in 0.7 the start of a segment."""
-        if not self.era.in_bytes:
-            return offset
-        return max((start for start in self.segments if self.earliest < start <= offset), default=self.earliest)
-
-    def bounds(self) -> Bounds:
-        """The real bounds of the log."""
-        inside = tuple(cut_offset for cut_offset in self.segments if self.earliest < cut_offset < self.latest)
-        return Bounds(
-            earliest=self.earliest,
-            latest=self.latest,
-            segment_starts=inside if self.era.in_bytes else (),
-            epoch=self.epoch if self.era.has_epochs else -1,
-        )
+    def incarnations(self) -> set[str]:
+        """The incarnations that the topic had when the run asked for it."""
+        return {incarnation for incarnation, _ in self.topics}
 
 
 @dataclass(kw_only=True)
@@ -195,15 +87,13 @@ class SimCluster(Cluster):
         incarnation_number: how often the topic was created.
         created_zxid: the zxid of the topic's node in ZooKeeper.
         upgraded: whether the brokers were upgraded, so that old commits may lack epochs.
-        truncated_without_ids: whether a log was truncated while nothing told that from a topic that was recreated.
-        recreated_without_ids: whether the topic was created again while it had no id, or after an upgrade.
-        exchanged: whether the settings exchanged ZooKeeper and bootstrap brokers.
         through_zookeeper: whether the settings name ZooKeeper, or only bootstrap brokers.
         away: the partitions of 0.7 brokers that are down.
         leaderless: the partitions of later brokers that have no leader.
-        answered: the bounds that each call of `bounds` has answered.
-        asked: the first answer about each partition.
+        answers: the answers to the run that asks now.
+        table_version: the version of the table that this run saw last.
         payloads: the number of records so far; the next record has this number as its payload.
+        values: the values of the records, if the table of the topic is typed.
     """
 
     scheduler: Scheduler
@@ -214,15 +104,13 @@ class SimCluster(Cluster):
     created_zxid: int = 0
     through_zookeeper: bool = True
     upgraded: bool = False
-    truncated_without_ids: bool = False
-    recreated_without_ids: bool = False
-    exchanged: bool = False
     logs: dict[BrokerPartition, SimLog] = field(default_factory=dict)
     away: set[BrokerPartition] = field(default_factory=set)
     leaderless: set[BrokerPartition] = field(default_factory=set)
-    answered: list[dict[BrokerPartition, Bounds]] = field(default_factory=list)
-    asked: dict[BrokerPartition, Asked] = field(default_factory=dict)
+    answers: Answers = field(default_factory=Answers)
+    table_version: Callable[[], int] = lambda: 0
     payloads: int = 0
+    values: SimValues | None = None
 
     @property
     def incarnation(self) -> str:
@@ -233,16 +121,6 @@ class SimCluster(Cluster):
     def topic_id(self) -> str:
         """The id of the topic, if brokers of this era have ids."""
         return f"topic-id-{self.incarnation_number:013d}"
-
-    @property
-    def is_blind(self) -> bool:
-        """Whether only the last messages show that the topic was created again, which expire and are compacted."""
-        return self.recreated_without_ids and self.exchanged
-
-    @property
-    def has_replaced_logs(self) -> bool:
-        """Whether the logs were created again under a node that stayed."""
-        return self.created_zxid != self.incarnation_number
 
     def add_partition(self) -> None:
         """Add a partition; in 0.7 the two brokers take turns."""
@@ -277,8 +155,20 @@ class SimCluster(Cluster):
         """Append new records to one partition."""
         rng = self.scheduler.rng
         size = (lambda: rng.randint(8, 40)) if self.era.in_bytes else (lambda: 1 if rng.random() < 0.95 else 2)
-        self.logs[id_].grow(range(self.payloads, self.payloads + count), size, self.scheduler.now_ms)
+        payloads = range(self.payloads, self.payloads + count)
+        self.logs[id_].grow(payloads, size, self.scheduler.now_ms)
+        if self.values:
+            self.values.send(payloads)
         self.payloads += count
+
+    def begin_values(self) -> SimValues:
+        """Give the records values, whose schemas are in a registry."""
+
+        def note(schema_id: int, is_known: bool) -> None:
+            self.answers.schemas[schema_id] = is_known
+
+        self.values = SimValues(scheduler=self.scheduler, registry=SimRegistry(self.scheduler, note))
+        return self.values
 
     def close(self) -> None:
         """Do nothing: there are no connections."""
@@ -297,7 +187,14 @@ class SimCluster(Cluster):
         self.scheduler.seam()
         if self.scheduler.harmed(0.3):
             raise RegistryUnavailable("no answer")
-        return self._entry()
+        entry = self._entry()
+        self.answers.topics.append((self.incarnation, entry.ids))
+        return entry
+
+    @property
+    def shown_ids(self) -> TopicIds:
+        """The ids of the topic that the registry shows now."""
+        return self._entry().ids
 
     def _entry(self) -> TopicEntry:
         available = tuple(sorted(self.logs.keys() - self.away))
@@ -316,9 +213,11 @@ class SimCluster(Cluster):
                 result[id_] = NetworkError("no answer")
             else:
                 log = self.logs[id_]
-                self.asked.setdefault(id_, Asked(self.scheduler.now_ms, self.scheduler.tick, log.earliest, log.latest))
-                result[id_] = self._answered_bounds(log)
-        self.answered.append({id_: answer for id_, answer in result.items() if isinstance(answer, Bounds)})
+                asked = Asked(self.scheduler.now_ms, self.scheduler.tick, log.earliest, log.latest)
+                self.answers.asked.setdefault(id_, asked)
+                result[id_] = self._answered_bounds(id_, log)
+        bounds = {id_: answer for id_, answer in result.items() if isinstance(answer, Bounds)}
+        self.answers.bounds.append(AnsweredBounds(bounds, self.table_version()))
         return result
 
     def bounds_of(
@@ -330,13 +229,14 @@ class SimCluster(Cluster):
     def _is_silent(self, id_: BrokerPartition) -> bool:
         return id_ not in self.logs or id_ in self.leaderless or self.scheduler.harmed(0.5)
 
-    def _answered_bounds(self, log: SimLog) -> Bounds:
+    def _answered_bounds(self, id_: BrokerPartition, log: SimLog) -> Bounds:
         real = log.bounds()
         if not self.scheduler.harmed(0.3):
             return real
         rng = self.scheduler.rng
         self.scheduler.note("a broker lies about a log's bounds")
         log.lies.append(self.scheduler.tick)
+        self.answers.lied.add(id_)
         somewhere = rng.choice([real.earliest, *log.records, real.latest])
         starts = tuple(start for start in real.segment_starts if start < somewhere)
         return rng.choice(
@@ -381,13 +281,21 @@ class SimCluster(Cluster):
             self.scheduler.seam()
             if id_ not in self.logs or id_ in self.away or self.scheduler.harmed(0.3):
                 result[id_] = NetworkError("no answer")
+                self.answers.silent.add(id_)
                 continue
-            log = self.logs[id_]
-            payload = log.records.get(offsets.start)
-            result[id_] = None if payload is None else self.message(offsets.start, payload)
-            if payload is None and self.era.in_bytes and offsets.start >= log.earliest:
-                result[id_] = LastMessage(offset=offsets.start, digest="")
+            result[id_] = self._last_message(self.logs[id_], offsets.start)
         return result
+
+    def _last_message(self, log: SimLog, offset: int) -> LastMessage | KafkaIOError | None:
+        """The message at the offset; in 0.7 bytes that are no message count as a message with an empty digest."""
+        if not log.earliest <= offset < log.latest:
+            return OffsetOutOfRange("the log does not have this offset", Where(offset=offset))
+        is_damaged = any(log.damages_in(offset, offset + 1))
+        if is_damaged and not self.era.in_bytes:
+            return Corrupt("the checksum is wrong", Where(offset=offset))
+        if offset in log.records and not is_damaged:
+            return self.message(offset, log.records[offset])
+        return LastMessage(offset=offset, digest="") if self.era.in_bytes else None
 
     def offsets_at(
         self, topic: str, partitions: Iterable[BrokerPartition], timestamp_ms: int
@@ -401,8 +309,9 @@ class SimCluster(Cluster):
                 result[id_] = NetworkError("no answer")
             else:
                 result[id_] = self.logs[id_].at_time(timestamp_ms)
-                if id_ in self.asked:
-                    self.asked[id_] = self.asked[id_]._replace(earliest=self.logs[id_].earliest)
+                if id_ in self.answers.asked:
+                    asked = self.answers.asked[id_]
+                    self.answers.asked[id_] = asked._replace(earliest=self.logs[id_].earliest)
         return result
 
     def times_at(

@@ -1,10 +1,12 @@
-"""Random events: in the logs of the topic, at its brokers, and in the store of the table."""
+"""Random events: in the logs of the topic, at its brokers, in the store of the table, and by its other writers."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from kafka_io.model import BrokerPartition
-from tests.simulation.brokers import SimCluster, SimLog
+from tests.simulation.brokers import SimCluster
 from tests.simulation.scheduler import Scheduler
+from tests.simulation.sim_log import SimLog
 from tests.simulation.store import SimStore
 
 _MAX_PARTITIONS = 6
@@ -12,46 +14,58 @@ _MAX_PARTITIONS = 6
 
 @dataclass(slots=True, kw_only=True)
 class Events:
-    """Chooses events by chance."""
+    """Chooses events by chance. `cleaners` are suspended runs of housekeeping; the next step of each deletes a file."""
 
     cluster: SimCluster
     store: SimStore
     scheduler: Scheduler
+    cleaners: list[Iterator[str]]
 
-    def happen(self, *, in_a_run: bool = False) -> None:
-        """Let one random event happen.
-
-        Logs that are created again under the same node, or expire after that, leave nothing to compare in a run.
-        """
+    def happen(self) -> None:
+        """Let one random event happen."""
         odds = {
             self._send: 10,
-            self._expire: 0 if self.cluster.has_replaced_logs else 2,
+            self._expire: 2,
             self._compact_log: 1 if self.cluster.compacts and not self.cluster.era.in_bytes else 0,
             self._lose_records: 0 if self.cluster.era.in_bytes else 0.3,
+            self._damage: 0.4,
             self._elect: 2,
             self._cut: 0 if self.cluster.era.in_bytes else 1.5,
             self._add_partition: 0.4,
-            self._recreate: 0.3,
-            self._replace_logs: 0.3 if self.cluster.era.in_bytes and not in_a_run else 0,
+            self._recreate: 1.2 if self.scheduler.depth else 0.3,
+            self._replace_logs: 0.3 if self.cluster.era.in_bytes else 0,
             self._exchange_address: 0 if self.cluster.era.in_bytes else 0.3,
             self._upgrade: 0.1,
             self._broker_leaves: 1 if self.cluster.era.in_bytes else 0,
             self._lose_leader: 0 if self.cluster.era.in_bytes else 1,
             self._fill: 5 if self.store.full else 0.3,
             self.store.compact: 1,
+            self.store.delete_rows: 0.2,
+            self.store.add_deletion_vectors: 0.1,
+            self.store.allow_log_cleanup: 0.1,
+            self.store.clean_log: 0.1,
+            self.store.repair: 3 if self.store.foreign else 0,
             self.store.remove: 0.2,
             self.store.arrive: 3,
+            self._resume_cleaner: 1 if self.cleaners else 0,
+            self._change_schema: 2 if self.cluster.values else 0,
+            self._publish_schemas: 2 if self.cluster.values and self.cluster.values.late else 0,
         }
         [event] = self.scheduler.rng.choices(list(odds), weights=list(odds.values()))
         event()
 
     def calm(self) -> None:
-        """Bring all brokers back, make room in the store, and let all delayed writes arrive."""
+        """Bring all brokers back, make room in the store, and let delayed writes and suspended cleaners end."""
         self.store.full = False
+        while self.cleaners:
+            self._resume_cleaner()
+        self.store.repair()
         self.cluster.away = set()
         self.cluster.leaderless = set()
         while self.store.late:
             self.store.arrive()
+        if self.cluster.values:
+            self._publish_schemas()
 
     def _random_log(self) -> tuple[BrokerPartition, SimLog]:
         return self.scheduler.rng.choice(list(self.cluster.logs.items()))
@@ -75,6 +89,30 @@ class Events:
         log.lose(start, stop)
         self.scheduler.note(f"{id_} loses [{start}, {stop})")
 
+    def _damage(self) -> None:
+        id_, log = self._random_log()
+        if log.records:
+            setting = self.scheduler.rng.choice(("on_corrupt", "on_too_large"))
+            damage = log.damage(self.scheduler.rng.choice(list(log.records)), self.scheduler.rng.randint(1, 3), setting)
+            self.scheduler.note(f"{id_} cannot be read: {damage}")
+
+    def _resume_cleaner(self) -> None:
+        """A suspended housekeeping deletes its next file; without one it ends."""
+        cleaner = self.scheduler.rng.choice(self.cleaners)
+        deleted = next(cleaner, None)
+        if deleted is None:
+            self.cleaners.remove(cleaner)
+        self.scheduler.note(f"a suspended clean deletes {deleted}")
+
+    def _change_schema(self) -> None:
+        assert self.cluster.values is not None
+        self.scheduler.note(self.cluster.values.change())
+
+    def _publish_schemas(self) -> None:
+        assert self.cluster.values is not None
+        self.cluster.values.publish()
+        self.scheduler.note("the registry has all schemas")
+
     def _elect(self) -> None:
         id_, log = self._random_log()
         log.elect()
@@ -84,7 +122,6 @@ class Events:
     def _cut(self) -> None:
         id_, log = self._random_log()
         self.scheduler.tick += 1
-        self.cluster.truncated_without_ids |= not self.cluster.era.has_ids
         log.cut(self.scheduler.rng.randint(log.earliest, log.latest), self.scheduler.tick)
         self.scheduler.note(f"{id_} is cut at {log.latest}")
         self._send_to_new_leader(id_)
@@ -104,23 +141,31 @@ class Events:
             self.scheduler.note(f"{len(self.cluster.logs)} partitions")
 
     def _recreate(self) -> None:
-        no_ids = not (self.cluster.era.has_ids or self.cluster.era.in_bytes)
-        self.cluster.recreated_without_ids |= no_ids or self.cluster.upgraded
+        lengths = self._lengths()
         self.cluster.recreate(self.scheduler.rng.randint(1, 4))
-        for id_ in list(self.cluster.logs):
-            if self.scheduler.rng.random() < 0.8:
-                self._send_to(id_)
+        self._fill_again(lengths)
         self.scheduler.note(f"the topic is created again as {self.cluster.incarnation}")
 
     def _replace_logs(self) -> None:
+        lengths = self._lengths()
         self.cluster.replace_logs()
-        for id_ in list(self.cluster.logs):
-            self._send_to(id_)
+        self._fill_again(lengths)
         self.scheduler.note(f"all logs are created again as {self.cluster.incarnation}, and the topic's node stays")
+
+    def _lengths(self) -> dict[BrokerPartition, int]:
+        return {id_: log.latest for id_, log in self.cluster.logs.items()}
+
+    def _fill_again(self, lengths: Mapping[BrokerPartition, int]) -> None:
+        """Send records to most of the new logs, often until they are as long as the old ones (fault B06)."""
+        as_long = self.scheduler.rng.random() < 0.5
+        for id_, log in self.cluster.logs.items():
+            if self.scheduler.rng.random() < 0.8:
+                self._send_to(id_)
+                while as_long and log.latest < lengths.get(id_, 0):
+                    self._send_to(id_)
 
     def _exchange_address(self) -> None:
         """Exchange `zookeeper` and `bootstrap` in the settings."""
-        self.cluster.exchanged = True
         self.cluster.through_zookeeper = not self.cluster.through_zookeeper
         self.scheduler.note(f"through ZooKeeper: {self.cluster.through_zookeeper}")
 

@@ -40,6 +40,26 @@ class SmallStore(Small):
         """Merge the small files, in a commit without an entry of Penstock."""
         self.table.compact()
 
+    def delete_row(self, offset: int) -> None:
+        """Another writer deletes the rows with this offset."""
+        self.table.delete(lambda row: row.offset == offset)
+
+    def add_deletion_vectors(self) -> None:
+        """Another writer sets the feature of deletion vectors."""
+        self.table.add_deletion_vectors()
+
+    def allow_log_cleanup(self) -> None:
+        """Another writer sets the property with which every writer deletes old entries of the log."""
+        self.table.allow_log_cleanup()
+
+    def repair(self) -> None:
+        """Set this property back."""
+        self.table.repair()
+
+    def delete_entries(self, before: int) -> None:
+        """Delete the entries of the log before a version."""
+        self.table.delete_entries(before)
+
     def remove(self) -> None:
         """Remove the table with its log."""
         self.table.remove()

@@ -1,5 +1,7 @@
 """A table in memory whose store fails by chance: it loses answers, delays writes, is full, or cannot be read.
 
+It has other writers too: they merge files, delete rows, set features and properties, and clean up the log.
+
 Like deltalake it promises one thing: an entry lands directly after the newest entry of its snapshot, or not at all.
 `tests/simulation/test_contract.py` tests this for both.
 """
@@ -8,38 +10,61 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, NamedTuple
 
-from kafka_io.model import BrokerPartition
+import pyarrow as pa
+
+from kafka_io.model import BrokerPartition, OffsetRange
 from kafka_io.records.last_message import LastMessage
+from pipelines.loading.columns import NO_COLUMNS
+from pipelines.loading.fetch_task import FetchTask
+from pipelines.loading.layout import TableLayout
 from pipelines.loading.ledger import CommitKind, LedgerEntry
 from pipelines.loading.table_log import CommitConflict, CommitOutcomeUnknown, TableSnapshot
 from pipelines.loading.work import CommittedRange, SliceFacts
-from resources.errors import CommitUnknown, FileRefused, LakeUnavailable, RewindRefused, TableReplaced
+from resources.errors import (
+    CommitUnknown,
+    FileRefused,
+    LakeUnavailable,
+    LogTorn,
+    RewindRefused,
+    TableForeign,
+    TableReplaced,
+)
 from tests.simulation.scheduler import Scheduler
 
 
 class Row(NamedTuple):
-    """A row: the columns that identify it, and its payload."""
+    """A row: the columns that identify it, and its payload.
+
+    In a typed table `cells` has the columns that hold its value and are not null, in the order of their names.
+    """
 
     id: BrokerPartition
     offset: int
     loaded_at_us: int
     payload: int
+    cells: tuple[tuple[str, object], ...] = ()
 
 
 Files = Mapping[str, tuple[Row, ...]]
 """The rows of each data file of a version, by path."""
+_DELETION_VECTORS = "deletionVectors"
+_LOG_CLEANUP = "delta.enableExpiredLogCleanup"
+_DELETED_OFFSETS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
     """One version of the log; `entry` is None if the commit is not from Penstock.
 
-    Housekeeping may delete the files that no version from `cleaned` on contains.
+    Housekeeping may delete the files that no version from `cleaned` on contains. `lost` are the rows that other writers
+    have deleted. `columns` are those for the fields of the values.
     """
 
     entry: LedgerEntry | None
     files: Files
     cleaned: int = 0
+    lost: frozenset[Row] = frozenset()
+    columns: pa.Schema = NO_COLUMNS
 
 
 _EMPTY = Version(entry=None, files={})
@@ -59,22 +84,32 @@ class SimStore:
     """A TableLog in memory.
 
     Args:
+        is_typed: whether the table has columns for the fields of the values.
         staged: all data files that were ever written, committed or not.
+        file_columns: the columns for fields that these files have.
         late: delayed writes, oldest first.
         deleted: the paths of the data files that housekeeping deleted.
         shown: the version that the current run saw last.
         tables: how many tables there were; the id of the present one.
         created: the tick at which the present table was created.
+        foreign: what other writers set, so that Penstock must not use the table: a feature or a property.
+        settled: the newest version by which another writer deleted rows, or changed features or properties. Nothing
+            lands on a snapshot before it.
+        log_begins: the first version whose entry is still in the log.
+        quarantine: the bytes of skipped records, by path.
         landed: called with each new version.
         removed: called when somebody has removed the table.
 
     `compares` makes commits safe: a stale snapshot is a conflict. `knows_tables` too: a snapshot of another table is
-    refused. A test removes them to see that the laws then break.
+    refused. `refuses` refuses foreign features and properties, and `misses` a log that lacks entries. A test removes
+    them to see that the laws then break.
     """
 
     scheduler: Scheduler
     uri: str = "memory://lake/clicks"
+    is_typed: bool = False
     staged: dict[str, tuple[Row, ...]] = field(default_factory=dict)
+    file_columns: dict[str, pa.Schema] = field(default_factory=dict)
     versions: list[Version] = field(default_factory=lambda: [_EMPTY])
     late: list[Late] = field(default_factory=list)
     deleted: set[str] = field(default_factory=set)
@@ -82,15 +117,22 @@ class SimStore:
     shown: int = 0
     tables: int = 1
     created: int = 0
+    foreign: set[str] = field(default_factory=set)
+    settled: int = 0
+    log_begins: int = 0
+    quarantine: dict[str, bytes] = field(default_factory=dict)
     compares: ClassVar[bool] = True
     knows_tables: ClassVar[bool] = True
+    refuses: ClassVar[bool] = True
+    misses: ClassVar[bool] = True
     landed: Callable[[int], None] = lambda _version: None
     removed: Callable[[], None] = lambda: None
 
-    def stage(self, rows: Sequence[Row]) -> str:
-        """Write a data file; returns its path."""
+    def stage(self, rows: Sequence[Row], columns: pa.Schema | None = None) -> str:
+        """Write a data file with these columns, or with those of the newest version; returns its path."""
         path = f"date=2026-01-01/{len(self.staged):08d}.parquet"
         self.staged[path] = tuple(rows)
+        self.file_columns[path] = self.versions[-1].columns if columns is None else columns
         return path
 
     @property
@@ -101,6 +143,7 @@ class SimStore:
     def remove(self) -> None:
         """Somebody removes the table with its log. The next load creates a table again."""
         self.versions, self.late = [_EMPTY], []
+        self.foreign, self.settled, self.log_begins = set(), 0, 0
         self.tables += 1
         self.created = self.scheduler.tick
         self.scheduler.note("the table is removed")
@@ -109,20 +152,75 @@ class SimStore:
     def compact(self) -> None:
         """Merge all files into one, in a commit without an entry of Penstock."""
         files = self.versions[-1].files
-        self._land(Version(entry=None, files={self.stage(self.rows): tuple(self.rows)} if files else {}))
+        self._land(self._next({self.stage(self.rows): tuple(self.rows)} if files else {}))
 
-    def announce_clean(self, before: int) -> list[str]:
-        """Announce that housekeeping deletes what no version from `before` on contains; returns these files."""
-        newest = self.versions[-1]
-        if newest.cleaned < before:
-            self._land(Version(entry=None, files=newest.files, cleaned=before))
+    def delete_rows(self) -> None:
+        """Another writer deletes some neighbouring rows. The files that held them are written again."""
+        if self.rows:
+            first = self.scheduler.rng.choice(self.rows)
+            self.delete(lambda row: row.id == first.id and 0 <= row.offset - first.offset < _DELETED_OFFSETS)
+
+    def delete(self, matches: Callable[[Row], bool]) -> None:
+        """Another writer deletes the rows that match."""
+        deleted = frozenset(filter(matches, self.rows))
+        version = self._next(self._rewritten(lambda row: row not in deleted))
+        self.scheduler.note(f"another writer deletes {len(deleted)} rows")
+        self.settled = self._land(replace(version, lost=version.lost | deleted))
+
+    def add_deletion_vectors(self) -> None:
+        """Another writer deletes rows with deletion vectors, which only readers that know this feature understand."""
+        self._set(_DELETION_VECTORS)
+        self.delete_rows()
+
+    def allow_log_cleanup(self) -> None:
+        """Another writer sets the property with which every writer deletes old entries of the log."""
+        self._set(_LOG_CLEANUP)
+
+    def _set(self, name: str) -> None:
+        self.foreign.add(name)
+        self.scheduler.note(f"another writer sets {name}")
+        self.settled = self._land(self._next())
+
+    def clean_log(self) -> None:
+        """Somebody deletes the entries of the log that are older than a checkpoint at a random version."""
+        self.delete_entries(self.scheduler.rng.randint(self.log_begins, len(self.versions) - 1))
+
+    def delete_entries(self, before: int) -> None:
+        """Somebody deletes the entries of the log before a version."""
+        self.log_begins = before
+        self.scheduler.note(f"the log begins at version {self.log_begins}")
+
+    def repair(self) -> None:
+        """The user removes the foreign feature and sets the properties back, as the error says."""
+        self.foreign = set()
+        self.scheduler.note("the foreign features and properties are removed")
+        self.settled = self._land(self._next())
+
+    def unneeded(self, before: int) -> set[str]:
+        """The files that no version from `before` on contains, and that were not deleted yet."""
         kept = {path for version in self.versions[before:] for path in version.files}
-        return sorted({path for version in self.versions[:before] for path in version.files} - kept - self.deleted)
+        return {path for version in self.versions[:before] for path in version.files} - kept - self.deleted
+
+    def announce_clean(self, before: int) -> None:
+        """Announce that housekeeping deletes what no version from `before` on contains."""
+        if self.versions[-1].cleaned < before:
+            self.settled = self._land(replace(self._next(), cleaned=before))
+
+    def keep(self, _task: FetchTask, offsets: OffsetRange, data: bytes) -> str:
+        """Keep the bytes of skipped records; returns their path."""
+        path = f"_quarantine/{len(self.quarantine)}-{offsets.start}-{offsets.stop}.bytes"
+        self.quarantine[path] = data
+        return path
+
+    def _next(self, files: Files | None = None) -> Version:
+        """A version without an entry of Penstock, with the newest version's files or with others of the same rows."""
+        return replace(self.versions[-1], entry=None, files=self.versions[-1].files if files is None else files)
 
     def check_restorable(self, snapshot: TableSnapshot, target: int) -> None:
         """See TableLog."""
         self._read()
         self._check_table(snapshot)
+        self._check_entry(target)
         newest = self.versions[snapshot.version]
         missing = self.versions[target].files.keys() - newest.files.keys()
         kept = self.versions[newest.cleaned].files.keys() if newest.cleaned > target else missing
@@ -145,15 +243,21 @@ class SimStore:
     def snapshot(self) -> TableSnapshot:
         """See TableLog."""
         self._read()
-        self.shown = len(self.versions) - 1
-        return self.peek()
+        return self._newest()
 
     def newer(self, snapshot: TableSnapshot) -> TableSnapshot:
         """See TableLog."""
         self._read()
         self._check_table(snapshot)
+        return self._newest()
+
+    def _newest(self) -> TableSnapshot:
+        """The newest version, if Penstock may use the table and its newest entry is in the log."""
+        if self.refuses and self.foreign:
+            raise TableForeign(f"the table uses {' and '.join(sorted(self.foreign))}")
         self.shown = len(self.versions) - 1
-        return self.peek()
+        entry = next((entry for _, entry in self._kept_entries(self.shown)), None)
+        return replace(self.peek(), entry=entry)
 
     def _check_table(self, snapshot: TableSnapshot) -> None:
         if self.knows_tables and snapshot.table_id != str(self.tables):
@@ -163,13 +267,30 @@ class SimStore:
         """The newest version, without simulated failures."""
         newest = next((version.entry for version in reversed(self.versions) if version.entry), None)
         return TableSnapshot(
-            version=len(self.versions) - 1, entry=newest, table_id=str(self.tables), count=lambda: len(self.rows)
+            version=len(self.versions) - 1,
+            entry=newest,
+            table_id=str(self.tables),
+            layout=TableLayout(is_typed=self.is_typed, values=self.versions[-1].columns),
+            count=lambda: len(self.rows),
         )
 
     def entries(self, upto: TableSnapshot, *, after: int = -1) -> Iterator[tuple[int, LedgerEntry]]:
         """See TableLog."""
         self._read()
-        return self.logged_entries(upto.version, after=after)
+        return self._kept_entries(upto.version, after=after)
+
+    def _kept_entries(self, newest: int, *, after: int = -1) -> Iterator[tuple[int, LedgerEntry]]:
+        for version in range(min(newest, len(self.versions) - 1), after, -1):
+            if version < self.log_begins and not self.misses:
+                return
+            self._check_entry(version)
+            entry = self.versions[version].entry
+            if entry is not None:
+                yield version, entry
+
+    def _check_entry(self, version: int) -> None:
+        if self.misses and version < self.log_begins:
+            raise LogTorn(f"the log entry {version} is missing")
 
     def logged_entries(self, newest: int, *, after: int = -1) -> Iterator[tuple[int, LedgerEntry]]:
         """The entries, without simulated failures."""
@@ -200,23 +321,34 @@ class SimStore:
 
         def build() -> Version:
             self._check_table(snapshot)
-            stale = self.peek().next_sequence != snapshot.next_sequence
+            stale = snapshot.version < self.settled
+            stale |= any(version.entry for version in self.versions[snapshot.version + 1 :])
             if entry.kind is not CommitKind.LOAD:
                 stale = snapshot.version != len(self.versions) - 1
             if self.compares and stale:
                 raise CommitConflict(f"version {snapshot.version} is not the newest")
             if entry.target is not None:
-                return Version(entry=entry, files=self.versions[entry.target].files)
+                target = self.versions[entry.target]
+                return replace(target, entry=entry, cleaned=0)
+
+            def stays(row: Row) -> bool:
+                return not any(_is_of(row, committed) for committed in replaced)
+
             files = {facts.path: self.staged[facts.path] for facts in new if facts.path}
-            return Version(entry=entry, files={**self._files_without(replaced), **files})
+            newest = self.versions[-1]
+            columns = snapshot.layout.with_columns(entry.columns).values
+            if not replaced:
+                return Version(entry=entry, files={**newest.files, **files}, lost=newest.lost, columns=columns)
+            lost = frozenset(filter(stays, newest.lost))
+            return Version(entry=entry, files={**self._rewritten(stays), **files}, lost=lost, columns=columns)
 
         return self._write(build)
 
-    def _files_without(self, replaced: Sequence[CommittedRange]) -> Files:
-        """The newest version's files without the rows of these ranges. A file that loses rows is written again."""
+    def _rewritten(self, stays: Callable[[Row], bool]) -> Files:
+        """The newest version's files with the rows that stay. A file that loses rows is written again."""
         files: dict[str, tuple[Row, ...]] = {}
         for path, rows in self.versions[-1].files.items():
-            kept = tuple(row for row in rows if not any(_is_of(row, committed) for committed in replaced))
+            kept = tuple(filter(stays, rows))
             if kept:
                 files[path if len(kept) == len(rows) else self.stage(kept)] = kept
         return files

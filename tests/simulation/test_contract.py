@@ -1,5 +1,6 @@
 """The table in memory and the Delta table behave the same, so a simulation in memory is valid for both."""
 
+import json
 import random
 import shutil
 import uuid
@@ -11,7 +12,7 @@ from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.loading.ledger import CommitKind, Coverage, LedgerEntry
 from pipelines.loading.table_log import CommitConflict, TableSnapshot
 from pipelines.loading.work import CommittedRange, SliceFacts
-from resources.errors import FileRefused, TableReplaced
+from resources.errors import FileRefused, LakeUnavailable, LogTorn, TableForeign, TableReplaced
 from tests.simulation.scheduler import Odds, Scheduler
 from tests.simulation.small import SmallStore
 from tests.small_table import SmallTable
@@ -25,6 +26,37 @@ class LakeSmall(SmallTable):
     def compact(self) -> None:
         """Merge the small files, in a commit without an entry of Penstock."""
         self.handle().optimize.compact()
+
+    def delete_row(self, offset: int) -> None:
+        """Another writer deletes the rows with this offset."""
+        self.handle().delete(f'"offset" = {offset}')
+
+    def add_deletion_vectors(self) -> None:
+        """Another writer sets the feature of deletion vectors, as Spark does."""
+        features = {"minReaderVersion": 3, "readerFeatures": ["deletionVectors"]}
+        action = {**features, "minWriterVersion": 7, "writerFeatures": ["deletionVectors"]}
+        log_entry = self._log_entry(self.handle().version() + 1)
+        log_entry.write_text(f"{json.dumps({'commitInfo': {}})}\n{json.dumps({'protocol': action})}\n")
+
+    def allow_log_cleanup(self) -> None:
+        """Another writer sets the property with which every writer deletes old entries of the log."""
+        self._set_log_cleanup("true")
+
+    def repair(self) -> None:
+        """Set this property back."""
+        self._set_log_cleanup("false")
+
+    def _set_log_cleanup(self, value: str) -> None:
+        self.handle().alter.set_table_properties({"delta.enableExpiredLogCleanup": value})
+
+    def delete_entries(self, before: int) -> None:
+        """Delete the entries of the log before a version, which has a checkpoint."""
+        self.handle().create_checkpoint()
+        for version in range(before):
+            self._log_entry(version).unlink()
+
+    def _log_entry(self, version: int) -> Path:
+        return Path(self.uri) / "_delta_log" / f"{version:020d}.json"
 
     def remove(self) -> None:
         """Remove the table with its log."""
@@ -133,6 +165,66 @@ def test_a_load_lands_after_a_compaction_that_its_snapshot_has_not_seen(small: S
     now = small.table.snapshot()
     assert (now.version, now.next_sequence, small.rows()) == (4, 4, 5)
     assert [version for version, _ in small.table.entries(now)] == [4, 2, 1]
+
+
+def test_nothing_lands_on_a_snapshot_from_before_a_delete_and_a_load_lands_after_it(small: Small) -> None:  # fault P04
+    small.commit(small.write(0, 50))
+    snapshot, another, facts = small.table.snapshot(), small.table.snapshot(), small.write(50, 60)
+    assert snapshot.entry is not None
+    small.delete_row(20)
+    with pytest.raises(CommitConflict):
+        append(small, snapshot, facts)
+    with pytest.raises(CommitConflict):
+        small.table.write(another, entry(small, another, kind=CommitKind.CUT), (), snapshot.entry.ranges)
+    small.commit(facts, snapshot=snapshot)
+    now = small.table.snapshot()
+    assert (small.rows(), small.table.count_rows(now, snapshot.entry.ranges)) == (5, [4])
+
+
+def test_a_table_with_deletion_vectors_is_refused_and_no_commit_lands_after_them(small: Small) -> None:  # fault P05
+    small.commit(small.write(0, 50))
+    snapshot, facts = small.table.snapshot(), small.write(50, 60)
+    small.add_deletion_vectors()
+    with pytest.raises(TableForeign, match="deletionVectors"):
+        small.table.snapshot()
+    with pytest.raises(TableForeign, match="deletionVectors"):
+        small.commit(facts, snapshot=snapshot)
+
+
+def test_a_table_whose_log_is_cleaned_up_is_refused_until_the_property_is_set_back(small: Small) -> None:  # fault P06
+    small.commit(small.write(0, 50))
+    snapshot, facts = small.table.snapshot(), small.write(50, 60)
+    small.allow_log_cleanup()
+    with pytest.raises(TableForeign, match="enableExpiredLogCleanup"):
+        small.table.snapshot()
+    with pytest.raises(TableForeign, match="enableExpiredLogCleanup"):
+        small.commit(facts, snapshot=snapshot)
+    small.repair()
+    small.commit(facts)
+    assert small.covered() == {A: (0, 60)}
+
+
+def test_a_log_without_its_first_entries_is_continued_and_never_taken_for_the_whole_ledger(
+    small: Small,
+) -> None:  # fault L13
+    small.commit(small.write(0, 20))
+    small.commit(small.write(20, 40))
+    small.delete_entries(2)
+    small.commit(small.write(40, 50))
+    now = small.table.snapshot()
+    assert small.covered() == {A: (0, 50)}
+    with pytest.raises(LogTorn):
+        list(small.table.entries(now))
+    with pytest.raises(LakeUnavailable):
+        small.table.check_restorable(now, 1)
+
+
+def test_a_log_without_any_entry_of_penstock_is_refused(small: Small) -> None:  # fault L13
+    small.commit(small.write(0, 20))
+    small.delete_row(10)
+    small.delete_entries(2)
+    with pytest.raises(LogTorn):
+        small.table.snapshot()
 
 
 def test_rows_are_counted_by_partition_offset_and_loading_time(small: Small) -> None:

@@ -9,6 +9,7 @@ import pytest
 from kafka_io.errors import KafkaIOError
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange
 from pipelines.loading.commit import CommitResult, LoadChange, commit
+from pipelines.loading.fetch_task import FetchTask
 from pipelines.loading.identity import table_state
 from pipelines.loading.ledger import CommitKind, TopicIdentity
 from pipelines.loading.load import Loader
@@ -16,15 +17,16 @@ from pipelines.loading.offset_ranges import with_counts
 from pipelines.loading.outcome import TopicLoad
 from pipelines.loading.replacement import CutChange
 from pipelines.loading.table_log import TableSnapshot
-from pipelines.loading.work import CommittedRange, FetchTask, SliceFacts
+from pipelines.loading.work import CommittedRange, SliceFacts
 from pipelines.maintenance.replay import ReplayChange
 from pipelines.maintenance.rewind import RewindChange
 from resources.choices import Choices
-from resources.errors import CommitRefused, CommitUnknown, LakeUnavailable
+from resources.errors import CommitRefused, CommitUnknown, LakeUnavailable, TableReplaced
 from resources.settings import Caps
 from resources.spark import Progress
-from tests.simulation.brokers import ERAS, TOPIC, Era, SimCluster, SimLog
+from tests.simulation.brokers import TOPIC, SimCluster
 from tests.simulation.scheduler import Odds, Scheduler
+from tests.simulation.sim_log import ERAS, Era, SimLog
 from tests.simulation.store import SimStore, Version
 from tests.simulation.workers import SimWorkers
 
@@ -247,6 +249,16 @@ def test_a_recreated_topic_is_not_taken_for_a_truncated_one(monkeypatch: pytest.
     error = sim.load(Choices(on_truncated="rewind")).error or ""
     assert error.startswith("TopicRecreated")
     assert sim.store.rows == before
+
+
+def test_a_cut_of_a_table_that_is_removed_meanwhile_is_refused() -> None:  # fault P07
+    store = SimStore(scheduler=calm())
+    land(store, store.snapshot(), [fact(0, 50)], 5)
+    snapshot = store.snapshot()
+    cut = CutChange(state=table_state(snapshot, CLICKS), ranges=(OffsetRange(A, 30, 50),), run="run")
+    store.remove()
+    with pytest.raises(TableReplaced):
+        commit(store, snapshot, cut)
 
 
 def test_a_part_of_an_expired_range_is_still_a_gap() -> None:  # fault B07

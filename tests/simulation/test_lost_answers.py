@@ -26,7 +26,7 @@ pytestmark = pytest.mark.crash
 A = BrokerPartition(0, 0)
 _LOST = 10_000
 _LOST_IN_DELTA = 100
-_COMMITS_IN_A_TABLE = 100
+_COMMITS_IN_A_TABLE = 25
 
 
 Kinds = Counter[str]

@@ -7,16 +7,20 @@ from unittest.mock import patch
 
 import pytest
 
-from kafka_io.model import Bounds, TopicIds
+from kafka_io.model import Bounds, BrokerPartition, TopicIds
 from pipelines.loading import commit, execute, holes, load, window
 from pipelines.loading import plan as planning
 from pipelines.loading import replacement as replacing
+from pipelines.loading import unreadable as readable
 from pipelines.loading.commit import LoadChange
+from pipelines.loading.divergence import Divergence
+from pipelines.loading.execute import SliceFetcher
 from pipelines.loading.ledger import TableState
 from pipelines.loading.plan import Plan, plan
 from pipelines.loading.replacement import ReplaceChange
 from pipelines.loading.table_log import TableLog, TableSnapshot
-from pipelines.loading.work import CommittedRange
+from pipelines.loading.unreadable import GAPS
+from pipelines.loading.work import CommittedRange, SliceFacts
 from tests.simulation.__main__ import run
 from tests.simulation.store import SimStore
 from tests.simulation.world import DAYS, Failed, World
@@ -28,7 +32,7 @@ _WORLDS_TO_FAIL = 300
 
 
 # faults L01, L02, L03, L04, L05, L06, L09, L16, O03, O04, O05, S04, S05, S06, S07,
-# B03, B04, B05, B06, B07, B08, B10, B14, P01, P02, N07, U05
+# B03, B04, B05, B06, B07, B08, B10, B14, P01, P02, P04, P05, P06, P07, P08, P11, P14, N03, N04, N05, N07, L13, U05
 @pytest.mark.parametrize("seed", _SEEDS)
 def test_no_law_is_broken_on_any_simulated_day(seed: int) -> None:
     assert run(_DAYS, seed) == _DAYS // DAYS
@@ -77,6 +81,17 @@ def _stopping_the_topic(*args: Any, **rest: Any) -> Plan:
     return planned
 
 
+def _skipping_unreadable(self: SliceFetcher, *args: Any, **rest: Any) -> list[SliceFacts]:
+    return FETCH_SLICES(self, *args, **{**rest, "skip": tuple(GAPS)})
+
+
+def _unchecked_logs(
+    _self: load.Loader, _log: object, _snapshot: object, state: TableState, *_: object
+) -> tuple[TableState, Mapping[BrokerPartition, Divergence]]:
+    return state, {}
+
+
+FETCH_SLICES = SliceFetcher.fetch_slices
 BROKEN: Mapping[str, tuple[object, str, object]] = {
     "the store accepts a commit on a stale snapshot": (SimStore, "compares", False),
     "a run commits to any table that it finds": (SimStore, "knows_tables", False),
@@ -120,11 +135,61 @@ BROKEN: Mapping[str, tuple[object, str, object]] = {
         lambda _, fetched, *__: fetched,
     ),
     "the rows that a cut leaves are not counted": (replacing, "with_counts", _uncounted),
+    "rows that another writer deleted become a gap": (ReplaceChange, "_check_shortfall", lambda *_: None),
+    "a table with a foreign feature or property is loaded": (SimStore, "refuses", False),
+    "a ledger without its first entries counts as complete": (SimStore, "misses", False),
+    "a clean deletes files that a rewind brought back": (
+        SimStore,
+        "unneeded",
+        lambda store, before: {path for version in store.versions[:before] for path in version.files},
+    ),
+    "batches that cannot be read are skipped without the choice": (
+        SliceFetcher,
+        "fetch_slices",
+        _skipping_unreadable,
+    ),
+    "what is skipped has no receipt": (load, "skip_choices", lambda _: ()),
+    "what lies before an unreadable batch is not loaded": (readable, "is_unreadable", lambda _: False),
+    "the logs are compared only before they are read": (load, "check_same_logs", lambda *_: None),
+    "the logs are compared only after they were read": (load.Loader, "check_logs", _unchecked_logs),
+    "the ids of a topic that appear later are not recorded": (TopicIds, "learned", lambda ids, _: ids),
 }
+
+
+_SEEDS_OF_FAULTS: Mapping[str, int] = {
+    "a run commits to any table that it finds": 7,
+    "a rewind does not look for what housekeeping may delete": 28,
+    "a run does not look for a commit whose answer is lost": 2,
+    "a run always finds its offsets in the table": 3,
+    "a range need not follow the cursor": 7,
+    "slices after a failed slice are committed": 3,
+    "leader epochs are not stored": 7,
+    "a log is not recognised by its last messages": 10,
+    "a topic that shows other ids is another topic": 3,
+    "a topic that is recreated during a fetch is not detected": 21,
+    "a partition that appears later begins where its log begins": 4,
+    "where partitions begin is not recorded": 5,
+    "the chosen start of partitions that cannot be asked is forgotten": 15,
+    "a cut or a replay is committed on top of any version": 112,
+    "missing offsets are skipped without the choice": 11,
+    "rows that another writer deleted become a gap": 39,
+    "a table with a foreign feature or property is loaded": 7,
+    "a ledger without its first entries counts as complete": 27,
+    "batches that cannot be read are skipped without the choice": 3,
+    "what is skipped has no receipt": 3,
+    "what lies before an unreadable batch is not loaded": 14,
+    "the logs are compared only before they are read": 21,
+    "the logs are compared only after they were read": 4,
+    "the ids of a topic that appear later are not recorded": 3,
+}
+"""The seed of a world that detects the fault early. The search begins there, and without an entry at seed 1.
+
+After a change of the simulation another world may be the first; then the test only takes longer.
+"""
 
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_the_simulation_detects_a_deliberate_fault(name: str) -> None:
     owner, attribute, value = BROKEN[name]
     with patch.object(owner, attribute, value), pytest.raises(Failed, match="seed"):
-        run(_WORLDS_TO_FAIL * DAYS, 1)
+        run(_WORLDS_TO_FAIL * DAYS, _SEEDS_OF_FAULTS.get(name, 1))

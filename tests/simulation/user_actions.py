@@ -1,35 +1,51 @@
 """Rewinds and replays by a user while loads run. Their targets are random; Penstock's own code makes the changes."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kafka_io.model import BrokerPartition, OffsetRange
+from pipelines.loading.bad_records import check_bad_records
+from pipelines.loading.columns import NO_COLUMNS
 from pipelines.loading.commit import commit
+from pipelines.loading.decoding import Decoding
 from pipelines.loading.divergence import check_same_logs
 from pipelines.loading.ledger import Coverage
 from pipelines.loading.load import Loader
+from pipelines.loading.table_log import TableSnapshot
 from pipelines.loading.truncation import truncations
 from pipelines.loading.work import CommittedRange
 from pipelines.maintenance.replay import ReplayChange
 from pipelines.maintenance.rewind import RewindChange, restored_state
+from resources.errors import LoadError
 from tests.simulation.brokers import TOPIC, SimCluster
 from tests.simulation.scheduler import Scheduler
 from tests.simulation.store import SimStore
 
+_SUSPENDED = 0.5
+"""The share of cleans that are suspended."""
+
 
 @dataclass(slots=True, kw_only=True)
 class UserActions:
-    """Each method changes the table with one commit and returns a line for the trace, or raises the error of a load."""
+    """Each method changes the table with one commit and returns a line for the trace, or raises the error of a load.
+
+    `cleaners` are the suspended runs of housekeeping.
+    """
 
     cluster: SimCluster
     store: SimStore
     scheduler: Scheduler
+    cleaners: list[Iterator[str]]
 
     def rewind(self, run: str) -> str:
         """Rewind to a random older version."""
         snapshot = self.store.snapshot()
         if snapshot.entry is None:
             return "there is no commit to rewind"
-        target = self.scheduler.rng.randrange(snapshot.version)
+        return self._rewind(run, snapshot, self.scheduler.rng.randrange(snapshot.version))
+
+    def _rewind(self, run: str, snapshot: TableSnapshot, target: int) -> str:
+        assert snapshot.entry is not None
         entry = next(
             (ledger_entry for version, ledger_entry in self.store.entries(snapshot) if version <= target), None
         )
@@ -39,14 +55,49 @@ class UserActions:
         return f"version {commit(self.store, snapshot, change).version} restores version {target}"
 
     def clean(self) -> str:
-        """Delete the files that no version from a random one on contains; other runs happen before each file."""
-        before = self.scheduler.rng.randrange(len(self.store.versions))
-        unneeded = self.store.announce_clean(before)
+        """Delete the files that no version from a random one on contains. Other runs happen before each file.
+
+        By chance the clean is suspended after its announcement, and deletes the files on later days.
+        """
+        tables, before = self.store.tables, self.scheduler.rng.randrange(len(self.store.versions))
+        unneeded = self.store.unneeded(before)
+        self.scheduler.step("before clean")
+        if tables != self.store.tables:
+            return "the table was removed"
+        self.store.announce_clean(before)
         self.scheduler.step("clean announced")
-        for path in unneeded:
+        if tables != self.store.tables:
+            return "the table was removed"
+        # A rewind may have brought back files before the announcement.
+        deleting = self._deleted(sorted(unneeded & self.store.unneeded(before)))
+        if self.scheduler.rng.random() < _SUSPENDED:
+            self.cleaners.append(deleting)
+            return "suspended"
+        deleted = 0
+        for _ in deleting:
+            deleted += 1
             self.scheduler.step("file cleaned")
+        return f"{deleted} files from before version {before} are deleted"
+
+    def _deleted(self, paths: Sequence[str]) -> Iterator[str]:
+        for path in paths:
             self.store.deleted.add(path)
-        return f"{len(unneeded)} files from before version {before} are deleted"
+            yield path
+
+    def restore_rows(self, run: str) -> str:
+        """Rewind to the newest version without lost rows whose files are all there, as the error of a load says."""
+        snapshot = self.store.snapshot()
+        assert snapshot.entry is not None
+        whole = [number for number, version in enumerate(self.store.versions) if not version.lost]
+        target = next(number for number in reversed(whole) if self._is_restorable(snapshot, number))
+        return self._rewind(run, snapshot, target)
+
+    def _is_restorable(self, snapshot: TableSnapshot, target: int) -> bool:
+        try:
+            self.store.check_restorable(snapshot, target)
+        except LoadError:
+            return False
+        return True
 
     def replay(self, loader: Loader) -> str:
         """Replay a random range of one partition, if the brokers hold it."""
@@ -62,15 +113,18 @@ class UserActions:
         bound = bounds[interval.partition]
         if not bound.earliest <= interval.start < interval.stop <= bound.latest:
             return f"the brokers do not have {interval}"
-        if truncations(self.cluster, state, bounds).get(interval.partition, interval.stop) < interval.stop:
+        truncated = truncations(self.cluster, state, bounds)
+        if truncated.get(interval.partition, interval.stop) < interval.stop:
             return f"{interval} was truncated"
         sizes = loader.slice_sizes(result, [interval], None)
-        facts = loader.fetch_slices(
-            result, self.store.uri, [interval], start_time, lambda _done, _total: None, sizes=sizes
-        )
-        if facts[0].failure:
-            return str(facts[0].failure)
-        check_same_logs(self.cluster, state, bounds)
+        decoding = Decoding(loader.formats(TOPIC), planned_on, loader.registries)
+        fetching = {"began": start_time, "on_progress": lambda _done, _total: None, "sizes": sizes}
+        facts = loader.fetch_decoded(result, self.store.uri, [interval], decoding, **fetching)
+        for failure in (slice_facts.failure for slice_facts in facts if slice_facts.failure):
+            return str(failure)
+        same_logs = {partition: bound for partition, bound in bounds.items() if partition not in truncated}
+        check_same_logs(self.cluster, state, same_logs)
+        check_bad_records(loader.formats(TOPIC), facts, state.topic.where)
         self.store.check(facts)
         staged = [row for part in facts for row in self.store.staged.get(part.path or "", ())]
 
@@ -79,7 +133,13 @@ class UserActions:
             return sum(offsets.start <= row.offset < offsets.stop for row in staged)
 
         change = ReplayChange(
-            state=state, ranges=(interval,), facts=tuple(facts), run=loader.run_id, fetched_rows=fetched_rows
+            state=state,
+            ranges=(interval,),
+            facts=tuple(facts),
+            run=loader.run_id,
+            fetched_rows=fetched_rows,
+            columns=decoding.plan.stored if decoding.plan else NO_COLUMNS,
+            schemas=decoding.schema_ids,
         )
         snapshot = self.store.newer(planned_on)
         return f"version {commit(self.store, snapshot, change.rebased(snapshot)).version} has {interval} again"

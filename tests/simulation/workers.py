@@ -1,22 +1,56 @@
-"""Simulated workers: they read the logs as the logs are at that moment, and record each read for the oracle."""
+"""Simulated workers: they read the logs as the logs are at that moment, and record each read for the oracle.
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+What cannot be read is skipped or refused by the product's own code.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
-from kafka_io.errors import KafkaIOError, LogShort, NetworkError, OffsetOutOfRange, TopicReplaced
-from kafka_io.model import BrokerPartition, OffsetRange
+import pyarrow as pa
+
+from kafka_io.errors import (
+    Corrupt,
+    KafkaIOError,
+    LocatedError,
+    LogShort,
+    NetworkError,
+    OffsetOutOfRange,
+    TooLarge,
+    TopicReplaced,
+    Where,
+)
+from kafka_io.model import Broker, BrokerPartition, OffsetRange
+from kafka_io.reader.reader import PlannedRange
+from kafka_io.reader.unreadable import UnreadableRange, is_unreadable
+from kafka_io.records.decoded_batch import DecodedBatch
 from kafka_io.records.gaps import CONTROL, HOLE
-from pipelines.loading.work import FetchTask, SliceFacts, SliceFailure
+from pipelines.loading.columns import ERROR_COLUMN, NO_COLUMNS, RAW_COLUMN, TOMBSTONE_COLUMN
+from pipelines.loading.decode_plan import DecodePlan
+from pipelines.loading.fetch_task import FetchTask
+from pipelines.loading.layout import TYPED
+from pipelines.loading.typed_rows import IncompletePlan, TypedRows
+from pipelines.loading.unreadable import GAPS, SkipByChoice, readable_batches
+from pipelines.loading.work import SliceFacts, SliceFailure
 from resources.spark import Progress
 from tests.simulation.brokers import SimCluster
 from tests.simulation.scheduler import Scheduler
+from tests.simulation.sim_log import SimLog
 from tests.simulation.store import Row, SimStore
+
+_ROWS_ARE_IN_READS = pa.RecordBatch.from_pylist([], schema=pa.schema([]))
+_STATE = (TOMBSTONE_COLUMN, ERROR_COLUMN, RAW_COLUMN)
+_NO_TOMBSTONE = (TOMBSTONE_COLUMN, False)
+_ERRORS = {"on_corrupt": Corrupt, "on_too_large": TooLarge}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """The records and markers of `[start, stop)` that a broker answered at `tick`, in one incarnation of the topic."""
+    """The records and markers of `[start, stop)` that a broker answered at `tick`, in one incarnation of the topic.
+
+    `skipped` is the choice by which the offsets were skipped, because they cannot be read.
+    """
 
     start: int
     stop: int
@@ -25,95 +59,76 @@ class Read:
     payloads: dict[int, int]
     markers: frozenset[int] = frozenset()
     has_epoch: bool = True
+    skipped: str = ""
 
     @property
-    def lost(self) -> list[int]:
+    def lost(self) -> set[int]:
         """The offsets of which the log had neither a record nor a marker."""
-        return [offset for offset in range(self.start, self.stop) if offset not in self.payloads.keys() | self.markers]
+        return set() if self.skipped else set(range(self.start, self.stop)).difference(self.payloads, self.markers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoded:
+    """What a worker made of the values of a slice: the cells of each row by offset (see Row)."""
+
+    typed: TypedRows
+    cells: Mapping[int, tuple[tuple[str, object], ...]]
 
 
 @dataclass(slots=True, kw_only=True)
-class SimWorkers:
-    """Fetches slices. `reads` has all reads by partition and loading time, which is different for every load."""
+class SimReader:
+    """Reads one partition for one slice; see Reader.
+
+    `reads` are what the broker answered; those that the slice does not use in the end are replaced.
+    """
 
     cluster: SimCluster
-    store: SimStore
     scheduler: Scheduler
-    reads: dict[tuple[BrokerPartition, int], list[Read]] = field(default_factory=lambda: defaultdict(list))
+    work: FetchTask
+    reads: list[Read] = field(default_factory=list)
 
-    def fetch(self, works: Sequence[FetchTask], on_progress: Progress) -> list[SliceFacts]:
-        """Fetch each slice; returns their facts. Some slices fail; some are fetched twice, but reported once."""
-        result = []
-        for fetched, work in enumerate(works, 1):
-            self.scheduler.step("fetch began")
-            try:
-                for _ in range(2 if self.scheduler.harmed(0.3) else 1):
-                    facts, reads = self._attempt(work)
-                # A range that is fetched again replaces what was read of it before.
-                before = self.reads[work.offsets.partition, work.loaded_at_us]
-                kept = [read for read in before if work.offsets.stop <= read.start or read.stop <= work.offsets.start]
-                self.reads[work.offsets.partition, work.loaded_at_us] = [*kept, *reads]
-                result.append(facts)
-            except KafkaIOError as error:
-                empty = SliceFacts(offsets=work.offsets)
-                result.append(replace(empty, failure=SliceFailure.of(error, work.where, "")))
-            on_progress(fetched, len(works))
-        return sorted(result, key=lambda facts: facts.offsets)
+    def read(self, planned_ranges: Iterable[PlannedRange]) -> Iterator[Iterator[DecodedBatch]]:
+        """See Reader."""
+        return (self._batches(planned) for planned in planned_ranges)
 
-    def _attempt(self, work: FetchTask) -> tuple[SliceFacts, list[Read]]:
-        if work.planned.to_message:
-            work = replace(work, planned=replace(work.planned, offsets=self._to_message(work.offsets)))
-        reads = list(self._read(work))
-        payloads = {offset: payload for read in reads for offset, payload in read.payloads.items()}
-        id_ = work.offsets.partition
-        rows = [Row(id_, offset, work.loaded_at_us, payload) for offset, payload in payloads.items()]
-        path = self.store.stage(rows) if rows else None
-        if path and self.scheduler.harmed(0.1):
-            self.scheduler.note(f"{path} is damaged")
-            self.store.staged[path] = tuple(rows[1:])
-        size = work.offsets.size
-        holes = [] if id_.broker is not None else [offset for read in reads for offset in read.lost]
-        gaps = {CONTROL: sum(len(read.markers) for read in reads), HOLE: len(holes)}
-        facts = SliceFacts(
-            offsets=work.offsets,
-            rows=len(rows),
-            bytes=size,
-            path=path,
-            size=len(rows),
-            gaps={cause: count for cause, count in gaps.items() if count},
-            holes=OffsetRange(id_, holes[0], holes[-1] + 1) if holes else None,
-            loaded_at_us=work.loaded_at_us,
-            last=self.cluster.message(*max(payloads.items())) if payloads else None,
-            source="0@sim:1",
-        )
-        return facts, reads
-
-    def _to_message(self, offsets: OffsetRange) -> OffsetRange:
-        """The range up to the end of the message that contains its last byte."""
-        log = self.cluster.logs.get(offsets.partition)
-        starts = [offset for offset in log.records if offset >= offsets.stop] if log else []
-        return replace(offsets, stop=min(starts, default=max(offsets.stop, log.latest) if log else offsets.stop))
-
-    def _read(self, work: FetchTask) -> Iterator[Read]:
+    def _batches(self, planned: PlannedRange) -> Iterator[DecodedBatch]:
         """Read in two fetches; anything may happen between them."""
-        middle = self.scheduler.rng.randint(work.offsets.start, work.offsets.stop)
-        for start, stop in ((work.offsets.start, middle), (middle, work.offsets.stop)):
-            if start < stop:
+        start, stop = planned.offsets.start, planned.offsets.stop
+        middle = self.scheduler.rng.randint(start, stop)
+        for part in pairwise((start, middle, stop)):
+            if part[0] < part[1]:
                 self.scheduler.seam()
-                yield self._fetched(work, start, stop)
+                yield from self._fetched(*part)
 
-    def _fetched(self, work: FetchTask, start: int, stop: int) -> Read:
-        id_ = work.offsets.partition
-        away = self.cluster.away | self.cluster.leaderless
-        if self.scheduler.harmed(0.3) or id_ in away or id_ not in self.cluster.logs:
-            raise NetworkError("connection reset by peer")
-        if self.cluster.era.knows_ids and work.planned.incarnation not in {"unknown", self.cluster.topic_id}:
-            raise TopicReplaced("the topic was created again")
-        log = self.cluster.logs[id_]
+    def _fetched(self, start: int, stop: int) -> Iterator[DecodedBatch]:
+        log = self._log()
         if start < log.earliest:
             raise OffsetOutOfRange("the offset has expired")
         if stop > log.latest:
             raise LogShort(f"the log ends at {log.latest}")
+        damage = next(iter(log.damages_in(start, stop)), None)
+        if damage:
+            readable = max(start, damage.start)
+            # The decoder may drop the rows before what it cannot decode.
+            if start < readable and self.scheduler.rng.random() < 0.5:
+                yield self._decoded(log, start, readable)
+            raise _ERRORS[damage.setting]("a batch cannot be read", Where(offset=readable))
+        yield self._decoded(log, start, stop)
+
+    def _log(self) -> SimLog:
+        id_ = self.work.offsets.partition
+        away = self.cluster.away | self.cluster.leaderless
+        if self.scheduler.harmed(0.3) or id_ in away or id_ not in self.cluster.logs:
+            raise NetworkError("connection reset by peer")
+        if self.cluster.era.knows_ids and self.work.planned.incarnation not in {"unknown", self.cluster.topic_id}:
+            raise TopicReplaced("the topic was created again")
+        return self.cluster.logs[id_]
+
+    def _decoded(self, log: SimLog, start: int, stop: int) -> DecodedBatch:
+        self.reads.append(self._read(log, start, stop))
+        return DecodedBatch(_ROWS_ARE_IN_READS, stop, {})
+
+    def _read(self, log: SimLog, start: int, stop: int) -> Read:
         self.scheduler.tick += 1
         return Read(
             start=start,
@@ -124,3 +139,149 @@ class SimWorkers:
             payloads={offset: payload for offset, payload in log.records.items() if start <= offset < stop},
             markers=frozenset(log.markers & set(range(start, stop))),
         )
+
+    def unreadable(self, planned: PlannedRange, offset: int) -> UnreadableRange:
+        """See Reader."""
+        self.scheduler.seam()
+        log = self._log()
+        damage = next(iter(log.damages_in(offset, offset + 1)), None)
+        if damage is None:
+            return UnreadableRange(start=offset, stop=offset)
+        stop = min(damage.stop, planned.offsets.stop)
+        read = replace(self._read(log, offset, stop), payloads={}, markers=frozenset(), skipped=damage.setting)
+        self.reads.append(read)
+        return UnreadableRange(start=offset, stop=stop, data=self.bytes_of(offset, stop))
+
+    def serving(self, planned: PlannedRange) -> Broker | None:
+        """See Reader. The simulation does not need it."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Do nothing: there is no connection."""
+
+    @staticmethod
+    def bytes_of(start: int, stop: int) -> bytes:
+        """The bytes of a batch that cannot be read."""
+        return b"%d-%d" % (start, stop)
+
+
+@dataclass(slots=True, kw_only=True)
+class SimWorkers:
+    """Fetches slices. `reads` has all reads by partition and loading time, which is different for every load.
+
+    `on_read` is called after each slice.
+    """
+
+    cluster: SimCluster
+    store: SimStore
+    scheduler: Scheduler
+    reads: dict[tuple[BrokerPartition, int], list[Read]] = field(default_factory=lambda: defaultdict(list))
+    on_read: Callable[[], None] = lambda: None
+
+    def fetch(self, works: Sequence[FetchTask], on_progress: Progress) -> list[SliceFacts]:
+        """Fetch each slice; returns their facts. Some slices fail; some are fetched twice, but reported once."""
+        result: list[SliceFacts] = []
+        for fetched, work in enumerate(works, 1):
+            self.scheduler.step("fetch began")
+            try:
+                for _ in range(2 if self.scheduler.harmed(0.3) else 1):
+                    facts, reads = self._attempt(work)
+                # A range that is fetched again replaces what was read of it before.
+                before = self.reads[work.offsets.partition, work.loaded_at_us]
+                kept = [read for read in before if work.offsets.stop <= read.start or read.stop <= work.offsets.start]
+                self.reads[work.offsets.partition, work.loaded_at_us] = [*kept, *reads]
+                result += facts
+            except KafkaIOError as error:
+                result.append(_failed(work.offsets, work, error))
+            self.on_read()
+            on_progress(fetched, len(works))
+        return sorted(result, key=lambda facts: facts.offsets)
+
+    def _attempt(self, work: FetchTask) -> tuple[list[SliceFacts], list[Read]]:
+        """The facts of one attempt: as in a worker of Spark, those before a record that cannot be read come first."""
+        if work.planned.to_message:
+            work = replace(work, planned=replace(work.planned, offsets=self._to_message(work.offsets)))
+        reader, skip = SimReader(cluster=self.cluster, scheduler=self.scheduler, work=work), SkipByChoice(work)
+        [first] = reader.read([work.planned])
+        next_offset, failed = work.offsets.start, []
+        try:
+            for decoded in readable_batches(reader, work.planned, first, skip):
+                next_offset = decoded.next_offset
+        except LocatedError as error:
+            if next_offset == work.offsets.start or not is_unreadable(error):
+                raise
+            failed = [_failed(replace(work.offsets, start=next_offset), work, error)]
+        offsets = replace(work.offsets, stop=next_offset)
+        reads = list(_used(reader.reads, offsets))
+        try:
+            return [self._facts(work, offsets, reads, skip), *failed], reads
+        except IncompletePlan as missing:
+            return [SliceFacts(offsets=work.offsets, unknown_schemas=tuple(sorted(missing.ids)))], reads
+
+    def _facts(self, work: FetchTask, offsets: OffsetRange, reads: Sequence[Read], skip: SkipByChoice) -> SliceFacts:
+        payloads = {offset: payload for read in reads for offset, payload in read.payloads.items()}
+        id_ = offsets.partition
+        decoded = self._decoded(work.decode, payloads) if work.decode else None
+        rows = [
+            Row(id_, offset, work.loaded_at_us, payload, decoded.cells[offset] if decoded else ())
+            for offset, payload in payloads.items()
+        ]
+        path = self.store.stage(rows, work.decode.stored if work.decode else NO_COLUMNS) if rows else None
+        if path and self.scheduler.harmed(0.1):
+            self.scheduler.note(f"{path} is damaged")
+            self.store.staged[path] = tuple(rows[1:])
+        holes = [] if id_.broker is not None else sorted(offset for read in reads for offset in read.lost)
+        gaps = Counter({CONTROL: sum(len(read.markers) for read in reads), HOLE: len(holes)})
+        for read in reads:
+            if read.skipped:
+                gaps[GAPS[read.skipped]] += read.stop - read.start
+        return SliceFacts(
+            offsets=offsets,
+            rows=len(rows),
+            bytes=offsets.size,
+            path=path,
+            size=len(rows),
+            gaps={cause: count for cause, count in gaps.items() if count},
+            holes=OffsetRange(id_, holes[0], holes[-1] + 1) if holes else None,
+            skipped=tuple(skip.skipped),
+            bad=decoded.typed.bad if decoded else 0,
+            bad_examples=tuple(decoded.typed.examples) if decoded else (),
+            loaded_at_us=work.loaded_at_us,
+            last=self.cluster.message(*max(payloads.items())) if payloads else None,
+            source="0@sim:1",
+        )
+
+    def _decoded(self, plan: DecodePlan, payloads: Mapping[int, int]) -> "Decoded":
+        """The cells of rows, as Penstock's own code decodes their values.
+
+        Raises:
+            IncompletePlan: see TypedRows.
+        """
+        assert self.cluster.values is not None
+        values = [self.cluster.values.by_payload[payload].data for payload in payloads.values()]
+        columns = {"offset": pa.array(payloads.keys(), pa.int64()), "value": pa.array(values, pa.binary())}
+        typed = TypedRows(plan)
+        rows = typed.rows(pa.RecordBatch.from_pydict(columns), {})
+        names = [*_STATE, *plan.values.names]
+        cells = {
+            row.pop(TYPED.name("offset")): tuple(
+                (name, cell) for name, cell in row.items() if cell is not None and (name, cell) != _NO_TOMBSTONE
+            )
+            for row in rows.select([TYPED.name("offset"), *names]).to_pylist()
+        }
+        return Decoded(typed=typed, cells=cells)
+
+    def _to_message(self, offsets: OffsetRange) -> OffsetRange:
+        """The range up to the end of the message that contains its last byte."""
+        log = self.cluster.logs.get(offsets.partition)
+        starts = [offset for offset in log.records if offset >= offsets.stop] if log else []
+        return replace(offsets, stop=min(starts, default=max(offsets.stop, log.latest) if log else offsets.stop))
+
+
+def _used(reads: Iterable[Read], offsets: OffsetRange) -> Iterator[Read]:
+    """The reads of what a slice has in the end: not those of a batch that it neither read nor skipped."""
+    return (read for read in reads if read.stop <= offsets.stop)
+
+
+def _failed(offsets: OffsetRange, work: FetchTask, error: KafkaIOError | LocatedError) -> SliceFacts:
+    return SliceFacts(offsets=offsets, failure=SliceFailure.of(error, work.where))

@@ -4,22 +4,29 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from typing import Any
+from unittest.mock import patch
 
 from kafka_io.errors import LocatedError
 from kafka_io.model import BrokerPartition
+from pipelines.loading import unreadable
+from pipelines.loading.fetch_task import FetchTask
 from pipelines.loading.load import Loader
 from pipelines.loading.outcome import TopicLoad
 from pipelines.loading.positions import NamedPosition, TimePosition
 from pipelines.loading.window import LoadWindow
-from pipelines.loading.work import FetchTask, SliceFacts
+from pipelines.loading.work import SliceFacts
 from resources.choices import Choices
 from resources.settings import Caps, Start
 from resources.spark import Progress
-from tests.simulation.brokers import ERAS, TOPIC, SimCluster
+from tests.simulation.begin_law import BeginLaw, RunStart
+from tests.simulation.brokers import TOPIC, Answers, SimCluster
+from tests.simulation.columns_law import ColumnsLaw
 from tests.simulation.events import Events
-from tests.simulation.oracle import Oracle, RunStart
+from tests.simulation.identity_law import IdentityLaw
+from tests.simulation.oracle import Oracle
 from tests.simulation.scheduler import Killed, Odds, Scheduler, hooked
+from tests.simulation.sim_log import ERAS
 from tests.simulation.store import SimStore
 from tests.simulation.user_actions import UserActions
 from tests.simulation.workers import SimWorkers
@@ -27,8 +34,28 @@ from tests.simulation.workers import SimWorkers
 DAYS = 20
 """The number of days of a world. It is so small that the complete log can be checked after every commit."""
 _CALM_LOADS = 5
+_TYPED_EVERY = 5
+"""Of so many worlds, one has a typed table."""
 _TAIL = 60
-_ALL = Choices(on_expired="skip", on_missing="skip", on_truncated="rewind", on_recreated="restart", on_vanished="wait")
+_ALL = Choices(
+    on_expired="skip",
+    on_missing="skip",
+    on_corrupt="skip",
+    on_too_large="skip",
+    on_truncated="rewind",
+    on_recreated="restart",
+    on_vanished="wait",
+)
+
+
+def _typed(kind: type[LocatedError]) -> Iterator[str]:
+    yield kind.__name__
+    for below in kind.__subclasses__():
+        yield from _typed(below)
+
+
+TYPED = frozenset(_typed(LocatedError))
+"""The names of all errors that a load may meet. Any other error in its result is a bug, or a law that was broken."""
 
 
 class Failed(Exception):
@@ -66,19 +93,40 @@ class FetchedRanges:
 
 
 class World:
-    """A world that a seed determines. `store` creates the store; a test may pass one with a deliberate fault."""
+    """A world that a seed determines; the seed also decides whether its table is typed, if `is_typed` is None.
 
-    def __init__(self, seed: int, *, store: Callable[..., SimStore] = SimStore) -> None:
+    `store` creates the store; a test may pass one with a deliberate fault.
+    """
+
+    def __init__(self, seed: int, *, store: Callable[..., SimStore] = SimStore, is_typed: bool | None = None) -> None:
         self.seed = seed
+        is_typed = seed % _TYPED_EVERY == 0 if is_typed is None else is_typed
         self.rng = random.Random(seed)
         self.scheduler = Scheduler(rng=self.rng, meanwhile=self._meanwhile)
         self.cluster = SimCluster(scheduler=self.scheduler, era=self.rng.choice(ERAS), compacts=self.rng.random() < 0.5)
-        self.store = store(scheduler=self.scheduler, landed=self._landed)
+        self.store = store(scheduler=self.scheduler, landed=self._landed, is_typed=is_typed)
         self.workers = SimWorkers(cluster=self.cluster, store=self.store, scheduler=self.scheduler)
-        self.oracle = Oracle(cluster=self.cluster, store=self.store, workers=self.workers)
-        self.store.removed = self.oracle.begin_table
-        self.events = Events(cluster=self.cluster, store=self.store, scheduler=self.scheduler)
-        self.user_actions = UserActions(cluster=self.cluster, store=self.store, scheduler=self.scheduler)
+        self.identity = IdentityLaw(cluster=self.cluster, store=self.store)
+        self.begins = BeginLaw(cluster=self.cluster, store=self.store, identity=self.identity)
+        self.columns = ColumnsLaw(cluster=self.cluster, store=self.store, answers=self.identity.answers)
+        self.oracle = Oracle(
+            cluster=self.cluster,
+            store=self.store,
+            workers=self.workers,
+            identity=self.identity,
+            begins=self.begins,
+            columns=self.columns,
+        )
+        if is_typed:
+            self.cluster.begin_values()
+            # The bytes of values are not in a typed table, so only ids show there that a log is the same.
+            self.cluster.era = self.rng.choice([era for era in ERAS if era.has_ids])
+        self.cluster.table_version = lambda: self.store.shown
+        self.store.removed, self.workers.on_read = self.oracle.begin_table, self.identity.note_read
+        actors: dict[str, Any] = {"cluster": self.cluster, "store": self.store, "scheduler": self.scheduler}
+        cleaners: list[Iterator[str]] = []
+        self.events = Events(**actors, cleaners=cleaners)
+        self.user_actions = UserActions(**actors, cleaners=cleaners)
         self.choices = Choices()
         self.start: Start = self.rng.choice(("earliest", "earliest", "latest"))
         self._runs = 0
@@ -99,7 +147,7 @@ class World:
             Failed: a law was broken.
         """
         try:
-            with hooked(self.scheduler):
+            with hooked(self.scheduler), patch.object(unreadable, "_kept", self.store.keep):
                 for _ in range(days):
                     self._simulate_day()
                 self._end()
@@ -112,10 +160,10 @@ class World:
         self.scheduler.day += 1
         self.choices = self._random_choices()
         for _ in range(self.rng.randint(1, 4)):
-            self._broker_event()
+            self._event()
         for _ in range(self.rng.randint(1, 3)):
             self._load()
-            self._broker_event()
+            self._event()
         if self.rng.random() < 0.3:
             self.rng.choice((self._rewind, self._replay, self._replay, self._clean))()
 
@@ -125,19 +173,22 @@ class World:
         return Choices(
             on_expired=pick(("fail", "skip")),
             on_missing=pick(("fail", "skip")),
+            on_corrupt=pick(("fail", "skip")),
+            on_too_large=pick(("fail", "skip")),
             on_truncated=pick(("fail", "rewind")),
             on_recreated=pick(("fail", "restart")),
             on_vanished=pick(("fail", "wait")),
         )
 
-    def _broker_event(self, *, in_a_run: bool = False) -> None:
-        self.events.happen(in_a_run=in_a_run)
+    def _event(self) -> None:
+        self.events.happen()
         self.oracle.check_truncations()
+        self.oracle.check_files()
 
     def _meanwhile(self) -> None:
         """Let other actors do something while a run is in progress."""
         turns: dict[Callable[[], object], float] = {
-            partial(self._broker_event, in_a_run=True): 10,
+            self._event: 10,
             self._load: 8,
             self._rewind: 0.5,
             self._replay: 1,
@@ -160,7 +211,7 @@ class World:
         self._run_user_action(run, lambda: self.user_actions.replay(self._loader(run, FetchedRanges())))
 
     def _run_user_action(self, run: str, action: Callable[[], str]) -> None:
-        with self._separate_answers():
+        with self._separate_answers(run):
             try:
                 self.scheduler.note(f"{run} ends: {action()}")
             except (LocatedError, Killed) as ended:
@@ -190,25 +241,27 @@ class World:
         self.scheduler.note(
             f"{run} has {_choices_text(loader.choices)}, {loader.caps.slice_records} records per slice, {loader.window}"
         )
-        with self._separate_answers():
-            self.oracle.runs[run] = RunStart(
+        with self._separate_answers(run):
+            self.begins.runs[run] = RunStart(
                 tick=tick,
                 time_ms=time_ms,
                 version=since,
                 since=NamedPosition.LATEST if window.since is None and self.start == "latest" else window.since,
                 has_window=window.since is not None,
-                asked=self.cluster.asked,
+                asked=self.cluster.answers.asked,
             )
             try:
                 load = loader.load(TOPIC)
             except Killed as killed:
                 self.scheduler.note(f"{run} is killed at {killed}")
                 return None
-            if incarnation == self.cluster.incarnation and (load.error or "").startswith("TopicRecreated"):
-                self.oracle.check_recreated(run, incarnation)
+            untyped = [str(failure) for failure in load.failures if failure.kind not in TYPED]
+            assert not untyped, untyped[0]
             self.scheduler.note(f"{run} ends at version {load.version} with {load.rows} rows: {load.error}")
             if table != self.store.tables:  # nobody can read the log of a removed table
                 return load
+            if (load.error or "").startswith("TopicRecreated"):
+                self.oracle.check_recreated(run)
             capped = loader.caps.records_per_run or loader.window.until or incarnation != self.cluster.incarnation
             self.oracle.check_load(run, since, load, {} if capped else self._wanted())
             lost = load.error is not None and "committed first (partition" in load.error
@@ -222,6 +275,7 @@ class World:
         def fetch(works: Sequence[FetchTask], on_progress: Progress) -> list[SliceFacts]:
             facts = self.workers.fetch(works, on_progress)
             fetched.note(works, facts)
+            self.columns.note_fetch(run, works, facts)
             return facts
 
         rng = self.rng
@@ -242,7 +296,17 @@ class World:
             window=self._window(calm=calm),
             run_id=run,
             now=self.scheduler.now,
+            **self._decoding(run, calm=calm),
         )
+
+    def _decoding(self, run: str, *, calm: bool) -> dict[str, Any]:
+        """How a run decodes values; empty if the table is raw."""
+        values = self.cluster.values
+        if values is None:
+            return {}
+        format_ = values.format(lenient=calm)
+        self.columns.formats[run] = format_
+        return {"formats": lambda _: format_, "registries": lambda _: values.registry}
 
     def _window(self, *, calm: bool) -> LoadWindow:
         """A random window for a run; most runs have none."""
@@ -254,18 +318,18 @@ class World:
         return LoadWindow(since=since, until=None if calm or self.rng.random() < 0.9 else times[1])
 
     @contextmanager
-    def _separate_answers(self) -> Iterator[None]:
+    def _separate_answers(self, run: str) -> Iterator[None]:
         """Keep the brokers' and the store's answers to the run in this block apart from those to other runs."""
-        answered, asked, shown = self.cluster.answered, self.cluster.asked, self.store.shown
-        self.cluster.answered, self.cluster.asked = [], {}
+        answers, shown = self.cluster.answers, self.store.shown
+        self.cluster.answers = self.identity.answers[run] = Answers()
         try:
             yield
         finally:
-            self.cluster.answered, self.cluster.asked, self.store.shown = answered, asked, shown
+            self.cluster.answers, self.store.shown = answers, shown
 
     def _wanted(self) -> dict[BrokerPartition, int]:
         """The smallest end of each log that the brokers answered to this run; only logs that were never empty."""
-        steps = self.cluster.answered
+        steps = [answered.bounds for answered in self.cluster.answers.bounds]
         always = set.intersection(*(set(bounds) for bounds in steps)) if steps else set()
         return {
             id_: min(bounds[id_].latest for bounds in steps)
@@ -279,17 +343,29 @@ class World:
         self.scheduler.day += 1
         self.events.calm()
         self.choices = _ALL
-        loads = [self._load() for _ in range(_CALM_LOADS)]
-        last = loads[-1]
-        assert last is not None
-        assert last.error is None, f"a load failed in a calm world: {last.error}"
+        error = None
+        for _ in range(_CALM_LOADS):
+            last = self._load()
+            error = last.error if last else "it was killed"
+            self._follow(error or "")
+        assert error is None, f"a load failed in a calm world: {error}"
         entry = self.store.peek().entry
-        covered = entry.covered if entry and self.oracle.life(entry) in {None, self.cluster.incarnation} else {}
         for id_, log in self.cluster.logs.items():
-            cursor = covered[id_][1] if id_ in covered else log.earliest
+            loaded = entry is not None and id_ in entry.covered
+            cursor = (
+                entry.covered[id_][1] if entry and loaded and self.oracle.is_of_cluster(entry, id_) else log.earliest
+            )
             assert cursor == log.latest, (
                 f"partition {id_} was loaded to {cursor} in a calm world, but its log ends at {log.latest}"
             )
+
+    def _follow(self, error: str) -> None:
+        """Do what an error asks of the user, if no choice continues."""
+        if error.startswith("LogTorn"):  # nobody has the lost entries any more
+            self.store.remove()
+        elif "rows are missing outside of" in error:
+            run = self._begin_run("rewind", Choices())
+            self._run_user_action(run, lambda: self.user_actions.restore_rows(run))
 
 
 def _choices_text(choices: Choices) -> str:

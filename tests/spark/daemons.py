@@ -34,6 +34,7 @@ def daemon(command: Sequence[str], folder: Path, *, host: str, memory: str) -> I
     environment |= {"SPARK_LOCAL_IP": host, "SPARK_DAEMON_MEMORY": memory}
     # A session of this process logs only errors. The log of a daemon says when it is ready.
     environment.pop("SPARK_CONF_DIR", None)
+    environment.pop("PYTHONPATH", None)  # a local session of this process puts our code there; executors receive it
     environment["SPARK_SUBMIT_OPTS"] = environment["SPARK_DAEMON_JAVA_OPTS"]
     with (
         (folder / LOG).open("wb") as log,

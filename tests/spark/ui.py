@@ -5,17 +5,23 @@ import time
 import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 _TIMEOUT_S = 180.0
-_POLL_S = 0.1
+_POLL_S = 0.2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SparkUI:
     """The UI of a running application at `url`."""
 
     url: str
+
+    @cached_property
+    def _application(self) -> str:
+        [application] = self._get("applications")
+        return str(application["id"])
 
     def executors(self) -> int:
         """The number of executors."""
@@ -41,8 +47,7 @@ class SparkUI:
         )
 
     def _get_of_application(self, path: str) -> list[dict[str, Any]]:
-        [application] = self._get("applications")
-        return self._get(f"applications/{application['id']}/{path}")
+        return self._get(f"applications/{self._application}/{path}")
 
     def _get(self, path: str) -> list[dict[str, Any]]:
         with urllib.request.urlopen(f"{self.url}/api/v1/{path}", timeout=_TIMEOUT_S) as answer:

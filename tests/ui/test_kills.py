@@ -144,7 +144,7 @@ def test_the_topics_of_a_killed_run_are_loaded_by_the_next_run(killed: Stand, ga
 def test_a_run_that_died_with_all_servers_is_marked_as_failed_and_frees_its_pool_slot(
     killed: Stand, gated: Gate
 ) -> None:
-    """As after a crash of the machine: no process notices the death of the run."""
+    """Let no process notice the death of the run, like after a crash of the machine."""
     expected = publish_to_all(killed)
     with gated.holding("held"):
         run_id = load_to_gate(killed, gated)

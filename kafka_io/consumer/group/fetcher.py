@@ -43,6 +43,10 @@ class ConsumedBatch:
         """The partition's address."""
         return TopicPartition(self.topic, self.partition)
 
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The records as a stream of Arrow's PyCapsule interface: pyarrow, DuckDB and Polars read this directly."""
+        return self.records.__arrow_c_stream__(requested_schema)
+
     def __iter__(self) -> Iterator[ConsumedMessage]:
         return consumed_messages(self.topic_partition, DecodedBatch(self.records, self.next_offset, {}))
 

@@ -11,7 +11,7 @@ from kafka_io.net.secret import Secret
 from kafka_io.net.security import Sasl
 
 # RFC 6750, section 2.1. Other characters could end the field or the message.
-_TOKEN = re.compile(rb"[A-Za-z0-9._~+/-]+=*")
+BEARER_TOKEN = re.compile(rb"[A-Za-z0-9._~+/-]+=*")
 
 
 def mechanism_of(sasl: Sasl) -> Mechanism:
@@ -59,7 +59,7 @@ class OAuthBearer:
 
     def __init__(self, token: Secret) -> None:
         self.secret = token
-        if not _TOKEN.fullmatch(token.reveal()):
+        if not BEARER_TOKEN.fullmatch(token.reveal()):
             raise AuthenticationFailed("OAUTHBEARER: the token contains characters that bearer tokens cannot have")
 
     def first(self) -> bytes:

@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
-from kafka_io.records.compiling import device_function
-from kafka_io.records.kernels.scalars import ByteArray, Int32s, Int64s, clear_bit, copy
+from kafka_io.jit.compiling import device_function
+from kafka_io.jit.scalars import ByteArray, Int32s, Int64s, clear_bit, copy
 
 # Columns as bits: those of `schema.SCHEMA` in their order, then `inner` of 0.7. The arrays of a column that is not
 # requested stay empty and must not be written.

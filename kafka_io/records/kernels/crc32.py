@@ -13,9 +13,9 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
-from kafka_io.records.compiling import device_function
-from kafka_io.records.isal_crc32 import CRC32, HAS_CRC32
-from kafka_io.records.kernels.scalars import ByteArray
+from kafka_io.jit.compiling import device_function
+from kafka_io.jit.isal_crc32 import CRC32, HAS_CRC32
+from kafka_io.jit.scalars import ByteArray
 
 _POLYNOMIAL = 0xEDB88320
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from kafka_io.records.compiling import device_function
-from kafka_io.records.kernels.scalars import ByteArray, int32
+from kafka_io.jit.compiling import device_function
+from kafka_io.jit.scalars import ByteArray, int32
 from kafka_io.records.kernels.status_codes import BAD_LENGTH, BAD_MAGIC, CUT, OTHER_FORMAT, WHOLE
 from kafka_io.records.layout import BATCH_MAGIC, ENTRY_BYTES, ENTRY_LENGTH_AT, MAGIC_AT, MIN_ENTRY_BYTES
 

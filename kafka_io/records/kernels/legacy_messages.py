@@ -1,6 +1,7 @@
 """Kernels for messages of formats 0 and 1: entries of a log, or of a set that was compressed in one message."""
 
-from kafka_io.records.compiling import device_function, kernel
+from kafka_io.jit.compiling import device_function, kernel
+from kafka_io.jit.scalars import ByteArray, int32, int64, uint32
 from kafka_io.records.kernels.column_arrays import (
     KEY_BYTES,
     ROW_BYTES,
@@ -11,7 +12,6 @@ from kafka_io.records.kernels.column_arrays import (
 )
 from kafka_io.records.kernels.crc32 import crc32
 from kafka_io.records.kernels.entry_header import entry_bounds
-from kafka_io.records.kernels.scalars import ByteArray, int32, int64, uint32
 from kafka_io.records.kernels.status_codes import (
     BAD_CRC,
     BAD_END,

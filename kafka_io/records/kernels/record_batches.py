@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from kafka_io.records.compiling import device_function, kernel
+from kafka_io.jit.compiling import device_function, kernel
+from kafka_io.jit.scalars import ByteArray, Int64s, int32, int64, uint32, varint, varlong, wrapped_sum
 from kafka_io.records.kernels.column_arrays import (
     FAULT_BATCH,
     FAULT_RECORD,
@@ -13,7 +14,6 @@ from kafka_io.records.kernels.column_arrays import (
     put_row,
 )
 from kafka_io.records.kernels.entry_header import entry_bounds
-from kafka_io.records.kernels.scalars import ByteArray, Int64s, int32, int64, uint32, varint, varlong, wrapped_sum
 from kafka_io.records.kernels.status_codes import (
     BAD_COUNT,
     BAD_END,

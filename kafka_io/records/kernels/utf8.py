@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from kafka_io.records.compiling import device_function, kernel
-from kafka_io.records.kernels.scalars import ByteArray, Int32s, copy
+from kafka_io.jit.compiling import device_function, kernel
+from kafka_io.jit.scalars import ByteArray, Int32s, copy
+from kafka_io.jit.utf8 import character_size
 from kafka_io.records.kernels.status_codes import END, FULL
 
 # U+FFFD, the replacement character, in UTF-8.
@@ -47,33 +48,8 @@ def _is_plain(content: ByteArray, position: int, end: int) -> bool:
     for i in range(len(MARK)):
         marked = marked and content[position + i] == MARK[i]
     while position < end and not marked:
-        size = _character(content, position, end)
+        size = character_size(content, position, end)
         if size == 0:
             return False
         position += size
     return not marked
-
-
-@device_function
-def _character(content: ByteArray, position: int, end: int) -> int:
-    """Size of the UTF-8 character at `position`; 0 if it is invalid.
-
-    Invalid are: overlong forms, surrogates, code points above U+10FFFF, and incomplete characters. All of these show in
-    the first two bytes, so only the allowed range of the second byte depends on the first (Unicode standard, table
-    3-7).
-    """
-    first = content[position]
-    if first < 0x80:
-        return 1
-    size = 2 if first < 0xE0 else 3 if first < 0xF0 else 4
-    if first < 0xC2 or first > 0xF4 or position + size > end:
-        return 0
-    second = content[position + 1]
-    lowest = 0xA0 if first == 0xE0 else 0x90 if first == 0xF0 else 0x80
-    highest = 0x9F if first == 0xED else 0x8F if first == 0xF4 else 0xBF
-    if second < lowest or second > highest:
-        return 0
-    for i in range(2, size):
-        if content[position + i] & 0xC0 != 0x80:
-            return 0
-    return size

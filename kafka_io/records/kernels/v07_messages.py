@@ -1,9 +1,9 @@
 """Kernels for the message sets of 0.7."""
 
-from kafka_io.records.compiling import device_function, kernel
+from kafka_io.jit.compiling import device_function, kernel
+from kafka_io.jit.scalars import ByteArray, Int32s, Int64s, copy, int32, uint32
 from kafka_io.records.kernels.column_arrays import ROW_BYTES_07, ROWS, VALUE_BYTES
 from kafka_io.records.kernels.crc32 import crc32
-from kafka_io.records.kernels.scalars import ByteArray, Int32s, Int64s, copy, int32, uint32
 from kafka_io.records.kernels.status_codes import BAD_CRC, BAD_LENGTH, BAD_MAGIC, CUT, END, PAUSED, WHOLE, WRAPPER
 from kafka_io.records.layout import (
     CODEC_MASK,

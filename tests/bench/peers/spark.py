@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from resources.spark import close_session, open_session
 from tests.bench.cases import PARQUET_CODEC, Job
@@ -26,6 +26,12 @@ def ready(job: Job) -> Iterator[Callable[[], None]]:
 
 def load(session: SparkSession, bootstrap: str, topic: str, folder: Path) -> None:
     """Write all records of the topic. Each partition is one task and one file."""
+    rows = read(session, bootstrap, topic).select(*_COLUMNS)
+    rows.write.mode("overwrite").option("compression", PARQUET_CODEC).parquet(str(folder))
+
+
+def read(session: SparkSession, bootstrap: str, topic: str) -> DataFrame:
+    """All records of the topic, each with its headers."""
     reader = session.read.format("kafka").options(
         **{
             "kafka.bootstrap.servers": bootstrap,
@@ -35,5 +41,4 @@ def load(session: SparkSession, bootstrap: str, topic: str, folder: Path) -> Non
             "includeHeaders": "true",
         }
     )
-    rows = reader.load().select(*_COLUMNS)
-    rows.write.mode("overwrite").option("compression", PARQUET_CODEC).parquet(str(folder))
+    return reader.load()

@@ -79,13 +79,38 @@ def test_a_broker_that_is_known_as_old_is_detected_once_in_ten_minutes(monkeypat
         assert len(cluster.heard(API_VERSIONS)) == 4
 
 
-def test_a_generation_of_the_settings_is_not_detected_again() -> None:
+@pytest.mark.parametrize("reaction", [CLOSE, SILENCE], ids=["closing", "silent"])
+def test_a_broker_that_is_old_as_the_settings_say_is_asked_once_and_not_waited_for(
+    reaction: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(negotiation, "_SILENCE_S", 60.0)
+    with FakeCluster(logs={}) as cluster:
+        cluster.brokers[0].handlers[API_VERSIONS] = lambda _: reaction
+        connector = Connector(timeout_s=60.0, max_answer_bytes=10_000, generation=Generation.V08, refuses_newer=True)
+        for _ in range(2):
+            negotiated = connector.connect(cluster.bootstrap[0])
+            assert (negotiated.generation, negotiated.versions.pick(FetchRequest.API)) == (Generation.V08, 0)
+            assert negotiated.connection.request(VersionedRequest(MetadataRequest(topics=()), 0)).topics
+            negotiated.connection.close()
+        assert len(cluster.heard(API_VERSIONS)) == 1
+
+
+def test_a_broker_that_is_newer_than_the_settings_say_is_refused() -> None:  # fault P15
+    with FakeCluster(logs={}) as cluster:
+        connector = Connector(timeout_s=5.0, max_answer_bytes=10_000, generation=Generation.V08, refuses_newer=True)
+        for _ in range(2):
+            with pytest.raises(Unsupported, match=r'is of 0\.10 or later, .* generation = "0\.8-0\.9" in the settings'):
+                connector.connect(cluster.bootstrap[0])
+
+
+def test_a_newer_broker_of_a_cluster_whose_generation_was_detected_is_used_with_old_versions() -> None:
+    """This happens in a rolling upgrade from 0.9."""
     with FakeCluster(logs={}) as cluster:
         connector = Connector(timeout_s=5.0, max_answer_bytes=10_000, generation=Generation.V08)
         negotiated = connector.connect(cluster.bootstrap[0])
-        assert negotiated.connection.request(VersionedRequest(MetadataRequest(topics=()), 0)).topics
-        assert cluster.heard(API_VERSIONS) == []
         negotiated.connection.close()
+        assert negotiated.versions.pick(FetchRequest.API) == 0
+        assert not cluster.heard(API_VERSIONS)
 
 
 def slow_at_first(answer: Callable[[ReceivedRequest], object]) -> Callable[[ReceivedRequest], object]:

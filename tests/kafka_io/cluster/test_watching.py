@@ -8,13 +8,16 @@ from typing import Any
 
 import pytest
 
+from kafka_io.brokers.connection import RetryPolicy
 from kafka_io.brokers.modern_connection import ModernBrokerConnection
+from kafka_io.brokers.retry import Backoff
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.cluster.opening import open_cluster
 from kafka_io.cluster.retention import FOREVER, Retention
 from kafka_io.errors import AuthorizationFailed, BrokerError, Corrupt
 from kafka_io.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse, DescribedConfigs
 from kafka_io.model import Bounds, BrokerPartition, Generation
+from kafka_io.reader.reader import ReadSettings
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from kafka_io.wire.conversation import ReceivedRequest
@@ -25,6 +28,7 @@ from tests.kafka_io.testing.modern.talk import START_MS, Client, batch
 TOPICS, PARTITIONS = 30, 4
 PARTS = tuple(BrokerPartition(None, number) for number in range(PARTITIONS))
 DESCRIBE = DescribeConfigsRequest.API
+READ_SETTINGS = ReadSettings(retry_policy=RetryPolicy(timeout_s=10.0, backoff=Backoff(attempts=2)))
 Serve = Callable[..., ModernBrokerServer]
 
 
@@ -42,7 +46,7 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
 
 
 def opened(broker: ModernBrokerServer) -> Cluster:
-    return open_cluster("main", bootstrap=f"127.0.0.1:{broker.port}")
+    return open_cluster("main", bootstrap=f"127.0.0.1:{broker.port}", read_settings=READ_SETTINGS)
 
 
 def names(count: int = TOPICS) -> list[str]:

@@ -58,11 +58,11 @@ def test_an_error_names_a_reference_to_a_missing_secret(tmp_path: Path, monkeypa
     with pytest.raises(SecretMissing, match="env:PENSTOCK_TEST is not in the environment of this process") as raised:
         SecretReference("env", "PENSTOCK_TEST").read()
     assert not raised.value.retriable
-    with pytest.raises(SecretMissing, match=f"file:{tmp_path}/none cannot be read: .*No such file"):
+    with pytest.raises(SecretMissing, match=f"file:{tmp_path}/none cannot be read: no such file"):
         SecretReference("file", f"{tmp_path}/none").read()
     with pytest.raises(SecretMissing, match=r"cannot be read: .*directory"):
         SecretReference("file", str(tmp_path)).read()
-    with pytest.raises(SecretMissing, match=r"cannot be read: .*null"):
+    with pytest.raises(SecretMissing, match="cannot be read: this text cannot be a path"):
         SecretReference("file", "/nul\0").read()
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kafka_io.brokers.bootstrap import parse_broker_list
 from kafka_io.errors import NetworkError, RegistryError, TooLarge, Unsupported
 from kafka_io.model import Broker, BrokerPartition, Generation
 from kafka_io.net.security import Security, Tls
@@ -42,11 +43,26 @@ def fixed(*servers: HostileServer) -> dict[str, object]:
 def test_with_a_fixed_list_the_broker_chooses_the_partition_and_an_offset_request_confirms_it() -> None:
     with HostileServer([hear, hear, send(NO_OFFSETS), stall]) as server:
         with open_producer(**fixed(server), settings=SETTINGS) as producer:  # type: ignore[call-overload]  # an address
-            assert producer.send(TOPIC, b"one").partition == BrokerPartition(0, -1)
+            assert producer.send(TOPIC, b"one").partition == BrokerPartition(None, -1)
         produce, offsets = heard(server)
     assert isinstance(produce, ProduceRequest07)
     assert (produce.topic, produce.partition) == (TOPIC, -1)
     assert offsets == OffsetsRequest07(TOPIC, 0, -1, 1)
+
+
+def test_a_result_names_the_id_of_the_broker_and_not_its_place_in_the_list() -> None:  # fault U18
+    with HostileServer([hear, hear, send(NO_OFFSETS), stall]) as server:
+        bootstrap = f"7:127.0.0.1:{server.port}"
+        with open_producer(bootstrap=bootstrap, generation=Generation.V07, settings=SETTINGS) as producer:
+            assert producer.send(TOPIC, b"one").partition == BrokerPartition(7, -1)
+
+
+def test_a_list_of_brokers_can_have_ids_as_broker_list_of_0_7() -> None:  # fault U18
+    assert parse_broker_list("2:a:1, 0:[::1]:2") == (Broker(2, "a", 1), Broker(0, "::1", 2))
+    assert parse_broker_list("a:1,b:2") == (Broker(-1, "a", 1), Broker(-1, "b", 2))
+    for wrong in ("2:a:1,b:2", "2:a:1,2:b:2", "x:a:1", "02:a:1"):
+        with pytest.raises(ValueError, match=r"is not host:port|an id of its own"):
+            parse_broker_list(wrong)
 
 
 def test_several_topics_of_one_broker_are_sent_in_one_request() -> None:

@@ -161,11 +161,14 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 # fault R03: before v3 a broker cuts a batch that is larger than the fetch
-def test_a_fetch_grows_until_a_batch_fits(open_brokers: OpenBrokers) -> None:
+@pytest.mark.parametrize("size", [5, BATCH_BYTES // 5])  # the first is too small for a length
+def test_a_fetch_grows_until_a_batch_fits(size: int, open_brokers: OpenBrokers) -> None:
     offered = {**EVERYTHING, FETCH: (2, 2)}
     with FakeCluster(logs={0: log()}, offered=offered) as cluster:
         cut_at_size(cluster)
-        assert offsets(partition(cluster, open_brokers, size=BATCH_BYTES // 5)) == list(range(COUNT))
+        assert offsets(partition(cluster, open_brokers, size=size)) == list(range(COUNT))
+        requests: list[Any] = [received.request for received in cluster.heard(FETCH)]
+        assert BATCH_BYTES in {request.topics[0].partitions[0].partition_max_bytes for request in requests}
 
 
 def test_a_batch_above_the_cap_is_an_error_that_names_the_setting(open_brokers: OpenBrokers) -> None:
@@ -241,7 +244,7 @@ def test_a_log_that_ends_early_is_an_error_after_all_attempts(open_brokers: Open
     short = log(end=30)
     short.entries = short.entries[:3]
     with FakeCluster(logs={0: short}) as cluster:
-        with pytest.raises(LogShort) as raised:
+        with pytest.raises(LogShort, match="no records from offset 30 on; its log ends at 30") as raised:
             offsets(partition(cluster, open_brokers, (0, 60)))
         assert raised.value.where.offset == 30
 
@@ -410,9 +413,9 @@ def test_an_answer_for_something_else_is_refused_and_closes_the_connection(
         assert cluster.brokers[0].connections == before + 1
 
 
-def naming(cluster: FakeCluster, node: int) -> None:
+def naming(cluster: FakeCluster, node: int, *, leader_node: int = 0) -> None:
     """Make the leader name a replica to readers that give their rack."""
-    answer = cluster.brokers[0].handlers[FETCH]
+    answer = cluster.brokers[leader_node].handlers[FETCH]
 
     def leader(received: ReceivedRequest) -> FetchResponse:
         request: Any = received.request
@@ -423,15 +426,32 @@ def naming(cluster: FakeCluster, node: int) -> None:
         partitions = (replace(topic.partitions[0], records=b"", preferred_read_replica=node),)
         return replace(response, responses=(replace(topic, partitions=partitions),))
 
-    cluster.brokers[0].handlers[FETCH] = leader
+    cluster.brokers[leader_node].handlers[FETCH] = leader
 
 
-def test_the_nearest_replica_is_read_if_the_leader_names_one(open_brokers: OpenBrokers) -> None:  # KIP-392
-    with FakeCluster(logs={0: log()}) as cluster:
-        naming(cluster, 1)
-        cluster.brokers[1].handlers[FETCH] = lambda received: cluster.fetch(0, received)
+@pytest.mark.parametrize("leader", [0, 1])
+def test_the_nearest_replica_is_read_if_the_leader_names_one(leader: int, open_brokers: OpenBrokers) -> None:
+    """KIP-392."""
+    with FakeCluster(logs={0: log(leader=leader)}) as cluster:
+        naming(cluster, 1 - leader, leader_node=leader)
+        cluster.brokers[1 - leader].handlers[FETCH] = lambda received: cluster.fetch(leader, received)
         assert offsets(partition(cluster, open_brokers)) == list(range(COUNT))
-        assert len([received for received in cluster.brokers[0].heard if received.api.key == FETCH]) == 1
+        assert len([received for received in cluster.brokers[leader].heard if received.api.key == FETCH]) == 1
+
+
+def test_records_in_an_answer_that_names_a_replica_are_read(open_brokers: OpenBrokers) -> None:
+    with FakeCluster(logs={0: log()}) as cluster:
+        answer = cluster.brokers[0].handlers[FETCH]
+
+        def named(received: ReceivedRequest) -> FetchResponse:
+            response: FetchResponse = answer(received)
+            [topic] = response.responses
+            partitions = (replace(topic.partitions[0], preferred_read_replica=1),)
+            return replace(response, responses=(replace(topic, partitions=partitions),))
+
+        cluster.brokers[0].handlers[FETCH] = named
+        assert offsets(partition(cluster, open_brokers)) == list(range(COUNT))
+        assert not [received for received in cluster.brokers[1].heard if received.api.key == FETCH]
 
 
 @pytest.mark.parametrize("node", [1, 9])

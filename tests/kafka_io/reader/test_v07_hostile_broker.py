@@ -171,6 +171,28 @@ def test_a_first_answer_that_is_given_is_not_fetched(open_connection: OpenConnec
         assert server.peers == []
 
 
+def test_a_first_answer_that_is_too_small_for_a_message_is_continued(open_connection: OpenConnection) -> None:
+    large = message(b"x" * 90)
+    with HostileServer([*answers(large, *numbered(1)), stall]) as server:
+        reader = partition(server, open_connection, size=30)
+        assert len(rows(reader.read(0, 120, first=FetchAnswer07(0, large[:30])))) == 2
+        assert fetches(server) == [(0, 100), (100, 20)]
+
+
+def test_an_error_code_says_nothing_about_the_messages(open_connection: OpenConnection) -> None:
+    with HostileServer([*answers(FetchAnswer07(1)), stall]) as server:
+        with pytest.raises(OffsetOutOfRange):
+            partition(server, open_connection).unreadable(0, 200)
+        assert len(server.requests) == 1
+
+
+def test_a_message_without_a_payload_may_follow_a_damaged_one(open_connection: OpenConnection) -> None:
+    broken, empty = message(b"x")[:-1] + b"y", message(b"", magic=0)
+    with HostileServer([*answers(broken[:9], broken[:9], broken, empty, empty, broken), stall]) as server:
+        found = partition(server, open_connection).unreadable(0, 200)
+        assert (found.stop, found.data) == (len(broken), broken)
+
+
 @pytest.mark.parametrize("parts", [0, 1, 3])
 def test_a_multifetch_answer_with_another_number_of_parts_is_refused(
     open_connection: OpenConnection, parts: int

@@ -23,7 +23,7 @@ from kafka_io.reader.reader import FetchSizes, ReadSettings
 from kafka_io.reader.v07_partition import Partition07, fetch_firsts
 from kafka_io.records.decoded_batch import DecodedBatch
 from kafka_io.testing.v07.server import BrokerServer07
-from kafka_io.v07.messages import EARLIEST_TIME, FetchAnswer07
+from kafka_io.v07.messages import EARLIEST_TIME, FetchAnswer07, FetchRequest07
 from tests.kafka_io.conftest import ATTEMPTS, OpenConnection, StartBroker
 from tests.kafka_io.testing.v07.talk import Client, message, numbered
 
@@ -115,6 +115,10 @@ def test_a_read_to_a_message_ends_after_the_one_that_reaches_the_stop(  # fault 
     batches = list(partition(connection, size=size).read(0, stop, to_message=True))
     assert rows(batches) == expected(0, end)
     assert batches[-1].next_offset == end
+
+
+def test_a_last_message_that_is_larger_than_the_fetch_is_read(connection: BrokerConnection07) -> None:
+    assert rows(partition(connection, size=SIZE - 5).read(END - SIZE, END)) == expected(END - SIZE)
 
 
 def test_a_first_answer_that_ends_inside_the_last_message_is_continued(connection: BrokerConnection07) -> None:
@@ -390,6 +394,40 @@ def test_a_message_with_a_wrong_length_hides_the_rest_of_its_segment(
     damage(tmp_path, segment, start - segment, length.to_bytes(4, "big", signed=True))
     found = partition(connection).unreadable(start, END)
     assert (found.start, found.stop, len(found.data)) == (start, end, end - start)
+
+
+def test_the_range_ends_at_the_first_segment_after_it(
+    connection: BrokerConnection07, broker: BrokerServer07, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    damage(tmp_path, 0, 100, b"\xff\xff\xff\xff")
+    bounds = Bounds(earliest=0, latest=END, segment_starts=(100, PER_SEGMENT, PER_SEGMENT + 100))
+    monkeypatch.setattr(Partition07, "bounds", lambda _: bounds)
+    assert partition(connection).unreadable(100, END).stop == PER_SEGMENT
+
+
+def test_a_damaged_message_of_the_size_of_the_largest_fetch_is_kept(
+    connection: BrokerConnection07, broker: BrokerServer07, tmp_path: Path
+) -> None:
+    damage(tmp_path, 0, 2 * SIZE - 1)
+    largest = partition(connection, most=SIZE, size=SIZE)
+    found = largest.unreadable(SIZE, END)
+    assert (found.start, found.stop, len(found.data)) == (SIZE, 2 * SIZE, SIZE)
+    assert largest.unreadable(2 * SIZE, END).stop == 2 * SIZE
+
+
+def test_no_look_is_larger_than_the_largest_fetch(
+    connection: BrokerConnection07, broker: BrokerServer07, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    damage(tmp_path, 0, 2 * SIZE - 1)
+    looking, fetch, sizes = partition(connection, most=SIZE, size=SIZE), Partition07.fetch, []
+
+    def noted(self: Partition07, offset: int, size: int) -> FetchRequest07:
+        sizes.append(size)
+        return fetch(self, offset, size)
+
+    monkeypatch.setattr(Partition07, "fetch", noted)
+    looking.unreadable(SIZE, END)
+    assert max(sizes) == SIZE
 
 
 def test_a_message_that_can_be_read_is_not_unreadable(broker: BrokerServer07, connection: BrokerConnection07) -> None:

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kafka_io.jit.scalars import read_only
 from kafka_io.records.kernels import crc32
-from kafka_io.records.kernels.scalars import read_only
 
 ROOT = Path(__file__).parents[3]
 # Reads messages where isal's library is not to be found.
 WITHOUT_ISAL = """
 from isal import isal_zlib
 isal_zlib.__file__ = "/nowhere"
-from kafka_io.records import isal_crc32
+from kafka_io.jit import isal_crc32
 from tests.kafka_io.records.decoding import given, golden, read_rows
 assert not isal_crc32.HAS_CRC32
 for name in ("v0-none-kafka-python", "v1-gzip-kafka-python"):

@@ -45,7 +45,7 @@ def test_a_header_scan_covers_all_formats() -> None:
     [(0, 20, 4, 4), (10, 13, 3, 3), (11, 13, 2, 2), (0, 12, 2, 2), (12, 15, 1, 2), (14, 20, 0, 1), (13, 17, 0, 1)],
 )
 def test_a_header_scan_counts_the_requested_records(start: int, stop: int, least: int, most: int) -> None:
-    """Of the batch [13, 18] compaction has left one record; a transaction marker is no record."""
+    """Compaction has left one record of the batch [13, 18], and a transaction marker is no record."""
     dense = record_batch([Record(offset=offset) for offset in (10, 11, 12)])
     sparse = record_batch([Record(offset=14)], span=(13, 18))
     marker = record_batch([Record(offset=19, key=bytes(4))], attributes=CONTROL)

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kafka_io.jit import scalars
+from kafka_io.jit.scalars import read_only
 from kafka_io.records.build import Record, log_messages, record_batch
 from kafka_io.records.crc32c import crc32c
-from kafka_io.records.kernels import scalars
-from kafka_io.records.kernels.scalars import read_only
 from kafka_io.records.record_set import RequestedOffsets
 from tests.kafka_io.records.decoding import oracle_rows, read, read_rows
 

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kafka_io.jit.scalars import read_only
 from kafka_io.records.kernels import utf8
-from kafka_io.records.kernels.scalars import read_only
 from kafka_io.records.kernels.status_codes import END, FULL
 
 MARK = "\ufffd"

@@ -14,7 +14,7 @@ from tests.small_table import SmallTable
 def penstock(small: SmallTable, tmp_path: Path) -> Callable[..., Result]:
     """Runs a command. Two loads have been committed to the table."""
     settings = tmp_path / "penstock.toml"
-    settings.write_text('lake = "lake"\n[clusters.main]\nzookeeper = "127.0.0.1:1"\n')
+    settings.write_text('lake = "lake"\n[clusters.main]\nzookeeper = "127.0.0.1:1"\n[topics.notes]\nformat = "text"\n')
     small.commit(small.write(0, 50))
     small.commit(small.write(50, 80), small.write(0, 20, partition=1))
 

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kafka_io.records.build import Record, record_batch
+from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
 from pipelines.cli.main import main
 from resources.settings import Settings
 from tests.fakes.cluster import FakeCluster, Log
@@ -52,12 +53,21 @@ def test_a_check_says_what_the_settings_mean(file: Path) -> None:
     assert code == 0
     assert results["settings"]["message"] == str(file)
     assert results["group main/fast"]["message"] == "loaded at * * * * *"
-    assert results["lake"]["message"] == f"{file.parent}/lake, tables: 0"
+    assert results["lake"]["message"] == f"{file.parent}/lake, tables: 0, a new lake: no load has used it"
     assert results["cluster main"]["message"].startswith("modern, brokers: 2")
     assert ", topics allowed: 1 of 1, topics have no ids, " in results["cluster main"]["message"]
     assert results["cluster main"]["message"].endswith(", plain text")
     assert results["topics main/fast"]["message"] == "topics: 1"
     assert results["topics main/topics"]["message"] == "topics: 0"
+
+
+def test_a_check_reads_the_files_with_the_columns_of_topics(file: Path) -> None:
+    text = '[topics.{0}]\nformat = "json"\njson_schema = "{1}/{0}.json"\n'
+    file.write_text(file.read_text() + text.format("orders", file.parent) + text.format("lost", file.parent))
+    (file.parent / "orders.json").write_text('{"properties": {"id": {"type": "integer"}}}')
+    code, results = check(file)
+    assert (code, results["columns of topics.orders"]["message"]) == (1, f"{file.parent}/orders.json, columns: 1")
+    assert results["columns of topics.lost"]["message"].endswith("lost.json: no such file or directory")
 
 
 def test_people_get_a_line_for_each_check(file: Path) -> None:
@@ -86,6 +96,26 @@ def test_a_failed_check_does_not_hide_the_others(file: Path, fake: FakeCluster) 
     assert results["cluster main"]["ok"]
 
 
+def test_each_registry_is_tried(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PENSTOCK_TEST_SECRET", CANARY)
+    login = 'token = "env:PENSTOCK_TEST_SECRET"\nallow_secret_over_plaintext = true\n'
+    with EmbeddedSchemaRegistry(authorization=f"Bearer {CANARY}") as embedded:
+        embedded.register("clicks-value", '"string"')
+        file.write_text(
+            file.read_text()
+            + f'[registries.main]\nurl = "{embedded.url}"\n{login}'
+            + f'[registries.refused]\nurl = "{embedded.url}"\n'
+            + '[registries.away]\nurl = "https://127.0.0.1:1"\ntls = { ca = "none.pem" }\n'
+        )
+        code, results = check(file)
+    assert (code, results["registry main"]["ok"], results["secret env:PENSTOCK_TEST_SECRET"]["ok"]) == (1, True, True)
+    assert results["registry main"]["message"] == f"{embedded.url}, subjects: 1, bearer token"
+    assert not results[f"file {file.parent}/none.pem"]["ok"]
+    assert results["registry away"]["message"].startswith("TlsFailed: ")
+    (error,) = results["registry refused"]["errors"]
+    assert (error["kind"], error["registry"], error["retriable"]) == ("AuthenticationFailed", "refused", False)
+
+
 @pytest.mark.parametrize(
     ("text", "subject", "message"),
     [
@@ -98,6 +128,12 @@ def test_wrong_settings_fail_the_offline_check(text: str, subject: str, message:
     code, results = check(file, "--offline")
     assert (code, results[subject]["ok"]) == (1, False)
     assert message in results[subject]["message"]
+
+
+def test_a_check_names_the_clusters_of_a_lake_that_are_not_in_the_settings(file: Path) -> None:  # fault N17
+    (file.parent / "lake" / "former").mkdir(parents=True)
+    _, results = check(file)
+    assert results["lake"]["message"].endswith("/lake, tables: 0, clusters that the settings do not have: former")
 
 
 def test_a_lake_whose_store_replaces_objects_fails_its_check(
@@ -115,7 +151,7 @@ def test_a_lake_that_cannot_be_written_fails_its_check(file: Path, monkeypatch: 
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != file.parent and real_access(path, mode))
     code, results = check(file)
     assert (code, results["lake"]["ok"]) == (1, False)
-    assert results["lake"]["message"] == f"PermissionError: this user cannot write to {file.parent}"
+    assert results["lake"]["message"] == f"LakeRefused: this user cannot write to {file.parent}"
 
 
 def test_no_config_command_shows_a_secret(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # fault X01
@@ -150,4 +186,4 @@ def test_the_shown_settings_are_a_file_with_the_same_settings(file: Path) -> Non
 def test_the_reference_is_printed_without_settings(tmp_path: Path) -> None:
     result = penstock(tmp_path / "none.toml", "reference")
     assert result.exit_code == 0
-    assert "| `keep_days` | number above 0 | `7.0` |" in result.stdout
+    assert "| `keep_days` | number above 0 up to 36_500 | `7.0` |" in result.stdout

@@ -27,7 +27,7 @@ def test_cursors_are_shown_as_lines_csv_or_json(penstock: Penstock) -> None:
         (("export", "clicks", "--csv", "--json"), 2, "give --csv or --json, not both"),
         (("export", "clicks", "--group", "lake"), 2, "--group and --storage need --write"),
         (("export", "clicks", "--write"), 2, "give the group with --group, or set clusters.main.mirror_group"),
-        (("export", "views"), 1, "TableMissing: there is no table"),
+        (("export", "click"), 2, "the topic 'click' has no table; did you mean 'clicks'?"),
         (("import", "clicks"), 2, "Missing option '--from'"),
         (("import", "--from", "group:lake"), 2, "give topics"),
         (

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
+from pipelines.loading.table import LakeTable
+from resources.lake import Lake
 from tests.small_table import SmallTable
 
 Penstock = Callable[..., Result]
@@ -30,6 +32,18 @@ def test_without_delete_nothing_changes_and_the_output_says_so(penstock: Penstoc
     assert "TO COLLECT" in header
     assert line.split()[:3] == ["clicks", "1", f"{orphan.stat().st_size:,}"]
     assert hint == "nothing was changed; give --delete to delete these files"
+
+
+def test_the_files_and_the_empty_table_of_a_failed_load_are_named(
+    penstock: Penstock, small: SmallTable, tmp_path: Path
+) -> None:  # fault U12
+    small.write(900, 950)
+    LakeTable.of(Lake(root=str(tmp_path / "lake")), "main", "views").snapshot()
+    lines = penstock("clean", "--all").stdout.splitlines()
+    assert lines[3:] == [
+        "clicks: 1 files of failed loads or of loads in progress stay, because they are younger than keep_days",
+        "views: the table has no rows, because its first load failed or found no records",
+    ]
 
 
 def test_with_delete_files_are_deleted_and_merged(penstock: Penstock, orphan: Path) -> None:

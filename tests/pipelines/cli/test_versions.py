@@ -81,7 +81,7 @@ def test_a_rewind_asks_on_a_terminal(
         (("clicks", "--to", "soon"), 2, "'soon' is not a time; give a time such as 2026-01-31T12:00Z or -2h"),
         (("clicks", "--version", "7", "--yes"), 1, "RewindRefused: the table has no version 7"),
         (("clicks", "--to", "-2h", "--yes"), 1, "RewindRefused: the table has no version of "),
-        (("views", "--version", "1", "--yes"), 1, "TableMissing: there is no table"),
+        (("click", "--version", "1", "--yes"), 2, "the topic 'click' has no table; did you mean 'clicks'?"),
     ],
 )
 def test_a_refused_rewind_is_one_sentence(

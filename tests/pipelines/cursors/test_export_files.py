@@ -70,7 +70,7 @@ def test_other_contents_are_refused(text: str, tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    with pytest.raises(OffsetsUnreadable, match="none cannot be read: No such file"):
+    with pytest.raises(OffsetsUnreadable, match="none cannot be read: no such file"):
         exported_offsets(tmp_path / "none", "clicks", cluster="main")
     (tmp_path / "bytes").write_bytes(b"\xff")
     with pytest.raises(OffsetsUnreadable, match="is not UTF-8"):

@@ -66,7 +66,9 @@ def test_a_topic_that_fails_does_not_affect_the_others(instance: dg.DagsterInsta
         failed_step.description
         == f"1 of 2 topics were not loaded completely: {failed_step.metadata['errors'].value[0]}"
     )
-    sentence = "TopicUnknown: the cluster has no such topic [cluster=main topic=gone]"
+    sentence = (
+        "TopicUnknown: the cluster has no such topic; `penstock topics` lists its topics [cluster=main topic=gone]"
+    )
     assert failed_step.metadata["errors"].value == [f"gone: {sentence}"]
     assert observed(result)["gone"]["error"] == sentence
 

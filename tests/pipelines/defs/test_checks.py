@@ -82,7 +82,7 @@ def test_topics_that_are_loaded_keep_up(instance: dg.DagsterInstance, configured
     configured.publish("clicks", numbered(10))
     assert run(instance, ["clicks"]).success
     checks = watched(instance)
-    assert checks.keys() == {"lag", "freshness", "retention_race", "held_back"}
+    assert checks.keys() == {"lag", "freshness", "retention_race", "held_back", "bad_records"}
     assert all(check.passed for check in checks.values())
     assert {check.description for check in checks.values()} == {"topics that keep up: 1"}
     assert checks["lag"].metadata["lag"].value == 0

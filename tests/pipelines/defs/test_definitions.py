@@ -32,6 +32,7 @@ def test_everything_of_a_cluster_is_declared() -> None:
         "freshness",
         "retention_race",
         "held_back",
+        "bad_records",
     }
     repository = DEFS.get_repository_def()
     assert {sensor.name for sensor in repository.sensor_defs} == {"new_topics__main", "lost_runs"}

@@ -74,6 +74,7 @@ def test_numbers_are_numbers_and_partitions_a_table() -> None:
         "bytes": 40,
         "files": 2,
         "gaps": 2,
+        "bad_records": 0,
         "lag_before": 50,
         "lag": 10,
         "table_version": 3,

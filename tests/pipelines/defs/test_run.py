@@ -35,7 +35,18 @@ def test_a_run_loads_its_topics_and_shows_their_status(instance: dg.DagsterInsta
     (check,) = result.get_asset_check_evaluations()
     assert (check.passed, check.description) == (True, "tables proven: 1")
     watched = DEFS.resolve_job_def("watch__main__topics").execute_in_process(instance=instance)
-    assert [check.passed for check in watched.get_asset_check_evaluations()] == [True] * 4
+    assert [check.passed for check in watched.get_asset_check_evaluations()] == [True] * 5
+
+
+def test_a_topic_that_dagster_has_seen_loaded_does_not_begin_again_in_another_lake(
+    instance: dg.DagsterInstance, settings: Settings
+) -> None:  # fault N17
+    publish_by_settings(settings, "clicks", numbered(20))
+    assert run(instance, ["clicks"]).success
+    Path(settings.lake).rename(f"{settings.lake} elsewhere")
+    error = observed(run(instance, ["clicks"]))["clicks"]["error"]
+    assert error.startswith("TableLost: Dagster has a materialization of this topic, with version 1 of its table, but")
+    assert loaded(run(instance, ["clicks"], since="earliest"))["clicks"]["rows"] == 20
 
 
 def test_a_failed_topic_is_observed_with_its_error_and_the_others_are_loaded(

@@ -118,16 +118,21 @@ def test_a_partition_without_a_leader_at_the_first_load_begins_at_offset_0(fake:
         check_refused_until_chosen(fake, tmp_path, "[0, 60)", 40)
 
 
-def test_the_start_latest_holds_for_a_partition_that_has_no_leader_at_the_first_load(
-    fake: FakeCluster, tmp_path: Path
-) -> None:  # fault P02
-    fake.logs[0].leader = NOBODY
+@pytest.mark.parametrize(
+    "log",
+    [Log(entries=[], end=0, leader=NOBODY), Log(entries=[], start=100, end=0)],
+    ids=["without a leader", "with bounds that are impossible"],
+)
+def test_the_start_latest_holds_for_a_partition_that_cannot_be_loaded_at_the_first_load(
+    log: Log, fake: FakeCluster, tmp_path: Path
+) -> None:  # faults P02, B14
+    later, fake.logs[0] = fake.logs[0], log
     with fake:
         for _ in range(2):
-            assert load(fake, tmp_path, start="latest").retriable
+            assert "partition=0" in str(load(fake, tmp_path, start="latest").error)
             entry = newest(tmp_path)
             assert (entry.covered, set(entry.start_times)) == ({B: (10, 10)}, {A})
-        fake.logs[0].leader = 0
+        fake.logs[0] = later
         assert load(fake, tmp_path).rows == 0
         assert (newest(tmp_path).covered, newest(tmp_path).start_times) == ({A: (20, 20), B: (10, 10)}, {})
         fake.logs[0] = holding(0, 25)
@@ -192,6 +197,19 @@ def test_a_load_whose_slice_another_load_overlaps_loads_the_rest(fake: FakeClust
     assert (values(tmp_path), values(tmp_path, 1)) == (numbered(0, 20), numbered(0, 10))
     assert 0 < others[0].rows < 30
     assert verify(table(tmp_path)).problems == ()
+
+
+def test_a_load_that_is_overtaken_names_the_run_that_was_first(fake: FakeCluster, tmp_path: Path) -> None:
+    """See fault L05."""
+
+    def load_meanwhile(*args: Any) -> Any:
+        load(fake, tmp_path, run_id="rival")
+        return fetch_here(*args)
+
+    with fake:
+        result = load(fake, tmp_path, fetch=load_meanwhile)
+    assert (result.error, result.rows, values(tmp_path)) == (None, 0, numbered(0, 20))
+    assert result.warnings == ("run rival committed the same offsets first",)
 
 
 # fault U05

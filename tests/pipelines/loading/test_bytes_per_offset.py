@@ -1,17 +1,19 @@
 """From 0.8 on slices are cut by bytes, as estimated from the table's newest commit or from a sample."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import pytest
 
 from kafka_io.messages.fetch import FetchRequest
 from kafka_io.model import BrokerPartition, OffsetRange
+from kafka_io.reader.reader import FetchSizes, PlannedRange
 from kafka_io.records.build import Record, record_batch
 from pipelines.loading import bytes_per_offset as density
-from pipelines.loading.bytes_per_offset import committed_bytes_per_offset, sizes_by_bytes
+from pipelines.loading.bytes_per_offset import committed_bytes_per_offset, read_sample, sizes_by_bytes
 from pipelines.loading.execute import fetch_here
 from pipelines.loading.ledger import CommitKind, LedgerEntry, TopicIdentity
 from pipelines.loading.load import Loader
@@ -22,6 +24,7 @@ from resources.kafka import open_cluster
 from resources.settings import Caps, ClusterSettings, Settings
 from tests.fakes.cluster import CLOSE, FakeCluster, Log
 from tests.fakes.records import table
+from tests.small_table import SOURCE
 
 A, B, C, D = (BrokerPartition(None, number) for number in range(4))
 CAPS = Caps(slice_records=1000, slice_decoded_bytes=10_000)
@@ -54,6 +57,7 @@ def test_a_commit_gives_the_bytes_per_offset_of_partitions_with_rows() -> None:
     entry = of((A, 100, 50, 5000), (A, 100, 100, 15_000), (B, 1000, 0, 0))
     assert committed_bytes_per_offset(entry) == {A: 100.0}
     assert committed_bytes_per_offset(None) == {}
+    assert committed_bytes_per_offset(of((A, 100, 50, 0), (B, 100, 0, 50))) == {}
 
 
 def test_a_slice_has_as_many_records_as_fit_into_its_bytes() -> None:
@@ -81,6 +85,29 @@ def test_only_a_few_of_the_largest_ranges_are_sampled() -> None:
     sizes = sizes_by_bytes(CAPS, many, {}, sample)
     assert seen == [BrokerPartition(None, number) for number in (49_999, 49_998, 49_997)]
     assert sizes.target(A) == 200
+
+
+def test_ranges_that_certainly_fit_into_one_slice_are_not_sampled() -> None:
+    caps = Caps(slice_records=1000, slice_decoded_bytes=5 * density._MAX_USUAL_RECORD_BYTES)
+    assert sizes_by_bytes(caps, [wanted(A, 5)], {}, never).target(A) == 1000
+
+
+@pytest.mark.parametrize(("size", "sampled"), [(100, 100), (1000, 256)])
+def test_a_sample_is_a_few_records(size: int, sampled: int) -> None:
+    reader = Mock()
+    reader.read.return_value = ()
+    with patch.object(density, "_for_sample", return_value=Mock(open=lambda: reader)):
+        assert read_sample(SOURCE, PlannedRange(topic="clicks", offsets=wanted(A, size), incarnation="7")) is None
+    [[planned]] = reader.read.call_args.args
+    assert planned.offsets == wanted(A, sampled)
+
+
+@pytest.mark.parametrize(("fetch_bytes", "sample_bytes"), [(1000, 1000), (2**22, 2**16)])
+def test_a_sample_is_one_small_fetch(fetch_bytes: int, sample_bytes: int) -> None:
+    settings = replace(SOURCE.read_settings, sizes=FetchSizes(fetch_bytes=fetch_bytes))
+    sampling = density._for_sample(replace(SOURCE, read_settings=settings)).read_settings
+    assert (sampling.sizes.fetch_bytes, sampling.limits.batch_bytes) == (sample_bytes, sample_bytes)
+    assert sampling.retry_policy.backoff.attempts == 1
 
 
 def test_without_any_estimate_slices_are_cut_by_records() -> None:

@@ -2,11 +2,13 @@
 
 from pathlib import Path
 from typing import NoReturn
+from unittest.mock import patch
 from uuid import UUID
 
 import pytest
 from deltalake import DeltaTable
 
+from kafka_io.messages.list_offsets import ListOffsetsRequest
 from kafka_io.messages.offset_for_leader_epoch import (
     LeaderEpochPartitionResponse,
     LeaderEpochTopicResponse,
@@ -14,6 +16,8 @@ from kafka_io.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochResponse,
 )
 from kafka_io.model import BrokerPartition
+from kafka_io.wire.conversation import ReceivedRequest
+from pipelines.loading import load as loading
 from pipelines.loading.ledger import CommitKind, LedgerEntry, RecordedChoice
 from pipelines.loading.load import Loader
 from pipelines.loading.outcome import TopicLoad
@@ -22,6 +26,8 @@ from pipelines.loading.verify import verify
 from pipelines.loading.window import LoadWindow
 from resources.choices import Choices
 from resources.kafka import open_cluster
+from resources.lake import Lake
+from resources.lake_marker import read_marker
 from resources.settings import Caps, ClusterSettings, Settings
 from tests.fakes.cluster import FakeCluster, Log
 from tests.fakes.records import holding, numbered, table, values
@@ -50,6 +56,33 @@ def newest(folder: Path) -> LedgerEntry:
     entry = table(folder).snapshot().entry
     assert entry is not None
     return entry
+
+
+def test_a_load_probes_and_marks_its_lake(fake: FakeCluster, tmp_path: Path) -> None:  # fault P13
+    assert read_marker(Lake(root=str(tmp_path))) is None
+    with fake:
+        load(fake, tmp_path)
+    assert read_marker(Lake(root=str(tmp_path))) is not None
+
+
+def test_rows_are_not_taken_back_if_the_topic_is_created_again_meanwhile(
+    fake: FakeCluster, tmp_path: Path
+) -> None:  # fault B05
+    with fake:
+        load(fake, tmp_path)
+        fake.logs[0] = holding(0, 10)
+        listing = ListOffsetsRequest.API.key
+        answer = fake.brokers[0].handlers[listing]
+
+        def recreated(received: ReceivedRequest) -> object:
+            fake.topic_id = UUID(int=8)
+            return answer(received)
+
+        fake.brokers[0].handlers[listing] = recreated
+        refused = load(fake, tmp_path, on_truncated="rewind").error
+    assert refused is not None
+    assert refused.startswith("TopicRecreated: the topic was deleted and created again while it was read")
+    assert values(tmp_path) == numbered(0, 20)
 
 
 # fault B07
@@ -158,6 +191,27 @@ def test_a_recreated_topic_is_loaded_beside_its_former_rows_by_choice(
     ]
 
 
+def test_a_slow_run_does_not_take_the_table_back_to_a_former_incarnation(
+    fake: FakeCluster, tmp_path: Path
+) -> None:  # fault B05
+    """The run looks the topic up; then another run restarts the table with a still newer, empty incarnation."""
+    others: list[tuple[str | None, LedgerEntry]] = []
+
+    def create_again(step: str) -> None:
+        if step == "discovered" and fake.topic_id == UUID(int=8):
+            fake.topic_id = UUID(int=9)
+            others.append((load(fake, tmp_path, on_recreated="restart").error, newest(tmp_path)))
+
+    with fake:
+        load(fake, tmp_path)
+        fake.logs = {0: Log(entries=[], start=0, end=0), 1: Log(entries=[], start=0, end=0)}
+        fake.topic_id = UUID(int=8)
+        with patch.object(loading, "failpoint", create_again):
+            slow = load(fake, tmp_path, on_recreated="restart").error
+    assert (slow or "").startswith("TopicRecreated: the topic was deleted and created again while it was read")
+    assert others == [(None, newest(tmp_path))]
+
+
 def test_a_partition_that_vanished_stops_the_topic_unless_it_may_wait(
     fake: FakeCluster, tmp_path: Path
 ) -> None:  # fault B11
@@ -175,7 +229,7 @@ def test_a_partition_that_vanished_stops_the_topic_unless_it_may_wait(
 
 
 def test_an_unknown_choice_is_named() -> None:
-    with pytest.raises(ValueError, match="on_expired: Input should be 'fail' or 'skip'"):
+    with pytest.raises(ValueError, match="on_expired must be 'fail' or 'skip'"):
         Choices().with_overrides({"on_expired": "ignore"})
     assert Choices(on_expired="skip").with_overrides({"on_expired": None, "on_recreated": "restart"}) == Choices(
         on_expired="skip", on_recreated="restart"

@@ -1,6 +1,7 @@
 """A commit makes files and offsets visible together, once, and only on top of the snapshot that it was planned on."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest.mock import patch
@@ -12,7 +13,9 @@ from deltalake import DeltaTable
 from deltalake.exceptions import SchemaMismatchError
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.loading.commit import NotAdjoining, committable, extended
+from kafka_io.records.last_message import LastMessage
+from pipelines.loading.commit import NotAdjoining, commit, committable, extended
+from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import CommitConflict, CommitOutcomeUnknown
 from pipelines.loading.verify import verify
 from pipelines.loading.work import SliceFacts, SliceFailure
@@ -230,12 +233,40 @@ def test_a_commit_that_never_lands_says_so_and_deletes_nothing(small: "SmallTabl
     assert small.rows() == 5
 
 
+def with_last(facts: SliceFacts, offset: int, digest: str) -> SliceFacts:
+    return replace(facts, last=LastMessage(offset=offset, digest=digest))
+
+
+def test_slices_of_another_log_than_that_of_a_concurrent_run_are_refused(small: "SmallTable") -> None:  # fault P11
+    snapshot, rest = small.table.snapshot(), small.write(50, 80)
+    small.commit(with_last(small.write(0, 50), 40, "theirs"))
+    with pytest.raises(CommitRefused, match="partition 0-0 has another log since"):
+        small.commit(with_last(small.write(0, 50), 40, "ours"), rest, snapshot=snapshot)
+    assert small.covered() == {A: (0, 50)}
+    same = with_last(small.write(0, 20), 10, "before"), with_last(small.write(20, 50), 40, "theirs")
+    small.commit(*same, rest, snapshot=snapshot)
+    assert small.covered() == {A: (0, 80)}
+
+
+def test_a_commit_that_always_conflicts_ends_after_waits_that_grow(small: "SmallTable") -> None:
+    snapshot, waits = small.table.snapshot(), list[float]()
+    change = small.loading(small.write(0, 50))
+    with (
+        patch.object(LakeTable, "write", side_effect=CommitConflict("another was first")),
+        pytest.raises(LakeUnavailable, match="the commit did not land: another was first"),
+    ):
+        commit(small.table, snapshot, change, sleep=waits.append)
+    assert len(waits) == 19
+    assert waits[0] <= 0.02
+    assert all(1 <= wait <= 2 for wait in waits[8:])
+
+
 def test_a_commit_whose_rows_the_table_does_not_accept_is_refused_at_once(small: "SmallTable") -> None:  # fault N16
     facts = small.write(0, 50)
     refusal = SchemaMismatchError("cannot cast the column theirs")
     with (
         patch.object(DeltaTable, "create_write_transaction", side_effect=refusal) as written,
-        pytest.raises(LakeRefused, match=r"does not accept the rows: cannot cast the column theirs"),
+        pytest.raises(LakeRefused, match="does not accept the rows: its columns are not those that Penstock writes"),
     ):
         small.commit(facts)
     assert written.call_count == 1

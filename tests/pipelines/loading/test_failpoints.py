@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,9 @@ from pipelines.loading import failpoints
 from pipelines.loading.failpoints import KILL_AT, ONCE, failpoint, parsed
 from pipelines.loading.ledger import CommitKind
 from tests.failpoints import FAILPOINTS
+from tests.fakes.cluster import FakeCluster
+from tests.pipelines.loading.test_choices import load
+from tests.small_table import SmallTable
 
 _CALL = re.compile(r'failpoint\(f?"([^"]+)"\)')
 
@@ -63,6 +67,51 @@ def test_a_process_ends_at_the_named_pass_of_a_failpoint(monkeypatch: pytest.Mon
     with pytest.raises(MemoryError, match="planned"):
         failpoint("planned")
     failpoint("planned")
+
+
+@pytest.fixture
+def passed(monkeypatch: pytest.MonkeyPatch) -> Mapping[str, int]:
+    """The number of passes of each failpoint, in order of the first pass."""
+    monkeypatch.setenv(KILL_AT, "raise:no failpoint")
+    return failpoints._passed
+
+
+def test_a_load_passes_its_failpoints_in_order(passed: Mapping[str, int], fake: FakeCluster, tmp_path: Path) -> None:
+    """Otherwise no crash test would end a load there."""
+    with fake:
+        assert load(fake, tmp_path).error is None
+    assert list(passed) == [
+        "discovered",
+        "no table found",
+        "table made",
+        "table opened",
+        "bounds known",
+        "planned",
+        "fetch began",
+        "batch fetched",
+        "file opened",
+        "file written",
+        "file closed",
+        "file synced",
+        "facts sent",
+        "fetched",
+        "files checked",
+        "before load entry",
+        "log entry written",
+        "after load entry",
+        "log entry found",
+        "log entry synced",
+        "loaded",
+        "mirrored",
+    ]
+
+
+def test_a_commit_after_a_conflict_passes_two_more_failpoints(passed: Mapping[str, int], small: SmallTable) -> None:
+    snapshot = small.table.snapshot()
+    small.commit(small.write(0, 50))
+    assert not {"conflict seen", "rebased"} & passed.keys()
+    small.commit(small.write(0, 50, partition=1), snapshot=snapshot)
+    assert (passed["conflict seen"], passed["rebased"]) == (1, 1)
 
 
 def test_only_the_first_of_several_processes_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,13 +10,14 @@ from confluent_kafka import Consumer
 
 from kafka_io.consumer.group_offsets import group_offsets
 from kafka_io.errors import AuthorizationFailed, DeadlineExceeded, KafkaIOError
-from kafka_io.model import BrokerPartition, OffsetRange
+from kafka_io.model import BrokerPartition
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from pipelines.loading import group_mirror as mirror
-from pipelines.loading.group_mirror import GroupMirror, MirroredCursors, cursors_after
+from pipelines.loading.group_mirror import GroupMirror, MirroredCursors
 from pipelines.loading.outcome import TopicLoad
-from pipelines.loading.work import SliceFacts
+from pipelines.loading.positions import NamedPosition
+from pipelines.loading.window import LoadWindow
 from resources.settings import Settings
 from tests.live import LiveCluster, numbered
 from tests.nodes import connected
@@ -60,10 +61,16 @@ def test_every_load_copies_the_cursors_to_the_group(topic: Loaded) -> None:
     assert group_cursors(topic) == {P0: 20, P1: 10}
 
 
-def test_offsets_of_the_group_move_no_cursor(topic: Loaded) -> None:
+def test_offsets_of_the_group_move_no_cursor_and_show_that_a_lake_is_missing(topic: Loaded) -> None:  # fault N17
     with topic.cluster() as cluster:
         group_offsets(cluster).commit("lake", {"clicks": {P0: 7, P1: 10}})
-    assert topic.load().rows == 20
+    with topic.loader() as loader:
+        refused = loader.load("clicks")
+    assert refused.rows == 0
+    assert str(refused.error).startswith("TableLost: the consumer group lake (mirror_group) has offsets of this topic")
+    assert "`penstock offsets import clicks --from group:lake`" in str(refused.error)
+    assert topic.load(window=LoadWindow(since=NamedPosition.EARLIEST)).rows == 20
+    assert topic.load().rows == 0
 
 
 def test_cursors_are_copied_only_after_their_commit(topic: Loaded) -> None:
@@ -133,15 +140,6 @@ def test_a_mirror_that_fails_is_a_warning_of_a_load(topic: Loaded, monkeypatch: 
     load: TopicLoad = topic.load()
     assert (load.rows, load.error) == (20, None)
     assert load.warnings == ("the cursors were not copied to the consumer group lake: silence",)
-
-
-def test_a_backfill_moves_no_cursor() -> None:
-    covered = {P0: (50, 80)}
-    older = SliceFacts(offsets=OffsetRange(BrokerPartition(None, 0), 0, 50))
-    newer = SliceFacts(offsets=OffsetRange(BrokerPartition(None, 0), 80, 90))
-    other = SliceFacts(offsets=OffsetRange(BrokerPartition(None, 1), 3, 3))
-    assert cursors_after(covered, [older]) == {P0: 80}
-    assert cursors_after(covered, [older, newer, other]) == {P0: 90, P1: 3}
 
 
 @pytest.mark.zookeeper

@@ -3,20 +3,25 @@
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
+from kafka_io.errors import BrokerError, ConnectFailed, Where
 from kafka_io.messages.describe_configs import (
     ConfigEntry,
     DescribeConfigsRequest,
     DescribeConfigsResponse,
     DescribedConfigs,
 )
-from kafka_io.model import BrokerPartition
+from kafka_io.model import BrokerPartition, OffsetRange
+from kafka_io.records.gaps import COMPACTED, HOLE
 from kafka_io.wire.conversation import ReceivedRequest
-from pipelines.loading.ledger import RecordedChoice
+from pipelines.loading.holes import MISSING, Refusal, with_causes
+from pipelines.loading.ledger import Coverage, RecordedChoice
 from pipelines.loading.positions import NamedPosition
 from pipelines.loading.verify import verify
+from pipelines.loading.work import SliceFacts
 from resources.kafka import open_cluster
 from resources.settings import ClusterSettings, Settings
 from tests.fakes.cluster import FakeCluster, Log
@@ -182,3 +187,75 @@ def test_the_policy_of_a_topic_is_read_from_its_brokers(fake: FakeCluster, tmp_p
         answers_policy(fake, "compact, delete")
         with open_cluster(settings(fake, tmp_path), "main") as cluster:
             assert cluster.cleanup_policies("clicks") == frozenset({"compact", "delete"})
+
+
+def facts_of(start: int, stop: int, *holes: int, count: int | None = None) -> SliceFacts:
+    """The facts of a slice, in which a number of the offsets `[holes[0], holes[1])` is missing."""
+    offsets = OffsetRange(A, start, stop)
+    if not holes:
+        return SliceFacts(offsets=offsets, rows=stop - start)
+    missing = OffsetRange(A, *holes)
+    return SliceFacts(offsets=offsets, gaps={MISSING: count or missing.size}, holes=missing, holes_reason="it is so")
+
+
+@pytest.mark.parametrize(
+    ("covered", "facts", "failed", "intact"),
+    [
+        ({}, [facts_of(0, 10), facts_of(10, 20, 13, 15), facts_of(20, 30, 25, 26)], [(13, 20), (25, 30)], [(10, 13)]),
+        ({}, [facts_of(0, 10, 0, 2)], [(0, 10)], []),
+        (
+            {A: (30, 40)},
+            [facts_of(0, 10, 3, 4), facts_of(10, 20, 15, 17), facts_of(20, 30)],
+            [(0, 4), (10, 17)],
+            [(17, 20)],
+        ),
+    ],
+)
+def test_only_the_part_up_to_the_first_missing_offset_can_be_committed(
+    covered: Coverage, facts: list[SliceFacts], failed: list[tuple[int, int]], intact: list[tuple[int, int]]
+) -> None:
+    """The first one as seen from the covered range: of a backfill it is the last one."""
+    refusal = Refusal.of(facts, covered, Where())
+    refused = [slice_facts.offsets for slice_facts in refusal.facts if slice_facts.failure]
+    assert [(offsets.start, offsets.stop) for offsets in refused] == failed
+    assert [(offsets.start, offsets.stop) for offsets in refusal.intact] == intact
+    assert len(refusal.facts) == len(facts)
+
+
+@pytest.mark.parametrize(("count", "text"), [(2, "lost offsets [13, 15)"), (1, "lost 1 of the offsets [13, 15)")])
+def test_the_error_says_how_many_offsets_are_missing(count: int, text: str) -> None:
+    [refused] = Refusal.of([facts_of(10, 20, 13, 15, count=count)], {}, Where()).facts
+    assert text in str(refused.failure)
+
+
+HOLES = SliceFacts(offsets=OffsetRange(A, 0, 10), gaps={HOLE: 2, "control": 1}, holes=OffsetRange(A, 3, 5))
+
+
+@pytest.mark.parametrize(
+    ("policies", "cause", "reason"),
+    [
+        ({"compact", "delete"}, COMPACTED, ""),
+        ({"delete"}, MISSING, "the topic's cleanup.policy is delete"),
+        (None, MISSING, "the topic's cleanup.policy is unknown"),
+    ],
+)
+def test_the_policy_of_the_topic_gives_holes_their_cause(policies: set[str] | None, cause: str, reason: str) -> None:
+    cluster = Mock(cleanup_policies=lambda _: policies)
+    whole, holed = with_causes(cluster, "clicks", [facts_of(10, 20), HOLES])
+    assert whole == facts_of(10, 20)
+    assert (holed.gaps, holed.holes_reason) == ({cause: 2, "control": 1}, reason)
+    assert holed.holes == (HOLES.holes if reason else None)
+
+
+def test_the_policy_is_asked_only_if_there_are_holes() -> None:
+    cluster = Mock()
+    assert with_causes(cluster, "clicks", [facts_of(10, 20)]) == [facts_of(10, 20)]
+    cluster.cleanup_policies.assert_not_called()
+
+
+def test_a_policy_that_cannot_be_read_now_fails_the_load() -> None:
+    with pytest.raises(ConnectFailed):
+        with_causes(Mock(cleanup_policies=Mock(side_effect=ConnectFailed("away"))), "clicks", [HOLES])
+    refusal = Mock(cleanup_policies=Mock(side_effect=BrokerError("not allowed", code=CLUSTER_AUTHORIZATION_FAILED)))
+    [holed] = with_causes(refusal, "clicks", [HOLES])
+    assert holed.holes_reason.startswith("the topic's cleanup.policy cannot be read")

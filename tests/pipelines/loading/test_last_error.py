@@ -1,6 +1,8 @@
 """The last error of a topic is kept in the lake until a load of the topic succeeds. It never affects a load."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -13,7 +15,7 @@ from tests.fakes.records import holding
 from tests.pipelines.loading.test_run_target import load
 
 WHERE = Where(cluster="main", topic="clicks", partition="3", offset=7)
-FAILURE = SliceFailure.of(Corrupt("a checksum is wrong"), WHERE, trace="Traceback: ...")
+FAILURE = replace(SliceFailure.of(Corrupt("a checksum is wrong"), WHERE), trace="Traceback: ...")
 ERROR = LastError.of([FAILURE], run="run", time_ms=1)
 LONG = "Clicks." * 60
 
@@ -39,6 +41,10 @@ def test_an_error_is_small_and_without_traces() -> None:
     assert len(error.failures) < error.count == 1000
     assert {failure.trace for failure in error.failures} == {""}
     assert str(error).endswith("(and 999 more)")
+
+
+def test_a_single_error_is_shown_as_it_is() -> None:
+    assert str(ERROR) == str(FAILURE)
 
 
 def test_a_file_that_is_cut_off_still_says_that_the_load_failed(lake: Lake) -> None:
@@ -68,6 +74,21 @@ def test_a_failed_load_is_remembered_and_the_next_success_forgets_it(fake: FakeC
         fake.logs[0] = holding(0, 30)
         assert load(fake, tmp_path).error is None
     assert last_errors.read() == {}
+
+
+def test_any_error_fails_the_load_of_its_topic_and_is_remembered(fake: FakeCluster, tmp_path: Path) -> None:
+    def fail(_tasks: object, _on_progress: object) -> NoReturn:
+        raise ZeroDivisionError("division by zero")
+
+    with fake:
+        failed = load(fake, tmp_path, fetch=fail)
+    assert failed.error == (
+        "ZeroDivisionError: an unexpected error; `penstock --debug` with the same command shows its details "
+        "[cluster=main topic=clicks]"
+    )
+    assert not failed.retriable
+    assert "in fail" in str(failed.trace)
+    assert str(LastErrors(Lake(root=str(tmp_path)), "main").read()["clicks"]) == failed.error
 
 
 def test_a_topic_that_does_not_exist_leaves_nothing_in_the_lake(fake: FakeCluster, tmp_path: Path) -> None:

@@ -1,16 +1,24 @@
 """A log without topic ids is recognised by the last message that was loaded from it."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from kafka_io.messages.fetch import FetchRequest
 from kafka_io.model import BrokerPartition
 from kafka_io.wire.types import NULL_UUID
+from pipelines.loading.execute import fetch_here
+from pipelines.loading.fetch_task import FetchTask
+from pipelines.loading.work import SliceFacts
 from resources.choices import Choices
+from resources.spark import Progress
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.records import holding, numbered, table, values
 from tests.pipelines.loading.test_choices import load
-from tests.simulation.brokers import ERAS, SimLog
+from tests.pipelines.loading.test_run_target import load as load_fetching
+from tests.simulation.sim_log import ERAS, SimLog
 from tests.simulation.test_found import SimTopic
 
 P0 = BrokerPartition(None, 0)
@@ -33,6 +41,21 @@ def test_a_log_that_goes_on_is_loaded(fake: FakeCluster, tmp_path: Path) -> None
         assert entry.last_messages[P0].offset == 29
 
 
+def test_a_load_without_news_fetches_nothing(fake: FakeCluster, tmp_path: Path) -> None:
+    with fake:
+        load(fake, tmp_path)
+        before = len(fake.heard(FetchRequest.API.key))
+        assert load(fake, tmp_path).rows == 0
+        assert len(fake.heard(FetchRequest.API.key)) == before
+
+
+def test_a_last_message_that_is_the_first_of_the_log_is_compared(fake: FakeCluster, tmp_path: Path) -> None:
+    with fake:
+        load(fake, tmp_path)
+        fake.logs[0] = holding(19, 40, incarnation="second", epoch=-1)
+        assert str(load(fake, tmp_path).error).startswith("TopicRecreated: ")
+
+
 def test_a_topic_without_an_id_that_is_created_again_is_noticed_until_a_choice(
     fake: FakeCluster, tmp_path: Path
 ) -> None:  # faults P08, P11
@@ -47,6 +70,21 @@ def test_a_topic_without_an_id_that_is_created_again_is_noticed_until_a_choice(
         assert load(fake, tmp_path, on_recreated="restart").error is None
         assert load(fake, tmp_path).error is None
         assert values(tmp_path) == [*numbered(0, 20), *numbered(0, 40, "second")]
+
+
+@pytest.mark.parametrize(("choice", "begin"), [("restart", 0), ("adopt", 20)])
+def test_a_choice_about_a_topic_that_was_created_again_holds_for_a_log_that_looks_truncated(
+    choice: str, begin: int, fake: FakeCluster, tmp_path: Path
+) -> None:  # fault P11
+    fake.logs[1] = replace(holding(0, 20, epoch=-1), leader=1)
+    with fake:
+        load(fake, tmp_path)
+        fake.logs[0] = holding(0, 40, incarnation="second", epoch=-1)
+        new = holding(10, 40, incarnation="second", epoch=-1)
+        fake.logs[1] = replace(new, entries=[*holding(0, 10, epoch=-1).entries, *new.entries], start=0, leader=1)
+        assert load(fake, tmp_path, on_recreated=choice).error is None
+        assert values(tmp_path) == [*numbered(0, 20), *numbered(begin, 40, "second")]
+        assert values(tmp_path, 1)[-20:] == numbered(20, 40, "second")
 
 
 def test_a_log_that_was_truncated_and_written_again_is_taken_back_to_where_it_diverged(
@@ -64,12 +102,67 @@ def test_a_log_that_was_truncated_and_written_again_is_taken_back_to_where_it_di
         assert values(tmp_path) == [*numbered(0, 10), *numbered(10, 30, "second")]
 
 
+def test_rows_of_a_log_that_was_created_again_during_the_fetch_are_not_committed(
+    fake: FakeCluster, tmp_path: Path
+) -> None:  # fault P11
+    def fetch(tasks: Sequence[FetchTask], on_progress: Progress) -> list[SliceFacts]:
+        fake.logs[0] = holding(0, 40, incarnation="second", epoch=-1)
+        return fetch_here(tasks, on_progress)
+
+    with fake:
+        load(fake, tmp_path)
+        fake.logs[0] = holding(0, 30, epoch=-1)
+        error = load_fetching(fake, tmp_path, fetch=fetch).error
+    assert error is not None
+    assert error.startswith("TopicRecreated: the log of partition 0 has another message at offset 19 than the table")
+    assert values(tmp_path) == numbered(0, 20)
+
+
 def test_a_last_message_that_expired_contradicts_nothing(fake: FakeCluster, tmp_path: Path) -> None:  # fault P11
     with fake:
         load(fake, tmp_path)
         fake.logs[0] = holding(20, 40, epoch=-1)
         assert load(fake, tmp_path).error is None
         assert values(tmp_path) == numbered(0, 40)
+
+
+def sim_010(count: int, offsets_per_record: int = 1) -> tuple[SimTopic, SimLog]:
+    """A topic without ids and epochs, whose records are loaded. A record may have several offsets, with markers."""
+    sim = SimTopic(ERAS[1])
+    log = sim.cluster.logs[sim.id]
+    sim.cluster.through_zookeeper = False
+    log.grow(range(count), lambda: offsets_per_record)
+    assert sim.load(Choices()).error is None
+    return sim, log
+
+
+def test_a_last_message_that_cannot_be_read_any_more_contradicts_nothing() -> None:  # faults P11, N03
+    sim, log = sim_010(10)
+    log.damage(9, 1, "on_corrupt")
+    log.grow(range(10, 15), lambda: 1)
+    assert sim.load(Choices()).error is None
+    assert sorted(row.payload for row in sim.store.rows) == list(range(15))
+
+
+def test_compacted_messages_do_not_hide_where_a_log_diverged() -> None:  # fault P11
+    sim, log = sim_010(100)
+    sim.cluster.compacts = True
+    log.compact([*range(10), *range(48, 55)])
+    log.cut(60, 1)
+    log.grow(range(200, 280), lambda: 1)
+    assert sim.load(Choices(on_truncated="rewind")).error is None
+    assert sorted(row.payload for row in sim.store.rows) == [*range(60), *range(200, 280)]
+
+
+def test_a_log_that_became_shorter_and_has_no_message_of_the_table_left_was_truncated() -> None:  # faults B03, P11
+    sim, log = sim_010(10, offsets_per_record=10)
+    log.expire(95)
+    log.cut(97, 1)
+    assert (sim.load(Choices()).error or "").startswith("CursorAheadOfLog")
+    assert sim.load(Choices(on_truncated="rewind")).error is None
+    entry = sim.store.snapshot().entry
+    assert entry is not None
+    assert entry.covered[sim.id] == (0, 97)
 
 
 def sim_07() -> tuple[SimTopic, SimLog]:
@@ -89,6 +182,21 @@ def test_a_log_of_0_7_that_is_created_again_under_its_node_is_noticed_until_a_ch
         assert (sim.load(Choices()).error or "").startswith("TopicRecreated: ")
     assert sim.load(Choices(on_recreated="restart")).error is None
     assert sorted(row.payload for row in sim.store.rows) == [*range(10), *range(100, 130)]
+
+
+def test_another_message_in_an_idle_partition_does_not_stop_the_others_for_ever() -> None:  # faults P11, P12
+    sim, log = sim_07()
+    sim.cluster.add_partition()
+    idle = sim.cluster.logs[BrokerPartition(1, 0)]
+    idle.grow(range(20, 30), lambda: 20)
+    assert sim.load(Choices()).error is None
+    idle.cut(100, 1)
+    idle.grow(range(40, 45), lambda: 20)
+    log.grow(range(10, 15), lambda: 20)
+    assert (sim.load(Choices()).error or "").startswith("LogTruncated: offsets [100, 200)")
+    log.grow(range(15, 18), lambda: 20)
+    assert sim.load(Choices(on_truncated="rewind")).error is None
+    assert sorted(row.payload for row in sim.store.rows) == [*range(18), *range(20, 25), *range(40, 45)]
 
 
 @pytest.mark.parametrize("grown", [2, 20])

@@ -5,16 +5,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kafka_io.model import BrokerPartition
+from pipelines.loading.fetch_task import FetchTask
 from pipelines.loading.ledger import LedgerEntry
 from pipelines.loading.load import Loader
 from pipelines.loading.outcome import TopicLoad
 from pipelines.loading.positions import NamedPosition, TimePosition
 from pipelines.loading.window import LoadWindow
-from pipelines.loading.work import FetchTask, SliceFacts
+from pipelines.loading.work import SliceFacts
 from resources.settings import Caps
 from resources.spark import Progress
-from tests.simulation.brokers import ERAS, TOPIC, SimCluster
+from tests.simulation.brokers import TOPIC, SimCluster
 from tests.simulation.scheduler import Odds, Scheduler
+from tests.simulation.sim_log import ERAS
 from tests.simulation.store import SimStore
 from tests.simulation.workers import SimWorkers
 

@@ -13,6 +13,8 @@ import pytest
 from deltalake import DeltaTable
 
 from kafka_io.records.build import Record, record_batch
+from pipelines.loading import append as append_module
+from pipelines.loading import layout as layout_module
 from pipelines.loading import rows as rows_module
 from pipelines.loading import table as table_module
 from pipelines.loading.ledger import LedgerEntry
@@ -132,8 +134,8 @@ def older_version() -> Iterator[None]:
     """In this block tables are written as by Penstock 0.6, which did not keep the numbers."""
     columns = pa.schema([column for column in TABLE_SCHEMA if column.name != RAW_TIME_COLUMN])
     with (
-        patch.object(table_module, "TABLE_SCHEMA", columns),
-        patch.object(table_module, "_append", _appended),
+        patch.object(layout_module, "TABLE_SCHEMA", columns),
+        patch.object(table_module, "append", _appended),
         patch.object(rows_module, "_table_times", _times_alone),
     ):
         yield
@@ -148,11 +150,11 @@ def _times_alone(times: pa.Array) -> tuple[pa.Array, pa.Array]:
 def _appended(snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFacts]) -> None:
     """Append files as Penstock 0.6 did."""
     snapshot.handle.create_write_transaction(
-        [table_module._add(facts, str(facts.path)) for facts in files],
+        [append_module._add(facts, str(facts.path), layout_module.RAW) for facts in files],
         mode="append",
         schema=snapshot.handle.schema(),
         partition_by=[PARTITION_COLUMN],
-        commit_properties=table_module.properties(snapshot, entry),
+        commit_properties=append_module.properties(snapshot, entry),
     )
 
 

@@ -1,6 +1,7 @@
 """The result of a load: for each partition, for the topic, and for the slowest slice."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -109,13 +110,13 @@ def test_a_load_is_printed_as_json() -> None:
 
 
 def test_a_load_may_be_tried_again_if_one_of_its_failures_is_temporary() -> None:
-    permanent = SliceFailure.of(Corrupt("bad checksum", Where(partition=1)), Where(topic="clicks"), trace="lines")
+    permanent = SliceFailure.of(Corrupt("bad checksum", Where(partition=1)), Where(topic="clicks"))
     temporary = SliceFailure.of(NetworkError("no answer"), Where(topic="clicks"))
     run = new_run()
     assert run.outcome(seconds=0.0).error is None
     run.failures = [permanent]
     assert run.outcome(seconds=0.0).retriable is False
-    run.failures = [temporary, permanent]
+    run.failures = [temporary, replace(permanent, trace="lines")]
     load = run.outcome(seconds=0.0)
     assert (load.retriable, load.trace) == (True, "lines")
     assert load.error == "NetworkError: no answer [topic=clicks] (and 1 more)"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange
 from pipelines.loading.ledger import Coverage, TableState, TopicIdentity
-from pipelines.loading.plan import Plan, plan, plan_backfill
+from pipelines.loading.plan import Plan, RunTarget, plan, plan_backfill
 from pipelines.loading.slices import SliceSizes
 from pipelines.loading.window import OffsetWindow
 from resources.errors import CursorAheadOfLog, CursorExpired
@@ -52,6 +52,17 @@ def planned(covered: Coverage, bounds: Mapping[BrokerPartition, Bounds], **rest:
 def test_a_first_load_takes_everything_from_the_earliest() -> None:
     bounds = {A: Bounds(earliest=5, latest=50), B: Bounds(earliest=0, latest=0)}
     assert planned({}, bounds) == [(A, 5, 5), (A, 5, 50)]
+
+
+def test_nothing_is_skipped_if_nothing_has_expired() -> None:
+    plan_at_start = plan_of({A: (0, 20)}, {A: Bounds(earliest=20, latest=50)}, skip_expired=True)
+    assert (plan_at_start.skipped, ranges(plan_at_start.slices)) == ((), [(A, 20, 50)])
+
+
+@pytest.mark.parametrize(("cap", "total"), [(None, 15), (12, 12), (99, 15)])
+def test_a_run_with_more_to_load_keeps_its_cap(cap: int | None, total: int) -> None:
+    target = RunTarget(window=OffsetWindow(begins={}, ends={A: 50}), total=10, cap=cap)
+    assert target.after(Plan(slices=(OffsetRange(A, 0, 5),)), more=5).total == total
 
 
 def test_a_load_continues_at_the_cursor() -> None:

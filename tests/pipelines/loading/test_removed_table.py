@@ -10,10 +10,11 @@ import pytest
 
 from pipelines.loading import load as loading
 from pipelines.loading.execute import fetch_here
+from pipelines.loading.fetch_task import FetchTask
 from pipelines.loading.load import Loader
 from pipelines.loading.outcome import TopicLoad
 from pipelines.loading.verify import verify
-from pipelines.loading.work import FetchTask, SliceFacts
+from pipelines.loading.work import SliceFacts
 from resources.kafka import open_cluster
 from resources.settings import Caps, ClusterSettings, Settings
 from resources.spark import Progress

@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from pipelines.loading.file_statistics import file_stats
 from pipelines.loading.rows import FILE_SCHEMA, table_rows
-from pipelines.loading.slice_file import file_stats
 
 if TYPE_CHECKING:
     from tests.small_table import SmallTable

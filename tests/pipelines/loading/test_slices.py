@@ -24,6 +24,20 @@ def test_slices_of_0_7_end_at_cuts_near_the_target() -> None:
     assert [(offsets.start, offsets.stop) for offsets in slices] == [(0, 90), (90, 130), (130, 250), (250, 290)]
 
 
+@pytest.mark.parametrize(
+    ("edges", "segment_starts", "slices"),
+    [
+        ((0, 200), (50, 100, 150), [(0, 100), (100, 200)]),
+        ((40, 290), (40, 190), [(40, 190), (190, 290)]),
+    ],
+)
+def test_a_slice_of_0_7_may_have_the_target_s_size_and_is_never_empty(
+    edges: tuple[int, int], segment_starts: tuple[int, ...], slices: list[tuple[int, int]]
+) -> None:
+    pieces = sliced(OffsetRange(V07, *edges), segment_starts, 100)
+    assert [(offsets.start, offsets.stop) for offsets in pieces] == slices
+
+
 def test_a_partition_with_large_records_has_slices_with_fewer_records() -> None:
     wanted = [OffsetRange(A, 0, 100), OffsetRange(B, 0, 100)]
     slices = list(cut_slices(wanted, {A: LOG, B: LOG}, SliceSizes(slice=100, slices={B: 25})))

@@ -13,12 +13,14 @@ from deltalake import CommitProperties, Transaction
 from deltalake.transaction import AddAction
 
 from kafka_io.model import BrokerPartition, OffsetRange
+from pipelines.loading import range_file
 from pipelines.loading.commit import LoadChange, commit
+from pipelines.loading.complete_files import CompleteFiles
 from pipelines.loading.ledger import CommitKind, LedgerEntry, TableState, TopicIdentity
 from pipelines.loading.table import LakeTable
-from pipelines.loading.verify import Proof, verify
+from pipelines.loading.verify import Proof, proof_of, verify
 from pipelines.loading.work import CommittedRange, SliceFacts
-from resources.errors import TableForeign
+from resources.errors import LakeRefused, LakeUnavailable, TableForeign
 from resources.lake import Lake
 
 if TYPE_CHECKING:
@@ -66,6 +68,15 @@ def test_a_whole_table_is_proven(small: "SmallTable") -> None:
     assert all(partition.missing == partition.duplicates == 0 for partition in result.partitions)
 
 
+def test_many_ranges_are_counted_in_parts(small: "SmallTable", monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(range_file, "_RANGES_AT_ONCE", 2)
+    for start in range(0, 50, 10):
+        small.commit(small.write(start, start + 10))
+    result = proof(small)
+    assert result.problems == ()
+    assert [(partition.offsets.stop, partition.rows) for partition in result.partitions] == [(50, 5)]
+
+
 def test_an_empty_table_is_proven(small: "SmallTable") -> None:
     assert proof(small).as_dict() == {
         "topic": "clicks",
@@ -83,6 +94,16 @@ def test_no_table_is_not_proven(small: "SmallTable", tmp_path: Path) -> None:
     assert "there is no table" in result.problems[0]
 
 
+def test_a_check_that_does_not_end_proves_nothing(small: "SmallTable") -> None:
+    def check(_: LakeTable) -> Proof:
+        raise LakeUnavailable("no answer")
+
+    result = proof_of(small.table, check)
+    assert (result.topic, result.table, result.proven) == ("clicks", small.uri, False)
+    [problem] = result.problems
+    assert problem.startswith("the check did not end: LakeUnavailable: no answer")
+
+
 def test_a_deleted_file_is_named_with_its_range(small: "SmallTable") -> None:
     lost = small.write(50, 80)
     small.commit(small.write(0, 50))
@@ -94,6 +115,32 @@ def test_a_deleted_file_is_named_with_its_range(small: "SmallTable") -> None:
     held = "partition 0-0 [50, 80)"
     assert f"the data file {lost.path} is missing or truncated: it held {held}; {repair}" in result.problems
     assert [(partition.rows, partition.missing) for partition in result.partitions] == [(5, 3)]
+
+
+def test_a_file_that_cannot_be_read_is_named_and_the_rows_of_the_others_are_counted(small: "SmallTable") -> None:
+    damaged = small.write(50, 80)
+    small.commit(small.write(0, 50))
+    small.commit(damaged)
+    file = Path(small.uri) / str(damaged.path)
+    file.write_bytes(b"x" * file.stat().st_size)
+    result = proof(small)
+    [problem] = [problem for problem in result.problems if "is damaged" in problem]
+    assert problem.startswith(f"the data file {damaged.path} is damaged: move it away, and `penstock replay clicks ")
+    assert [(partition.rows, partition.missing) for partition in result.partitions] == [(5, 3)]
+
+
+def test_an_error_that_no_file_alone_explains_is_raised(small: "SmallTable", monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: list[object] = []
+
+    def rows(_: object, window: object) -> Iterator[object]:
+        reads.append(window)
+        raise LakeRefused("the store denies access")
+
+    small.commit(small.write(0, 50))
+    monkeypatch.setattr(CompleteFiles, "rows", rows)
+    with pytest.raises(LakeRefused, match="denies access"):
+        verify(small.table)
+    assert len(reads) == 1
 
 
 def test_a_file_of_another_size_is_named_also_if_it_holds_the_same_rows(small: "SmallTable") -> None:
@@ -125,6 +172,7 @@ def test_rows_that_are_missing_from_a_file_are_counted(small: "SmallTable") -> N
     )
     result = proof(small)
     assert "partition 0-0 [0, 50) holds 3 rows, but its commit counted 5" in result.problems
+    assert not any("add up" in problem for problem in result.problems)  # offsets of 0.7 are bytes
     assert [partition.missing for partition in result.partitions] == [2]
 
 

@@ -19,7 +19,7 @@ from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
 from pipelines.loading.ledger import Coverage, TableState, TopicIdentity
 from pipelines.loading.positions import NamedPosition, TimePosition
-from pipelines.loading.window import LoadWindow, OffsetWindow
+from pipelines.loading.window import LoadWindow, OffsetWindow, _chosen_starts
 from tests.kafka_io.testing.modern.talk import START_MS, Client, batch
 from tests.live import LiveCluster, numbered
 from tests.pipelines.maintenance.loaded import Loaded
@@ -27,6 +27,7 @@ from tests.pipelines.maintenance.loaded import Loaded
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 NOON_MS = 1_769_860_800_000
 A, B = BrokerPartition(None, 0), BrokerPartition(None, 1)
+CLICKS = TopicIdentity(cluster="main", name="clicks", incarnation="7")
 TOPIC = TopicIdentity(cluster="main", name="clicks", incarnation="7")
 LOG = Bounds(earliest=10, latest=50)
 
@@ -323,3 +324,27 @@ def test_windows_of_0_7_have_whole_segments_and_lose_nothing(live: LiveCluster) 
     topic.load()
     assert Counter(value for (value,) in topic.rows("value")) == Counter(numbered(1000))
     assert topic.problems() == ()
+
+
+def test_a_window_may_begin_now() -> None:
+    now = datetime(2026, 1, 31, 12, tzinfo=UTC)
+    assert LoadWindow.parse(now.isoformat(), None, now=now).since == TimePosition(round(now.timestamp() * 1000))
+
+
+def test_a_backfill_that_ends_at_the_table_s_first_offset_has_no_warning() -> None:
+    window = OffsetWindow(starts={A: 0}, ends={A: 10})
+    assert list(window.warnings({A: (10, 20)})) == []
+    assert len(list(window.warnings({A: (11, 20)}))) == 1
+
+
+def test_an_empty_partition_is_not_asked_for_the_start_that_was_chosen_for_it() -> None:
+    state, cluster = TableState(topic=CLICKS, start_times={A: 5}), Mock()
+    assert _chosen_starts(cluster, state, {A: Bounds(earliest=7, latest=7)}) == ({}, {})
+    cluster.offsets_at.assert_not_called()
+
+
+def test_a_partition_whose_chosen_start_cannot_be_asked_is_an_error() -> None:
+    error = NetworkError("away")
+    cluster = Mock(offsets_at=lambda *_: {A: error})
+    state = TableState(topic=CLICKS, start_times={A: 5})
+    assert _chosen_starts(cluster, state, {A: Bounds(earliest=7, latest=9)}) == ({}, {A: error})

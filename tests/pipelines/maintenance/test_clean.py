@@ -2,12 +2,13 @@
 
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import pyarrow as pa
 import pytest
@@ -16,6 +17,7 @@ from deltalake.exceptions import CommitFailedError
 from deltalake.table import TableAlterer
 
 from kafka_io.model import BrokerPartition
+from pipelines.loading import failpoints
 from pipelines.loading.table import LakeTable
 from pipelines.loading.verify import verify
 from pipelines.maintenance import clean as cleaning
@@ -59,6 +61,42 @@ def test_orphans_are_collected_when_they_are_old_enough(filled: "SmallTable") ->
     assert result.bytes > 0
     assert (old.exists(), young.exists()) == (False, True)
     assert verify(filled.table).proven
+
+
+def test_a_file_in_a_deeper_folder_is_collected_too(filled: "SmallTable") -> None:
+    orphan = filled.write(900, 950).path
+    deeper = Path(filled.uri) / "date=2026-01-02" / "deeper" / "orphan.parquet"
+    deeper.parent.mkdir()
+    (Path(filled.uri) / str(orphan)).rename(deeper)
+    aged(filled, str(deeper), days=2)
+    assert cleaned(filled).collected == ("date=2026-01-02/deeper/orphan.parquet",)
+
+
+def test_only_files_that_are_deleted_are_announced(filled: "SmallTable") -> None:
+    for deleted in (0, 4):
+        assert len(cleaned(filled, keep=timedelta(0)).collected) == deleted
+    version = filled.table.snapshot().version
+    assert cleaned(filled, keep=timedelta(0)).collected == ()
+    assert filled.table.snapshot().version == version
+
+
+def test_what_was_announced_is_not_announced_again(filled: "SmallTable") -> None:
+    unneeded = cleaning._Unneeded(unnamed={}, removed={"date=2026-01-02/gone.parquet": 1}, before=2, young=0)
+    version = filled.table.snapshot().version
+    for _ in range(2):
+        assert cleaning._delete_removed(filled.table, filled.table.snapshot(), unneeded) == unneeded
+    assert filled.table.snapshot().version == version + 1
+
+
+def test_housekeeping_passes_its_failpoints_in_order(filled: "SmallTable", monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise no crash test would end it there."""
+    cleaned(filled)  # the merged files are removed from the table
+    filled.commit(filled.write(200, 250))
+    monkeypatch.setenv(failpoints.KILL_AT, "raise:no failpoint")
+    monkeypatch.setattr(failpoints, "_passed", Counter())
+    cleaned(filled, keep=timedelta(0))
+    expected = ["before clean", "clean announced", "file cleaned"]
+    assert list(failpoints._passed) == [*expected, "before compaction", "compaction announced", "after compaction"]
 
 
 def test_a_dry_run_reports_the_same_files_and_changes_nothing(filled: "SmallTable") -> None:
@@ -119,12 +157,45 @@ def test_the_files_of_a_killed_replay_are_collected_too(filled: "SmallTable") ->
     assert [file.name for file in folder.iterdir()] == ["young.parquet"]
 
 
+def test_another_file_than_parquet_is_never_collected(filled: "SmallTable") -> None:
+    notes = Path(filled.uri) / "date=2026-01-02" / "notes.txt"
+    notes.write_text("ours")
+    aged(filled, str(notes), days=2)
+    assert cleaned(filled).collected == ()
+    assert notes.exists()
+
+
+@pytest.mark.parametrize(
+    ("sizes", "target", "has_some"),
+    [
+        ({"1": [1], "2": [1, 1]}, 2, True),
+        ({"1": [3]}, 5, False),
+        ({"1": [2, 3]}, 4, False),
+        ({"1": [9, 2, 9, 2]}, 4, True),
+    ],
+)
+def test_files_are_merged_if_two_of_one_day_fit_into_one(
+    sizes: dict[str, list[int]], target: int, has_some: bool
+) -> None:
+    adds = [{"partition": {"date": day}, "size_bytes": size} for day, of_day in sizes.items() for size in of_day]
+    handle = Mock(get_add_actions=lambda: pa.Table.from_pylist(adds))
+    assert cleaning._has_small_files(handle, target) == has_some
+
+
 def test_the_log_gets_a_checkpoint_and_keeps_its_entries(filled: "SmallTable") -> None:
     cleaned(filled)
     names = sorted(file.name for file in (Path(filled.uri) / "_delta_log").iterdir())
     assert any(name.endswith(".checkpoint.parquet") for name in names)
     assert [f"{version:020d}.json" in names for version in range(5)] == [True] * 5
+    newest = filled.table.snapshot().version
+    assert f"{newest:020d}.checkpoint.parquet" in names
     assert [entry.sequence for _, entry in filled.table.entries(filled.table.snapshot())] == [4, 3, 2, 1]
+
+
+def test_the_checkpoint_is_forced_to_disk(filled: "SmallTable") -> None:
+    with patch.object(LakeTable, "sync") as sync:
+        cleaned(filled)
+    sync.assert_called_once_with(after=filled.table.snapshot().version - 1)
 
 
 def test_if_another_writer_was_first_nothing_is_merged_and_the_rest_is_done(filled: "SmallTable") -> None:
@@ -147,6 +218,15 @@ def happening(step: str, event: Callable[[], None]) -> Iterator[None]:
 
     with patch.object(cleaning, "failpoint", failpoint):
         yield
+
+
+def test_two_housekeeping_runs_never_merge_the_same_files(filled: "SmallTable") -> None:  # fault L16
+    def other() -> None:
+        assert cleaned(filled).merged == 4
+
+    with happening("compaction announced", other):
+        assert cleaned(filled).busy
+    assert filled.rows() == 20
 
 
 @pytest.fixture
@@ -204,7 +284,7 @@ def test_a_clean_of_a_full_disk_deletes_files_before_it_writes(filled: "SmallTab
     with (
         patch.object(TableAlterer, "set_table_properties", side_effect=full),
         patch.object(DeltaTable, "create_checkpoint", side_effect=full),
-        pytest.raises(LakeUnavailable, match="No space left on device"),
+        pytest.raises(LakeUnavailable, match="no space left on device"),
     ):
         cleaned(filled)
     assert not old.exists()
@@ -234,4 +314,15 @@ def test_a_table_of_another_program_is_named_and_left_as_it_is(tmp_path: Path) -
 
 def test_a_topic_without_a_table_has_nothing_to_clean(small: "SmallTable", tmp_path: Path) -> None:
     nowhere = LakeTable.of(Lake(root=str(tmp_path / "none")), "main", "views")
-    assert clean(nowhere, keep=DAY, target_bytes=MIB, dry_run=False) == CleanResult(table=nowhere.uri)
+    assert clean(nowhere, keep=DAY, target_bytes=MIB, dry_run=False).as_dict() == {
+        "table": nowhere.uri,
+        "collected": (),
+        "bytes": 0,
+        "young": 0,
+        "empty": False,
+        "merged": 0,
+        "larger": 0,
+        "busy": False,
+        "foreign": "",
+        "damaged": (),
+    }

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
@@ -14,7 +15,8 @@ from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.loading.rows import FILE_SCHEMA, PARTITION_COLUMN
 from pipelines.loading.work import CommittedRange
 from pipelines.maintenance import compare as comparing
-from pipelines.maintenance.compare import Comparison, compare
+from pipelines.maintenance import table_rows
+from pipelines.maintenance.compare import ComparedOffsets, Comparison, compare
 from pipelines.maintenance.table_rows import LiveRows
 
 Record = dict[str, Any]
@@ -33,15 +35,17 @@ def batches(records: list[Record], size: int = 1000) -> Iterator[pa.RecordBatch]
         yield pa.RecordBatch.from_pylist(records[offset : offset + size], schema=FILE_SCHEMA)
 
 
-def rows(folder: Path, records: list[Record]) -> LiveRows:
-    """A table of `records`, of which one range that was loaded at LOADED_US counts."""
+def rows(folder: Path, records: list[Record], *edges: tuple[int, int], broker: int | None = None) -> LiveRows:
+    """A table of `records`, of which the ranges with these edges count; they were loaded at LOADED_US."""
     table = pa.Table.from_batches(batches(records), schema=FILE_SCHEMA)
     table = table.append_column(PARTITION_COLUMN, pa.repeat(pa.scalar(0, pa.date32()), len(table)))
     write_deltalake(str(folder), table, partition_by=[PARTITION_COLUMN], mode="overwrite")
-    live = CommittedRange(
-        offsets=OffsetRange(BrokerPartition(None, 0), 0, 1000), rows=len(records), bytes=0, loaded_at_us=LOADED_US
-    )
-    return LiveRows(DeltaTable(str(folder)).to_pyarrow_dataset(), [live], uri=str(folder))
+    partition = BrokerPartition(broker, 0)
+    live = [
+        CommittedRange(offsets=OffsetRange(partition, start, stop), rows=len(records), loaded_at_us=LOADED_US)
+        for start, stop in edges or [(0, 1000)]
+    ]
+    return LiveRows(DeltaTable(str(folder)).to_pyarrow_dataset(), live, uri=str(folder))
 
 
 def compared(folder: Path, ours: list[Record], theirs: list[Record], size: int = 1000) -> Comparison:
@@ -95,6 +99,25 @@ def test_all_rows_are_counted_and_the_first_offsets_are_listed(tmp_path: Path) -
     result = compared(tmp_path, [record(offset) for offset in range(20, 40)], [record(1)])
     assert str(result.only_in_table) == "20 rows, at offsets 20, 21, 22, 23, 24, ..."
     assert str(result.only_on_broker) == "1 row, at offsets 1"
+    assert str(ComparedOffsets.of(np.arange(5))) == "5 rows, at offsets 0, 1, 2, 3, 4"
+
+
+@pytest.mark.parametrize(
+    ("limits", "stops"),
+    [
+        ({"_PIECE_ROWS": 3}, [2, 5, 8, 1000]),
+        ({"_PIECE_ROWS": 4}, [5, 8, 1000]),
+        ({"_PIECE_BYTES": next(batches([record(0), record(1), record(2)])).nbytes}, [2, 5, 8, 1000]),
+        ({}, [1000]),
+    ],
+)
+def test_a_piece_ends_when_it_has_enough_rows_or_bytes(
+    limits: dict[str, int], stops: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, limit in limits.items():
+        monkeypatch.setattr(comparing, name, limit)
+    records = [record(offset) for offset in range(10)]
+    assert [stop for stop, _ in compare(batches(records, 3), rows(tmp_path, records), WHOLE)] == stops
 
 
 @settings(max_examples=40, deadline=None)
@@ -123,6 +146,37 @@ def test_the_starts_of_messages_are_looked_up_in_the_rows(tmp_path: Path) -> Non
     known = rows(tmp_path, [record(offset, inner=0) for offset in (10, 40, 70)])
     assert [known.start_before(offset) for offset in (5, 10, 39, 40, 999)] == [0, 10, 10, 40, 70]
     assert [known.start_after(offset) for offset in (0, 10, 11, 70, 71)] == [10, 10, 40, 70, 1000]
+
+
+def test_messages_and_ranges_are_looked_up_in_any_order_of_batches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table_rows, "_BATCH_ROWS", 1)
+    known = rows(tmp_path, [record(offset, inner=0) for offset in (10, 40, 70, 110)], (0, 100), (100, 200))
+    assert [known.start_before(offset) for offset in (50, 99, 100, 105)] == [40, 70, 100, 100]
+    assert [known.start_after(offset) for offset in (30, 75, 100, 101)] == [40, 100, 100, 110]
+
+
+def test_the_rows_of_each_range_are_counted(tmp_path: Path) -> None:
+    known = rows(tmp_path, [record(offset) for offset in (0, 99, 100, 150, 199)], (0, 100), (100, 200))
+    assert [count for _, count in known.counts(0, 200)] == [2, 3]
+    assert [count for _, count in known.counts(100, 101)] == [3]
+
+
+def test_rows_between_the_ranges_are_not_live(tmp_path: Path) -> None:
+    known = rows(tmp_path, [record(offset) for offset in (99, 100, 149, 150)], (0, 100), (150, 200))
+    assert [offset for batch in known.between(0, 200) for offset in batch.column("offset").to_pylist()] == [99, 150]
+
+
+def test_rows_of_another_broker_are_not_live(tmp_path: Path) -> None:
+    known = rows(tmp_path, [record(1, broker=1), record(2, broker=2)], (0, 10), broker=2)
+    assert [offset for batch in known.between(0, 10) for offset in batch.column("offset").to_pylist()] == [2]
+
+
+def test_a_partition_without_ranges_has_no_rows(tmp_path: Path) -> None:
+    rows(tmp_path, [record(1)])
+    known = LiveRows(DeltaTable(str(tmp_path)).to_pyarrow_dataset(), [], uri=str(tmp_path))
+    assert list(known.between(0, 10)) == []
 
 
 def test_a_row_without_a_time_matches_every_time(tmp_path: Path) -> None:

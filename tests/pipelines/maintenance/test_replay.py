@@ -1,9 +1,11 @@
 """A replay fetches offsets again and replaces the table's rows by them; no cursor moves."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 from confluent_kafka import Producer
@@ -20,9 +22,11 @@ from kafka_io.messages.offset_for_leader_epoch import (
 )
 from kafka_io.model import BrokerPartition
 from kafka_io.testing.v07.server import BrokerServer07
+from pipelines.loading import failpoints
 from pipelines.loading.execute import execute, fetch_here
+from pipelines.loading.fetch_task import FetchTask
 from pipelines.loading.ledger import CommitKind
-from pipelines.loading.work import FetchTask, SliceFacts, SliceFailure
+from pipelines.loading.work import SliceFacts, SliceFailure
 from resources.spark import Progress
 from tests.fakes.cluster import EVERYTHING, FakeCluster, Log
 from tests.fakes.records import holding
@@ -255,6 +259,24 @@ def test_a_partition_whose_broker_is_away_is_refused_and_the_others_can_be_repla
     assert any("partition 1-0 was not compared with its broker" in problem for problem in old.deep().problems)
 
 
+def test_a_replay_passes_its_failpoints_in_order(modern: Modern, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise no crash test would end it there."""
+    modern.publish(10)
+    modern.topic.load()
+    modern.topic.spoil(ONE, 5)
+    monkeypatch.setenv(failpoints.KILL_AT, "raise:no failpoint")
+    monkeypatch.setattr(failpoints, "_passed", Counter())
+    assert modern.topic.replay("earliest", "latest").changed
+    passed = [name for name in failpoints._passed if "replay" in name]
+    assert passed == [
+        "replay planned",
+        "replay staged",
+        "replay compared",
+        "before replay entry",
+        "after replay entry",
+    ]
+
+
 def test_a_slice_that_fails_fails_the_replay(modern: Modern) -> None:
     modern.publish(100)
     modern.topic.load()
@@ -344,6 +366,55 @@ def test_records_that_were_written_after_a_truncation_are_not_replayed(tmp_path:
         before = topic.replay("5", "10", "0")
         assert (before.error, before.changed) == (None, False)
     assert topic.rows("value") == [(f"first {number}".encode(),) for number in range(20)]
+
+
+def loaded_from(cluster: FakeCluster, folder: Path) -> Loaded:
+    """The topic of the cluster, loaded into a table in the folder."""
+    topic = Loaded(folder / "penstock.toml")
+    bootstrap = ",".join(broker.address for broker in cluster.bootstrap)
+    topic.settings.write_text(f'lake = "{folder / "lake"}"\n[clusters.main]\nbootstrap = "{bootstrap}"\n')
+    topic.load()
+    return topic
+
+
+def test_rows_of_a_log_that_is_created_again_during_the_replay_are_not_committed(tmp_path: Path) -> None:
+    """Nothing is new in the log, but its rows are read (fault P11)."""
+    with FakeCluster(logs={0: holding(0, 20, epoch=-1)}) as cluster:
+        topic = loaded_from(cluster, tmp_path)
+        topic.spoil(ONE, 5)
+
+        def fetch(tasks: Sequence[FetchTask], on_progress: Progress) -> list[SliceFacts]:
+            cluster.logs[0] = holding(0, 20, incarnation="second", epoch=-1)
+            return fetch_here(tasks, on_progress)
+
+        version = topic.version
+        refused = topic.replay("5", "10", "0", fetch=fetch)
+        assert str(refused.error).startswith("TopicRecreated: the log of partition 0 has another message at offset 19")
+        assert topic.version == version
+
+
+def test_a_topic_that_the_cluster_does_not_have_is_not_replayed(tmp_path: Path) -> None:
+    with FakeCluster(logs={0: holding(0, 20)}) as cluster:
+        topic = loaded_from(cluster, tmp_path)
+        cluster.topic = "views"
+        assert str(topic.replay("earliest", "latest").error).startswith("TopicUnknown: the cluster has no such topic")
+
+
+def test_the_progress_of_a_replay_counts_offsets(tmp_path: Path) -> None:
+    reported: list[tuple[int, int]] = []
+    with FakeCluster(logs={0: holding(0, 20), 1: holding(0, 10)}, topic_id=UUID(int=7)) as cluster:
+        topic = loaded_from(cluster, tmp_path)
+        topic.replay("earliest", "latest", on_progress=lambda _: lambda done, of: reported.append((done, of)))
+    assert reported == [(15, 30), (30, 30)]
+
+
+def test_a_replay_of_several_partitions_mends_damaged_files(tmp_path: Path) -> None:  # fault N09
+    with FakeCluster(logs={0: holding(0, 20), 1: holding(0, 10)}, topic_id=UUID(int=7)) as cluster:
+        topic = loaded_from(cluster, tmp_path)
+        for file in Path(topic.table.uri).glob("date=*/*.parquet"):
+            file.unlink()
+        assert topic.replay("earliest", "latest").error is None
+    assert len(topic.rows()) == 30
 
 
 def test_a_column_of_another_program_does_not_keep_a_replay_from_landing(modern: Modern) -> None:  # fault N16

@@ -14,11 +14,12 @@ from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.loading.commit import commit
 from pipelines.loading.execute import fetch_here
 from pipelines.loading.failpoints import KILL_AT
+from pipelines.loading.fetch_task import FetchTask
 from pipelines.loading.ledger import LedgerEntry, TableState
 from pipelines.loading.replacement import CutChange
 from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import CommitOutcomeUnknown, TableSnapshot
-from pipelines.loading.work import CommittedRange, FetchTask, SliceFacts
+from pipelines.loading.work import CommittedRange, SliceFacts
 from pipelines.maintenance.rewind import plan_rewind, rewind
 from resources.spark import Progress
 from tests.pipelines.maintenance.conftest import Modern

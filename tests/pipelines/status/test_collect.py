@@ -210,13 +210,20 @@ def test_a_topic_without_cluster_and_table_is_an_error() -> None:
     assert (status.state(NOW_MS), status.partitions) == (TopicState.ERROR, ())
 
 
-@pytest.mark.parametrize("trouble", [LakeUnavailable("no answer"), KeyError("covered")])
-def test_a_table_that_cannot_be_read_is_an_error_of_its_topic(trouble: Exception) -> None:
+@pytest.mark.parametrize(
+    ("trouble", "sentence"),
+    [
+        (LakeUnavailable("no answer"), "no answer"),
+        (KeyError("covered"), "an unexpected error; `penstock --debug`"),
+    ],
+)
+def test_a_table_that_cannot_be_read_is_an_error_of_its_topic(trouble: Exception, sentence: str) -> None:
     tables = {"clicks": Table(trouble=trouble), "views": Table()}
     held: Any = {name: {P0: Bounds(earliest=0, latest=10)} for name in tables}
     topics = {name: entry(name=name) for name in tables}
     clicks, views = statuses(Brokers(held=held), lambda topic: always(tables[topic])(topic), topics, now_ms=NOW_MS)
-    assert (clicks.error, clicks.lag) == (f"{type(trouble).__name__}: {trouble}", None)
+    assert (clicks.error or "").startswith(f"{type(trouble).__name__}: {sentence}")
+    assert clicks.lag is None
     assert (views.error, views.lag) == (None, 10)
 
 

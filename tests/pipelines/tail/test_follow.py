@@ -19,7 +19,6 @@ from pipelines.cli.tail_lines import rows_of
 from pipelines.loading.positions import NamedPosition, TableCursor, TopicPosition
 from pipelines.tail.follow import Tail
 from pipelines.tail.query import TailQuery, TailRefused
-from resources.errors import TopicUnknown
 from tests.fakes.cluster import FakeBroker, FakeCluster, Log
 
 READ_SETTINGS = ReadSettings(retry_policy=RetryPolicy(timeout_s=5.0, backoff=Backoff(attempts=1)))
@@ -172,7 +171,7 @@ def test_a_missing_partition_or_topic_is_refused(watch: OpenWatch) -> None:
     with pytest.raises(TailRefused, match="topic clicks has no partition 2; its partitions are: 0, 1"):
         list(watched.tail(partitions=[P1, P2]))
     watched.fake.topic = "views"
-    with pytest.raises(TopicUnknown):
+    with pytest.raises(TailRefused, match="the cluster has no topic 'clicks'"):
         list(watched.tail())
 
 

@@ -1,0 +1,156 @@
+"""One HTTP/1.1 request: GET on a connection of its own, with one deadline up to the last byte of the answer.
+
+`http.client` parses the answer. Compression is not offered and redirects are not followed, so no answer can grow, and
+no login is sent to another server.
+"""
+
+import io
+import ssl
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from http.client import HTTPException, HTTPResponse
+from typing import TYPE_CHECKING, Any, cast
+
+from kafka_io.errors import ConnectionLost, Corrupt, KafkaIOError, printable
+from kafka_io.net.deadline import Deadline
+from kafka_io.net.http_login import HttpLogin
+from kafka_io.net.stream import Stream
+
+if TYPE_CHECKING:
+    import socket
+
+_MAX_REASON_BYTES = 64 * 1024  # of an answer that is not 200, which contains only the reason
+_OK = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpServer:
+    """The address of a server, and how to log in there.
+
+    Args:
+        host: a name or an IP address; IPv6 without brackets.
+        port: a TCP port.
+        tls: the TLS context; None for plain text.
+        login: the login that each request contains.
+    """
+
+    host: str
+    port: int
+    tls: ssl.SSLContext | None = None
+    login: HttpLogin | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpAnswer:
+    """The answer to a request. The body of an answer with another status than 200 can be cut short.
+
+    Args:
+        status: the status code.
+        body: the bytes of the body. They are not printed: they may repeat the login.
+        retry_after_s: the seconds that the server asks to wait; 0 if it does not.
+    """
+
+    status: int
+    body: bytes = field(repr=False)
+    retry_after_s: float = 0.0
+
+
+def http_get(server: HttpServer, path: str, *, timeout_s: float, max_bytes: int) -> HttpAnswer:
+    """Send `GET path` on a new connection, and return the answer.
+
+    Args:
+        server: the server to ask.
+        path: the path with its query, encoded for a URL.
+        timeout_s: the limit of the whole exchange.
+        max_bytes: the largest body of an answer with status 200.
+
+    Raises:
+        NetworkError: the server cannot be reached, closed the connection, or is too slow.
+        TlsFailed: the server did not prove its identity, or refuses us.
+        Corrupt: the answer is not HTTP, or is too large.
+    """
+    answer = _answer_or_error(server, path, Deadline.after(timeout_s), max_bytes)
+    if isinstance(answer, KafkaIOError):
+        raise answer
+    return answer
+
+
+def _answer_or_error(server: HttpServer, path: str, deadline: Deadline, max_bytes: int) -> HttpAnswer | KafkaIOError:
+    """The answer. An error after a login is a new one without a cause: stack frames can contain the login."""
+    try:
+        with closing(Stream.connect(server.host, server.port, deadline, server.tls)) as stream:
+            with suppress(ConnectionLost):  # a server can refuse a request that it has not read; its answer says why
+                stream.send(_request(server, path), deadline)
+            return _received(stream, deadline, max_bytes)
+    except KafkaIOError as error:
+        if server.login is None:
+            return error
+        return type(error)(server.login.masked(error.reason), error.where)
+
+
+def _request(server: HttpServer, path: str) -> bytes:
+    host = f"[{server.host}]" if ":" in server.host else server.host
+    lines = (
+        f"GET {path} HTTP/1.1",
+        f"Host: {host}:{server.port}",
+        "Accept: application/vnd.schemaregistry.v1+json, application/json",
+        "Accept-Encoding: identity",
+        "Connection: close",
+        "User-Agent: penstock",
+    )
+    login = b"" if server.login is None else server.login.header()
+    return "".join(f"{line}\r\n" for line in lines).encode("ascii") + login + b"\r\n"
+
+
+class _ReceivedBytes(io.RawIOBase):
+    """The bytes of a stream as http.client reads them: from the file of a socket."""
+
+    def __init__(self, stream: Stream, deadline: Deadline) -> None:
+        self._stream = stream
+        self._deadline = deadline
+        self.end_is_allowed = False
+
+    def makefile(self, _mode: str) -> io.BufferedReader:
+        """The file. http.client asks the socket for it."""
+        return io.BufferedReader(self)
+
+    def readable(self) -> bool:
+        """Always true."""
+        return True
+
+    def readinto(self, space: Any) -> int:
+        """Wait for bytes. The end of the connection is an error, unless it is the end of the body."""
+        try:
+            return self._stream.receive_into(memoryview(space), self._deadline)
+        except ConnectionLost:
+            if not self.end_is_allowed:
+                raise
+            return 0
+
+
+def _received(stream: Stream, deadline: Deadline, max_bytes: int) -> HttpAnswer:
+    received = _ReceivedBytes(stream, deadline)
+    try:
+        with closing(HTTPResponse(cast("socket.socket", received), method="GET")) as response:
+            response.begin()
+            # A body without a length ends with the connection. A cut one is no JSON, so it is noticed later.
+            received.end_is_allowed = response.length is None and not response.chunked
+            body = _body(response, max_bytes)
+            wait = response.getheader("Retry-After", "")
+    except HTTPException as error:
+        raise Corrupt(f"the answer is not HTTP: {type(error).__name__} {printable(error)}") from error
+    return HttpAnswer(status=response.status, body=body, retry_after_s=float(wait) if _is_seconds(wait) else 0.0)
+
+
+def _body(response: HTTPResponse, max_bytes: int) -> bytes:
+    if response.status != _OK:
+        return response.read(_MAX_REASON_BYTES)
+    body = b"" if (response.length or 0) > max_bytes else response.read(max_bytes + 1)
+    if len(body) > max_bytes or (response.length or 0) > max_bytes:
+        raise Corrupt(f"the answer is larger than {max_bytes:,} bytes")
+    return body
+
+
+def _is_seconds(text: str) -> bool:
+    """Whether the value of Retry-After is a number of seconds. It can also be a date, which is not used."""
+    return text.isascii() and text.isdigit() and len(text) < 10

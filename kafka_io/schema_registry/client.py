@@ -1,0 +1,211 @@
+"""A read-only client for Confluent's REST API.
+
+The registry is not trusted: answers are limited in size and depth, cycles of references are refused, and a request
+that fails is repeated only by the tree's one retry loop.
+"""
+
+import ssl
+import time
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from typing import TypeVar
+from urllib.parse import quote
+
+from kafka_io.brokers.connection import RetryPolicy
+from kafka_io.brokers.retry import retrying
+from kafka_io.errors import SchemaNotFound, Throttled, Unsupported, Where, error_context, printable
+from kafka_io.net.http_get import HttpAnswer, HttpServer, http_get
+from kafka_io.net.security import Tls
+from kafka_io.net.tls import tls_context
+from kafka_io.schema_registry.answers import (
+    ReferenceAnswer,
+    SchemaAnswer,
+    SubjectVersionAnswer,
+    VersionAnswer,
+    parse,
+    refusal,
+)
+from kafka_io.schema_registry.references import ReferenceWalk
+from kafka_io.schema_registry.schemas import RegisteredSchema, SchemaType, SubjectSchema, SubjectVersion
+from kafka_io.schema_registry.settings import SchemaRegistrySettings
+
+AnswerT = TypeVar("AnswerT")
+
+MAX_ANSWER_BYTES = 16 * 1024 * 1024
+"""The largest answer: a list of 300,000 subjects. A schema is smaller: Confluent's registry keeps it in one message."""
+MAX_WAIT_S = 300.0
+"""The most seconds that a registry may ask to wait, in all, before it gives an answer."""
+_MAX_CACHED_BYTES = 64 * 1024 * 1024
+_NEWEST = -1  # the version of a reference to the newest version of a subject
+_OK = 200
+
+
+class _AnswerCache:
+    """Keeps the newest answers that never change, by their path. Their bodies have at most `max_bytes` in sum."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._bytes_left = max_bytes
+        self._answers: dict[str, HttpAnswer] = {}
+
+    def find(self, path: str) -> HttpAnswer | None:
+        """The answer for a path; None if it is not kept."""
+        return self._answers.get(path)
+
+    def keep(self, path: str, answer: HttpAnswer) -> None:
+        """Keep an answer, and drop the oldest ones if there are too many bytes."""
+        if path not in self._answers:
+            self._answers[path] = answer
+            self._bytes_left -= len(answer.body)
+        while self._bytes_left < 0:
+            oldest = self._answers.pop(next(iter(self._answers)))
+            self._bytes_left += len(oldest.body)
+
+
+class SchemaRegistry:
+    """Reads schemas of one registry. It opens a connection for each request and belongs to one thread.
+
+    What belongs to an id or to a version never changes, so it is kept; an id that is not found is asked for again.
+
+    Args:
+        name: the name of the registry for errors.
+        settings: the address and the login.
+        retry_policy: the time limit of a request, and the number of attempts.
+        sleep: waits for a number of seconds.
+
+    >>> from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
+    >>> with EmbeddedSchemaRegistry() as embedded:
+    ...     schema_id = embedded.register("clicks-value", '"string"')
+    ...     registry = SchemaRegistry("main", SchemaRegistrySettings(url=embedded.url))
+    ...     registry.schema(schema_id).text, registry.newest("clicks-value").version
+    ('"string"', 1)
+    """
+
+    def __init__(
+        self,
+        name: str,
+        settings: SchemaRegistrySettings,
+        *,
+        retry_policy: RetryPolicy | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.name = name
+        self._settings = settings
+        self._address = settings.address
+        self._policy = retry_policy or RetryPolicy()
+        self._sleep = sleep
+        self._cache = _AnswerCache(_MAX_CACHED_BYTES)
+        self._not_before = 0.0  # on the monotonic clock: when the registry wants the next request
+        self._waits_s = 0.0  # the sum of the waits that the registry asked for since its last answer
+
+    def schema(self, schema_id: int) -> RegisteredSchema:
+        """The schema of an id, with everything that it refers to.
+
+        Raises:
+            SchemaNotFound: the registry does not know the id, at least not yet.
+            SchemaRegistryUnavailable: the registry cannot answer now.
+            NetworkError: the registry cannot be reached.
+            SchemaRegistryError: it refuses the request, or its answer has the wrong form or is too large.
+            Unsupported: the schema is in another language than those of SchemaType.
+            AuthenticationFailed: it refuses the login.
+        """
+        with error_context(Where(registry=self.name, schema_id=schema_id)):
+            if schema_id < 0:
+                raise SchemaNotFound("an id is not negative")
+            return self._registered(schema_id, self._unchanging(f"/schemas/ids/{schema_id}", SchemaAnswer))
+
+    def known_schemas(self, schema_ids: Iterable[int]) -> dict[int, RegisteredSchema]:
+        """The schemas of those ids that the registry knows now. Raises the other errors of `schema`."""
+        known = {}
+        for schema_id in schema_ids:
+            try:
+                known[schema_id] = self.schema(schema_id)
+            except SchemaNotFound:
+                continue  # the registry may get it later; the caller decides what that means
+        return known
+
+    def versions(self, schema_id: int) -> Sequence[SubjectVersion]:
+        """The versions of subjects that have the schema of this id. Raises the errors of `schema`."""
+        with error_context(Where(registry=self.name, schema_id=schema_id)):
+            answer = self._get(f"/schemas/ids/{schema_id}/versions", list[SubjectVersionAnswer])
+        return [SubjectVersion(subject=item.subject, version=item.version) for item in answer]
+
+    def newest(self, subject: str) -> SubjectSchema:
+        """The newest version of a subject. It is asked for each time. Raises the errors of `schema`."""
+        with error_context(Where(registry=self.name, subject=subject)):
+            answer = self._get(_version_path(subject, _NEWEST), VersionAnswer)
+            schema = self._registered(answer.id, answer)
+        return SubjectSchema(subject=subject, version=answer.version, schema=schema)
+
+    def subjects(self) -> Sequence[str]:
+        """The names of all subjects that the login may read. Raises the errors of `schema`."""
+        with error_context(Where(registry=self.name)):
+            return self._get("/subjects", list[str])
+
+    def _registered(self, schema_id: int, answer: SchemaAnswer) -> RegisteredSchema:
+        kind = answer.schema_type or SchemaType.AVRO
+        if kind not in set(SchemaType):
+            raise Unsupported(f"the schema is in the language {printable(kind)}; known are {', '.join(SchemaType)}")
+        return RegisteredSchema(
+            id=schema_id,
+            schema_type=SchemaType(kind),
+            text=answer.schema,
+            references=ReferenceWalk(self._referenced).resolve(answer),
+        )
+
+    def _referenced(self, reference: ReferenceAnswer) -> VersionAnswer:
+        """The version that a reference names, also if it was deleted (softly) since."""
+        with error_context(Where(subject=reference.subject)):
+            path = f"{_version_path(reference.subject, reference.version)}?deleted=true"
+            try:
+                ask = self._get if reference.version == _NEWEST else self._unchanging
+                return ask(path, VersionAnswer)
+            except SchemaNotFound as error:
+                # The id itself exists, so the schema is incomplete. A registry that copies schemas may get it later.
+                reason = f"the schema refers to version {reference.version} of a subject: {error.reason}"
+                raise SchemaNotFound(reason) from error
+
+    def _unchanging(self, path: str, answer_type: type[AnswerT]) -> AnswerT:
+        """An answer that is always the same, so it is kept."""
+        answer = self._cache.find(path) or self._ask(path)
+        parsed = parse(answer, answer_type)
+        self._cache.keep(path, answer)
+        return parsed
+
+    def _get(self, path: str, answer_type: type[AnswerT]) -> AnswerT:
+        return parse(self._ask(path), answer_type)
+
+    def _ask(self, path: str) -> HttpAnswer:
+        return retrying(lambda: self._ask_once(path), self._policy.backoff, sleep=self._sleep)
+
+    def _ask_once(self, path: str) -> HttpAnswer:
+        self._wait_while_throttled()
+        login = self._settings.login()
+        server = HttpServer(host=self._address.host, port=self._address.port, tls=self._tls, login=login)
+        answer = http_get(
+            server, self._address.path + path, timeout_s=self._policy.timeout_s, max_bytes=MAX_ANSWER_BYTES
+        )
+        self._not_before = time.monotonic() + answer.retry_after_s
+        self._waits_s = self._waits_s + answer.retry_after_s if answer.retry_after_s else 0.0
+        if answer.status != _OK:
+            raise refusal(answer, login)
+        return answer
+
+    def _wait_while_throttled(self) -> None:
+        """Wait as long as the registry's last answer asks for, up to MAX_WAIT_S in all."""
+        remaining_s = self._not_before - time.monotonic()
+        if remaining_s <= 0:
+            return
+        if self._waits_s > MAX_WAIT_S:
+            raise Throttled(
+                f"the registry asks to wait for {self._waits_s:,.0f} s, more than the {MAX_WAIT_S:.0f} s that this "
+                "client accepts"
+            )
+        self._sleep(remaining_s)
+
+    @cached_property
+    def _tls(self) -> ssl.SSLContext | None:
+        return tls_context(self._settings.tls or Tls()) if self._address.uses_tls else None
+
+
+def _version_path(subject: str, version: int) -> str:
+    return f"/subjects/{quote(subject, safe='')}/versions/{'latest' if version == _NEWEST else version}"

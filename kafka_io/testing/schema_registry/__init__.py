@@ -1,0 +1,1 @@
+"""An embedded schema registry with Confluent's REST API, for tests and demos."""

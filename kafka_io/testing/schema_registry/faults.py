@@ -1,0 +1,112 @@
+"""Faults of an embedded registry, for tests: the registry gives the right reply to a fault, which sends another one.
+
+registry.inject(answers(500), times=2)
+registry.inject(not_found, path="/schemas/ids/7")      # the id appears late
+"""
+
+import re
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from kafka_io.testing.schema_registry.replies import RegistryReply
+
+
+class Client(Protocol):
+    """The client of one request."""
+
+    @property
+    def stopping(self) -> threading.Event:
+        """Set when the registry stops."""
+        ...
+
+    def send(self, data: bytes) -> None:
+        """Send bytes."""
+        ...
+
+
+Fault = Callable[[RegistryReply, Client], None]
+"""Sends something else than the reply, or nothing."""
+
+
+def honest(reply: RegistryReply, client: Client) -> None:
+    """No fault: send the reply."""
+    client.send(reply.encode())
+
+
+def answers(status: int, code: int | None = None, message: str = "a test wants it so", **headers: str) -> Fault:
+    """Send an error. An underscore in the name of a header stands for a dash."""
+    error = RegistryReply.of_error(status, status if code is None else code, message, **headers)
+    return lambda _, client: client.send(error.encode())
+
+
+not_found = answers(404, 40403, "Schema not found")
+"""Deny that the id exists."""
+
+
+def sends(body: bytes, status: int = 200, **headers: str) -> Fault:
+    """Send another body."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return lambda _, client: client.send(RegistryReply(status=status, body=body, headers=named).encode())
+
+
+def sends_raw(data: bytes) -> Fault:
+    """Send bytes that need not be HTTP."""
+    return lambda _, client: client.send(data)
+
+
+def stalls(_: RegistryReply, client: Client) -> None:
+    """Send nothing until the registry stops."""
+    client.stopping.wait()
+
+
+def drips(every_s: float) -> Fault:
+    """Send the reply byte by byte, with a pause after each byte."""
+
+    def fault(reply: RegistryReply, client: Client) -> None:
+        for byte in reply.encode():
+            client.send(bytes((byte,)))
+            if client.stopping.wait(every_s):
+                return
+
+    return fault
+
+
+def ends_after(count: int) -> Fault:
+    """Send only the first `count` bytes of the reply; a negative number leaves out bytes at its end."""
+    return lambda reply, client: client.send(reply.encode()[:count])
+
+
+def pads(size: int) -> Fault:
+    """Send the reply with white space behind its JSON, so that its body has `size` bytes."""
+    return lambda reply, client: client.send(replace(reply, body=reply.body.ljust(size)).encode())
+
+
+@dataclass(slots=True)
+class _Injected:
+    fault: Fault
+    path: re.Pattern[str]
+    times: int | None
+
+
+class Faults:
+    """The faults that wait for a request. Any number of threads may use it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._injected: list[_Injected] = []
+
+    def inject(self, fault: Fault, *, path: str = r".*", times: int | None = 1) -> None:
+        """Use `fault` for the next requests whose whole path matches; None means all of them."""
+        with self._lock:
+            self._injected.append(_Injected(fault, re.compile(path), times))
+
+    def next(self, path: str) -> Fault:
+        """The fault for a request: the oldest that matches."""
+        with self._lock:
+            for injected in self._injected:
+                if injected.path.fullmatch(path) and injected.times != 0:
+                    injected.times = None if injected.times is None else injected.times - 1
+                    return injected.fault
+        return honest

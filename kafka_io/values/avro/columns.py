@@ -1,0 +1,205 @@
+"""The columns of an Avro schema.
+
+    Avro                                      column
+    boolean                                   bool
+    int, long                                 long
+    float, double                             double
+    bytes, fixed                              binary
+    string, enum, uuid                        string
+    decimal                                   decimal(38, scale)
+    date                                      date32
+    time-millis, time-micros                  long: microseconds since midnight
+    timestamp-*                               timestamp[us, UTC]
+    local-timestamp-*                         timestamp[us]
+    duration                                  struct of months, days and milliseconds, each a long
+    array, map, record                        list, map, struct
+    union of null and one type                as the type
+    union of int and long, float and double   long, double
+    another union                             struct of member0, member1 ...: one for each type but null
+    recursive reference                       string: JSON
+
+Nanoseconds are cut to microseconds, towards the past. A decimal is refused if it needs more than 38 digits. A field
+that is always null has no column, and neither has a record without fields.
+
+A schema whose type is no record has one column, `value`; its null is a row of nulls.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from kafka_io.errors import InvalidSchema
+from kafka_io.values.avro.schema import (
+    Array,
+    AvroType,
+    Decimal,
+    Enumeration,
+    FixedBytes,
+    Map,
+    Primitive,
+    RecordType,
+    Union,
+)
+from kafka_io.values.columns import described
+
+VALUE = "value"
+"""Column of a schema that is no record."""
+
+DURATION = pa.struct([(name, pa.int64()) for name in ("months", "days", "milliseconds")])
+_MAX_NODES = 10_000
+_MAX_DEPTH = 50
+_PRIMITIVES = {
+    "boolean": pa.bool_(),
+    "int": pa.int64(),
+    "long": pa.int64(),
+    "float": pa.float64(),
+    "double": pa.float64(),
+    "bytes": pa.binary(),
+    "string": pa.string(),
+}
+_LOGICAL = {
+    "date": pa.date32(),
+    "time-millis": pa.int64(),
+    "time-micros": pa.int64(),
+    **{f"timestamp-{unit}": pa.timestamp("us", "UTC") for unit in ("millis", "micros", "nanos")},
+    **{f"local-timestamp-{unit}": pa.timestamp("us") for unit in ("millis", "micros", "nanos")},
+    "uuid": pa.string(),
+}
+# As Spark's from_avro.
+_MERGED = (frozenset({Primitive("int"), Primitive("long")}), frozenset({Primitive("float"), Primitive("double")}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypeNode:
+    """A type where it stands in a schema, with the type of its column.
+
+    Args:
+        avro: the type.
+        column: the type of the column; None for what is always null.
+        inside: the types directly inside it: of a record's fields, of items or values, of a union's branches.
+        is_recursion: the type contains this place, so it ends here.
+        record_fields: of a record, its fields as Arrow fields, also those without a column.
+    """
+
+    avro: AvroType
+    column: pa.DataType | None
+    inside: "tuple[TypeNode, ...]" = ()
+    is_recursion: bool = False
+    record_fields: tuple[pa.Field, ...] = field(default=(), repr=False)
+
+    @property
+    def values(self) -> "list[TypeNode]":
+        """The branches of a union except null."""
+        return [branch for branch in self.inside if branch.avro != Primitive("null")]
+
+    @property
+    def is_struct_of_members(self) -> bool:
+        """Whether it is a union that becomes a struct of `member0`, `member1` ..."""
+        return isinstance(self.avro, Union) and len(self.values) > 1 and not _is_merged(self.values)
+
+
+def columns_of_avro(schema: AvroType) -> pa.Schema:
+    """The columns of a schema. Their metadata are described in `kafka_io.values.columns`.
+
+    >>> from kafka_io import parse_avro
+    >>> columns_of_avro(parse_avro('{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "int"}]}'))
+    id: int64
+
+    Raises:
+        InvalidSchema: the schema has more than 10,000 fields, or more than 50 records inside each other.
+    """
+    return columns_of_node(type_node(schema))
+
+
+def columns_of_node(root: TypeNode) -> pa.Schema:
+    """The columns of a schema's outermost type."""
+    if root.column is None:
+        return pa.schema([])
+    return pa.schema(list(root.column) if has_own_columns(root) else [pa.field(VALUE, root.column)])
+
+
+def has_own_columns(root: TypeNode) -> bool:
+    """Whether the columns of a schema are the members of its type, not one column `value`."""
+    return root.column is not None and pa.types.is_struct(root.column)
+
+
+def type_node(schema: AvroType) -> TypeNode:
+    """A schema as a tree without cycles.
+
+    Raises:
+        InvalidSchema: the schema has more than 10,000 fields, or more than 50 records inside each other.
+    """
+    return _Unfolding().node(schema)
+
+
+class _Unfolding:
+    """Unfolds types that are used in several places, within a limit, as nested use multiplies them."""
+
+    def __init__(self) -> None:
+        self._nodes = 0
+        self._open: list[RecordType] = []
+
+    def node(self, avro: AvroType) -> TypeNode:  # noqa: PLR0911 - one for each kind of type
+        self._check_limits()
+        match avro:
+            case Primitive(name, logical):
+                return TypeNode(avro=avro, column=_LOGICAL.get(logical, _PRIMITIVES.get(name)))
+            case Decimal(scale):
+                return TypeNode(avro=avro, column=pa.decimal128(38, scale))
+            case FixedBytes(_, logical):
+                kinds = {"duration": DURATION, "uuid": pa.string()}
+                return TypeNode(avro=avro, column=kinds.get(logical, pa.binary()))
+            case Enumeration():
+                return TypeNode(avro=avro, column=pa.string())
+            case Array(items):
+                inside = self.node(items)
+                element = pa.field("element", _or_text(inside))
+                return TypeNode(avro=avro, column=pa.list_(element), inside=(inside,))
+            case Map(values):
+                inside = self.node(values)
+                return TypeNode(avro=avro, column=pa.map_(pa.string(), _or_text(inside)), inside=(inside,))
+            case Union(branches):
+                return self._union(avro, tuple(self.node(branch) for branch in branches))
+            case RecordType():
+                return self._record(avro)
+
+    def _check_limits(self) -> None:
+        self._nodes += 1
+        if self._nodes > _MAX_NODES:
+            raise InvalidSchema(f"the Avro schema has more than {_MAX_NODES} fields")
+        if len(self._open) > _MAX_DEPTH:
+            raise InvalidSchema(f"the records of the Avro schema are nested deeper than {_MAX_DEPTH} levels")
+
+    def _union(self, avro: Union, branches: tuple[TypeNode, ...]) -> TypeNode:
+        node = TypeNode(avro=avro, column=None, inside=branches)
+        values = node.values
+        if node.is_struct_of_members:
+            members = [pa.field(f"member{index}", _or_text(value)) for index, value in enumerate(values)]
+            return TypeNode(avro=avro, column=pa.struct(members), inside=branches)
+        return TypeNode(avro=avro, column=values[0].column if values else None, inside=branches)
+
+    def _record(self, record: RecordType) -> TypeNode:
+        if record in self._open:
+            return TypeNode(avro=record, column=pa.string(), is_recursion=True)
+        self._open.append(record)
+        inside = tuple(self.node(each.type) for each in record.fields)
+        self._open.pop()
+        fields = tuple(_fields(record, inside))
+        with_column = [each for each, node in zip(fields, inside, strict=True) if node.column is not None]
+        column = pa.struct(with_column) if with_column else None
+        return TypeNode(avro=record, column=column, inside=inside, record_fields=fields)
+
+
+def _fields(record: RecordType, inside: tuple[TypeNode, ...]) -> Iterator[pa.Field]:
+    for each, node in zip(record.fields, inside, strict=True):
+        yield described(each.name, node.column or pa.null(), comment=each.doc, aliases=each.aliases)
+
+
+def _is_merged(values: list[TypeNode]) -> bool:
+    return frozenset(value.avro for value in values) in _MERGED
+
+
+def _or_text(node: TypeNode) -> pa.DataType:
+    """The type of a column inside another one; what is always null is a text there, because Delta has no null type."""
+    return node.column if node.column is not None else pa.string()

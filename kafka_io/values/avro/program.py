@@ -1,0 +1,362 @@
+"""Programs for the kernel `kernels/avro_rows`: a writer's schema resolved into the columns of a table.
+
+A field without a column is skipped, and its value is checked nevertheless. A column without a field is null; the
+default of a reader's schema is not used, because a default states nothing about records that were written without the
+field. A field whose type its column does not hold makes its values fail with a reason.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyarrow import types
+
+from kafka_io.errors import InvalidSchema
+from kafka_io.values.avro.columns import DURATION, VALUE, TypeNode, has_own_columns
+from kafka_io.values.avro.schema import (
+    Array,
+    AvroType,
+    Decimal,
+    Enumeration,
+    FixedBytes,
+    Map,
+    Primitive,
+    RecordType,
+    Union,
+)
+from kafka_io.values.columns import assign, field_name, is_union, member_of
+from kafka_io.values.kernels import avro_rows as op
+from kafka_io.values.kernels.lanes import ROOT
+from kafka_io.values.lanes import Node
+
+_MAX_OPS = 1_000_000
+_INT64_MAX = (1 << 63) - 1
+_NO_NODE = -1
+_NULL = Primitive("null")
+# Factors of SCALED to microseconds.
+_SCALES = {
+    "time-millis": 1000,
+    "timestamp-millis": 1000,
+    "local-timestamp-millis": 1000,
+    "timestamp-nanos": -1000,
+    "local-timestamp-nanos": -1000,
+}
+_SKIPS = {
+    "boolean": (op.SKIP_BOOLEAN, 0, 0),
+    "int": (op.SKIP_LONG, 0, 1),
+    "long": (op.SKIP_LONG, 0, 0),
+    "float": (op.SKIP_FIXED, 4, 0),
+    "double": (op.SKIP_FIXED, 8, 0),
+    "bytes": (op.SKIP_BYTES, 0, 0),
+    "string": (op.SKIP_TEXT, 0, 0),
+}
+_FEWEST_BYTES = {"null": 0, "float": 4, "double": 8}
+
+
+class Programs:
+    """The programs of all writers' schemas for the same lanes, as the arrays that the kernel takes.
+
+    Attributes:
+        reasons: why values are refused, by the number that REFUSE has.
+        raw_types: the types of values that are kept as bytes, by the number that RAW_END has.
+
+    Args:
+        nodes: the lanes.
+    """
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self._nodes = nodes
+        self._ops: list[tuple[int, int, int, int, int]] = []
+        self._symbols: list[bytes] = []
+        self._skipped_records: dict[RecordType, int] = {}
+        self._pending: list[tuple[int, RecordType]] = []
+        self.reasons: list[str] = []
+        self.raw_types: list[RecordType] = []
+
+    def add(self, root: TypeNode) -> int:
+        """Add the program of a schema; returns its first op.
+
+        Raises:
+            InvalidSchema: the schema is too large.
+        """
+        entry = len(self._ops)
+        if root.column is None or has_own_columns(root):
+            self._value(root, ROOT)
+        else:
+            field = pa.field(VALUE, root.column)
+            self._emit(op.STRUCT, ROOT)
+            self._members(ROOT, [field], [root])
+        self._emit(op.END)
+        while self._pending:
+            self._write_subroutine(*self._pending.pop())
+        return entry
+
+    def arrays(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+        """The ops, the symbols of enums, and the end of each symbol after a 0."""
+        program = np.array(self._ops, np.int64).reshape(-1, op.PROGRAM_COLUMNS)
+        ends = np.cumsum([0, *map(len, self._symbols)], dtype=np.int64)
+        return program, np.frombuffer(b"".join(self._symbols), np.uint8), ends
+
+    def path_of(self, place: int) -> str:
+        """Name of the lane that an op fills, for people; empty for none."""
+        node = self._ops[place][op.NODE]
+        return self._nodes[node].path if node >= 0 else ""
+
+    def reason_of(self, place: int) -> str:
+        """The reason of a REFUSE."""
+        return self.reasons[self._ops[place][op.A]]
+
+    def _emit(self, code: int, node: int = _NO_NODE, a: int = 0, b: int = 0, c: int = 0) -> int:
+        """Append an op; returns its place."""
+        if len(self._ops) >= _MAX_OPS:
+            raise InvalidSchema("the Avro schemas of one table are too large together")
+        self._ops.append((code, node, a, b, c))
+        return len(self._ops) - 1
+
+    def _point(self, place: int, target: int) -> None:
+        """Set parameter A of an op."""
+        code, node, _, b, c = self._ops[place]
+        self._ops[place] = (code, node, target, b, c)
+
+    def _value(self, kind: TypeNode, node: int) -> None:
+        """Ops that read a value of a type into a lane."""
+        column = self._nodes[node].field.type
+        avro = kind.avro
+        if isinstance(avro, Union):
+            self._union(kind, node)
+        elif kind.column is None:
+            self._skip(avro)
+            self._emit(op.NULL, node)
+        elif is_union(column) and not (isinstance(avro, RecordType) and is_union(kind.column)):
+            self._member(kind, pa.field("", kind.column), node)
+        elif kind.is_recursion:
+            self._raw(kind, node)
+        elif isinstance(avro, RecordType) and types.is_struct(column):
+            self._emit(op.STRUCT, node)
+            self._members(node, kind.record_fields, kind.inside)
+        elif isinstance(avro, FixedBytes) and avro.logical == "duration" and types.is_struct(column):
+            self._duration(node)
+        elif types.is_list(column) if isinstance(avro, Array) else isinstance(avro, Map) and types.is_map(column):
+            self._list(node, kind.inside[0])
+        else:
+            self._leaf(kind, node)
+
+    def _refuse(self, kind: TypeNode, node: int) -> None:
+        lane = self._nodes[node]
+        self._emit(op.REFUSE, node, len(self.reasons))
+        self.reasons.append(f"the column has type {lane.field.type}, and the value {_name_of(kind.avro)}")
+
+    def _members(self, node: int, fields: Sequence[pa.Field], inside: Sequence[TypeNode]) -> None:
+        """Ops for the fields of a record in their order, and nulls for the columns that it lacks."""
+        places = self._nodes[node].members
+        columns = [self._nodes[place].field for place in places]
+        assigned = assign(fields, columns)
+        free = {field_name(column): place for place, column in zip(places, columns, strict=True)}
+        for index in assigned:
+            if index is not None:
+                free.pop(field_name(columns[index]), None)
+        for field, kind, index in zip(fields, inside, assigned, strict=True):
+            if index is not None:
+                self._value(kind, places[index])
+            elif kind.column is not None and field.name in free:
+                self._refuse(kind, free[field.name])
+            else:
+                self._skip(kind.avro)
+        for place in (place for index, place in enumerate(places) if index not in assigned):
+            self._emit(op.NULL, place)
+
+    def _union(self, kind: TypeNode, node: int) -> None:
+        branches = kind.inside
+        nulls = [index for index, branch in enumerate(branches) if branch.avro == _NULL]
+        if len(branches) == 2 and len(nulls) == 1:
+            place = self._emit(op.OPTION, node, 0, nulls[0])
+            self._value(kind.values[0], node)
+            self._point(place, len(self._ops))
+            return
+        values = iter(enumerate(kind.values))
+        for branch in self._branches(len(branches)):
+            if branch in nulls:
+                self._emit(op.NULL, node)
+            else:
+                index, value = next(values)
+                self._branch(kind, value, index, node)
+
+    def _branches(self, count: int) -> Iterator[int]:
+        """Emit UNION and the table of its branches. The caller emits the ops of a branch when it gets its number."""
+        table = self._emit(op.UNION, _NO_NODE, count) + 1
+        for _ in range(count):
+            self._emit(op.JUMP)
+        ends = []
+        for branch in range(count):
+            self._point(table + branch, len(self._ops))
+            yield branch
+            ends.append(self._emit(op.JUMP))
+        for place in ends:
+            self._point(place, len(self._ops))
+
+    def _branch(self, union: TypeNode, value: TypeNode, index: int, node: int) -> None:
+        if union.is_struct_of_members and is_union(self._nodes[node].field.type):
+            field = pa.field(f"member{index}", value.column if value.column is not None else pa.string())
+            self._member(value, field, node)
+        else:
+            self._value(value, node)
+
+    def _member(self, kind: TypeNode, field: pa.Field, node: int) -> None:
+        """Ops that put a value into the member of a union's column that holds its type."""
+        members = {self._nodes[place].field.name: place for place in self._nodes[node].members}
+        member = member_of(field, self._nodes[node].field.type)
+        if member is None:
+            self._refuse(kind, node)
+            return
+        self._emit(op.STRUCT, node)
+        self._value(kind, members[member.name])
+        for name, place in members.items():
+            if name != member.name:
+                self._emit(op.NULL, place)
+
+    def _list(self, node: int, items: TypeNode) -> None:
+        """Ops of an array, or of a map: its items are pairs of a text and a value."""
+        inner = self._nodes[node].members
+        is_map = len(inner) > 1
+        with self._items(_fewest_bytes(items.avro) + is_map, node, inner[-1]):
+            if is_map:
+                self._emit(op.TEXT, inner[0])
+            self._value(items, inner[-1])
+
+    @contextmanager
+    def _items(self, fewest_bytes: int, node: int = _NO_NODE, inner: int = 0) -> Iterator[None]:
+        """Emit the ops around those of one item of an array or a map. An item takes at least `fewest_bytes`."""
+        self._emit(op.LIST, node)
+        block = self._emit(op.BLOCK, node, 0, fewest_bytes, inner)
+        self._emit(op.SKIP_LONG)
+        yield
+        self._emit(op.ITEM_END, _NO_NODE, block)
+        self._point(block, len(self._ops))
+
+    def _duration(self, node: int) -> None:
+        members = {field_name(self._nodes[place].field): place for place in self._nodes[node].members}
+        self._emit(op.STRUCT, node)
+        for part in DURATION:
+            place = members.pop(part.name, None)
+            if place is None or self._nodes[place].field.type != part.type:
+                self._emit(op.SKIP_FIXED, _NO_NODE, 4)
+                if place is not None:
+                    members[part.name] = place
+            else:
+                self._emit(op.LITTLE_UINT32, place)
+        for place in members.values():
+            self._emit(op.NULL, place)
+
+    def _raw(self, kind: TypeNode, node: int) -> None:
+        """Ops that check a value of a recursive type and keep its bytes; `json_text` makes JSON of them."""
+        assert isinstance(kind.avro, RecordType)
+        if not types.is_string(self._nodes[node].field.type):
+            self._refuse(kind, node)
+            return
+        if kind.avro not in self.raw_types:
+            self.raw_types.append(kind.avro)
+        self._emit(op.RAW, node)
+        self._skip(kind.avro)
+        self._emit(op.RAW_END, node, self.raw_types.index(kind.avro))
+
+    def _leaf(self, kind: TypeNode, node: int) -> None:
+        column, avro = self._nodes[node].field.type, kind.avro
+        is_bytes = types.is_string(column) or types.is_binary(column)
+        match avro:
+            case Primitive("boolean") if types.is_boolean(column):
+                self._emit(op.BOOLEAN, node)
+            case Primitive("int" | "long") if types.is_float64(column) and types.is_int64(kind.column):
+                self._emit(op.LONG_TO_DOUBLE, node, _SCALES.get(avro.logical, 1), int(avro.name == "int"))
+            case Primitive("int" | "long") if column.equals(kind.column):
+                scale, is_int = _SCALES.get(avro.logical), int(avro.name == "int")
+                largest = _INT64_MAX // scale if scale else 0
+                self._emit(op.LONG if scale is None else op.SCALED, node, scale or 0, is_int, largest)
+            case Primitive("float" | "double") if types.is_float64(column):
+                self._emit(op.FLOAT if avro.name == "float" else op.DOUBLE, node)
+            case Primitive("bytes" | "string") if is_bytes:
+                self._emit(op.TEXT if types.is_string(column) else op.BYTES_OP, node)
+            case FixedBytes(_, "uuid") if types.is_string(column):
+                self._emit(op.UUID, node, 16)
+            case FixedBytes(size, "" | "uuid") if types.is_binary(column):
+                self._emit(op.FIXED, node, size)
+            case Enumeration(symbols) if is_bytes:
+                self._emit(op.ENUM, node, len(self._symbols), len(symbols))
+                self._symbols += [symbol.encode() for symbol in symbols]
+            case Decimal(_, size) if column.equals(kind.column):
+                self._emit(op.DECIMAL if size < 0 else op.DECIMAL_FIXED, node, max(size, 0))
+            case _:
+                self._refuse(kind, node)
+
+    def _skip(self, avro: AvroType) -> None:
+        """Ops that check a value and put it nowhere."""
+        match avro:
+            case Primitive(name):
+                if avro != _NULL:
+                    code, a, b = _SKIPS[name]
+                    self._emit(code, _NO_NODE, a, b)
+            case Decimal(_, size) if size < 0:
+                self._emit(op.SKIP_BYTES)
+            case Decimal(_, size) | FixedBytes(size):
+                self._emit(op.SKIP_FIXED, _NO_NODE, size)
+            case Enumeration(symbols):
+                self._emit(op.SKIP_ENUM, _NO_NODE, 0, len(symbols))
+            case Array(items):
+                self._skip_list(items, is_map=False)
+            case Map(items):
+                self._skip_list(items, is_map=True)
+            case Union(branches):
+                self._skip_union(branches)
+            case RecordType():
+                # A record may contain itself, and many places may skip the same one.
+                self._pending.append((self._emit(op.CALL), avro))
+
+    def _skip_union(self, branches: Sequence[AvroType]) -> None:
+        for branch in self._branches(len(branches)):
+            self._skip(branches[branch])
+
+    def _skip_list(self, items: AvroType, *, is_map: bool) -> None:
+        with self._items(_fewest_bytes(items) + is_map):
+            if is_map:
+                self._emit(op.SKIP_TEXT)
+            self._skip(items)
+
+    def _write_subroutine(self, call: int, record: RecordType) -> None:
+        """Point a CALL to the ops that skip a record, and emit these if they do not exist yet."""
+        if record not in self._skipped_records:
+            self._skipped_records[record] = len(self._ops)
+            for each in record.fields:
+                self._skip(each.type)
+            self._emit(op.RETURN)
+        self._point(call, self._skipped_records[record])
+
+
+def _fewest_bytes(avro: AvroType, depth: int = 0) -> int:
+    """A number of bytes that every value of a type takes at least. It limits how many items an array can have."""
+    match avro:
+        case Primitive(name):
+            return _FEWEST_BYTES.get(name, 1)
+        case FixedBytes(size):
+            return size
+        case Decimal(_, size):
+            return size if size >= 0 else 1
+        case RecordType():
+            # Deeper fields do not matter for a limit, and a record may contain itself.
+            return 0 if depth else sum(_fewest_bytes(each.type, depth + 1) for each in avro.fields)
+        case _:
+            return 1
+
+
+def _name_of(avro: AvroType) -> str:
+    match avro:
+        case Primitive(name, logical):
+            return logical or name
+        case Decimal(scale):
+            return f"a decimal with scale {scale}"
+        case FixedBytes(_, logical):
+            return logical or "fixed"
+        case RecordType():
+            return "record"
+        case _:
+            return type(avro).__name__.lower()

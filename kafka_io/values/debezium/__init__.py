@@ -1,0 +1,1 @@
+"""Change events of Debezium: the row after the change as columns."""

@@ -1,0 +1,241 @@
+"""Columns of JSON values that nothing describes: inferred from a sample, and only growing later.
+
+The type of a key is the narrowest that holds all its values in the sample: bool, long, decimal(38, 0) for integers
+beyond a long, double, string, list, struct. A text stays a text, even if it looks like a date: the next value may not.
+Keys whose values have several types become JSON text, and so do objects with very many keys, as they are mostly maps. A
+key that was never anything but null, {} or [] gets no column yet.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import types
+
+from kafka_io.values.columns import aliases, field_name, new_column
+from kafka_io.values.json.reading import JSON_READING, JsonReading, json_field, json_text, reading_of
+
+MAX_VALUES, MAX_BYTES = 1_000, 4 << 20
+"""The most values and bytes of a sample that are read. A larger value is a sample of its own."""
+_MAX_MEMBERS, _MAX_DEPTH = 256, 16
+_INT64 = range(-(1 << 63), 1 << 63)
+_DECIMAL_LIMIT = 10**38
+# Each number type holds those before it.
+_NUMBERS: Sequence[pa.DataType] = (pa.int64(), pa.decimal128(38, 0), pa.float64())
+
+
+def columns_of_sample(values: Iterable[bytes | None]) -> pa.Schema:
+    """The columns for a sample of values; those that are no JSON object are ignored.
+
+    >>> columns_of_sample([b'{"id": 1, "name": "a"}', b'{"id": 2.5, "other": null}'])
+    id: double
+    name: string
+    """
+    seen = _Seen()
+    size = 0
+    for count, value in enumerate(values):
+        size += len(value or b"")
+        if count >= MAX_VALUES or (count and size > MAX_BYTES):
+            break
+        document = _document(value)
+        if document is not None:
+            seen.add(document, 0)
+    return pa.schema([field for name, member in seen.members.items() if (field := member.field(name)) is not None])
+
+
+def grow_by_sample(columns: pa.Schema, values: Iterable[bytes | None]) -> pa.Schema:
+    """The columns with new ones for what a sample has and they do not hold; no column changes its type."""
+    return grow_by_fields(columns, columns_of_sample(values))
+
+
+def grow_by_fields(columns: pa.Schema, fields: Iterable[pa.Field]) -> pa.Schema:
+    """The columns with new ones for fields of a sample that they do not hold; no column changes its type.
+
+    A field whose key has a column that cannot hold it gets another column.
+
+    >>> grow_by_fields(pa.schema({"price": pa.int64()}), [pa.field("price", pa.float64())]).names
+    ['price', 'price_2']
+    """
+    return pa.schema(_grown(list(columns), fields), columns.metadata)
+
+
+def merged_fields(samples: Iterable[Iterable[pa.Field]]) -> list[pa.Field]:
+    """The fields of several samples as one sample of all their values would have them."""
+    merged: dict[str, pa.Field] = {}
+    for new in (new for fields in samples for new in fields):
+        merged[new.name] = _merged(merged[new.name], new) if new.name in merged else new
+    return list(merged.values())
+
+
+def split_sample(values: pa.BinaryArray, rows: Iterable[int]) -> Iterator[list[bytes]]:
+    """The values of these rows in lists that are small enough to be a sample each."""
+    sample, size = list[bytes](), 0
+    for row in rows:
+        value = values[row].as_py()
+        if sample and (len(sample) == MAX_VALUES or size + len(value) > MAX_BYTES):
+            yield sample
+            sample, size = [], 0
+        sample.append(value)
+        size += len(value)
+    if sample:
+        yield sample
+
+
+def _document(value: bytes | None) -> dict[str, Any] | None:
+    try:
+        document = json.loads((value or b"").decode(), parse_constant=_refuse)
+        json.dumps(document, ensure_ascii=False).encode()  # refuses lone surrogates
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(constant)
+
+
+@dataclass(slots=True)
+class _Seen:
+    """The types that the values of one key had."""
+
+    scalars: set[pa.DataType] = field(default_factory=set)
+    members: dict[str, "_Seen"] = field(default_factory=dict)
+    items: "_Seen | None" = None
+    is_object: bool = False
+    is_list: bool = False
+    is_deep: bool = False
+
+    def add(self, value: Any, depth: int) -> None:
+        """Add a value, `depth` levels deep in its document."""
+        if depth > _MAX_DEPTH:
+            self.is_deep = True
+        elif isinstance(value, dict):
+            self.is_object = True
+            for name, member in value.items():
+                self.members.setdefault(name, _Seen()).add(member, depth + 1)
+        elif isinstance(value, list):
+            self.is_list = True
+            self.items = self.items or _Seen()
+            for item in value:
+                self.items.add(item, depth + 1)
+        elif value is not None:
+            self.scalars.add(_scalar(value))
+
+    def field(self, name: str) -> pa.Field | None:
+        """The column for the values; None if they say nothing yet."""
+        kinds = bool(self.scalars) + self.is_object + self.is_list
+        if self.is_deep or kinds > 1 or (len(self.scalars) > 1 and not self.scalars <= set(_NUMBERS)):
+            return json_text(name)
+        if self.scalars:
+            return json_field(name, next(iter(self.scalars)) if len(self.scalars) == 1 else self._widest())
+        if self.items is not None:
+            item = self.items.field("item")
+            return None if item is None else list_of(name, item)
+        if len(self.members) > _MAX_MEMBERS:
+            return json_text(name)
+        members = [field for key, seen in self.members.items() if (field := seen.field(key)) is not None]
+        return json_field(name, pa.struct(members)) if members else None
+
+    def _widest(self) -> pa.DataType:
+        return max(self.scalars, key=_NUMBERS.index)
+
+
+def _scalar(value: Any) -> pa.DataType:
+    if isinstance(value, bool):
+        return pa.bool_()
+    if isinstance(value, str):
+        return pa.string()
+    if isinstance(value, float):
+        return pa.float64()
+    if value in _INT64:
+        return pa.int64()
+    return pa.decimal128(38, 0) if abs(value) < _DECIMAL_LIMIT else pa.float64()
+
+
+def list_of(name: str, item: pa.Field, comment: str = "") -> pa.Field:
+    """A list, or JSON text if its type does not say how its items are read: a table remembers no metadata of items."""
+    if reading_of(item) is not None:
+        return json_text(name, comment)
+    return json_field(name, pa.list_(item), None, comment)
+
+
+def _merged(left: pa.Field, right: pa.Field) -> pa.Field:
+    """The field that holds the values of two samples."""
+    is_same_scalar = left.type == right.type and not types.is_nested(left.type)
+    if reading_of(left) is JsonReading.TEXT or (is_same_scalar and reading_of(left) is reading_of(right)):
+        return left
+    if reading_of(left) is None and reading_of(right) is None:
+        if types.is_struct(left.type) and types.is_struct(right.type):
+            return left.with_type(pa.struct(merged_fields([left.type, right.type])))
+        if types.is_list(left.type) and types.is_list(right.type):
+            return list_of(left.name, _merged(left.type.value_field, right.type.value_field))
+        if left.type in _NUMBERS and right.type in _NUMBERS:
+            return left.with_type(max(left.type, right.type, key=_NUMBERS.index))
+    return left if left.equals(right, check_metadata=True) else json_text(left.name)
+
+
+def _grown(columns: list[pa.Field], fields: Iterable[pa.Field]) -> list[pa.Field]:
+    """The columns after they got what they need for the fields."""
+    for new in fields:
+        places = [place for place, column in enumerate(columns) if _has_key(column, new.name)]
+        if any(_holds(columns[place], new) for place in places):
+            continue
+        place = next((place for place in places if _can_grow(columns[place].type, new.type)), None)
+        if place is None:
+            columns.append(new_column(new, columns))
+        else:
+            columns[place] = columns[place].with_type(_grown_type(columns[place].type, new.type))
+    return columns
+
+
+def _can_grow(column: pa.DataType, new: pa.DataType) -> bool:
+    """Whether a column can get members that let it hold a field."""
+    if types.is_list(column) and types.is_list(new):
+        return _can_grow(column.value_type, new.value_type)
+    return bool(types.is_struct(column) and types.is_struct(new))
+
+
+def _grown_type(column: pa.DataType, new: pa.DataType) -> pa.DataType:
+    if types.is_list(column):
+        return pa.list_(column.value_field.with_type(_grown_type(column.value_type, new.value_type)))
+    return pa.struct(_grown(list(column), new))
+
+
+def _has_key(column: pa.Field, key: str) -> bool:
+    return field_name(column) == key or key in aliases(column)
+
+
+def _holds(column: pa.Field, new: pa.Field) -> bool:
+    """Whether a column holds all values of a field."""
+    if reading_of(column) is JsonReading.TEXT:
+        return True
+    if types.is_struct(new.type) and types.is_struct(column.type):
+        return all(
+            any(_holds(member, each) for member in column.type if _has_key(member, each.name)) for each in new.type
+        )
+    if types.is_list(new.type) and types.is_list(column.type):
+        return _holds(column.type.value_field, new.type.value_field)
+    if types.is_struct(new.type) and types.is_map(column.type):
+        return all(_holds(column.type.item_field, member) for member in new.type)
+    return _reads(column, new)
+
+
+def _reads(column: pa.Field, new: pa.Field) -> bool:
+    """Whether a column reads the scalars of an inferred field."""
+    same_type = types.is_timestamp(column.type) if types.is_timestamp(new.type) else column.type == new.type
+    if same_type and reading_of(column) is reading_of(new):
+        return True
+    if JSON_READING in (new.metadata or {}):
+        return False
+    if types.is_string(new.type):
+        is_text = types.is_string(column.type) or types.is_binary(column.type) or types.is_temporal(column.type)
+        return types.is_decimal(column.type) or (is_text and reading_of(column) is None)
+    if types.is_temporal(column.type):
+        return types.is_int64(new.type) and reading_of(column) is not None
+    if new.type in _NUMBERS and types.is_decimal(column.type):
+        return True
+    return bool(column.type == new.type) or (
+        new.type in _NUMBERS and column.type in _NUMBERS and _NUMBERS.index(column.type) >= _NUMBERS.index(new.type)
+    )

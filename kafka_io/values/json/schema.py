@@ -1,0 +1,164 @@
+"""JSON Schema (draft 4 to 2020-12) to columns.
+
+What is understood: `type`, `properties`, `items`, `additionalProperties` as the type of a map's values, `enum`,
+`const`, the formats `date` and `date-time`, `contentEncoding: base64`, `$ref` inside the schema and to references,
+`oneOf`, `anyOf` and `type` with `null`, and the titles that Kafka Connect's converter writes. What is not understood,
+and a schema that contains itself, becomes JSON text. All columns are nullable: `required` and limits of values are not
+checked.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from kafka_io.values.json.reading import JsonReading, json_field, json_text
+
+_UTC = pa.timestamp("us", tz="UTC")
+_MAX_DEPTH = 32
+_SCALARS = {"integer": pa.int64(), "number": pa.float64(), "string": pa.string(), "boolean": pa.bool_()}
+_FORMATS = {"date": pa.date32(), "date-time": _UTC}
+# Titles of Kafka Connect's logical types.
+_CONNECT = {
+    "org.apache.kafka.connect.data.Timestamp": (_UTC, JsonReading.EPOCH_MILLIS),
+    "org.apache.kafka.connect.data.Date": (pa.date32(), JsonReading.EPOCH_DAYS),
+}
+
+
+def columns_of_json_schema(schema: str, references: Mapping[str, str] | None = None) -> pa.Schema:
+    """The columns of a JSON Schema.
+
+    >>> columns_of_json_schema('{"type": "object", "properties": {"id": {"type": "integer"}}}')
+    id: int64
+
+    Args:
+        schema: the text of the schema.
+        references: the texts of other schemas, by the names that `$ref` uses.
+
+    Raises:
+        ValueError: the text is no JSON, or the schema describes no object with properties.
+    """
+    root = _loaded(schema)
+    reader = _SchemaReader(root, {name: _loaded(text) for name, text in (references or {}).items()})
+    field = reader.field("", root, ())
+    if not pa.types.is_struct(field.type):
+        raise ValueError("the JSON Schema describes no object with properties, so it has no columns")
+    return pa.schema(list(field.type))
+
+
+def _loaded(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"the JSON Schema is not valid JSON: {error}") from error
+
+
+class _SchemaReader:
+    """Reads the fields of one schema.
+
+    Args:
+        root: the schema.
+        references: other schemas by name.
+    """
+
+    def __init__(self, root: Any, references: Mapping[str, Any]) -> None:
+        self._root = root
+        self._references = references
+
+    def field(self, name: str, schema: Any, inside: tuple[int, ...]) -> pa.Field:
+        """The field of a schema; `inside` are the schemas around it."""
+        schema, document = self._resolved(schema, self._root)
+        if document is not self._root:
+            return _SchemaReader(document, self._references).field(name, schema, inside)
+        if not isinstance(schema, dict):
+            return json_text(name)
+        comment = str(schema.get("description", ""))
+        if id(schema) in inside or len(inside) >= _MAX_DEPTH:
+            return json_text(name, comment)
+        inside = (*inside, id(schema))
+        only = self._without_null(schema)
+        if only is not schema:
+            field = self.field(name, only, inside)
+            return json_field(name, field.type, None, comment).with_metadata(
+                {**(field.metadata or {}), **({b"comment": comment.encode()} if comment else {})} or None
+            )
+        connect = _CONNECT.get(str(schema.get("title")))
+        if connect is not None:
+            return json_field(name, connect[0], connect[1], comment)
+        kind = self._type(schema, inside)
+        return json_text(name, comment) if kind is None else json_field(name, kind, None, comment)
+
+    def _resolved(self, schema: Any, document: Any) -> tuple[Any, Any]:
+        """The schema that `$ref` leads to, and the document that it is in; None if it leads nowhere."""
+        for _ in range(_MAX_DEPTH):
+            if not isinstance(schema, dict) or "$ref" not in schema:
+                return schema, document
+            place, _, pointer = str(schema["$ref"]).partition("#")
+            document = self._references.get(place) if place else document
+            schema = _at_pointer(document, pointer)
+        return None, document
+
+    def _without_null(self, schema: dict[str, Any]) -> Any:
+        """The only alternative of `oneOf`, `anyOf` or `allOf` that is not null; the schema itself if it has none."""
+        for key in ("oneOf", "anyOf", "allOf"):
+            alternatives = schema.get(key)
+            if isinstance(alternatives, list) and "properties" not in schema:
+                others = [one for one in alternatives if not (isinstance(one, dict) and one.get("type") == "null")]
+                return others[0] if len(others) == 1 else {}
+        return schema
+
+    def _type(self, schema: dict[str, Any], inside: tuple[int, ...]) -> pa.DataType | None:
+        """The type of the values; None if it is not understood."""
+        name = _type_name(schema)
+        if name == "object":
+            return self._object(schema, inside)
+        if name == "array":
+            items = schema.get("items")
+            return pa.list_(self.field("item", items, inside)) if isinstance(items, dict) else None
+        if name == "string" and schema.get("contentEncoding") == "base64":
+            return pa.binary()
+        if name == "string":
+            return _FORMATS.get(str(schema.get("format")), pa.string())
+        return _SCALARS.get(str(name))
+
+    def _object(self, schema: dict[str, Any], inside: tuple[int, ...]) -> pa.DataType | None:
+        properties, others = schema.get("properties"), schema.get("additionalProperties")
+        if isinstance(properties, dict) and properties:
+            return pa.struct([self.field(str(name), member, inside) for name, member in properties.items()])
+        if isinstance(others, dict) and others:
+            return pa.map_(pa.string(), self.field("value", others, inside))
+        return None
+
+
+def _at_pointer(document: Any, pointer: str) -> Any:
+    """The part of a document that a JSON Pointer (RFC 6901) in a URL leads to; None if there is none."""
+    for part in unquote(pointer).split("/")[1:]:
+        key = part.replace("~1", "/").replace("~0", "~")
+        if isinstance(document, list) and key.isdecimal() and int(key) < len(document):
+            document = document[int(key)]
+        elif isinstance(document, dict):
+            document = document.get(key)
+        else:
+            return None
+    return document
+
+
+def _type_name(schema: Mapping[str, Any]) -> str | None:
+    """The one type of a schema but null; None if there are several."""
+    kinds = schema.get("type")
+    if kinds is None and isinstance(schema.get("properties"), dict):
+        return "object"
+    if kinds is None:
+        constants = schema.get("enum", [schema["const"]] if "const" in schema else [])
+        kinds = _types_of(constants if isinstance(constants, list) else [])
+    names = {str(kind) for kind in (kinds if isinstance(kinds, list) else [kinds])} - {"null"}
+    if names == {"integer", "number"}:
+        return "number"
+    return names.pop() if len(names) == 1 else None
+
+
+def _types_of(constants: Iterable[Any]) -> list[str]:
+    names = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null"}
+    return [names.get(type(constant), "other") for constant in constants]

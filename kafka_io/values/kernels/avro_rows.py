@@ -1,0 +1,558 @@
+"""Avro values to rows in lanes: one kernel that runs a program, so no schema is ever compiled.
+
+A program reads the fields of one writer's schema in their order, and puts each into a lane of the table's columns, or
+skips it. All programs fill the same lanes, so the writer's schema may change from value to value. Each row of a program
+is an op, the node of its lane, and parameters. Ops up to LAST_WITH_NUMBER begin with a varint, called number here.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from kafka_io.jit.compiling import device_function, kernel
+from kafka_io.jit.scalars import BAD_POSITION, ByteArray, Int32s, Int64s, copy, int64, little_int64, varlong
+from kafka_io.jit.utf8 import is_utf8
+from kafka_io.values.kernels.lanes import (
+    BYTES,
+    CELL,
+    CONTENT,
+    ITEMS,
+    ROOT,
+    VALID,
+    Float64s,
+    put_end,
+    put_null,
+    put_number,
+    put_pair,
+    put_real,
+)
+
+Float32s = npt.NDArray[np.float32]
+
+# Columns of a program.
+OP, NODE, A, B, C = range(5)
+PROGRAM_COLUMNS = 5
+
+# Ops that begin with a varint.
+LONG = 0  # to a lane of longs; B: 1 if it is an int
+SCALED = 1  # the same, times A if it is at most C, or divided by -A and rounded down
+LONG_TO_DOUBLE = 2  # to a lane of doubles, times A; B as for LONG
+TEXT = 3  # a length and a text in UTF-8
+BYTES_OP = 4  # a length and bytes
+ENUM = 5  # index of a symbol; A: the first symbol, B: their number
+DECIMAL = 6  # a length and a number in big-endian two's complement
+OPTION = 7  # union of null, which is branch B, and another type; the next op is that of the value, A that after it
+UNION = 8  # of A branches; as many rows follow that contain their op in A
+BLOCK = 9  # count of items; NODE: the lane or -1, A: the op after the end, B: fewest bytes of an item, C: second node
+SKIP_LONG = 10  # B as for LONG
+SKIP_TEXT = 11
+SKIP_BYTES = 12
+SKIP_ENUM = 13  # B: number of symbols
+LAST_WITH_NUMBER = 13
+
+# Ops that do not.
+FLOAT = 14
+DOUBLE = 15
+BOOLEAN = 16
+FIXED = 17  # A: size
+UUID = 18  # 16 bytes, as text
+DECIMAL_FIXED = 19  # A: size
+LITTLE_UINT32 = 20  # part of a duration
+NULL = 21  # reads nothing
+STRUCT = 22  # begins a struct: ops for each of its members follow
+JUMP = 23  # to op A
+LIST = 24  # begins an array or map: BLOCK, SKIP_LONG (the size of a block) and the ops of an item follow
+ITEM_END = 25  # A: BLOCK; the ops of an item begin at A + 2
+CALL = 26  # continues at op A until RETURN
+RETURN = 27
+RAW = 28  # begins a value that is kept as its bytes
+RAW_END = 29  # ends it; A: number of its type, which is put before it
+SKIP_FIXED = 30  # A: size
+SKIP_BOOLEAN = 31
+REFUSE = 32  # the value has a type that the column does not hold; A: number of the reason
+END = 33
+
+# Results.
+OK, FULL, CUT, BAD_NUMBER, BAD_LENGTH, BAD_COUNT, BAD_TEXT, BAD_SYMBOL, BAD_BRANCH, BAD_BOOLEAN = range(10)
+OUT_OF_RANGE, BIG_DECIMAL, TOO_DEEP, TOO_MANY, TOO_LONG, REFUSED = range(10, 16)
+
+MAX_DEPTH = 128
+# Parts of `work`: a stack; then the op and the position of an error; for FULL the node, the bytes that it needs besides
+# those it holds, and all items that it needs.
+FAULT_OP, FAULT_POSITION, FULL_NODE, NEEDED_BYTES, NEEDED_ITEMS = range(MAX_DEPTH, MAX_DEPTH + 5)
+WORK_SIZE = MAX_DEPTH + 5
+# Items may take no bytes, as those of an array of nulls. So many are allowed besides one per byte of the value.
+FREE_ITEMS = 1024
+# In front of the bytes of a RAW value; its validity byte is RAW_VALUE.
+RAW_PREFIX = 4
+RAW_VALUE = 2
+
+_INT32_MIN, _INT32_MAX, _INT64_MAX = -(1 << 31), (1 << 31) - 1, (1 << 63) - 1
+# 10^38 as two halves.
+_TOP_HIGH, _TOP_LOW = 10**38 >> 64, 10**38 & 0xFFFFFFFFFFFFFFFF
+_DIGITS = np.frombuffer(b"0123456789abcdef", np.uint8)
+_DASHES = (4, 6, 8, 10)
+_UUID_BYTES, _UUID_TEXT_BYTES = 16, 36
+
+
+@kernel
+def decode_rows(
+    data: ByteArray,
+    ends: Int32s,
+    starts: Int32s,
+    ids: Int32s,
+    row: int,
+    known_ids: Int64s,
+    entries: Int64s,
+    program: Int64s,
+    symbols: ByteArray,
+    symbol_ends: Int64s,
+    nodes: Int64s,
+    cells: Int64s,
+    reals: Float64s,
+    valid: ByteArray,
+    content: ByteArray,
+    counts: Int64s,
+    saved: Int64s,
+    inner: Int64s,
+    work: Int64s,
+    bits: Int32s,
+    float_of_bits: Float32s,
+    scratch: ByteArray,
+    missing: Int32s,
+    failures: Int64s,
+    done: Int64s,
+) -> tuple[int, int]:
+    """Append rows until the end, or until a lane is full: (OK or FULL, the next row).
+
+    Args:
+        data: all values.
+        ends: n + 1 positions, of which the last n are the ends of the values.
+        starts: start of each body; -1 for a value that is null or has no frame, which becomes a row of nulls.
+        ids: id of each value's schema.
+        row: the first row.
+        known_ids: ids of the schemas that have a program, in ascending order.
+        entries: the first op of each program.
+        program: all programs, one after the other.
+        symbols: all symbols of enums, one after the other.
+        symbol_ends: the end of each symbol, after a 0.
+        nodes: see `lanes`.
+        cells: see `lanes`.
+        reals: the same memory as `cells`, as doubles.
+        valid: see `lanes`; RAW_VALUE marks a value that is kept as its bytes.
+        content: see `lanes`.
+        counts: items of each lane.
+        saved: room for a copy of `counts`.
+        inner: the lanes inside lists and maps; all others have as many items as there are rows.
+        work: see above.
+        bits: one int32.
+        float_of_bits: the same memory, as a float.
+        scratch: 16 bytes.
+        missing: output, ids of schemas without a program, some of them repeated.
+        failures: output: row, status, op and position for each value that does not decode.
+        done: numbers of failures and of missing ids so far.
+    """
+    last_id = -1
+    entry = -1
+    while row < len(ids):
+        start = int(starts[row])
+        if start < 0:
+            put_null(ROOT, nodes, cells, valid, counts)
+            row += 1
+            continue
+        if ids[row] != last_id:
+            last_id = ids[row]
+            entry = _entry(last_id, known_ids, entries)
+        if entry < 0:
+            if done[1] == 0 or missing[done[1] - 1] != last_id:
+                missing[done[1]] = last_id
+                done[1] += 1
+            put_null(ROOT, nodes, cells, valid, counts)
+            row += 1
+            continue
+        row_count = counts[ROOT]
+        for node in inner:
+            saved[node] = counts[node]
+        status = _value(
+            data, start, int(ends[row + 1]), entry, program, symbols, symbol_ends, nodes, cells, reals, valid, content,
+            counts, work, bits, float_of_bits, scratch,
+        )  # fmt: skip
+        if status != OK:
+            for node in range(len(counts)):
+                counts[node] = row_count
+            for node in inner:
+                counts[node] = saved[node]
+            if status == FULL:
+                return FULL, row
+            put_null(ROOT, nodes, cells, valid, counts)
+            failed = done[0]
+            failures[4 * failed] = row
+            failures[4 * failed + 1] = status
+            failures[4 * failed + 2] = work[FAULT_OP]
+            failures[4 * failed + 3] = work[FAULT_POSITION] - start
+            done[0] = failed + 1
+        row += 1
+    return OK, row
+
+
+@device_function
+def _entry(schema_id: int, known_ids: Int64s, entries: Int64s) -> int:
+    """The first op of a schema's program; -1 if it has none."""
+    low = 0
+    high = len(known_ids)
+    while low < high:
+        middle = (low + high) // 2
+        if known_ids[middle] < schema_id:
+            low = middle + 1
+        else:
+            high = middle
+    if low < len(known_ids) and known_ids[low] == schema_id:
+        return int(entries[low])
+    return -1
+
+
+@device_function
+def _value(  # noqa: PLR0912, PLR0915 - one branch for each op
+    data: ByteArray,
+    position: int,
+    end: int,
+    pc: int,
+    program: Int64s,
+    symbols: ByteArray,
+    symbol_ends: Int64s,
+    nodes: Int64s,
+    cells: Int64s,
+    reals: Float64s,
+    valid: ByteArray,
+    content: ByteArray,
+    counts: Int64s,
+    work: Int64s,
+    bits: Int32s,
+    float_of_bits: Float32s,
+    scratch: ByteArray,
+) -> int:
+    """Run the program at op `pc` over one value; the status, with FAULT_OP and FAULT_POSITION if it is not OK."""
+    depth = 0
+    free_items = FREE_ITEMS + end - position
+    number = 0
+    while True:
+        # numba checks a signed index for being negative.
+        place = np.uint64(pc)
+        op = program[place, OP]
+        node = program[place, NODE]
+        before = position
+        status = OK
+        following = pc + 1
+        if op <= LAST_WITH_NUMBER:
+            # Most numbers have one byte.
+            if position < end and data[position] < 0x80:
+                zigzag = np.int64(data[position])
+                number = int((zigzag >> 1) ^ -(zigzag & 1))
+                position += 1
+            else:
+                number, position = varlong(data, position, end)
+                if position == BAD_POSITION:
+                    work[FAULT_OP] = pc
+                    work[FAULT_POSITION] = before
+                    return BAD_NUMBER
+            if op <= LONG_TO_DOUBLE or op == SKIP_LONG:
+                if program[place, B] and (number < _INT32_MIN or number > _INT32_MAX):
+                    status = BAD_NUMBER
+                elif op == LONG:
+                    put_number(node, number, nodes, cells, valid, counts)
+                elif op == SCALED:
+                    factor = program[place, A]
+                    if factor > 0:
+                        if number > program[place, C] or number < -program[place, C]:
+                            status = OUT_OF_RANGE
+                        else:
+                            put_number(node, number * factor, nodes, cells, valid, counts)
+                    else:
+                        put_number(node, number // -factor, nodes, cells, valid, counts)
+                elif op == LONG_TO_DOUBLE:
+                    put_real(node, float(number) * float(program[place, A]), nodes, reals, valid, counts)
+            elif op == OPTION:
+                if number == program[place, B]:
+                    put_null(node, nodes, cells, valid, counts)
+                    following = program[place, A]
+                elif number != 1 - program[place, B]:
+                    status = BAD_BRANCH
+            elif op == UNION:
+                if number < 0 or number >= program[place, A]:
+                    status = BAD_BRANCH
+                else:
+                    following = program[pc + 1 + number, A]
+            elif op == ENUM:
+                if number < 0 or number >= program[place, B]:
+                    status = BAD_SYMBOL
+                else:
+                    symbol = program[place, A] + number
+                    first = symbol_ends[symbol]
+                    status = put_bytes(
+                        symbols, first, symbol_ends[symbol + 1] - first, node, nodes, cells, valid, content, counts,
+                        work,
+                    )  # fmt: skip
+            elif op == SKIP_ENUM:
+                if number < 0 or number >= program[place, B]:
+                    status = BAD_SYMBOL
+            elif op == BLOCK:
+                status, following, depth, free_items = _block(
+                    number, end - position, pc, depth, free_items, program, nodes, cells, valid, counts, work
+                )
+            elif number < 0 or number > end - position:
+                status = BAD_LENGTH
+            else:
+                if op in (TEXT, SKIP_TEXT):
+                    if not is_utf8(data, position, position + number):
+                        status = BAD_TEXT
+                    elif op == TEXT:
+                        status = put_bytes(data, position, number, node, nodes, cells, valid, content, counts, work)
+                elif op == BYTES_OP:
+                    status = put_bytes(data, position, number, node, nodes, cells, valid, content, counts, work)
+                elif op == DECIMAL:
+                    status = _put_decimal(data, position, number, node, nodes, cells, valid, counts, scratch)
+                position += number
+        elif op == STRUCT:
+            valid[nodes[node, VALID] + counts[node]] = 1
+            counts[node] += 1
+        elif op == NULL:
+            put_null(node, nodes, cells, valid, counts)
+        elif op == JUMP:
+            following = program[place, A]
+        elif op == DOUBLE:
+            if end - position < 8:
+                status = CUT
+            else:
+                put_number(node, little_int64(data, position), nodes, cells, valid, counts)
+                position += 8
+        elif op in (BOOLEAN, SKIP_BOOLEAN):
+            if position >= end:
+                status = CUT
+            elif data[position] > 1:
+                status = BAD_BOOLEAN
+            else:
+                if op == BOOLEAN:
+                    put_number(node, int(data[position]), nodes, cells, valid, counts)
+                position += 1
+        elif op == ITEM_END:
+            work[depth - 1] -= 1
+            following = program[place, A] + (2 if work[depth - 1] > 0 else 0)
+        elif op == END:
+            if position == end:
+                return OK
+            status = TOO_LONG
+        elif op in (FLOAT, LITTLE_UINT32):
+            if end - position < 4:
+                status = CUT
+            elif op == FLOAT:
+                bits[0] = little_int32(data, position)
+                put_real(node, float_of_bits[0], nodes, reals, valid, counts)
+            else:
+                put_number(node, little_int32(data, position) & 0xFFFFFFFF, nodes, cells, valid, counts)
+            position += 4
+        elif op in (FIXED, SKIP_FIXED, DECIMAL_FIXED, UUID):
+            size = program[place, A]
+            if size > end - position:
+                status = CUT
+            elif op == FIXED:
+                status = put_bytes(data, position, size, node, nodes, cells, valid, content, counts, work)
+            elif op == DECIMAL_FIXED:
+                status = _put_decimal(data, position, size, node, nodes, cells, valid, counts, scratch)
+            elif op == UUID:
+                status = _put_uuid(data, position, node, nodes, cells, valid, content, counts, work)
+            position += size
+        elif op == REFUSE:
+            status = REFUSED
+        elif op == RETURN:
+            depth -= 1
+            following = work[depth]
+        elif op == RAW_END:
+            depth -= 1
+            status = _put_raw(
+                data, work[depth], position, program[place, A], node, nodes, cells, valid, content, counts, work
+            )
+        elif depth >= MAX_DEPTH:
+            status = TOO_DEEP
+        else:
+            # LIST, CALL or RAW: something begins. Of a list, the stack contains how many items are left in the block.
+            work[depth] = pc + 1 if op == CALL else position
+            following = program[place, A] if op == CALL else pc + 1
+            depth += 1
+        if status != OK:
+            work[FAULT_OP] = pc
+            work[FAULT_POSITION] = before
+            return status
+        pc = following
+
+
+@device_function
+def _block(
+    count: int,
+    left: int,
+    pc: int,
+    depth: int,
+    free_items: int,
+    program: Int64s,
+    nodes: Int64s,
+    cells: Int64s,
+    valid: ByteArray,
+    counts: Int64s,
+    work: Int64s,
+) -> tuple[int, int, int, int]:
+    """Begin a block of an array or map, or end it at a count of 0: (status, next op, depth, free items left)."""
+    node = program[pc, NODE]
+    if count == 0:
+        if node >= 0:
+            put_end(node, counts[node + 1], nodes, cells, valid, counts)
+        return OK, program[pc, A], depth - 1, free_items
+    # The size in bytes of a block with a negative count follows as the next op, and is not needed.
+    following = pc + 1 if count < 0 else pc + 2
+    fewest = program[pc, B]
+    if count < 0:
+        if count < -_INT64_MAX:
+            return BAD_COUNT, pc, depth, free_items
+        count = -count
+    if fewest > 0:
+        if count > left // fewest:
+            return BAD_COUNT, pc, depth, free_items
+    else:
+        if count > free_items:
+            return TOO_MANY, pc, depth, free_items
+        free_items -= count
+    if node >= 0:
+        inner = node + 1
+        for _ in range(2):
+            if counts[inner] + count > nodes[inner, ITEMS]:
+                return full(inner, 0, counts[inner] + count, work), pc, depth, free_items
+            inner = program[pc, C]
+    work[depth - 1] = count
+    return OK, following, depth, free_items
+
+
+@device_function
+def full(node: int, needed_bytes: int, needed_items: int, work: Int64s) -> int:
+    """Note which lane is full, and what it needs: FULL."""
+    work[FULL_NODE] = node
+    work[NEEDED_BYTES] = needed_bytes
+    work[NEEDED_ITEMS] = needed_items
+    return FULL
+
+
+@device_function
+def put_bytes(
+    source: ByteArray,
+    start: int,
+    size: int,
+    node: int,
+    nodes: Int64s,
+    cells: Int64s,
+    valid: ByteArray,
+    content: ByteArray,
+    counts: Int64s,
+    work: Int64s,
+) -> int:
+    """Append a text or bytes to a lane: OK or FULL."""
+    used = cells[nodes[node, CELL] + counts[node]]
+    if used + size > nodes[node, BYTES]:
+        return full(node, size, 0, work)
+    copy(source, start, size, content, nodes[node, CONTENT] + used)
+    put_end(node, used + size, nodes, cells, valid, counts)
+    return OK
+
+
+@device_function
+def _put_raw(
+    data: ByteArray,
+    start: int,
+    end: int,
+    number: int,
+    node: int,
+    nodes: Int64s,
+    cells: Int64s,
+    valid: ByteArray,
+    content: ByteArray,
+    counts: Int64s,
+    work: Int64s,
+) -> int:
+    """Append the number of a type and the bytes of its value to a lane of texts: OK or FULL."""
+    item = counts[node]
+    used = cells[nodes[node, CELL] + item]
+    if used + RAW_PREFIX + end - start > nodes[node, BYTES]:
+        return full(node, RAW_PREFIX + end - start, 0, work)
+    at = nodes[node, CONTENT] + used
+    for i in range(RAW_PREFIX):
+        content[at + i] = (number >> (8 * i)) & 0xFF
+    copy(data, start, end - start, content, at + RAW_PREFIX)
+    put_end(node, used + RAW_PREFIX + end - start, nodes, cells, valid, counts)
+    valid[nodes[node, VALID] + item] = RAW_VALUE
+    return OK
+
+
+@device_function
+def _put_uuid(
+    data: ByteArray,
+    position: int,
+    node: int,
+    nodes: Int64s,
+    cells: Int64s,
+    valid: ByteArray,
+    content: ByteArray,
+    counts: Int64s,
+    work: Int64s,
+) -> int:
+    """Append 16 bytes to a lane of texts in the form 8-4-4-4-12: OK or FULL."""
+    used = cells[nodes[node, CELL] + counts[node]]
+    if used + _UUID_TEXT_BYTES > nodes[node, BYTES]:
+        return full(node, _UUID_TEXT_BYTES, 0, work)
+    at = nodes[node, CONTENT] + used
+    for i in range(_UUID_BYTES):
+        if i in _DASHES:
+            content[at] = 0x2D
+            at += 1
+        content[at] = _DIGITS[data[position + i] >> 4]
+        content[at + 1] = _DIGITS[data[position + i] & 0xF]
+        at += 2
+    put_end(node, used + _UUID_TEXT_BYTES, nodes, cells, valid, counts)
+    return OK
+
+
+@device_function
+def _put_decimal(
+    data: ByteArray,
+    position: int,
+    size: int,
+    node: int,
+    nodes: Int64s,
+    cells: Int64s,
+    valid: ByteArray,
+    counts: Int64s,
+    scratch: ByteArray,
+) -> int:
+    """Append a big-endian number of any size to a lane of decimals: OK, or BIG_DECIMAL from 39 digits on."""
+    sign = 0xFF if size > 0 and data[position] >= 0x80 else 0
+    for i in range(size - 16):
+        if data[position + i] != sign:
+            return BIG_DECIMAL
+    for i in range(16):
+        place = size - 16 + i
+        scratch[i] = data[position + place] if place >= 0 else sign
+    high = int64(scratch, 0)
+    low = int64(scratch, 8)
+    # The sign may differ if more than 16 bytes were given.
+    if (scratch[0] >= 0x80) != (sign == 0xFF):
+        return BIG_DECIMAL
+    if sign == 0:
+        if high > _TOP_HIGH or (high == _TOP_HIGH and (low < 0 or low >= _TOP_LOW)):
+            return BIG_DECIMAL
+    elif high < -_TOP_HIGH - 1 or (high == -_TOP_HIGH - 1 and (low >= 0 or low <= -_TOP_LOW)):
+        return BIG_DECIMAL
+    put_pair(node, low, high, nodes, cells, valid, counts)
+    return OK
+
+
+@device_function
+def little_int32(data: ByteArray, position: int) -> int:
+    """A little-endian int32."""
+    value = np.int64(0)
+    for i in range(4):
+        value |= np.int64(data[position + i]) << (8 * i)
+    return int(value) - (1 << 32) if value >= 1 << 31 else int(value)

@@ -1,0 +1,31 @@
+"""The tables of a program that the kernels of JSON run, and the parts of their working memory."""
+
+# Columns of the program.
+OP = 0
+EXTRA = 1  # of decimals the scale, of epochs the factor
+EXTRA2 = 2  # of decimals the precision
+OTHER = 3  # of a member: the member with the same key for values of another type, or 0
+FIRST_SLOT, SLOT_MASK = 4, 5  # of a struct: its hash table in `slots`
+FIRST_KEY = 6  # of a struct: the key that came first last time, or 0
+WATCHED = 7  # of a struct: 1 if keys without a column are reported
+PROGRAM_COLUMNS = 8
+
+# Columns of the table of keys. Key 0 stands for no key.
+NAME, NAME_SIZE = 0, 1  # position and size in `names`
+MEMBER = 2
+NEXT_KEY = 3  # the key that followed last time, or 0
+KEY_COLUMNS = 4
+NO_KEY = 0
+
+# How a value is read.
+READ_STRUCT, READ_LIST, READ_MAP, READ_BOOL, READ_LONG, READ_DOUBLE, READ_DECIMAL = range(7)
+READ_STRING, READ_BASE64, READ_DATE, READ_TIMESTAMP, READ_LOCAL_TIMESTAMP = range(7, 12)
+READ_JSON, READ_EPOCH, READ_EPOCH_DAYS = range(12, 15)
+
+MAX_DEPTH = 128
+# Parts of `work`: a stack of open nodes, a stack of the last keys, a stack of brackets; then the place of an error, and
+# 1 if the document has a key without a column.
+OPEN_NODES, LAST_KEYS, BRACKETS = 0, MAX_DEPTH, 2 * MAX_DEPTH
+FAULT_NODE, FAULT_POSITION = 3 * MAX_DEPTH, 3 * MAX_DEPTH + 1
+HAS_NEW_KEY = 3 * MAX_DEPTH + 2
+WORK_SIZE = 3 * MAX_DEPTH + 3

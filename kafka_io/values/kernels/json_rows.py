@@ -1,0 +1,421 @@
+"""JSON documents to rows in lanes, in one pass over their bytes.
+
+A program says for each lane how a value is read, and for structs which key leads to which member. A row
+that cannot be decoded is undone by setting the counts of all lanes back, and becomes a null row.
+"""
+
+import numpy as np
+
+from kafka_io.jit.compiling import device_function, kernel
+from kafka_io.jit.scalars import ByteArray, Int32s, Int64s
+from kafka_io.values.kernels.json_program import (
+    BRACKETS,
+    FAULT_NODE,
+    FAULT_POSITION,
+    FIRST_KEY,
+    FIRST_SLOT,
+    HAS_NEW_KEY,
+    LAST_KEYS,
+    MAX_DEPTH,
+    MEMBER,
+    NAME,
+    NAME_SIZE,
+    NEXT_KEY,
+    NO_KEY,
+    OP,
+    OPEN_NODES,
+    OTHER,
+    READ_LIST,
+    READ_MAP,
+    READ_STRUCT,
+    SLOT_MASK,
+    WATCHED,
+)
+from kafka_io.values.kernels.json_scalars import put_map_key, put_scalar
+from kafka_io.values.kernels.json_statuses import (
+    BAD_SEPARATOR,
+    CUT,
+    DUPLICATE_KEY,
+    EMPTY,
+    FULL,
+    NOT_A_KEY,
+    OK,
+    SECOND_DOCUMENT,
+    TOO_DEEP,
+    WRONG_TYPE,
+)
+from kafka_io.values.kernels.json_texts import (
+    CLOSE_LIST,
+    CLOSE_OBJECT,
+    COMMA,
+    LOWER_N,
+    OPEN_LIST,
+    OPEN_OBJECT,
+    QUOTE,
+    after_blanks,
+    after_colon,
+    literal_end,
+    text_end,
+    unescape,
+    value_end,
+)
+from kafka_io.values.kernels.lanes import (
+    ITEMS,
+    ROOT,
+    Float64s,
+    close_struct,
+    put_end,
+    put_null,
+)
+
+# Phases of a document.
+_VALUE, _KEY, _ITEM, _MAP_KEY, _AFTER, _CLOSE = range(6)
+_FNV, _FNV_PRIME, _UINT32 = 0x811C9DC5, 0x01000193, 0xFFFFFFFF
+
+
+@kernel
+def decode_rows(
+    data: ByteArray,
+    starts: Int32s,
+    ends: Int32s,
+    row: int,
+    nodes: Int64s,
+    program: Int64s,
+    keys: Int64s,
+    slots: Int64s,
+    names: ByteArray,
+    scratch: ByteArray,
+    cells: Int64s,
+    reals: Float64s,
+    valid: ByteArray,
+    content: ByteArray,
+    counts: Int64s,
+    saved: Int64s,
+    work: Int64s,
+    new_keys: ByteArray,
+    failures: Int64s,
+    failed: int,
+) -> tuple[int, int, int]:
+    """Append rows until the end, or until a lane is full: (OK or FULL, the next row, number of failures).
+
+    Args:
+        data: all documents.
+        starts: start of each document; negative if there is none, which gives a null row.
+        ends: end of each document.
+        row: the first row.
+        nodes: see `lanes`; the last three nodes are those of late numbers: text, node, item.
+        program: see above.
+        keys: see above.
+        slots: hash tables of keys: the key, or 0.
+        names: the bytes of all keys.
+        scratch: room for a key with escapes; a longer one is no member's.
+        cells: see `lanes`.
+        reals: the same memory as `cells`, as doubles.
+        valid: see `lanes`.
+        content: see `lanes`.
+        counts: items of each lane.
+        saved: room for a copy of `counts`.
+        work: WORK_SIZE numbers; FAULT_NODE is the node that is full, FAULT_POSITION its items with those of the row.
+        new_keys: gets 1 for each document that has a key without a column in a watched struct, and there another value
+            than null, {} and [].
+        failures: row, status, node and position for each document that is refused.
+        failed: number of failures so far.
+    """
+    while row < len(starts):
+        if starts[row] < 0:
+            put_null(ROOT, nodes, cells, valid, counts)
+            row += 1
+            continue
+        for node in range(len(counts)):
+            saved[node] = counts[node]
+        work[HAS_NEW_KEY] = 0
+        status = _document(
+            data,
+            np.int64(starts[row]),  # type: ignore[arg-type] # for numba
+            np.int64(ends[row]),  # type: ignore[arg-type]
+            nodes,
+            program,
+            keys,
+            slots,
+            names,
+            scratch,
+            cells,
+            reals,
+            valid,
+            content,
+            counts,
+            work,
+        )
+        if status != OK:
+            items = counts[work[FAULT_NODE]]
+            for node in range(len(counts)):
+                counts[node] = saved[node]
+            if status == FULL:
+                work[FAULT_POSITION] = items
+                return FULL, row, failed
+            put_null(ROOT, nodes, cells, valid, counts)
+            failures[failed, 0] = row
+            failures[failed, 1] = status
+            failures[failed, 2] = work[FAULT_NODE]
+            failures[failed, 3] = work[FAULT_POSITION] - starts[row]
+            failed += 1
+        new_keys[row] = work[HAS_NEW_KEY]
+        row += 1
+    return OK, row, failed
+
+
+@kernel
+def _document(  # noqa: PLR0912, PLR0915 - the phases of one loop
+    data: ByteArray,
+    position: int,
+    end: int,
+    nodes: Int64s,
+    program: Int64s,
+    keys: Int64s,
+    slots: Int64s,
+    names: ByteArray,
+    scratch: ByteArray,
+    cells: Int64s,
+    reals: Float64s,
+    valid: ByteArray,
+    content: ByteArray,
+    counts: Int64s,
+    work: Int64s,
+) -> int:
+    """Append one document as a row; the status, with FAULT_NODE and FAULT_POSITION set if it is not OK."""
+    depth = 0
+    node = ROOT
+    phase = _VALUE
+    work[FAULT_NODE] = ROOT
+    position = after_blanks(data, position, end)
+    work[FAULT_POSITION] = position
+    if position >= end:
+        return EMPTY
+    while True:
+        work[FAULT_POSITION] = position
+        work[FAULT_NODE] = node
+        if phase == _VALUE:
+            if position >= end:
+                return CUT
+            read = program[node, OP]
+            byte = data[position]
+            if byte == LOWER_N and node != ROOT:
+                position = literal_end(data, position, end)
+                if position < 0:
+                    return -position
+                put_null(node, nodes, cells, valid, counts)
+                phase = _AFTER
+                continue
+            status = WRONG_TYPE
+            after = position
+            if read <= READ_MAP:
+                if byte == (OPEN_LIST if read == READ_LIST else OPEN_OBJECT):
+                    if depth >= MAX_DEPTH:
+                        return TOO_DEEP
+                    work[OPEN_NODES + depth] = node
+                    work[LAST_KEYS + depth] = NO_KEY
+                    depth += 1
+                    position = after_blanks(data, position + 1, end)
+                    is_empty = position < end and data[position] == (CLOSE_LIST if read == READ_LIST else CLOSE_OBJECT)
+                    phase = _CLOSE if is_empty else _KEY + read
+                    continue
+            else:
+                status, after = put_scalar(
+                    data, position, end, node, nodes, program, cells, reals, valid, content, counts, work, depth
+                )
+            if status == OK:
+                position = after
+                phase = _AFTER
+            elif status == FULL:
+                work[FAULT_NODE] = node if after == 0 else len(counts) - 3
+                return FULL
+            elif status < WRONG_TYPE:
+                return status
+            elif program[node, OTHER] != ROOT:
+                node = program[node, OTHER]
+            else:
+                return _refusal(data, position, end, status, work, depth)
+        elif phase == _AFTER:
+            position = after_blanks(data, position, end)
+            if depth == 0:
+                return OK if position >= end else SECOND_DOCUMENT
+            if position >= end:
+                return CUT
+            node = work[OPEN_NODES + depth - 1]
+            read = program[node, OP]
+            if data[position] == COMMA:
+                position = after_blanks(data, position + 1, end)
+                phase = _KEY + read
+            elif data[position] == (CLOSE_LIST if read == READ_LIST else CLOSE_OBJECT):
+                phase = _CLOSE
+            else:
+                return BAD_SEPARATOR
+        elif phase == _CLOSE:
+            if program[node, OP] == READ_STRUCT:
+                close_struct(node, nodes, cells, valid, counts)
+            else:
+                put_end(node, counts[node + 1], nodes, cells, valid, counts)
+            depth -= 1
+            position += 1
+            phase = _AFTER
+        else:
+            container = node
+            if phase == _KEY:
+                status, position, node = _to_member(
+                    data, position, end, node, program, keys, slots, names, scratch, counts, work, depth
+                )
+            elif phase == _ITEM:
+                node += 1
+                status = OK if counts[node] < nodes[node, ITEMS] else FULL
+            else:
+                node += 1
+                status, position = put_map_key(data, position, end, node, nodes, cells, valid, content, counts)
+                node += 1 if status == OK else 0
+            if status != OK:
+                work[FAULT_NODE] = node
+                return status
+            phase = _AFTER if node == container else _VALUE
+
+
+@device_function
+def _to_member(
+    data: ByteArray,
+    position: int,
+    end: int,
+    struct: int,
+    program: Int64s,
+    keys: Int64s,
+    slots: Int64s,
+    names: ByteArray,
+    scratch: ByteArray,
+    counts: Int64s,
+    work: Int64s,
+    depth: int,
+) -> tuple[int, int, int]:
+    """Go to the value of the member whose key is at `position`: (status, position, member).
+
+    If the key has no column, its value is skipped, and the struct is returned instead of a member.
+    """
+    if position >= end:
+        return CUT, position, struct
+    if data[position] != QUOTE:
+        return NOT_A_KEY, position, struct
+    last = work[LAST_KEYS + depth - 1]
+    position, key = _key(data, position + 1, end, struct, last, program, keys, slots, names, scratch)
+    if position < 0:
+        return -position, position, struct
+    if key == NO_KEY:
+        if program[struct, WATCHED] != 0 and not _is_nothing(data, position, end):
+            work[HAS_NEW_KEY] = 1
+        position = value_end(data, position, end, work[BRACKETS:FAULT_NODE], depth)
+        return OK if position >= 0 else -position, position, struct
+    work[LAST_KEYS + depth - 1] = key
+    first = member = keys[key, MEMBER]
+    while member != ROOT:
+        if counts[member] != counts[struct]:
+            return DUPLICATE_KEY, position, member
+        member = program[member, OTHER]
+    return OK, position, first
+
+
+@device_function
+def _is_nothing(data: ByteArray, position: int, end: int) -> bool:
+    """Whether null, {} or [] begins at `position`. They say nothing about the type of a key."""
+    if position >= end or data[position] == LOWER_N:
+        return True
+    if data[position] != OPEN_OBJECT and data[position] != OPEN_LIST:
+        return False
+    after = after_blanks(data, position + 1, end)
+    return after < end and (data[after] == CLOSE_OBJECT or data[after] == CLOSE_LIST)
+
+
+@kernel
+def _refusal(data: ByteArray, position: int, end: int, status: int, work: Int64s, depth: int) -> int:
+    """The reason why the value at `position` is refused: it is no valid JSON, or else `status`."""
+    stop = value_end(data, position, end, work[BRACKETS:FAULT_NODE], depth)
+    return -stop if stop < 0 else status
+
+
+@device_function
+def _key(
+    data: ByteArray,
+    position: int,
+    end: int,
+    struct: int,
+    last: int,
+    program: Int64s,
+    keys: Int64s,
+    slots: Int64s,
+    names: ByteArray,
+    scratch: ByteArray,
+) -> tuple[int, int]:
+    """The key whose text begins at `position`: (start of its value, key); NO_KEY if it has no column.
+
+    Documents of a topic mostly have the same keys in the same order, so the key that followed `last` in an earlier
+    document is tried first. `last` is NO_KEY before the first key.
+    """
+    key = program[struct, FIRST_KEY] if last == NO_KEY else keys[last, NEXT_KEY]
+    if key != NO_KEY:
+        size = keys[key, NAME_SIZE]
+        if (
+            position + size < end
+            and data[position + size] == QUOTE
+            and _equal(data, position, names, keys[key, NAME], size)
+        ):
+            return after_colon(data, position + size + 1, end), key
+    stop, has_escapes = text_end(data, position, end)
+    if stop < 0:
+        return stop, NO_KEY
+    key = NO_KEY
+    if has_escapes:
+        if stop - position <= len(scratch):
+            size = unescape(data, position, stop, scratch, 0)
+            key = _lookup(scratch, 0, size, struct, program, keys, slots, names)
+    else:
+        key = _lookup(data, position, stop - position, struct, program, keys, slots, names)
+        if key != NO_KEY and last == NO_KEY:
+            program[struct, FIRST_KEY] = key
+        elif key != NO_KEY:
+            keys[last, NEXT_KEY] = key
+    return after_colon(data, stop + 1, end), key
+
+
+@device_function
+def _equal(left: ByteArray, position: int, right: ByteArray, start: int, size: int) -> bool:
+    """Whether `size` bytes are equal."""
+    for i in range(size):  # noqa: SIM110 - numba compiles no generators
+        if left[position + i] != right[start + i]:
+            return False
+    return True
+
+
+@kernel
+def hash_of(data: ByteArray, position: int, size: int) -> int:
+    """FNV-1a of a key, 32 bits."""
+    value = _FNV
+    for i in range(size):
+        value = ((value ^ int(data[position + i])) * _FNV_PRIME) & _UINT32
+    return value
+
+
+@kernel
+def _lookup(
+    data: ByteArray,
+    position: int,
+    size: int,
+    struct: int,
+    program: Int64s,
+    keys: Int64s,
+    slots: Int64s,
+    names: ByteArray,
+) -> int:
+    """The key of a struct with these bytes, or NO_KEY."""
+    mask = program[struct, SLOT_MASK]
+    slot = hash_of(data, position, size) & mask
+    while True:
+        key = slots[program[struct, FIRST_SLOT] + slot]
+        if key == NO_KEY:
+            return NO_KEY
+        if keys[key, NAME_SIZE] == size and _equal(data, position, names, keys[key, NAME], size):
+            return int(key)
+        slot = (slot + 1) & mask

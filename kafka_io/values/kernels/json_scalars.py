@@ -1,0 +1,238 @@
+"""Values in JSON without values inside them to items of lanes."""
+
+import numpy as np
+
+from kafka_io.jit.compiling import device_function, kernel
+from kafka_io.jit.scalars import ByteArray, Int64s, copy
+from kafka_io.values.kernels.json_numbers import put_epoch, put_parsed_number
+from kafka_io.values.kernels.json_program import (
+    BRACKETS,
+    FAULT_NODE,
+    OP,
+    READ_BASE64,
+    READ_BOOL,
+    READ_DATE,
+    READ_DECIMAL,
+    READ_EPOCH,
+    READ_JSON,
+    READ_STRING,
+    READ_TIMESTAMP,
+)
+from kafka_io.values.kernels.json_statuses import (
+    BAD_BASE64,
+    BAD_DATE,
+    BAD_TIME,
+    CUT,
+    FULL,
+    NOT_A_KEY,
+    OK,
+    WRONG_TYPE,
+    WRONG_ZONE,
+)
+from kafka_io.values.kernels.json_texts import (
+    LOWER_F,
+    LOWER_T,
+    MINUS,
+    NINE,
+    QUOTE,
+    ZERO,
+    after_colon,
+    literal_end,
+    text_end,
+    unescape,
+    value_end,
+)
+from kafka_io.values.kernels.lanes import BYTES, CELL, CONTENT, ITEMS, Float64s, put_end, put_number
+from kafka_io.values.kernels.times import HAS_ZONE, NO_ZONE, scan_date, scan_timestamp
+
+_BASE64 = np.full(256, -1, np.int64)
+_BASE64[np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8)] = range(64)
+_PAD = ord("=")
+
+
+@kernel
+def put_map_key(
+    data: ByteArray,
+    position: int,
+    end: int,
+    node: int,
+    nodes: Int64s,
+    cells: Int64s,
+    valid: ByteArray,
+    content: ByteArray,
+    counts: Int64s,
+) -> tuple[int, int]:
+    """Append the key of a map: (status, start of its value)."""
+    if counts[node] >= nodes[node, ITEMS]:
+        return FULL, position
+    if position >= end:
+        return CUT, position
+    if data[position] != QUOTE:
+        return NOT_A_KEY, position
+    status, position = _text(data, position, end, node, READ_STRING, nodes, cells, valid, content, counts)
+    if status != OK:
+        return status, position
+    position = after_colon(data, position, end)
+    return OK if position >= 0 else -position, position
+
+
+@device_function
+def put_scalar(
+    data: ByteArray,
+    position: int,
+    end: int,
+    node: int,
+    nodes: Int64s,
+    program: Int64s,
+    cells: Int64s,
+    reals: Float64s,
+    valid: ByteArray,
+    content: ByteArray,
+    counts: Int64s,
+    work: Int64s,
+    depth: int,
+) -> tuple[int, int]:
+    """Append the value of a lane without lanes inside it: (status, position after it).
+
+    If the status is FULL, the position is 0 for the lane itself, and 1 for those of late numbers.
+    """
+    read = program[node, OP]
+    byte = data[position]
+    is_number = byte == MINUS or ZERO <= byte <= NINE
+    if read == READ_JSON:
+        return _json(data, position, end, node, nodes, cells, valid, content, counts, work, depth)
+    if read >= READ_EPOCH:
+        if is_number:
+            return put_epoch(data, position, end, node, nodes, program, cells, valid, counts)
+    elif read >= READ_DATE:
+        if byte == QUOTE:
+            return _time(data, position, end, node, read, nodes, cells, valid, counts)
+    elif read >= READ_STRING:
+        if byte == QUOTE:
+            return _text(data, position, end, node, read, nodes, cells, valid, content, counts)
+    elif read == READ_BOOL:
+        if byte in (LOWER_T, LOWER_F):
+            after = literal_end(data, position, end)
+            if after < 0:
+                return -after, 0
+            put_number(node, 1 if byte == LOWER_T else 0, nodes, cells, valid, counts)
+            return OK, after
+    elif is_number or (byte == QUOTE and read == READ_DECIMAL):
+        return put_parsed_number(data, position, end, node, read, nodes, program, cells, reals, valid, content, counts)
+    return WRONG_TYPE, 0
+
+
+@device_function
+def _text(
+    data: ByteArray,
+    position: int,
+    end: int,
+    node: int,
+    read: int,
+    nodes: Int64s,
+    cells: Int64s,
+    valid: ByteArray,
+    content: ByteArray,
+    counts: Int64s,
+) -> tuple[int, int]:
+    """Append the text at `position`, the position of its quote: (status, position after it, or 0 if not OK)."""
+    stop, has_escapes = text_end(data, position + 1, end)
+    if stop < 0:
+        return -stop, 0
+    position += 1
+    used = cells[nodes[node, CELL] + counts[node]]
+    if used + stop - position > nodes[node, BYTES]:
+        return FULL, 0
+    base = nodes[node, CONTENT]
+    if read == READ_BASE64:
+        size = _from_base64(data, position, stop, content, base + used)
+        if size < 0:
+            return BAD_BASE64, 0
+        used += size
+    elif has_escapes:
+        used = unescape(data, position, stop, content, base + used) - base
+    else:
+        copy(data, position, stop - position, content, base + used)
+        used += stop - position
+    put_end(node, used, nodes, cells, valid, counts)
+    return OK, stop + 1
+
+
+@kernel
+def _json(
+    data: ByteArray,
+    position: int,
+    end: int,
+    node: int,
+    nodes: Int64s,
+    cells: Int64s,
+    valid: ByteArray,
+    content: ByteArray,
+    counts: Int64s,
+    work: Int64s,
+    depth: int,
+) -> tuple[int, int]:
+    """Append the value at `position` as its own JSON text: (status, position after it, or 0 if not OK)."""
+    stop = value_end(data, position, end, work[BRACKETS:FAULT_NODE], depth)
+    if stop < 0:
+        return -stop, 0
+    used = cells[nodes[node, CELL] + counts[node]]
+    if used + stop - position > nodes[node, BYTES]:
+        return FULL, 0
+    copy(data, position, stop - position, content, nodes[node, CONTENT] + used)
+    put_end(node, used + stop - position, nodes, cells, valid, counts)
+    return OK, stop
+
+
+@kernel
+def _from_base64(data: ByteArray, position: int, stop: int, target: ByteArray, filled: int) -> int:
+    """Decode base64 with padding into `target`; the number of bytes, or -1."""
+    size = stop - position
+    if size % 4 != 0:
+        return -1
+    padding = 0
+    if size > 0 and data[stop - 1] == _PAD:
+        padding = 2 if data[stop - 2] == _PAD else 1
+    written = 0
+    for start in range(position, stop, 4):
+        group = 0
+        for i in range(4):
+            is_padding = start + i >= stop - padding
+            digit = 0 if is_padding else _BASE64[data[start + i]]
+            if digit < 0:
+                return -1
+            group = (group << 6) | digit
+        for i in range(3 - (padding if start + 4 == stop else 0)):
+            target[filled + written] = (group >> (16 - 8 * i)) & 0xFF
+            written += 1
+    return written
+
+
+@kernel
+def _time(
+    data: ByteArray,
+    position: int,
+    end: int,
+    node: int,
+    read: int,
+    nodes: Int64s,
+    cells: Int64s,
+    valid: ByteArray,
+    counts: Int64s,
+) -> tuple[int, int]:
+    """Append the date or timestamp whose quote is at `position`: (status, position after it, or 0 if not OK)."""
+    stop, _has_escapes = text_end(data, position + 1, end)
+    if stop < 0:
+        return -stop, 0
+    if read == READ_DATE:
+        after, number = scan_date(data, position + 1, stop)
+        if after != stop:
+            return BAD_DATE, 0
+    else:
+        after, number, zone = scan_timestamp(data, position + 1, stop)
+        if after != stop:
+            return BAD_TIME, 0
+        if zone != (HAS_ZONE if read == READ_TIMESTAMP else NO_ZONE):
+            return WRONG_ZONE, 0
+    put_number(node, number, nodes, cells, valid, counts)
+    return OK, stop + 1

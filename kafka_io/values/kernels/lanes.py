@@ -1,0 +1,111 @@
+"""Lanes: the growing columns that decoders of values fill.
+
+A lane holds the items of one column, or of one part of a nested column. The lanes of a schema form a tree whose nodes
+are numbered in preorder; node 0 is the row itself. The items of all lanes are in three arrays:
+
+    cells     int64: a number (1 cell per item), a decimal (2, the lower half first), or the end of each text, list or
+              map (1, after a first cell that is 0)
+    valid     uint8: 1 for a value, 0 for null
+    content   uint8: the bytes of texts
+
+`nodes` says where each lane begins in them. A lane is only ever appended to, so a row is undone by setting all counts
+back. All lanes inside a struct have as many items as the struct: while a struct is open, a member whose count is
+greater than the struct's has its value already.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from kafka_io.jit.compiling import device_function
+from kafka_io.jit.scalars import ByteArray, Int64s
+
+Float64s = npt.NDArray[np.float64]
+
+# Columns of the node table.
+LANE = 0  # one of the kinds below
+END = 1  # the node after the last one inside this node
+CELL = 2  # position of the first cell
+VALID = 3  # position of the first validity byte
+ITEMS = 4  # items that the lane has room for
+CONTENT = 5  # position of the first byte of content
+BYTES = 6  # bytes that the lane has room for
+NODE_COLUMNS = 7
+
+# Kinds of lanes. A list has one node directly inside, a map has two: key and value.
+STRUCT, NUMBER, PAIR, TEXT, LIST, MAP = range(6)
+ROOT = 0
+
+
+@device_function
+def put_null(node: int, nodes: Int64s, cells: Int64s, valid: ByteArray, counts: Int64s) -> None:
+    """Append a null to a lane, and to all lanes inside it that have as many items."""
+    end = nodes[node, END]
+    while node < end:
+        lane = nodes[node, LANE]
+        item = counts[node]
+        cell = nodes[node, CELL] + item
+        valid[nodes[node, VALID] + item] = 0
+        counts[node] = item + 1
+        if lane >= LIST:
+            cells[cell + 1] = counts[node + 1]
+            node = nodes[node, END]
+            continue
+        if lane == NUMBER:
+            cells[cell] = 0
+        elif lane == TEXT:
+            cells[cell + 1] = cells[cell]
+        elif lane == PAIR:
+            cells[cell + item] = 0
+            cells[cell + item + 1] = 0
+        node += 1
+
+
+@device_function
+def close_struct(node: int, nodes: Int64s, cells: Int64s, valid: ByteArray, counts: Int64s) -> None:
+    """Append a struct whose members are in their lanes; a member without a value becomes null."""
+    item = counts[node]
+    member = node + 1
+    while member < nodes[node, END]:
+        if counts[member] == item:
+            put_null(member, nodes, cells, valid, counts)
+        member = nodes[member, END]
+    valid[nodes[node, VALID] + item] = 1
+    counts[node] = item + 1
+
+
+@device_function
+def put_number(node: int, number: int, nodes: Int64s, cells: Int64s, valid: ByteArray, counts: Int64s) -> None:
+    """Append a number to a lane of numbers."""
+    item = counts[node]
+    cells[nodes[node, CELL] + item] = number
+    valid[nodes[node, VALID] + item] = 1
+    counts[node] = item + 1
+
+
+@device_function
+def put_real(node: int, number: float, nodes: Int64s, reals: Float64s, valid: ByteArray, counts: Int64s) -> None:
+    """Append a double to a lane of numbers; `reals` is the memory of `cells` as doubles."""
+    item = counts[node]
+    reals[nodes[node, CELL] + item] = number
+    valid[nodes[node, VALID] + item] = 1
+    counts[node] = item + 1
+
+
+@device_function
+def put_pair(node: int, low: int, high: int, nodes: Int64s, cells: Int64s, valid: ByteArray, counts: Int64s) -> None:
+    """Append a decimal, the two halves of its unscaled number, to a lane of pairs."""
+    item = counts[node]
+    cell = nodes[node, CELL] + 2 * item
+    cells[cell] = low
+    cells[cell + 1] = high
+    valid[nodes[node, VALID] + item] = 1
+    counts[node] = item + 1
+
+
+@device_function
+def put_end(node: int, end: int, nodes: Int64s, cells: Int64s, valid: ByteArray, counts: Int64s) -> None:
+    """Append a text, list or map whose content ends at `end`."""
+    item = counts[node]
+    cells[nodes[node, CELL] + item + 1] = end
+    valid[nodes[node, VALID] + item] = 1
+    counts[node] = item + 1

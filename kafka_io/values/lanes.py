@@ -1,0 +1,301 @@
+"""Lanes as Arrow columns: their memory, which is kept between calls, and the batch that is made from them.
+
+The lanes of a schema are numbered in preorder, see `kernels/lanes`. Three more lanes follow them: numbers that a kernel
+leaves to Arrow, each with the node and the item that it belongs to.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from kafka_io.errors import TooLarge
+from kafka_io.values.kernels.lanes import (
+    BYTES,
+    CELL,
+    CONTENT,
+    END,
+    ITEMS,
+    LANE,
+    LIST,
+    MAP,
+    NODE_COLUMNS,
+    NUMBER,
+    PAIR,
+    ROOT,
+    STRUCT,
+    TEXT,
+    VALID,
+)
+
+_FIRST_ITEMS, _FIRST_BYTES = 256, 4096
+_KEPT_BYTES = 128 << 20
+_MAX_INT32 = (1 << 31) - 1
+_LATE_LANES = (TEXT, NUMBER, NUMBER)
+_EXACT_TYPES = {
+    pa.int64(): NUMBER,
+    pa.float64(): NUMBER,
+    pa.bool_(): NUMBER,
+    pa.date32(): NUMBER,
+    pa.timestamp("us"): NUMBER,
+    pa.timestamp("us", tz="UTC"): NUMBER,
+    pa.string(): TEXT,
+    pa.binary(): TEXT,
+}
+
+
+class Node(NamedTuple):
+    """One lane of a schema.
+
+    Args:
+        path: its name for people: `order.lines[].price`.
+        field: its field. That of node 0 is a struct of all columns.
+        lane: its kind, see `kernels/lanes`.
+        members: the nodes directly inside it.
+    """
+
+    path: str
+    field: pa.Field
+    lane: int
+    members: Sequence[int]
+
+
+def nodes_of(columns: pa.Schema) -> list[Node]:
+    """The lanes of a schema in preorder.
+
+    Raises:
+        TypeError: a column has a type that no decoder fills.
+    """
+    nodes: list[Node] = []
+    _add(nodes, "", pa.field("", pa.struct(list(columns))))
+    return nodes
+
+
+def _add(nodes: list[Node], path: str, field: pa.Field) -> None:
+    lane = _lane_of(path, field.type)
+    place, members = len(nodes), list[int]()
+    nodes.append(Node(path, field, lane, members))
+    for suffix, inner in _inside(field.type):
+        members.append(len(nodes))
+        _add(nodes, f"{path}{suffix}" if path else suffix.lstrip("."), inner)
+    nodes[place] = Node(path, field, lane, members)
+
+
+def _lane_of(path: str, kind: pa.DataType) -> int:
+    if pa.types.is_struct(kind):
+        return STRUCT
+    if pa.types.is_list(kind):
+        return LIST
+    if pa.types.is_map(kind):
+        return MAP
+    if pa.types.is_decimal128(kind):
+        return PAIR
+    lane = _EXACT_TYPES.get(kind)
+    if lane is None:
+        raise TypeError(f"column {path} has type {kind}, which no decoder of values fills")
+    return lane
+
+
+def _inside(kind: pa.DataType) -> Iterator[tuple[str, pa.Field]]:
+    """The fields directly inside a type, with what they add to the path."""
+    if pa.types.is_struct(kind):
+        yield from ((f".{inner.name}", inner) for inner in kind)
+    elif pa.types.is_list(kind):
+        yield "[]", kind.value_field
+    elif pa.types.is_map(kind):
+        yield from ((".key", kind.key_field), (".value", kind.item_field))
+
+
+class Lanes:
+    """The lanes of one schema while kernels fill them.
+
+    Attributes:
+        nodes: the schema's lanes.
+        table: what kernels know of the nodes, see `kernels/lanes`.
+        cells, reals, valid, content: the memory; `reals` is that of `cells` as doubles. `grow` replaces them.
+        counts: items of each lane.
+    """
+
+    def __init__(self, columns: pa.Schema) -> None:
+        self.columns = columns
+        self.nodes = nodes_of(columns)
+        kinds = [node.lane for node in self.nodes]
+        self._late = len(kinds)
+        self.table = np.zeros((self._late + len(_LATE_LANES), NODE_COLUMNS), np.int64)
+        self.table[:, LANE] = [*kinds, *_LATE_LANES]
+        self.table[self._late :, END] = range(self._late + 1, len(self.table) + 1)
+        for index in reversed(range(self._late)):
+            members = self.nodes[index].members
+            self.table[index, END] = self.table[members[-1], END] if members else index + 1
+        self.counts = np.zeros(len(self.table), np.int64)
+        self._forget()
+
+    def _forget(self) -> None:
+        self.table[:, ITEMS] = self.table[:, BYTES] = 0
+        self._allocate()
+
+    def start(self, rows: int) -> None:
+        """Empty all lanes and make room for `rows` rows."""
+        self.counts[:] = 0
+        row_lanes = list(self._with_items_of(ROOT))
+        items = self.table[:, ITEMS]
+        texts = self.table[:, LANE] == TEXT
+        if items[ROOT] < rows or not items[ROOT]:
+            items[:] = np.maximum(items, _FIRST_ITEMS)
+            items[row_lanes] = np.maximum(items[row_lanes], rows)
+            self.table[texts, BYTES] = np.maximum(self.table[texts, BYTES], _FIRST_BYTES)
+            self._allocate()
+        self.cells[self.table[self.table[:, LANE] >= TEXT, CELL]] = 0
+
+    def grow(self, node: int, needed_bytes: int, needed_items: int = 1) -> None:
+        """Make room in a lane that a kernel found full, for so many more bytes and items."""
+        used, items = self._used(), self.counts[node] + needed_items
+        if node >= self._late or items > self.table[node, ITEMS]:
+            lanes = list(range(self._late, len(self.table))) if node >= self._late else list(self._with_items_of(node))
+            self.table[lanes, ITEMS] = np.maximum(2 * self.table[lanes, ITEMS], items)
+        if self.table[node, LANE] == TEXT and needed_bytes:
+            self.table[node, BYTES] = 2 * self.table[node, BYTES] + needed_bytes
+        before = (self.table.copy(), self.cells, self.valid, self.content)
+        self._allocate()
+        self._restore(used, *before)
+
+    def inside_lists(self) -> npt.NDArray[np.int64]:
+        """The nodes that have not one item per row, in ascending order."""
+        with_rows = set(self._with_items_of(ROOT))
+        return np.array([node for node in range(len(self.table)) if node not in with_rows], np.int64)
+
+    def _with_items_of(self, node: int) -> Iterator[int]:
+        """The node and all inside it that have as many items: those up to the next list or map, without its items."""
+        yield node
+        if self.table[node, LANE] == STRUCT:
+            for member in self.nodes[node].members:
+                yield from self._with_items_of(member)
+
+    def _cells_of(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Cells that so many items of each lane need."""
+        lanes = self.table[:, LANE]
+        return np.where(lanes == STRUCT, 0, np.where(lanes == PAIR, 2 * counts, counts + (lanes >= TEXT)))
+
+    def _allocate(self) -> None:
+        """New memory for the room that the table states."""
+        cells, items = self._cells_of(self.table[:, ITEMS]), self.table[:, ITEMS]
+        for column, sizes in ((CELL, cells), (VALID, items), (CONTENT, self.table[:, BYTES])):
+            self.table[1:, column] = np.cumsum(sizes)[:-1]
+        self.cells = np.zeros(int(cells.sum()), np.int64)
+        self.reals = self.cells.view(np.float64)
+        self.valid = np.empty(int(items.sum()), np.uint8)
+        self.content = np.empty(int(self.table[:, BYTES].sum()), np.uint8)
+
+    def _used(self) -> npt.NDArray[np.int64]:
+        """Bytes of content in each lane."""
+        used = np.zeros(len(self.table), np.int64)
+        texts = np.flatnonzero(self.table[:, LANE] == TEXT)
+        used[texts] = self.cells[self.table[texts, CELL] + self.counts[texts]]
+        return used
+
+    def _restore(
+        self,
+        used: npt.NDArray[np.int64],
+        table: npt.NDArray[np.int64],
+        cells: npt.NDArray[np.int64],
+        valid: npt.NDArray[np.uint8],
+        content: npt.NDArray[np.uint8],
+    ) -> None:
+        """Copy what the lanes held before `_allocate`."""
+        sizes = self._cells_of(self.counts)
+        for old, new, size, count, size_bytes in zip(table, self.table, sizes, self.counts, used, strict=True):
+            self.cells[new[CELL] :][:size] = cells[old[CELL] :][:size]
+            self.valid[new[VALID] :][:count] = valid[old[VALID] :][:count]
+            self.content[new[CONTENT] :][:size_bytes] = content[old[CONTENT] :][:size_bytes]
+
+    def take(self) -> pa.RecordBatch:
+        """The rows as an Arrow batch with memory of its own.
+
+        Raises:
+            TooLarge: a column does not fit into Arrow's 32-bit offsets.
+        """
+        self._fill_late()
+        root = self._array(ROOT)
+        if self.cells.nbytes + self.valid.nbytes + self.content.nbytes > _KEPT_BYTES:
+            self._forget()
+        arrays = [root.field(index) for index in range(root.type.num_fields)]
+        if not arrays:
+            return pa.RecordBatch.from_struct_array(root)
+        return pa.RecordBatch.from_arrays(arrays, schema=self.columns)
+
+    def _fill_late(self) -> None:
+        """Compute the numbers that kernels left as texts."""
+        count = int(self.counts[self._late])
+        if not count:
+            return
+        texts = self._column(self._late, pa.string(), count)
+        nodes, items = (self.cells[self.table[self._late + i, CELL] :][:count].copy() for i in (1, 2))
+        for node in np.unique(nodes):
+            mine = nodes == node
+            numbers = texts.filter(pa.array(mine))
+            if self.table[node, LANE] == PAIR:
+                # A decimal is two cells, the lower half first.
+                halves = np.frombuffer(numbers.cast(pa.decimal128(38, 0)).buffers()[1], np.int64)
+                cells = self.table[node, CELL] + 2 * items[mine]
+                self.cells[cells], self.cells[cells + 1] = halves[: 2 * len(cells) : 2], halves[1 : 2 * len(cells) : 2]
+            else:
+                self.reals[self.table[node, CELL] + items[mine]] = numbers.cast(pa.float64()).to_numpy()
+
+    def _array(self, index: int) -> pa.Array:
+        """A lane as an Arrow array."""
+        node, count = self.nodes[index], int(self.counts[index])
+        kind, valid = node.field.type, self._bitmap(index, count)
+        if node.lane == STRUCT:
+            members = [self._array(member) for member in node.members]
+            return pa.Array.from_buffers(kind, count, [valid], children=members)
+        if node.lane == LIST:
+            return pa.Array.from_buffers(
+                kind, count, [valid, self._ends(index, count)], children=[self._array(index + 1)]
+            )
+        if node.lane == MAP:
+            entry = pa.struct([kind.key_field, kind.item_field])
+            pairs = [self._array(member) for member in node.members]
+            entries = pa.Array.from_buffers(entry, len(pairs[0]), [None], children=pairs)
+            return pa.Array.from_buffers(kind, count, [valid, self._ends(index, count)], children=[entries])
+        return self._column(index, kind, count)
+
+    def _column(self, index: int, kind: pa.DataType, count: int) -> pa.Array:
+        """A lane without lanes inside it as an Arrow array."""
+        valid, cells = self._bitmap(index, count), self.cells[self.table[index, CELL] :]
+        if pa.types.is_decimal128(kind):
+            return pa.Array.from_buffers(kind, count, [valid, _copied(cells[: 2 * count])])
+        if kind in (pa.string(), pa.binary()):
+            content = self.content[self.table[index, CONTENT] :][: cells[count]]
+            return pa.Array.from_buffers(kind, count, [valid, self._ends(index, count), _copied(content)])
+        if kind == pa.bool_():
+            return pa.Array.from_buffers(kind, count, [valid, _bits(cells[:count] != 0)])
+        return pa.Array.from_buffers(kind, count, [valid, _copied(cells[:count], kind.bit_width // 8)])
+
+    def _bitmap(self, index: int, count: int) -> pa.Buffer | None:
+        valid = self.valid[self.table[index, VALID] :][:count]
+        return None if valid.all() else _bits(valid)
+
+    def _ends(self, index: int, count: int) -> pa.Buffer:
+        ends = self.cells[self.table[index, CELL] :][: count + 1]
+        if ends[-1] > _MAX_INT32:
+            raise TooLarge(
+                f"column {self.nodes[index].path} has more than 2 GiB in one batch; decode fewer values at once"
+            )
+        return _copied(ends, 4)
+
+
+def _copied(cells: npt.NDArray[Any], item_bytes: int = 0) -> pa.Buffer:
+    """A copy in memory of Arrow's pool, which reuses what batches release; numbers are narrowed to 4 bytes if asked."""
+    if item_bytes == 4:
+        buffer = pa.allocate_buffer(4 * len(cells))
+        np.frombuffer(buffer, np.int32)[:] = cells
+        return buffer
+    buffer = pa.allocate_buffer(cells.nbytes)
+    np.frombuffer(buffer, cells.dtype)[:] = cells
+    return buffer
+
+
+def _bits(flags: npt.NDArray[Any]) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(flags, bitorder="little"))

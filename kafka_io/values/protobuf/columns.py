@@ -1,0 +1,179 @@
+"""The columns of a Protobuf message type.
+
+    Protobuf                                  column
+    bool                                      bool
+    int32, int64, sint*, sfixed*, uint32,     long
+    fixed32
+    uint64, fixed64                           decimal(38, 0), because not all of them fit into a long
+    float, double                             double
+    string                                    string
+    bytes                                     binary
+    enum                                      string: the name, or the number if it has no name
+    message, group                            struct
+    repeated, map                             list, map
+    google.protobuf.Timestamp                 timestamp[us, UTC]
+    google.protobuf.Duration                  long: microseconds
+    google.protobuf.Int64Value and the like   as the value; null if it is not set
+    google.protobuf.Struct, Value, ListValue  string: JSON
+    a message that contains itself            string: JSON
+
+Nanoseconds are cut to microseconds, towards the past. A message without fields has no column. A field that is not set
+is null if Protobuf tells it from its default, as for `optional`, messages and members of a oneof; otherwise it has the
+default. A field of proto2 that declares a default has that one.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from google.protobuf.descriptor import FieldDescriptor as Field
+
+from kafka_io.errors import InvalidSchema
+from kafka_io.values.columns import described
+from kafka_io.values.protobuf.descriptors import ProtobufSchema
+
+_MAX_NODES = 10_000
+_MAX_DEPTH = 50
+_LONGS = (
+    Field.TYPE_INT32,
+    Field.TYPE_INT64,
+    Field.TYPE_SINT32,
+    Field.TYPE_SINT64,
+    Field.TYPE_SFIXED32,
+    Field.TYPE_SFIXED64,
+    Field.TYPE_UINT32,
+    Field.TYPE_FIXED32,
+)
+_SCALARS = {
+    Field.TYPE_BOOL: pa.bool_(),
+    **dict.fromkeys(_LONGS, pa.int64()),
+    **dict.fromkeys((Field.TYPE_UINT64, Field.TYPE_FIXED64), pa.decimal128(38, 0)),
+    **dict.fromkeys((Field.TYPE_FLOAT, Field.TYPE_DOUBLE), pa.float64()),
+    Field.TYPE_STRING: pa.string(),
+    Field.TYPE_BYTES: pa.binary(),
+    Field.TYPE_ENUM: pa.string(),
+}
+_GOOGLE = "google/protobuf/"
+TIMESTAMP, DURATION = "google.protobuf.Timestamp", "google.protobuf.Duration"
+_WRAPPERS = "google/protobuf/wrappers.proto"
+_STRUCTS = "google/protobuf/struct.proto"
+_TIMES = {TIMESTAMP: pa.timestamp("us", "UTC"), DURATION: pa.int64()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProtobufNode:
+    """The type of a field, or of the items of a list or map, where it is used.
+
+    Args:
+        column: the type of the column; None for a message without fields.
+        descriptor: the field; None for the outermost message.
+        message: of a message, its descriptor.
+        kind: `scalar`, `message`, `wrapper`, `time`, `json`, `list` or `map`.
+        inside: of a message that becomes a struct, its fields in the order of their declaration; of a wrapper, its
+            value; of a list, its items; of a map, its keys and values.
+        fields: of a message that becomes a struct, the Arrow fields of `inside`.
+    """
+
+    column: pa.DataType | None
+    kind: str
+    descriptor: Any = None
+    message: Any = None
+    inside: "tuple[ProtobufNode, ...]" = ()
+    fields: tuple[pa.Field, ...] = field(default=(), repr=False)
+
+
+def columns_of_protobuf(schema: ProtobufSchema, message: str | None = None) -> pa.Schema:
+    """The columns of a message type, by default of the first one of the file.
+
+    >>> from kafka_io import parse_protobuf
+    >>> columns_of_protobuf(parse_protobuf('syntax = "proto3"; message Order { int32 id = 1; }'))
+    id: int64
+
+    Raises:
+        InvalidSchema: there is no such message, it has more than 10,000 fields, or more than 50 messages inside each
+            other.
+    """
+    node = type_node(schema, schema.message(message or schema.first_message))
+    return pa.schema([each for each in node.fields if each.type != pa.null()])
+
+
+def type_node(schema: ProtobufSchema, message: Any) -> ProtobufNode:
+    """A message type as a tree without cycles; its kind is `message` whatever it is.
+
+    Raises:
+        InvalidSchema: the message has more than 10,000 fields, or more than 50 messages inside each other.
+    """
+    return _Unfolding(schema).struct(message, None)
+
+
+def is_google(message: Any, name: str) -> bool:
+    """Whether a message type is this one of Google's, and not one that a schema declares under its name."""
+    return bool(message.full_name == name and message.file.name.startswith(_GOOGLE))
+
+
+class _Unfolding:
+    """Unfolds types that are used in several places, within a limit, as nested use multiplies them."""
+
+    def __init__(self, schema: ProtobufSchema) -> None:
+        self._schema = schema
+        self._nodes = 0
+        self._open: list[str] = []
+
+    def struct(self, message: Any, descriptor: Any) -> ProtobufNode:
+        """A message as a struct of its fields."""
+        self._open.append(message.full_name)
+        self._check_limits()
+        inside = tuple(self._field(each) for each in message.fields)
+        self._open.pop()
+        comments = self._schema.comments
+        fields = tuple(
+            described(each.name, node.column or pa.null(), comment=comments.get(each.full_name, ""))
+            for each, node in zip(message.fields, inside, strict=True)
+        )
+        with_column = [each for each, node in zip(fields, inside, strict=True) if node.column is not None]
+        column = pa.struct(with_column) if with_column else None
+        return ProtobufNode(
+            column=column, kind="message", descriptor=descriptor, message=message, inside=inside, fields=fields
+        )
+
+    def _check_limits(self) -> None:
+        self._nodes += 1
+        if self._nodes > _MAX_NODES:
+            raise InvalidSchema(f"the Protobuf message has more than {_MAX_NODES} fields")
+        if len(self._open) > _MAX_DEPTH:
+            raise InvalidSchema(f"the messages of the Protobuf schema are nested deeper than {_MAX_DEPTH} levels")
+
+    def _field(self, descriptor: Any) -> ProtobufNode:
+        self._check_limits()
+        message = descriptor.message_type
+        if message is not None and message.GetOptions().map_entry:
+            key, value = (self._single(each) for each in message.fields)
+            kind = pa.map_(key.column, pa.string() if value.column is None else value.column)
+            return ProtobufNode(column=kind, kind="map", descriptor=descriptor, message=message, inside=(key, value))
+        item = self._single(descriptor)
+        if not is_repeated(descriptor):
+            return item
+        column = None if item.column is None else pa.list_(pa.field("element", item.column))
+        return ProtobufNode(column=column, kind="list", descriptor=descriptor, message=message, inside=(item,))
+
+    def _single(self, descriptor: Any) -> ProtobufNode:
+        """The type of a field as if it were not repeated."""
+        message = descriptor.message_type
+        if message is None:
+            return ProtobufNode(column=_SCALARS[descriptor.type], kind="scalar", descriptor=descriptor)
+        for name, column in _TIMES.items():
+            if is_google(message, name):
+                return ProtobufNode(column=column, kind="time", descriptor=descriptor, message=message)
+        if message.file.name == _WRAPPERS:
+            value = self._field(message.fields[0])
+            return ProtobufNode(
+                column=value.column, kind="wrapper", descriptor=descriptor, message=message, inside=(value,)
+            )
+        if message.file.name == _STRUCTS or message.full_name in self._open:
+            return ProtobufNode(column=pa.string(), kind="json", descriptor=descriptor, message=message)
+        return self.struct(message, descriptor)
+
+
+def is_repeated(descriptor: Any) -> bool:
+    """Whether a field is a list or map."""
+    return bool(descriptor.is_repeated)

@@ -1,0 +1,306 @@
+"""Protobuf values to rows. Schemas and message types may alternate from value to value, all fill the same lanes."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from google.protobuf.message import DecodeError
+
+from kafka_io.errors import InvalidSchema, printable
+from kafka_io.jit.scalars import ByteArray, Int32s, read_only
+from kafka_io.values.arrays import bodies_of, bytes_of
+from kafka_io.values.decoding import DecodedValues, FailedValue, in_order
+from kafka_io.values.framing import MessagePaths, SchemaFrames, read_frames, read_message_paths
+from kafka_io.values.kernels import avro_rows, protobuf_program, protobuf_rows
+from kafka_io.values.kernels.lanes import BYTES, CELL, CONTENT, TEXT, VALID
+from kafka_io.values.lanes import Lanes
+from kafka_io.values.protobuf.columns import type_node
+from kafka_io.values.protobuf.descriptors import ProtobufSchema, message_class
+from kafka_io.values.protobuf.json_text import NoJson, json_text
+from kafka_io.values.protobuf.program import MessagePrograms
+
+_REASONS = {
+    protobuf_program.UNUSUAL: "the value is not a message of its type",
+    protobuf_program.CUT: "the value ends before this field does",
+    protobuf_program.BAD_TAG: "a field has no valid number",
+    protobuf_program.BAD_NUMBER: "a number is longer than 64 bits, or the value ends before it does",
+    protobuf_program.BAD_LENGTH: "a length is greater than the bytes that are left",
+    protobuf_program.BAD_TEXT: "a text is not valid UTF-8",
+    protobuf_program.BAD_GROUP: "a group ends that did not begin",
+    protobuf_program.BAD_WIRE: "a field has an unknown wire type",
+    protobuf_program.WRONG_WIRE: "the field has another wire type than in the schema",
+    protobuf_program.BAD_TIME: "a time is not between the years 1 and 9999, or a duration longer than 10,000 years",
+    protobuf_program.TOO_DEEP: f"messages are nested deeper than {protobuf_program.MAX_DEPTH} levels",
+}
+FIRST_MESSAGE = ""
+"""The message type that is the first one of the file, whatever its name."""
+_NO_ENTRY = -1
+# Of a value that the kernel calls unusual: whether google.protobuf wrote it again, or does not read it.
+_USUAL, _NOT_READABLE = 1, 2
+
+
+@dataclass(slots=True)
+class _Bodies:
+    """The messages that one call decodes; see `decode_rows` for the arrays."""
+
+    data: ByteArray
+    starts: Int32s
+    ends: Int32s
+    entries: Int32s
+    canonical: ByteArray
+
+    def body(self, row: int) -> bytes:
+        """The bytes of a message."""
+        return self.data[self.starts[row] : self.ends[row]].tobytes()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _MessageType:
+    """A message type that has a program."""
+
+    entry: int
+    message: Any
+
+
+class ProtobufDecoder:
+    """Decodes Protobuf values into columns that were fixed before.
+
+    `columns.py` of this package says which column each type has. A value is refused, with its reason, if
+    google.protobuf refuses it, and also if a field has another wire type than in the schema, a text is not UTF-8, or a
+    time is none.
+
+    >>> import pyarrow as pa
+    >>> from kafka_io import columns_of_protobuf, parse_protobuf
+    >>> order = parse_protobuf('syntax = "proto3"; message Order { int32 id = 1; }')
+    >>> decoder = ProtobufDecoder(columns_of_protobuf(order), {7: order})
+    >>> decoder.decode(pa.array([bytes([0, 0, 0, 0, 7, 0, 8, 42]), None], pa.binary())).rows.to_pylist()
+    [{'id': 42}, {'id': None}]
+
+    Args:
+        columns: the columns.
+        schemas: writers' schemas by id; it may have more of them at a later call. A single schema stands for values
+            without a frame.
+        message: full name of the only message type that values may have, or FIRST_MESSAGE. By default it is the one
+            that each frame names, or the first one of the file if there is no frame.
+
+    Raises:
+        TypeError: a column has a type that no decoder of values fills.
+        InvalidSchema: a single schema does not have the message type, or it is too large.
+    """
+
+    def __init__(
+        self,
+        columns: pa.Schema,
+        schemas: Mapping[int, ProtobufSchema] | ProtobufSchema,
+        message: str | None = None,
+    ) -> None:
+        self._schemas = schemas
+        self._message = message
+        self._lanes = Lanes(columns)
+        self._programs = MessagePrograms(self._lanes.nodes)
+        self._arrays = self._programs.arrays()
+        self._types: list[_MessageType] = []
+        self._known: dict[tuple[int, tuple[int, ...]], _MessageType | str] = {}
+        self._saved = np.zeros_like(self._lanes.counts)
+        self._inner = self._lanes.inside_lists()
+        self._work = np.zeros(avro_rows.WORK_SIZE, np.int64)
+        self._stack = np.zeros((protobuf_program.MAX_DEPTH + 1, protobuf_program.STACK_COLUMNS), np.int64)
+        self._bits = np.zeros(1, np.int32)
+        self._scratch = np.zeros(16, np.uint8)
+        self._single = None if isinstance(schemas, Mapping) else self._add(schemas, message or schemas.first_message)
+
+    @property
+    def columns(self) -> pa.Schema:
+        """The columns that the decoder fills."""
+        return self._lanes.columns
+
+    def decode(self, values: pa.BinaryArray) -> DecodedValues:
+        """The rows of these values. See DecodedValues."""
+        unknown: frozenset[int] = frozenset()
+        failures: list[FailedValue] = []
+        if self._single is not None:
+            data, starts, ends = bodies_of(values)
+            entries = np.where(starts < 0, _NO_ENTRY, self._single.entry).astype(np.int32)
+        else:
+            frames = read_frames(values)
+            unknown = self._drop_unknown(frames)
+            paths = read_message_paths(values, frames)
+            data, positions = bytes_of(values)
+            starts, ends = paths.starts, positions[1:]
+            failures += [*frames.failures, *paths.failures]
+            entries = self._entries(frames, paths, failures)
+        bodies = _Bodies(data, starts, ends, entries, np.zeros(len(values), np.uint8))
+        failures += self._fill(bodies)
+        rows = self._lanes.take()
+        return DecodedValues(rows=rows, failures=in_order(failures), unknown_schemas=unknown)
+
+    # Message types
+
+    def _drop_unknown(self, frames: SchemaFrames) -> frozenset[int]:
+        """The ids of schemas that the decoder does not have; their values count as null."""
+        assert isinstance(self._schemas, Mapping)
+        ids = set(np.unique(frames.ids).tolist()) - {-1}
+        unknown = frozenset(ids - self._schemas.keys())
+        if unknown:
+            frames.starts[np.isin(frames.ids, list(unknown))] = -1
+        return unknown
+
+    def _entries(self, frames: SchemaFrames, paths: MessagePaths, failures: list[FailedValue]) -> Int32s:
+        """The program of each value. Values whose message type is unknown or not wanted become failures."""
+        entries = np.full(len(frames.ids), _NO_ENTRY, np.int32)
+        rows = np.flatnonzero(paths.starts >= 0)
+        if not len(rows):
+            return entries
+        # Damaged values may name as many paths as there are rows, so nothing here takes rows times paths.
+        keys = frames.ids[rows].astype(np.int64) * len(paths.paths) + paths.numbers[rows]
+        is_single = keys.min() == keys.max()
+        distinct, places = (
+            (keys[:1], np.zeros(len(keys), np.int64)) if is_single else np.unique(keys, return_inverse=True)
+        )
+        found = [
+            self._found(int(key) // len(paths.paths), paths.paths[int(key) % len(paths.paths)]) for key in distinct
+        ]
+        of_keys = np.array([_NO_ENTRY if isinstance(each, str) else each.entry for each in found], np.int32)
+        entries[rows] = of_keys[places]
+        refused = of_keys[places] == _NO_ENTRY
+        for row, place in zip(rows[refused].tolist(), places[refused].tolist(), strict=True):
+            failures.append(FailedValue(row=row, reason=str(found[place])))
+        return entries
+
+    def _found(self, schema_id: int, path: tuple[int, ...]) -> _MessageType | str:
+        """The message type that a frame names, or the reason why its values are refused."""
+        assert isinstance(self._schemas, Mapping)
+        found = self._known.get((schema_id, path))
+        if found is None:
+            try:
+                schema = self._schemas[schema_id]
+                name = schema.message_at(path).full_name
+                wanted = schema.first_message if self._message == FIRST_MESSAGE else self._message
+                if wanted in {None, name}:
+                    found = self._add(schema, name)
+                else:
+                    found = f"the value is a {printable(name)}, and the columns are those of {printable(wanted)}"
+            except InvalidSchema as error:
+                return error.reason
+            self._known[schema_id, path] = found
+        return found
+
+    def _add(self, schema: ProtobufSchema, name: str) -> _MessageType:
+        """Add the program of a message type."""
+        message = schema.message(name)
+        added = _MessageType(entry=self._programs.add(type_node(schema, message)), message=message)
+        self._types.append(added)
+        self._arrays = self._programs.arrays()
+        return added
+
+    # Rows
+
+    def _fill(self, bodies: _Bodies) -> list[FailedValue]:
+        """Fill the lanes with all rows; returns the values that do not decode.
+
+        Values of an unusual form, and values that have no JSON, are rare: all rows are decoded again after these were
+        replaced or taken out.
+        """
+        refused: list[FailedValue] = []
+        while True:
+            failures = self._run(bodies)
+            unusual = failures[failures[:, 1] == protobuf_program.UNUSUAL, 0]
+            unusual = unusual[bodies.canonical[unusual] == 0]
+            if len(unusual):
+                self._make_usual(bodies, unusual.tolist())
+                continue
+            without_json = self._write_json()
+            if not without_json:
+                return [*refused, *self._failures(failures)]
+            for row, reason in without_json.items():
+                bodies.entries[row] = _NO_ENTRY
+                refused.append(FailedValue(row=row, reason=reason))
+
+    def _run(self, bodies: _Bodies) -> npt.NDArray[np.int64]:
+        """Decode all rows; returns row, status, field and position of each failure."""
+        lanes, rows = self._lanes, len(bodies.entries)
+        lanes.start(rows)
+        failures, done, row = np.empty(4 * rows, np.int64), np.zeros(1, np.int64), 0
+        while True:
+            status, row = protobuf_rows.decode_rows(
+                bodies.data, bodies.starts, bodies.ends, bodies.entries, bodies.canonical, row, *self._arrays,
+                lanes.table, lanes.cells, lanes.reals, lanes.valid, lanes.content, lanes.counts, self._saved,
+                self._inner, self._work, self._stack, self._bits, self._bits.view(np.float32), self._scratch, failures,
+                done,
+            )  # fmt: skip
+            if status == protobuf_program.OK:
+                return failures[: 4 * done[0]].reshape(-1, 4)
+            node, size_bytes, items = self._work[avro_rows.FULL_NODE :].tolist()
+            lanes.grow(node, size_bytes, items - int(lanes.counts[node]))
+
+    def _failures(self, failures: npt.NDArray[np.int64]) -> Iterator[FailedValue]:
+        for row, status, field, position in failures.tolist():
+            reason = self._programs.reason_of(field) if status == protobuf_program.REFUSED else _REASONS[status]
+            path = printable(self._programs.path_of(field)) if field >= 0 else ""
+            yield FailedValue(row=row, reason=f"{path}: {reason} (byte {position})" if path else reason)
+
+    def _make_usual(self, bodies: _Bodies, rows: list[int]) -> None:
+        """Let google.protobuf write values again: merged, and each field once."""
+        classes = {each.entry: message_class(each.message) for each in self._types}
+        parts, size = [bodies.data.tobytes()], len(bodies.data)
+        bodies.starts, bodies.ends = bodies.starts.copy(), bodies.ends.copy()
+        for row in rows:
+            bodies.canonical[row] = _USUAL
+            message = classes[int(bodies.entries[row])]()
+            try:
+                message.ParseFromString(bodies.body(row))
+                usual = message.SerializePartialToString()
+            except (DecodeError, ValueError):
+                bodies.canonical[row] = _NOT_READABLE
+                continue
+            bodies.starts[row], bodies.ends[row] = size, size + len(usual)
+            parts.append(usual)
+            size += len(usual)
+        bodies.data = read_only(b"".join(parts))
+        bodies.ends.flags.writeable = False  # as before: numba compiles a kernel again for each kind of array
+
+    # JSON
+
+    def _write_json(self) -> dict[int, str]:
+        """Replace the values that the kernel kept as bytes by JSON; returns the rows of those that have none."""
+        refused: dict[int, str] = {}
+        if not self._programs.json_types:
+            return refused
+        for node, lane in enumerate(self._lanes.nodes):
+            if lane.lane == TEXT:
+                count = int(self._lanes.counts[node])
+                valid = self._lanes.valid[self._lanes.table[node, VALID] :][:count]
+                raw = np.flatnonzero(valid == protobuf_program.RAW_VALUE).tolist()
+                if raw:
+                    self._rewrite(node, list(self._texts(node, count, set(raw), refused)))
+        return refused
+
+    def _texts(self, node: int, count: int, raw: set[int], refused: dict[int, str]) -> Iterator[bytes]:
+        """All texts of a lane, with JSON for the items of `raw`."""
+        table, prefix = self._lanes.table, protobuf_program.RAW_PREFIX
+        ends = self._lanes.cells[table[node, CELL] :][: count + 1].tolist()
+        content = self._lanes.content[table[node, CONTENT] :][: ends[-1]].tobytes()
+        for item in range(count):
+            text = content[ends[item] : ends[item + 1]]
+            if item in raw:
+                number, row = (int.from_bytes(text[i : i + 4], "little") for i in (0, 4))
+                try:
+                    text = json_text(self._programs.json_types[number], text[prefix:])
+                except NoJson as error:
+                    refused[row] = f"{printable(self._lanes.nodes[node].path)}: {error}"
+            yield text
+
+    def _rewrite(self, node: int, texts: list[bytes]) -> None:
+        lanes, size = self._lanes, sum(map(len, texts))
+        if size > lanes.table[node, BYTES]:
+            lanes.grow(node, size)
+        lanes.cells[lanes.table[node, CELL] :][: len(texts) + 1] = np.cumsum([0, *map(len, texts)])
+        lanes.content[lanes.table[node, CONTENT] :][:size] = np.frombuffer(b"".join(texts), np.uint8)
+
+
+def warm() -> None:
+    """Compile the kernels, or load them from numba's cache, before there is data waiting for them."""
+    ProtobufDecoder(pa.schema([("value", pa.int64())]), {}).decode(pa.array([], pa.binary()))

@@ -1,0 +1,61 @@
+"""`penstock redecode`."""
+
+import uuid
+from functools import cache, partial
+
+import click
+
+from pipelines.cli import console
+from pipelines.cli.options import GlobalOptions, cluster_option, only_cluster, table_of, topic_argument
+from pipelines.cli.result import CommandResult, prints_result
+
+
+@click.command("redecode")
+@topic_argument
+@click.option("--all", "every", is_flag=True, help="Decode all records of a raw table, which becomes a typed table.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be decoded, and change nothing.")
+@cluster_option
+@prints_result
+@click.pass_obj
+def redecode_command(
+    options: GlobalOptions, topic: str, every: bool, dry_run: bool, cluster: str | None
+) -> CommandResult:
+    """Decode records of the table of TOPIC again that did not decode.
+
+    A typed table keeps the bytes of such records. After you have corrected the format in the settings, or the schema in
+    the registry, this command decodes them, without a broker. Offsets and all other rows stay the same. It shows how
+    many records decode now, and why others do not.
+
+    With --all it decodes all records of a raw table, after you have set a format for the topic. One commit replaces the
+    raw rows and columns by the typed ones. Above the limits for records that do not decode, nothing is changed.
+
+    Loads of the topic can run at the same time. A run that was interrupted is continued by the next one.
+
+    \b
+    Examples:
+      penstock redecode refunds --dry-run
+      penstock redecode refunds
+      penstock redecode visits --all
+    """
+    from pipelines.maintenance.convert import convert_table
+    from pipelines.maintenance.redecode import RedecodeRequest, redecode
+    from resources.kafka import open_schema_registry
+
+    settings = options.settings()
+    name = only_cluster(settings, cluster)
+    with console.progress() as on_progress:
+        request = RedecodeRequest(
+            table=table_of(settings, name, topic),
+            format=settings.format_of(topic),
+            open_registry=cache(partial(open_schema_registry, settings)),
+            run=uuid.uuid4().hex,
+            dry_run=dry_run,
+            on_progress=on_progress(topic),
+        )
+        result = convert_table(request) if every else redecode(request)
+    return CommandResult(
+        records=[{"cluster": name, **result.as_dict()}],
+        show=console.redecodes,
+        failed=bool(result.failure),
+        traces=[result.failure.trace] if result.failure else [],
+    )

@@ -1,0 +1,119 @@
+"""Entries in a table's log with new files: columns, the ledger's entry and the cursors land with them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from deltalake import CommitProperties, PostCommitHookProperties, Schema, Transaction
+from deltalake.transaction import AddAction
+
+from pipelines.loading.failpoints import failpoint
+from pipelines.loading.layout import CONVERTED, TableLayout
+from pipelines.loading.ledger import KEY, SEQUENCE, LedgerEntry
+from pipelines.loading.rows import FILE_SCHEMA
+from pipelines.loading.table_log import TableSnapshot
+from pipelines.loading.work import SliceFacts
+
+AFTER_COMMIT = PostCommitHookProperties(cleanup_expired_logs=False)
+"""After a commit of Penstock, deltalake may write a checkpoint. It never deletes entries of the log."""
+_TWO_DAYS = ("1970-01-01", "1970-01-02")  # no file is in the folders of both
+
+
+def append(snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFacts]) -> None:
+    """Write `entry` with the files. The table gets the columns that it lacks in the same commit."""
+    layout, schema = snapshot.layout.with_columns(entry.columns), _schema_after(snapshot, entry)
+    # An append ignores its schema, so the new columns would never be visible. An overwrite adds them. It removes the
+    # files that match the filters: no file can have two dates, so it removes none.
+    days = [(layout.partition_column, "=", day) for day in _TWO_DAYS]
+    adding: dict[str, Any] = {"mode": "overwrite", "partition_filters": days}
+    if schema:
+        failpoint("columns changed")
+    snapshot.handle.create_write_transaction(
+        [_add(facts, str(facts.path), layout) for facts in files],
+        schema=schema or snapshot.handle.schema(),
+        partition_by=[layout.partition_column],
+        commit_properties=properties(snapshot, entry),
+        post_commithook_properties=AFTER_COMMIT,
+        **(adding if schema else {"mode": "append"}),
+    )
+
+
+def convert(snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFacts]) -> None:
+    """Write `entry` with typed files that replace all files of a raw table, and with the columns of a typed table."""
+    layout = CONVERTED.with_columns(entry.columns)
+    failpoint("columns changed")
+    snapshot.handle.create_write_transaction(
+        [_add(facts, str(facts.path), layout) for facts in files],
+        mode="overwrite",
+        schema=Schema.from_arrow(layout.table_schema),
+        partition_by=[layout.partition_column],
+        # Without the retry of deltalake the entry lands on the next version or not at all. With it, deltalake would
+        # write it on top of a compaction too, which has other files than those that the entry removes.
+        commit_properties=properties(snapshot, entry, max_commit_retries=0),
+        post_commithook_properties=AFTER_COMMIT,
+    )
+
+
+def properties(snapshot: TableSnapshot, entry: LedgerEntry, **options: Any) -> CommitProperties:
+    """The properties of a commit in the log: the entry, its number, and the cursors that it moves."""
+    before = snapshot.entry.covered if snapshot.entry and snapshot.entry.topic == entry.topic else {}
+    moved = {
+        partition: cursor
+        for partition, (_, cursor) in sorted(entry.covered.items())
+        if partition not in before or before[partition][1] != cursor
+    }
+    cursors = [Transaction(entry.topic.app_id(partition), cursor) for partition, cursor in moved.items()]
+    return CommitProperties(
+        custom_metadata={KEY: entry.to_json()},
+        app_transactions=[Transaction(SEQUENCE, entry.sequence), *cursors],
+        **options,
+    )
+
+
+def _schema_after(snapshot: TableSnapshot, entry: LedgerEntry) -> Schema | None:
+    """The table's schema with the columns that it lacks: those of the entry; None if it lacks none.
+
+    A raw table of an older version lacks the columns that files have since.
+    """
+    present = {field.name: json.loads(field.to_json()) for field in snapshot.handle.schema().fields}
+    if snapshot.layout.is_typed:
+        wanted = {field["name"]: dict(field) for field in entry.columns}
+    else:
+        columns = Schema.from_arrow(FILE_SCHEMA).fields
+        wanted = {column.name: json.loads(column.to_json()) for column in columns if column.name not in present}
+    if not wanted:
+        return None
+    return Schema.from_json(json.dumps({"type": "struct", "fields": list((present | wanted).values())}))
+
+
+def _add(facts: SliceFacts, path: str, layout: TableLayout) -> AddAction:
+    return AddAction(
+        path=path,
+        size=facts.size,
+        partition_values={layout.partition_column: folder_value(path, layout)},
+        modification_time=int(datetime.now(UTC).timestamp() * 1000),
+        data_change=True,
+        stats=msgspec.json.encode(_with_decimals(facts.stats, layout)).decode(),
+    )
+
+
+def _with_decimals(stats: Mapping[str, Any], layout: TableLayout) -> Mapping[str, Any]:
+    """The statistics with decimals as JSON numbers of all their digits; facts have them as texts."""
+    decimals = {column.name for column in layout.values if pa.types.is_decimal(column.type)}
+    if not decimals or not stats:
+        return stats
+    bounds = {
+        name: {key: msgspec.Raw(value.encode()) if key in decimals else value for key, value in stats[name].items()}
+        for name in ("minValues", "maxValues")
+    }
+    return {**stats, **bounds}
+
+
+def folder_value(path: str, layout: TableLayout) -> str:
+    """The value of the partition column, from the name of a file's folder."""
+    prefix = f"{layout.partition_column}="
+    [value] = [part.removeprefix(prefix) for part in path.split("/") if part.startswith(prefix)]
+    return value

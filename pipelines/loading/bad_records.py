@@ -1,0 +1,51 @@
+"""The limits for records that do not decode: they are checked before a commit, over all steps of a run."""
+
+from collections.abc import Iterable, Sequence
+
+from kafka_io.errors import Where
+from pipelines.loading.work import SliceFacts
+from resources.errors import BadRecords
+from resources.topic_formats import TopicFormat
+
+
+def check_bad_records(
+    format_: TopicFormat, facts: Sequence[SliceFacts], where: Where, *, earlier: Iterable[SliceFacts] = ()
+) -> None:
+    """Check the records of a run that do not decode.
+
+    Args:
+        format_: the format of the topic, with the limits.
+        facts: the slices of a step of the run.
+        where: the topic.
+        earlier: the slices of the steps before it, which were checked. They are read only if `facts` have bad records:
+            further good records exceed no limit.
+
+    Raises:
+        BadRecords: there are more of them than the settings of the topic allow.
+    """
+    if not any(slice_facts.bad for slice_facts in facts):
+        return
+    slices = [*earlier, *facts]
+    bad, rows = sum(part.bad for part in slices), sum(part.rows for part in slices)
+    limit = _exceeded(format_, bad, rows)
+    if not limit:
+        return
+    first_bad = next(slice_facts for slice_facts in slices if slice_facts.bad)
+    first = first_bad.bad_examples[0]
+    place = where.within(Where(topic=where.topic, partition=str(first_bad.partition), offset=first.offset))
+    raise BadRecords(
+        f"{bad:,} of {rows:,} records do not decode as {format_.format}, and {limit}; the first one: {first.reason}; "
+        "nothing of this step was loaded: correct the format of the topic, or allow more such records in [topics.NAME]",
+        place,
+    )
+
+
+def _exceeded(format_: TopicFormat, bad: int, rows: int) -> str:
+    """The limit that is exceeded by some bad records, as the end of a sentence; empty if there is none."""
+    if format_.bad_records == "fail":
+        return 'bad_records = "fail" allows none'
+    if format_.max_bad_records is not None and bad > format_.max_bad_records:
+        return f"max_bad_records = {format_.max_bad_records} allows fewer"
+    if bad > rows * format_.max_bad_share:
+        return f"max_bad_share = {format_.max_bad_share:g} allows fewer"
+    return ""

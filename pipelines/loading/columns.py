@@ -1,0 +1,178 @@
+"""The rules by which the columns of a typed table grow, and by which a data file fits the table of its commit.
+
+Which column a field goes into is decided in `kafka_io.values.columns`. Here stands what a table adds to that: a table
+never loses a column, and no field takes the name of one of Penstock's own columns. A field with such a name gets
+`value` in front of it: `_error` becomes `value_error`. All functions are pure. The table's schema in the Delta log is
+the only memory.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import pyarrow as pa
+
+from kafka_io.values.columns import FIELD, column_of, content_type, field_name, grow, with_content_type
+
+RESERVED_PREFIX = "_kafka_"
+KEY_PREFIX = "_kafka_key_"
+"""What precedes the name of a field of the keys in the name of its column."""
+_KEY_FIELD = "key."  # precedes the name of such a field in the metadata of its column
+ERROR_COLUMN = "_error"
+RAW_COLUMN = "_raw"
+TOMBSTONE_COLUMN = "_tombstone"
+_RESERVED = {ERROR_COLUMN, RAW_COLUMN, TOMBSTONE_COLUMN}
+NO_COLUMNS = pa.schema([])
+
+
+class ColumnConflict(ValueError):
+    """A data file has a column that the table has with another type, or for another field."""
+
+
+Grow = Callable[[pa.Schema, Iterable[pa.Field]], pa.Schema]
+"""The columns after they got what they need for fields."""
+
+
+def grown(present: pa.Schema, fields: Iterable[pa.Field], others: Sequence[str] = (), grow: Grow = grow) -> pa.Schema:
+    """The columns for fields in a table with the `present` columns, after it got those that these fields need.
+
+    `others` are names of further columns of the table, which hold no field.
+    """
+    columns = list(present)
+    wanted = list(fields)
+    for field in wanted:
+        if _is_reserved(field.name) and column_of(field, columns) is None:
+            columns.append(_renamed(field, columns))
+    # No field has such a name, so the other columns only occupy theirs.
+    occupied = [pa.field(name, pa.null(), metadata={FIELD: b"\0"}) for name in others]
+    after = grow(pa.schema([*occupied, *columns]), wanted)
+    return pa.schema(list(after)[len(occupied) :])
+
+
+def _is_reserved(name: str) -> bool:
+    return name.lower() in _RESERVED or name.lower().startswith(RESERVED_PREFIX)
+
+
+def _renamed(field: pa.Field, columns: Sequence[pa.Field]) -> pa.Field:
+    """A column for a field whose own name is reserved."""
+    [*_, column] = grow(pa.schema(columns), [field.with_name(f"value{field.name}")])
+    return column.with_metadata({**(field.metadata or {}), FIELD: field.name.encode()})
+
+
+def value_columns(columns: pa.Schema) -> pa.Schema:
+    """The columns of a table for the fields of the values."""
+    return pa.schema([column for column in columns if not _is_key_column(column)])
+
+
+def key_columns(columns: pa.Schema) -> pa.Schema:
+    """The columns of a table for the fields of the keys, without the prefix of their names."""
+    return pa.schema([_without_prefix(column) for column in columns if _is_key_column(column)])
+
+
+def with_key_prefix(columns: pa.Schema) -> pa.Schema:
+    """The inverse of `key_columns`."""
+    return pa.schema(
+        [
+            column.with_name(KEY_PREFIX + column.name).with_metadata(
+                {**(column.metadata or {}), FIELD: (_KEY_FIELD + field_name(column)).encode()}
+            )
+            for column in columns
+        ]
+    )
+
+
+def _is_key_column(column: pa.Field) -> bool:
+    return bool(column.name.startswith(KEY_PREFIX))
+
+
+def _without_prefix(column: pa.Field) -> pa.Field:
+    name, field = column.name.removeprefix(KEY_PREFIX), field_name(column).removeprefix(_KEY_FIELD)
+    others = {key: text for key, text in (column.metadata or {}).items() if key != FIELD}
+    own = {} if field == name else {FIELD: field.encode()}
+    return column.with_name(name).with_metadata({**others, **own} or None)
+
+
+def stored_type(kind: pa.DataType) -> pa.DataType:
+    """The type of a column for a field of this type.
+
+    Times without a zone are stored as if they were in UTC: the type of Delta that has no zone is a feature of a table,
+    and deltalake 1.6 adds further features with it that other readers refuse.
+    """
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", tz="UTC")
+    if pa.types.is_struct(kind):
+        return pa.struct([member.with_type(stored_type(member.type)) for member in kind])
+    if pa.types.is_map(kind) or pa.types.is_list(kind):
+        return with_content_type(kind, stored_type(content_type(kind)))
+    return kind
+
+
+def rename_warnings(present: pa.Schema, after: pa.Schema) -> Iterator[str]:
+    """The warnings about fields for which a load adds a column of another name."""
+    before, others = set(present.names), dict[str, pa.DataType]()
+    for column in after:
+        name = field_name(column)
+        usual = KEY_PREFIX + name.removeprefix(_KEY_FIELD) if _is_key_column(column) else name
+        if column.name not in before and column.name != usual:
+            why = f"had the type {others[name]} before" if name in others else "has a name that is reserved or taken"
+            yield f"the field {name!r} {why}: the new column {column.name} holds it, with the type {column.type}"
+        others[name] = column.type
+
+
+def missing_columns(present: pa.Schema, of_files: pa.Schema, others: Sequence[str] = ()) -> pa.Schema:
+    """The columns of data files that a table with the `present` columns lacks, or has with fewer members.
+
+    Raises:
+        ColumnConflict: the table has one of them with another type, or for another field.
+    """
+    by_name = {column.name.casefold(): column for column in present}
+    taken = {name.casefold() for name in others}
+    missing = []
+    for column in of_files:
+        known = by_name.get(column.name.casefold())
+        if column.name.casefold() in taken:
+            raise ColumnConflict(f"the table has a column {column.name} of another origin")
+        if known is None:
+            missing.append(column)
+            continue
+        if (known.name, field_name(known)) != (column.name, field_name(column)):
+            raise ColumnConflict(
+                f"the table has a column {known.name} for the field {field_name(known)}, not for {field_name(column)}"
+            )
+        type_ = _merged(known.type, column.type)
+        if type_ is None:
+            raise ColumnConflict(f"the table has a column {known.name} of type {known.type}, not {column.type}")
+        if type_ != known.type:
+            missing.append(known.with_type(type_))
+    return pa.schema(missing)
+
+
+def with_columns(present: pa.Schema, changed: pa.Schema) -> pa.Schema:
+    """The columns of a table after these columns were added, or got further members."""
+    by_name = {column.name: column for column in present}
+    return pa.schema((by_name | {column.name: column for column in changed}).values())
+
+
+def _merged(present: pa.DataType, of_file: pa.DataType) -> pa.DataType | None:
+    """The present type with the members that only the file has; None if a file of the one type cannot be read as it.
+
+    Files have their columns by name, so only names count here.
+    """
+    if pa.types.is_struct(present) and pa.types.is_struct(of_file):
+        return _merged_struct(present, of_file)
+    for is_container in (pa.types.is_map, pa.types.is_list):
+        if is_container(present) and is_container(of_file):
+            content = _merged(content_type(present), content_type(of_file))
+            return None if content is None else with_content_type(present, content)
+    return present if present == of_file else None
+
+
+def _merged_struct(present: pa.StructType, of_file: pa.StructType) -> pa.DataType | None:
+    members = {member.name: member for member in present}
+    for member in of_file:
+        known = members.get(member.name)
+        if known is None and member.name.casefold() in map(str.casefold, members):
+            return None
+        type_ = member.type if known is None else _merged(known.type, member.type)
+        if type_ is None:
+            return None
+        members[member.name] = (known or member).with_type(type_)
+    return pa.struct(list(members.values()))

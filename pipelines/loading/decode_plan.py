@@ -1,0 +1,189 @@
+"""The plan by which workers decode values. It is made before the fetch: a file's columns cannot change later."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.ipc
+
+from kafka_io.schema_registry.schemas import RegisteredSchema
+from kafka_io.values.columns import column_of, grow
+from kafka_io.values.json.inference import grow_by_fields
+from pipelines.loading.columns import (
+    Grow,
+    grown,
+    key_columns,
+    rename_warnings,
+    stored_type,
+    value_columns,
+    with_key_prefix,
+)
+from pipelines.loading.formats import encoding_of
+from pipelines.loading.layout import DATE_COLUMN, RAW, TYPED, TableLayout
+from resources.errors import FormatChanged
+
+if TYPE_CHECKING:  # pydantic is slow to import, and workers need no settings; the log's interface imports this module
+    from pipelines.loading.table_log import TableSnapshot
+    from resources.topic_formats import TopicFormat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriterSchemas:
+    """The schemas of a topic's values that are known, by id, and why the values of other ids cannot be decoded."""
+
+    known: Mapping[int, RegisteredSchema] = field(default_factory=dict)
+    refused: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def ids(self) -> frozenset[int]:
+        """All ids that need not be asked for."""
+        return frozenset(self.known) | frozenset(self.refused)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartPlan:
+    """The columns for the fields of one part of the records, values or keys, and the encoding of that part.
+
+    Args:
+        encoding: how it is encoded: a name that `encoding_of` takes.
+        columns: all columns of the table for its fields, with those that the load adds, as a message of Arrow's format.
+        schemas: its schemas, for an encoding that has them.
+    """
+
+    encoding: str
+    columns: bytes
+    schemas: WriterSchemas = field(default_factory=WriterSchemas)
+
+    @property
+    def values(self) -> pa.Schema:
+        """The columns for fields, with the types that the decoder gives them; those for keys without their prefix."""
+        return pa.ipc.read_schema(pa.py_buffer(self.columns))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodePlan(PartPlan):
+    """The columns of the files of a load, and the encodings of what fills them.
+
+    The plan itself is that of the values; `keys` is that of the keys, None if they stay bytes.
+    """
+
+    keys: PartPlan | None = None
+    date_column: str = DATE_COLUMN
+
+    @property
+    def stored(self) -> pa.Schema:
+        """The columns for fields of values and keys, with the types that the table has."""
+        columns = [*self.values, *(with_key_prefix(self.keys.values) if self.keys else ())]
+        return pa.schema([column.with_type(stored_type(column.type)) for column in columns])
+
+    @property
+    def layout(self) -> TableLayout:
+        """The layout of the files."""
+        return TableLayout(is_typed=True, values=self.stored, date_column=self.date_column)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learned:
+    """What a run has learned of the values or of the keys.
+
+    Args:
+        schemas: the schemas that were asked for.
+        samples: the fields of samples, each for what was found with the columns of those before it.
+    """
+
+    schemas: WriterSchemas = field(default_factory=WriterSchemas)
+    samples: tuple[Sequence[pa.Field], ...] = ()
+
+
+NOTHING_LEARNED = Learned()
+_GrowBy = Callable[[pa.Schema, Iterable[pa.Field], Grow], pa.Schema]
+
+
+def plan_decoding(
+    format_: "TopicFormat", layout: TableLayout, values: Learned = NOTHING_LEARNED, keys: Learned = NOTHING_LEARNED
+) -> tuple[DecodePlan | None, Sequence[str]]:
+    """The plan for a topic of this format with a table of this layout, and warnings about columns with other names.
+
+    There is no plan for a raw table.
+    """
+    if not format_.is_typed:
+        return None, ()
+
+    def grow_values(columns: pa.Schema, fields: Iterable[pa.Field], grow_: Grow) -> pa.Schema:
+        return grown(columns, fields, layout.taken, grow_)
+
+    def grow_keys(columns: pa.Schema, fields: Iterable[pa.Field], grow_: Grow) -> pa.Schema:
+        return grow_(columns, fields)
+
+    columns = _planned(format_, format_.encoding, values, value_columns(layout.values), grow_values)
+    key_plan = None
+    if format_.key_encoding:
+        of_keys = _planned(format_, format_.key_encoding, keys, key_columns(layout.values), grow_keys)
+        key_plan = PartPlan(encoding=format_.key_encoding, columns=of_keys, schemas=keys.schemas)
+    plan = DecodePlan(
+        encoding=format_.encoding,
+        columns=columns,
+        schemas=values.schemas,
+        keys=key_plan,
+        date_column=layout.date_column,
+    )
+    return plan, list(rename_warnings(layout.values, plan.stored))
+
+
+def _planned(format_: "TopicFormat", encoding: str, learned: Learned, columns: pa.Schema, grow_by: _GrowBy) -> bytes:
+    """The columns after they got what declared fields and samples need, as a message of Arrow's format."""
+    declared = list(_declared(format_, encoding, learned.schemas))
+    for fields in declared:
+        columns = grow_by(columns, _stored(fields), grow)
+    for fields in learned.samples:
+        columns = grow_by(columns, _stored(fields), grow_by_fields)
+    read = _as_declared(columns, [field for fields in declared for field in fields])
+    message: bytes = read.serialize().to_pybytes()
+    return message
+
+
+def _stored(fields: Iterable[pa.Field]) -> Sequence[pa.Field]:
+    return [field.with_type(stored_type(field.type)) for field in fields]
+
+
+def _as_declared(columns: pa.Schema, fields: Iterable[pa.Field]) -> pa.Schema:
+    """The columns as the fields declare them.
+
+    Delta's schema keeps no metadata of the elements of lists and maps, and no difference between the types of times.
+    """
+    declared = {}
+    for declared_field in fields:
+        kind = stored_type(declared_field.type)
+        column = column_of(declared_field.with_type(kind), columns)
+        if column is not None and column.type == kind:
+            declared[column.name] = column.with_type(declared_field.type)
+    return pa.schema([declared.get(column.name, column) for column in columns])
+
+
+def _declared(format_: "TopicFormat", encoding: str, schemas: WriterSchemas) -> Iterator[Sequence[pa.Field]]:
+    """The fields that the settings declare, and those of each schema; older schemas come first."""
+    yield encoding_of(encoding).declared(format_)
+    for _, schema in sorted(schemas.known.items()):
+        yield encoding_of(encoding).of_schema(schema)
+
+
+def layout_of(format_: "TopicFormat") -> TableLayout:
+    """The layout of a new table for a topic of this format."""
+    return TYPED if format_.is_typed else RAW
+
+
+def check_format(format_: "TopicFormat", snapshot: "TableSnapshot", uri: str) -> None:
+    """Check that the table is of the kind that the format needs.
+
+    Raises:
+        FormatChanged: it is not.
+    """
+    if format_.is_typed != snapshot.layout.is_typed:
+        kinds = {True: "typed", False: "raw"}
+        decode = "run `penstock redecode TOPIC --all` to make the table typed, " if format_.is_typed else ""
+        raise FormatChanged(
+            f'the table {uri} is {kinds[snapshot.layout.is_typed]}, but the format of the topic is "{format_.format}" '
+            f"now: {decode}set the former format again in [topics.NAME], or move the table away to load the topic into "
+            "a new one"
+        )

@@ -1,0 +1,178 @@
+"""The driver's part of decoding: it plans the columns, and resolves the ids of schemas that workers meet.
+
+An id never gets another schema, so nothing is asked twice in a run. The table's ledger keeps the ids of all values that
+were loaded. So a run asks for them before it plans, and only an id that is new is met by a worker first: the worker
+reports the ids, and the slice is fetched again. An id that the registry does not know makes its values undecodable;
+they are kept as such, and `penstock replay` decodes them when the registry has got it.
+
+Values that nothing describes are treated alike: a worker that meets keys without columns, or values that their columns
+cannot hold, reports their fields, and the slice is fetched again with columns for them. So no key is lost, and a load
+without new keys fetches everything once. Only the first load reads a sample before it, so that it need not fetch
+everything twice.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.ipc
+
+from kafka_io.errors import InvalidSchema
+from kafka_io.schema_registry.client import SchemaRegistry
+from kafka_io.values.json.inference import merged_fields
+from pipelines.loading.decode_plan import DecodePlan, Learned, WriterSchemas, plan_decoding
+from pipelines.loading.formats import encoding_of
+from pipelines.loading.table_log import TableSnapshot
+from pipelines.loading.typed_rows import IncompletePlan
+from pipelines.loading.work import SliceFacts
+from resources.errors import TooManyColumns
+
+if TYPE_CHECKING:
+    from resources.topic_formats import TopicFormat
+
+_MAX_COLUMNS = 1000
+"""The maximum number of columns that keys of values may add to a table, if nothing declares them."""
+OpenRegistry = Callable[[str], SchemaRegistry]
+"""Gives the client of a registry by its name in the settings."""
+
+
+def no_registry(name: str) -> SchemaRegistry:
+    """The registries of topics whose formats need none."""
+    raise LookupError(f"there is no registry {name!r}")
+
+
+class Decoding:
+    """The plan by which the records of a topic are decoded into a table of a snapshot.
+
+    Attributes:
+        plan: the plan with all schemas that are known so far; None for a raw table.
+        warnings: what a person should know about the plan.
+    """
+
+    def __init__(self, format_: "TopicFormat", snapshot: TableSnapshot, open_registry: OpenRegistry) -> None:
+        self._format = format_
+        self._snapshot = snapshot
+        self._values = _Part(format_.encoding, format_.registry, open_registry)
+        self._keys = _Part(format_.key_encoding, format_.key_registry, open_registry)
+        self.plan: DecodePlan | None = None
+        self.warnings: Sequence[str] = ()
+        entry = snapshot.entry
+        self.learn(
+            entry.schemas if entry and format_.has_schemas else (),
+            key_ids=entry.key_schemas if entry and format_.key_format == "avro" else (),
+        )
+
+    @property
+    def schema_ids(self) -> tuple[int, ...]:
+        """The ids of the known schemas of values."""
+        return tuple(sorted(self._values.learned.schemas.known))
+
+    @property
+    def key_schema_ids(self) -> tuple[int, ...]:
+        """The ids of the known schemas of keys."""
+        return tuple(sorted(self._keys.learned.schemas.known))
+
+    def fix_columns(self, columns: pa.Schema) -> None:
+        """Plan from now on as if the table had these columns already, because files with them were written."""
+        self._snapshot = replace(self._snapshot, layout=replace(self._snapshot.layout, values=columns))
+        self.learn(())
+
+    @property
+    def needs_sample(self) -> bool:
+        """Whether only a sample can say which columns a table needs that has none yet."""
+        parts = (self.plan, self.plan.keys) if self.plan else ()
+        return any(part and encoding_of(part.encoding).of_sample is not None and not part.values for part in parts)
+
+    def learn_from(self, undecoded: Iterable[SliceFacts]) -> None:
+        """Learn what these slices have and the plan lacks; see `learn`."""
+        facts = list(undecoded)
+        self.learn(
+            (id_ for each in facts for id_ in each.unknown_schemas),
+            _merged(each.new_fields for each in facts),
+            key_ids=(id_ for each in facts for id_ in each.unknown_key_schemas),
+            key_fields=_merged(each.new_key_fields for each in facts),
+        )
+
+    def learn_missing(self, missing: Sequence[IncompletePlan]) -> None:
+        """Learn what batches had and the plan lacked; see `learn`."""
+        self.learn(
+            (id_ for each in missing for id_ in each.ids),
+            merged_fields(each.fields for each in missing),
+            key_ids=(id_ for each in missing for id_ in each.key_ids),
+            key_fields=merged_fields(each.key_fields for each in missing),
+        )
+
+    def learn(
+        self,
+        ids: Iterable[int],
+        fields: Sequence[pa.Field] = (),
+        *,
+        key_ids: Iterable[int] = (),
+        key_fields: Sequence[pa.Field] = (),
+    ) -> None:
+        """Ask the registry for the ids of schemas, unless they are known, and plan again with columns for the fields.
+
+        Raises:
+            KafkaIOError: the registry does not answer.
+            TooManyColumns: the fields need too many columns.
+        """
+        self._values.learn(ids, fields)
+        self._keys.learn(key_ids, key_fields)
+        layout = self._snapshot.layout
+        self.plan, self.warnings = plan_decoding(self._format, layout, self._values.learned, self._keys.learned)
+        columns = len(self.plan.stored) if self.plan else 0
+        if (fields or key_fields) and columns > _MAX_COLUMNS:
+            raise TooManyColumns(
+                f"the keys of the objects would need {columns} columns, and {_MAX_COLUMNS} are allowed: objects with "
+                "names as keys are maps, so declare their types with `columns` or `json_schema` in [topics.NAME]"
+            )
+
+
+class _Part:
+    """What a run learns of the values, or of the keys, which have this encoding.
+
+    Attributes:
+        learned: what is known so far.
+    """
+
+    def __init__(self, encoding: str, registry: str | None, open_registry: OpenRegistry) -> None:
+        self._encoding = encoding
+        self._registry = registry
+        self._open_registry = open_registry
+        self.learned = Learned()
+
+    def learn(self, ids: Iterable[int], fields: Sequence[pa.Field]) -> None:
+        """Ask the registry for these ids, unless they are known, and add the fields.
+
+        Raises:
+            KafkaIOError: the registry does not answer.
+        """
+        if fields:
+            self.learned = replace(self.learned, samples=(*self.learned.samples, fields))
+        new = sorted(set(ids) - self.learned.schemas.ids)
+        if new:
+            self.learned = replace(self.learned, schemas=self._with(new))
+
+    def _with(self, ids: Sequence[int]) -> WriterSchemas:
+        """The schemas with those of these ids, or why they cannot be used."""
+        assert self._registry is not None
+        registry = self._open_registry(self._registry)
+        known, refused = dict(self.learned.schemas.known), dict(self.learned.schemas.refused)
+        found = registry.known_schemas(ids)
+        for id_ in ids:
+            if id_ not in found:
+                refused[id_] = f"the registry {registry.name} has no schema with the id {id_}"
+                continue
+            try:
+                encoding_of(self._encoding).of_schema(found[id_])
+            except InvalidSchema as error:
+                refused[id_] = f"the schema {id_} cannot be used: {error.reason}"
+            else:
+                known[id_] = found[id_]
+        return WriterSchemas(known=known, refused=refused)
+
+
+def _merged(samples: Iterable[bytes]) -> Sequence[pa.Field]:
+    """The fields of samples, which are messages of Arrow's format; an empty one has none."""
+    return merged_fields(list(pa.ipc.read_schema(pa.py_buffer(sample))) for sample in samples if sample)

@@ -1,0 +1,173 @@
+"""How values are encoded: for each encoding, where the columns come from, and which decoder fills them.
+
+Whoever adds an encoding adds a line to ENCODINGS, and its settings to `resources.topic_formats`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from kafka_io.errors import InvalidSchema
+from kafka_io.schema_registry.schemas import RegisteredSchema, SchemaType
+from kafka_io.values.avro.columns import columns_of_avro
+from kafka_io.values.avro.decoder import AvroDecoder
+from kafka_io.values.avro.schema import AvroType, parse_avro
+from kafka_io.values.columns import described
+from kafka_io.values.debezium.columns import columns_of_debezium, columns_of_debezium_json, columns_of_debezium_keys
+from kafka_io.values.debezium.decoder import DebeziumDecoder, DebeziumKeyDecoder
+from kafka_io.values.decoding import ValueDecoder
+from kafka_io.values.json.decoder import FramedJsonDecoder, JsonDecoder
+from kafka_io.values.json.inference import columns_of_sample
+from kafka_io.values.json.schema import columns_of_json_schema
+from kafka_io.values.protobuf.columns import columns_of_protobuf
+from kafka_io.values.protobuf.decoder import FIRST_MESSAGE, ProtobufDecoder
+from kafka_io.values.protobuf.descriptors import ProtobufSchema, parse_protobuf
+from kafka_io.values.text import TEXT_FIELD, TextDecoder
+
+if TYPE_CHECKING:  # pydantic is slow to import, and workers need no settings
+    from resources.topic_formats import TopicFormat
+
+KnownSchemas = Mapping[int, RegisteredSchema]
+"""The schemas of a registry, by id."""
+
+
+def _nothing_declared(_format: "TopicFormat") -> Sequence[pa.Field]:
+    """The fields of formats whose settings declare none."""
+    return ()
+
+
+def _no_schema(schema: RegisteredSchema) -> Sequence[pa.Field]:
+    """The fields of a schema for formats whose values have none."""
+    raise InvalidSchema(f"the format has no schemas in a registry, and the value names the schema {schema.id}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueEncoding:
+    """One way in which values are encoded.
+
+    Args:
+        decoder: makes the decoder that fills the given columns; it gets the schemas of the values that are known.
+        declared: the fields that the settings declare. It raises InvalidSchema if they cannot be columns, and OSError
+            if a file of the settings cannot be read.
+        of_schema: the fields that a schema of a registry declares. It raises InvalidSchema if they cannot be columns.
+        of_sample: the fields of a sample of values, if nothing declares the fields; None if something does.
+    """
+
+    decoder: Callable[[pa.Schema, KnownSchemas], ValueDecoder]
+    declared: Callable[["TopicFormat"], Sequence[pa.Field]] = _nothing_declared
+    of_schema: Callable[[RegisteredSchema], Sequence[pa.Field]] = _no_schema
+    of_sample: Callable[[Sequence[bytes]], Sequence[pa.Field]] | None = None
+
+
+def avro_type(schema: RegisteredSchema) -> AvroType:
+    """The Avro type that a schema declares.
+
+    Raises:
+        InvalidSchema: it declares none.
+    """
+    _check_type(schema, SchemaType.AVRO, "Avro")
+    return parse_avro(schema.text, [reference.text for reference in schema.references])
+
+
+def _check_type(schema: RegisteredSchema, type_: SchemaType, name: str) -> None:
+    if schema.schema_type is not type_:
+        raise InvalidSchema(f"the schema {schema.id} is no {name} schema, but one of the type {schema.schema_type}")
+
+
+def _avro_decoder(columns: pa.Schema, schemas: KnownSchemas) -> ValueDecoder:
+    return AvroDecoder(columns, {id_: avro_type(schema) for id_, schema in schemas.items()})
+
+
+def _fields_of_json_schema(schema: RegisteredSchema) -> Sequence[pa.Field]:
+    _check_type(schema, SchemaType.JSON, "JSON")
+    try:
+        return list(columns_of_json_schema(schema.text, {each.name: each.text for each in schema.references}))
+    except ValueError as error:
+        raise InvalidSchema(str(error)) from error
+
+
+def _debezium_json_decoder(columns: pa.Schema, _schemas: KnownSchemas) -> ValueDecoder:
+    # An envelope has other keys besides the row, which are no columns.
+    return DebeziumDecoder(columns, lambda envelope: JsonDecoder(envelope, unwatched=("", "payload")))
+
+
+def _fields_of_events(values: Sequence[bytes]) -> Sequence[pa.Field]:
+    try:
+        return list(columns_of_debezium_json(values))
+    except ValueError:  # none of them is an event
+        return ()
+
+
+def _fields_of_keys(keys: Sequence[bytes]) -> Sequence[pa.Field]:
+    return list(columns_of_debezium_keys(keys))
+
+
+def _debezium_avro_decoder(columns: pa.Schema, schemas: KnownSchemas) -> ValueDecoder:
+    return DebeziumDecoder(columns, lambda envelope: _avro_decoder(envelope, schemas))
+
+
+def _fields_of_envelope(schema: RegisteredSchema) -> Sequence[pa.Field]:
+    try:
+        return list(columns_of_debezium(columns_of_avro(avro_type(schema))))
+    except ValueError as error:
+        raise InvalidSchema(str(error)) from error
+
+
+def _declared_json(format_: "TopicFormat") -> Sequence[pa.Field]:
+    try:
+        return list(format_.declared_columns())
+    except ValueError as error:
+        raise InvalidSchema(str(error)) from error
+
+
+def _protobuf_schema(schema: RegisteredSchema) -> ProtobufSchema:
+    _check_type(schema, SchemaType.PROTOBUF, "Protobuf")
+    return parse_protobuf(schema.text, {each.name: each.text for each in schema.references})
+
+
+def _protobuf(message: str | None) -> ValueEncoding:
+    """The encoding of values of one message type, by default of the first one of each schema."""
+
+    def decoder(columns: pa.Schema, schemas: KnownSchemas) -> ValueDecoder:
+        return ProtobufDecoder(
+            columns, {id_: _protobuf_schema(schema) for id_, schema in schemas.items()}, message or FIRST_MESSAGE
+        )
+
+    return ValueEncoding(
+        decoder=decoder,
+        of_schema=lambda schema: list(columns_of_protobuf(_protobuf_schema(schema), message)),
+    )
+
+
+ENCODINGS: Mapping[str, ValueEncoding] = {
+    "text": ValueEncoding(
+        decoder=lambda columns, _: TextDecoder(columns),
+        declared=lambda _: [described(TEXT_FIELD, pa.string())],
+    ),
+    "json": ValueEncoding(
+        decoder=lambda columns, _: JsonDecoder(columns),
+        declared=_declared_json,
+    ),
+    "inferred json": ValueEncoding(
+        decoder=lambda columns, _: JsonDecoder(columns),
+        of_sample=lambda values: list(columns_of_sample(values)),
+    ),
+    "framed json": ValueEncoding(
+        decoder=lambda columns, schemas: FramedJsonDecoder(columns, schemas.keys()),
+        of_schema=_fields_of_json_schema,
+    ),
+    "debezium": ValueEncoding(decoder=_debezium_json_decoder, of_sample=_fields_of_events),
+    "debezium avro": ValueEncoding(decoder=_debezium_avro_decoder, of_schema=_fields_of_envelope),
+    "debezium key": ValueEncoding(decoder=lambda columns, _: DebeziumKeyDecoder(columns), of_sample=_fields_of_keys),
+    "protobuf": _protobuf(None),
+    "avro": ValueEncoding(decoder=_avro_decoder, of_schema=lambda schema: list(columns_of_avro(avro_type(schema)))),
+}
+"""The encodings by their names."""
+
+
+def encoding_of(name: str) -> ValueEncoding:
+    """The encoding that `TopicFormat.encoding` names; for Protobuf the name of a message type may follow."""
+    known = ENCODINGS.get(name)
+    return _protobuf(name.removeprefix("protobuf ")) if known is None else known

@@ -1,0 +1,119 @@
+"""The committed ranges of a table in a temporary file, to be counted window by window of their loading time.
+
+A history can have many millions of ranges. Only those of one window are in memory. Rows belong to the range that was
+committed with them, which has the same loading time; so the rows of a window's ranges are the rows with such a time,
+and they are in few files.
+"""
+
+from array import array
+from collections.abc import Iterator
+from tempfile import TemporaryFile
+from types import TracebackType
+from typing import NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+Numbers = npt.NDArray[np.int64]
+_RANGES_AT_ONCE = 65_536
+_NUMBER_BYTES = 8
+
+
+class RangeColumns(NamedTuple):
+    """Ranges, one per element of the arrays.
+
+    Args:
+        loaded_us: their loading times.
+        slots: numbers that stand for their partitions.
+        starts, stops: their offsets `[start, stop)`.
+        rows: how many rows their commits counted.
+    """
+
+    loaded_us: Numbers
+    slots: Numbers
+    starts: Numbers
+    stops: Numbers
+    rows: Numbers
+
+    def take(self, chosen: npt.NDArray[np.int64] | slice) -> Self:
+        """The chosen ranges."""
+        return type(self)(*(column[chosen] for column in self))
+
+
+class Window(NamedTuple):
+    """The loading times `[start, stop)`, in microseconds since 1970; None stands for all earlier or all later ones."""
+
+    start: int | None
+    stop: int | None
+
+
+class _Chunk(NamedTuple):
+    """A part of the file: where it begins, its number of ranges, and their first, middle and last loading time."""
+
+    position: int
+    size: int
+    first_us: int
+    middle_us: int
+    last_us: int
+
+
+class RangeFile:
+    """Ranges in a temporary file. Use it in a `with` block."""
+
+    def __init__(self) -> None:
+        self._file = TemporaryFile(prefix="penstock-ranges-")  # noqa: SIM115 - `__exit__` closes it
+        self._waiting = array("q")
+        self._chunks: list[_Chunk] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def add(self, *numbers: int) -> None:
+        """Add a range: its number for each of RangeColumns, in their order."""
+        self._waiting.extend(numbers)
+        if len(self._waiting) == _RANGES_AT_ONCE * len(RangeColumns._fields):
+            self._store()
+
+    def windows(self) -> Iterator[tuple[Window, RangeColumns]]:
+        """All ranges, window by window; together the windows contain every possible time, each once.
+
+        Commits are almost in order of their loading times, so a window has about as many ranges as a chunk.
+        """
+        if self._waiting:
+            self._store()
+        middles = sorted({chunk.middle_us for chunk in self._chunks})
+        edges = [None, *middles[1:], None]
+        for window in map(Window, edges, edges[1:]):
+            parts = [self._read(chunk, window) for chunk in self._chunks]
+            yield window, RangeColumns(*map(np.concatenate, zip(*parts, strict=True))) if parts else _columns(b"")
+
+    def _store(self) -> None:
+        """Write the waiting ranges into a chunk of the file, in order of their loading times."""
+        ranges = _columns(self._waiting.tobytes())
+        self._waiting = array("q")
+        ranges = ranges.take(np.argsort(ranges.loaded_us, kind="stable"))
+        size, times = len(ranges.loaded_us), ranges.loaded_us
+        chunk = _Chunk(self._file.tell(), size, int(times[0]), int(times[size // 2]), int(times[-1]))
+        self._chunks.append(chunk)
+        self._file.write(np.column_stack(ranges).tobytes())
+
+    def _read(self, chunk: _Chunk, window: Window) -> RangeColumns:
+        """The ranges of the chunk that are in the window."""
+        after = window.stop is not None and chunk.first_us >= window.stop
+        before = window.start is not None and chunk.last_us < window.start
+        if after or before:
+            return _columns(b"")
+        self._file.seek(chunk.position)
+        ranges = _columns(self._file.read(chunk.size * len(RangeColumns._fields) * _NUMBER_BYTES))
+        first = 0 if window.start is None else int(np.searchsorted(ranges.loaded_us, window.start))
+        last = chunk.size if window.stop is None else int(np.searchsorted(ranges.loaded_us, window.stop))
+        return ranges.take(slice(first, last))
+
+
+def _columns(data: bytes) -> RangeColumns:
+    return RangeColumns(*np.frombuffer(data, np.int64).reshape(-1, len(RangeColumns._fields)).T)

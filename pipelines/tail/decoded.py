@@ -1,0 +1,75 @@
+"""Decodes the values of records as a load does, to show them: without a table, and without keeping anything.
+
+The plan begins without columns. It gets those of each schema, or of the values' own keys, when a record needs them.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from pipelines.loading.columns import ERROR_COLUMN, TOMBSTONE_COLUMN
+from pipelines.loading.decode_plan import layout_of
+from pipelines.loading.decoding import Decoding, OpenRegistry
+from pipelines.loading.table_log import TableSnapshot
+from pipelines.loading.typed_rows import IncompletePlan, TypedRows
+from pipelines.tail.shown_value import ShownValue
+from resources.topic_formats import TopicFormat
+
+
+class ValueDecoding:
+    """Decodes the values of one topic of a typed format. A text has no fields: it is shown as it is."""
+
+    def __init__(self, format_: TopicFormat, open_registry: OpenRegistry) -> None:
+        of_values = format_.model_copy(update={"key_format": "raw"})  # keys are shown as they are
+        snapshot = TableSnapshot(version=0, entry=None, layout=layout_of(of_values))
+        self._decoding = Decoding(of_values, snapshot, open_registry)
+        self._typed: TypedRows | None = None
+        self._has_fields = format_.format != "text"
+
+    def __call__(self, records: pa.RecordBatch) -> Sequence[ShownValue]:
+        """The values of a batch of records, as kafka_io.records decodes them.
+
+        Raises:
+            KafkaIOError: the registry does not answer.
+            TooManyColumns: nothing describes the values, and they have very many keys.
+        """
+        rows = self._rows(records)
+        assert self._decoding.plan is not None
+        names = self._decoding.plan.stored.names
+        columns = [_python_values(rows.column(name)) for name in names]
+        errors, tombstones = rows.column(ERROR_COLUMN).to_pylist(), rows.column(TOMBSTONE_COLUMN).to_pylist()
+        shown = []
+        for row, (error, is_tombstone) in enumerate(zip(errors, tombstones, strict=True)):
+            if error is not None or is_tombstone or not self._has_fields:
+                shown.append(ShownValue(error=error))
+            else:
+                fields = zip(names, (column[row] for column in columns), strict=True)
+                shown.append(ShownValue(fields={name: value for name, value in fields if value is not None}))
+        return shown
+
+    def _rows(self, records: pa.RecordBatch) -> pa.RecordBatch:
+        while True:
+            if self._typed is None:
+                assert self._decoding.plan is not None
+                self._typed = TypedRows(self._decoding.plan)
+            try:
+                return self._typed.rows(records, {})
+            except IncompletePlan as missing:
+                self._decoding.learn_missing([missing])
+                self._typed = None
+
+
+def _python_values(column: pa.Array) -> list[Any]:
+    """The values of a column. A time that Python's types cannot hold is the number that Arrow has for it."""
+    try:
+        return list(column.to_pylist(maps_as_pydicts="lossy"))
+    except (ValueError, OverflowError):
+        return [_python_value(scalar) for scalar in column]
+
+
+def _python_value(scalar: pa.Scalar) -> Any:
+    try:
+        return scalar.as_py(maps_as_pydicts="lossy")
+    except (ValueError, OverflowError):
+        return scalar.value if isinstance(scalar, pa.TimestampScalar) else f"a {scalar.type} with a time out of range"

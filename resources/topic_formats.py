@@ -1,0 +1,181 @@
+"""The format of a topic's records: whether its table keeps their values as bytes, or has a column for each field."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from resources.groups import Share
+from resources.section import Section
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Format = Literal["raw", "text", "json", "avro", "protobuf", "debezium"]
+KeyFormat = Literal["raw", "text", "json", "avro", "debezium"]
+OnBadRecords = Literal["keep", "fail"]
+_WITH_SCHEMAS: Mapping[Format, str] = {
+    "avro": "avro",
+    "protobuf": "protobuf",
+    "json": "framed json",
+    "debezium": "debezium avro",
+}
+"""The encodings of values whose schemas are in a registry."""
+_KEY_ENCODINGS: Mapping[KeyFormat, str] = {
+    "raw": "",
+    "text": "text",
+    "json": "inferred json",
+    "avro": "avro",
+    "debezium": "debezium key",
+}
+_ALWAYS_WITH_SCHEMAS = frozenset({"avro", "protobuf"})
+_MESSAGE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]+")
+
+
+class TopicFormat(Section):
+    """Settings that say how the records of topics become rows.
+
+    NAME is the name of a topic, or a regular expression that matches whole names: a text with another character than
+    letters, digits, `.`, `_` and `-` is an expression. The first section that matches a topic applies to it.
+    """
+
+    format: Format = "raw"
+    """Format of the values. With "raw" the table has keys and values as bytes. With every other format it is typed:
+    "text" decodes a value as UTF-8 into the column `value`; "json" decodes JSON objects into the columns that
+    `columns`, `json_schema` or the schemas of a `registry` declare, and otherwise into columns for the keys that occur;
+    "avro" and "protobuf" decode values of Confluent's serializers, whose schemas are in a registry; "debezium" decodes
+    Debezium's change events in JSON, or in Avro if there is a `registry`, into the row after the change."""
+
+    key_format: KeyFormat = "raw"
+    """Typed tables: format of the keys. With "raw" they are only in the column `_kafka_key`, as bytes. "text", "json",
+    "avro" and "debezium", which stands for its keys in JSON, add columns for the fields of the keys, whose names begin
+    with `_kafka_key_`."""
+
+    key_registry: str | None = None
+    """NAME of the section `[registries.NAME]` with the schemas of keys in Avro. It is `registry` by default, or the
+    only registry."""
+
+    columns: dict[str, str] = Field(default={})
+    """The columns of the format "json": keys of the objects, with their types. Types are `long`, `double`, `string`,
+    `boolean`, `binary`, `date`, `timestamp`, `decimal(38, SCALE)`, `array<TYPE>`, `map<string, TYPE>`,
+    `struct<NAME: TYPE, ...>` and those of docs/typed-tables.md. Other keys are not loaded."""
+
+    json_schema: str = ""
+    """The format "json": a JSON Schema whose properties are the columns, instead of `columns`. It is the path of a
+    file, or the schema itself: a text that begins with `{`. Other keys are not loaded."""
+
+    message: str | None = None
+    """The format "protobuf": full name of the message type of the values, such as `shop.Order`. By default it is the
+    first one of each `.proto` file. A value of another message type does not decode."""
+
+    registry: str | None = None
+    """NAME of the section `[registries.NAME]` with the registry that has the schemas. The formats "avro" and "protobuf"
+    need one; it can be omitted if there is only one. With the format "json" it says that values have the frame of
+    Confluent's serializers, and that their schemas are JSON Schemas; with the format "debezium" that the events are in
+    Avro."""
+
+    bad_records: OnBadRecords = "keep"
+    """Typed tables: what happens to records that do not decode. "keep" loads them as rows with `_error` and `_raw`, up
+    to the two limits below. With "fail" one such record makes the load fail."""
+
+    max_bad_records: Annotated[int, Field(ge=0, le=10**15)] | None = None
+    """Maximum number of records of a run that do not decode. Above it, the load fails and commits nothing. Unlimited by
+    default."""
+
+    max_bad_share: Share = 0.01
+    """Maximum share of a run's records that do not decode. Above it, the load fails and commits nothing."""
+
+    @model_validator(mode="after")
+    def _checked_columns(self) -> Self:
+        if self.format == "raw" and self.key_format != "raw":
+            raise ValueError('`key_format` needs a `format` other than "raw": a raw table has keys as bytes')
+        sources = [name for name in ("columns", "json_schema", "registry") if getattr(self, name)]
+        if self.format != "json" and (self.columns or self.json_schema):
+            raise ValueError(f'`{sources[0]}` belongs to the format "json"')
+        if self.format == "json" and len(sources) > 1:
+            raise ValueError(f"set `{sources[0]}` or `{sources[1]}`, not both")
+        if self.columns or (self.json_schema and not self.schema_file):
+            self.declared_columns()
+        return self
+
+    @model_validator(mode="after")
+    def _checked_message(self) -> Self:
+        if self.message is not None and self.format != "protobuf":
+            raise ValueError('`message` belongs to the format "protobuf"')
+        if self.message is not None and not _MESSAGE_NAME.fullmatch(self.message):
+            raise ValueError("message: write the full name of a message type, such as `shop.Order`")
+        return self
+
+    @property
+    def schema_file(self) -> Path | None:
+        """The file that `json_schema` names; None if it is the schema itself, or not set."""
+        is_path = self.json_schema and not self.json_schema.lstrip().startswith("{")
+        return Path(self.json_schema) if is_path else None
+
+    def declared_columns(self) -> "pa.Schema":
+        """The columns that the settings declare.
+
+        Raises:
+            ValueError: a type or the schema is not valid.
+            OSError: the file with the schema cannot be read.
+        """
+        # Imported here, because Arrow is slow to import, and most commands need no types of columns.
+        from kafka_io.values.json.schema import columns_of_json_schema  # noqa: PLC0415
+        from kafka_io.values.json.settings import columns_of_settings  # noqa: PLC0415
+
+        if self.columns:
+            return columns_of_settings(self.columns)
+        file = self.schema_file
+        return columns_of_json_schema(file.read_text(encoding="utf-8") if file else self.json_schema)
+
+    @property
+    def has_schemas(self) -> bool:
+        """Whether the schemas of the values are in a registry."""
+        is_always = self.format in _ALWAYS_WITH_SCHEMAS
+        return is_always or (self.registry is not None and self.format in _WITH_SCHEMAS)
+
+    @property
+    def encoding(self) -> str:
+        """The encoding of the values: its name in `pipelines.loading.formats`, and a message type after it."""
+        if self.message is not None:
+            return f"{_WITH_SCHEMAS[self.format]} {self.message}"
+        if self.has_schemas:
+            return _WITH_SCHEMAS[self.format]
+        is_inferred = self.format == "json" and not (self.columns or self.json_schema)
+        return "inferred json" if is_inferred else self.format
+
+    @property
+    def key_encoding(self) -> str:
+        """How the keys are encoded, as `encoding`; empty if they stay bytes."""
+        return _KEY_ENCODINGS[self.key_format]
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether the table has columns for the fields of the values."""
+        return self.format != "raw"
+
+
+RAW_FORMAT = TopicFormat()
+
+
+def names_topic(name: str, topic: str) -> bool:
+    """Whether the NAME of a section matches a topic."""
+    if _PLAIN_NAME.fullmatch(name):
+        return name == topic
+    return re.fullmatch(name, topic, re.DOTALL) is not None
+
+
+def checked_name(name: str) -> str:
+    """The NAME of a section.
+
+    Raises:
+        ValueError: it is no topic and no regular expression.
+    """
+    try:
+        re.compile(name)
+    except re.error as error:
+        raise ValueError(f"{name!r} is neither a topic nor a regular expression: {error}") from error
+    return name

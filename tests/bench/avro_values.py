@@ -1,0 +1,158 @@
+"""Measures the CPU of decoding Avro values, beside fastavro and pyarrow: `python -m tests.bench.avro_values`.
+
+The record has 17 fields and about 200 bytes. All variants run in each round, in random order, and medians are compared,
+because other work on the machine moves every figure. Exit code 1: a bound does not hold.
+"""
+
+import io
+import json
+import random
+import statistics
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+
+from kafka_io.values.avro.columns import columns_of_avro
+from kafka_io.values.avro.decoder import AvroDecoder
+from kafka_io.values.avro.schema import parse_avro
+
+_VALUES, _SLOW_VALUES, _ROUNDS = 60_000, 3_000, 7
+_BAD_EVERY = 1000
+_FIELDS: Mapping[str, Any] = {
+    "id": "long",
+    "customer": "string",
+    "sku": "string",
+    "note": "string",
+    "status": {"type": "enum", "name": "Status", "symbols": ["NEW", "PAID", "SHIPPED", "RETURNED"]},
+    "quantity": "int",
+    "price": "double",
+    "latitude": "double",
+    "longitude": "double",
+    "at": {"type": "long", "logicalType": "timestamp-millis"},
+    "coupon": ["null", "string"],
+    "score": ["null", "double"],
+    "gift": "boolean",
+    "address": {
+        "type": "record",
+        "name": "Address",
+        "fields": [{"name": "street", "type": "string"}, {"name": "zip", "type": ["null", "int"]}],
+    },
+    "tags": {"type": "array", "items": "string"},
+    "day": {"type": "int", "logicalType": "date"},
+    "total": {"type": "bytes", "logicalType": "decimal", "precision": 12, "scale": 2},
+}
+
+BOUNDS = (
+    ("one schema", "fastavro and pyarrow", 1 / 40),
+    ("two schemas that alternate", "one schema", 1.15),
+    ("one bad value in 1,000", "one schema", 1.1),
+)
+"""A variant takes at most so many times the CPU of another."""
+
+
+def main() -> None:
+    """Measure, print, and compare with the bounds."""
+    measured = measure(_VALUES, _SLOW_VALUES, _ROUNDS)
+    for name, nanoseconds in measured.items():
+        _say(f"{name}: {nanoseconds:,.0f} ns per value, {nanoseconds / measured['one schema']:.2f} of one schema")
+    missed = missed_bounds(measured)
+    for bound in missed:
+        _say(f"bound: {bound}")
+    sys.exit(bool(missed))
+
+
+def missed_bounds(measured: Mapping[str, float]) -> Sequence[str]:
+    """The bounds that do not hold, as sentences."""
+    ratios = ((name, other, measured[name] / measured[other], most) for name, other, most in BOUNDS)
+    return [
+        f"{name} takes {ratio:.4f} of the CPU of {other}, and not {most:.4f} at most"
+        for name, other, ratio, most in ratios
+        if ratio > most
+    ]
+
+
+def measure(values: int, slow_values: int, rounds: int) -> dict[str, float]:
+    """CPU nanoseconds per value, by variant: the median of the rounds after a first one."""
+    old, new = _schema(_FIELDS), _schema({**_without("score"), "price": "int", "extra": ["null", "string"]})
+    rng = random.Random(7)
+    records = [_record(rng) for _ in range(values)]
+    first = [_framed(1, old, record) for record in records]
+    second = [_framed(2, new, {**record, "price": 3, "extra": "more"}) for record in records]
+    arrays = {
+        "one schema": first,
+        "two schemas that alternate": [(first, second)[row % 2][row] for row in range(values)],
+        "one bad value in 1,000": [value[:-3] if row % _BAD_EVERY == 7 else value for row, value in enumerate(first)],
+    }
+    variants: dict[str, tuple[Callable[[], Any], int]] = {}
+    schemas = {1: parse_avro(json.dumps(old)), 2: parse_avro(json.dumps(new))}
+    for name, bodies in arrays.items():
+        decoder, array = AvroDecoder(columns_of_avro(schemas[1]), schemas), pa.array(bodies, pa.binary())
+        variants[name] = (lambda decoder=decoder, array=array: decoder.decode(array), values)  # type: ignore[misc]
+    variants["fastavro and pyarrow"] = (lambda: _by_fastavro(old, first[:slow_values]), slow_values)
+    times: dict[str, list[float]] = {name: [] for name in variants}
+    for _ in range(rounds + 1):
+        # What ran before leaves its traces in the caches.
+        for name, (run, count) in rng.sample(list(variants.items()), len(variants)):
+            start = time.process_time()
+            run()
+            times[name].append((time.process_time() - start) / count * 1e9)
+    return {name: statistics.median(each[1:]) for name, each in times.items()}
+
+
+def _by_fastavro(schema: Any, values: Sequence[bytes]) -> pa.Table:
+    parsed = fastavro.parse_schema(schema)
+    return pa.Table.from_pylist([fastavro.schemaless_reader(io.BytesIO(value[5:]), parsed) for value in values])
+
+
+def _without(name: str) -> dict[str, Any]:
+    return {key: kind for key, kind in _FIELDS.items() if key != name}
+
+
+def _schema(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "record",
+        "name": "Order",
+        "fields": [{"name": name, "type": kind} for name, kind in fields.items()],
+    }
+
+
+def _record(rng: random.Random) -> dict[str, Any]:
+    return {
+        "id": rng.getrandbits(50),
+        "customer": f"customer-{rng.randrange(10**9)}",
+        "sku": f"SKU{rng.randrange(10**12):012d}",
+        "note": "please deliver it to the neighbours next door",
+        "status": rng.choice(("NEW", "PAID")),
+        "quantity": rng.randrange(100),
+        "price": rng.random() * 100,
+        "latitude": rng.random(),
+        "longitude": rng.random(),
+        "at": datetime(2024, 1, 1, tzinfo=UTC) + timedelta(seconds=rng.randrange(10**6)),
+        "coupon": rng.choice((None, "SUMMER")),
+        "score": rng.choice((None, 0.5)),
+        "gift": True,
+        "address": {"street": f"Main street {rng.randrange(1000)}", "zip": rng.choice((None, 12345))},
+        "tags": ["a-tag", "another", "third"][: rng.randrange(4)],
+        "day": date(2024, 1, 2),
+        "total": Decimal(rng.randrange(10**8)).scaleb(-2),
+    }
+
+
+def _framed(schema_id: int, schema: Any, record: Any) -> bytes:
+    stream = io.BytesIO()
+    fastavro.schemaless_writer(stream, fastavro.parse_schema(schema), record)
+    return b"\0" + schema_id.to_bytes(4, "big") + stream.getvalue()
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+
+
+if __name__ == "__main__":
+    main()

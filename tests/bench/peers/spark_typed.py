@@ -1,0 +1,35 @@
+"""Spark's own Kafka source and `from_json` to Parquet in a running session: a column for each field of the events."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import SparkSession, functions
+
+from resources.spark import close_session, open_session
+from tests.bench.cases import PARQUET_CODEC, Job
+from tests.bench.data import EVENT_COLUMNS
+from tests.bench.peers import spark
+from tests.bench.peers.spark_job import SOURCE_SETTINGS
+
+_SCHEMA = ", ".join(f"`{name}` {type_}" for name, type_ in EVENT_COLUMNS.items())
+_KAFKA = ("key", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
+
+
+@contextmanager
+def ready(job: Job) -> Iterator[Callable[[], None]]:
+    """The load, in a session that has loaded once."""
+    session = open_session({**SOURCE_SETTINGS, "spark.jars": job.jars})
+    try:
+        _load(session, job, job.warm_up, job.folder.with_name("warm-up"))
+        yield lambda: _load(session, job, job.topic, job.folder)
+    finally:
+        close_session()
+
+
+def _load(session: SparkSession, job: Job, topic: str, folder: Path) -> None:
+    """Write all records of the topic. Each partition is one task and one file."""
+    event = functions.from_json(functions.col("value").cast("string"), _SCHEMA)
+    kafka = [functions.col(name).alias(f"_kafka_{name}") for name in _KAFKA]
+    rows = spark.read(session, job.bootstrap, topic).withColumn("event", event).select("event.*", *kafka)
+    rows.write.mode("overwrite").option("compression", PARQUET_CODEC).parquet(str(folder))

@@ -1,0 +1,10 @@
+"""`python -m tests.brokers.downloads`: downloads all real servers that are not in the cache, so that no test waits."""
+
+from tests.brokers.apicurio import unpacked_archive
+from tests.brokers.jars import classpath
+from tests.brokers.releases import RELEASES
+
+if __name__ == "__main__":
+    for version in RELEASES:
+        classpath(version)
+    unpacked_archive()

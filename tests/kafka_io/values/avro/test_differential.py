@@ -1,0 +1,141 @@
+"""Random schemas and values: the decoder gives the rows of the specification, and fastavro reads the same values."""
+
+import io
+import json
+import os
+import random
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kafka_io.values.avro.columns import columns_of_avro
+from kafka_io.values.avro.decoder import AvroDecoder
+from kafka_io.values.avro.schema import parse_avro
+from tests.fuzz.avro_values import check_rows, check_values, decode, expected_row, mutated_values, row_of, same
+from tests.kafka_io.values.avro.making import SchemaMaker, ValueMaker, mutated
+from tests.oracles import avro as oracle
+
+# Without the JIT compiler each input takes a hundred times as long.
+EXAMPLES = 60 if os.environ.get("NUMBA_DISABLE_JIT") != "1" else 10
+RANDOM = st.integers(0, 2**32).map(random.Random)
+
+
+def without_logical_types(schema: Any) -> Any:
+    """A schema whose values fastavro reads as they are written."""
+    if isinstance(schema, list):
+        return [without_logical_types(each) for each in schema]
+    if isinstance(schema, dict):
+        return {key: without_logical_types(each) for key, each in schema.items() if key != "logicalType"}
+    return schema
+
+
+def read_by_fastavro(schema: Any, body: bytes) -> bool:
+    """Whether fastavro reads exactly these bytes."""
+    stream = io.BytesIO(body)
+    try:
+        fastavro.schemaless_reader(stream, schema)
+    except Exception:  # noqa: BLE001 - it raises whatever comes
+        return False
+    return stream.tell() == len(body)
+
+
+def fastavro_reads_all(schema: Any, bodies: Iterable[bytes]) -> bool:
+    parsed = fastavro.parse_schema(without_logical_types(schema))
+    return all(read_by_fastavro(parsed, body) for body in bodies)
+
+
+@settings(deadline=None, max_examples=EXAMPLES)
+@given(rng=RANDOM)
+def test_any_value_of_any_schema_gives_the_row_of_the_specification(rng: random.Random) -> None:
+    maker = SchemaMaker(rng)
+    schema = maker.record() if rng.randrange(4) else maker.any(2)
+    judge = oracle.parse(schema)
+    values = ValueMaker(rng, dict(judge.named))
+    bodies = [values.value(schema) for _ in range(rng.randrange(1, 8))]
+    decoded = decode(schema, bodies)
+    assert decoded.failures == []
+    for row, body in enumerate(bodies):
+        assert same(row_of(decoded, row), expected_row(judge, decoded.rows.schema.names, body)), (schema, body)
+    assert fastavro_reads_all(schema, bodies)
+
+
+@pytest.mark.parametrize(
+    "logical",
+    ["time-micros", *(f"{zone}timestamp-{unit}" for zone in ("", "local-") for unit in ("millis", "micros", "nanos"))],
+)
+def test_the_greatest_and_the_smallest_times_give_the_rows_of_the_specification(logical: str) -> None:
+    schema = {
+        "type": "record",
+        "name": "r",
+        "fields": [{"name": "t", "type": {"type": "long", "logicalType": logical}}],
+    }
+    greatest = (1 << 63) - 1
+    numbers = [sign * (greatest // factor) + near for factor in (1, 1000) for sign in (1, -1) for near in (-1, 0, 1)]
+    in_range = [number for number in numbers if -greatest - 1 <= number <= greatest]
+    bodies = []
+    for number in in_range:
+        stream = io.BytesIO()
+        fastavro.schemaless_writer(stream, without_logical_types(schema), {"t": number})
+        bodies.append(stream.getvalue())
+    assert len(bodies) == 11
+    check_rows(schema, bodies)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_mutated_values_fail_alone_and_their_neighbours_keep_their_rows(seed: int) -> None:
+    rng = random.Random(seed)
+    ended = Counter(check_values(mutated_values(rng), rng) for _ in range(EXAMPLES))
+    assert "refused" in ended
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_fastavro_reads_every_value_that_the_decoder_accepts(seed: int) -> None:
+    rng, accepted = random.Random(seed), 0
+    for _ in range(EXAMPLES // 3):
+        schema = SchemaMaker(rng).record()
+        values = ValueMaker(rng, dict(oracle.parse(schema).named))
+        bodies = [mutated(rng, values.value(schema)) for _ in range(10)]
+        failed = {failure.row for failure in decode(schema, bodies).failures}
+        good = [body for row, body in enumerate(bodies) if row not in failed]
+        accepted += len(good)
+        assert fastavro_reads_all(schema, good), schema
+    assert accepted
+
+
+ORDER: dict[str, Any] = {
+    "type": "record",
+    "name": "Order",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "price", "type": "double"},
+        {"name": "note", "type": ["null", "string"], "default": None},
+        {"name": "tags", "type": {"type": "array", "items": "string"}},
+        {"name": "place", "type": {"type": "record", "name": "Place", "fields": [{"name": "x", "type": "int"}]}},
+    ],
+}
+
+
+@settings(deadline=None, max_examples=EXAMPLES)
+@given(rng=RANDOM)
+def test_columns_of_another_schema_get_what_fastavro_resolves(rng: random.Random) -> None:
+    """The reader's schema lacks fields, has others, in another order, and promotes ints."""
+    fields = rng.sample(ORDER["fields"], rng.randrange(1, 6))
+    is_int = rng.randrange(2) == 1
+    writer = {**ORDER, "fields": [{**f, "type": "int"} if f["name"] == "price" and is_int else f for f in fields]}
+    named = oracle.parse(writer).named
+    body = ValueMaker(rng, dict(named)).value(writer)
+    optional = {"type": ["null", "string"], "default": None}
+    wanted = [f for f in ORDER["fields"] if f["name"] in {each["name"] for each in fields} and rng.randrange(3)]
+    reader = {**ORDER, "fields": [*wanted, {"name": "extra", **optional}]}
+    avro, columns = parse_avro(json.dumps(writer)), columns_of_avro(parse_avro(json.dumps(reader)))
+    value = pa.array([b"\0\0\0\0\1" + body], pa.binary())
+    decoded = AvroDecoder(columns, {1: avro}).decode(value)
+    assert decoded.failures == []
+    of_writer, of_reader = (fastavro.parse_schema(schema) for schema in (writer, reader))
+    assert same(row_of(decoded, 0), fastavro.schemaless_reader(io.BytesIO(body), of_writer, of_reader))

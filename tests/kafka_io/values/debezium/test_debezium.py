@@ -1,0 +1,163 @@
+"""Change events of Debezium: the row after the change, and what changed it."""
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from kafka_io.values.avro.columns import columns_of_avro
+from kafka_io.values.avro.decoder import AvroDecoder
+from kafka_io.values.avro.schema import parse_avro
+from kafka_io.values.debezium.columns import columns_of_debezium, columns_of_debezium_json, envelope_of
+from kafka_io.values.debezium.decoder import DebeziumDecoder
+from kafka_io.values.json.decoder import JsonDecoder
+from kafka_io.values.json.reading import JsonReading, reading_of
+
+SOURCE = {"lsn": 24023128, "table": "orders"}
+
+
+def event(op: str, before: Any = None, after: Any = None) -> dict[str, Any]:
+    """A change event."""
+    return {"before": before, "after": after, "source": SOURCE, "op": op, "ts_ms": 1700000000000}
+
+
+ROWS: list[dict[str, Any]] = [{"id": 1, "note": "a"}, {"id": 1, "note": None}]
+CHANGES: list[dict[str, Any] | None] = [
+    event("r", None, ROWS[0]),
+    event("u", ROWS[0], ROWS[1]),
+    event("d", ROWS[1]),
+    None,
+    event("t"),
+]
+EXPECTED: list[dict[str, Any]] = [
+    {**ROWS[0], "__op": "r", "__ts_ms": 1700000000000, "__source": SOURCE},
+    {**ROWS[1], "__op": "u", "__ts_ms": 1700000000000, "__source": SOURCE},
+    {**ROWS[1], "__op": "d", "__ts_ms": 1700000000000, "__source": SOURCE},
+    {"id": None, "note": None, "__op": None, "__ts_ms": None, "__source": None},
+    {"id": None, "note": None, "__op": "t", "__ts_ms": 1700000000000, "__source": SOURCE},
+]
+
+
+def values_of(*documents: Mapping[str, Any] | None) -> pa.BinaryArray:
+    """Documents as JSON values; None is a tombstone."""
+    return pa.array(
+        [None if document is None else json.dumps(document).encode() for document in documents], pa.binary()
+    )
+
+
+@pytest.mark.parametrize("is_wrapped", [False, True])
+def test_an_event_gives_the_row_after_the_change_and_a_delete_the_row_before(is_wrapped: bool) -> None:
+    wrapped = [change and {"schema": None, "payload": change} for change in CHANGES]
+    columns = columns_of_debezium_json(json.dumps(change).encode() for change in CHANGES if change)
+    decoded = DebeziumDecoder(columns, JsonDecoder).decode(values_of(*(wrapped if is_wrapped else CHANGES)))
+    decoded.rows.validate(full=True)
+    assert (decoded.rows.to_pylist(), decoded.failures) == (EXPECTED, [])
+
+
+def test_envelopes_of_both_kinds_can_alternate() -> None:
+    mixed = [CHANGES[0], {"payload": CHANGES[1]}, {"payload": CHANGES[2]}, None, CHANGES[4]]
+    columns = columns_of_debezium_json(json.dumps(change).encode() for change in CHANGES if change)
+    assert DebeziumDecoder(columns, JsonDecoder).decode(values_of(*mixed)).rows.to_pylist() == EXPECTED
+
+
+def test_a_value_that_is_no_event_is_a_failure_of_its_row() -> None:
+    columns = pa.schema({"id": pa.int64(), "__op": pa.string()})
+    values = values_of(
+        event("c", None, {"id": 1}), {"id": 2}, event("c", None, {"id": "x"}), None, {"after": {"id": 5}}
+    )
+    decoded = DebeziumDecoder(columns, JsonDecoder).decode(values)
+    assert decoded.rows["id"].to_pylist() == [1, None, None, None, None]
+    assert [failure.row for failure in decoded.failures] == [1, 2, 4]
+    assert decoded.failures[0].reason == "the value is no change event of Debezium: it has no op"
+    assert decoded.failures[1].reason.startswith("after.id: the value has another type")
+
+
+CONNECT_ROW = {
+    "type": "struct",
+    "fields": [
+        {"field": "id", "type": "int32"},
+        {"field": "name", "type": "string", "doc": "the customer"},
+        {"field": "born", "type": "int32", "name": "io.debezium.time.Date"},
+        {"field": "at", "type": "int64", "name": "io.debezium.time.MicroTimestamp"},
+        {"field": "seen", "type": "string", "name": "io.debezium.time.ZonedTimestamp"},
+        {"field": "tags", "type": "array", "items": {"type": "string"}},
+        {"field": "counts", "type": "map", "keys": {"type": "string"}, "values": {"type": "int64"}},
+        {"field": "odd", "type": "map", "keys": {"type": "int32"}, "values": {"type": "int64"}},
+    ],
+}
+CONNECT = {
+    "type": "struct",
+    "fields": [
+        {**CONNECT_ROW, "field": "before"},
+        {**CONNECT_ROW, "field": "after"},
+        {"field": "op", "type": "string"},
+    ],
+}
+
+
+def test_the_schema_in_the_values_gives_the_types() -> None:
+    row = {
+        "id": 1,
+        "name": "a",
+        "born": 15706,
+        "at": 1357020000000001,
+        "seen": "2013-01-01T06:00:00Z",
+        "tags": ["x"],
+        "counts": {"a": 1},
+        "odd": [[1, 2]],
+    }
+    value = {"schema": CONNECT, "payload": {"before": None, "after": row, "op": "c", "ts_ms": 1}}
+    columns = columns_of_debezium_json([b"{", json.dumps(value).encode(), None])
+    assert columns.names == [*row, "__op", "__ts_ms"]
+    assert columns.field("name").metadata == {b"comment": b"the customer"}
+    assert reading_of(columns.field("odd")) is JsonReading.TEXT
+    [decoded] = DebeziumDecoder(columns, JsonDecoder).decode(values_of(value)).rows.to_pylist()
+    assert decoded == {
+        **row,
+        "born": date(2013, 1, 1),
+        "at": datetime.fromisoformat("2013-01-01T06:00:00.000001"),
+        "seen": datetime(2013, 1, 1, 6, tzinfo=UTC),
+        "counts": [("a", 1)],
+        "odd": "[[1, 2]]",
+        "__op": "c",
+        "__ts_ms": 1,
+    }
+
+
+AVRO_ENVELOPE = """{"type": "record", "name": "Envelope", "fields": [
+    {"name": "before", "default": null, "type": ["null", {"type": "record", "name": "Value", "fields": [
+        {"name": "id", "type": "int"}, {"name": "note", "type": ["null", "string"], "default": null}]}]},
+    {"name": "after", "type": ["null", "Value"], "default": null},
+    {"name": "op", "type": "string"}]}"""
+
+
+def test_avro_values_give_the_same_rows() -> None:
+    schemas = {1: parse_avro(AVRO_ENVELOPE)}
+    columns = columns_of_debezium(columns_of_avro(schemas[1]))
+    assert columns == pa.schema({"id": pa.int64(), "note": pa.string(), "__op": pa.string(), "__ts_ms": pa.int64()})
+    decoder = DebeziumDecoder(columns, lambda envelope: AvroDecoder(envelope, schemas))
+    create, delete = b"\0\0\0\0\1\0\2\2\2\2a\2c", b"\0\0\0\0\1\2\2\0\0\2d"
+    decoded = decoder.decode(pa.array([create, delete, None, b"\0\0\0\0\2"], pa.binary()))
+    assert decoded.rows["id"].to_pylist() == [1, 1, None, None]
+    assert decoded.rows["note"].to_pylist() == ["a", None, None, None]
+    assert decoded.rows["__op"].to_pylist() == ["c", "d", None, None]
+    assert not decoded.failures
+    assert decoded.unknown_schemas == {2}
+
+
+def test_a_schema_without_a_row_is_refused() -> None:
+    with pytest.raises(ValueError, match="no envelope of Debezium"):
+        columns_of_debezium(pa.schema({"op": pa.string()}))
+    with pytest.raises(ValueError, match="no envelope of Debezium"):
+        columns_of_debezium_json([b'{"id": 1}'])
+
+
+def test_columns_of_the_table_are_read_from_the_fields_that_they_name() -> None:
+    columns = pa.schema([pa.field("price_2", pa.string(), metadata={"field": "price"}), ("price", pa.int64())])
+    assert envelope_of(columns).field("after").type.field(0).metadata == {b"field": b"price"}
+    values = values_of(event("c", None, {"price": 7}), event("c", None, {"price": "seven"}))
+    rows = DebeziumDecoder(columns, JsonDecoder).decode(values).rows.to_pylist()
+    assert rows == [{"price_2": None, "price": 7}, {"price_2": "seven", "price": None}]

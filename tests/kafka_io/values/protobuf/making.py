@@ -1,0 +1,175 @@
+"""Makes random `.proto` texts and random messages of their types."""
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+from google.protobuf.descriptor import FieldDescriptor as Field
+from google.protobuf.message_factory import GetMessageClass
+
+_SCALARS = (
+    "double", "float", "int32", "int64", "uint32", "uint64", "sint32", "sint64", "fixed32", "fixed64", "sfixed32",
+    "sfixed64", "bool", "string", "bytes",
+)  # fmt: skip
+_KEYS = tuple(name for name in _SCALARS if name not in {"double", "float", "bytes"})
+_KNOWN = ("Timestamp", "Duration", "Int64Value", "StringValue", "UInt64Value", "BoolValue", "Struct", "Value", "Any")
+_DEFAULTS = {
+    "int32": "-5",
+    "sint64": "-9223372036854775808",
+    "uint64": "0xffffffffffffffff",
+    "double": "-inf",
+    "float": "1.5",
+    "bool": "true",
+    "string": r'"d\"\303\xa9"',
+    "bytes": r'"\000\xff"',
+}
+_IMPORTS = "".join(
+    f'import "google/protobuf/{name}.proto"; ' for name in ("timestamp", "duration", "wrappers", "struct", "any")
+)
+_TEXTS = ("", "a", 'tea & "milk"', "M\u00fcnchen", "\U0001f600", "x" * 300)
+_BITS = {"int32": 31, "sint32": 31, "sfixed32": 31, "int64": 63, "sint64": 63, "sfixed64": 63}
+_UNSIGNED = {"uint32": 32, "fixed32": 32, "uint64": 64, "fixed64": 64}
+_TYPE_NAMES = {getattr(Field, f"TYPE_{name.upper()}"): name for name in _SCALARS}
+
+
+class ProtoMaker:
+    """Makes the text of a `.proto` file whose first message is `made.M0`."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self._is_proto2 = rng.random() < 0.4
+        self._messages = rng.randrange(1, 5)
+
+    def text(self) -> str:
+        """The text."""
+        enum = "enum Kind { ZERO = 0; ONE = 1; NEGATIVE = -3; FAR = 70000; }"
+        messages = "".join(self._message(f"M{index}") for index in range(self._messages))
+        return f'syntax = "proto{3 - self._is_proto2}"; package made; {_IMPORTS}{messages}message Empty {{}} {enum}'
+
+    def _message(self, name: str) -> str:
+        numbers = self._numbers()
+        parts = [self._part(index, numbers) for index in range(self._rng.randrange(0 if name != "M0" else 1, 8))]
+        return f"message {name} {{ {' '.join(parts)} }} "
+
+    def _numbers(self) -> Iterator[int]:
+        number = 0
+        while True:
+            number += 1 if self._rng.random() < 0.8 else self._rng.choice((2, 9, 5000))
+            yield number
+
+    def _part(self, index: int, numbers: Iterator[int]) -> str:
+        rng, name = self._rng, f"f{index}"
+        match rng.randrange(10):
+            case 0:
+                members = " ".join(
+                    f"{self._type()} {name}_{member} = {next(numbers)};" for member in range(rng.randrange(1, 4))
+                )
+                return f"oneof o{index} {{ {members} }}"
+            case 1:
+                return f"map<{rng.choice(_KEYS)}, {self._type()}> {name} = {next(numbers)};"
+            case 2 | 3:
+                kind = self._type()
+                is_packable = kind in set(_SCALARS) - {"string", "bytes"} or kind == "Kind"
+                packed = f" [packed = {rng.choice(('true', 'false'))}]" if is_packable and rng.random() < 0.4 else ""
+                return f"repeated {kind} {name} = {next(numbers)}{packed};"
+            case 4 if self._is_proto2:
+                return f"optional group G{index} = {next(numbers)} {{ optional {self._type()} inner = 1; }}"
+        kind = self._type()
+        if not self._is_proto2:
+            return f"{rng.choice(('', 'optional '))}{kind} {name} = {next(numbers)};"
+        default = f" [default = {_DEFAULTS[kind]}]" if kind in _DEFAULTS and rng.random() < 0.5 else ""
+        return f"{rng.choice(('optional', 'required'))} {kind} {name} = {next(numbers)}{default};"
+
+    def _type(self) -> str:
+        rng = self._rng
+        match rng.randrange(8):
+            case 0:
+                return f"M{rng.randrange(self._messages)}"
+            case 1:
+                return f"google.protobuf.{rng.choice(_KNOWN)}"
+            case 2:
+                return rng.choice(("Kind", "Kind", "Empty"))
+        return rng.choice(_SCALARS)
+
+
+class MessageMaker:
+    """Makes messages with random fields."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+
+    def body(self, message: Any) -> bytes:
+        """The bytes of a message; now and then of two that are merged, or with fields of another type."""
+        rng = self._rng
+        made = self._message(message, 0).SerializePartialToString()
+        if rng.random() < 0.2:
+            made += self._message(message, 0).SerializePartialToString()
+        if rng.random() < 0.1:
+            made += rng.choice(
+                (
+                    b"\xf8\xff\x07\x05",
+                    b"\xfb\xff\x07\x08\x01\xfc\xff\x07",
+                    b"\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+                )
+            )
+        return bytes(made)
+
+    def _message(self, message: Any, depth: int) -> Any:
+        made = GetMessageClass(message)()
+        for field in message.fields:
+            if self._rng.random() < (0.75 if depth < 2 else 0.3 if depth < 4 else 0):
+                self._set(made, field, depth)
+        return made
+
+    def _set(self, made: Any, field: Any, depth: int) -> None:
+        rng = self._rng
+        if field.message_type is not None and field.message_type.GetOptions().map_entry:
+            key, value = field.message_type.fields
+            for _ in range(rng.choice((0, 1, 3, 80 if rng.random() < 0.05 else 2))):
+                if value.message_type is None:
+                    getattr(made, field.name)[self._scalar(key)] = self._scalar(value)
+                else:
+                    getattr(made, field.name)[self._scalar(key)].CopyFrom(self._single(value.message_type, depth))
+        elif field.is_repeated:
+            many = [self._value(field, depth) for _ in range(rng.choice((0, 1, 3)))]
+            getattr(made, field.name).extend(many)
+        elif field.message_type is not None:
+            getattr(made, field.name).CopyFrom(self._single(field.message_type, depth))
+        else:
+            setattr(made, field.name, self._scalar(field))
+
+    def _value(self, field: Any, depth: int) -> Any:
+        return self._scalar(field) if field.message_type is None else self._single(field.message_type, depth)
+
+    def _single(self, message: Any, depth: int) -> Any:
+        rng = self._rng
+        if message.full_name in {"google.protobuf.Timestamp", "google.protobuf.Duration"}:
+            made = GetMessageClass(message)()
+            made.seconds, made.nanos = rng.choice((0, 1, 1_700_000_000)), rng.choice((0, 1, 999_999_999, 123_456_789))
+            if rng.random() < 0.05:
+                made.seconds = -1
+            return made
+        if message.full_name == "google.protobuf.Value":
+            made = GetMessageClass(message)()
+            made.number_value = rng.randrange(10)
+            return made
+        return self._message(message, depth + 1)
+
+    def _scalar(self, field: Any) -> Any:  # noqa: PLR0911 - one for each kind of type
+        rng = self._rng
+        if field.enum_type is not None:
+            choices = [0, 1, -3, 70000] + ([] if field.enum_type.is_closed else [5, -(1 << 31)])
+            return rng.choice(choices)
+        name = _TYPE_NAMES[field.type]
+        if name in _BITS:
+            top = 1 << _BITS[name]
+            return rng.choice((0, 1, -1, top - 1, -top, rng.randrange(-top, top)))
+        if name in _UNSIGNED:
+            return rng.choice((0, 1, (1 << _UNSIGNED[name]) - 1, rng.getrandbits(_UNSIGNED[name])))
+        if name == "bool":
+            return rng.random() < 0.5
+        if name == "string":
+            return rng.choice(_TEXTS)
+        if name == "bytes":
+            return rng.randbytes(rng.randrange(5))
+        return rng.choice((0.0, -0.0, 1.5, -1e30, float("inf"), float("nan"), 0.1))

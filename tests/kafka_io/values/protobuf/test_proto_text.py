@@ -1,0 +1,167 @@
+"""Texts of `.proto` files: read as protoc reads them, or refused with the line."""
+
+import re
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.metadata import files
+from typing import Any
+
+import pytest
+
+from kafka_io.errors import InvalidSchema
+from kafka_io.values.protobuf.descriptors import parse_protobuf
+from kafka_io.values.protobuf.proto_text import file_of_text
+
+
+def facts(message: Any) -> Mapping[str, Any]:
+    """What decides how a message type is decoded."""
+    return {
+        "fields": [
+            (
+                field.name,
+                field.number,
+                field.type,
+                field.is_repeated,
+                field.has_presence,
+                field.default_value if field.message_type is None else None,
+                field.message_type and field.message_type.full_name,
+                field.enum_type and [(value.name, value.number) for value in field.enum_type.values],
+                field.containing_oneof and field.containing_oneof.name,
+            )
+            for field in message.fields
+        ],
+        "nested": {nested.name: facts(nested) for nested in message.nested_types},
+        "is_entry": message.GetOptions().map_entry,
+    }
+
+
+def test_files_of_google_are_read_as_protoc_reads_them() -> None:
+    """The package has the texts, and the descriptors that protoc made of them."""
+    paths = [path for path in files("googleapis-common-protos") or () if path.suffix == ".proto"]
+    texts = {str(path): path.read_text(encoding="utf-8") for path in paths}
+    schema = parse_protobuf('syntax = "proto3";' + "".join(f'import "{name}";' for name in texts), texts)
+    compared = 0
+    for name in texts:
+        module = import_module(name.removesuffix(".proto").replace("/", ".") + "_pb2")
+        for message in module.DESCRIPTOR.message_types_by_name.values():
+            assert facts(schema.message(message.full_name)) == facts(message), message.full_name
+            compared += 1
+    assert compared > 100
+
+
+PROTO2 = r"""
+// Orders of a shop.
+syntax = "proto2";
+package shop.v1;
+import "google/protobuf/timestamp.proto";
+option java_package = "org" ".example";
+option (my.option).part = { a: 1 b: [1, 2] c { d: "}" } };
+
+// An order.
+message Order {
+  // The number
+  // of the order.
+  required int64 id = 0x1 [default = 010, (confluent.field_meta) = { doc: "x" }, deprecated = true];
+  /* What the customer
+   * wrote. */
+  optional string note = 2 [default = "a\"b" '\x41\101\u00e9'];
+  optional bytes data = 3 [default = "\000\377\\\""];
+
+  // Stands alone.
+
+  repeated Line lines = 4;
+  optional group Extra = 5 { optional .shop.v1.Order.Kind kind = 1 [default = B]; }
+  oneof choice { option (x) = 1; string text = 6; Line line = 7; }
+  map<string, Line> by_name = 8;
+  optional double top = 9 [default = -inf];
+  optional float rate = 10 [default = -1.5e3];
+  extensions 100 to 199;
+  reserved 50, 60 to max;
+  reserved "old";
+  message Line { optional google.protobuf.Timestamp at = 1; };
+  enum Kind { option allow_alias = true; A = 0; B = 1; C = 1 [deprecated = true]; D = -5; reserved 7; }
+  extend Order { optional int32 more = 100; }
+}
+service Shop { rpc Get (Order) returns (stream Order) { option (http) = { get: "/" }; } }
+extend Order { optional int32 further = 101; }
+;
+"""
+
+
+def test_everything_that_a_file_of_proto2_may_have_is_read() -> None:
+    schema = parse_protobuf(PROTO2)
+    fields = {field.name: field for field in schema.message("shop.v1.Order").fields}
+    assert list(fields) == [
+        "id", "note", "data", "lines", "extra", "text", "line", "by_name", "top", "rate",
+    ]  # fmt: skip
+    defaults = {name: field.default_value for name, field in fields.items() if field.has_default_value}
+    assert defaults == {"id": 8, "note": 'a"bAA\u00e9', "data": b'\0\xff\\"', "top": float("-inf"), "rate": -1500.0}
+    assert fields["extra"].type == fields["extra"].TYPE_GROUP
+    assert fields["extra"].message_type.fields_by_name["kind"].default_value == 1
+    assert [field.name for field in fields["text"].containing_oneof.fields] == ["text", "line"]
+    assert fields["by_name"].message_type.GetOptions().map_entry
+
+
+def test_comments_directly_before_a_field_document_it() -> None:
+    assert parse_protobuf(PROTO2).comments == {
+        "shop.v1.Order.id": "The number of the order.",
+        "shop.v1.Order.note": "What the customer wrote.",
+    }
+
+
+def test_a_field_of_proto3_knows_whether_it_is_set_if_it_is_optional() -> None:
+    schema = parse_protobuf(
+        'syntax = "proto3"; message A { int32 a = 1; optional int32 b = 2; oneof _b { int32 c = 3; } }'
+    )
+    assert [field.has_presence for field in schema.message("A").fields] == [False, True, True]
+
+
+def test_an_edition_has_the_features_that_it_states() -> None:
+    schema = parse_protobuf(
+        'edition = "2023"; option features.field_presence = IMPLICIT; option features.enum_type = CLOSED;'
+        "message A { int32 a = 1; int32 b = 2 [features.field_presence = EXPLICIT];"
+        "A c = 3 [features.message_encoding = DELIMITED]; E d = 4 [features.field_presence = EXPLICIT]; }"
+        "enum E { NONE = 0; }"
+    )
+    fields = schema.message("A").fields
+    assert [field.has_presence for field in fields] == [False, True, True, True]
+    assert fields[2].type == fields[2].TYPE_GROUP
+    assert fields[3].enum_type.is_closed
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('syntax = "proto3"; message A {\n  int32 a = ; }', "unexpected ; in line 2"),
+        ('syntax = "proto3"; message A { int32 a = 1; ', "ends too early, in line 1"),
+        ('syntax = "proto4";', "the syntax proto4 of the .proto text is not known"),
+        ('edition = "1999";', "the edition 1999 of the .proto text is not known"),
+        ("message A { int32 a = 1; }", "unexpected a in line 1"),  # proto2 needs a label
+        ('syntax = "proto3"; message A { int32 a = 0; }', "0 in line 1 of the .proto text is no number of a field"),
+        ('syntax = "proto3"; message A { int32 a = 1.5; }', "1.5 in line 1 of the .proto text is no integer"),
+        ('syntax = "proto3"; message A { int32 a = 09; }', "09 in line 1 of the .proto text is no integer"),
+        ('syntax = "proto3"; enum E { A = 99999999999; }', "is no number of an enum"),
+        (
+            'syntax = "proto3"; message A { B b = 1; }',
+            "the Protobuf schema is not valid: \"couldn't resolve name 'B'\"",
+        ),
+        ('syntax = "proto3"; message A { int32 a = 1; int32 b = 1; }', "the Protobuf schema is not valid"),
+        ('syntax = "proto3"; message A.B { }', "unexpected A.B in line 1"),
+        ('syntax = "proto3"; bogus A { }', "unexpected bogus in line 1"),
+        ('syntax = "proto3"; message A { int32 a = 1 [features.bogus = X]; }', "unexpected X in line 1"),
+        ('syntax = "proto2"; message A { optional int32 a = 1 [default = {}]; }', "unexpected { in line 1"),
+        ('syntax = "proto3"; message A { \x00', r"unexpected '\x00' in line 1"),
+        ('syntax = "proto3"; import "a', 'unexpected " in line 1'),
+        ('syntax = "proto3";' + "message A {" * 40, "nested deeper than 32 levels"),
+    ],
+)
+def test_a_text_that_does_not_follow_the_language_is_refused(text: str, reason: str) -> None:
+    with pytest.raises(InvalidSchema, match=re.escape(reason)):
+        parse_protobuf(text)
+
+
+def test_a_text_is_read_in_a_time_that_grows_with_its_length() -> None:
+    """A registry may send 16 MB; the pool of google.protobuf is not asked here."""
+    nested = "[" * 30_000
+    with pytest.raises(InvalidSchema, match="ends too early"):
+        file_of_text("a.proto", f'syntax = "proto3"; option (a) = {nested}')

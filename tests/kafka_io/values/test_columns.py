@@ -1,0 +1,102 @@
+"""Columns keep their types for ever: a field goes into a column that holds it, or into a new one."""
+
+import pyarrow as pa
+import pytest
+
+from kafka_io.values.columns import COMMENT, FIELD, assign, described, grow, holds, is_union
+
+LONG, DOUBLE, TEXT, BYTES = pa.int64(), pa.float64(), pa.string(), pa.binary()
+
+
+def union(*members: pa.DataType) -> pa.DataType:
+    return pa.struct([(f"member{index}", member) for index, member in enumerate(members)])
+
+
+@pytest.mark.parametrize(
+    ("column", "field", "expected"),
+    [
+        (DOUBLE, LONG, True),
+        (LONG, DOUBLE, False),
+        (TEXT, BYTES, True),
+        (BYTES, TEXT, True),
+        (LONG, TEXT, False),
+        (pa.timestamp("us", "UTC"), pa.timestamp("us"), False),
+        (pa.decimal128(38, 2), pa.decimal128(38, 3), False),
+        (pa.list_(DOUBLE), pa.list_(pa.field("element", LONG)), True),
+        (pa.list_(LONG), LONG, False),
+        (pa.map_(TEXT, DOUBLE), pa.map_(TEXT, LONG), True),
+        (pa.map_(TEXT, LONG), pa.list_(LONG), False),
+        (pa.struct([("a", LONG)]), pa.struct([("b", TEXT)]), True),
+        (pa.struct([("a", LONG)]), union(LONG), False),
+        (union(LONG, TEXT), TEXT, True),
+        (union(LONG, TEXT), pa.struct([("a", LONG)]), False),
+        (union(LONG), union(TEXT), True),
+    ],
+)
+def test_a_column_holds_what_avro_promotes_to_its_type(column: pa.DataType, field: pa.DataType, expected: bool) -> None:
+    assert holds(column, field) is expected
+
+
+def test_a_field_whose_type_changes_gets_another_column_and_keeps_the_first() -> None:
+    first = grow(pa.schema([]), [pa.field("price", LONG)])
+    second = grow(first, [pa.field("price", TEXT)])
+    assert second.names == ["price", "price_2"]
+    assert second.field("price_2").metadata == {FIELD: b"price"}
+    third = grow(second, [pa.field("price", pa.bool_())])
+    assert third.names == ["price", "price_2", "price_3"]
+    for kind, name in ((LONG, "price"), (TEXT, "price_2"), (pa.bool_(), "price_3")):
+        assert assign([pa.field("price", kind)], third) == [third.names.index(name)]
+        assert grow(third, [pa.field("price", kind)]).equals(third, check_metadata=True)
+
+
+def test_a_renamed_field_with_an_alias_stays_in_its_column() -> None:
+    columns = grow(pa.schema([]), [pa.field("customer", TEXT)])
+    renamed = described("client", TEXT, aliases=["buyer", "customer"])
+    assert grow(columns, [renamed]).names == ["customer"]
+
+
+def test_a_column_with_an_alias_takes_values_of_the_old_name() -> None:
+    columns = grow(pa.schema([]), [described("client", TEXT, aliases=["customer"], comment="who pays")])
+    assert columns.field("client").metadata[COMMENT] == b"who pays"
+    assert grow(columns, [pa.field("customer", TEXT)]).names == ["client"]
+
+
+def test_names_are_unique_without_regard_to_case() -> None:
+    columns = grow(pa.schema([]), [pa.field("id", LONG), pa.field("ID", LONG)])
+    assert columns.names == ["id", "ID_2"]
+    assert assign([pa.field("ID", LONG), pa.field("Id", LONG)], columns) == [1, None]
+
+
+def test_a_column_takes_the_field_of_its_own_name_before_one_with_its_name_as_an_alias() -> None:
+    columns = grow(pa.schema([]), [pa.field("customer", TEXT)])
+    fields = [described("client", TEXT, aliases=["customer"]), pa.field("customer", TEXT)]
+    assert assign(fields, columns) == [None, 0]
+    assert grow(columns, fields).names == ["customer", "client"]
+
+
+def test_a_name_that_delta_refuses_is_written_with_underscores() -> None:
+    columns = grow(pa.schema([]), [pa.field("unit price;eur", LONG), pa.field("", LONG)])
+    assert columns.names == ["unit_price_eur", "_"]
+    assert grow(columns, [pa.field("unit price;eur", LONG)]) == columns
+
+
+def test_structs_grow_at_any_depth() -> None:
+    inner = pa.struct([("a", LONG)])
+    columns = grow(pa.schema([]), [pa.field("x", pa.list_(pa.field("element", pa.map_(TEXT, inner))))])
+    wider = pa.struct([("a", TEXT), ("b", LONG)])
+    grown = grow(columns, [pa.field("x", pa.list_(pa.field("element", pa.map_(TEXT, wider))))])
+    assert [field.name for field in grown.field("x").type.value_type.item_type] == ["a", "a_2", "b"]
+
+
+def test_a_union_grows_by_types_in_whatever_order_they_stand() -> None:
+    columns = grow(pa.schema([]), [pa.field("x", union(LONG, TEXT))])
+    grown = grow(columns, [pa.field("x", union(TEXT, pa.bool_(), LONG))])
+    assert grown.field("x").type.equals(union(LONG, TEXT, pa.bool_()))
+    assert is_union(grown.field("x").type)
+    assert grow(grown, [pa.field("x", LONG)]) == grown
+
+
+def test_a_record_in_a_union_grows_in_its_member() -> None:
+    columns = grow(pa.schema([]), [pa.field("x", union(LONG, pa.struct([("a", LONG)])))])
+    grown = grow(columns, [pa.field("x", pa.struct([("b", TEXT)]))])
+    assert grown.field("x").type.equals(union(LONG, pa.struct([("a", LONG), ("b", TEXT)])))

@@ -1,0 +1,152 @@
+"""Change events of Debezium become the rows after the changes, in JSON with or without a schema, and in Avro."""
+
+import json
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pytest
+
+from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
+from tests.fakes.cluster import FakeCluster
+from tests.fakes.typed import TypedTopic, append, log_of
+
+SOURCE = {"lsn": 7, "table": "orders"}
+COLUMNS = ("id", "note", "__op", "_tombstone")
+
+
+def event(op: str, before: Any = None, after: Any = None, **others: Any) -> dict[str, Any]:
+    return {"before": before, "after": after, "source": SOURCE, "op": op, "ts_ms": 1_700_000_000_000, **others}
+
+
+def connect(*fields: dict[str, Any]) -> dict[str, Any]:
+    """The schema of an envelope with a row of these fields, as Kafka Connect's converter writes it."""
+    row = {"type": "struct", "fields": list(fields)}
+    members = [{**row, "field": "before"}, {**row, "field": "after"}, {"field": "op", "type": "string"}]
+    return {"type": "struct", "fields": members}
+
+
+def values(*documents: Any) -> list[bytes | None]:
+    return [None if document is None else json.dumps(document).encode() for document in documents]
+
+
+CHANGES = (
+    event("c", None, {"id": 1, "note": "a"}, ts_us=1, transaction={"id": "x"}),
+    event("u", {"id": 1, "note": "a"}, {"id": 1, "note": None}),
+    event("d", {"id": 1, "note": "b"}),
+    None,
+)
+ROWS = [(1, "a", "c", False), (1, None, "u", False), (1, "b", "d", False), (None, None, None, True)]
+
+
+@pytest.fixture
+def topic(fake: FakeCluster, tmp_path: Path) -> Iterator[TypedTopic]:
+    fake.logs = {0: log_of(values(*CHANGES))}
+    with fake:
+        yield TypedTopic(fake=fake, folder=tmp_path / "lake", format_={"format": "debezium", "max_bad_share": 1})
+
+
+@pytest.mark.parametrize("is_wrapped", [False, True])
+def test_a_row_is_the_one_after_the_change_and_a_delete_gives_the_one_before(
+    topic: TypedTopic, is_wrapped: bool
+) -> None:
+    if is_wrapped:
+        topic.fake.logs = {0: log_of(values(*(change and {"schema": None, "payload": change} for change in CHANGES)))}
+    load = topic.load()
+    assert (load.error, load.rows, load.bad_records, load.warnings) == (None, 4, 0, ())
+    assert [tuple(row.values()) for row in topic.rows(*COLUMNS)] == ROWS
+    assert topic.rows("__ts_ms", "__source")[2] == {"__ts_ms": 1_700_000_000_000, "__source": SOURCE}
+    assert topic.deep().problems == ()
+
+
+def test_a_column_that_the_database_adds_is_a_column_with_its_first_rows_and_other_values_are_kept(
+    topic: TypedTopic,
+) -> None:
+    topic.load()
+    wrapped = {"payload": event("d", {"id": 2, "gone": True})}
+    append(topic.fake.logs[0], values(event("c", None, {"id": 2, "total": 1.5}), {"id": 3}, wrapped, [1]))
+    load = topic.load()
+    assert (load.error, load.rows, load.bad_records) == (None, 4, 2)
+    rows = topic.rows("id", "total", "gone", "__op", "_raw")[4:]
+    assert [tuple(row.values()) for row in rows] == [
+        (2, 1.5, None, "c", None),
+        (None, None, None, None, b'{"id": 3}'),
+        (2, None, True, "d", None),
+        (None, None, None, None, b"[1]"),
+    ]
+    append(topic.fake.logs[0], values(event("u", None, {"id": "x"})))
+    assert topic.load().warnings == (
+        "the field 'id' had the type int64 before: the new column id_2 holds it, with the type string",
+    )
+    assert topic.deep().problems == ()
+
+
+def test_the_schema_in_the_values_gives_the_types_and_later_loads_read_them_alike(topic: TypedTopic) -> None:
+    number = {"field": "id", "type": "int32", "doc": "the number"}
+    day = {"field": "day", "type": "int32", "name": "io.debezium.time.Date"}
+    time = {"field": "at", "type": "int64", "name": "io.debezium.time.MicroTimestamp"}
+    seen = {"field": "seen", "type": "string", "name": "io.debezium.time.ZonedTimestamp"}
+    days = {"field": "days", "type": "array", "items": {"type": "int32", "name": "io.debezium.time.Date"}}
+    row = {"id": 1, "day": 15706, "at": 1_357_020_000_000_001, "seen": "2013-01-01T06:00:00Z", "days": [15706]}
+    schema = connect(number, day, time, seen, days)
+    topic.fake.logs = {0: log_of(values({"schema": schema, "payload": event("c", None, row)}))}
+    topic.load()
+    extended = connect(number, day, time, seen, days, {"field": "born", "type": "int32", "name": day["name"]})
+    changes = ({**row, "id": 2}, {**row, "id": 3, "born": 15706})
+    append(
+        topic.fake.logs[0],
+        values(*({"schema": extended, "payload": event("u", None, change)} for change in changes)),
+    )
+    load = topic.load()
+    assert (load.error, load.bad_records, load.warnings) == (None, 0, ())
+    rows = topic.rows("id", "day", "at", "seen", "days", "born")
+    assert [[str(value) for value in each.values()] for each in rows] == [
+        [str(number), "2013-01-01", "2013-01-01 06:00:00.000001+00:00", "2013-01-01 06:00:00+00:00", "[15706]", born]
+        for number, born in ((1, "None"), (2, "None"), (3, "2013-01-01"))
+    ]
+    assert topic.deep().problems == ()
+
+
+def test_an_envelope_in_avro_gives_the_same_rows(topic: TypedTopic) -> None:
+    row = {
+        "type": "record",
+        "name": "Value",
+        "fields": [{"name": "id", "type": "int"}, {"name": "note", "type": ["null", "string"], "default": None}],
+    }
+    source = {"type": "record", "name": "Source", "fields": [{"name": "lsn", "type": "long"}]}
+    fields = [
+        {"name": "before", "type": ["null", row], "default": None},
+        {"name": "after", "type": ["null", "Value"], "default": None},
+        {"name": "source", "type": source},
+        {"name": "op", "type": "string"},
+        {"name": "ts_ms", "type": ["null", "long"]},
+    ]
+    envelope = json.dumps({"type": "record", "name": "Envelope", "fields": fields})
+
+    def encoded(schema_id: int, change: Any) -> bytes | None:
+        if change is None:
+            return None
+        body = BytesIO()
+        fastavro.schemaless_writer(body, fastavro.parse_schema(json.loads(envelope)), change)
+        return b"\0" + schema_id.to_bytes(4, "big") + body.getvalue()
+
+    with EmbeddedSchemaRegistry() as registry:
+        id_ = registry.register("clicks-value", envelope)
+        plain = registry.register("clicks-plain", json.dumps(row))
+        topic.registries = {"main": {"url": registry.url}}
+        topic.format_ = {**topic.format_, "registry": "main"}
+        topic.fake.logs = {
+            0: log_of([*(encoded(id_, change) for change in CHANGES), b"\0" + plain.to_bytes(4, "big") + b"\2\0"])
+        }
+        load = topic.load()
+        assert (load.error, load.rows, load.bad_records) == (None, 5, 1)
+        assert [tuple(each.values()) for each in topic.rows(*COLUMNS)][:4] == ROWS
+        assert topic.rows("__source")[0] == {"__source": {"lsn": 7}}
+        [*_, bad] = topic.rows("_error")
+        assert bad["_error"] == (
+            f"the schema {plain} cannot be used: the schema is no envelope of Debezium: it has no struct named after "
+            "or before"
+        )
+        assert topic.deep().problems == ()

@@ -1,0 +1,145 @@
+"""A log is compared with the table by single messages: the last one, or those of a binary search."""
+
+from collections.abc import Collection, Mapping
+from itertools import pairwise
+from unittest.mock import Mock
+
+import pytest
+
+from kafka_io.errors import ConnectFailed, KafkaIOError, OffsetOutOfRange
+from kafka_io.model import Bounds, BrokerPartition, OffsetRange
+from kafka_io.records.last_message import LastMessage
+from pipelines.loading.divergence import Divergence, DivergenceSearch, check_same_logs, differing_messages
+from pipelines.loading.ledger import CommitKind, LedgerEntry, TableState, TopicIdentity
+from pipelines.loading.work import CommittedRange
+from resources.errors import TopicRecreated
+
+A, B = BrokerPartition(None, 0), BrokerPartition(None, 1)
+CLICKS = TopicIdentity(cluster="main", name="clicks", incarnation="7")
+STORED = LastMessage(offset=19, digest="table")
+
+
+def state_of(*, same_topic_id: bool = False) -> TableState:
+    return TableState(topic=CLICKS, covered={A: (0, 20)}, last_messages={A: STORED}, same_topic_id=same_topic_id)
+
+
+def answering(answer: object) -> Mock:
+    """A cluster that gives this answer for each message."""
+    return Mock(last_messages=Mock(side_effect=lambda _, ranges: dict.fromkeys(ranges, answer)))
+
+
+@pytest.mark.parametrize(
+    ("answer", "differing", "is_error"),
+    [
+        (STORED, {}, False),
+        (LastMessage(offset=18, digest="log"), {A: 18}, False),
+        (OffsetOutOfRange("gone"), {}, False),
+        (ConnectFailed("away"), {}, True),
+    ],
+)
+def test_a_message_that_expired_contradicts_nothing_and_an_error_is_no_answer(
+    answer: object, differing: Mapping[BrokerPartition, int], is_error: bool
+) -> None:
+    bounds = {A: Bounds(earliest=0, latest=30)}
+    assert differing_messages(answering(answer), state_of(), bounds, with_idle=False) == (
+        differing,
+        {A: answer} if is_error else {},
+    )
+
+
+@pytest.mark.parametrize(("latest", "offset"), [(20, 19), (30, 19), (19, 19), (10, 10)])
+def test_a_log_that_was_read_must_still_have_the_last_message(latest: int, offset: int) -> None:
+    bounds = {A: Bounds(earliest=0, latest=latest)}
+    with pytest.raises(TopicRecreated, match=f"another message at offset {offset} than the table"):
+        check_same_logs(answering(LastMessage(offset=19, digest="log")), state_of(), bounds)
+    check_same_logs(answering(STORED), state_of(same_topic_id=True), bounds)
+
+
+def test_a_log_with_the_last_message_is_the_same() -> None:
+    check_same_logs(answering(STORED), state_of(), {A: Bounds(earliest=0, latest=20)})
+    with pytest.raises(ConnectFailed):
+        check_same_logs(answering(ConnectFailed("away")), state_of(), {A: Bounds(earliest=0, latest=20)})
+
+
+def search_in(
+    log_of: Mapping[str, int],
+    *,
+    error: KafkaIOError | None = None,
+    is_typed: bool = False,
+    hidden: Collection[int] = (),
+    stops: tuple[int, ...] = (10, 20),
+) -> DivergenceSearch:
+    """A search in ranges without holes, which end at `stops`.
+
+    The log has other messages from `other` on, and none from `end` on. It shows nothing at `hidden` offsets.
+    """
+    edges = [*((A, *edge) for edge in pairwise((0, *stops))), (B, 0, 50)]
+    ranges = tuple(CommittedRange(offsets=OffsetRange(*edge), rows=edge[2] - edge[1]) for edge in edges)
+    covered = {A: (0, 20), B: (0, 50)}
+    entry = LedgerEntry(
+        commit="c", run="r", kind=CommitKind.LOAD, sequence=1, topic=CLICKS, ranges=ranges, covered=covered
+    )
+    log = Mock(
+        entries=lambda _: [(1, entry)],
+        row_offsets=lambda _, committed: list(range(committed.offsets.start, committed.offsets.stop)),
+        message=lambda _, __, offset: LastMessage(offset=offset, digest="table"),
+    )
+
+    def message(offset: int) -> LastMessage | KafkaIOError | None:
+        if offset >= log_of.get("end", 100):
+            return OffsetOutOfRange("gone")
+        if offset in hidden:
+            return None
+        return LastMessage(offset=offset, digest="log" if offset >= log_of.get("other", 100) else "table")
+
+    def last_messages(_: str, wanted: Mapping[BrokerPartition, OffsetRange]) -> object:
+        return {partition: error or message(offsets.stop - 1) for partition, offsets in wanted.items()}
+
+    cluster, snapshot = Mock(last_messages=last_messages), Mock(layout=Mock(is_typed=is_typed))
+    return DivergenceSearch(cluster=cluster, log=log, snapshot=snapshot, state=state_of())
+
+
+@pytest.mark.parametrize(
+    ("log_of", "earliest", "divergence"),
+    [
+        *(({"other": offset}, 0, Divergence(offset=offset, common=True)) for offset in (1, 5, 10, 11, 15, 19)),
+        ({"other": 0}, 0, Divergence(offset=0, common=False)),
+        ({}, 0, Divergence(offset=20, common=True)),
+        ({"other": 12}, 12, Divergence(offset=12, common=False)),
+        ({"other": 13}, 12, Divergence(offset=13, common=True)),
+        ({"other": 0}, 10, Divergence(offset=10, common=False)),
+        # All rows expired from the log. Nothing is compared, so nothing shows that it is another log.
+        ({}, 20, Divergence(offset=20, common=True)),
+        ({"end": 15}, 0, Divergence(offset=15, common=True)),
+    ],
+)
+def test_the_search_finds_the_first_message_that_the_log_does_not_have(
+    log_of: Mapping[str, int], earliest: int, divergence: Divergence
+) -> None:
+    assert search_in(log_of).run(A, Bounds(earliest=earliest, latest=20)) == divergence
+
+
+@pytest.mark.parametrize(
+    ("other", "hidden", "stops", "divergence"),
+    [
+        (10, range(10), (10, 20), Divergence(offset=0, common=False)),
+        (10, range(5, 10), (10, 20), Divergence(offset=5, common=True)),
+        (16, range(15), (20,), Divergence(offset=16, common=True)),
+        (17, range(16), (20,), Divergence(offset=0, common=False)),  # so many are not compared one after the other
+    ],
+)
+def test_where_the_log_shows_nothing_the_next_sixteen_messages_of_the_range_are_compared(
+    other: int, hidden: Collection[int], stops: tuple[int, ...], divergence: Divergence
+) -> None:
+    search = search_in({"other": other}, hidden=hidden, stops=stops)
+    assert search.run(A, Bounds(earliest=0, latest=20), differs=True) == divergence
+
+
+def test_a_broker_that_does_not_answer_ends_the_search() -> None:
+    with pytest.raises(ConnectFailed):
+        search_in({}, error=ConnectFailed("away")).run(A, Bounds(earliest=0, latest=20))
+
+
+def test_a_table_of_decoded_values_has_no_messages_to_compare() -> None:
+    found = search_in({}, is_typed=True).run(A, Bounds(earliest=3, latest=20))
+    assert found == Divergence(offset=3, common=False)

@@ -1,0 +1,30 @@
+"""Newer ranges replace an older one only if they contain all of it that no later cut took back."""
+
+import pytest
+
+from kafka_io.model import BrokerPartition, OffsetRange
+from pipelines.loading.incarnations import Extent, _cover
+from pipelines.loading.work import CommittedRange
+
+A = BrokerPartition(None, 0)
+
+
+@pytest.mark.parametrize(
+    ("newer", "limit", "is_replaced"),
+    [
+        ([(0, 10)], None, True),
+        ([(0, 5), (5, 10)], None, True),
+        ([(0, 4), (5, 10)], None, False),
+        ([(0, 9)], None, False),
+        ([(0, 9)], 9, True),
+        ([(0, 8)], 9, False),
+        ([(0, 10)], 20, True),
+        ([(0, 9)], 20, False),
+        ([], 0, True),
+    ],
+)
+def test_newer_ranges_replace_an_older_one_below_the_limit(
+    newer: list[tuple[int, int]], limit: int | None, is_replaced: bool
+) -> None:
+    extents = [Extent(start, stop, OffsetRange(A, start, stop)) for start, stop in newer]
+    assert _cover(extents, CommittedRange(offsets=OffsetRange(A, 0, 10)), limit) == is_replaced

@@ -1,0 +1,97 @@
+"""`penstock tail` decodes the values of a topic that has a format, as a load does."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner
+
+from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
+from pipelines.cli.main import main
+from tests.fakes.cluster import FakeCluster
+from tests.fakes.typed import log_of
+from tests.pipelines.loading.test_avro_table import V1, V2, framed, schema
+
+
+def tail(folder: Path, values: Sequence[bytes | None], format_: str, *arguments: str) -> list[str]:
+    """The lines that the command prints of a topic with these values; `format_` is the end of the settings file."""
+    with FakeCluster(logs={0: log_of(values)}) as fake:
+        address = ",".join(broker.address for broker in fake.bootstrap)
+        file = folder / "penstock.toml"
+        file.write_text(f'lake = "lake"\n[clusters.main]\nbootstrap = "{address}"\n[topics.clicks]\n{format_}\n')
+        words = ["--settings", str(file), "tail", "clicks", "--from", "earliest", "--until", "latest", *arguments]
+        result = CliRunner().invoke(main, words)
+    assert (result.exit_code, result.stderr) == (0, "")
+    return result.stdout.splitlines()
+
+
+def values_and_errors(lines: list[str]) -> list[tuple[Any, Any]]:
+    return [(record["value"], record.get("error")) for record in map(json.loads, lines)]
+
+
+DECLARED = (
+    'format = "json"\ncolumns = { at = "timestamp", day = "date", amount = "decimal(38, 2)", data = "binary", '
+    'share = "double", place = "struct<city: string, codes: array<long>>", tags = "map<string, long>" }'
+)
+
+
+def test_fields_of_all_types_are_json_and_null_fields_are_left_out(tmp_path: Path) -> None:
+    value = {
+        "at": "2026-01-31T12:00:00Z",
+        "day": "2026-01-31",
+        "amount": "1.50",
+        "data": "/w==",
+        "share": 0.5,
+        "place": {"city": "Bern", "codes": [1, 2]},
+        "tags": {"a": 1},
+    }
+    values = [json.dumps(value).encode(), b'{"share": 1}', None, b"["]
+    [full, small, tombstone, bad] = values_and_errors(tail(tmp_path, values, DECLARED, "--json"))
+    shown = {**value, "at": "2026-01-31T12:00:00+00:00", "data": {"base64": "/w=="}}
+    assert (full, small, tombstone) == ((shown, None), ({"share": 1.0}, None), (None, None))
+    assert bad[0] == "["
+    assert bad[1]
+
+
+def test_people_see_the_fields_as_json_and_the_reason_in_a_field_of_its_own(tmp_path: Path) -> None:
+    [good, bad] = tail(tmp_path, [b'{"share": 1, "new": "\\u001b"}', b"[\x1b"], DECLARED)
+    assert good.split("\t")[4:] == ['{"share":1.0}']
+    value, error = bad.split("\t")[4:]
+    assert value == r"[\x1b"
+    assert error.startswith("error: ")
+
+
+def test_raw_values_are_shown_as_without_a_format(tmp_path: Path) -> None:
+    assert values_and_errors(tail(tmp_path, [b'{"share": 1}'], DECLARED, "--json", "--raw")) == [('{"share": 1}', None)]
+
+
+def test_a_text_is_shown_as_it_is_with_the_reason_if_it_is_none(tmp_path: Path) -> None:
+    shown = values_and_errors(tail(tmp_path, [b"a", b"\xff"], 'format = "text"', "--json"))
+    assert shown == [("a", None), ({"base64": "/w=="}, "the value is not valid UTF-8")]
+
+
+def test_json_that_nothing_describes_shows_all_its_keys(tmp_path: Path) -> None:
+    shown = values_and_errors(tail(tmp_path, [b'{"a": 1}', b'{"b": "x"}'], 'format = "json"', "--json"))
+    assert shown == [({"a": 1}, None), ({"b": "x"}, None)]
+
+
+def test_keys_are_shown_as_they_are_also_if_they_do_not_decode(tmp_path: Path) -> None:
+    lines = tail(tmp_path, [b'{"a": 1}', b'{"b": "x"}'], 'format = "json"\nkey_format = "json"', "--json")
+    assert values_and_errors(lines) == [({"a": 1}, None), ({"b": "x"}, None)]
+    assert [json.loads(line)["key"] for line in lines] == ["0", "1"]
+
+
+def test_schemas_are_asked_for_when_a_record_needs_them(tmp_path: Path) -> None:
+    with EmbeddedSchemaRegistry() as registry:
+        first, second = registry.register("clicks-value", schema(V1)), registry.register("clicks-value", schema(V2))
+        values = [
+            framed(first, V1, id=1, price=5),
+            framed(second, V2, id=2, price="6 EUR", note="x"),
+            framed(9, V1, id=1, price=1),
+        ]
+        format_ = f'format = "avro"\n[registries.main]\nurl = "{registry.url}"'
+        [old, new, unknown] = values_and_errors(tail(tmp_path, values, format_, "--json"))
+        assert [request for request in registry.requests if "schemas/ids" in request].count("GET /schemas/ids/1") == 1
+    assert (old, new) == (({"id": 1, "price": 5}, None), ({"id": 2, "price_2": "6 EUR", "note": "x"}, None))
+    assert unknown[1] == "the registry main has no schema with the id 9"

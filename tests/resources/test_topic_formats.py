@@ -1,0 +1,96 @@
+"""The first section of [topics] that matches a topic says its format."""
+
+from pathlib import Path
+
+import pytest
+
+from resources.settings import Settings, SettingsError
+from resources.topic_formats import names_topic
+
+MINIMAL = 'lake = "lake"\n[clusters.main]\nbootstrap = "127.0.0.1:9092"\n'
+
+
+def load(folder: Path, text: str) -> Settings:
+    file = folder / "penstock.toml"
+    file.write_text(MINIMAL + text)
+    return Settings.load(file)
+
+
+@pytest.mark.parametrize(
+    ("name", "topic", "matches"),
+    [
+        ("orders", "orders", True),
+        ("orders", "orders2", False),
+        ("web.clicks", "web.clicks", True),
+        ("web.clicks", "web-clicks", False),
+        (r"web\.clicks", "web.clicks", True),
+        ("web.*", "web.clicks", True),
+        ("web.*", "old.web.clicks", False),
+        ("a|b", "b", True),
+    ],
+)
+def test_a_name_is_a_topic_unless_it_has_a_character_that_no_topic_has(name: str, topic: str, matches: bool) -> None:
+    assert names_topic(name, topic) is matches
+
+
+def test_the_first_section_that_matches_applies(tmp_path: Path) -> None:
+    settings = load(
+        tmp_path,
+        '[topics]\nallow = "o.*"\n[topics.orders]\n[topics."o.*"]\nformat = "text"\nmax_bad_share = 0.5\n',
+    )
+    assert settings.format_of("orders").format == "raw"
+    assert settings.format_of("offers").format == "text"
+    assert settings.format_of("offers").max_bad_share == 0.5
+    assert settings.format_of("views").format == "raw"
+    assert settings.rules("main").allows("orders")
+    assert not settings.rules("main").allows("views")
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ('[topics]\nalow = "x"', r"topics.alow is not a setting; did you mean 'allow'\?"),
+        ('[topics.orders]\nformta = "text"', r"topics.orders.formta is not a setting; did you mean 'format'\?"),
+        ('[topics.orders]\nformat = "xml"', "topics.orders.format must be 'raw', 'text', "),
+        ('[topics.web.clicks]\nformat = "text"', "topics.web.clicks is not a setting"),
+        ('[topics."o("]\nformat = "text"', r"'o\(' is neither a topic nor a regular expression"),
+        ('[topics.orders]\nformat = "avro"', 'topics.orders.registry: the format "avro" needs the name of a registry'),
+        ('[topics.orders]\nregistry = "main"', "topics.orders.registry: there is no registry 'main' in the settings"),
+        ('[topics.orders]\ncolumns = { id = "long" }', 'topics.orders: `columns` belongs to the format "json"'),
+        ('[topics.orders]\nformat = "text"\njson_schema = "o.json"', '`json_schema` belongs to the format "json"'),
+        ('[topics.orders]\nformat = "json"\njson_schema = "{"', "topics.orders: the JSON Schema is not valid JSON"),
+        (
+            '[topics.orders]\nformat = "json"\njson_schema = "o.json"\ncolumns = { id = "long" }',
+            "topics.orders: set `columns` or `json_schema`, not both",
+        ),
+        (
+            '[topics.orders]\nformat = "json"\ncolumns = { id = "number" }',
+            "topics.orders: column id has the unknown type 'number'",
+        ),
+        ('[topics.orders]\nformat = "protobuf"', 'the format "protobuf" needs the name of a registry'),
+        ('[topics.orders]\nmessage = "a.B"', 'topics.orders: `message` belongs to the format "protobuf"'),
+        ('[topics.orders]\nformat = "protobuf"\nmessage = "a b"', "message: write the full name of a message type"),
+        ("[topics.orders]\nmax_bad_share = 2", "topics.orders.max_bad_share must be at most 1"),
+    ],
+)
+def test_a_wrong_section_is_refused_with_its_place(tmp_path: Path, text: str, error: str) -> None:
+    with pytest.raises(SettingsError, match=error):
+        load(tmp_path, text)
+
+
+def test_the_only_registry_of_the_settings_need_not_be_named(tmp_path: Path) -> None:
+    registry = '[registries.main]\nurl = "http://127.0.0.1:8081"\n'
+    settings = load(tmp_path, registry + '[topics.orders]\nformat = "avro"')
+    assert settings.format_of("orders").registry == "main"
+    assert settings.format_of("views").registry is None
+
+
+def test_json_with_a_registry_has_the_frame_of_its_serializers(tmp_path: Path) -> None:
+    registry = '[registries.main]\nurl = "http://127.0.0.1:8081"\n'
+    section = '[topics.orders]\nformat = "json"\n'
+    framed = load(tmp_path, registry + section + 'registry = "main"').format_of("orders")
+    plain = load(tmp_path, registry + section + 'columns = { id = "long" }').format_of("orders")
+    inferred = load(tmp_path, registry + section).format_of("orders")
+    assert (inferred.has_schemas, inferred.encoding) == (False, "inferred json")
+    assert (framed.has_schemas, framed.encoding) == (True, "framed json")
+    assert (plain.has_schemas, plain.encoding, plain.registry) == (False, "json", None)

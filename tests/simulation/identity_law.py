@@ -1,0 +1,235 @@
+"""The law that a table holds one topic, and of each partition one log, as far as anything shows it.
+
+A run can know that a topic or a log is not the one of its table from the ids that the registry shows, from leader
+epochs, from the bounds of the logs, and from the last message before each cursor. Where nothing of this contradicts the
+table, nobody can know it. There is no other excuse: each run is judged by what it was answered, and each log by what it
+held when it was read.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+
+from kafka_io.model import BrokerPartition, TopicIds
+from pipelines.loading.ledger import CommitKind, LedgerEntry
+from tests.simulation.broken import require
+from tests.simulation.brokers import Answers, SimCluster
+from tests.simulation.sim_log import SimLog
+from tests.simulation.store import SimStore
+from tests.simulation.workers import Read
+
+Reads = Mapping[BrokerPartition, Sequence[Read]]
+LastMessages = Mapping[BrokerPartition, tuple[int, int]]
+"""The offset and the payload of the last message that loads have read before each cursor."""
+
+
+@dataclass(slots=True, kw_only=True)
+class IdentityLaw:
+    """Checks each commit against what its run could know.
+
+    Args:
+        answers: what each run was answered, by its id.
+        last: the last messages after each commit, by its id.
+    """
+
+    cluster: SimCluster
+    store: SimStore
+    answers: dict[str, Answers] = field(default_factory=dict)
+    last: dict[str, LastMessages] = field(default_factory=dict)
+
+    def note_read(self) -> None:
+        """Note which logs contradict the table now, just after a slice of the present run was read.
+
+        The run compares the logs with the table after the last slice, and then commits. So it could see what
+        contradicts the table both now and when the commit lands.
+        """
+        answers = self.cluster.answers
+        answers.contradicting, answers.ids_after_read = {}, self.cluster.shown_ids
+        if answers.bounds:
+            planned_on = self._entry(answers.bounds[-1].version)
+            if planned_on:
+                answers.contradicting = dict(self._contradicting_logs(planned_on, answers))
+
+    def _entry(self, version: int) -> LedgerEntry | None:
+        return next((entry for _, entry in self.store.logged_entries(version)), None)
+
+    def _contradicting_logs(
+        self, planned_on: LedgerEntry, answers: Answers
+    ) -> Iterable[tuple[BrokerPartition, SimLog]]:
+        """The logs that do not hold the last message of the table. Only what the run asked about counts."""
+        bounds = answers.bounds[-1].bounds
+        for id_, (offset, payload) in self.last[planned_on.commit].items():
+            log = self.cluster.logs.get(id_)
+            # The run compares a message only if it is in the log, according to the bounds that it was answered.
+            if log is None or id_ not in bounds or bounds[id_].earliest > offset:
+                continue
+            in_log = log.earliest <= offset < log.latest
+            if in_log and self._is_other_message(log, offset, payload):
+                yield id_, log
+
+    def _is_other_message(self, log: SimLog, offset: int, payload: int) -> bool:
+        """Whether the log shows another message. One that was compacted, or cannot be read, shows nothing.
+
+        In 0.7 no message is compacted, so bytes that are not the message are another one.
+        """
+        if self.cluster.era.in_bytes:
+            return log.records.get(offset) != payload or any(log.damages_in(offset, offset + 1))
+        return log.records.get(offset, payload) != payload and not any(log.damages_in(offset, offset + 1))
+
+    def check(
+        self, entry: LedgerEntry, before: LedgerEntry | None, reads: Reads, lives: Mapping[BrokerPartition, str]
+    ) -> None:
+        """Check a commit that has just landed.
+
+        Args:
+            entry: the commit.
+            before: the commit before it.
+            reads: the reads of its new ranges.
+            lives: the incarnation from which each partition of its topic was read before.
+
+        Raises:
+            Broken: the run could know that it read another topic, or another log, than its table holds.
+        """
+        answers = self.answers.get(entry.run)
+        planned_on = self._planned_on(entry, before, answers) if answers else None
+        if answers and any(reads.values()):
+            self._check_read(entry, answers)
+        if answers and planned_on and planned_on.topic == entry.topic and any(reads.values()):
+            self._check_ids(entry, planned_on, answers)
+            if not planned_on.ids or not planned_on.ids.topic_id:
+                # A log that was only truncated does not keep the other partitions from being loaded (fault N07).
+                others = {id_ for id_, life in lives.items() if life != self.cluster.incarnation}
+                self._check_logs(entry, planned_on, answers, reads.keys(), others)
+        self.last[entry.commit] = dict(self._last_messages(entry, before, reads))
+
+    def _check_read(self, entry: LedgerEntry, answers: Answers) -> None:
+        """Check that the topic which was read is the one whose ids the commit records."""
+        # The run has to ask again after it has read: what was shown from then until now, it could see.
+        recorded = entry.ids or TopicIds()
+        could_see = all(_are_of_two_topics(recorded, ids) for ids in (answers.ids_after_read, self.cluster.shown_ids))
+        require(not could_see, f"{entry.run} read {answers.ids_after_read}, and committed it as {recorded}")
+
+    def _planned_on(self, entry: LedgerEntry, before: LedgerEntry | None, answers: Answers) -> LedgerEntry | None:
+        """The entry on which the run planned the commit. What rivals have added since cannot be asked any more."""
+        if before and before.run == entry.run:
+            return before
+        return self._entry(answers.bounds[-1].version) if answers.bounds else None
+
+    def _check_ids(self, entry: LedgerEntry, planned_on: LedgerEntry, answers: Answers) -> None:
+        known = planned_on.ids or TopicIds()
+        for incarnation, shown in answers.topics:
+            require(
+                not _are_of_two_topics(known, shown),
+                f"{entry.run} was shown {shown} of {incarnation}, and committed to a table of {known}",
+            )
+        kept = entry.ids or TopicIds()
+        for name in ("topic_id", "created_zxid"):
+            shown_always = bool(answers.topics) and all(getattr(ids, name) for _, ids in answers.topics)
+            require(
+                bool(getattr(kept, name)) or not (getattr(known, name) or shown_always),
+                f"{entry.run} knew the {name} of the topic, and did not record it",
+            )
+
+    def _check_logs(
+        self,
+        entry: LedgerEntry,
+        planned_on: LedgerEntry,
+        answers: Answers,
+        read: AbstractSet[BrokerPartition],
+        others: AbstractSet[BrokerPartition],
+    ) -> None:
+        """Check the logs of the partitions that were read, and of others that show what the topic is."""
+        judged = read | (others - answers.silent)
+        bounds = {id_: bound for id_, bound in answers.bounds[-1].bounds.items() if id_ in judged}
+        for id_, epoch in planned_on.epochs.items():
+            require(
+                id_ not in bounds or not 0 <= bounds[id_].epoch < epoch,
+                f"{entry.run} was answered an epoch below {epoch} of partition {id_}, and committed",
+            )
+        # A log that is only shorter may be truncated: this says nothing about the topic of the other partitions.
+        for id_ in self.last[planned_on.commit].keys() & bounds.keys() & read:
+            require(
+                bounds[id_].latest >= planned_on.covered[id_][1],
+                f"{entry.run} was answered that the log of {id_} ends at {bounds[id_].latest}, and committed after it",
+            )
+        # A log that was created again or truncated since the run compared it says nothing about what the run saw.
+        now = dict(self._contradicting_logs(planned_on, answers))
+        same = [id_ for id_, log in now.items() if id_ in judged and log is answers.contradicting.get(id_)]
+        require(
+            not same,
+            f"{entry.run} continued a table whose last messages are not in the logs of {', '.join(map(str, same))}",
+        )
+
+    def _last_messages(
+        self, entry: LedgerEntry, before: LedgerEntry | None, reads: Reads
+    ) -> Iterable[tuple[BrokerPartition, tuple[int, int]]]:
+        """The last messages after an entry: those of a load are added, and those after a cursor are gone."""
+        base: LastMessages = self.last[before.commit] if before and before.topic == entry.topic else {}
+        if entry.target is not None:
+            restored = self._entry(entry.target)
+            base = self.last[restored.commit] if restored else {}
+        last = dict(base)
+        for id_, partition_reads in reads.items() if entry.kind is CommitKind.LOAD else ():
+            newest = max((item for read in partition_reads for item in read.payloads.items()), default=None)
+            if newest and (id_ not in last or last[id_][0] < newest[0]):
+                last[id_] = newest
+        for id_, message in last.items():
+            if id_ in entry.covered and message[0] < entry.covered[id_][1]:
+                yield id_, message
+
+    def may_look_recreated(self, answers: Answers, entry: LedgerEntry, reads: Reads) -> bool:
+        """Whether a run may report its topic as created again, although it is the one of the table.
+
+        Without a topic id, a log that was truncated since it was read looks like another one, and so does one about
+        whose end a broker lied to this run. So does the same topic if the ledger has ids of a former one.
+        """
+        if shows_other_ids(answers, entry):
+            return True
+        if entry.ids and entry.ids.topic_id and self.cluster.era.has_ids:
+            return False
+        changed = (
+            self._has_changed(log, read) for id_, log in self.cluster.logs.items() for read in reads.get(id_, ())
+        )
+        return bool(answers.lied & entry.covered.keys()) or any(changed)
+
+    def _has_changed(self, log: SimLog, read: Read) -> bool:
+        """Whether the log was truncated since the read. In 0.7 a damaged message looks like another one too."""
+        was_cut = any(cut.tick > read.tick and cut.offset < read.stop for cut in log.cuts)
+        return was_cut or (self.cluster.era.in_bytes and any(log.damages_in(read.start, read.stop)))
+
+    def has_nothing_in_common(self, rows: Mapping[BrokerPartition, Mapping[int, int]], answers: Answers) -> bool:
+        """Whether a log has none of the rows of its table which it could still have when the run asked for its bounds.
+
+        Truncation can do that, and in 0.7 damage.
+        """
+        bounds = answers.bounds[-1].bounds
+        return any(
+            self._has_none_of(self.cluster.logs[id_], payloads, bounds[id_].earliest)
+            for id_, payloads in rows.items()
+            if id_ in self.cluster.logs and id_ in bounds
+        )
+
+    def _has_none_of(self, log: SimLog, payloads: Mapping[int, int], earliest: int) -> bool:
+        comparable = {offset: payload for offset, payload in payloads.items() if offset >= earliest}
+        is_common = any(self._had(log, offset, payload) for offset, payload in comparable.items())
+        return bool(comparable) and not is_common and bool(log.cuts or self.cluster.era.in_bytes)
+
+    def _had(self, log: SimLog, offset: int, payload: int) -> bool:
+        """Whether the log had the record. One that has expired since was there, unless the log was truncated below."""
+        if offset < log.earliest:
+            return not any(cut.offset <= offset for cut in log.cuts)
+        is_damaged = self.cluster.era.in_bytes and any(log.damages_in(offset, offset + 1))
+        return log.records.get(offset) == payload and not is_damaged
+
+
+def shows_other_ids(answers: Answers, entry: LedgerEntry) -> bool:
+    """Whether a run was shown ids that contradict those of the entry."""
+    return any(_are_of_two_topics(entry.ids or TopicIds(), shown) for _, shown in answers.topics)
+
+
+def _are_of_two_topics(known: TopicIds, shown: TopicIds) -> bool:
+    """Whether ids contradict each other. The topic id decides, if both have one."""
+    for one, other in ((known.topic_id, shown.topic_id), (known.created_zxid, shown.created_zxid)):
+        if one and other:
+            return one != other
+    return False

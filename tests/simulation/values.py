@@ -1,0 +1,164 @@
+"""The values of a simulated topic with a typed table: Avro whose schema changes, and values that do not decode.
+
+Which value a record has is decided when it is sent; the payload of the record, which is a number of its own, is in each
+field. The registry fails by chance, and gets some schemas later than the topic gets values that have them.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kafka_io.errors import NetworkError, SchemaRegistryUnavailable
+from kafka_io.schema_registry.client import SchemaRegistry
+from kafka_io.schema_registry.schemas import RegisteredSchema, SchemaType
+from kafka_io.schema_registry.settings import SchemaRegistrySettings
+from resources.topic_formats import TopicFormat
+from tests.simulation.scheduler import Scheduler
+
+_NAMES = ("a", "b", "c", "A")
+_MAX_SCHEMAS = 8
+_NEVER_REGISTERED = 99
+_NO_LIMIT = {"max_bad_share": 1}
+_LIMITS: Sequence[Mapping[str, object]] = (
+    _NO_LIMIT,
+    _NO_LIMIT,
+    {"max_bad_share": 0.3},
+    {"max_bad_share": 1, "max_bad_records": 2},
+    {"bad_records": "fail"},
+)
+
+
+def _zigzag(number: int) -> bytes:
+    """A long of Avro, from 0 on."""
+    number, parts = number << 1, bytearray()
+    while number > 0x7F:
+        parts.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*parts, number])
+
+
+class FieldKind(NamedTuple):
+    """A type of Avro: its value for a payload, and the bytes of this value."""
+
+    value: Callable[[int], object]
+    encode: Callable[[int], bytes]
+
+
+KINDS: Mapping[str, FieldKind] = {
+    "long": FieldKind(lambda payload: payload, _zigzag),
+    "string": FieldKind(str, lambda payload: _zigzag(len(str(payload))) + str(payload).encode()),
+    "boolean": FieldKind(lambda payload: payload % 2 == 0, lambda payload: bytes([payload % 2 == 0])),
+}
+"""The types of fields. No column of one of them takes values of another one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimSchema:
+    """A schema of a registry: the names of its fields, with their types."""
+
+    id: int
+    fields: Mapping[str, str]
+
+    @property
+    def registered(self) -> RegisteredSchema:
+        """The schema as the registry returns it."""
+        fields = [{"name": name, "type": kind} for name, kind in self.fields.items()]
+        text = json.dumps({"type": "record", "name": "Click", "fields": fields})
+        return RegisteredSchema(id=self.id, schema_type=SchemaType.AVRO, text=text)
+
+    def encode(self, payload: int) -> bytes:
+        """The value of a record, in a frame with the id."""
+        body = b"".join(KINDS[kind].encode(payload) for kind in self.fields.values())
+        return b"\0" + self.id.to_bytes(4, "big") + body
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimValue:
+    """The value of a record: its bytes, and its schema if it can be decoded. A tombstone has neither."""
+
+    data: bytes | None
+    schema: SimSchema | None = None
+
+
+class SimRegistry(SchemaRegistry):
+    """A registry that does not answer by chance. `note` is called with each answer: an id, and whether it is known."""
+
+    def __init__(self, scheduler: Scheduler, note: Callable[[int, bool], None]) -> None:
+        super().__init__("main", SchemaRegistrySettings(url="http://registry.invalid"))
+        self.schemas: dict[int, SimSchema] = {}
+        self._scheduler = scheduler
+        self._note = note
+
+    def known_schemas(self, schema_ids: Iterable[int]) -> dict[int, RegisteredSchema]:
+        """See SchemaRegistry."""
+        known = {}
+        for id_ in schema_ids:
+            self._scheduler.seam()
+            if self._scheduler.harmed(0.3):
+                raise self._scheduler.rng.choice((SchemaRegistryUnavailable("500"), NetworkError("no answer in time")))
+            self._note(id_, id_ in self.schemas)
+            if id_ in self.schemas:
+                known[id_] = self.schemas[id_].registered
+        return known
+
+
+@dataclass(slots=True, kw_only=True)
+class SimValues:
+    """The values of all records by payload, and the schemas of the topic.
+
+    Args:
+        schemas: all schemas so far; values have the newest one, or by chance an older one.
+        late: the schemas that the registry does not have yet.
+    """
+
+    scheduler: Scheduler
+    registry: SimRegistry
+    by_payload: dict[int, SimValue] = field(default_factory=dict)
+    schemas: list[SimSchema] = field(default_factory=lambda: [SimSchema(id=1, fields={"a": "long"})])
+    late: list[SimSchema] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.registry.schemas[1] = self.schemas[0]
+
+    def send(self, payloads: Iterable[int]) -> None:
+        """Choose the values of new records."""
+        for payload in payloads:
+            self.by_payload[payload] = self._value(payload)
+
+    def _value(self, payload: int) -> SimValue:
+        rng = self.scheduler.rng
+        schema = self.schemas[-1] if rng.random() < 0.7 else rng.choice(self.schemas)
+        data = schema.encode(payload)
+        if rng.random() < 0.9:
+            return SimValue(data=data, schema=schema)
+        unknown = data[:1] + _NEVER_REGISTERED.to_bytes(4, "big") + data[5:]
+        return SimValue(data=rng.choice((None, None, b"", b"\1" + data[1:], data[:-1], data + b"\0", unknown)))
+
+    def change(self) -> str:
+        """Add a field, drop one, give one another type, or reorder them; returns a line for the trace."""
+        rng, fields = self.scheduler.rng, dict(self.schemas[-1].fields)
+        if len(self.schemas) == _MAX_SCHEMAS:
+            return "no further schema"
+        name = rng.choice(_NAMES)
+        if name in fields and len(fields) > 1 and rng.random() < 0.4:
+            del fields[name]
+        else:
+            fields[name] = rng.choice(list(KINDS))
+        order = rng.sample(list(fields), len(fields))
+        schema = SimSchema(id=len(self.schemas) + 1, fields={name: fields[name] for name in order})
+        self.schemas.append(schema)
+        self.late.append(schema)
+        if rng.random() < 0.7:
+            self.publish()
+        return f"the schema {schema.id} has {schema.fields}{', but the registry does not know it' * bool(self.late)}"
+
+    def publish(self) -> None:
+        """The registry gets the schemas that it lacks."""
+        self.registry.schemas |= {schema.id: schema for schema in self.late}
+        self.late = []
+
+    def format(self, *, lenient: bool) -> TopicFormat:
+        """The format of the topic for one run. Its limits for records that do not decode are random."""
+        limits = _NO_LIMIT if lenient else self.scheduler.rng.choice(_LIMITS)
+        return TopicFormat.model_validate({"format": "avro", "registry": "main", **limits})
