@@ -29,6 +29,8 @@ def produce(
             "linger.ms": 50,  # large batches, so that codecs have something to compress
             "message.timeout.ms": _DELIVERY_MS,
             "queue.buffering.max.messages": 0,
+            # A request that is tried again would otherwise be written after later ones, for example in a new topic.
+            "max.in.flight.requests.per.connection": 1,
             **client,
         }
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from confluent_kafka import Consumer, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, Message, TopicPartition
 
 from pipelines.cli.main import main
 from tests.brokers.real import RealBroker
@@ -69,17 +69,25 @@ def _record(message: Message) -> Record:
 
 def produce(broker: RealBroker, topic: str, *, codec: str, first: int, count: int) -> None:
     """Produce records one second apart, from noon on, with nulls, headers, and bytes that are not UTF-8."""
-    producer = Producer({"bootstrap.servers": broker.bootstrap, "compression.type": codec, "linger.ms": 50})
-    for number in range(first, first + count):
-        producer.produce(
-            topic,
-            key=(None, b"", b"key %d" % number, b"\xff\xfe")[number % 4],
-            value=(b"value " * number, None, b"\x80" * 100)[number % 3],
-            partition=0,
-            headers=[("same", b"1"), ("same", None), ("bytes", b"\xff")] if number % 5 == 0 else [],
-            timestamp=NOON_MS + 1000 * number,
-        )
-    producer.flush()
+    numbers = range(first, first + count)
+    broker.produce(
+        topic,
+        [
+            (
+                (None, b"", b"key %d" % number, b"\xff\xfe")[number % 4],
+                (b"value " * number, None, b"\x80" * 100)[number % 3],
+            )
+            for number in numbers
+        ],
+        codec=codec,
+        details=[
+            {
+                "headers": [("same", b"1"), ("same", None), ("bytes", b"\xff")] if number % 5 == 0 else [],
+                "timestamp": NOON_MS + 1000 * number,
+            }
+            for number in numbers
+        ],
+    )
 
 
 @pytest.mark.parametrize("version", ["3.9.1"])
