@@ -52,15 +52,15 @@ endif
 ui: $(RUN)
 	$(BIN)/python -W ignore -m pipelines.demo --resume
 
-# Many tests wait for servers, so make test starts one process more than there are cores. WORKERS=0: no other process.
-WORKERS ?= $(shell expr $$(nproc) + 1)
+# Many tests wait for servers, so there are more processes than cores. WORKERS=0: no other process.
+WORKERS ?= $(shell expr $$(nproc) + 2)
 # How long each test took is in RESULTS; the slowest are printed.
 RESULTS := .cache/results
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder --durations=30 --junitxml=$(RESULTS)/$@.xml $(TESTS)
 test: $(RUN) $(if $(filter tests,$(TESTS)),tools)
 	$(PYTEST)
 
-unit: WORKERS := $(shell nproc)
+unit: WORKERS := $(shell expr $$(nproc) + 1)
 unit: $(RUN)
 	$(PYTEST) -m 'not (zookeeper or spark or crash or ui or brokers)'
 

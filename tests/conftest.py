@@ -1,6 +1,7 @@
 """Fixtures for all tests: a ZooKeeper and a Spark session per process. Hooks that order and repeat tests."""
 
-from collections.abc import Iterator
+import gc
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import pytest
@@ -32,6 +33,20 @@ _WITH_OTHER_PROGRAMS = (
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> spreading.UnitScheduling:
     """pytest-xdist calls this if tests run in several processes."""
     return spreading.schedule(config, log)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect all tests without the garbage collector: it would look at millions of objects that all stay.
+
+    That halves the CPU time of the collection. Frozen objects are not looked at again while the tests run.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(trylast=True)
