@@ -1,6 +1,7 @@
 """Fixtures for all tests: a ZooKeeper and a Spark session per process. Hooks that order and repeat tests."""
 
 import gc
+import signal
 from collections.abc import Generator, Iterator
 from typing import Any
 
@@ -17,6 +18,10 @@ from tests.nodes import empty_registry
 settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared")
 short_lived_jvm.set_spark_options()
+
+# A command that a shell starts in the background ignores SIGINT, and so do its children. Tests end commands with it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Programs of other projects take part in these tests: Kafka, its clients, Spark, Dagster's servers, a browser. Such a
 # program sometimes answers too late on a busy machine. Then the test runs again, and the summary shows both results.
