@@ -161,7 +161,8 @@ class Cluster(Closing):
         """The last message of each range, which begins at that message; None if the log has no message there.
 
         A log that was truncated and written again, or created again, has another message there, or none. Retention and
-        compaction also remove messages. In 0.7 an offset where no message begins is a message with an empty digest.
+        compaction also remove messages: from 0.8 on the result is then the next message of the log, which has a higher
+        offset. In 0.7 an offset where no message begins is a message with an empty digest.
         """
 
     @abstractmethod

@@ -7,7 +7,6 @@ message before a position is read in the same way, to see whether the log is sti
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Generic, TypeVar
 
 import pyarrow as pa
@@ -101,17 +100,14 @@ class FirstRecordSearch(Generic[T]):
 def last_messages(
     metadata: ClusterMetadata, offsets: Mapping[TopicPartition, int], read_settings: ReadSettings
 ) -> PartitionAnswers[LastMessage | None]:
-    """The message at exactly each offset; None if there is none, for example after compaction."""
+    """The first message at each offset or after it; None if there is none."""
 
     def ask(connection: ModernBrokerConnection, leaders: PartitionLeaders) -> PartitionAnswers[LastMessage | None]:
         pending = {partition: offsets[partition] for partition in leaders}
-        found = partial(_message_at, offsets)
-        return FirstRecordSearch(connection, leaders, read_settings, pending, _MESSAGE_COLUMNS, found).run()
+        return FirstRecordSearch(connection, leaders, read_settings, pending, _MESSAGE_COLUMNS, _first_message).run()
 
     return ask_leaders(metadata, offsets, ask)
 
 
-def _message_at(
-    offsets: Mapping[TopicPartition, int], partition: TopicPartition, rows: pa.RecordBatch
-) -> LastMessage | None:
-    return LastMessage.of(rows, 0) if rows.column("offset")[0].as_py() == offsets[partition] else None
+def _first_message(_: TopicPartition, rows: pa.RecordBatch) -> LastMessage:
+    return LastMessage.of(rows, 0)

@@ -4,9 +4,11 @@ A log that was truncated has the same messages as the table up to some offset, a
 search needs only a few messages of both. A log that was created again has no message in common with the table.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import KafkaIOError, OffsetOutOfRange
@@ -18,9 +20,6 @@ from pipelines.loading.ledger import TableState
 from pipelines.loading.table_log import TableLog, TableSnapshot
 from pipelines.loading.work import CommittedRange
 from resources.errors import TopicRecreated
-
-_MOST_NEIGHBOURS = 16
-"""The most messages that are compared one after the other, as long as the log shows nothing at their offsets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +58,9 @@ def differing_messages(
     differing = {
         partition: answer.offset
         for partition, answer in answers.items()
-        if isinstance(answer, LastMessage) and answer != state.last_messages[partition]
+        if isinstance(answer, LastMessage)
+        and answer != state.last_messages[partition]
+        and not _is_later(answer, ranges[partition])
     }
     return differing, errors
 
@@ -86,12 +87,18 @@ def check_same_logs(cluster: Cluster, state: TableState, bounds: Mapping[BrokerP
 
 
 class _Shown(Enum):
-    """The message of the log at the offset of a message of the table; None if it was compacted or cannot be read."""
+    """What the log shows at the offset of a message of the table."""
 
     SAME = "the same message"
-    OTHER = "another message"
-    END = "its end"
-    NOTHING = "nothing"
+    OTHER = "another message, or its end"
+    NOTHING = "nothing: the message was compacted or cannot be read"
+
+
+class _Row(NamedTuple):
+    """A message of the table: the range that contains it, and its offsets up to the next message."""
+
+    committed: CommittedRange
+    offsets: OffsetRange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,70 +131,75 @@ class DivergenceSearch:
             for committed in by_topic.get(self.state.topic, ())
             if committed.partition == partition and committed.rows and committed.offsets.stop > bound.earliest
         ]
-        # The offsets of all rows may not fit into memory, so only the first ones of each range are kept.
-        heads = [
-            (committed, offsets[: _MOST_NEIGHBOURS + 1])
-            for committed in ranges
-            if (offsets := self._offsets(committed, bound))
-        ]
-        shown = {_Shown.OTHER} if differs else set[_Shown]()
-        beyond = _first_beyond(len(heads), shown, lambda number: self._head(*heads[number]))
-        if beyond == 0:
-            # A log that has only become shorter shows no other message: it was truncated, and not created again.
-            return Divergence(
-                offset=min([bound.latest, *heads[0][1][:1]] if heads else [bound.latest]),
-                common=_Shown.OTHER not in shown,
-            )
-        last, _ = heads[beyond - 1]
-        offsets = self._offsets(last, bound)
-        number = _first_beyond(len(offsets), shown, lambda place: self._compared(last, offsets[place : place + 2]))
-        after = heads[beyond][1][0] if beyond < len(heads) else last.offsets.stop
-        return Divergence(offset=offsets[number] if number < len(offsets) else after, common=True)
-
-    def _offsets(self, committed: CommittedRange, bound: Bounds) -> list[int]:
-        return [offset for offset in self.log.row_offsets(self.snapshot, committed) if offset >= bound.earliest]
-
-    def _head(self, committed: CommittedRange, offsets: Sequence[int]) -> _Shown:
-        """The log's message at the first of these row offsets that still has one."""
-        places = range(min(len(offsets), _MOST_NEIGHBOURS))
-        return _first_shown(places, lambda place: self._compared(committed, offsets[place : place + 2]))[1]
-
-    def _compared(self, committed: CommittedRange, offsets: Sequence[int]) -> _Shown:
-        """The log's message at the first of these row offsets; the search ends at the second one."""
-        offset, stop = (*offsets, committed.offsets.stop)[:2]
-        stored = self.log.message(self.snapshot, committed, offset)
-        message = OffsetRange(committed.partition, offset, stop)
-        answer = self.cluster.last_messages(self.state.topic.name, {committed.partition: message})[committed.partition]
-        if isinstance(answer, OffsetOutOfRange):
-            return _Shown.END  # the log ends before the message
-        if isinstance(answer, KafkaIOError) and not is_unreadable(answer):
-            raise answer
-        if isinstance(answer, LastMessage):
-            return _Shown.SAME if answer == stored else _Shown.OTHER
-        return _Shown.NOTHING
+        comparison = _Comparison(search=self, ranges=ranges)
+        # The log has messages of the table before `low`, and none of its messages from `high` on. Where it shows
+        # nothing, a message may have been compacted, and nothing would load it again. So it is not taken back.
+        low, high = bound.earliest, min(bound.latest, self.state.covered[partition][1])
+        diverged, shown = high, {_Shown.OTHER} if differs else set[_Shown]()
+        while low < high:
+            middle = (low + high) // 2
+            offset, answer = comparison.first_shown(middle, high)
+            shown.add(answer)
+            if answer is _Shown.SAME:
+                low = offset + 1
+            else:
+                high = middle if answer is _Shown.NOTHING else offset
+                diverged = diverged if answer is _Shown.NOTHING else offset
+        # A log that has only become shorter shows no other message: it was truncated, and not created again.
+        return Divergence(offset=diverged, common=_Shown.SAME in shown or _Shown.OTHER not in shown)
 
 
-def _first_shown(numbers: Sequence[int], compared: Callable[[int], _Shown]) -> tuple[int, _Shown]:
-    """The first of the numbers of messages at which the log shows anything, and what it shows; else the last one."""
-    for number in numbers:
-        answer = compared(number)
-        if answer is not _Shown.NOTHING:
-            return number, answer
-    return numbers[-1], _Shown.NOTHING
+@dataclass(slots=True, kw_only=True)
+class _Comparison:
+    """Compares messages of the ranges of one partition, in order of offset, with its log.
 
-
-def _first_beyond(count: int, shown: set[_Shown], compared: Callable[[int], _Shown]) -> int:
-    """The number of the first of so many messages that are not in the log any more, in a binary search.
-
-    Where the log shows nothing, a few of the following messages are compared. `shown` gets what the log showed.
+    The offsets of all rows may not fit into memory, so it keeps only those of the range that was read last.
     """
-    low, high = 0, count
-    while low < high:
-        middle = (low + high) // 2
-        number, answer = _first_shown(range(middle, min(high, middle + _MOST_NEIGHBOURS)), compared)
-        shown.add(answer)
-        if answer is _Shown.SAME:
-            low = number + 1
-        else:
-            high = middle
-    return low
+
+    search: DivergenceSearch
+    ranges: Sequence[CommittedRange]
+    _read: CommittedRange | None = None
+    _offsets: Sequence[int] = ()
+
+    def first_shown(self, start: int, stop: int) -> tuple[int, _Shown]:
+        """The first row of `[start, stop)` at whose offset the log shows a message or its end, and which one it shows.
+
+        Where messages cannot be read, rows are left out, more and more of them.
+        """
+        step = 1
+        while start < stop and (row := self._row(start)) and row.offsets.start < stop:
+            answer = self._answer(row.offsets)
+            if isinstance(answer, OffsetOutOfRange):
+                return row.offsets.start, _Shown.OTHER  # the log ends before the message
+            if isinstance(answer, LastMessage) and not _is_later(answer, row.offsets):
+                stored = self.search.log.message(self.search.snapshot, row.committed, row.offsets.start)
+                return row.offsets.start, _Shown.SAME if answer == stored else _Shown.OTHER
+            if answer is None:
+                break  # the log has no message here or after it
+            start, step = (
+                (answer.offset, 1) if isinstance(answer, LastMessage) else (row.offsets.start + step, 2 * step)
+            )
+        return stop, _Shown.NOTHING
+
+    def _answer(self, offsets: OffsetRange) -> LastMessage | KafkaIOError | None:
+        topic = self.search.state.topic.name
+        answer = self.search.cluster.last_messages(topic, {offsets.partition: offsets})[offsets.partition]
+        if isinstance(answer, KafkaIOError) and not isinstance(answer, OffsetOutOfRange) and not is_unreadable(answer):
+            raise answer
+        return answer
+
+    def _row(self, offset: int) -> _Row | None:
+        """The first row at this offset or after it."""
+        for committed in self.ranges[bisect_right(self.ranges, offset, key=lambda ranged: ranged.offsets.stop) :]:
+            if self._read is not committed:
+                self._read, self._offsets = committed, self.search.log.row_offsets(self.search.snapshot, committed)
+            number = bisect_left(self._offsets, offset)
+            if number < len(self._offsets):
+                start, stop = (*self._offsets[number : number + 2], committed.offsets.stop)[:2]
+                return _Row(committed, OffsetRange(committed.partition, start, stop))
+        return None
+
+
+def _is_later(answer: LastMessage, offsets: OffsetRange) -> bool:
+    """Whether the log has no message at the start of the offsets, and showed the next one; in 0.7 it never does."""
+    return offsets.partition.broker is None and answer.offset > offsets.start

@@ -287,15 +287,19 @@ class SimCluster(Cluster):
         return result
 
     def _last_message(self, log: SimLog, offset: int) -> LastMessage | KafkaIOError | None:
-        """The message at the offset; in 0.7 bytes that are no message count as a message with an empty digest."""
+        """The message at the offset or, from 0.8 on, the next one.
+
+        In 0.7 bytes that are no message count as a message with an empty digest.
+        """
         if not log.earliest <= offset < log.latest:
             return OffsetOutOfRange("the log does not have this offset", Where(offset=offset))
-        is_damaged = any(log.damages_in(offset, offset + 1))
-        if is_damaged and not self.era.in_bytes:
+        if self.era.in_bytes:
+            is_message = offset in log.records and not any(log.damages_in(offset, offset + 1))
+            return self.message(offset, log.records[offset]) if is_message else LastMessage(offset=offset, digest="")
+        first = min((other for other in log.records if other >= offset), default=None)
+        if any(log.damages_in(offset, log.latest if first is None else first + 1)):
             return Corrupt("the checksum is wrong", Where(offset=offset))
-        if offset in log.records and not is_damaged:
-            return self.message(offset, log.records[offset])
-        return LastMessage(offset=offset, digest="") if self.era.in_bytes else None
+        return None if first is None else self.message(first, log.records[first])
 
     def offsets_at(
         self, topic: str, partitions: Iterable[BrokerPartition], timestamp_ms: int

@@ -1,12 +1,13 @@
 """A log is compared with the table by single messages: the last one, or those of a binary search."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from itertools import pairwise
-from unittest.mock import Mock
+from unittest.mock import Mock, patch
 
 import pytest
 
-from kafka_io.errors import ConnectFailed, KafkaIOError, OffsetOutOfRange
+from kafka_io.errors import ConnectFailed, Corrupt, KafkaIOError, OffsetOutOfRange, Where
 from kafka_io.model import Bounds, BrokerPartition, OffsetRange
 from kafka_io.records.last_message import LastMessage
 from pipelines.loading.divergence import Divergence, DivergenceSearch, check_same_logs, differing_messages
@@ -32,12 +33,13 @@ def answering(answer: object) -> Mock:
     ("answer", "differing", "is_error"),
     [
         (STORED, {}, False),
-        (LastMessage(offset=18, digest="log"), {A: 18}, False),
+        (LastMessage(offset=19, digest="log"), {A: 19}, False),
+        (LastMessage(offset=20, digest="log"), {}, False),  # the next message of a log that was compacted
         (OffsetOutOfRange("gone"), {}, False),
         (ConnectFailed("away"), {}, True),
     ],
 )
-def test_a_message_that_expired_contradicts_nothing_and_an_error_is_no_answer(
+def test_a_message_that_expired_or_was_compacted_contradicts_nothing_and_an_error_is_no_answer(
     answer: object, differing: Mapping[BrokerPartition, int], is_error: bool
 ) -> None:
     bounds = {A: Bounds(earliest=0, latest=30)}
@@ -66,12 +68,14 @@ def search_in(
     *,
     error: KafkaIOError | None = None,
     is_typed: bool = False,
-    hidden: Collection[int] = (),
+    compacted: Collection[int] = (),
+    corrupt: Collection[int] = (),
     stops: tuple[int, ...] = (10, 20),
 ) -> DivergenceSearch:
     """A search in ranges without holes, which end at `stops`.
 
-    The log has other messages from `other` on, and none from `end` on. It shows nothing at `hidden` offsets.
+    The log has other messages from `other` on, and none from `end` on. It lacks those at `compacted` offsets, and those
+    at `corrupt` offsets cannot be read.
     """
     edges = [*((A, *edge) for edge in pairwise((0, *stops))), (B, 0, 50)]
     ranges = tuple(CommittedRange(offsets=OffsetRange(*edge), rows=edge[2] - edge[1]) for edge in edges)
@@ -88,12 +92,16 @@ def search_in(
     def message(offset: int) -> LastMessage | KafkaIOError | None:
         if offset >= log_of.get("end", 100):
             return OffsetOutOfRange("gone")
-        if offset in hidden:
+        while offset in compacted:
+            offset += 1
+        if offset >= log_of.get("end", 100):
             return None
+        if offset in corrupt:
+            return Corrupt("the checksum is wrong", Where(offset=offset))
         return LastMessage(offset=offset, digest="log" if offset >= log_of.get("other", 100) else "table")
 
     def last_messages(_: str, wanted: Mapping[BrokerPartition, OffsetRange]) -> object:
-        return {partition: error or message(offsets.stop - 1) for partition, offsets in wanted.items()}
+        return {partition: error or message(offsets.start) for partition, offsets in wanted.items()}
 
     cluster, snapshot = Mock(last_messages=last_messages), Mock(layout=Mock(is_typed=is_typed))
     return DivergenceSearch(cluster=cluster, log=log, snapshot=snapshot, state=state_of())
@@ -119,20 +127,32 @@ def test_the_search_finds_the_first_message_that_the_log_does_not_have(
     assert search_in(log_of).run(A, Bounds(earliest=earliest, latest=20)) == divergence
 
 
+@pytest.mark.parametrize("hides", ["compacted", "corrupt"])
 @pytest.mark.parametrize(
     ("other", "hidden", "stops", "divergence"),
     [
-        (10, range(10), (10, 20), Divergence(offset=0, common=False)),
-        (10, range(5, 10), (10, 20), Divergence(offset=5, common=True)),
+        (10, range(10), (10, 20), Divergence(offset=10, common=False)),
+        (10, range(5, 10), (10, 20), Divergence(offset=10, common=True)),
         (16, range(15), (20,), Divergence(offset=16, common=True)),
-        (17, range(16), (20,), Divergence(offset=0, common=False)),  # so many are not compared one after the other
+        (19, range(12, 17), (5, 20), Divergence(offset=19, common=True)),
+        (100, range(20), (10, 20), Divergence(offset=20, common=False)),
     ],
 )
-def test_where_the_log_shows_nothing_the_next_sixteen_messages_of_the_range_are_compared(
-    other: int, hidden: Collection[int], stops: tuple[int, ...], divergence: Divergence
-) -> None:
-    search = search_in({"other": other}, hidden=hidden, stops=stops)
+def test_messages_that_the_log_does_not_show_are_not_taken_back(
+    hides: str, other: int, hidden: Collection[int], stops: tuple[int, ...], divergence: Divergence
+) -> None:  # fault P11
+    search = search_in({"other": other, "end": 20}, **{hides: hidden}, stops=stops)  # type: ignore[arg-type]
     assert search.run(A, Bounds(earliest=0, latest=20), differs=True) == divergence
+
+
+@pytest.mark.parametrize("hides", ["compacted", "corrupt"])
+def test_a_search_asks_for_few_of_many_messages_that_the_log_does_not_show(hides: str) -> None:
+    log_of, hidden = {"other": 20_000, "end": 10_000}, range(10, 9_990)
+    search = search_in(log_of, **{hides: hidden}, stops=(10_000,))  # type: ignore[arg-type]
+    search = replace(search, state=replace(search.state, covered={A: (0, 10_000)}))
+    with patch.object(search.cluster, "last_messages", side_effect=search.cluster.last_messages) as asked:
+        assert search.run(A, Bounds(earliest=0, latest=10_000)) == Divergence(offset=10_000, common=True)
+    assert asked.call_count < 100
 
 
 def test_a_broker_that_does_not_answer_ends_the_search() -> None:

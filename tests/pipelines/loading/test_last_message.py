@@ -154,6 +154,18 @@ def test_compacted_messages_do_not_hide_where_a_log_diverged() -> None:  # fault
     assert sorted(row.payload for row in sim.store.rows) == [*range(60), *range(200, 280)]
 
 
+@pytest.mark.parametrize("grown", [0, 5])
+@pytest.mark.parametrize("compacted", [range(20, 80), range(90), range(5, 90)])
+def test_rows_whose_messages_were_only_compacted_are_not_taken_back(compacted: range, grown: int) -> None:  # fault P12
+    sim, log = sim_010(100)
+    sim.cluster.compacts = True
+    log.compact(compacted)
+    log.cut(90 + bool(grown), 1)
+    log.grow(range(200, 200 + grown), lambda: 1)
+    assert sim.load(Choices(on_truncated="rewind")).error is None
+    assert sorted(row.payload for row in sim.store.rows) == [*range(log.cuts[0].offset), *range(200, 200 + grown)]
+
+
 def test_a_log_that_became_shorter_and_has_no_message_of_the_table_left_was_truncated() -> None:  # faults B03, P11
     sim, log = sim_010(10, offsets_per_record=10)
     log.expire(95)
