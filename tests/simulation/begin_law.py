@@ -110,8 +110,10 @@ class BeginLaw:
             any(run_start.allows(start, id_, log) for run_start in starts),
             f"partition {id_} begins at {start}, and leaves out older records: {starts}",
         )
-        # A run that saw a table begins its new partitions at 0, although a rewind may have emptied the table since.
-        was_emptied = has_begun and origin == entry.run
+        # A run that saw a table begins new partitions at 0, although a rewind may have emptied the table since. The
+        # table that it then begins has no other start for later partitions.
+        saw = next(self.store.logged_entries(min(first.version, newest)), None)
+        was_emptied = origin is not None and saw is not None and bool(saw[1].covered)
         # In 0.7 the partitions of a broker that is down are not registered, so they look like added ones.
         was_down = log.era.in_bytes and id_ not in first.asked
         require(

@@ -43,10 +43,14 @@ class Asked(NamedTuple):
 
 
 class AnsweredBounds(NamedTuple):
-    """The bounds that brokers answered to one question, and the version of the table that the run saw then."""
+    """The bounds that brokers answered to one question, and the version of the table that the run saw then.
+
+    `topics` is the number of the run's questions about the topic until then.
+    """
 
     bounds: dict[BrokerPartition, Bounds]
     version: int
+    topics: int
 
 
 @dataclass(slots=True, kw_only=True)
@@ -71,6 +75,11 @@ class Answers:
     schemas: dict[int, bool] = field(default_factory=dict)
     contradicting: dict[BrokerPartition, SimLog] = field(default_factory=dict)
     ids_after_read: TopicIds = field(default_factory=TopicIds)
+
+    @property
+    def topics_of_step(self) -> list[tuple[str, TopicIds]]:
+        """The topics that the last step of the run was shown: it asks for the topic, and then for its bounds."""
+        return self.topics[max(0, self.bounds[-1].topics - 1) :] if self.bounds else self.topics
 
     @property
     def incarnations(self) -> set[str]:
@@ -217,7 +226,7 @@ class SimCluster(Cluster):
                 self.answers.asked.setdefault(id_, asked)
                 result[id_] = self._answered_bounds(id_, log)
         bounds = {id_: answer for id_, answer in result.items() if isinstance(answer, Bounds)}
-        self.answers.bounds.append(AnsweredBounds(bounds, self.table_version()))
+        self.answers.bounds.append(AnsweredBounds(bounds, self.table_version(), len(self.answers.topics)))
         return result
 
     def bounds_of(

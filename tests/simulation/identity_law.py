@@ -91,7 +91,7 @@ class IdentityLaw:
             Broken: the run could know that it read another topic, or another log, than its table holds.
         """
         answers = self.answers.get(entry.run)
-        planned_on = self._planned_on(entry, before, answers) if answers else None
+        planned_on = self._planned_on(entry, answers) if answers else None
         if answers and any(reads.values()):
             self._check_read(entry, answers)
         if answers and planned_on and planned_on.topic == entry.topic and any(reads.values()):
@@ -109,22 +109,27 @@ class IdentityLaw:
         could_see = all(_are_of_two_topics(recorded, ids) for ids in (answers.ids_after_read, self.cluster.shown_ids))
         require(not could_see, f"{entry.run} read {answers.ids_after_read}, and committed it as {recorded}")
 
-    def _planned_on(self, entry: LedgerEntry, before: LedgerEntry | None, answers: Answers) -> LedgerEntry | None:
-        """The entry on which the run planned the commit. What rivals have added since cannot be asked any more."""
-        if before and before.run == entry.run:
-            return before
-        return self._entry(answers.bounds[-1].version) if answers.bounds else None
+    def _planned_on(self, entry: LedgerEntry, answers: Answers) -> LedgerEntry | None:
+        """The entry on which the run planned the commit. What rivals have added since cannot be asked any more.
+
+        A run that has taken back rows plans on this cut, although it asked the brokers before it.
+        """
+        if not answers.bounds:
+            return None
+        newest, asked = len(self.store.versions) - 2, answers.bounds[-1].version
+        own = (older for _, older in self.store.logged_entries(newest, after=asked) if older.run == entry.run)
+        return next(own, None) or self._entry(asked)
 
     def _check_ids(self, entry: LedgerEntry, planned_on: LedgerEntry, answers: Answers) -> None:
         known = planned_on.ids or TopicIds()
-        for incarnation, shown in answers.topics:
+        for incarnation, shown in answers.topics_of_step:
             require(
                 not _are_of_two_topics(known, shown),
                 f"{entry.run} was shown {shown} of {incarnation}, and committed to a table of {known}",
             )
         kept = entry.ids or TopicIds()
         for name in ("topic_id", "created_zxid"):
-            shown_always = bool(answers.topics) and all(getattr(ids, name) for _, ids in answers.topics)
+            shown_always = all(getattr(ids, name) for _, ids in answers.topics_of_step)
             require(
                 bool(getattr(kept, name)) or not (getattr(known, name) or shown_always),
                 f"{entry.run} knew the {name} of the topic, and did not record it",

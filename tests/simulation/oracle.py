@@ -24,6 +24,7 @@ from tests.simulation.begin_law import BeginLaw
 from tests.simulation.broken import Broken, require
 from tests.simulation.brokers import Answers, SimCluster
 from tests.simulation.columns_law import ColumnsLaw
+from tests.simulation.cut_law import CutLaw
 from tests.simulation.identity_law import IdentityLaw, shows_other_ids
 from tests.simulation.skip_law import check_skipped
 from tests.simulation.store import Files, Row, SimStore
@@ -58,6 +59,7 @@ class Oracle:
     identity: IdentityLaw
     begins: BeginLaw
     columns: ColumnsLaw
+    cuts: CutLaw
     choices: dict[str, Choices] = field(default_factory=dict)
     seen: int = 0
     reads: dict[str, dict[BrokerPartition, list[Read]]] = field(default_factory=dict)
@@ -86,6 +88,7 @@ class Oracle:
             check_skipped(entry, self.choices[entry.run], self._reads, self.store)
             self._check_identity(entry, before)
             self.begins.check(entry, before, self.seen)
+            self.cuts.check(version)
         self.columns.check(version)
         self._incarnations = incarnations(self.store.logged_entries(version))
         self.reads = self.reads_of[version] = {}

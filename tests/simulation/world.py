@@ -22,6 +22,7 @@ from resources.spark import Progress
 from tests.simulation.begin_law import BeginLaw, RunStart
 from tests.simulation.brokers import TOPIC, Answers, SimCluster
 from tests.simulation.columns_law import ColumnsLaw
+from tests.simulation.cut_law import CutLaw
 from tests.simulation.events import Events
 from tests.simulation.identity_law import IdentityLaw
 from tests.simulation.oracle import Oracle
@@ -116,6 +117,7 @@ class World:
             identity=self.identity,
             begins=self.begins,
             columns=self.columns,
+            cuts=CutLaw(cluster=self.cluster, store=self.store, identity=self.identity, reads=self.workers.reads),
         )
         if is_typed:
             self.cluster.begin_values()
@@ -255,7 +257,7 @@ class World:
             except Killed as killed:
                 self.scheduler.note(f"{run} is killed at {killed}")
                 return None
-            untyped = [str(failure) for failure in load.failures if failure.kind not in TYPED]
+            untyped = [failure.trace or str(failure) for failure in load.failures if failure.kind not in TYPED]
             assert not untyped, untyped[0]
             self.scheduler.note(f"{run} ends at version {load.version} with {load.rows} rows: {load.error}")
             if table != self.store.tables:  # nobody can read the log of a removed table

@@ -127,7 +127,7 @@ def test_entries_of_every_format_follow_each_other(open_brokers: OpenBrokers) ->
 @pytest.mark.parametrize("codec", [0, 4])
 def test_the_broker_receives_the_next_fetch_before_the_first_batch_is_consumed(
     codec: int, open_brokers: OpenBrokers
-) -> None:
+) -> None:  # fault G15
     with FakeCluster(logs={0: log(codec=codec)}) as cluster:
         three_batches = 3 * max(len(entry) for _, entry in cluster.logs[0].entries)
         batches = partition(cluster, open_brokers, size=three_batches).read()
@@ -249,7 +249,7 @@ def test_a_log_that_ends_early_is_an_error_after_all_attempts(open_brokers: Open
         assert raised.value.where.offset == 30
 
 
-def test_records_after_the_high_watermark_of_a_leader_are_not_accepted(open_brokers: OpenBrokers) -> None:
+def test_records_after_the_high_watermark_of_a_leader_are_not_accepted(open_brokers: OpenBrokers) -> None:  # fault G14
     with FakeCluster(logs={0: log()}) as cluster:
         answer = cluster.brokers[0].handlers[FETCH]
 

@@ -58,6 +58,7 @@ def fetches(server: HostileServer) -> list[tuple[int, int]]:
     ]
 
 
+# fault G15
 def test_the_broker_receives_the_next_fetch_before_the_first_batch_is_consumed(open_connection: OpenConnection) -> None:
     received = threading.Event()
     second = FetchAnswer07(0, LOG[100:]).encode()

@@ -320,7 +320,7 @@ def test_a_compressed_message_without_a_whole_value_is_corrupt() -> None:
 # A kernel that reads after the end of the bytes is noticed only without the compiler.
 @pytest.mark.parametrize("magic", [0, 1])
 @pytest.mark.parametrize("size", [1, 4, 5])
-def test_a_key_that_reaches_to_the_end_of_a_message_is_corrupt(magic: int, size: int) -> None:
+def test_a_key_that_reaches_to_the_end_of_a_message_is_corrupt(magic: int, size: int) -> None:  # fault G12
     data = log_messages([Record(key=b"", value=b"v" * (size > 4))], magic=magic)
     corrupt(changed(data, MESSAGE_KEY_AT[magic], struct.pack(">i", size)), "a key, value or header")
 

@@ -10,7 +10,7 @@ from kafka_io.records.transactions import AbortedTransactions
 ABORT, COMMIT = struct.pack(">hh", 0, 0), struct.pack(">hh", 0, 1)
 
 
-def test_only_an_abort_marker_ends_an_aborted_transaction() -> None:
+def test_only_an_abort_marker_ends_an_aborted_transaction() -> None:  # fault G13
     aborted = AbortedTransactions([(7, 10)])
     assert not aborted.covers(7, 9)
     assert aborted.covers(7, 10)

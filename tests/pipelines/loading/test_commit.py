@@ -136,7 +136,7 @@ def test_a_backfill_that_another_run_overlaps_is_left_to_the_next_step(small: "S
 @pytest.mark.parametrize(("target", "reason"), [(1, "partition 0-0 was taken back"), (2, r"\[50, 80\) .* 30")])
 def test_a_load_is_refused_where_the_cursor_was_taken_back_meanwhile(
     small: "SmallTable", target: int, reason: str
-) -> None:
+) -> None:  # fault G01
     small.commit(small.write(0, 20, partition=1))
     small.commit(small.write(0, 30))
     small.commit(small.write(30, 50))
@@ -210,6 +210,7 @@ def test_a_commit_whose_answer_is_lost_is_found_by_its_id(
     assert (small.rows(), small.covered(), log.synced) == (5, {A: (0, 50)}, [0])
 
 
+# fault G02
 def test_each_search_for_the_own_commit_begins_after_the_version_of_the_first_attempt(small: "SmallTable") -> None:
     """Whichever attempt landed, its version is above that one: no other version is sure to be below it."""
     log = Unreliable(small.table, [False, False])

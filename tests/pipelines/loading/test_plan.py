@@ -70,7 +70,7 @@ def test_a_load_continues_at_the_cursor() -> None:
     assert planned({A: (0, 20), B: (0, 9)}, bounds) == [(A, 20, 50)]
 
 
-def test_nothing_beyond_the_end_of_the_log_is_planned() -> None:
+def test_nothing_beyond_the_end_of_the_log_is_planned() -> None:  # fault G08
     bounds = {A: Bounds(earliest=0, latest=50), B: Bounds(earliest=0, latest=9)}
     assert planned({A: (0, 20)}, bounds, ends={A: 80, B: 10}) == [(A, 20, 50), (B, 0, 9)]
 

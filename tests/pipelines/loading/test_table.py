@@ -74,21 +74,21 @@ def test_an_entry_that_somebody_cleaned_up_is_named_with_what_to_do(twice: "Smal
     assert not refused.value.retriable
 
 
-def test_a_sequence_number_that_another_writer_moved_is_refused(twice: "SmallTable") -> None:
+def test_a_sequence_number_that_another_writer_moved_is_refused(twice: "SmallTable") -> None:  # fault G03
     moved = CommitProperties(app_transactions=[Transaction(SEQUENCE, 9)])
     twice.handle().create_write_transaction([], mode="append", schema=twice.handle().schema(), commit_properties=moved)
     with pytest.raises(CursorMismatch, match="number 2, but the table's cursors belong to number 9"):
         twice.table.existing()
 
 
-def test_a_table_whose_cursors_would_expire_is_refused(twice: "SmallTable") -> None:  # fault L15
+def test_a_table_whose_cursors_would_expire_is_refused(twice: "SmallTable") -> None:  # faults L15, G04
     expiry = {"delta.setTransactionRetentionDuration": "interval 7 days"}
     twice.handle().alter.set_table_properties(expiry)
     with pytest.raises(TableForeign, match="setTransactionRetentionDuration = interval 7 days"):
         twice.table.existing()
 
 
-def test_a_new_table_never_cleans_up_its_log(small: "SmallTable") -> None:
+def test_a_new_table_never_cleans_up_its_log(small: "SmallTable") -> None:  # fault G05
     assert small.handle().metadata().configuration["delta.enableExpiredLogCleanup"] == "false"
 
 

@@ -143,7 +143,7 @@ def test_an_error_that_no_file_alone_explains_is_raised(small: "SmallTable", mon
     assert len(reads) == 1
 
 
-def test_a_file_of_another_size_is_named_also_if_it_holds_the_same_rows(small: "SmallTable") -> None:
+def test_a_file_of_another_size_is_named_also_if_it_holds_the_same_rows(small: "SmallTable") -> None:  # fault G06
     facts = small.write(0, 50)
     small.commit(facts)
     file = Path(small.uri) / str(facts.path)
@@ -152,6 +152,7 @@ def test_a_file_of_another_size_is_named_also_if_it_holds_the_same_rows(small: "
     assert any(problem.startswith(f"the data file {facts.path}") for problem in proof(small).problems)
 
 
+# fault G07
 @pytest.mark.parametrize("gap", [0, 49, 51])
 def test_rows_and_gaps_of_a_partition_without_a_broker_must_make_up_the_range(small: "SmallTable", gap: int) -> None:
     """From 0.8 on offsets count records, and partitions belong to no broker."""

@@ -348,7 +348,7 @@ def test_slices_may_be_fetched_by_spark(modern: Modern, spark: SparkSession) -> 
     repaired(modern.topic, rows)
 
 
-def test_records_that_were_written_after_a_truncation_are_not_replayed(tmp_path: Path) -> None:
+def test_records_that_were_written_after_a_truncation_are_not_replayed(tmp_path: Path) -> None:  # fault G10
     epochs = OffsetForLeaderEpochRequest.API
     offered = {**EVERYTHING, epochs.key: epochs.versions}
     with FakeCluster(logs={0: holding(0, 20)}, offered=offered) as cluster:

@@ -145,7 +145,7 @@ def test_a_replay_lands_after_a_rewind_that_leaves_its_offsets_covered(modern: M
     assert_whole(topic, 130)
 
 
-def test_a_replay_is_refused_where_a_truncated_log_was_found_meanwhile(modern: Modern) -> None:
+def test_a_replay_is_refused_where_a_truncated_log_was_found_meanwhile(modern: Modern) -> None:  # fault G09
     """The records were fetched before, so they may be those of the old log; also where the table still covers them."""
     topic = loaded(modern)
 
@@ -177,7 +177,7 @@ class Harmed(LakeTable):
         LakeTable.check(self, files)
 
 
-def test_the_files_of_a_replay_are_checked_before_its_commit(modern: Modern) -> None:
+def test_the_files_of_a_replay_are_checked_before_its_commit(modern: Modern) -> None:  # fault G11
     topic = loaded(modern)
     table, version = topic.table, topic.version
     result = topic.replay("0", "50", "0", table=Harmed(lake=table.lake, uri=table.uri, where=table.where))
