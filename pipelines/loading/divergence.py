@@ -167,7 +167,7 @@ class _Comparison:
         Where messages cannot be read, rows are left out, more and more of them.
         """
         step = 1
-        while start < stop and (row := self._row(start)) and row.offsets.start < stop:
+        while (row := self._row(start)) and row.offsets.start < stop:
             answer = self._answer(row.offsets)
             if isinstance(answer, OffsetOutOfRange):
                 return row.offsets.start, _Shown.OTHER  # the log ends before the message

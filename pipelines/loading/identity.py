@@ -90,7 +90,7 @@ def other_incarnation(
     match choices.on_recreated:
         case "restart":
             topic = new.topic
-            if same_ids or (not new.ids.topic_id and not new.ids.created_zxid):
+            if same_ids:
                 topic = replace(topic, incarnation=f"{topic.incarnation}+{snapshot.entry.sequence}")
             return replace(new, topic=topic, replaced=stored.topic.incarnation, followed=followed)
         case "adopt":

@@ -3,7 +3,8 @@
 import pytest
 
 from kafka_io.model import BrokerPartition, OffsetRange
-from pipelines.loading.incarnations import Extent, _cover
+from pipelines.loading.incarnations import MAX_PROBLEMS, Extent, _cover, incarnations
+from pipelines.loading.ledger import CommitKind, LedgerEntry, TopicIdentity
 from pipelines.loading.work import CommittedRange
 
 A = BrokerPartition(None, 0)
@@ -28,3 +29,19 @@ def test_newer_ranges_replace_an_older_one_below_the_limit(
 ) -> None:
     extents = [Extent(start, stop, OffsetRange(A, start, stop)) for start, stop in newer]
     assert _cover(extents, CommittedRange(offsets=OffsetRange(A, 0, 10)), limit) == is_replaced
+
+
+def test_only_the_first_problems_are_reported() -> None:
+    backwards = [CommittedRange(offsets=OffsetRange(A, stop + 1, stop)) for stop in range(MAX_PROBLEMS + 5)]
+    entry = LedgerEntry(
+        commit="c",
+        run="r",
+        kind=CommitKind.LOAD,
+        sequence=1,
+        topic=TopicIdentity(cluster="main", name="clicks", incarnation="7"),
+        ranges=tuple(backwards),
+        covered={A: (0, 10)},
+    )
+    [incarnation] = incarnations([(1, entry)])
+    assert len(incarnation.problems) == MAX_PROBLEMS
+    assert incarnation.problems[0] == "partition 0 [1, 0) ends before it begins"
