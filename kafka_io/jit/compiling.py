@@ -29,6 +29,8 @@ _Kernel = TypeVar("_Kernel", bound=Callable[..., Any])
 # Kernels allocate no arrays, so numba's reference counting (NRT) is not needed: without it they are 2 to 3 times
 # faster.
 _njit: Any = partial(njit, nogil=True, _nrt=False)
+# The functions with which Python calls machine code; to compile them takes as long as a short function.
+_WITHOUT_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def kernel(function: _Kernel) -> _Kernel:
@@ -40,9 +42,23 @@ def kernel(function: _Kernel) -> _Kernel:
     return cast("_Kernel", compiled)
 
 
+def subroutine(function: _Kernel) -> _Kernel:
+    """Compile `function` for kernels alone: Python cannot call it, and it has no file in the cache."""
+    return cast("_Kernel", _njit(**_WITHOUT_WRAPPERS)(function))
+
+
 def device_function(function: _Kernel) -> _Kernel:
     """Inline `function` into every kernel that calls it: to pass a ColumnArrays takes longer than to fill a row."""
-    return cast("_Kernel", _njit(forceinline=True)(function))
+    return cast("_Kernel", _njit(forceinline=True, **_WITHOUT_WRAPPERS)(function))
+
+
+def merged(function: _Kernel) -> _Kernel:
+    """Copy the statements of `function` into its only caller before types are inferred.
+
+    A long kernel compiles faster than one that calls its parts, because numba optimises a called function again in each
+    caller. The machine code is often faster too. A function with several callers would be compiled once for each.
+    """
+    return cast("_Kernel", _njit(inline="always", **_WITHOUT_WRAPPERS)(function))
 
 
 class _SourceLocator(_CacheLocator):

@@ -5,7 +5,7 @@ A number that needs more than 18 digits is kept as text: Arrow turns all of them
 
 import numpy as np
 
-from kafka_io.jit.compiling import device_function, kernel
+from kafka_io.jit.compiling import device_function, merged, subroutine
 from kafka_io.jit.scalars import ByteArray, Int64s, copy
 from kafka_io.values.kernels.json_program import EXTRA, EXTRA2, OP, READ_DECIMAL, READ_EPOCH_DAYS, READ_LONG
 from kafka_io.values.kernels.json_statuses import CUT, FULL, INEXACT, NOT_AN_INTEGER, OK, OUT_OF_RANGE, WRONG_TYPE
@@ -24,7 +24,7 @@ _INT64_TENTH = (1 << 63) // 10
 _TENS = np.array([10**power for power in range(19)], np.int64)
 
 
-@kernel
+@subroutine
 def put_epoch(
     data: ByteArray,
     position: int,
@@ -65,7 +65,7 @@ def put_epoch(
     return OK, stop
 
 
-@kernel
+@merged
 def put_parsed_number(  # noqa: PLR0912
     data: ByteArray,
     position: int,
@@ -134,7 +134,7 @@ def put_parsed_number(  # noqa: PLR0912
     return OK, after
 
 
-@device_function
+@merged
 def _put_decimal(
     data: ByteArray,
     position: int,
@@ -184,7 +184,7 @@ def _long(data: ByteArray, stop: int, mantissa: int, digits: int, is_negative: b
     return OK, -mantissa if is_negative else mantissa
 
 
-@device_function
+@merged
 def _double(mantissa: int, digits: int, exponent: int) -> tuple[int, float]:
     """The double of a number without its sign: (OK, OUT_OF_RANGE, or INEXACT if it must be computed later; double)."""
     if mantissa == 0:
@@ -203,7 +203,7 @@ def _double(mantissa: int, digits: int, exponent: int) -> tuple[int, float]:
     return INEXACT, 0.0
 
 
-@device_function
+@merged
 def _ends_with_zeros(data: ByteArray, position: int, stop: int, digits: int, count: int) -> bool:
     """Whether the last `count` of the significant digits of a number are zeros; it has more than `count`."""
     if count >= digits:
@@ -220,7 +220,7 @@ def _ends_with_zeros(data: ByteArray, position: int, stop: int, digits: int, cou
     return True
 
 
-@kernel
+@subroutine
 def _put_late(
     data: ByteArray,
     position: int,

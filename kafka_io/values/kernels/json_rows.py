@@ -6,7 +6,7 @@ that cannot be decoded is undone by setting the counts of all lanes back, and be
 
 import numpy as np
 
-from kafka_io.jit.compiling import device_function, kernel
+from kafka_io.jit.compiling import device_function, kernel, merged, subroutine
 from kafka_io.jit.scalars import ByteArray, Int32s, Int64s
 from kafka_io.values.kernels.json_program import (
     BRACKETS,
@@ -164,7 +164,7 @@ def decode_rows(
     return OK, row, failed
 
 
-@kernel
+@merged
 def _document(  # noqa: PLR0912, PLR0915 - the phases of one loop
     data: ByteArray,
     position: int,
@@ -277,7 +277,7 @@ def _document(  # noqa: PLR0912, PLR0915 - the phases of one loop
             phase = _AFTER if node == container else _VALUE
 
 
-@device_function
+@merged
 def _to_member(
     data: ByteArray,
     position: int,
@@ -318,7 +318,7 @@ def _to_member(
     return OK, position, first
 
 
-@device_function
+@merged
 def _is_nothing(data: ByteArray, position: int, end: int) -> bool:
     """Whether null, {} or [] begins at `position`. They say nothing about the type of a key."""
     if position >= end or data[position] == LOWER_N:
@@ -329,14 +329,14 @@ def _is_nothing(data: ByteArray, position: int, end: int) -> bool:
     return after < end and (data[after] == CLOSE_OBJECT or data[after] == CLOSE_LIST)
 
 
-@kernel
+@subroutine
 def _refusal(data: ByteArray, position: int, end: int, status: int, work: Int64s, depth: int) -> int:
     """The reason why the value at `position` is refused: it is no valid JSON, or else `status`."""
     stop = value_end(data, position, end, work[BRACKETS:FAULT_NODE], depth)
     return -stop if stop < 0 else status
 
 
-@device_function
+@merged
 def _key(
     data: ByteArray,
     position: int,
@@ -398,7 +398,7 @@ def hash_of(data: ByteArray, position: int, size: int) -> int:
     return value
 
 
-@kernel
+@subroutine
 def _lookup(
     data: ByteArray,
     position: int,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kafka_io.jit.compiling import device_function, kernel
+from kafka_io.jit.compiling import device_function, merged, subroutine
 from kafka_io.jit.scalars import ByteArray, Int64s, copy
 from kafka_io.values.kernels.json_numbers import put_epoch, put_parsed_number
 from kafka_io.values.kernels.json_program import (
@@ -50,7 +50,7 @@ _BASE64[np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123
 _PAD = ord("=")
 
 
-@kernel
+@merged
 def put_map_key(
     data: ByteArray,
     position: int,
@@ -76,7 +76,7 @@ def put_map_key(
     return OK if position >= 0 else -position, position
 
 
-@device_function
+@merged
 def put_scalar(
     data: ByteArray,
     position: int,
@@ -158,7 +158,7 @@ def _text(
     return OK, stop + 1
 
 
-@kernel
+@subroutine
 def _json(
     data: ByteArray,
     position: int,
@@ -184,7 +184,7 @@ def _json(
     return OK, stop
 
 
-@kernel
+@subroutine
 def _from_base64(data: ByteArray, position: int, stop: int, target: ByteArray, filled: int) -> int:
     """Decode base64 with padding into `target`; the number of bytes, or -1."""
     size = stop - position
@@ -208,7 +208,7 @@ def _from_base64(data: ByteArray, position: int, stop: int, target: ByteArray, f
     return written
 
 
-@kernel
+@subroutine
 def _time(
     data: ByteArray,
     position: int,

@@ -10,7 +10,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
-from kafka_io.jit.compiling import device_function, kernel
+from kafka_io.jit.compiling import device_function, merged, subroutine
 from kafka_io.jit.scalars import ByteArray, Int64s
 from kafka_io.jit.utf8 import character_size
 from kafka_io.values.kernels.json_statuses import (
@@ -109,7 +109,7 @@ def _compiled_plain_end(data: Any, position: Any, end: Any) -> Any:  # noqa: ARG
     return by_words
 
 
-@kernel
+@subroutine
 def text_end(data: ByteArray, position: int, end: int) -> tuple[int, bool]:
     """The closing quote of the text that begins at `position`, after its quote, and whether the text has escapes.
 
@@ -137,7 +137,7 @@ def text_end(data: ByteArray, position: int, end: int) -> tuple[int, bool]:
             position += size
 
 
-@device_function
+@merged
 def _escape_end(data: ByteArray, position: int, end: int) -> int:
     """End of the escape whose backslash is at `position`; that of both escapes if they are a pair of surrogates."""
     if position + 2 > end:
@@ -191,7 +191,7 @@ def _code_unit(data: ByteArray, position: int, end: int) -> int:
     return unit
 
 
-@kernel
+@subroutine
 def unescape(data: ByteArray, position: int, stop: int, target: ByteArray, filled: int) -> int:
     """Write a valid text with escapes into `target` from `filled` on; returns the end of what was written.
 
@@ -216,7 +216,7 @@ def unescape(data: ByteArray, position: int, stop: int, target: ByteArray, fille
     return filled
 
 
-@device_function
+@merged
 def _write_character(character: int, target: ByteArray, filled: int) -> int:
     """Write a code point as UTF-8; returns the end of what was written."""
     if character < 0x80:
@@ -250,7 +250,7 @@ def literal_end(data: ByteArray, position: int, end: int) -> int:
     return position + len(literal)
 
 
-@kernel
+@subroutine
 def scan_number(data: ByteArray, position: int, end: int) -> tuple[int, int, int, int, bool]:
     """A number: (its end, mantissa, digits, exponent, whether it has neither fraction nor exponent).
 
@@ -291,7 +291,7 @@ def _with_digit(digit: int, mantissa: int, digits: int, exponent: int) -> tuple[
     return 10 * mantissa + digit, digits + (1 if mantissa > 0 or digit > 0 else 0), exponent - 1
 
 
-@device_function
+@merged
 def _power(data: ByteArray, position: int, end: int) -> tuple[int, int]:
     """The power of ten that follows an `e`: (its end, the power)."""
     sign = 1
@@ -308,7 +308,7 @@ def _power(data: ByteArray, position: int, end: int) -> tuple[int, int]:
     return position, sign * power
 
 
-@kernel
+@subroutine
 def value_end(data: ByteArray, position: int, end: int, closing: Int64s, depth: int) -> int:  # noqa: PLR0912
     """End of the valid value that begins at `position`.
 
@@ -383,7 +383,7 @@ def after_colon(data: ByteArray, position: int, end: int) -> int:
     return after_blanks(data, position + 1, end)
 
 
-@device_function
+@merged
 def _scalar_end(data: ByteArray, position: int, end: int) -> int:
     """End of a text, number or literal."""
     byte = data[position]

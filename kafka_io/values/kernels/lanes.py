@@ -16,7 +16,7 @@ greater than the struct's has its value already.
 import numpy as np
 import numpy.typing as npt
 
-from kafka_io.jit.compiling import device_function
+from kafka_io.jit.compiling import device_function, merged
 from kafka_io.jit.scalars import ByteArray, Int64s
 
 Float64s = npt.NDArray[np.float64]
@@ -60,7 +60,7 @@ def put_null(node: int, nodes: Int64s, cells: Int64s, valid: ByteArray, counts: 
         node += 1
 
 
-@device_function
+@merged
 def close_struct(node: int, nodes: Int64s, cells: Int64s, valid: ByteArray, counts: Int64s) -> None:
     """Append a struct whose members are in their lanes; a member without a value becomes null."""
     item = counts[node]

@@ -1,6 +1,6 @@
 """Dates and times: from ISO 8601 texts and from numbers since the epoch, in the years 1 to 9999."""
 
-from kafka_io.jit.compiling import device_function, kernel
+from kafka_io.jit.compiling import device_function, merged, subroutine
 from kafka_io.jit.scalars import ByteArray
 
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31
@@ -27,7 +27,7 @@ def _digits(data: ByteArray, position: int, end: int, count: int) -> int:
     return number
 
 
-@device_function
+@merged
 def _month_days(year: int, month: int) -> int:
     """Days of a month."""
     if month == 2:
@@ -35,7 +35,7 @@ def _month_days(year: int, month: int) -> int:
     return 30 if month in (4, 6, 9, 11) else 31
 
 
-@kernel
+@subroutine
 def scan_date(data: ByteArray, position: int, end: int) -> tuple[int, int]:
     """A date YYYY-MM-DD: (position after it, or -1; days since 1970-01-01)."""
     year = _digits(data, position, end, 4)
@@ -53,7 +53,7 @@ def scan_date(data: ByteArray, position: int, end: int) -> tuple[int, int]:
     return position + 10, shifted // 400 * 146_097 + days - 719_468
 
 
-@kernel
+@subroutine
 def scan_timestamp(data: ByteArray, position: int, end: int) -> tuple[int, int, int]:
     """A date and a time of day: (position after it, or -1; microseconds since 1970; NO_ZONE or HAS_ZONE).
 
@@ -82,7 +82,7 @@ def scan_timestamp(data: ByteArray, position: int, end: int) -> tuple[int, int, 
     return position, time_us, zone
 
 
-@device_function
+@merged
 def _fraction(data: ByteArray, position: int, end: int) -> tuple[int, int]:
     """A fraction of a second, if there is one: (position after it, microseconds)."""
     if position >= end or data[position] != _POINT:
@@ -98,7 +98,7 @@ def _fraction(data: ByteArray, position: int, end: int) -> tuple[int, int]:
     return (position if position > start else _BAD), fraction
 
 
-@device_function
+@merged
 def _zone(data: ByteArray, position: int, end: int) -> tuple[int, int, int]:
     """The zone, if there is one: Z, +HH:MM, +HHMM or +HH: (NO_ZONE or HAS_ZONE, position after it, minutes)."""
     if position < 0 or position >= end:
