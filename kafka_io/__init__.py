@@ -69,6 +69,7 @@ _NAMES = {
     "values.protobuf.columns": "columns_of_protobuf",
     "values.protobuf.decoder": "ProtobufDecoder",
     "values.protobuf.descriptors": "parse_descriptor_set parse_protobuf",
+    "values.protobuf.files": "read_protobuf",
     "values.text": "TextDecoder",
 }
 """The public names of each module below `kafka_io`."""
@@ -254,6 +255,7 @@ if TYPE_CHECKING:
     from kafka_io.values.protobuf.decoder import ProtobufDecoder as ProtobufDecoder
     from kafka_io.values.protobuf.descriptors import parse_descriptor_set as parse_descriptor_set
     from kafka_io.values.protobuf.descriptors import parse_protobuf as parse_protobuf
+    from kafka_io.values.protobuf.files import read_protobuf as read_protobuf
     from kafka_io.values.text import TextDecoder as TextDecoder
 
 

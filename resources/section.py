@@ -1,6 +1,12 @@
 """The base class of all sections of the settings file, and the sentences about their problems."""
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo
+
+FOLDER = "folder"
+"""The key of the settings file's folder in the context of a validation."""
 
 UNKNOWN_KEY = "is not a setting"
 NO_SECTION = "must be a section with settings"
@@ -49,3 +55,15 @@ def first_problem(error: ValidationError) -> tuple[str, str, str]:
     names = [str(part) for part in problem["loc"]]
     phrase = _PHRASES.get(problem["type"], "is not valid").format(**problem.get("ctx", {}))
     return ".".join(names), names[-1] if names else "", phrase
+
+
+def folder_of(info: ValidationInfo) -> Path:
+    """The folder to which paths are relative."""
+    return Path((info.context or {}).get(FOLDER, ""))
+
+
+def absolute_path(value: Any, info: ValidationInfo) -> Any:
+    """A path of the settings file as an absolute path."""
+    if not isinstance(value, str) or not value:
+        return value
+    return str((folder_of(info) / Path(value).expanduser()).absolute())

@@ -32,14 +32,13 @@ from kafka_io.registry.node_values import check_name
 from kafka_io.schema_registry.settings import SchemaRegistrySettings
 from resources.choices import Choices
 from resources.groups import REST, GroupLimits, Patterns, Timing, TopicGroupSettings, check_names, matches
-from resources.section import NO_SECTION, UNKNOWN_KEY, Section, first_problem
+from resources.section import FOLDER, NO_SECTION, UNKNOWN_KEY, Section, first_problem, folder_of
 from resources.suggestion import did_you_mean
 from resources.topic_formats import RAW_FORMAT, TopicFormat, checked_name, names_topic
 
 PATH_VARIABLE = "PENSTOCK_SETTINGS"
 DEFAULT_PATH = "penstock.toml"
 MIB = 1024 * 1024
-_FOLDER = "folder"  # the key of the settings file's folder in the context of a validation
 # What precedes a path in the values of `[clusters.<name>.security]` and `[registries.<name>]`, by key.
 _REFERENCE = SecretReference | None
 _PATH_PREFIXES = {
@@ -87,7 +86,7 @@ def _prepared_security(value: Any, info: ValidationInfo) -> Any:
     """The section with absolute paths."""
     if not isinstance(value, dict):
         return value
-    folder = _folder(info)
+    folder = folder_of(info)
     return {name: _with_absolute_paths(section, folder) for name, section in _with_tls_section(value).items()}
 
 
@@ -95,13 +94,8 @@ def _prepared_registry(value: Any, info: ValidationInfo) -> Any:
     """The section with absolute paths."""
     if not isinstance(value, dict):
         return value
-    section = _with_tls_section(_with_absolute_paths(value, _folder(info)))
-    return {**section, "tls": _with_absolute_paths(section["tls"], _folder(info))}
-
-
-def _folder(info: ValidationInfo) -> Path:
-    """The folder to which paths are relative."""
-    return Path((info.context or {}).get(_FOLDER, ""))
+    section = _with_tls_section(_with_absolute_paths(value, folder_of(info)))
+    return {**section, "tls": _with_absolute_paths(section["tls"], folder_of(info))}
 
 
 def _with_tls_section(section: dict[str, Any]) -> dict[str, Any]:
@@ -463,7 +457,7 @@ class Settings(Section):
                 f"{file} has a number that is too long, or lists in lists in too many levels"
             ) from error
         try:
-            settings = cls.model_validate(data, context={_FOLDER: file.parent})
+            settings = cls.model_validate(data, context={FOLDER: file.parent})
         except ValidationError as error:
             raise SettingsError(f"{file}: {_sentence(error)}") from error
         if "://" in settings.lake:

@@ -3,15 +3,18 @@
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
+from kafka_io.net.security import FILE
 from resources.groups import Share
-from resources.section import Section
+from resources.section import Section, absolute_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from kafka_io.values.protobuf.descriptors import ProtobufSchema
 
 Format = Literal["raw", "text", "json", "avro", "protobuf", "debezium"]
 KeyFormat = Literal["raw", "text", "json", "avro", "debezium"]
@@ -35,6 +38,15 @@ _MESSAGE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
+def _with_absolute_path(schema: Any, info: ValidationInfo) -> Any:
+    """The value of `json_schema`, where a path is absolute."""
+    return absolute_path(schema, info) if isinstance(schema, str) and _is_path(schema) else schema
+
+
+def _is_path(json_schema: str) -> bool:
+    return bool(json_schema) and not json_schema.lstrip().startswith("{")
+
+
 class TopicFormat(Section):
     """Settings that say how the records of topics become rows.
 
@@ -46,8 +58,9 @@ class TopicFormat(Section):
     """Format of the values. With "raw" the table has keys and values as bytes. With every other format it is typed:
     "text" decodes a value as UTF-8 into the column `value`; "json" decodes JSON objects into the columns that
     `columns`, `json_schema` or the schemas of a `registry` declare, and otherwise into columns for the keys that occur;
-    "avro" and "protobuf" decode values of Confluent's serializers, whose schemas are in a registry; "debezium" decodes
-    Debezium's change events in JSON, or in Avro if there is a `registry`, into the row after the change."""
+    "avro" and "protobuf" decode values of Confluent's serializers, whose schemas are in a registry, and "protobuf" also
+    messages of a `proto_file`; "debezium" decodes Debezium's change events in JSON, or in Avro if there is a
+    `registry`, into the row after the change."""
 
     key_format: KeyFormat = "raw"
     """Typed tables: format of the keys. With "raw" they are only in the column `_kafka_key`, as bytes. "text", "json",
@@ -63,19 +76,28 @@ class TopicFormat(Section):
     `boolean`, `binary`, `date`, `timestamp`, `decimal(38, SCALE)`, `array<TYPE>`, `map<string, TYPE>`,
     `struct<NAME: TYPE, ...>` and those of docs/typed-tables.md. Other keys are not loaded."""
 
-    json_schema: str = ""
+    json_schema: Annotated[str, BeforeValidator(_with_absolute_path)] = ""
     """The format "json": a JSON Schema whose properties are the columns, instead of `columns`. It is the path of a
-    file, or the schema itself: a text that begins with `{`. Other keys are not loaded."""
+    file, relative to this file, or the schema itself: a text that begins with `{`. Other keys are not loaded."""
 
     message: str | None = None
     """The format "protobuf": full name of the message type of the values, such as `shop.Order`. By default it is the
     first one of each `.proto` file. A value of another message type does not decode."""
 
+    proto_file: Annotated[str, BeforeValidator(absolute_path), Field(**FILE)] | None = None
+    """The format "protobuf" without a registry: path of a `.proto` file, or of a descriptor set that
+    `protoc --descriptor_set_out --include_imports` wrote, relative to this file. Its message types are those of the
+    values, which have no frame then."""
+
+    proto_path: tuple[Annotated[str, BeforeValidator(absolute_path)], ...] = ()
+    """The folders in which a `.proto` file finds its imports, relative to this file. By default that is the folder of
+    `proto_file`."""
+
     registry: str | None = None
     """NAME of the section `[registries.NAME]` with the registry that has the schemas. The formats "avro" and "protobuf"
-    need one; it can be omitted if there is only one. With the format "json" it says that values have the frame of
-    Confluent's serializers, and that their schemas are JSON Schemas; with the format "debezium" that the events are in
-    Avro."""
+    need one, unless `proto_file` is set; it can be omitted if there is only one. With the format "json" it says that
+    values have the frame of Confluent's serializers, and that their schemas are JSON Schemas; with the format
+    "debezium" that the events are in Avro."""
 
     bad_records: OnBadRecords = "keep"
     """Typed tables: what happens to records that do not decode. "keep" loads them as rows with `_error` and `_raw`, up
@@ -102,18 +124,25 @@ class TopicFormat(Section):
         return self
 
     @model_validator(mode="after")
-    def _checked_message(self) -> Self:
+    def _checked_protobuf(self) -> Self:
         if self.message is not None and self.format != "protobuf":
             raise ValueError('`message` belongs to the format "protobuf"')
+        if (self.proto_file or self.proto_path) and self.format != "protobuf":
+            raise ValueError('`proto_file` and `proto_path` belong to the format "protobuf"')
+        if self.proto_path and not self.proto_file:
+            raise ValueError("`proto_path` needs a `proto_file`")
+        if self.proto_file and self.registry:
+            raise ValueError("set `proto_file` or `registry`, not both")
         if self.message is not None and not _MESSAGE_NAME.fullmatch(self.message):
             raise ValueError("message: write the full name of a message type, such as `shop.Order`")
         return self
 
     @property
     def schema_file(self) -> Path | None:
-        """The file that `json_schema` names; None if it is the schema itself, or not set."""
-        is_path = self.json_schema and not self.json_schema.lstrip().startswith("{")
-        return Path(self.json_schema) if is_path else None
+        """The file that `json_schema` or `proto_file` names; None if there is none."""
+        if self.proto_file:
+            return Path(self.proto_file)
+        return Path(self.json_schema) if _is_path(self.json_schema) else None
 
     def declared_columns(self) -> "pa.Schema":
         """The columns that the settings declare.
@@ -131,17 +160,30 @@ class TopicFormat(Section):
         file = self.schema_file
         return columns_of_json_schema(file.read_text(encoding="utf-8") if file else self.json_schema)
 
+    def declared_messages(self) -> "ProtobufSchema":
+        """The message types of `proto_file`.
+
+        Raises:
+            InvalidSchema: a file is not valid, or lacks something.
+            OSError: a file cannot be read.
+        """
+        # Imported here for the same reason.
+        from kafka_io.values.protobuf.files import read_protobuf  # noqa: PLC0415
+
+        assert self.proto_file is not None
+        return read_protobuf(Path(self.proto_file), [Path(folder) for folder in self.proto_path])
+
     @property
     def has_schemas(self) -> bool:
         """Whether the schemas of the values are in a registry."""
-        is_always = self.format in _ALWAYS_WITH_SCHEMAS
+        is_always = self.format in _ALWAYS_WITH_SCHEMAS and self.proto_file is None
         return is_always or (self.registry is not None and self.format in _WITH_SCHEMAS)
 
     @property
     def encoding(self) -> str:
         """The encoding of the values: its name in `pipelines.loading.formats`, and a message type after it."""
-        if self.message is not None:
-            return f"{_WITH_SCHEMAS[self.format]} {self.message}"
+        if self.format == "protobuf":
+            return " ".join(filter(None, ("local protobuf" if self.proto_file else "protobuf", self.message)))
         if self.has_schemas:
             return _WITH_SCHEMAS[self.format]
         is_inferred = self.format == "json" and not (self.columns or self.json_schema)

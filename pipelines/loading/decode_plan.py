@@ -48,7 +48,7 @@ class PartPlan:
     Args:
         encoding: how it is encoded: a name that `encoding_of` takes.
         columns: all columns of the table for its fields, with those that the load adds, as a message of Arrow's format.
-        schemas: its schemas, for an encoding that has them.
+        schemas: its schemas, for an encoding that has them: those of a registry, or the one in a file of the settings.
     """
 
     encoding: str
@@ -124,11 +124,17 @@ def plan_decoding(
     plan = DecodePlan(
         encoding=format_.encoding,
         columns=columns,
-        schemas=values.schemas,
+        schemas=_in_file(format_, format_.encoding) or values.schemas,
         keys=key_plan,
         date_column=layout.date_column,
     )
     return plan, list(rename_warnings(layout.values, plan.stored))
+
+
+def _in_file(format_: "TopicFormat", encoding: str) -> WriterSchemas | None:
+    """The schema in a file of the settings, for an encoding whose decoder needs it."""
+    in_file = encoding_of(encoding).in_file
+    return WriterSchemas(known=in_file(format_)) if in_file else None
 
 
 def _planned(format_: "TopicFormat", encoding: str, learned: Learned, columns: pa.Schema, grow_by: _GrowBy) -> bytes:

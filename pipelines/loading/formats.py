@@ -3,6 +3,7 @@
 Whoever adds an encoding adds a line to ENCODINGS, and its settings to `resources.topic_formats`.
 """
 
+import base64
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -23,7 +24,7 @@ from kafka_io.values.json.inference import columns_of_sample
 from kafka_io.values.json.schema import columns_of_json_schema
 from kafka_io.values.protobuf.columns import columns_of_protobuf
 from kafka_io.values.protobuf.decoder import FIRST_MESSAGE, ProtobufDecoder
-from kafka_io.values.protobuf.descriptors import ProtobufSchema, parse_protobuf
+from kafka_io.values.protobuf.descriptors import ProtobufSchema, parse_descriptor_set, parse_protobuf
 from kafka_io.values.text import TEXT_FIELD, TextDecoder
 
 if TYPE_CHECKING:  # pydantic is slow to import, and workers need no settings
@@ -31,6 +32,8 @@ if TYPE_CHECKING:  # pydantic is slow to import, and workers need no settings
 
 KnownSchemas = Mapping[int, RegisteredSchema]
 """The schemas of a registry, by id."""
+LOCAL_ID = -1
+"""The id of a schema in a file of the settings. No registry has it."""
 
 
 def _nothing_declared(_format: "TopicFormat") -> Sequence[pa.Field]:
@@ -53,12 +56,14 @@ class ValueEncoding:
             if a file of the settings cannot be read.
         of_schema: the fields that a schema of a registry declares. It raises InvalidSchema if they cannot be columns.
         of_sample: the fields of a sample of values, if nothing declares the fields; None if something does.
+        in_file: the schema in a file of the settings that the decoder needs, by LOCAL_ID; it raises as `declared` does.
     """
 
     decoder: Callable[[pa.Schema, KnownSchemas], ValueDecoder]
     declared: Callable[["TopicFormat"], Sequence[pa.Field]] = _nothing_declared
     of_schema: Callable[[RegisteredSchema], Sequence[pa.Field]] = _no_schema
     of_sample: Callable[[Sequence[bytes]], Sequence[pa.Field]] | None = None
+    in_file: Callable[["TopicFormat"], KnownSchemas] | None = None
 
 
 def avro_type(schema: RegisteredSchema) -> AvroType:
@@ -141,6 +146,24 @@ def _protobuf(message: str | None) -> ValueEncoding:
     )
 
 
+def _protobuf_file(message: str | None) -> ValueEncoding:
+    """The encoding of values without a frame, which have one message type of a file of the settings."""
+
+    def in_file(format_: "TopicFormat") -> KnownSchemas:
+        # Workers do not have the file, so they get what it contains.
+        text = base64.b64encode(format_.declared_messages().descriptor_set()).decode()
+        return {LOCAL_ID: RegisteredSchema(id=LOCAL_ID, schema_type=SchemaType.PROTOBUF, text=text)}
+
+    def decoder(columns: pa.Schema, schemas: KnownSchemas) -> ValueDecoder:
+        return ProtobufDecoder(columns, parse_descriptor_set(base64.b64decode(schemas[LOCAL_ID].text)), message)
+
+    return ValueEncoding(
+        decoder=decoder,
+        declared=lambda format_: list(columns_of_protobuf(format_.declared_messages(), message)),
+        in_file=in_file,
+    )
+
+
 ENCODINGS: Mapping[str, ValueEncoding] = {
     "text": ValueEncoding(
         decoder=lambda columns, _: TextDecoder(columns),
@@ -162,12 +185,22 @@ ENCODINGS: Mapping[str, ValueEncoding] = {
     "debezium avro": ValueEncoding(decoder=_debezium_avro_decoder, of_schema=_fields_of_envelope),
     "debezium key": ValueEncoding(decoder=lambda columns, _: DebeziumKeyDecoder(columns), of_sample=_fields_of_keys),
     "protobuf": _protobuf(None),
+    "local protobuf": _protobuf_file(None),
     "avro": ValueEncoding(decoder=_avro_decoder, of_schema=lambda schema: list(columns_of_avro(avro_type(schema)))),
 }
 """The encodings by their names."""
 
 
+_OF_MESSAGES: Mapping[str, Callable[[str], ValueEncoding]] = {
+    "local protobuf ": _protobuf_file,
+    "protobuf ": _protobuf,
+}
+"""The encodings whose names end with a message type, by what precedes it."""
+
+
 def encoding_of(name: str) -> ValueEncoding:
     """The encoding that `TopicFormat.encoding` names; for Protobuf the name of a message type may follow."""
-    known = ENCODINGS.get(name)
-    return _protobuf(name.removeprefix("protobuf ")) if known is None else known
+    if name in ENCODINGS:
+        return ENCODINGS[name]
+    prefix, of_message = next((prefix, make) for prefix, make in _OF_MESSAGES.items() if name.startswith(prefix))
+    return of_message(name.removeprefix(prefix))

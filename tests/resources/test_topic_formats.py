@@ -70,6 +70,12 @@ def test_the_first_section_that_matches_applies(tmp_path: Path) -> None:
         ('[topics.orders]\nformat = "protobuf"', 'the format "protobuf" needs the name of a registry'),
         ('[topics.orders]\nmessage = "a.B"', 'topics.orders: `message` belongs to the format "protobuf"'),
         ('[topics.orders]\nformat = "protobuf"\nmessage = "a b"', "message: write the full name of a message type"),
+        ('[topics.orders]\nformat = "avro"\nproto_file = "a.proto"', 'belong to the format "protobuf"'),
+        ('[topics.orders]\nformat = "protobuf"\nproto_path = ["a"]', "`proto_path` needs a `proto_file`"),
+        (
+            '[topics.orders]\nformat = "protobuf"\nproto_file = "a.proto"\nregistry = "main"',
+            "topics.orders: set `proto_file` or `registry`, not both",
+        ),
         ("[topics.orders]\nmax_bad_share = 2", "topics.orders.max_bad_share must be at most 1"),
     ],
 )
@@ -94,3 +100,14 @@ def test_json_with_a_registry_has_the_frame_of_its_serializers(tmp_path: Path) -
     assert (inferred.has_schemas, inferred.encoding) == (False, "inferred json")
     assert (framed.has_schemas, framed.encoding) == (True, "framed json")
     assert (plain.has_schemas, plain.encoding, plain.registry) == (False, "json", None)
+
+
+def test_paths_are_relative_to_the_settings_file(tmp_path: Path) -> None:
+    protobuf = 'format = "protobuf"\nproto_file = "a.proto"\nproto_path = ["b", "/c"]\n'
+    settings = load(
+        tmp_path, f'[topics.orders]\n{protobuf}[topics.views]\nformat = "json"\njson_schema = "views.json"\n'
+    )
+    orders, views = settings.format_of("orders"), settings.format_of("views")
+    assert (orders.schema_file, orders.proto_path) == (tmp_path / "a.proto", (str(tmp_path / "b"), "/c"))
+    assert views.schema_file == tmp_path / "views.json"
+    assert (orders.has_schemas, orders.registry, orders.encoding) == (False, None, "local protobuf")

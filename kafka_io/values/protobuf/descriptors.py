@@ -111,6 +111,11 @@ class ProtobufSchema:
             declared = declared[index].nested_type
         return self.message(name)
 
+    def descriptor_set(self) -> bytes:
+        """All files of the schema, with the comments of fields, as `parse_descriptor_set` reads them."""
+        files = descriptor_pb2.FileDescriptorSet(file=self._files)
+        return bytes(files.SerializeToString())
+
     @cached_property
     def comments(self) -> Mapping[str, str]:
         """The comments of fields by the full name of the field."""
@@ -173,12 +178,24 @@ def _parsed(name: str, text: str) -> Any:
     return file
 
 
+def is_built_in(name: str) -> bool:
+    """Whether a schema can import this file without having it."""
+    return name in _CONFLUENT_FILES or _is_of_google(name)
+
+
+def _is_of_google(name: str) -> bool:
+    return name.startswith(_GOOGLE) and _stem(name) in _GOOGLE_FILES
+
+
+def _stem(name: str) -> str:
+    return name.removeprefix(_GOOGLE).removesuffix(".proto")
+
+
 def _file(name: str, files: Mapping[str, Any]) -> Any:
     """The descriptor of an imported file. What everybody has is not taken from elsewhere."""
-    stem = name.removeprefix(_GOOGLE).removesuffix(".proto")
-    if name.startswith(_GOOGLE) and stem in _GOOGLE_FILES:
+    if _is_of_google(name):
         file = descriptor_pb2.FileDescriptorProto()
-        import_module(f"google.protobuf.{stem}_pb2").DESCRIPTOR.CopyToProto(file)
+        import_module(f"google.protobuf.{_stem(name)}_pb2").DESCRIPTOR.CopyToProto(file)
         return file
     if name in files:
         return files[name]

@@ -70,6 +70,19 @@ def test_a_check_reads_the_files_with_the_columns_of_topics(file: Path) -> None:
     assert results["columns of topics.lost"]["message"].endswith("lost.json: no such file or directory")
 
 
+def test_a_check_reads_the_files_with_message_types(file: Path) -> None:
+    file.write_text(file.read_text() + '[topics.orders]\nformat = "protobuf"\nproto_file = "orders.proto"\n')
+    (file.parent / "orders.proto").write_text('syntax = "proto3"; message Order { int64 id = 1; }')
+    code, results = check(file)
+    assert (code, results["columns of topics.orders"]["message"]) == (0, f"{file.parent}/orders.proto, columns: 1")
+    (file.parent / "orders.proto").write_text('syntax = "proto3"; message Order { int64 = 1; }')
+    code, results = check(file)
+    assert (code, results["columns of topics.orders"]["message"]) == (
+        1,
+        f"InvalidSchema: {file.parent}/orders.proto: the .proto text has an unexpected = in line 1",
+    )
+
+
 def test_people_get_a_line_for_each_check(file: Path) -> None:
     lines = penstock(file, "check", "--offline").stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["ok"] * 4

@@ -1,11 +1,13 @@
-"""Protobuf values become the columns of the message types that a schema registry has."""
+"""Protobuf values become the columns of message types, which a schema registry or a file of the settings has."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
+from kafka_io.values.protobuf.files import read_protobuf
 from pipelines.maintenance.topic_schema import topic_schema
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.typed import TypedTopic, append, log_of
@@ -102,3 +104,63 @@ def test_a_schema_that_has_no_such_message_or_is_in_another_language_makes_its_v
         f"the schema {avro} cannot be used: the schema {avro} is no Protobuf schema, but one of the type AVRO",
         "the registry main has no schema with the id 77",
     ]
+
+
+@pytest.fixture
+def local(fake: FakeCluster, tmp_path: Path) -> Iterator[TypedTopic]:
+    """A topic whose message types are in `clicks.proto`, which imports a file of the folder `shared`."""
+    (tmp_path / "shared" / "shop").mkdir(parents=True)
+    (tmp_path / "shared" / "shop" / "place.proto").write_text(PLACE)
+    (tmp_path / "clicks.proto").write_text(CLICK)
+    format_ = {
+        "format": "protobuf",
+        "proto_file": str(tmp_path / "clicks.proto"),
+        "proto_path": [str(tmp_path / "shared")],
+        "max_bad_share": 1,
+    }
+    fake.logs = {0: log_of([b"\x08\1\x12\3\x0a\1x", None, b"\x08"])}
+    with fake:
+        yield TypedTopic(fake=fake, folder=tmp_path / "lake", format_=format_)
+
+
+def test_messages_without_a_frame_become_the_columns_of_a_proto_file_and_grow_with_it(local: TypedTopic) -> None:
+    load = local.load()
+    assert (load.error, load.rows, load.bad_records) == (None, 3, 1)
+    assert local.deep().problems == ()
+    Path(local.format_["proto_file"]).write_text(WIDER)
+    append(local.fake.logs[0], [b"\x08\2\x1a\1t", b"\x08\3"])
+    load = local.load()
+    assert (load.error, load.rows, load.bad_records, load.files) == (None, 2, 0, 1)
+    rows = local.rows("id", "place", "tags", "_raw", "_tombstone")
+    assert [(row["id"], row["place"], row["tags"]) for row in rows] == [
+        (1, {"city": "x"}, None), (None, None, None), (None, None, None), (2, None, ["t"]), (3, None, None),
+    ]  # fmt: skip
+    assert (rows[1]["_tombstone"], rows[2]["_raw"]) == (True, b"\x08")
+    shown = topic_schema(local.table, local.settings.format_of("clicks"))
+    assert [column.comment for column in shown.columns if column.name == "id"] == ["The number."]
+
+
+def test_a_descriptor_set_gives_the_columns_of_the_message_type_that_the_settings_name(local: TypedTopic) -> None:
+    file = Path(local.format_["proto_file"])
+    schema = read_protobuf(file, [Path(local.format_["proto_path"][0])])
+    compiled = file.with_suffix(".desc")
+    compiled.write_bytes(schema.descriptor_set())
+    local.format_ = {"format": "protobuf", "proto_file": str(compiled), "message": "shop.Refund"}
+    local.fake.logs = {0: log_of([b"\x0a\4lost"])}
+    load = local.load()
+    assert (load.error, load.rows, load.bad_records) == (None, 1, 0)
+    assert local.rows("reason") == [{"reason": "lost"}]
+
+
+def test_a_proto_file_that_cannot_be_used_fails_the_load_with_its_place(local: TypedTopic) -> None:
+    file = Path(local.format_["proto_file"])
+    wrong = [
+        ({"proto_path": ()}, f"{file}: the import shop/place.proto is in none of the folders {file.parent}"),
+        ({"proto_file": str(file.with_name("lost.proto"))}, "lost.proto: no such file or directory"),
+        ({"message": "shop.Order"}, "the Protobuf schema has no message shop.Order"),
+    ]
+    for changed, error in wrong:
+        load = replace(local, format_={**local.format_, **changed}).load()
+        assert load.error is not None
+        assert error in load.error
+        assert load.rows == 0
