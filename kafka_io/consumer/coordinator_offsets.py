@@ -20,8 +20,6 @@ from kafka_io.model import BrokerPartition
 from kafka_io.registry.offsets import CommittedOffsets
 from kafka_io.wire.schema import Api
 
-PartitionOffsets = Mapping[str, tuple[int, ...]]
-
 _COORDINATED_SINCE = 1
 _ALL_SINCE = 2
 _STABLE_SINCE = 7  # KIP-447: the answer waits for offsets in open transactions

@@ -151,7 +151,7 @@ def little_int64(data: ByteArray, position: int) -> int:
 
 @intrinsic
 def _load(_context: Any, data: Any, position: Any) -> tuple[Any, Any]:  # noqa: ARG001 - as above
-    """One load instruction: put together byte by byte, the eight bytes take several times as long."""
+    """Eight bytes in one load instruction; combining them byte by byte takes several times as long."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array, index = arguments
@@ -168,3 +168,12 @@ def _compiled_little_int64(data: Any, position: Any) -> Any:  # noqa: ARG001 - a
         return _load(data, position)  # type: ignore[call-arg] # numba adds the context
 
     return call_load
+
+
+@device_function
+def little_int32(data: ByteArray, position: int) -> int:
+    """A little-endian int32."""
+    value = np.int64(0)
+    for i in range(4):
+        value |= np.int64(data[position + i]) << (8 * i)
+    return int(value) - (1 << 32) if value >= 1 << 31 else int(value)

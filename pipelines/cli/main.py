@@ -18,14 +18,13 @@ from pipelines.cli.load import load_command
 from pipelines.cli.offsets import offsets_group
 from pipelines.cli.options import GlobalOptions
 from pipelines.cli.publish import publish_command
-from pipelines.cli.redecode import redecode_command
 from pipelines.cli.replay import replay_command
 from pipelines.cli.result import FAILED, INTERRUPTED, WRONG_USE, print_json, remember_words, wants_json
-from pipelines.cli.schema import schema_command
 from pipelines.cli.servers import broker_command, registry_command, zookeeper_command
 from pipelines.cli.status import status_command, topics_command
 from pipelines.cli.tables import clean_command, verify_command
 from pipelines.cli.tail import tail_command
+from pipelines.cli.typed_tables import redecode_command, schema_command
 from pipelines.cli.versions import history_command, rewind_command
 from resources.settings import PATH_VARIABLE, SettingsError
 

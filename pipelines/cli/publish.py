@@ -70,7 +70,7 @@ def publish_command(
 
 def _encoded(settings: Settings, registry: str, subject: str, lines: Iterable[bytes]) -> Iterator[bytes]:
     """The lines as values of the newest schema of a subject. The schema is read before the first line."""
-    from kafka_io.producer.registered_values import registered_encoder
+    from kafka_io.producer.publishing import registered_encoder
     from resources.kafka import open_schema_registry
 
     newest = open_schema_registry(settings, registry).newest(subject)

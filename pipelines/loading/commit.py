@@ -183,6 +183,11 @@ class CommitResult:
     overtaken_by: str | None = None
     covered: Coverage | None = None
 
+    @property
+    def committed(self) -> Sequence[SliceFacts]:
+        """The slices that were committed."""
+        return self.change.facts if self.change else ()
+
 
 def commit(
     log: TableLog, snapshot: TableSnapshot, change: Change, *, sleep: Callable[[float], None] = time.sleep

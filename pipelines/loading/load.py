@@ -196,38 +196,34 @@ class Loader(SliceFetcher):
             check_same_logs(self.cluster, state, bounds)
         failpoint("fetched")
         check_bad_records(self.formats(record.topic), facts, state.topic.where, earlier=record.committed)
-        change = self._change(
-            state,
-            bounds,
-            step,
-            facts,
-            start_times=target.window.start_times(
-                [id_ for id_ in topic.partitions if id_ not in target.window.begins or id_ in step.errors]
-            ),
-            decoding=decoding,
-        )
+        unknown = [id_ for id_ in topic.partitions if id_ not in target.window.begins or id_ in step.errors]
+        start_times = target.window.start_times(unknown)
+        change = self._change(state, bounds, step, facts, start_times=start_times, decoding=decoding)
         result = self._commit(log, snapshot, change)
         failpoint("loaded")
-        committed = result.change.facts if result.change else ()
         if result.overtaken_by:
             warnings.append(f"run {result.overtaken_by} committed the same offsets first")
-        warnings += map(str, (*decoding.warnings, *cut_choices, *change.choices))
-        covered = _covered_after(result, state)
-        warnings += self.mirror(record.topic, {partition: cursor for partition, (_, cursor) in covered.items()})
-        failpoint("mirrored")
-        record.add(committed, covered)
-        record.version = result.version
-        record.warnings += warnings
+        record.warnings += warnings + list(map(str, (*decoding.warnings, *cut_choices, *change.choices)))
         record.failures += [
             *(SliceFailure.of(error, state.topic.where) for error in errors.values()),
             *(slice_facts.failure for slice_facts in facts if slice_facts.failure),
         ]
+        covered = self._add_commit(record, result, state)
         return target.after(
             step,
-            overtaken=_overtaken(change.facts, committed),
+            overtaken=_overtaken(change.facts, result.committed),
             more=sum(_begun_earlier(change.facts, state.covered, covered, target.window.ends)),
             failed=errors.keys() | {slice_facts.offsets.partition for slice_facts in facts if slice_facts.failure},
         )
+
+    def _add_commit(self, record: RunRecord, result: CommitResult, state: TableState) -> Coverage:
+        """Add the result of a commit to the record and copy the cursors; returns what the table covers now."""
+        covered = _covered_after(result, state)
+        record.warnings += self.mirror(record.topic, {partition: cursor for partition, (_, cursor) in covered.items()})
+        failpoint("mirrored")
+        record.add(result.committed, covered)
+        record.version = result.version
+        return covered
 
     def _open_table(self, log: TableLog, topic: TopicEntry, record: RunRecord) -> tuple[TableSnapshot, TableState]:
         """The value that `read_table` returns for the next step of the run.

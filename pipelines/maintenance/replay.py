@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import ClassVar
 
 from kafka_io.errors import LocatedError, Where
-from kafka_io.model import OffsetRange
+from kafka_io.model import OffsetRange, TopicEntry
 from pipelines.loading.bad_records import check_bad_records
 from pipelines.loading.columns import NO_COLUMNS
 from pipelines.loading.commit import columns_to_add, commit
@@ -44,15 +44,7 @@ def replay(loader: Loader, table: LakeTable, request: ReplayRequest) -> TopicRep
 
 
 def _replay(loader: Loader, table: LakeTable, request: ReplayRequest, began: datetime) -> TopicReplay:
-    topic = loader.cluster.topic(request.topic)
-    if topic is None:
-        raise TopicUnknown("the cluster has no such topic; `penstock topics` lists its topics")
-    existing = table.existing()
-    if existing is None:
-        raise TableMissing("the topic has no table")
-    snapshot, state = loader.read_table(table, topic, after=existing)
-    if not state.covered:
-        raise ReplayRefused("the table holds nothing of the topic's present incarnation; load the topic first")
+    topic, snapshot, state = _opened(loader, table, request)
     damaged = table.damaged(snapshot.handle)
     rows = TableRows(table, snapshot, state.topic, without=damaged)
     resolver = ReplayResolver.of(loader.cluster, state, request.partitions, rows.of)
@@ -109,6 +101,24 @@ def _replay(loader: Loader, table: LakeTable, request: ReplayRequest, began: dat
         version = _commit(table, snapshot, change)
     staged.remove()
     return replace(result, version=version, changed=changed, partitions=compared)
+
+
+def _opened(loader: Loader, table: LakeTable, request: ReplayRequest) -> tuple[TopicEntry, TableSnapshot, TableState]:
+    """The topic, its table, and the state of the table.
+
+    Raises:
+        LoadError: one of them does not exist, or the table holds nothing of the topic.
+    """
+    topic = loader.cluster.topic(request.topic)
+    if topic is None:
+        raise TopicUnknown("the cluster has no such topic; `penstock topics` lists its topics")
+    existing = table.existing()
+    if existing is None:
+        raise TableMissing("the topic has no table")
+    snapshot, state = loader.read_table(table, topic, after=existing)
+    if not state.covered:
+        raise ReplayRefused("the table holds nothing of the topic's present incarnation; load the topic first")
+    return topic, snapshot, state
 
 
 def _check_lost_rows_are_replayed(rows: TableRows, ranges: Sequence[OffsetRange], damaged: Collection[str]) -> None:

@@ -14,24 +14,24 @@ from kafka_io.values.avro.program import Programs
 from kafka_io.values.avro.schema import AvroType
 from kafka_io.values.decoding import DecodedValues, FailedValue, in_order
 from kafka_io.values.framing import SchemaFrames, read_frames
-from kafka_io.values.kernels import avro_rows
+from kafka_io.values.kernels import avro_program, avro_rows
 from kafka_io.values.kernels.lanes import BYTES, CELL, CONTENT, TEXT, VALID
 from kafka_io.values.lanes import Lanes
 
 _REASONS = {
-    avro_rows.CUT: "the value ends before this field does",
-    avro_rows.BAD_NUMBER: "a number is not a valid int or long",
-    avro_rows.BAD_LENGTH: "a length is negative, or greater than the bytes that are left",
-    avro_rows.BAD_COUNT: "a block states more items than the bytes that are left can hold",
-    avro_rows.BAD_TEXT: "a text is not valid UTF-8",
-    avro_rows.BAD_SYMBOL: "the enum has no such symbol",
-    avro_rows.BAD_BRANCH: "the union has no such branch",
-    avro_rows.BAD_BOOLEAN: "a boolean is neither 0 nor 1",
-    avro_rows.OUT_OF_RANGE: "a time does not fit into 64 bits of microseconds",
-    avro_rows.BIG_DECIMAL: "a decimal needs more than 38 digits",
-    avro_rows.TOO_DEEP: f"values are nested deeper than {avro_rows.MAX_DEPTH} levels",
-    avro_rows.TOO_MANY: f"arrays have more than {avro_rows.FREE_ITEMS} items without bytes",
-    avro_rows.TOO_LONG: "bytes are left after the last field",
+    avro_program.CUT: "the value ends before this field does",
+    avro_program.BAD_NUMBER: "a number is not a valid int or long",
+    avro_program.BAD_LENGTH: "a length is negative, or greater than the bytes that are left",
+    avro_program.BAD_COUNT: "a block states more items than the bytes that are left can hold",
+    avro_program.BAD_TEXT: "a text is not valid UTF-8",
+    avro_program.BAD_SYMBOL: "the enum has no such symbol",
+    avro_program.BAD_BRANCH: "the union has no such branch",
+    avro_program.BAD_BOOLEAN: "a boolean is neither 0 nor 1",
+    avro_program.OUT_OF_RANGE: "a time does not fit into 64 bits of microseconds",
+    avro_program.BIG_DECIMAL: "a decimal needs more than 38 digits",
+    avro_program.TOO_DEEP: f"values are nested deeper than {avro_program.MAX_DEPTH} levels",
+    avro_program.TOO_MANY: f"arrays have more than {avro_program.FREE_ITEMS} items without bytes",
+    avro_program.TOO_LONG: "bytes are left after the last field",
 }
 
 
@@ -65,7 +65,7 @@ class AvroDecoder:
         self._entries: dict[int, int] = {}
         self._saved = np.zeros_like(self._lanes.counts)
         self._inner = self._lanes.inside_lists()
-        self._work = np.zeros(avro_rows.WORK_SIZE, np.int64)
+        self._work = np.zeros(avro_program.WORK_SIZE, np.int64)
         self._bits = np.zeros(1, np.int32)
         self._scratch = np.zeros(16, np.uint8)
 
@@ -107,14 +107,14 @@ class AvroDecoder:
                 lanes.reals, lanes.valid, lanes.content, lanes.counts, self._saved, self._inner, self._work, self._bits,
                 self._bits.view(np.float32), self._scratch, missing, failures, done,
             )  # fmt: skip
-            if status == avro_rows.OK:
+            if status == avro_program.OK:
                 return set(missing[: done[1]].tolist()), failures[: 4 * done[0]].reshape(-1, 4)
-            node, size_bytes, items = self._work[avro_rows.FULL_NODE :].tolist()
+            node, size_bytes, items = self._work[avro_program.FULL_NODE :].tolist()
             lanes.grow(node, size_bytes, items - int(lanes.counts[node]))
 
     def _failures(self, failures: npt.NDArray[np.int64]) -> Iterator[FailedValue]:
         for row, status, place, position in failures.tolist():
-            reason = self._programs.reason_of(place) if status == avro_rows.REFUSED else _REASONS[status]
+            reason = self._programs.reason_of(place) if status == avro_program.REFUSED else _REASONS[status]
             path = self._programs.path_of(place)
             path = printable(path) if path else ""
             yield FailedValue(row=row, reason=f"{path}: {reason} (byte {position})" if path else reason)
@@ -127,13 +127,13 @@ class AvroDecoder:
             if lane.lane == TEXT:
                 count = int(self._lanes.counts[node])
                 valid = self._lanes.valid[self._lanes.table[node, VALID] :][:count]
-                raw = np.flatnonzero(valid == avro_rows.RAW_VALUE).tolist()
+                raw = np.flatnonzero(valid == avro_program.RAW_VALUE).tolist()
                 if raw:
                     self._rewrite(node, self._texts(node, count, set(raw)))
 
     def _texts(self, node: int, count: int, raw: set[int]) -> Iterator[bytes]:
         """All texts of a lane, with JSON for the items of `raw`."""
-        table, prefix = self._lanes.table, avro_rows.RAW_PREFIX
+        table, prefix = self._lanes.table, avro_program.RAW_PREFIX
         ends = self._lanes.cells[table[node, CELL] :][: count + 1].tolist()
         content = self._lanes.content[table[node, CONTENT] :][: ends[-1]].tobytes()
         for item in range(count):

@@ -27,7 +27,7 @@ from kafka_io.values.avro.schema import (
     Union,
 )
 from kafka_io.values.columns import assign, field_name, is_union, member_of
-from kafka_io.values.kernels import avro_rows as op
+from kafka_io.values.kernels import avro_program as op
 from kafka_io.values.kernels.lanes import ROOT
 from kafka_io.values.lanes import Node
 

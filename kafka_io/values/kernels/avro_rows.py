@@ -1,97 +1,86 @@
 """Avro values to rows in lanes: one kernel that runs a program, so no schema is ever compiled.
 
 A program reads the fields of one writer's schema in their order, and puts each into a lane of the table's columns, or
-skips it. All programs fill the same lanes, so the writer's schema may change from value to value. Each row of a program
-is an op, the node of its lane, and parameters. Ops up to LAST_WITH_NUMBER begin with a varint, called number here.
+skips it. All programs fill the same lanes, so the writer's schema may change from value to value.
 """
 
 import numpy as np
-import numpy.typing as npt
 
 from kafka_io.jit.compiling import device_function, kernel
-from kafka_io.jit.scalars import BAD_POSITION, ByteArray, Int32s, Int64s, copy, int64, little_int64, varlong
+from kafka_io.jit.scalars import BAD_POSITION, ByteArray, Int32s, Int64s, little_int32, little_int64, varlong
 from kafka_io.jit.utf8 import is_utf8
+from kafka_io.values.kernels.avro_lanes import full, put_bytes, put_decimal, put_raw, put_uuid
+from kafka_io.values.kernels.avro_program import (
+    BAD_BOOLEAN,
+    BAD_BRANCH,
+    BAD_COUNT,
+    BAD_LENGTH,
+    BAD_NUMBER,
+    BAD_SYMBOL,
+    BAD_TEXT,
+    BLOCK,
+    BOOLEAN,
+    BYTES_OP,
+    CALL,
+    CUT,
+    DECIMAL,
+    DECIMAL_FIXED,
+    DOUBLE,
+    END,
+    ENUM,
+    FAULT_OP,
+    FAULT_POSITION,
+    FIXED,
+    FLOAT,
+    FREE_ITEMS,
+    FULL,
+    ITEM_END,
+    JUMP,
+    LAST_WITH_NUMBER,
+    LITTLE_UINT32,
+    LONG,
+    LONG_TO_DOUBLE,
+    MAX_DEPTH,
+    NODE,
+    NULL,
+    OK,
+    OP,
+    OPTION,
+    OUT_OF_RANGE,
+    RAW_END,
+    REFUSE,
+    REFUSED,
+    RETURN,
+    SCALED,
+    SKIP_BOOLEAN,
+    SKIP_ENUM,
+    SKIP_FIXED,
+    SKIP_LONG,
+    SKIP_TEXT,
+    STRUCT,
+    TEXT,
+    TOO_DEEP,
+    TOO_LONG,
+    TOO_MANY,
+    UNION,
+    UUID,
+    A,
+    B,
+    C,
+)
 from kafka_io.values.kernels.lanes import (
-    BYTES,
-    CELL,
-    CONTENT,
     ITEMS,
     ROOT,
     VALID,
+    Float32s,
     Float64s,
     put_end,
     put_null,
     put_number,
-    put_pair,
     put_real,
 )
 
-Float32s = npt.NDArray[np.float32]
-
-# Columns of a program.
-OP, NODE, A, B, C = range(5)
-PROGRAM_COLUMNS = 5
-
-# Ops that begin with a varint.
-LONG = 0  # to a lane of longs; B: 1 if it is an int
-SCALED = 1  # the same, times A if it is at most C, or divided by -A and rounded down
-LONG_TO_DOUBLE = 2  # to a lane of doubles, times A; B as for LONG
-TEXT = 3  # a length and a text in UTF-8
-BYTES_OP = 4  # a length and bytes
-ENUM = 5  # index of a symbol; A: the first symbol, B: their number
-DECIMAL = 6  # a length and a number in big-endian two's complement
-OPTION = 7  # union of null, which is branch B, and another type; the next op is that of the value, A that after it
-UNION = 8  # of A branches; as many rows follow that contain their op in A
-BLOCK = 9  # count of items; NODE: the lane or -1, A: the op after the end, B: fewest bytes of an item, C: second node
-SKIP_LONG = 10  # B as for LONG
-SKIP_TEXT = 11
-SKIP_BYTES = 12
-SKIP_ENUM = 13  # B: number of symbols
-LAST_WITH_NUMBER = 13
-
-# Ops that do not.
-FLOAT = 14
-DOUBLE = 15
-BOOLEAN = 16
-FIXED = 17  # A: size
-UUID = 18  # 16 bytes, as text
-DECIMAL_FIXED = 19  # A: size
-LITTLE_UINT32 = 20  # part of a duration
-NULL = 21  # reads nothing
-STRUCT = 22  # begins a struct: ops for each of its members follow
-JUMP = 23  # to op A
-LIST = 24  # begins an array or map: BLOCK, SKIP_LONG (the size of a block) and the ops of an item follow
-ITEM_END = 25  # A: BLOCK; the ops of an item begin at A + 2
-CALL = 26  # continues at op A until RETURN
-RETURN = 27
-RAW = 28  # begins a value that is kept as its bytes
-RAW_END = 29  # ends it; A: number of its type, which is put before it
-SKIP_FIXED = 30  # A: size
-SKIP_BOOLEAN = 31
-REFUSE = 32  # the value has a type that the column does not hold; A: number of the reason
-END = 33
-
-# Results.
-OK, FULL, CUT, BAD_NUMBER, BAD_LENGTH, BAD_COUNT, BAD_TEXT, BAD_SYMBOL, BAD_BRANCH, BAD_BOOLEAN = range(10)
-OUT_OF_RANGE, BIG_DECIMAL, TOO_DEEP, TOO_MANY, TOO_LONG, REFUSED = range(10, 16)
-
-MAX_DEPTH = 128
-# Parts of `work`: a stack; then the op and the position of an error; for FULL the node, the bytes that it needs besides
-# those it holds, and all items that it needs.
-FAULT_OP, FAULT_POSITION, FULL_NODE, NEEDED_BYTES, NEEDED_ITEMS = range(MAX_DEPTH, MAX_DEPTH + 5)
-WORK_SIZE = MAX_DEPTH + 5
-# Items may take no bytes, as those of an array of nulls. So many are allowed besides one per byte of the value.
-FREE_ITEMS = 1024
-# In front of the bytes of a RAW value; its validity byte is RAW_VALUE.
-RAW_PREFIX = 4
-RAW_VALUE = 2
-
 _INT32_MIN, _INT32_MAX, _INT64_MAX = -(1 << 31), (1 << 31) - 1, (1 << 63) - 1
-# 10^38 as two halves.
-_TOP_HIGH, _TOP_LOW = 10**38 >> 64, 10**38 & 0xFFFFFFFFFFFFFFFF
-_DIGITS = np.frombuffer(b"0123456789abcdef", np.uint8)
-_DASHES = (4, 6, 8, 10)
-_UUID_BYTES, _UUID_TEXT_BYTES = 16, 36
 
 
 @kernel
@@ -309,7 +298,7 @@ def _value(  # noqa: PLR0912, PLR0915 - one branch for each op
                 elif op == BYTES_OP:
                     status = put_bytes(data, position, number, node, nodes, cells, valid, content, counts, work)
                 elif op == DECIMAL:
-                    status = _put_decimal(data, position, number, node, nodes, cells, valid, counts, scratch)
+                    status = put_decimal(data, position, number, node, nodes, cells, valid, counts, scratch)
                 position += number
         elif op == STRUCT:
             valid[nodes[node, VALID] + counts[node]] = 1
@@ -356,9 +345,9 @@ def _value(  # noqa: PLR0912, PLR0915 - one branch for each op
             elif op == FIXED:
                 status = put_bytes(data, position, size, node, nodes, cells, valid, content, counts, work)
             elif op == DECIMAL_FIXED:
-                status = _put_decimal(data, position, size, node, nodes, cells, valid, counts, scratch)
+                status = put_decimal(data, position, size, node, nodes, cells, valid, counts, scratch)
             elif op == UUID:
-                status = _put_uuid(data, position, node, nodes, cells, valid, content, counts, work)
+                status = put_uuid(data, position, node, nodes, cells, valid, content, counts, work)
             position += size
         elif op == REFUSE:
             status = REFUSED
@@ -367,7 +356,7 @@ def _value(  # noqa: PLR0912, PLR0915 - one branch for each op
             following = work[depth]
         elif op == RAW_END:
             depth -= 1
-            status = _put_raw(
+            status = put_raw(
                 data, work[depth], position, program[place, A], node, nodes, cells, valid, content, counts, work
             )
         elif depth >= MAX_DEPTH:
@@ -426,133 +415,3 @@ def _block(
             inner = program[pc, C]
     work[depth - 1] = count
     return OK, following, depth, free_items
-
-
-@device_function
-def full(node: int, needed_bytes: int, needed_items: int, work: Int64s) -> int:
-    """Note which lane is full, and what it needs: FULL."""
-    work[FULL_NODE] = node
-    work[NEEDED_BYTES] = needed_bytes
-    work[NEEDED_ITEMS] = needed_items
-    return FULL
-
-
-@device_function
-def put_bytes(
-    source: ByteArray,
-    start: int,
-    size: int,
-    node: int,
-    nodes: Int64s,
-    cells: Int64s,
-    valid: ByteArray,
-    content: ByteArray,
-    counts: Int64s,
-    work: Int64s,
-) -> int:
-    """Append a text or bytes to a lane: OK or FULL."""
-    used = cells[nodes[node, CELL] + counts[node]]
-    if used + size > nodes[node, BYTES]:
-        return full(node, size, 0, work)
-    copy(source, start, size, content, nodes[node, CONTENT] + used)
-    put_end(node, used + size, nodes, cells, valid, counts)
-    return OK
-
-
-@device_function
-def _put_raw(
-    data: ByteArray,
-    start: int,
-    end: int,
-    number: int,
-    node: int,
-    nodes: Int64s,
-    cells: Int64s,
-    valid: ByteArray,
-    content: ByteArray,
-    counts: Int64s,
-    work: Int64s,
-) -> int:
-    """Append the number of a type and the bytes of its value to a lane of texts: OK or FULL."""
-    item = counts[node]
-    used = cells[nodes[node, CELL] + item]
-    if used + RAW_PREFIX + end - start > nodes[node, BYTES]:
-        return full(node, RAW_PREFIX + end - start, 0, work)
-    at = nodes[node, CONTENT] + used
-    for i in range(RAW_PREFIX):
-        content[at + i] = (number >> (8 * i)) & 0xFF
-    copy(data, start, end - start, content, at + RAW_PREFIX)
-    put_end(node, used + RAW_PREFIX + end - start, nodes, cells, valid, counts)
-    valid[nodes[node, VALID] + item] = RAW_VALUE
-    return OK
-
-
-@device_function
-def _put_uuid(
-    data: ByteArray,
-    position: int,
-    node: int,
-    nodes: Int64s,
-    cells: Int64s,
-    valid: ByteArray,
-    content: ByteArray,
-    counts: Int64s,
-    work: Int64s,
-) -> int:
-    """Append 16 bytes to a lane of texts in the form 8-4-4-4-12: OK or FULL."""
-    used = cells[nodes[node, CELL] + counts[node]]
-    if used + _UUID_TEXT_BYTES > nodes[node, BYTES]:
-        return full(node, _UUID_TEXT_BYTES, 0, work)
-    at = nodes[node, CONTENT] + used
-    for i in range(_UUID_BYTES):
-        if i in _DASHES:
-            content[at] = 0x2D
-            at += 1
-        content[at] = _DIGITS[data[position + i] >> 4]
-        content[at + 1] = _DIGITS[data[position + i] & 0xF]
-        at += 2
-    put_end(node, used + _UUID_TEXT_BYTES, nodes, cells, valid, counts)
-    return OK
-
-
-@device_function
-def _put_decimal(
-    data: ByteArray,
-    position: int,
-    size: int,
-    node: int,
-    nodes: Int64s,
-    cells: Int64s,
-    valid: ByteArray,
-    counts: Int64s,
-    scratch: ByteArray,
-) -> int:
-    """Append a big-endian number of any size to a lane of decimals: OK, or BIG_DECIMAL from 39 digits on."""
-    sign = 0xFF if size > 0 and data[position] >= 0x80 else 0
-    for i in range(size - 16):
-        if data[position + i] != sign:
-            return BIG_DECIMAL
-    for i in range(16):
-        place = size - 16 + i
-        scratch[i] = data[position + place] if place >= 0 else sign
-    high = int64(scratch, 0)
-    low = int64(scratch, 8)
-    # The sign may differ if more than 16 bytes were given.
-    if (scratch[0] >= 0x80) != (sign == 0xFF):
-        return BIG_DECIMAL
-    if sign == 0:
-        if high > _TOP_HIGH or (high == _TOP_HIGH and (low < 0 or low >= _TOP_LOW)):
-            return BIG_DECIMAL
-    elif high < -_TOP_HIGH - 1 or (high == -_TOP_HIGH - 1 and (low >= 0 or low <= -_TOP_LOW)):
-        return BIG_DECIMAL
-    put_pair(node, low, high, nodes, cells, valid, counts)
-    return OK
-
-
-@device_function
-def little_int32(data: ByteArray, position: int) -> int:
-    """A little-endian int32."""
-    value = np.int64(0)
-    for i in range(4):
-        value |= np.int64(data[position + i]) << (8 * i)
-    return int(value) - (1 << 32) if value >= 1 << 31 else int(value)

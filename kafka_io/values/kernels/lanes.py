@@ -19,6 +19,7 @@ import numpy.typing as npt
 from kafka_io.jit.compiling import device_function, merged
 from kafka_io.jit.scalars import ByteArray, Int64s
 
+Float32s = npt.NDArray[np.float32]
 Float64s = npt.NDArray[np.float64]
 
 # Columns of the node table.

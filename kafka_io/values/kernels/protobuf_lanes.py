@@ -2,7 +2,7 @@
 
 from kafka_io.jit.compiling import device_function
 from kafka_io.jit.scalars import ByteArray, Int32s, Int64s, copy
-from kafka_io.values.kernels.avro_rows import Float32s, full, put_bytes
+from kafka_io.values.kernels.avro_lanes import full, put_bytes
 from kafka_io.values.kernels.lanes import (
     BYTES,
     CELL,
@@ -12,6 +12,7 @@ from kafka_io.values.kernels.lanes import (
     PAIR,
     TEXT,
     VALID,
+    Float32s,
     Float64s,
     put_end,
     put_null,

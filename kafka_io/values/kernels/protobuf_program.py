@@ -11,8 +11,8 @@ MAX_DEPTH = 100
 # Columns of the stack of open messages; the last one is that of groups that are skipped.
 OPEN_MESSAGE, OPEN_END, OPEN_GROUP, OPEN_ITEM, SKIPPED_GROUP = range(5)
 STACK_COLUMNS = 5
-# Parts of `work`, besides those of `avro_rows` for a lane that is full: the field and position of an error, and the end
-# of the content of a group that was skipped.
+# Parts of `work`: the field and the position of an error, and the end of the content of a group that was skipped. The
+# parts for a lane that is full are those of `avro_program`.
 FAULT_FIELD, FAULT_POSITION, CONTENT_END = range(3)
 
 # Columns of the table of messages: its fields, what happens at its end, its lane and what it is.

@@ -10,10 +10,10 @@ usual form and tries it again.
 import numpy as np
 
 from kafka_io.jit.compiling import device_function, kernel
-from kafka_io.jit.scalars import BAD_POSITION, ByteArray, Int32s, Int64s, little_int64
+from kafka_io.jit.scalars import BAD_POSITION, ByteArray, Int32s, Int64s, little_int32, little_int64
 from kafka_io.jit.utf8 import is_utf8
-from kafka_io.values.kernels.avro_rows import Float32s, little_int32, put_bytes
-from kafka_io.values.kernels.lanes import ROOT, Float64s, put_null, put_number
+from kafka_io.values.kernels.avro_lanes import put_bytes
+from kafka_io.values.kernels.lanes import ROOT, Float32s, Float64s, put_null, put_number
 from kafka_io.values.kernels.protobuf_lanes import (
     close_message,
     field_of,

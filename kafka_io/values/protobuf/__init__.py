@@ -3,7 +3,6 @@
 decoder      values, with or without the frame of a schema registry, to rows
 program      message types and the columns as a program that the kernel `kernels/protobuf_rows` runs
 columns      the columns of a message type
-json_text    values without a column of their own as JSON
 descriptors  schemas: message types that google.protobuf resolved
 files        schemas in files: `.proto` files with their imports, and descriptor sets
 proto_text   the text of a `.proto` file as a descriptor

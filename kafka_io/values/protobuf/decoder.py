@@ -1,5 +1,6 @@
 """Protobuf values to rows. Schemas and message types may alternate from value to value, all fill the same lanes."""
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from google.protobuf import json_format
 from google.protobuf.message import DecodeError
 
 from kafka_io.errors import InvalidSchema, printable
@@ -14,12 +16,11 @@ from kafka_io.jit.scalars import ByteArray, Int32s, read_only
 from kafka_io.values.arrays import bodies_of, bytes_of
 from kafka_io.values.decoding import DecodedValues, FailedValue, in_order
 from kafka_io.values.framing import MessagePaths, SchemaFrames, read_frames, read_message_paths
-from kafka_io.values.kernels import avro_rows, protobuf_program, protobuf_rows
+from kafka_io.values.kernels import avro_program, protobuf_program, protobuf_rows
 from kafka_io.values.kernels.lanes import BYTES, CELL, CONTENT, TEXT, VALID
 from kafka_io.values.lanes import Lanes
 from kafka_io.values.protobuf.columns import type_node
 from kafka_io.values.protobuf.descriptors import ProtobufSchema, message_class
-from kafka_io.values.protobuf.json_text import NoJson, json_text
 from kafka_io.values.protobuf.program import MessagePrograms
 
 _REASONS = {
@@ -40,6 +41,10 @@ FIRST_MESSAGE = ""
 _NO_ENTRY = -1
 # Of a value that the kernel calls unusual: whether google.protobuf wrote it again, or does not read it.
 _USUAL, _NOT_READABLE = 1, 2
+
+
+class _NoJson(Exception):
+    """A value has no JSON; the message says why."""
 
 
 @dataclass(slots=True)
@@ -106,7 +111,7 @@ class ProtobufDecoder:
         self._known: dict[tuple[int, tuple[int, ...]], _MessageType | str] = {}
         self._saved = np.zeros_like(self._lanes.counts)
         self._inner = self._lanes.inside_lists()
-        self._work = np.zeros(avro_rows.WORK_SIZE, np.int64)
+        self._work = np.zeros(avro_program.WORK_SIZE, np.int64)
         self._stack = np.zeros((protobuf_program.MAX_DEPTH + 1, protobuf_program.STACK_COLUMNS), np.int64)
         self._bits = np.zeros(1, np.int32)
         self._scratch = np.zeros(16, np.uint8)
@@ -233,7 +238,7 @@ class ProtobufDecoder:
             )  # fmt: skip
             if status == protobuf_program.OK:
                 return failures[: 4 * done[0]].reshape(-1, 4)
-            node, size_bytes, items = self._work[avro_rows.FULL_NODE :].tolist()
+            node, size_bytes, items = self._work[avro_program.FULL_NODE :].tolist()
             lanes.grow(node, size_bytes, items - int(lanes.counts[node]))
 
     def _failures(self, failures: npt.NDArray[np.int64]) -> Iterator[FailedValue]:
@@ -288,8 +293,8 @@ class ProtobufDecoder:
             if item in raw:
                 number, row = (int.from_bytes(text[i : i + 4], "little") for i in (0, 4))
                 try:
-                    text = json_text(self._programs.json_types[number], text[prefix:])
-                except NoJson as error:
+                    text = _json_text(self._programs.json_types[number], text[prefix:])
+                except _NoJson as error:
                     refused[row] = f"{printable(self._lanes.nodes[node].path)}: {error}"
             yield text
 
@@ -299,6 +304,24 @@ class ProtobufDecoder:
             lanes.grow(node, size)
         lanes.cells[lanes.table[node, CELL] :][: len(texts) + 1] = np.cumsum([0, *map(len, texts)])
         lanes.content[lanes.table[node, CONTENT] :][:size] = np.frombuffer(b"".join(texts), np.uint8)
+
+
+def _json_text(message: Any, data: bytes) -> bytes:
+    """A message of this type as JSON text: Protobuf's JSON mapping with the names of the `.proto` file.
+
+    This is slow, and only values without a column of their own need it, such as a message that contains itself.
+    Integers of 64 bits are texts in it.
+
+    Raises:
+        _NoJson: the bytes are not such a message, or the JSON mapping has nothing for it.
+    """
+    value = message_class(message)()
+    try:
+        value.ParseFromString(data)
+        mapped = json_format.MessageToDict(value, preserving_proto_field_name=True, descriptor_pool=message.file.pool)
+        return json.dumps(mapped, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    except (DecodeError, json_format.Error, UnicodeError, ValueError, TypeError, RecursionError) as error:
+        raise _NoJson(f"the message has no JSON ({type(error).__name__})") from error
 
 
 def warm() -> None:

@@ -20,7 +20,7 @@ from kafka_io.values.avro.schema import parse_avro
 from kafka_io.values.columns import grow
 from kafka_io.values.decoding import DecodedValues
 from kafka_io.values.kernels import avro_rows, frames
-from kafka_io.values.kernels.avro_rows import FREE_ITEMS, MAX_DEPTH
+from kafka_io.values.kernels.avro_program import FREE_ITEMS, MAX_DEPTH
 from tests.kafka_io.values.avro.making import framed, varint
 
 LONG, DOUBLE, TEXT = pa.int64(), pa.float64(), pa.string()

@@ -1,0 +1,144 @@
+"""Values of Avro into lanes, and the note about a lane that is full."""
+
+import numpy as np
+
+from kafka_io.jit.compiling import device_function
+from kafka_io.jit.scalars import ByteArray, Int64s, copy, int64
+from kafka_io.values.kernels.avro_program import (
+    BIG_DECIMAL,
+    FULL,
+    FULL_NODE,
+    NEEDED_BYTES,
+    NEEDED_ITEMS,
+    OK,
+    RAW_PREFIX,
+    RAW_VALUE,
+)
+from kafka_io.values.kernels.lanes import BYTES, CELL, CONTENT, VALID, put_end, put_pair
+
+# 10^38 as two halves.
+_TOP_HIGH, _TOP_LOW = 10**38 >> 64, 10**38 & 0xFFFFFFFFFFFFFFFF
+_DIGITS = np.frombuffer(b"0123456789abcdef", np.uint8)
+_DASHES = (4, 6, 8, 10)
+_UUID_BYTES, _UUID_TEXT_BYTES = 16, 36
+
+
+@device_function
+def full(node: int, needed_bytes: int, needed_items: int, work: Int64s) -> int:
+    """Note which lane is full, and what it needs: FULL."""
+    work[FULL_NODE] = node
+    work[NEEDED_BYTES] = needed_bytes
+    work[NEEDED_ITEMS] = needed_items
+    return FULL
+
+
+@device_function
+def put_bytes(
+    source: ByteArray,
+    start: int,
+    size: int,
+    node: int,
+    nodes: Int64s,
+    cells: Int64s,
+    valid: ByteArray,
+    content: ByteArray,
+    counts: Int64s,
+    work: Int64s,
+) -> int:
+    """Append a text or bytes to a lane: OK or FULL."""
+    used = cells[nodes[node, CELL] + counts[node]]
+    if used + size > nodes[node, BYTES]:
+        return full(node, size, 0, work)
+    copy(source, start, size, content, nodes[node, CONTENT] + used)
+    put_end(node, used + size, nodes, cells, valid, counts)
+    return OK
+
+
+@device_function
+def put_raw(
+    data: ByteArray,
+    start: int,
+    end: int,
+    number: int,
+    node: int,
+    nodes: Int64s,
+    cells: Int64s,
+    valid: ByteArray,
+    content: ByteArray,
+    counts: Int64s,
+    work: Int64s,
+) -> int:
+    """Append the number of a type, and after it the bytes of its value, to a lane of texts: OK or FULL."""
+    item = counts[node]
+    used = cells[nodes[node, CELL] + item]
+    if used + RAW_PREFIX + end - start > nodes[node, BYTES]:
+        return full(node, RAW_PREFIX + end - start, 0, work)
+    start_of_item = nodes[node, CONTENT] + used
+    for i in range(RAW_PREFIX):
+        content[start_of_item + i] = (number >> (8 * i)) & 0xFF
+    copy(data, start, end - start, content, start_of_item + RAW_PREFIX)
+    put_end(node, used + RAW_PREFIX + end - start, nodes, cells, valid, counts)
+    valid[nodes[node, VALID] + item] = RAW_VALUE
+    return OK
+
+
+@device_function
+def put_uuid(
+    data: ByteArray,
+    position: int,
+    node: int,
+    nodes: Int64s,
+    cells: Int64s,
+    valid: ByteArray,
+    content: ByteArray,
+    counts: Int64s,
+    work: Int64s,
+) -> int:
+    """Append 16 bytes to a lane of texts in the form 8-4-4-4-12: OK or FULL."""
+    used = cells[nodes[node, CELL] + counts[node]]
+    if used + _UUID_TEXT_BYTES > nodes[node, BYTES]:
+        return full(node, _UUID_TEXT_BYTES, 0, work)
+    target = nodes[node, CONTENT] + used
+    for i in range(_UUID_BYTES):
+        if i in _DASHES:
+            content[target] = 0x2D
+            target += 1
+        content[target] = _DIGITS[data[position + i] >> 4]
+        content[target + 1] = _DIGITS[data[position + i] & 0xF]
+        target += 2
+    put_end(node, used + _UUID_TEXT_BYTES, nodes, cells, valid, counts)
+    return OK
+
+
+@device_function
+def put_decimal(
+    data: ByteArray,
+    position: int,
+    size: int,
+    node: int,
+    nodes: Int64s,
+    cells: Int64s,
+    valid: ByteArray,
+    counts: Int64s,
+    scratch: ByteArray,
+) -> int:
+    """Append a big-endian number of any size to a lane of decimals: OK, or BIG_DECIMAL from 39 digits on."""
+    sign = 0xFF if size > 0 and data[position] >= 0x80 else 0
+    for i in range(size - 16):
+        if data[position + i] != sign:
+            return BIG_DECIMAL
+    for i in range(16):
+        place = size - 16 + i
+        scratch[i] = data[position + place] if place >= 0 else sign
+    high = int64(scratch, 0)
+    low = int64(scratch, 8)
+    # The sign may differ if more than 16 bytes were given.
+    if (scratch[0] >= 0x80) != (sign == 0xFF):
+        return BIG_DECIMAL
+    if sign == 0:
+        if high > _TOP_HIGH or (high == _TOP_HIGH and (low < 0 or low >= _TOP_LOW)):
+            return BIG_DECIMAL
+    elif high < -_TOP_HIGH - 1 or (high == -_TOP_HIGH - 1 and (low >= 0 or low <= -_TOP_LOW)):
+        return BIG_DECIMAL
+    put_pair(node, low, high, nodes, cells, valid, counts)
+    return OK

@@ -1,0 +1,66 @@
+"""The program that the kernel `avro_rows` runs: its columns, ops and results.
+
+Each row of a program is an op, the node of its lane, and parameters. What an op up to LAST_WITH_NUMBER reads begins
+with a varint, which is called the number here.
+"""
+
+# Columns of a program.
+OP, NODE, A, B, C = range(5)
+PROGRAM_COLUMNS = 5
+
+# Ops that begin with a varint.
+LONG = 0  # to a lane of longs; B: 1 if it is an int
+SCALED = 1  # as LONG, multiplied by A if it is at most C, or divided by -A and rounded down
+LONG_TO_DOUBLE = 2  # to a lane of doubles, multiplied by A; B as for LONG
+TEXT = 3  # a length and a text in UTF-8
+BYTES_OP = 4  # a length and bytes
+ENUM = 5  # index of a symbol; A: the first symbol, B: their number
+DECIMAL = 6  # a length and a number in big-endian two's complement
+OPTION = 7  # union of null (branch B) and another type: the next op reads the value, op A comes after it
+UNION = 8  # of A branches; A rows follow, and each has the op of its branch in its own A
+BLOCK = (
+    9  # number of items; NODE: the lane or -1, A: the op after the array, B: fewest bytes of an item, C: second node
+)
+SKIP_LONG = 10  # B as for LONG
+SKIP_TEXT = 11
+SKIP_BYTES = 12
+SKIP_ENUM = 13  # B: number of symbols
+LAST_WITH_NUMBER = 13
+
+# Ops that do not begin with a varint.
+FLOAT = 14
+DOUBLE = 15
+BOOLEAN = 16
+FIXED = 17  # A: size
+UUID = 18  # 16 bytes, as text
+DECIMAL_FIXED = 19  # A: size
+LITTLE_UINT32 = 20  # part of a duration
+NULL = 21  # reads nothing
+STRUCT = 22  # begins a struct; the ops of its members follow
+JUMP = 23  # continues at op A
+LIST = 24  # begins an array or map: BLOCK, SKIP_LONG (the size of a block) and the ops of an item follow
+ITEM_END = 25  # A: BLOCK; the ops of an item begin at A + 2
+CALL = 26  # continues at op A; RETURN leads back
+RETURN = 27
+RAW = 28  # begins a value whose bytes are kept
+RAW_END = 29  # ends such a value; A: number of its type, which is stored before the bytes
+SKIP_FIXED = 30  # A: size
+SKIP_BOOLEAN = 31
+REFUSE = 32  # the value has a type that the column does not hold; A: number of the reason
+END = 33
+
+# Results.
+OK, FULL, CUT, BAD_NUMBER, BAD_LENGTH, BAD_COUNT, BAD_TEXT, BAD_SYMBOL, BAD_BRANCH, BAD_BOOLEAN = range(10)
+OUT_OF_RANGE, BIG_DECIMAL, TOO_DEEP, TOO_MANY, TOO_LONG, REFUSED = range(10, 16)
+
+MAX_DEPTH = 128
+# Parts of `work`: first a stack; then the op and the position of an error; then, for FULL, the node, the number of
+# bytes that it needs in addition, and the number of items that it needs in all.
+FAULT_OP, FAULT_POSITION, FULL_NODE, NEEDED_BYTES, NEEDED_ITEMS = range(MAX_DEPTH, MAX_DEPTH + 5)
+WORK_SIZE = MAX_DEPTH + 5
+# Items can have no bytes, for example nulls, so a short value could state any number of them. A value may have one such
+# item for each of its bytes, and this many more.
+FREE_ITEMS = 1024
+# The size of the type's number before the bytes of a RAW value. The validity byte of such a value is RAW_VALUE.
+RAW_PREFIX = 4
+RAW_VALUE = 2
