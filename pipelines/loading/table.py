@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 from urllib.parse import unquote
 
 import msgspec
@@ -19,20 +19,21 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
-from deltalake import DeltaTable, WriterProperties, write_deltalake
+from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolError, SchemaMismatchError
 
 from kafka_io.errors import Where, system_reason
 from kafka_io.records.last_message import LastMessage
-from pipelines.loading.append import AFTER_COMMIT, append, convert, folder_value, properties
 from pipelines.loading.columns import ERROR_COLUMN
+from pipelines.loading.delta_handle import cleaned_before, file_paths, unreadable_features
 from pipelines.loading.failpoints import failpoint
 from pipelines.loading.layout import RAW, TableLayout
 from pipelines.loading.ledger import SEQUENCE, CommitKind, LedgerEntry
 from pipelines.loading.log_commits import LogCommit, newest_entry
-from pipelines.loading.row_filters import arrow_filter, sql_filter
+from pipelines.loading.row_filters import arrow_filter
 from pipelines.loading.rows import decoded_rows
 from pipelines.loading.table_log import CommitConflict, CommitOutcomeUnknown, TableSnapshot
+from pipelines.loading.table_writes import AFTER_COMMIT, append, convert, properties, replace_rows
 from pipelines.loading.work import CommittedRange, SliceFacts
 from resources import durable
 from resources.errors import (
@@ -55,17 +56,11 @@ CONFIGURATION = {
     _LOG_CLEANUP: "false",
 }
 """The properties of every table."""
-CLEANED = "penstock.cleanedBefore"
-"""The property in which housekeeping announces what it deletes, before it does; see `cleaned_before`."""
 DAMAGED = "_damaged"
 """The folder for damaged data files inside a table. Names with an underscore are hidden from readers."""
-_READABLE_FEATURES = {"timestampNtz", "vacuumProtocolCheck"}
-_COLUMN_MAPPING_VERSION = 2  # of readers; from version 3 on a table names its features
 _FOOTERS_AT_ONCE = 8
 _LOGGED = {".json", ".parquet"}
 _REPLACING = {CommitKind.REPLAY, CommitKind.CUT, CommitKind.REDECODE}
-WRITING = WriterProperties(compression="ZSTD", compression_level=1)
-"""The options for files that deltalake writes, when rows are replaced or files are merged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -380,7 +375,7 @@ class LakeTable:
             elif entry.kind is CommitKind.CONVERT:
                 convert(snapshot, entry, files)
             elif replaces:
-                self._replace(snapshot, entry, files, replaced)
+                replace_rows(snapshot, entry, files, replaced, filesystem(self.uri, self.lake.options))
             else:
                 append(snapshot, entry, files)
             failpoint("log entry written")
@@ -422,52 +417,6 @@ class LakeTable:
             rows = snapshot.handle.to_pyarrow_dataset().to_table(filter=wanted)
         return LastMessage.of(decoded_rows(rows.sort_by("inner").combine_chunks()))
 
-    def _replace(
-        self, snapshot: TableSnapshot, entry: LedgerEntry, new: Sequence[SliceFacts], replaced: Sequence[CommittedRange]
-    ) -> None:
-        """Replace the rows of the ranges by those of the new files.
-
-        This process writes the new rows into new files, together with the other rows of the files that held replaced
-        ones.
-        """
-        options: dict[str, Any] = {
-            "writer_properties": WRITING,
-            "commit_properties": properties(snapshot, entry),
-            "post_commithook_properties": AFTER_COMMIT,
-        }
-        ranges = [*replaced, *map(CommittedRange.of, new)]
-        predicate = " OR ".join(sql_filter(committed, snapshot.layout) for committed in ranges)
-        if new:
-            # "merge" adds the columns that a table of an older version lacks.
-            write_deltalake(
-                snapshot.handle,
-                self._staged(new, snapshot.layout.with_columns(entry.columns), other_columns(snapshot)),
-                mode="overwrite",
-                schema_mode="merge",
-                predicate=predicate,
-                **options,
-            )
-        else:
-            snapshot.handle.delete(predicate, **options)
-
-    def _staged(
-        self, files: Sequence[SliceFacts], layout: TableLayout, others: Sequence[pa.Field]
-    ) -> pa.RecordBatchReader:
-        """The rows of the files, with the partition column, whose value is in the name of the files' folder.
-
-        `others` are columns of the table that Penstock did not add. Fetched rows do not have them; they are null.
-        """
-        paths = [str(facts.path) for facts in files]
-        store = filesystem(self.uri, self.lake.options)
-        schema = pa.schema([*layout.file_schema, *others])
-        batches = pads.dataset(paths, schema=schema, filesystem=store, format="parquet").to_batches()
-        [day] = {folder_value(path, layout) for path in paths}
-        date = pa.scalar(day).cast(pa.date32())
-        column = layout.partition_column
-        rows = (batch.append_column(column, pa.repeat(date, batch.num_rows)) for batch in batches)
-        *columns, date_column = layout.table_schema
-        return pa.RecordBatchReader.from_batches(pa.schema([*columns, *others, date_column]), rows)
-
     def version_of(self, entry: LedgerEntry, *, after: TableSnapshot) -> int:
         """The version after the snapshot that holds `entry`.
 
@@ -507,51 +456,6 @@ class LakeTable:
             raise CommitUnknown(
                 f"the commit landed, but could not be forced to disk: {system_reason(error)}", self.where
             ) from error
-
-
-def file_paths(handle: DeltaTable) -> set[str]:
-    """The paths of the data files of the handle's version, relative to the table."""
-    return {unquote(path) for path in pa.table(handle.get_add_actions()).column("path").to_pylist()}
-
-
-def other_columns(snapshot: TableSnapshot) -> list[pa.Field]:
-    """The columns of a typed table that Penstock did not add."""
-    schema: pa.Schema = snapshot.handle.to_pyarrow_dataset().schema
-    return [schema.field(name) for name in snapshot.layout.others]
-
-
-def cleaned_before(handle: DeltaTable) -> int:
-    """The version before which housekeeping deletes files: those that no version from it on contains."""
-    return int(handle.metadata().configuration.get(CLEANED, 0))
-
-
-def unreadable_features(handle: DeltaTable) -> str:
-    """The sentence about features of the table that change what its files mean to readers; empty without one.
-
-    With deletion vectors, for example, readers do not see all rows of a file.
-    """
-    protocol = handle.protocol()
-    features = set(protocol.reader_features or ())
-    if protocol.min_reader_version == _COLUMN_MAPPING_VERSION:
-        features.add("columnMapping")
-    foreign = sorted(features - _READABLE_FEATURES)
-    if not foreign:
-        return ""
-    return (
-        f"the table uses the Delta feature {' and '.join(foreign)}, so its files do not show which rows readers see; "
-        f"in Spark, ALTER TABLE delta.`{handle.table_uri}` DROP FEATURE {foreign[0]} writes its files again without it"
-    )
-
-
-def mismatched_cursors(handle: DeltaTable, newest: LedgerEntry) -> Iterator[str]:
-    """A problem for each `txn` of the table that is not where the newest entry left it."""
-    expected = {SEQUENCE: ("the number of the newest commit", newest.sequence)}
-    for partition, (_, cursor) in newest.covered.items():
-        expected[newest.topic.app_id(partition)] = (f"partition {partition}: the cursor", cursor)
-    for app_id, (name, value) in expected.items():
-        stored = handle.transaction_version(app_id)
-        if stored != value:
-            yield f"{name} is {stored}, but the newest commit left it at {value}"
 
 
 def _log_entry(version: int) -> str:

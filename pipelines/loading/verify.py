@@ -15,12 +15,13 @@ import numpy as np
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.loading.complete_files import CompleteFiles
+from pipelines.loading.delta_handle import mismatched_cursors, unreadable_features
 from pipelines.loading.incarnations import MAX_PROBLEMS, Extent, RangeFold
 from pipelines.loading.ledger import Coverage, TopicIdentity
 from pipelines.loading.outcome import printed_fields
 from pipelines.loading.range_file import RangeColumns, RangeFile, Window
 from pipelines.loading.row_counts import count_rows, partition_code
-from pipelines.loading.table import LakeTable, mismatched_cursors, unreadable_features
+from pipelines.loading.table import LakeTable
 from pipelines.loading.table_log import TableSnapshot
 from pipelines.loading.work import CommittedRange, SliceFailure
 from resources.errors import LakeRefused, LakeUnavailable, LoadError

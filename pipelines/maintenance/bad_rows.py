@@ -18,10 +18,10 @@ import pyarrow.dataset as pads
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.loading.columns import ERROR_COLUMN
 from pipelines.loading.decode_plan import DecodePlan
+from pipelines.loading.delta_handle import other_columns
 from pipelines.loading.layout import TableLayout
 from pipelines.loading.row_filters import arrow_filter
 from pipelines.loading.rows import FILE_SCHEMA
-from pipelines.loading.table import other_columns
 from pipelines.loading.table_log import TableSnapshot
 from pipelines.loading.typed_rows import TypedRows
 from pipelines.loading.work import CommittedRange

@@ -23,11 +23,12 @@ import pyarrow.fs as pafs
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
-from pipelines.loading.append import AFTER_COMMIT
+from pipelines.loading.delta_handle import CLEANED, cleaned_before
 from pipelines.loading.failpoints import failpoint
 from pipelines.loading.layout import RAW, TYPED
-from pipelines.loading.table import CLEANED, CONFIGURATION, WRITING, LakeTable, cleaned_before
+from pipelines.loading.table import CONFIGURATION, LakeTable
 from pipelines.loading.table_log import TableSnapshot
+from pipelines.loading.table_writes import AFTER_COMMIT, WRITING
 from pipelines.maintenance.staging import STAGING_FOLDER
 from resources.errors import TableForeign
 from resources.lake import filesystem, lake_errors

@@ -17,11 +17,11 @@ from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.loading.bad_records import check_bad_records
 from pipelines.loading.commit import Change, columns_to_add, commit
 from pipelines.loading.decoding import Decoding
+from pipelines.loading.delta_handle import file_paths
 from pipelines.loading.failpoints import failpoint
 from pipelines.loading.layout import CONVERTED
 from pipelines.loading.ledger import CommitKind, LedgerEntry, TableState
 from pipelines.loading.rows import TABLE_SCHEMA
-from pipelines.loading.table import file_paths
 from pipelines.loading.table_log import TableLog, TableSnapshot
 from pipelines.loading.work import CommittedRange, SliceFacts
 from pipelines.maintenance.converted_files import ConvertedFile, ConvertedFiles, raw_files

@@ -13,10 +13,10 @@ import pytest
 from deltalake import DeltaTable
 
 from kafka_io.records.build import Record, record_batch
-from pipelines.loading import append as append_module
 from pipelines.loading import layout as layout_module
 from pipelines.loading import rows as rows_module
 from pipelines.loading import table as table_module
+from pipelines.loading import table_writes
 from pipelines.loading.ledger import LedgerEntry
 from pipelines.loading.load import Loader
 from pipelines.loading.outcome import TopicLoad
@@ -150,11 +150,11 @@ def _times_alone(times: pa.Array) -> tuple[pa.Array, pa.Array]:
 def _appended(snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFacts]) -> None:
     """Append files as Penstock 0.6 did."""
     snapshot.handle.create_write_transaction(
-        [append_module._add(facts, str(facts.path), layout_module.RAW) for facts in files],
+        [table_writes._add(facts, str(facts.path), layout_module.RAW) for facts in files],
         mode="append",
         schema=snapshot.handle.schema(),
         partition_by=[PARTITION_COLUMN],
-        commit_properties=append_module.properties(snapshot, entry),
+        commit_properties=table_writes.properties(snapshot, entry),
     )
 
 

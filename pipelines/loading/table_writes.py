@@ -1,4 +1,4 @@
-"""Entries in a table's log with new files: columns, the ledger's entry and the cursors land with them."""
+"""Writes entries with new files into a table's log: one entry has the columns, the ledger's entry and the cursors."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -7,18 +7,24 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
-from deltalake import CommitProperties, PostCommitHookProperties, Schema, Transaction
+import pyarrow.dataset as pads
+import pyarrow.fs as pafs
+from deltalake import CommitProperties, PostCommitHookProperties, Schema, Transaction, WriterProperties, write_deltalake
 from deltalake.transaction import AddAction
 
+from pipelines.loading.delta_handle import other_columns
 from pipelines.loading.failpoints import failpoint
 from pipelines.loading.layout import CONVERTED, TableLayout
 from pipelines.loading.ledger import KEY, SEQUENCE, LedgerEntry
+from pipelines.loading.row_filters import sql_filter
 from pipelines.loading.rows import FILE_SCHEMA
 from pipelines.loading.table_log import TableSnapshot
-from pipelines.loading.work import SliceFacts
+from pipelines.loading.work import CommittedRange, SliceFacts
 
 AFTER_COMMIT = PostCommitHookProperties(cleanup_expired_logs=False)
 """After a commit of Penstock, deltalake may write a checkpoint. It never deletes entries of the log."""
+WRITING = WriterProperties(compression="ZSTD", compression_level=1)
+"""The options for files that deltalake writes, when rows are replaced or files are merged."""
 _TWO_DAYS = ("1970-01-01", "1970-01-02")  # no file is in the folders of both
 
 
@@ -57,6 +63,57 @@ def convert(snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFa
     )
 
 
+def replace_rows(
+    snapshot: TableSnapshot,
+    entry: LedgerEntry,
+    new: Sequence[SliceFacts],
+    replaced: Sequence[CommittedRange],
+    store: pafs.FileSystem,
+) -> None:
+    """Write `entry` with the rows of the new files in place of the rows of the ranges.
+
+    This process writes the new rows into new files, together with the other rows of the files that held replaced
+    ones.
+    """
+    options: dict[str, Any] = {
+        "writer_properties": WRITING,
+        "commit_properties": properties(snapshot, entry),
+        "post_commithook_properties": AFTER_COMMIT,
+    }
+    ranges = [*replaced, *map(CommittedRange.of, new)]
+    predicate = " OR ".join(sql_filter(committed, snapshot.layout) for committed in ranges)
+    if new:
+        # "merge" adds the columns that a table of an older version lacks.
+        write_deltalake(
+            snapshot.handle,
+            _staged(new, snapshot.layout.with_columns(entry.columns), other_columns(snapshot), store),
+            mode="overwrite",
+            schema_mode="merge",
+            predicate=predicate,
+            **options,
+        )
+    else:
+        snapshot.handle.delete(predicate, **options)
+
+
+def _staged(
+    files: Sequence[SliceFacts], layout: TableLayout, others: Sequence[pa.Field], store: pafs.FileSystem
+) -> pa.RecordBatchReader:
+    """The rows of the files, with the partition column, whose value is in the name of the files' folder.
+
+    `others` are columns of the table that Penstock did not add. Fetched rows do not have them; they are null.
+    """
+    paths = [str(facts.path) for facts in files]
+    schema = pa.schema([*layout.file_schema, *others])
+    batches = pads.dataset(paths, schema=schema, filesystem=store, format="parquet").to_batches()
+    [day] = {_folder_value(path, layout) for path in paths}
+    date = pa.scalar(day).cast(pa.date32())
+    column = layout.partition_column
+    rows = (batch.append_column(column, pa.repeat(date, batch.num_rows)) for batch in batches)
+    *columns, date_column = layout.table_schema
+    return pa.RecordBatchReader.from_batches(pa.schema([*columns, *others, date_column]), rows)
+
+
 def properties(snapshot: TableSnapshot, entry: LedgerEntry, **options: Any) -> CommitProperties:
     """The properties of a commit in the log: the entry, its number, and the cursors that it moves."""
     before = snapshot.entry.covered if snapshot.entry and snapshot.entry.topic == entry.topic else {}
@@ -93,7 +150,7 @@ def _add(facts: SliceFacts, path: str, layout: TableLayout) -> AddAction:
     return AddAction(
         path=path,
         size=facts.size,
-        partition_values={layout.partition_column: folder_value(path, layout)},
+        partition_values={layout.partition_column: _folder_value(path, layout)},
         modification_time=int(datetime.now(UTC).timestamp() * 1000),
         data_change=True,
         stats=msgspec.json.encode(_with_decimals(facts.stats, layout)).decode(),
@@ -112,7 +169,7 @@ def _with_decimals(stats: Mapping[str, Any], layout: TableLayout) -> Mapping[str
     return {**stats, **bounds}
 
 
-def folder_value(path: str, layout: TableLayout) -> str:
+def _folder_value(path: str, layout: TableLayout) -> str:
     """The value of the partition column, from the name of a file's folder."""
     prefix = f"{layout.partition_column}="
     [value] = [part.removeprefix(prefix) for part in path.split("/") if part.startswith(prefix)]

@@ -1,0 +1,60 @@
+"""What a handle of deltalake says about a version of a table: its data files, features, properties and cursors."""
+
+from collections.abc import Iterator
+from urllib.parse import unquote
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from pipelines.loading.ledger import SEQUENCE, LedgerEntry
+from pipelines.loading.table_log import TableSnapshot
+
+CLEANED = "penstock.cleanedBefore"
+"""The property in which housekeeping announces what it is about to delete; see `cleaned_before`."""
+_READABLE_FEATURES = {"timestampNtz", "vacuumProtocolCheck"}
+_COLUMN_MAPPING_VERSION = 2  # of readers; from version 3 on a table names its features
+
+
+def file_paths(handle: DeltaTable) -> set[str]:
+    """The paths of the data files of the handle's version, relative to the table."""
+    return {unquote(path) for path in pa.table(handle.get_add_actions()).column("path").to_pylist()}
+
+
+def other_columns(snapshot: TableSnapshot) -> list[pa.Field]:
+    """The columns of a typed table that Penstock did not add."""
+    schema: pa.Schema = snapshot.handle.to_pyarrow_dataset().schema
+    return [schema.field(name) for name in snapshot.layout.others]
+
+
+def cleaned_before(handle: DeltaTable) -> int:
+    """The version before which housekeeping deletes files: those that no version from it on contains."""
+    return int(handle.metadata().configuration.get(CLEANED, 0))
+
+
+def unreadable_features(handle: DeltaTable) -> str:
+    """The sentence about features of the table that change what its files mean to readers; empty without one.
+
+    With deletion vectors, for example, readers do not see all rows of a file.
+    """
+    protocol = handle.protocol()
+    features = set(protocol.reader_features or ())
+    if protocol.min_reader_version == _COLUMN_MAPPING_VERSION:
+        features.add("columnMapping")
+    foreign = sorted(features - _READABLE_FEATURES)
+    if not foreign:
+        return ""
+    return (
+        f"the table uses the Delta feature {' and '.join(foreign)}, so its files do not show which rows readers see; "
+        f"in Spark, ALTER TABLE delta.`{handle.table_uri}` DROP FEATURE {foreign[0]} writes its files again without it"
+    )
+
+
+def mismatched_cursors(handle: DeltaTable, newest: LedgerEntry) -> Iterator[str]:
+    """A problem for each `txn` of the table that is not where the newest entry left it."""
+    expected = {SEQUENCE: ("the number of the newest commit", newest.sequence)}
+    for partition, (_, cursor) in newest.covered.items():
+        expected[newest.topic.app_id(partition)] = (f"partition {partition}: the cursor", cursor)
+    for app_id, (name, value) in expected.items():
+        stored = handle.transaction_version(app_id)
+        if stored != value:
+            yield f"{name} is {stored}, but the newest commit left it at {value}"
