@@ -301,7 +301,7 @@ def _zstd_frame(view: memoryview, position: int) -> tuple[int, int]:
     if magic & ~0xF == _ZSTD_SKIPPABLE:
         return position + _ZSTD_SKIPPABLE_HEADER.size + length, 0
     if magic != _ZSTD_MAGIC:
-        raise Corrupt("a zstd stream has bytes between its frames that are no frame")
+        raise Corrupt("a zstd stream has bytes between its frames that are not a frame")
     descriptor = length & 0xFF
     end, bound = _zstd_blocks(view, position + _zstd_header_bytes(descriptor))
     return end + (_ZSTD_CHECKSUM if descriptor & _ZSTD_CHECKED else 0), bound

@@ -225,18 +225,18 @@ class TopicIds:
         The strongest id that both know decides. Topic ids are random, so equal ones belong to one topic, even if a
         rebuilt ZooKeeper has created its node again.
         """
-        for name, mine, others in (
+        for name, own, its in (
             ("topic id", self.topic_id, other.topic_id),
             ("creation zxid", self.created_zxid, other.created_zxid),
         ):
-            if mine and others:
-                return None if mine == others else f"{name} {others} instead of {mine}"
+            if own and its:
+                return None if own == its else f"{name} {its} instead of {own}"
         return None
 
     def shares_one(self, other: "TopicIds") -> bool:
         """Whether both know an id, of the topic or of its cluster, that is the same."""
         pairs = zip(astuple(self), astuple(other), strict=True)
-        return any(mine and mine == others for mine, others in pairs)
+        return any(own and own == its for own, its in pairs)
 
     def learned(self, other: "TopicIds") -> "TopicIds":
         """These ids and those of `other`, which is newer, for the same topic."""

@@ -69,11 +69,11 @@ def sections() -> Sequence[SectionPage]:
         for name, field in [*models[model]["properties"].items(), ("", models[model])]:
             model_name, below = _section_of(field)
             if "properties" in schema["$defs"].get(model_name, ()):
-                found = schema["$defs"][model_name]
+                section = schema["$defs"][model_name]
                 # Two models with the same keys are one section, such as [topics] and [clusters.NAME.topics].
-                same = (name for name, model in models.items() if model["properties"] == found["properties"])
+                same = (name for name, model in models.items() if model["properties"] == section["properties"])
                 model_name = next(same, model_name)
-                models.setdefault(model_name, found)
+                models.setdefault(model_name, section)
                 waiting.append((".".join(part for part in (place, name, below) if part), model_name))
     return [_page(schema, models[model], names) for model, names in places.items()]
 

@@ -148,9 +148,9 @@ class ModernCluster(Cluster):
         requested = {partition: offsets[partition.topic][partition.within_topic] for partition in _addresses(offsets)}
         now_ms = time.time_ns() // 1_000_000
         with error_context(self.where):
-            found = find_open_transactions(self.metadata(), requested, self._read_settings, now_ms=now_ms)
+            by_partition = find_open_transactions(self.metadata(), requested, self._read_settings, now_ms=now_ms)
         by_topic: dict[str, dict[BrokerPartition, OpenTransaction]] = {topic: {} for topic in offsets}
-        for partition, transaction in found.items():
+        for partition, transaction in by_partition.items():
             by_topic[partition.topic][partition.within_topic] = transaction
         return by_topic
 

@@ -37,7 +37,7 @@ def kernel(function: _Kernel) -> _Kernel:
     """Compile `function` on its first call; with NUMBA_DISABLE_JIT it stays plain Python."""
     compiled: Any = _njit()(function)
     if compiled is not function:
-        # As enable_caching() does, but with our cache folder.
+        # The same as enable_caching(), but with our cache folder.
         compiled._cache = _KernelCache(function)  # type: ignore[no-untyped-call] # noqa: SLF001 - numba is untyped
     return cast("_Kernel", compiled)
 
@@ -48,7 +48,7 @@ def subroutine(function: _Kernel) -> _Kernel:
 
 
 def device_function(function: _Kernel) -> _Kernel:
-    """Inline `function` into every kernel that calls it: to pass a ColumnArrays takes longer than to fill a row."""
+    """Inline `function` into every kernel that calls it, because passing its arrays takes longer than filling a row."""
     return cast("_Kernel", _njit(forceinline=True, **_WITHOUT_WRAPPERS)(function))
 
 

@@ -3,8 +3,8 @@
 New memory costs more than decoding into it, because the operating system clears every page. So released memory is
 reused, in sizes that are powers of two, and the amount that is kept is bounded.
 
-Columns reserve the most that they could need and use less. numpy asks for huge pages, and then 2 MiB are cleared for
-the first byte that is written. So large memory is mapped directly, in pages of the usual size.
+A column reserves as much memory as it could need, and mostly uses less. numpy asks for huge pages, and then the system
+clears 2 MiB when the first byte is written. So large blocks are mapped directly, in pages of the usual size.
 """
 
 import mmap

@@ -45,5 +45,5 @@ class FindCoordinatorRequest(Request[FindCoordinatorResponse], key=10, versions=
         """See Request. Up to v3 the answer names no key."""
         if version >= MANY_KEYS_SINCE:
             check_complete_echo(
-                ((key,) for key in self.coordinator_keys), ((found.key,) for found in answer.coordinators)
+                ((key,) for key in self.coordinator_keys), ((coordinator.key,) for coordinator in answer.coordinators)
             )

@@ -24,7 +24,7 @@ class Deadline:
         Raises:
             DeadlineExceeded: the deadline has passed.
         """
-        left = self.monotonic_s - time.monotonic()
-        if left <= 0:
+        remaining_s = self.monotonic_s - time.monotonic()
+        if remaining_s <= 0:
             raise DeadlineExceeded("the answer was not complete before its deadline")
-        return left
+        return remaining_s

@@ -62,8 +62,8 @@ def read_messages(record_set: RecordSet, columns: ColumnBuilder, limits: DecodeL
 def _decode_plain(record_set: RecordSet, columns: ColumnBuilder, max_bytes: int) -> int:
     """Decode messages up to the first compressed one; returns why the kernel stopped."""
     requested, floor = record_set.requested, record_set.min_end
-    left = len(record_set.view) - record_set.position
-    columns.reserve(left // MIN_MESSAGE_BYTES[0], left)
+    remaining = len(record_set.view) - record_set.position
+    columns.reserve(remaining // MIN_MESSAGE_BYTES[0], remaining)
     offsets, rows = (floor, requested.high_watermark - 1), (columns.wanted, requested.start, requested.stop)
     start, rows_before = record_set.position, columns.rows
     status, position, last = kernels.decode(

@@ -78,8 +78,8 @@ class MessageSetReader07:
         if status == status_codes.BAD_LENGTH:
             return Corrupt(f"a message length of {self._length}{self._inside}")
         if status == status_codes.CUT:
-            left = self.remaining - LENGTH_BYTES
-            return Corrupt(f"a message of {self._length} bytes where {left} are left{self._inside}")
+            available = self.remaining - LENGTH_BYTES
+            return Corrupt(f"a message of {self._length} bytes where {available} are left{self._inside}")
         payload, crc = self._payload()
         actual = isal_zlib.crc32(payload)
         return Corrupt(f"wrong CRC: the message says {crc:08x}, its payload has {actual:08x}{self._inside}")

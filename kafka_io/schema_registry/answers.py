@@ -36,7 +36,7 @@ class ReferenceAnswer(msgspec.Struct, frozen=True):
 
 
 class SchemaAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The answer to `/schemas/ids/{id}`, and the part that `/subjects/{subject}/versions/{version}` has in common."""
+    """The answer to `/schemas/ids/{id}`. That to `/subjects/{subject}/versions/{version}` has these fields too."""
 
     schema: str
     schema_type: str | None = None  # left out for Avro
@@ -90,7 +90,7 @@ def refusal(answer: HttpAnswer, login: HttpLogin | None) -> KafkaIOError:
         return SchemaRegistryUnavailable(reason)
     if answer.status == _NOT_FOUND and error.error_code // 100 == _NOT_FOUND:
         return SchemaNotFound(f"the registry does not know it ({reason})")
-    # A wrong `url` is answered with 404 too, for every id. It must not make ids look unknown.
+    # A wrong `url` also gives 404, for every id. Such an answer must not make ids look unknown.
     return SchemaRegistryError(f"{reason}; is `url` right?")
 
 

@@ -34,7 +34,7 @@ AnswerT = TypeVar("AnswerT")
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
 """The largest answer: a list of 300,000 subjects. A schema is smaller: Confluent's registry keeps it in one message."""
 MAX_WAIT_S = 300.0
-"""The most seconds that a registry may ask to wait, in all, before it gives an answer."""
+"""Maximum number of seconds that a registry may make a request wait, in all, before it gives an answer."""
 _MAX_CACHED_BYTES = 64 * 1024 * 1024
 _NEWEST = -1  # the version of a reference to the newest version of a subject
 _OK = 200
@@ -64,7 +64,7 @@ class _AnswerCache:
 class SchemaRegistry:
     """Reads schemas of one registry. It opens a connection for each request and belongs to one thread.
 
-    What belongs to an id or to a version never changes, so it is kept; an id that is not found is asked for again.
+    The schema of an id or of a version never changes, so it is kept. An id that was not found is requested again.
 
     Args:
         name: the name of the registry for errors.
@@ -153,14 +153,15 @@ class SchemaRegistry:
         )
 
     def _referenced(self, reference: ReferenceAnswer) -> VersionAnswer:
-        """The version that a reference names, also if it was deleted (softly) since."""
+        """The version that a reference names, even if it was soft-deleted since."""
         with error_context(Where(subject=reference.subject)):
             path = f"{_version_path(reference.subject, reference.version)}?deleted=true"
             try:
                 ask = self._get if reference.version == _NEWEST else self._unchanging
                 return ask(path, VersionAnswer)
             except SchemaNotFound as error:
-                # The id itself exists, so the schema is incomplete. A registry that copies schemas may get it later.
+                # The id itself exists, so the schema is incomplete. A registry that replicates another one may get the
+                # rest later.
                 reason = f"the schema refers to version {reference.version} of a subject: {error.reason}"
                 raise SchemaNotFound(reason) from error
 

@@ -1,4 +1,4 @@
-"""Resolves the references of a schema: a walk in depth, limited in every direction, because the registry may lie."""
+"""Resolves the references of a schema, depth first. Depth, number and size are limited: the registry is not trusted."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,7 +9,7 @@ from kafka_io.schema_registry.schemas import ReferencedSchema
 MAX_DEPTH = 64
 """The longest chain of references."""
 MAX_SCHEMA_LENGTH = 16 * 1024 * 1024
-"""The most characters of a schema and of everything that it needs."""
+"""Maximum number of characters of a schema and of everything that it needs."""
 
 _Place = tuple[str, int]  # a subject and its version
 

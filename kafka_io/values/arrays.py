@@ -18,13 +18,13 @@ def bytes_of(values: pa.BinaryArray) -> tuple[npt.NDArray[np.uint8], npt.NDArray
 
 
 def bodies_of(values: pa.BinaryArray) -> tuple[ByteArray, Int32s, Int32s]:
-    """The bytes of all values, where each value starts in them, -1 for null, and where it ends."""
+    """The bytes of all values, the start of each value in them (-1 for null), and the end of each value."""
     data, positions = bytes_of(values)
     return data, marked(positions[:-1].copy(), values), positions[1:]
 
 
 def marked(starts: Int32s, values: pa.BinaryArray) -> Int32s:
-    """`starts` after the one of each null value was set to -1."""
+    """`starts` with -1 for each null value."""
     if values.null_count:
         starts[values.is_null().to_numpy(zero_copy_only=False)] = -1
     return starts

@@ -54,7 +54,7 @@ def assign(fields: Sequence[pa.Field], columns: Sequence[pa.Field]) -> list[int 
 
 
 def column_of(field: pa.Field, columns: Iterable[pa.Field]) -> pa.Field | None:
-    """The column that a field goes into, if it is alone; None if no column holds it."""
+    """The column that a single field goes into; None if no column holds it."""
     columns = list(columns)
     [place] = assign([field], columns)
     return None if place is None else columns[place]
@@ -73,12 +73,12 @@ def _is_alias_of_field(field: pa.Field, column: pa.Field) -> bool:
 
 
 def member_of(field: pa.Field, members: Iterable[pa.Field]) -> pa.Field | None:
-    """The member of a union's column that a value of one of its types goes into: by type, because unions get reordered.
+    """The member of a union's column that a value of this type goes into. Types decide, because unions get reordered.
 
     A member of the same name comes before others, and a member of the same type before one that only holds the type.
     """
-    held = [member for member in members if holds(member.type, field.type)]
-    return min(held, key=lambda member: (member.name != field.name, member.type != field.type), default=None)
+    candidates = [member for member in members if holds(member.type, field.type)]
+    return min(candidates, key=lambda member: (member.name != field.name, member.type != field.type), default=None)
 
 
 def holds(column: pa.DataType, field: pa.DataType) -> bool:
@@ -163,18 +163,18 @@ def new_column(field: pa.Field, columns: Iterable[pa.Field]) -> pa.Field:
     while name.casefold() in taken:
         number += 1
         name = f"{allowed}_{number}"
-    column = field.with_type(_type_ofnew_column(field.type)).with_name(name).with_nullable(True)
+    column = field.with_type(_type_of_new_column(field.type)).with_name(name).with_nullable(True)
     if name != field.name:
         column = column.with_metadata({**(field.metadata or {}), FIELD: field.name.encode()})
     return column
 
 
-def _type_ofnew_column(kind: pa.DataType) -> pa.DataType:
+def _type_of_new_column(kind: pa.DataType) -> pa.DataType:
     """The type of a new column, whose structs have unique names too."""
     if types.is_struct(kind):
         return pa.struct(_grown_fields([], kind))
     if types.is_map(kind) or types.is_list(kind):
-        return with_content_type(kind, _type_ofnew_column(content_type(kind)))
+        return with_content_type(kind, _type_of_new_column(content_type(kind)))
     return kind
 
 

@@ -49,11 +49,11 @@ class DecodedValues:
     Args:
         rows: as many rows as values, in their order. The row of a null value, and of a value that does not decode, is
             null in every column.
-        failures: the values that do not decode, in the order of rows. A null value is no failure.
-        unknown_schemas: ids of schemas that the decoder does not have. The rows of these values are null, and they are
-            no failures: they may decode as soon as the schemas are known.
-        new_keys: rows of values without a schema that have a key which no column holds, and there another value than
-            null, {} and []. A decoder of values with schemas reports none.
+        failures: the values that do not decode, in the order of rows. A null value is not a failure.
+        unknown_schemas: ids of schemas that the decoder does not have. The rows of these values are null. They are not
+            failures: they may decode as soon as the schemas are known.
+        new_keys: rows whose value has a key that no column holds, with something other than null, {} and []. Decoders
+            of values with schemas report none.
     """
 
     rows: pa.RecordBatch

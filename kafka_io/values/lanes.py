@@ -162,7 +162,7 @@ class Lanes:
         self._restore(used, *before)
 
     def inside_lists(self) -> npt.NDArray[np.int64]:
-        """The nodes that have not one item per row, in ascending order."""
+        """The nodes inside lists and maps, which have not exactly one item per row; in ascending order."""
         with_rows = set(self._with_items_of(ROOT))
         return np.array([node for node in range(len(self.table)) if node not in with_rows], np.int64)
 
@@ -233,15 +233,15 @@ class Lanes:
         texts = self._column(self._late, pa.string(), count)
         nodes, items = (self.cells[self.table[self._late + i, CELL] :][:count].copy() for i in (1, 2))
         for node in np.unique(nodes):
-            mine = nodes == node
-            numbers = texts.filter(pa.array(mine))
+            is_of_node = nodes == node
+            numbers = texts.filter(pa.array(is_of_node))
             if self.table[node, LANE] == PAIR:
                 # A decimal is two cells, the lower half first.
                 halves = np.frombuffer(numbers.cast(pa.decimal128(38, 0)).buffers()[1], np.int64)
-                cells = self.table[node, CELL] + 2 * items[mine]
+                cells = self.table[node, CELL] + 2 * items[is_of_node]
                 self.cells[cells], self.cells[cells + 1] = halves[: 2 * len(cells) : 2], halves[1 : 2 * len(cells) : 2]
             else:
-                self.reals[self.table[node, CELL] + items[mine]] = numbers.cast(pa.float64()).to_numpy()
+                self.reals[self.table[node, CELL] + items[is_of_node]] = numbers.cast(pa.float64()).to_numpy()
 
     def _array(self, index: int) -> pa.Array:
         """A lane as an Arrow array."""

@@ -85,10 +85,10 @@ def printable(text: str) -> str:
 
 def duration(seconds: float) -> str:
     """The two largest units, rounded down: `4 d 3 h`, `3 m 20 s`, `0 s`. A negative duration begins with a minus."""
-    left = int(abs(seconds))
+    remaining_s = int(abs(seconds))
     parts: list[tuple[int, str]] = []
     for unit, size in _TIME_UNITS:
-        count, left = divmod(left, size)
+        count, remaining_s = divmod(remaining_s, size)
         if count or parts:
             parts.append((count, unit))
     text = " ".join(f"{count} {unit}" for count, unit in parts[:2] if count) or "0 s"
@@ -239,13 +239,13 @@ def _error_text(error: PrintedResult) -> str:
 
 def _status_cells(status: PrintedResult, now_ms: int) -> PrintedResult:
     state, loaded_ms, version = status["state"], status["loaded_at_ms"], status["version"]
-    lag, late, left = ("-",) * 3 if state == TopicState.GONE else _lag_late_left(status)
+    lag, late, time_left = ("-",) * 3 if state == TopicState.GONE else _lag_late_left(status)
     return {
         "state": Text(state, _STATES[state]),
         "lag": lag,
         "lost": status["lost"] or "-",
         "late": late,
-        "left": left,
+        "left": time_left,
         "loaded": "-" if loaded_ms is None else duration((now_ms - loaded_ms) / 1000),
         "version": "-" if version is None else str(version),
     }
@@ -258,10 +258,10 @@ def _lag_late_left(status: PrintedResult) -> tuple[object, str, str]:
         return "0", "-", "-"
     late = _UNKNOWN if late_s is None else duration(late_s)
     if left_s is not None:
-        left = f"{'~' if retention['by'] == RetentionSource.ESTIMATE else ''}{duration(left_s)}"
+        time_left = f"{'~' if retention['by'] == RetentionSource.ESTIMATE else ''}{duration(left_s)}"
     else:
-        left = "never" if retention["ms"] == FOREVER else _UNKNOWN
-    return f"{lag:,} bytes" if lag and _unit(status) == "bytes" else lag, late, left
+        time_left = "never" if retention["ms"] == FOREVER else _UNKNOWN
+    return f"{lag:,} bytes" if lag and _unit(status) == "bytes" else lag, late, time_left
 
 
 def _totals(statuses: PrintedResults) -> str:

@@ -65,12 +65,12 @@ def _fields(batch: pa.RecordBatch, shown: Sequence[ShownValue]) -> Iterator[tupl
 
 def first_rows(chunks: Iterable[list[TailRow]], max_rows: int | None) -> Iterator[list[TailRow]]:
     """The first `max_rows` rows; all rows without a maximum."""
-    left = max_rows
+    remaining = max_rows
     for chunk in chunks:
-        yield chunk[:left]
-        if left is not None:
-            left -= len(chunk)
-            if left <= 0:
+        yield chunk[:remaining]
+        if remaining is not None:
+            remaining -= len(chunk)
+            if remaining <= 0:
                 return
 
 

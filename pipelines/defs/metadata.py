@@ -52,7 +52,7 @@ def load_metadata(load: TopicLoad, *, late_before_s: float | None = None, after:
 def status_metadata(statuses: Sequence[TopicStatus], now: int, problems: Mapping[str, str]) -> Metadata:
     """The status of topics at a time (ms since 1970), with the problems of some of them by topic."""
     late = [seconds for status in statuses if (seconds := status.late_s(now)) is not None]
-    left = [seconds for status in statuses if (seconds := status.left_s(now)) is not None]
+    seconds_left = [seconds for status in statuses if (seconds := status.left_s(now)) is not None]
     records: list[dict[str, object]] = [
         {
             "topic": status.topic,
@@ -70,7 +70,7 @@ def status_metadata(statuses: Sequence[TopicStatus], now: int, problems: Mapping
         lag=sum(status.lag or 0 for status in statuses),
         problems=len(problems),
         most_late_seconds=_rounded(max(late, default=0.0), digits=1),
-        hours_until_first_loss=_rounded(min(left, default=None), _HOUR_S),
+        hours_until_first_loss=_rounded(min(seconds_left, default=None), _HOUR_S),
     )
 
 

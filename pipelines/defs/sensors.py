@@ -136,6 +136,6 @@ def _run_requests(
 def _skip_reason(topics: Sequence[TopicEntry], new: Sequence[TopicEntry], next_pending: Mapping[str, str]) -> str:
     if not next_pending:
         return f"no new topic; topics in the cluster: {len(topics)}"
-    left = len(new) - len(next_pending)
-    more = f", and {left} more after them" if left else ""
+    remaining = len(new) - len(next_pending)
+    more = f", and {remaining} more after them" if remaining else ""
     return f"new topics seen: {len(next_pending)}{more}; the next tick adds and loads them"

@@ -17,8 +17,8 @@ def check_bad_records(
         format_: the format of the topic, with the limits.
         facts: the slices of a step of the run.
         where: the topic.
-        earlier: the slices of the steps before it, which were checked. They are read only if `facts` have bad records:
-            further good records exceed no limit.
+        earlier: the slices of the steps before it, which were checked. They are read only if `facts` have bad records,
+            because a step without bad records cannot exceed a limit.
 
     Raises:
         BadRecords: there are more of them than the settings of the topic allow.

@@ -1,9 +1,9 @@
 """The rules by which the columns of a typed table grow, and by which a data file fits the table of its commit.
 
-Which column a field goes into is decided in `kafka_io.values.columns`. Here stands what a table adds to that: a table
-never loses a column, and no field takes the name of one of Penstock's own columns. A field with such a name gets
-`value` in front of it: `_error` becomes `value_error`. All functions are pure. The table's schema in the Delta log is
-the only memory.
+Which column a field goes into is decided in `kafka_io.values.columns`. This module adds the rules of a table: it never
+loses a column, and no field takes the name of one of Penstock's own columns. The column of such a field has `value`
+before the name: `_error` becomes `value_error`. All functions are pure. The table's schema in the Delta log is the only
+memory.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,8 +14,8 @@ from kafka_io.values.columns import FIELD, column_of, content_type, field_name, 
 
 RESERVED_PREFIX = "_kafka_"
 KEY_PREFIX = "_kafka_key_"
-"""What precedes the name of a field of the keys in the name of its column."""
-_KEY_FIELD = "key."  # precedes the name of such a field in the metadata of its column
+"""The prefix of the names of columns for fields of the keys."""
+_KEY_FIELD = "key."  # the prefix of the name of such a field in the metadata of its column
 ERROR_COLUMN = "_error"
 RAW_COLUMN = "_raw"
 TOMBSTONE_COLUMN = "_tombstone"
@@ -28,11 +28,11 @@ class ColumnConflict(ValueError):
 
 
 Grow = Callable[[pa.Schema, Iterable[pa.Field]], pa.Schema]
-"""The columns after they got what they need for fields."""
+"""A function that returns the columns with everything added that the fields need."""
 
 
 def grown(present: pa.Schema, fields: Iterable[pa.Field], others: Sequence[str] = (), grow: Grow = grow) -> pa.Schema:
-    """The columns for fields in a table with the `present` columns, after it got those that these fields need.
+    """The `present` columns for fields of a table, with everything added that these fields need.
 
     `others` are names of further columns of the table, which hold no field.
     """
@@ -152,7 +152,7 @@ def with_columns(present: pa.Schema, changed: pa.Schema) -> pa.Schema:
 
 
 def _merged(present: pa.DataType, of_file: pa.DataType) -> pa.DataType | None:
-    """The present type with the members that only the file has; None if a file of the one type cannot be read as it.
+    """The type that has the members of both types; None if columns of the two types do not fit together.
 
     Files have their columns by name, so only names count here.
     """

@@ -405,7 +405,7 @@ def columns_to_add(state: TableState, snapshot: TableSnapshot, of_files: pa.Sche
     """The columns that a change's files have, and that the table of the snapshot lacks.
 
     Raises:
-        CommitRefused: another run has added a column of the same name that is not the same.
+        CommitRefused: another run has added a different column of the same name.
     """
     layout = snapshot.layout
     try:

@@ -24,7 +24,7 @@ _BATCH_ROWS = 65_536
 _FILES_AT_ONCE = 8
 _TIME = FILE_SCHEMA.field("loaded_at").type
 _ROUNDED_US = 1_000
-"""The log may have times in milliseconds: the rows of a file can be so much earlier or later than it says."""
+"""The bounds in the log may be in milliseconds, so rows of a file can be this much earlier or later than the bounds."""
 
 
 class CompleteFiles:
@@ -64,14 +64,14 @@ class CompleteFiles:
             yield from self._read(paths[first : first + _FILES_AT_ONCE], window)
 
     def find_unreadable(self, window: Window) -> bool:
-        """Read the files of the window one by one, and leave out the damaged ones; whether there are any.
+        """Read the files of the window one by one, and leave out the damaged ones; returns whether there are any.
 
         Raises:
             LakeUnavailable: the store does not answer.
         """
-        found = [path for path in self._paths_in(window) if not self._can_be_read(path)]
-        self.unreadable += found
-        return bool(found)
+        damaged = [path for path in self._paths_in(window) if not self._can_be_read(path)]
+        self.unreadable += damaged
+        return bool(damaged)
 
     def _paths_in(self, window: Window) -> Sequence[str]:
         chosen = np.ones(len(self._paths), np.bool_)

@@ -1,4 +1,4 @@
-"""The plan by which workers decode values. It is made before the fetch: a file's columns cannot change later."""
+"""The plan by which workers decode values. It is made before the fetch, because a file keeps its columns to the end."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -47,7 +47,7 @@ class PartPlan:
 
     Args:
         encoding: how it is encoded: a name that `encoding_of` takes.
-        columns: all columns of the table for its fields, with those that the load adds, as a message of Arrow's format.
+        columns: all columns of the table for its fields, with those that the load adds, as an Arrow IPC message.
         schemas: its schemas, for an encoding that has them: those of a registry, or the one in a file of the settings.
     """
 
@@ -89,7 +89,8 @@ class Learned:
 
     Args:
         schemas: the schemas that were asked for.
-        samples: the fields of samples, each for what was found with the columns of those before it.
+        samples: the fields of samples, in order: a sample has what the columns did not hold after the samples before
+            it.
     """
 
     schemas: WriterSchemas = field(default_factory=WriterSchemas)
@@ -138,7 +139,7 @@ def _in_file(format_: "TopicFormat", encoding: str) -> WriterSchemas | None:
 
 
 def _planned(format_: "TopicFormat", encoding: str, learned: Learned, columns: pa.Schema, grow_by: _GrowBy) -> bytes:
-    """The columns after they got what declared fields and samples need, as a message of Arrow's format."""
+    """The columns with everything added that declared fields and samples need, as an Arrow IPC message."""
     declared = list(_declared(format_, encoding, learned.schemas))
     for fields in declared:
         columns = grow_by(columns, _stored(fields), grow)

@@ -1,14 +1,14 @@
 """The driver's part of decoding: it plans the columns, and resolves the ids of schemas that workers meet.
 
-An id never gets another schema, so nothing is asked twice in a run. The table's ledger keeps the ids of all values that
-were loaded. So a run asks for them before it plans, and only an id that is new is met by a worker first: the worker
-reports the ids, and the slice is fetched again. An id that the registry does not know makes its values undecodable;
-they are kept as such, and `penstock replay` decodes them when the registry has got it.
+An id never gets another schema, so a run asks for each id once. The table's ledger keeps the ids of all values that
+were loaded, and a run asks for them before it plans. A worker that meets a new id reports it, and the slice is fetched
+again. Values with an id that the registry does not know are bad records; `penstock redecode` decodes them when the
+registry has got the schema.
 
-Values that nothing describes are treated alike: a worker that meets keys without columns, or values that their columns
-cannot hold, reports their fields, and the slice is fetched again with columns for them. So no key is lost, and a load
-without new keys fetches everything once. Only the first load reads a sample before it, so that it need not fetch
-everything twice.
+Values without a declared schema are treated in the same way: a worker that meets keys without columns, or values that
+their columns cannot hold, reports their fields, and the slice is fetched again with columns for them. So no key is
+lost, and a load without new keys fetches everything once. Only the first load reads a sample first, because otherwise
+it would fetch everything twice.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -80,27 +80,27 @@ class Decoding:
 
     @property
     def needs_sample(self) -> bool:
-        """Whether only a sample can say which columns a table needs that has none yet."""
+        """Whether the table has no columns for fields yet, and only a sample can say which ones it needs."""
         parts = (self.plan, self.plan.keys) if self.plan else ()
         return any(part and encoding_of(part.encoding).of_sample is not None and not part.values for part in parts)
 
     def learn_from(self, undecoded: Iterable[SliceFacts]) -> None:
-        """Learn what these slices have and the plan lacks; see `learn`."""
+        """Learn the ids and fields that these slices have and the plan lacks; see `learn`."""
         facts = list(undecoded)
         self.learn(
-            (id_ for each in facts for id_ in each.unknown_schemas),
-            _merged(each.new_fields for each in facts),
-            key_ids=(id_ for each in facts for id_ in each.unknown_key_schemas),
-            key_fields=_merged(each.new_key_fields for each in facts),
+            (id_ for slice_facts in facts for id_ in slice_facts.unknown_schemas),
+            _merged(slice_facts.new_fields for slice_facts in facts),
+            key_ids=(id_ for slice_facts in facts for id_ in slice_facts.unknown_key_schemas),
+            key_fields=_merged(slice_facts.new_key_fields for slice_facts in facts),
         )
 
     def learn_missing(self, missing: Sequence[IncompletePlan]) -> None:
-        """Learn what batches had and the plan lacked; see `learn`."""
+        """Learn the ids and fields that batches had and the plan lacked; see `learn`."""
         self.learn(
-            (id_ for each in missing for id_ in each.ids),
-            merged_fields(each.fields for each in missing),
-            key_ids=(id_ for each in missing for id_ in each.key_ids),
-            key_fields=merged_fields(each.key_fields for each in missing),
+            (id_ for part in missing for id_ in part.ids),
+            merged_fields(part.fields for part in missing),
+            key_ids=(id_ for part in missing for id_ in part.key_ids),
+            key_fields=merged_fields(part.key_fields for part in missing),
         )
 
     def learn(
@@ -155,21 +155,21 @@ class _Part:
             self.learned = replace(self.learned, schemas=self._with(new))
 
     def _with(self, ids: Sequence[int]) -> WriterSchemas:
-        """The schemas with those of these ids, or why they cannot be used."""
+        """The known schemas and those of these ids, or why they cannot be used."""
         assert self._registry is not None
         registry = self._open_registry(self._registry)
         known, refused = dict(self.learned.schemas.known), dict(self.learned.schemas.refused)
-        found = registry.known_schemas(ids)
+        registered = registry.known_schemas(ids)
         for id_ in ids:
-            if id_ not in found:
+            if id_ not in registered:
                 refused[id_] = f"the registry {registry.name} has no schema with the id {id_}"
                 continue
             try:
-                encoding_of(self._encoding).of_schema(found[id_])
+                encoding_of(self._encoding).of_schema(registered[id_])
             except InvalidSchema as error:
                 refused[id_] = f"the schema {id_} cannot be used: {error.reason}"
             else:
-                known[id_] = found[id_]
+                known[id_] = registered[id_]
         return WriterSchemas(known=known, refused=refused)
 
 

@@ -20,7 +20,7 @@ from resources.errors import LoadError
 from resources.lake import Lake
 
 Evidence = Callable[[TableState], str | None]
-"""Says what shows that a topic was loaded before, and how to continue; None if nothing shows it."""
+"""Returns a sentence that says why the topic was loaded before, and how to continue; None without a reason."""
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ class SliceFetcher:
     def slice_sizes(self, topic: TopicEntry, wanted: Sequence[OffsetRange], entry: LedgerEntry | None) -> SliceSizes:
         """The sizes of slices for the wanted ranges; `entry` is the newest of the table.
 
-        In 0.7 offsets are bytes, so that one size fits all; later the records' sizes are estimated.
+        In 0.7 offsets are bytes, so all slices have the same size. From 0.8 on the sizes of records are estimated.
         """
         if all(offsets.partition.broker is not None for offsets in wanted):
             return SliceSizes(slice=self.caps.slice_bytes)
@@ -120,8 +120,8 @@ class SliceFetcher:
     ) -> list[SliceFacts]:
         """The facts of `slices`, decoded as planned; see `fetch_slices` for the options.
 
-        A slice with schemas that were not known is fetched again after the registry was asked for them, and a slice
-        with fields that have no columns after they got some.
+        A slice with unknown schemas is fetched again after the registry was asked for them. A slice with fields without
+        columns is fetched again after the plan got columns for them.
         """
         if decoding.needs_sample and (sample := sample_of(slices)):
             unseen = {**options, "on_progress": lambda _done, _total: None, "to_message": sample}

@@ -151,10 +151,10 @@ class _SliceRows:
         """The facts of a slice for which the plan lacks something."""
         return SliceFacts(
             offsets=self._offsets,
-            unknown_schemas=tuple(sorted({id_ for each in self._missing for id_ in each.ids})),
-            new_fields=_message(each.fields for each in self._missing),
-            unknown_key_schemas=tuple(sorted({id_ for each in self._missing for id_ in each.key_ids})),
-            new_key_fields=_message(each.key_fields for each in self._missing),
+            unknown_schemas=tuple(sorted({id_ for part in self._missing for id_ in part.ids})),
+            new_fields=_message(part.fields for part in self._missing),
+            unknown_key_schemas=tuple(sorted({id_ for part in self._missing for id_ in part.key_ids})),
+            new_key_fields=_message(part.key_fields for part in self._missing),
         )
 
     def add(self, decoded: DecodedBatch, output: SliceFile) -> None:
@@ -178,6 +178,6 @@ class _SliceRows:
 
 
 def _message(samples: Iterable[Sequence[pa.Field]]) -> bytes:
-    """The fields of samples as a message of Arrow's format; empty if there are none."""
+    """The fields of samples as an Arrow IPC message; empty if there are none."""
     fields = merged_fields(samples)
     return pa.schema(fields).serialize().to_pybytes() if fields else b""

@@ -1,7 +1,7 @@
 """The messages between the driver and its workers: a fetch task goes out, the facts of its slice come back.
 
-Both travel as JSON text in a column of a DataFrame. A task knows how to read, and so it needs the decoders, which are
-slow to import and large: who only reads tables does without this module.
+Both travel as JSON text in a column of a DataFrame. A task knows how to read, so this module imports the decoders,
+which are large and slow to import. Code that only reads tables does not import it.
 """
 
 from collections.abc import Mapping

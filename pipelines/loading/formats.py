@@ -78,7 +78,7 @@ def avro_type(schema: RegisteredSchema) -> AvroType:
 
 def _check_type(schema: RegisteredSchema, type_: SchemaType, name: str) -> None:
     if schema.schema_type is not type_:
-        raise InvalidSchema(f"the schema {schema.id} is no {name} schema, but one of the type {schema.schema_type}")
+        raise InvalidSchema(f"the schema {schema.id} has the type {schema.schema_type}, but the format needs {name}")
 
 
 def _avro_decoder(columns: pa.Schema, schemas: KnownSchemas) -> ValueDecoder:
@@ -88,20 +88,22 @@ def _avro_decoder(columns: pa.Schema, schemas: KnownSchemas) -> ValueDecoder:
 def _fields_of_json_schema(schema: RegisteredSchema) -> Sequence[pa.Field]:
     _check_type(schema, SchemaType.JSON, "JSON")
     try:
-        return list(columns_of_json_schema(schema.text, {each.name: each.text for each in schema.references}))
+        return list(
+            columns_of_json_schema(schema.text, {reference.name: reference.text for reference in schema.references})
+        )
     except ValueError as error:
         raise InvalidSchema(str(error)) from error
 
 
 def _debezium_json_decoder(columns: pa.Schema, _schemas: KnownSchemas) -> ValueDecoder:
-    # An envelope has other keys besides the row, which are no columns.
+    # An envelope has other keys besides the row, which do not become columns.
     return DebeziumDecoder(columns, lambda envelope: JsonDecoder(envelope, unwatched=("", "payload")))
 
 
 def _fields_of_events(values: Sequence[bytes]) -> Sequence[pa.Field]:
     try:
         return list(columns_of_debezium_json(values))
-    except ValueError:  # none of them is an event
+    except ValueError:  # no value of the sample is an event
         return ()
 
 
@@ -129,7 +131,7 @@ def _declared_json(format_: "TopicFormat") -> Sequence[pa.Field]:
 
 def _protobuf_schema(schema: RegisteredSchema) -> ProtobufSchema:
     _check_type(schema, SchemaType.PROTOBUF, "Protobuf")
-    return parse_protobuf(schema.text, {each.name: each.text for each in schema.references})
+    return parse_protobuf(schema.text, {reference.name: reference.text for reference in schema.references})
 
 
 def _protobuf(message: str | None) -> ValueEncoding:

@@ -1,13 +1,14 @@
-"""The layout of a table: which column holds what Kafka says of a record, and which columns hold its value.
+"""The layout of a table: which columns hold the metadata of a record, and which columns hold its value.
 
-A raw table has key and value as bytes (see FILE_SCHEMA). A typed table has a column for each field of the values. What
-Kafka says of a record has names there that begin with `_kafka_`, so that no field collides with them:
+A raw table has key and value as bytes (see FILE_SCHEMA). A typed table has a column for each field of the values. The
+metadata columns of a typed table, such as the offset, have names that begin with `_kafka_`, so that no field collides
+with them. Besides:
 
 - `_error` is the reason why a value could not be decoded, and `_raw` has the bytes of such a value;
 - `_tombstone` says that the record has no value.
 
-Kafka's columns are the first ones: a table exists before its fields are known, and Delta keeps statistics of a table's
-first columns only.
+The metadata columns are the first ones, because a table exists before its fields are known, and because Delta keeps
+statistics of a table's first columns only.
 """
 
 import json
@@ -38,7 +39,10 @@ _TYPED_NAMES = {
     "value": RAW_COLUMN,
     PARTITION_COLUMN: DATE_COLUMN,
 }
-"""The names in a typed table, in the order of its columns. `value` is null there unless it could not be decoded."""
+"""The columns of a raw table with their names in a typed table, in the order of its columns.
+
+`value` is null there, unless it could not be decoded.
+"""
 _ORDERED = (
     "topic",
     "broker",

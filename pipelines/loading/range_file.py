@@ -1,4 +1,4 @@
-"""The committed ranges of a table in a temporary file, to be counted window by window of their loading time.
+"""The committed ranges of a table in a temporary file, from which they are read by windows of their loading time.
 
 A history can have many millions of ranges. Only those of one window are in memory. Rows belong to the range that was
 committed with them, which has the same loading time; so the rows of a window's ranges are the rows with such a time,

@@ -31,7 +31,7 @@ def partition_code(broker: int | None, partition: int) -> int:
 
 
 class RangeCounts(NamedTuple):
-    """The rows of each range, those of them that are there again, and the number of rows of no range."""
+    """The number of rows and of duplicate rows of each range, and the number of rows that belong to no range."""
 
     rows: Numbers
     copies: Numbers
@@ -191,7 +191,7 @@ def _whole(ranges: RangeColumns, members: list[int]) -> tuple[Numbers, int, int]
 def _add_copies(
     copies: Numbers, index: _RangeIndex, members: Numbers, offsets: tuple[int, int], batches: Iterable[_Rows]
 ) -> None:
-    """Add to `copies` how many rows with these offsets the member ranges have again."""
+    """Add to `copies` the number of duplicate rows with these offsets in the member ranges."""
     low, high = offsets
     parts = []
     for rows in batches:

@@ -89,8 +89,8 @@ def _table_times(times: pa.Array) -> tuple[pa.Array, pa.Array]:
         return times.cast(_TIME), pa.nulls(len(times), pa.int64())
     fits = pc.and_(pc.greater_equal(numbers, _MIN_MS), pc.less_equal(numbers, _MAX_MS))
     is_time = pc.and_(fits, pc.not_equal(numbers, _NO_TIME))
-    held = pc.if_else(is_time, times, pa.scalar(None, times.type))
-    return held.cast(_TIME), pc.if_else(fits, pa.scalar(None, pa.int64()), numbers)
+    representable = pc.if_else(is_time, times, pa.scalar(None, times.type))
+    return representable.cast(_TIME), pc.if_else(fits, pa.scalar(None, pa.int64()), numbers)
 
 
 def decoded_rows(rows: pa.Table) -> pa.RecordBatch:

@@ -69,11 +69,11 @@ class SliceSizes:
 
 def _equal_share(sizes: Iterable[int], total: int) -> int:
     """The maximum that each of `sizes` may take, so that all together take no more than `total`."""
-    left, waiting = total, sorted(sizes)
+    remaining, waiting = total, sorted(sizes)
     for count, size in zip(range(len(waiting), 0, -1), waiting, strict=True):
-        if size * count > left:
-            return left // count
-        left -= size
+        if size * count > remaining:
+            return remaining // count
+        remaining -= size
     return total
 
 

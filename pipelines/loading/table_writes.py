@@ -131,7 +131,7 @@ def properties(snapshot: TableSnapshot, entry: LedgerEntry, **options: Any) -> C
 
 
 def _schema_after(snapshot: TableSnapshot, entry: LedgerEntry) -> Schema | None:
-    """The table's schema with the columns that it lacks: those of the entry; None if it lacks none.
+    """The table's schema with the columns of the entry that it lacks; None if it lacks none.
 
     A raw table of an older version lacks the columns that files have since.
     """

@@ -38,13 +38,13 @@ def find_divergences(
     }
     suspects = differing.keys() | (shorter if choices.on_truncated == "rewind" and not state.same_topic_id else set())
     truncated = truncations(search.cluster, state, bounds) if suspects else {}
-    found: dict[BrokerPartition, Divergence] = {}
+    divergences: dict[BrokerPartition, Divergence] = {}
     for partition in sorted(suspects - truncated.keys()):  # epochs say it with one request
         try:
-            found[partition] = search.run(partition, bounds[partition], differs=partition in differing)
+            divergences[partition] = search.run(partition, bounds[partition], differs=partition in differing)
         except KafkaIOError as error:
             errors[partition] = error
-    return found, errors
+    return divergences, errors
 
 
 def truncations(

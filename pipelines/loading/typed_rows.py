@@ -133,7 +133,7 @@ class _PartRows:
         )
 
     def _new_fields(self, values: pa.BinaryArray, decoded: DecodedValues) -> Sequence[pa.Field]:
-        """The fields of values for which columns are missing, if nothing but the values says which fields there are.
+        """The fields without columns, for encodings where only the values themselves show the fields.
 
         All values with new keys, and all that do not decode, are looked at until some of them have new fields.
         """

@@ -62,10 +62,10 @@ def readable_batches(
                 continue
         if failure is None:
             return
-        found = reader.unreadable(planned, position)
-        if found.start < found.stop:
-            gaps = {skip(failure, found): found.stop - found.start}
-            position = found.stop
+        damaged = reader.unreadable(planned, position)
+        if damaged.start < damaged.stop:
+            gaps = {skip(failure, damaged): damaged.stop - damaged.start}
+            position = damaged.stop
             yield DecodedBatch(_NO_ROWS, position, gaps)
             resumed_at = -1
         elif position == resumed_at:

@@ -108,12 +108,12 @@ def verify(table: LakeTable) -> Proof:
     snapshot = TableSnapshot(version=handle.version(), entry=None, handle=handle)
     fold, newest = RangeFold(), next(iter(table.entries(snapshot)), None)
     files, counts = CompleteFiles(table, handle), _Counts()
-    held: dict[str, list[str]] = {path: [] for path in files.damaged}
+    ranges_of_damaged: dict[str, list[str]] = {path: [] for path in files.damaged}
     with RangeFile() as ranges:
         for incarnation, committed in fold.effective(table.entries(snapshot)):
             counts.add(incarnation, committed, ranges)
-            if committed.path in held:
-                held[committed.path].append(str(committed))
+            if committed.path in ranges_of_damaged:
+                ranges_of_damaged[committed.path].append(str(committed))
         for window, columns in ranges.windows():
             counts.count(window, columns, files)
     problems = [problem for incarnation in fold.topics for problem in _range_problems(fold, incarnation)]
@@ -121,7 +121,7 @@ def verify(table: LakeTable) -> Proof:
     if newest is not None:
         problems += mismatched_cursors(handle, newest[1])
         problems += _short_of_cursor(fold.extents(newest[1].topic), newest[1].covered)
-    problems += _file_problems(topic, held, files.unreadable)
+    problems += _file_problems(topic, ranges_of_damaged, files.unreadable)
     if counts.outside:
         problems.append(f"{counts.outside} rows are outside of every committed range")
     problems += counts.miscounts
@@ -133,10 +133,12 @@ def verify(table: LakeTable) -> Proof:
     )
 
 
-def _file_problems(topic: str, held: Mapping[str, Sequence[str]], unreadable: Sequence[str]) -> Iterator[str]:
+def _file_problems(
+    topic: str, ranges_of_damaged: Mapping[str, Sequence[str]], unreadable: Sequence[str]
+) -> Iterator[str]:
     """The problems of damaged files. Those that are missing or truncated `held` ranges, the newest first."""
     repair = f"`penstock replay {topic} --from earliest --to latest`"
-    for path, contents in held.items():
+    for path, contents in ranges_of_damaged.items():
         listed = ", ".join(reversed(contents)) or "compacted rows"
         yield f"the data file {path} is missing or truncated: it held {listed}; {repair} fetches the rows again"
     for path in unreadable:

@@ -151,8 +151,8 @@ class SliceFacts(CommittedRange):
         odd_times: the number of rows whose `timestamp` is null because a table cannot hold it (see `timestampRaw`).
         unknown_schemas: ids of schemas of the values that the plan does not have; without them nothing is decoded, and
             the slice has no rows yet.
-        new_fields: fields of the values for which the plan has no columns, as a message of Arrow's format; empty if
-            there are none. With them the slice has no rows yet, as with unknown schemas.
+        new_fields: fields of the values for which the plan has no columns, as an Arrow IPC message; empty if there are
+            none. With them the slice has no rows yet, as with unknown schemas.
         unknown_key_schemas: as `unknown_schemas`, for the keys.
         new_key_fields: as `new_fields`, for the keys.
         bad: the number of rows whose value or key does not decode.

@@ -1,7 +1,7 @@
-"""The rows of a typed table whose values did not decode: where they are, and what they are if they are decoded again.
+"""The rows of a typed table whose values did not decode: where they are, and their rows when they are decoded again.
 
-Such a row keeps all that Kafka said of the record, and the bytes of its value. So it becomes the row of a raw table
-again, and is decoded as in a load.
+Such a row keeps the record's metadata, such as offset and time, and the bytes of its value. So it can become the row of
+a raw table again, and is decoded as in a load.
 """
 
 from collections import Counter
@@ -152,11 +152,11 @@ class RowsDecodedAgain:
 
 
 def _counted(before: pa.Array, after: pa.Array) -> DecodedAgain:
-    """The counts of bad records with these reasons before and after, of which null says that a record decodes."""
+    """The counts of records by their reasons before and after; null stands for a record that decodes."""
     return DecodedAgain(decoded=after.null_count, bad=reasons_of(after), changed=not before.equals(after))
 
 
 def reasons_of(errors: pa.Array) -> Counter[str]:
-    """The reasons why records do not decode, with the number of records; null says that a record decodes."""
+    """The reasons why records do not decode, with the number of records; null stands for a record that decodes."""
     counts = pc.value_counts(errors.drop_null()).to_pylist()
     return Counter({item["values"]: item["counts"] for item in counts})

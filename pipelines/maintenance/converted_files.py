@@ -1,8 +1,8 @@
 """The typed files into which the files of a raw table are converted, one by one, before one commit replaces all.
 
-Each file of the table becomes one file beside it that no commit names yet. What is done is noted in a small file, so
-that a repeated run does it no second time: the files of a table never change. The notes are in a folder for each
-format, because the rows depend on it.
+Each file of the table becomes one file beside it that no commit names yet. A note in a small file says that a file is
+converted, so that a repeated run does not convert it again. This is safe because the files of a table never change. The
+notes are in a folder for each format, because the rows depend on it.
 """
 
 import hashlib
@@ -64,7 +64,7 @@ class ConvertedFile:
 
     Args:
         facts: the file. Its `offsets` are the place of the first record that does not decode, or of the first record.
-        columns: the columns for fields that it has, as a message of Arrow's format.
+        columns: the columns for fields that it has, as an Arrow IPC message.
         schemas: the ids of the schemas of its values.
         key_schemas: the ids of the schemas of its keys.
         reasons: why records do not decode, with the number of records.
@@ -190,7 +190,7 @@ class ConvertedFiles:
         failpoint("file converted")
 
     def _convert(self, file: RawFile, rows: pads.Dataset) -> ConvertedFile:
-        """Convert the file, again each time that the plan has got schemas or fields of its values that it lacked."""
+        """Convert the file; again with a better plan if the plan lacks schemas or fields of its values."""
         while True:
             plan = self.decoding.plan
             assert plan is not None
@@ -212,7 +212,7 @@ class ConvertedFiles:
 
 
 class _TypedFile:
-    """The rows of one file, and what its note says of them.
+    """The rows of one file, and what the note says about them.
 
     Attributes:
         missing: the ids and fields that the plan does not have. Without them the file is not complete.

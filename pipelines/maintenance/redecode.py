@@ -1,8 +1,8 @@
-"""Redecode: decode the kept bytes of records again that did not decode, after their schema or format was repaired.
+"""Redecode: decode the kept bytes of bad records again, after their schema or their format was corrected.
 
 No broker is asked. The rows keep their offsets and their loading times, so the ledger's ranges do not change. Each step
 replaces the rows of a few ranges in one entry of the log, with the columns that the new rows need. A killed run leaves
-the table as the last entry left it, and what it has decoded is not bad any more: a repeated run continues.
+the table as the last entry left it, and what it has decoded is not bad any more, so a repeated run continues.
 """
 
 from collections.abc import Callable, Sequence
@@ -147,7 +147,7 @@ class _Step:
 
     Attributes:
         decoding: how they are decoded.
-        counts: what came of it.
+        counts: the number of records that decode now, and of those that do not.
     """
 
     def __init__(self, request: RedecodeRequest, snapshot: TableSnapshot, bad: BadRanges, number: int) -> None:
@@ -163,7 +163,8 @@ class _Step:
     def stage(self) -> None:
         """Write the rows into files that no reader of the table finds. A dry run writes nothing.
 
-        Ids of schemas that nobody knew are asked for, fields without a column get one, and then all is decoded again.
+        The registry is asked for unknown ids of schemas, and fields without a column get one; then all is decoded
+        again.
 
         Raises:
             KafkaIOError: the registry does not answer.

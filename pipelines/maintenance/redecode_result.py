@@ -17,7 +17,7 @@ class DecodedAgain:
 
     Attributes:
         decoded: the number of records that decode now.
-        bad: how many do not, by reason. Of very many reasons the rarer ones are counted together.
+        bad: how many do not, by reason. If there are very many reasons, the rare ones are counted together.
         changed: whether a row differs from the one of before.
     """
 

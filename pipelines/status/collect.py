@@ -65,7 +65,7 @@ def statuses(
         now_ms: the current time, in ms since 1970.
         fallback: the retention time where brokers do not report one. Without it the time is estimated: in a log whose
             start retention has already moved, the oldest record is about as old as records can become.
-        choices: inconsistencies that loads may pass over are no errors.
+        choices: inconsistencies that loads may pass over are not errors.
         last_errors: why the last loads of topics failed.
     """
     read_table = partial(
@@ -216,14 +216,14 @@ def _add_transactions(cluster: Cluster, statuses: list[TopicStatus]) -> list[Top
     }
     wanted = {topic: partitions for topic, partitions in offsets.items() if partitions}
     try:
-        found = cluster.open_transactions(wanted) if wanted else {}
+        transactions = cluster.open_transactions(wanted) if wanted else {}
     except KafkaIOError:  # asking for the bounds has reported the error already, or it is temporary
-        found = {}
+        transactions = {}
     return [
         replace(
             status,
             partitions=tuple(
-                replace(part, transaction=found.get(status.topic, {}).get(part.id)) for part in status.partitions
+                replace(part, transaction=transactions.get(status.topic, {}).get(part.id)) for part in status.partitions
             ),
         )
         for status in statuses

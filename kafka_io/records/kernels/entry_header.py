@@ -17,13 +17,13 @@ def entry_bounds(data: ByteArray, position: int, min_magic: int, max_magic: int)
     An incomplete entry is checked as far as its bytes go. Otherwise an invalid length would look like an entry that a
     larger fetch completes.
     """
-    left = len(data) - position
-    if left < ENTRY_BYTES:
+    remaining = len(data) - position
+    if remaining < ENTRY_BYTES:
         return CUT, position
     length = int32(data, position + ENTRY_LENGTH_AT)
     if length < MIN_ENTRY_BYTES[0] - ENTRY_BYTES:
         return BAD_LENGTH, position
-    if left <= MAGIC_AT:
+    if remaining <= MAGIC_AT:
         return CUT, position
     magic = np.int64(data[position + MAGIC_AT])
     if magic > BATCH_MAGIC:
@@ -32,6 +32,6 @@ def entry_bounds(data: ByteArray, position: int, min_magic: int, max_magic: int)
         return OTHER_FORMAT, position
     if length < MIN_ENTRY_BYTES[magic] - ENTRY_BYTES:
         return BAD_LENGTH, position
-    if left < ENTRY_BYTES + length:
+    if remaining < ENTRY_BYTES + length:
         return CUT, position
     return WHOLE, position + ENTRY_BYTES + length

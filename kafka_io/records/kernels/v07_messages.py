@@ -21,17 +21,17 @@ def _bounds(data: ByteArray, position: int) -> tuple[int, int, int]:
 
     An incomplete message is checked as far as its bytes go.
     """
-    left = len(data) - position
-    if left < LENGTH_BYTES:
+    remaining = len(data) - position
+    if remaining < LENGTH_BYTES:
         return CUT, position, position
     length = int32(data, position)
-    magic = int(data[position + LENGTH_BYTES]) if left > LENGTH_BYTES else 0
+    magic = int(data[position + LENGTH_BYTES]) if remaining > LENGTH_BYTES else 0
     header = HEADER_BYTES[magic] if magic <= LARGEST_MAGIC else MIN_LENGTH
     if length < header:
         return BAD_LENGTH, position, position
     if magic > LARGEST_MAGIC:
         return BAD_MAGIC, position, position
-    if left < LENGTH_BYTES + length:
+    if remaining < LENGTH_BYTES + length:
         return CUT, position, position
     return WHOLE, position + LENGTH_BYTES + header, position + LENGTH_BYTES + length
 

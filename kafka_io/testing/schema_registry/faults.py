@@ -1,4 +1,4 @@
-"""Faults of an embedded registry, for tests: the registry gives the right reply to a fault, which sends another one.
+"""Faults of an embedded registry, for tests: a fault receives the correct reply and sends something else, or nothing.
 
 registry.inject(answers(500), times=2)
 registry.inject(not_found, path="/schemas/ids/7")      # the id appears late

@@ -21,7 +21,7 @@
 Nanoseconds are cut to microseconds, towards the past. A decimal is refused if it needs more than 38 digits. A field
 that is always null has no column, and neither has a record without fields.
 
-A schema whose type is no record has one column, `value`; its null is a row of nulls.
+A schema whose type is not a record has one column, `value`; its null is a row of nulls.
 """
 
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ from kafka_io.values.avro.schema import (
 from kafka_io.values.columns import described
 
 VALUE = "value"
-"""Column of a schema that is no record."""
+"""Column of a schema that is not a record."""
 
 DURATION = pa.struct([(name, pa.int64()) for name in ("months", "days", "milliseconds")])
 _MAX_NODES = 10_000
@@ -120,7 +120,7 @@ def columns_of_node(root: TypeNode) -> pa.Schema:
 
 
 def has_own_columns(root: TypeNode) -> bool:
-    """Whether the columns of a schema are the members of its type, not one column `value`."""
+    """Whether the fields of a schema are columns. Otherwise it has the single column `value`."""
     return root.column is not None and pa.types.is_struct(root.column)
 
 
@@ -183,17 +183,19 @@ class _Unfolding:
         if record in self._open:
             return TypeNode(avro=record, column=pa.string(), is_recursion=True)
         self._open.append(record)
-        inside = tuple(self.node(each.type) for each in record.fields)
+        inside = tuple(self.node(field.type) for field in record.fields)
         self._open.pop()
         fields = tuple(_fields(record, inside))
-        with_column = [each for each, node in zip(fields, inside, strict=True) if node.column is not None]
+        with_column = [field for field, node in zip(fields, inside, strict=True) if node.column is not None]
         column = pa.struct(with_column) if with_column else None
         return TypeNode(avro=record, column=column, inside=inside, record_fields=fields)
 
 
 def _fields(record: RecordType, inside: tuple[TypeNode, ...]) -> Iterator[pa.Field]:
-    for each, node in zip(record.fields, inside, strict=True):
-        yield described(each.name, node.column or pa.null(), comment=each.doc, aliases=each.aliases)
+    for record_field, node in zip(record.fields, inside, strict=True):
+        yield described(
+            record_field.name, node.column or pa.null(), comment=record_field.doc, aliases=record_field.aliases
+        )
 
 
 def _is_merged(values: list[TypeNode]) -> bool:

@@ -1,4 +1,4 @@
-"""Framed Avro values to rows. Writers' schemas may alternate from value to value, all fill the same lanes."""
+"""Framed Avro values to rows. Writers' schemas may alternate from value to value; all fill the same lanes."""
 
 from collections.abc import Iterator, Mapping
 
@@ -97,7 +97,7 @@ class AvroDecoder:
         rows, lanes = len(values), self._lanes
         lanes.start(rows)
         known = sorted(self._entries)
-        ids, entries = np.array(known, np.int64), np.array([self._entries[each] for each in known], np.int64)
+        ids, entries = np.array(known, np.int64), np.array([self._entries[id_] for id_ in known], np.int64)
         missing, failures = np.empty(rows, np.int32), np.empty(4 * rows, np.int64)
         done = np.zeros(2, np.int64)
         row = 0

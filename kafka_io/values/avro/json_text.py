@@ -1,7 +1,7 @@
 """Values of recursive types as JSON text, because a column cannot contain itself.
 
-Logical types are those below them, except decimals and UUIDs. Bytes become text with one character per byte, as in
-Avro's own JSON encoding; a union is its value. Only recursive types take this way, which is slow.
+Logical types are written as the types below them, except decimals and UUIDs. Bytes become text with one character per
+byte, as in Avro's own JSON encoding; a union is its value. This is slow, and only recursive types need it.
 """
 
 import json
@@ -44,7 +44,7 @@ class _Reader:
         """The next value."""
         match avro:
             case RecordType():
-                return {each.name: self.read(each.type) for each in avro.fields}
+                return {field.name: self.read(field.type) for field in avro.fields}
             case Union(branches):
                 return self.read(branches[self._long()])
             case Array(items):

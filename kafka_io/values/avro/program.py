@@ -1,8 +1,8 @@
 """Programs for the kernel `kernels/avro_rows`: a writer's schema resolved into the columns of a table.
 
-A field without a column is skipped, and its value is checked nevertheless. A column without a field is null; the
-default of a reader's schema is not used, because a default states nothing about records that were written without the
-field. A field whose type its column does not hold makes its values fail with a reason.
+The value of a field without a column is checked and dropped. A column without a field is null; the default of a
+reader's schema is not used, because a default states nothing about records that were written without the field. A field
+whose type its column does not hold makes its values fail with a reason.
 """
 
 from collections.abc import Iterator, Sequence
@@ -100,7 +100,7 @@ class Programs:
         return program, np.frombuffer(b"".join(self._symbols), np.uint8), ends
 
     def path_of(self, place: int) -> str:
-        """Name of the lane that an op fills, for people; empty for none."""
+        """Name of the lane that an op fills, for messages; empty if it fills none."""
         node = self._ops[place][op.NODE]
         return self._nodes[node].path if node >= 0 else ""
 
@@ -326,14 +326,14 @@ class Programs:
         """Point a CALL to the ops that skip a record, and emit these if they do not exist yet."""
         if record not in self._skipped_records:
             self._skipped_records[record] = len(self._ops)
-            for each in record.fields:
-                self._skip(each.type)
+            for field in record.fields:
+                self._skip(field.type)
             self._emit(op.RETURN)
         self._point(call, self._skipped_records[record])
 
 
 def _fewest_bytes(avro: AvroType, depth: int = 0) -> int:
-    """A number of bytes that every value of a type takes at least. It limits how many items an array can have."""
+    """Minimum size of a value of a type in bytes. It limits how many items an array can have."""
     match avro:
         case Primitive(name):
             return _FEWEST_BYTES.get(name, 1)
@@ -343,7 +343,7 @@ def _fewest_bytes(avro: AvroType, depth: int = 0) -> int:
             return size if size >= 0 else 1
         case RecordType():
             # Deeper fields do not matter for a limit, and a record may contain itself.
-            return 0 if depth else sum(_fewest_bytes(each.type, depth + 1) for each in avro.fields)
+            return 0 if depth else sum(_fewest_bytes(field.type, depth + 1) for field in avro.fields)
         case _:
             return 1
 

@@ -53,7 +53,7 @@ class Decimal:
 
 @dataclass(frozen=True, slots=True)
 class FixedBytes:
-    """So many bytes; `logical` is empty, "duration" or "uuid"."""
+    """A fixed number of bytes; `logical` is empty, "duration" or "uuid"."""
 
     size: int
     logical: str = ""
@@ -75,7 +75,7 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """Values by text."""
+    """Values with texts as keys."""
 
     values: "AvroType"
 
@@ -213,7 +213,7 @@ class _Parser:
                     default=declaration.get("default", NO_DEFAULT),
                 )
             )
-        names = [each.name for each in record.fields]
+        names = [field.name for field in record.fields]
         if len(set(names)) < len(names):
             raise InvalidSchema(f"the Avro record {printable(full_name)} has two fields with the same name")
         return record

@@ -1,8 +1,8 @@
-"""JSON values to Avro values, for publishing: the other direction of the decoder, one value at a time.
+"""Encodes JSON values as Avro, for publishing: the inverse of the decoder, one value at a time.
 
 JSON has fewer types than Avro. Bytes are a text whose characters are the bytes, as in Avro's JSON encoding. Dates and
-times are texts in ISO 8601 or the number that Avro stores, decimals are numbers or texts. A value of a union has no
-mark of its type: the first type that it fits counts.
+times are texts in ISO 8601 or the number that Avro stores, decimals are numbers or texts. A value of a union does not
+name its type, so it gets the first type that it fits.
 """
 
 import decimal
@@ -37,7 +37,7 @@ _EXACT = decimal.Context(prec=100)
 
 
 class _Misfit(Exception):
-    """A value that its type does not have. `path` leads to it from the outermost record."""
+    """A value that does not fit its type. `path` leads to it from the outermost record."""
 
     def __init__(self, reason: str, path: str = "") -> None:
         super().__init__(reason, path)

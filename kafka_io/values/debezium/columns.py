@@ -48,7 +48,7 @@ def columns_of_debezium(envelope: pa.Schema) -> pa.Schema:
     rows = [envelope.field(name).type for name in ("after", "before") if name in envelope.names]
     rows = [kind for kind in rows if pa.types.is_struct(kind)]
     if not rows:
-        raise ValueError("the schema is no envelope of Debezium: it has no struct named after or before")
+        raise ValueError("the schema is not an envelope of Debezium: it has no struct named after or before")
     source = [envelope.field("source").with_name(SOURCE)] if "source" in envelope.names else []
     return pa.schema([*rows[0], pa.field(OP, pa.string()), pa.field(TS_MS, pa.int64()), *source])
 

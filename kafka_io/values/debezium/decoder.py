@@ -15,14 +15,15 @@ from kafka_io.values.json.decoder import JsonDecoder
 Members = Mapping[str, pa.Array]
 _WRAPPED = r'(?s)^\s*\{\s*"schema"\s*:.*"payload"\s*:'
 """How a key with its schema begins: Kafka Connect's converter writes these two members in this order."""
-_NO_OP = "the value is no change event of Debezium: it has no op"
+_NO_OP = "the value is not a change event of Debezium: it has no op"
 
 
 class DebeziumDecoder:
-    """Decodes change events into the row after the change; a delete gives what the event has of the row before it.
+    """Decodes change events into the row after the change, or for a delete into the row before it.
 
-    That is the whole row or its key, as the database is set up. The tombstone after a delete is a row of nulls. Events
-    without a row, such as a truncation, have nothing but `__op`, `__ts_ms` and `__source`.
+    The event of a delete has the whole row or only its key, depending on the settings of the database. The tombstone
+    after a delete is a row of nulls. Events without a row, such as a truncation, have nothing but `__op`, `__ts_ms` and
+    `__source`.
 
     >>> import pyarrow as pa
     >>> from kafka_io import DebeziumDecoder, JsonDecoder
@@ -115,7 +116,7 @@ class DebeziumKeyDecoder:
 def _rows_of(
     places: Sequence[Members], chosen: npt.NDArray[np.int64]
 ) -> tuple[Sequence[Members], npt.NDArray[np.int64]]:
-    """The rows after and before the changes of each place, and for each value the number of the one that it gives."""
+    """The rows after and before the change in each place of the envelope, and for each value its index among them."""
     row_of_value = 2 * chosen
     for number, place in enumerate(places):
         is_delete = pc.equal(place["op"], "d").fill_null(False).to_numpy(zero_copy_only=False)
@@ -129,7 +130,7 @@ def _members(struct: pa.StructArray) -> Members:
 
 
 def _chosen(sources: Sequence[pa.Array], source: npt.NDArray[np.int64]) -> pa.Array:
-    """For each row the item of the source with this number; null for a negative number."""
+    """For each row the item of the source that has the row's number; null for a negative number."""
     if not source.any():
         return sources[0]
     rows = np.arange(len(source)) + source * len(source)

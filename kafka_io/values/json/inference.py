@@ -1,9 +1,9 @@
-"""Columns of JSON values that nothing describes: inferred from a sample, and only growing later.
+"""Columns of JSON values without a declared schema: they are inferred from a sample, and later only grow.
 
 The type of a key is the narrowest that holds all its values in the sample: bool, long, decimal(38, 0) for integers
-beyond a long, double, string, list, struct. A text stays a text, even if it looks like a date: the next value may not.
-Keys whose values have several types become JSON text, and so do objects with very many keys, as they are mostly maps. A
-key that was never anything but null, {} or [] gets no column yet.
+beyond a long, double, string, list, struct. A text stays a text, even if it looks like a date, because the next value
+may not look so. Keys whose values have several types become JSON text, and so do objects with very many keys, as they
+are mostly maps. A key gets no column as long as all its values are null, {} or [].
 """
 
 import json
@@ -18,7 +18,7 @@ from kafka_io.values.columns import aliases, field_name, new_column
 from kafka_io.values.json.reading import JSON_READING, JsonReading, json_field, json_text, reading_of
 
 MAX_VALUES, MAX_BYTES = 1_000, 4 << 20
-"""The most values and bytes of a sample that are read. A larger value is a sample of its own."""
+"""Maximum number of values in a sample, and of their bytes. A larger value is a sample of its own."""
 _MAX_MEMBERS, _MAX_DEPTH = 256, 16
 _INT64 = range(-(1 << 63), 1 << 63)
 _DECIMAL_LIMIT = 10**38
@@ -62,7 +62,7 @@ def grow_by_fields(columns: pa.Schema, fields: Iterable[pa.Field]) -> pa.Schema:
 
 
 def merged_fields(samples: Iterable[Iterable[pa.Field]]) -> list[pa.Field]:
-    """The fields of several samples as one sample of all their values would have them."""
+    """The fields that one sample with the values of all these samples would have."""
     merged: dict[str, pa.Field] = {}
     for new in (new for fields in samples for new in fields):
         merged[new.name] = _merged(merged[new.name], new) if new.name in merged else new
@@ -177,7 +177,7 @@ def _merged(left: pa.Field, right: pa.Field) -> pa.Field:
 
 
 def _grown(columns: list[pa.Field], fields: Iterable[pa.Field]) -> list[pa.Field]:
-    """The columns after they got what they need for the fields."""
+    """The columns, with everything added that the fields need."""
     for new in fields:
         places = [place for place, column in enumerate(columns) if _has_key(column, new.name)]
         if any(_holds(columns[place], new) for place in places):
@@ -213,7 +213,8 @@ def _holds(column: pa.Field, new: pa.Field) -> bool:
         return True
     if types.is_struct(new.type) and types.is_struct(column.type):
         return all(
-            any(_holds(member, each) for member in column.type if _has_key(member, each.name)) for each in new.type
+            any(_holds(member, new_member) for member in column.type if _has_key(member, new_member.name))
+            for new_member in new.type
         )
     if types.is_list(new.type) and types.is_list(column.type):
         return _holds(column.type.value_field, new.type.value_field)

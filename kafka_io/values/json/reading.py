@@ -1,4 +1,4 @@
-"""Readings: fields of JSON whose type alone does not say how they are read have an entry in their metadata."""
+"""How JSON fields are read whose type alone does not decide it: an entry in the metadata of the field says so."""
 
 from enum import StrEnum
 
@@ -11,7 +11,7 @@ JSON_READING = b"json"
 
 
 class JsonReading(StrEnum):
-    """A way to read a field whose type alone does not say it."""
+    """A way to read a field whose type alone does not decide it."""
 
     TEXT = "text"  # a string column holds any value as its own JSON text, as the producer wrote it
     EPOCH_SECONDS = "epoch-s"  # a timestamp is an integer since 1970-01-01

@@ -105,8 +105,12 @@ class _SchemaReader:
         for key in ("oneOf", "anyOf", "allOf"):
             alternatives = schema.get(key)
             if isinstance(alternatives, list) and "properties" not in schema:
-                others = [one for one in alternatives if not (isinstance(one, dict) and one.get("type") == "null")]
-                return others[0] if len(others) == 1 else {}
+                not_null = [
+                    alternative
+                    for alternative in alternatives
+                    if not (isinstance(alternative, dict) and alternative.get("type") == "null")
+                ]
+                return not_null[0] if len(not_null) == 1 else {}
         return schema
 
     def _type(self, schema: dict[str, Any], inside: tuple[int, ...]) -> pa.DataType | None:
@@ -146,7 +150,7 @@ def _at_pointer(document: Any, pointer: str) -> Any:
 
 
 def _type_name(schema: Mapping[str, Any]) -> str | None:
-    """The one type of a schema but null; None if there are several."""
+    """The only type of a schema besides null; None if it has several."""
     kinds = schema.get("type")
     if kinds is None and isinstance(schema.get("properties"), dict):
         return "object"

@@ -87,7 +87,7 @@ class _TypeParser:
         self._next = 0
 
     def whole(self) -> tuple[pa.DataType, JsonReading | None]:
-        """The type that the whole text says."""
+        """The type that the whole text declares."""
         read = self._type(0)
         if self._next < len(self._tokens):
             raise self._wrong()

@@ -376,7 +376,7 @@ def _value(  # noqa: PLR0912, PLR0915 - one branch for each op
 @device_function
 def _block(
     count: int,
-    left: int,
+    remaining_bytes: int,
     pc: int,
     depth: int,
     free_items: int,
@@ -401,7 +401,7 @@ def _block(
             return BAD_COUNT, pc, depth, free_items
         count = -count
     if fewest > 0:
-        if count > left // fewest:
+        if count > remaining_bytes // fewest:
             return BAD_COUNT, pc, depth, free_items
     else:
         if count > free_items:

@@ -16,8 +16,8 @@ from kafka_io.values.kernels.times import DAY_US, FIRST_DAY, LAST_DAY
 # Powers of ten that a double holds exactly, and the largest integer up to which it holds all.
 _POWERS = np.array([10.0**power for power in range(23)])
 _EXACT = 1 << 53
-# The greatest double has 309 digits before its point; these are its first 18. Half the smallest one begins with 0.0...
-# (324 digits) and these.
+# The greatest double has 309 digits before its point; _MOST_MANTISSA is the first 18 of them. Half of the smallest
+# double has 323 zeros after its point, and then the digits of _LEAST_MANTISSA.
 _MOST_TOP, _MOST_MANTISSA = 309, 179_769_313_486_231_580
 _LEAST_TOP, _LEAST_MANTISSA = -323, 247_032_822_920_623_272
 _INT64_TENTH = (1 << 63) // 10
@@ -80,7 +80,7 @@ def put_parsed_number(  # noqa: PLR0912
     content: ByteArray,
     counts: Int64s,
 ) -> tuple[int, int]:
-    """Append the number at `position`: (status, position after it; 0, or 1 if the lanes of late numbers are full)."""
+    """Append the number at `position`: (status, position after it). If the status is FULL, see `put_scalar`."""
     is_text = data[position] == QUOTE
     if is_text:
         position += 1

@@ -6,14 +6,14 @@ EXTRA = 1  # of decimals the scale, of epochs the factor
 EXTRA2 = 2  # of decimals the precision
 OTHER = 3  # of a member: the member with the same key for values of another type, or 0
 FIRST_SLOT, SLOT_MASK = 4, 5  # of a struct: its hash table in `slots`
-FIRST_KEY = 6  # of a struct: the key that came first last time, or 0
+FIRST_KEY = 6  # of a struct: the first key of the struct before, or 0
 WATCHED = 7  # of a struct: 1 if keys without a column are reported
 PROGRAM_COLUMNS = 8
 
 # Columns of the table of keys. Key 0 stands for no key.
 NAME, NAME_SIZE = 0, 1  # position and size in `names`
 MEMBER = 2
-NEXT_KEY = 3  # the key that followed last time, or 0
+NEXT_KEY = 3  # the key that came after it in the struct before, or 0
 KEY_COLUMNS = 4
 NO_KEY = 0
 

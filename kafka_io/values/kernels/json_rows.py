@@ -108,7 +108,7 @@ def decode_rows(
         keys: see above.
         slots: hash tables of keys: the key, or 0.
         names: the bytes of all keys.
-        scratch: room for a key with escapes; a longer one is no member's.
+        scratch: room for a key with escapes; a longer key is not a key of any member.
         cells: see `lanes`.
         reals: the same memory as `cells`, as doubles.
         valid: see `lanes`.
@@ -331,7 +331,7 @@ def _is_nothing(data: ByteArray, position: int, end: int) -> bool:
 
 @subroutine
 def _refusal(data: ByteArray, position: int, end: int, status: int, work: Int64s, depth: int) -> int:
-    """The reason why the value at `position` is refused: it is no valid JSON, or else `status`."""
+    """The reason why the value at `position` is refused: it is not valid JSON, or otherwise `status`."""
     stop = value_end(data, position, end, work[BRACKETS:FAULT_NODE], depth)
     return -stop if stop < 0 else status
 

@@ -42,7 +42,7 @@ _MAX_EXPONENT = 1 << 20
 
 @device_function
 def after_blanks(data: ByteArray, position: int, end: int) -> int:
-    """Position of the first byte that is no white space."""
+    """Position of the first byte that is not white space."""
     while position < end:
         byte = data[position]
         if byte > _BLANK or (byte != _BLANK and byte != _NEWLINE and byte != _RETURN and byte != _TAB):  # noqa: PLR1714
@@ -155,7 +155,7 @@ def _escape_end(data: ByteArray, position: int, end: int) -> int:
 
 @device_function
 def _simple_escape(byte: int) -> int:
-    """The character that a backslash and this byte stand for; 0 if they are no escape."""
+    """The character that a backslash and this byte stand for; 0 if they are not an escape."""
     character = 0
     if byte in (QUOTE, BACKSLASH, _SLASH):
         character = int(byte)

@@ -178,12 +178,12 @@ def put_symbol(
         return put_bytes(
             texts, start, text_ends[text + 1] - start, node, nodes, cells, valid, content, counts, work
         )  # fmt: skip
-    left = -number if number < 0 else number
+    remaining_digits = -number if number < 0 else number
     place = _MAX_DIGITS
-    while left > 0 or place == _MAX_DIGITS:
+    while remaining_digits > 0 or place == _MAX_DIGITS:
         place -= 1
-        scratch[place] = 0x30 + left % 10
-        left //= 10
+        scratch[place] = 0x30 + remaining_digits % 10
+        remaining_digits //= 10
     if number < 0:
         place -= 1
         scratch[place] = 0x2D
@@ -210,11 +210,11 @@ def put_raw(
     used = cells[nodes[node, CELL] + item]
     if used + RAW_PREFIX + size > nodes[node, BYTES]:
         return full(node, RAW_PREFIX + size, 0, work)
-    at = nodes[node, CONTENT] + used
+    target = nodes[node, CONTENT] + used
     for i in range(4):
-        content[at + i] = (number >> (8 * i)) & 0xFF
-        content[at + 4 + i] = (row >> (8 * i)) & 0xFF
-    copy(data, start, size, content, at + RAW_PREFIX)
+        content[target + i] = (number >> (8 * i)) & 0xFF
+        content[target + 4 + i] = (row >> (8 * i)) & 0xFF
+    copy(data, start, size, content, target + RAW_PREFIX)
     put_end(node, used + RAW_PREFIX + size, nodes, cells, valid, counts)
     valid[nodes[node, VALID] + item] = RAW_VALUE
     return OK

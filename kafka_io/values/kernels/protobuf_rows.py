@@ -1,10 +1,10 @@
 """Protobuf messages to rows in lanes: one kernel that runs a program, so no schema is ever compiled.
 
-A program has a table of message types, each where it is used. Each has its fields in ascending order of their numbers,
-and what to do at its end for lanes without a value. The fields of a value may come in any order, and a scalar that
-comes twice has its last value. What lanes cannot do, because they are only appended to, has the result UNUSUAL:
-messages that are merged, a oneof with two members, a key that a map has twice. The caller writes such a value in the
-usual form and tries it again.
+A program has a table of message types, with a row for each place where a type is used. The row leads to the fields of
+the type, in ascending order of their numbers, and to what happens at the end of a message to lanes without a value. The
+fields of a value may come in any order. If a scalar comes twice, the last one counts. A lane can only be appended to,
+so these values have the result UNUSUAL: a message in several parts, a oneof with two members, a map with the same key
+twice. The caller writes such a value again in the usual form, and decodes that.
 """
 
 import numpy as np

@@ -7,7 +7,7 @@ FIRST_DAY, LAST_DAY = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31
 DAY_US = 86_400_000_000
 _ZERO, _POINT, _DASH, _PLUS, _COLON, _BLANK = (ord(character) for character in "0.-+: ")
 _T, _LOWER_T, _Z, _LOWER_Z = (ord(character) for character in "TtZz")
-_BAD = -1  # a position that says: this is no such text
+_BAD = -1  # the position after a text that is not a date or time
 
 # Zones of a timestamp's text.
 NO_ZONE, HAS_ZONE = 0, 1

@@ -94,11 +94,11 @@ def columns_of_protobuf(schema: ProtobufSchema, message: str | None = None) -> p
             other.
     """
     node = type_node(schema, schema.message(message or schema.first_message))
-    return pa.schema([each for each in node.fields if each.type != pa.null()])
+    return pa.schema([field for field in node.fields if field.type != pa.null()])
 
 
 def type_node(schema: ProtobufSchema, message: Any) -> ProtobufNode:
-    """A message type as a tree without cycles; its kind is `message` whatever it is.
+    """A message type as a tree without cycles; the kind of the root is always `message`.
 
     Raises:
         InvalidSchema: the message has more than 10,000 fields, or more than 50 messages inside each other.
@@ -107,7 +107,7 @@ def type_node(schema: ProtobufSchema, message: Any) -> ProtobufNode:
 
 
 def is_google(message: Any, name: str) -> bool:
-    """Whether a message type is this one of Google's, and not one that a schema declares under its name."""
+    """Whether a message type is Google's type of this name, not another one that a schema declares with the name."""
     return bool(message.full_name == name and message.file.name.startswith(_GOOGLE))
 
 
@@ -123,14 +123,14 @@ class _Unfolding:
         """A message as a struct of its fields."""
         self._open.append(message.full_name)
         self._check_limits()
-        inside = tuple(self._field(each) for each in message.fields)
+        inside = tuple(self._field(field) for field in message.fields)
         self._open.pop()
         comments = self._schema.comments
         fields = tuple(
-            described(each.name, node.column or pa.null(), comment=comments.get(each.full_name, ""))
-            for each, node in zip(message.fields, inside, strict=True)
+            described(field.name, node.column or pa.null(), comment=comments.get(field.full_name, ""))
+            for field, node in zip(message.fields, inside, strict=True)
         )
-        with_column = [each for each, node in zip(fields, inside, strict=True) if node.column is not None]
+        with_column = [field for field, node in zip(fields, inside, strict=True) if node.column is not None]
         column = pa.struct(with_column) if with_column else None
         return ProtobufNode(
             column=column, kind="message", descriptor=descriptor, message=message, inside=inside, fields=fields
@@ -147,7 +147,7 @@ class _Unfolding:
         self._check_limits()
         message = descriptor.message_type
         if message is not None and message.GetOptions().map_entry:
-            key, value = (self._single(each) for each in message.fields)
+            key, value = (self._single(field) for field in message.fields)
             kind = pa.map_(key.column, pa.string() if value.column is None else value.column)
             return ProtobufNode(column=kind, kind="map", descriptor=descriptor, message=message, inside=(key, value))
         item = self._single(descriptor)

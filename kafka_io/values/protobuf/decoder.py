@@ -1,4 +1,4 @@
-"""Protobuf values to rows. Schemas and message types may alternate from value to value, all fill the same lanes."""
+"""Protobuf values to rows. Schemas and message types may alternate from value to value; all fill the same lanes."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -39,7 +39,7 @@ _REASONS = {
 FIRST_MESSAGE = ""
 """The message type that is the first one of the file, whatever its name."""
 _NO_ENTRY = -1
-# Of a value that the kernel calls unusual: whether google.protobuf wrote it again, or does not read it.
+# States of a value with the result UNUSUAL: google.protobuf has written it again, or cannot read it.
 _USUAL, _NOT_READABLE = 1, 2
 
 
@@ -165,33 +165,35 @@ class ProtobufDecoder:
         distinct, places = (
             (keys[:1], np.zeros(len(keys), np.int64)) if is_single else np.unique(keys, return_inverse=True)
         )
-        found = [
+        types = [
             self._found(int(key) // len(paths.paths), paths.paths[int(key) % len(paths.paths)]) for key in distinct
         ]
-        of_keys = np.array([_NO_ENTRY if isinstance(each, str) else each.entry for each in found], np.int32)
+        of_keys = np.array([_NO_ENTRY if isinstance(type_, str) else type_.entry for type_ in types], np.int32)
         entries[rows] = of_keys[places]
         refused = of_keys[places] == _NO_ENTRY
         for row, place in zip(rows[refused].tolist(), places[refused].tolist(), strict=True):
-            failures.append(FailedValue(row=row, reason=str(found[place])))
+            failures.append(FailedValue(row=row, reason=str(types[place])))
         return entries
 
     def _found(self, schema_id: int, path: tuple[int, ...]) -> _MessageType | str:
         """The message type that a frame names, or the reason why its values are refused."""
         assert isinstance(self._schemas, Mapping)
-        found = self._known.get((schema_id, path))
-        if found is None:
+        type_or_reason = self._known.get((schema_id, path))
+        if type_or_reason is None:
             try:
                 schema = self._schemas[schema_id]
                 name = schema.message_at(path).full_name
                 wanted = schema.first_message if self._message == FIRST_MESSAGE else self._message
                 if wanted in {None, name}:
-                    found = self._add(schema, name)
+                    type_or_reason = self._add(schema, name)
                 else:
-                    found = f"the value is a {printable(name)}, and the columns are those of {printable(wanted)}"
+                    type_or_reason = (
+                        f"the value is a {printable(name)}, and the columns are those of {printable(wanted)}"
+                    )
             except InvalidSchema as error:
                 return error.reason
-            self._known[schema_id, path] = found
-        return found
+            self._known[schema_id, path] = type_or_reason
+        return type_or_reason
 
     def _add(self, schema: ProtobufSchema, name: str) -> _MessageType:
         """Add the program of a message type."""
@@ -249,7 +251,7 @@ class ProtobufDecoder:
 
     def _make_usual(self, bodies: _Bodies, rows: list[int]) -> None:
         """Let google.protobuf write values again: merged, and each field once."""
-        classes = {each.entry: message_class(each.message) for each in self._types}
+        classes = {type_.entry: message_class(type_.message) for type_ in self._types}
         parts, size = [bodies.data.tobytes()], len(bodies.data)
         bodies.starts, bodies.ends = bodies.starts.copy(), bodies.ends.copy()
         for row in rows:

@@ -56,12 +56,12 @@ class ProtobufSchema:
         self._main = self._pool.FindFileByName(files[-1].name)
 
     def _add(self, file: Any, files: Mapping[str, Any], added: set[str]) -> None:
-        """Add a file to the pool, after the files that it imports. A cycle of imports ends at the pool's check."""
+        """Add a file to the pool, after the files that it imports. The pool refuses a cycle of imports."""
         stack = [file]
         while stack:
             file = stack[-1]
             needed = [name for name in file.dependency if name not in added]
-            if needed and len(stack) <= _MAX_FILES and file.name not in {each.name for each in stack[:-1]}:
+            if needed and len(stack) <= _MAX_FILES and file.name not in {other.name for other in stack[:-1]}:
                 stack.append(_file(needed[0], files))
                 continue
             stack.pop()
@@ -153,13 +153,13 @@ def parse_descriptor_set(data: bytes) -> ProtobufSchema:
     """The schema of a file that `protoc --descriptor_set_out --include_imports` wrote.
 
     Raises:
-        InvalidSchema: the bytes are no descriptor set.
+        InvalidSchema: the bytes are not a descriptor set.
     """
     files = descriptor_pb2.FileDescriptorSet()
     try:
         files.ParseFromString(data)
     except DecodeError as error:
-        raise InvalidSchema("the file is no descriptor set, which `protoc --descriptor_set_out` writes") from error
+        raise InvalidSchema("the file is not a descriptor set, which `protoc --descriptor_set_out` writes") from error
     if not files.file:
         raise InvalidSchema("the descriptor set has no files")
     return ProtobufSchema(list(files.file))
@@ -192,7 +192,7 @@ def _stem(name: str) -> str:
 
 
 def _file(name: str, files: Mapping[str, Any]) -> Any:
-    """The descriptor of an imported file. What everybody has is not taken from elsewhere."""
+    """The descriptor of an imported file. Google's own files are never taken from `files`."""
     if _is_of_google(name):
         file = descriptor_pb2.FileDescriptorProto()
         import_module(f"google.protobuf.{_stem(name)}_pb2").DESCRIPTOR.CopyToProto(file)
@@ -216,8 +216,8 @@ def _comments_of(
 ) -> Iterator[tuple[str, str]]:
     # 2 and 3 are the numbers of `field` and `nested_type` in DescriptorProto.
     for index, message in enumerate(messages):
-        name, here = f"{scope}.{message.name}" if scope else message.name, (*path, index)
+        name, own_path = f"{scope}.{message.name}" if scope else message.name, (*path, index)
         for number, field in enumerate(message.field):
-            if comment := texts.get((*here, 2, number)):
+            if comment := texts.get((*own_path, 2, number)):
                 yield f"{name}.{field.name}", " ".join(comment.split())
-        yield from _comments_of(message.nested_type, name, (*here, 3), texts)
+        yield from _comments_of(message.nested_type, name, (*own_path, 3), texts)

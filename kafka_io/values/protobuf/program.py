@@ -1,7 +1,7 @@
 """Programs for the kernel `kernels/protobuf_rows`: message types of writers resolved into the columns of a table.
 
-A field without a column is skipped, and its value is checked nevertheless. A column without a field is null. A field
-whose type its column does not hold makes the values that set it fail with a reason.
+The value of a field without a column is checked and dropped. A column without a field is null. A field whose type its
+column does not hold makes the values that set it fail with a reason.
 """
 
 from collections.abc import Sequence
@@ -93,7 +93,7 @@ class MessagePrograms:
         )
 
     def path_of(self, field: int) -> str:
-        """Name of a field, for people; empty for none."""
+        """Name of a field, for messages; empty if there is none."""
         if field < 0:
             return ""
         node = self._fields[field][op.NODE]
@@ -194,7 +194,7 @@ class MessagePrograms:
         return self._single(kind, node, 0)
 
     def _single(self, kind: ProtobufNode, node: int, flags: int) -> tuple[int, ...]:
-        """A field, without regard to its being repeated."""
+        """A field as if it were not repeated."""
         descriptor = kind.descriptor
         if kind.kind == "scalar":
             return self._scalar(kind, node, flags)
@@ -294,7 +294,7 @@ class MessagePrograms:
         return (descriptor.number, wire, op.MESSAGE, _NO_NODE, message, _NO_NODE, repeated)
 
     def _write_skipped(self, message: int, descriptor: Any) -> None:
-        fields = [(each, self._skipped_field(each)) for each in descriptor.fields]
+        fields = [(field, self._skipped_field(field)) for field in descriptor.fields]
         self._finish(message, fields, [])
 
 

@@ -127,7 +127,9 @@ class _Parser:
             is_octal = text.startswith("0") and text.isdigit()
             number = int(text, 8 if is_octal else 16 if text[:2] in {"0x", "0X"} else 10)
         except ValueError:
-            raise InvalidSchema(f"{printable(text)} in line {token.line} of the .proto text is no integer") from None
+            raise InvalidSchema(
+                f"{printable(text)} in line {token.line} of the .proto text is not an integer"
+            ) from None
         return -number if is_negative else number
 
     @contextmanager
@@ -327,7 +329,7 @@ class _Parser:
         line = self._token.line
         number = self._integer()
         if not 0 < number < 1 << 29:
-            raise InvalidSchema(f"{number} in line {line} of the .proto text is no number of a field")
+            raise InvalidSchema(f"{number} in line {line} of the .proto text is not a field number")
         field = message.field.add(name=name, number=number)
         if comment:
             place = [*path, _FIELD, len(message.field) - 1]
@@ -395,6 +397,6 @@ class _Parser:
                 line = self._token.line
                 number = self._integer()
                 if not -(1 << 31) <= number < 1 << 31:
-                    raise InvalidSchema(f"{number} in line {line} of the .proto text is no number of an enum")
+                    raise InvalidSchema(f"{number} in line {line} of the .proto text is not a number of an enum")
                 value.number = number
                 self._options(value.options)

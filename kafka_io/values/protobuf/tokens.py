@@ -70,7 +70,7 @@ def _plain(comment: str) -> str:
 
 
 def unquoted(token: str) -> bytes:
-    r"""The bytes that a text in quotes states.
+    r"""The bytes of a text in quotes.
 
     >>> unquoted(r'"a\x41"')
     b'aA'

@@ -140,5 +140,5 @@ def test_a_column_keeps_the_members_that_nothing_declares_any_more() -> None:
 
 def test_a_schema_of_another_type_is_refused_also_if_its_text_is_valid() -> None:
     schema = RegisteredSchema(id=7, schema_type=SchemaType.JSON, text='"string"')
-    with pytest.raises(InvalidSchema, match="the schema 7 is no Avro schema, but one of the type JSON"):
+    with pytest.raises(InvalidSchema, match="the schema 7 has the type JSON, but the format needs Avro"):
         avro_type(schema)

@@ -146,7 +146,7 @@ def test_an_envelope_in_avro_gives_the_same_rows(topic: TypedTopic) -> None:
         assert topic.rows("__source")[0] == {"__source": {"lsn": 7}}
         [*_, bad] = topic.rows("_error")
         assert bad["_error"] == (
-            f"the schema {plain} cannot be used: the schema is no envelope of Debezium: it has no struct named after "
-            "or before"
+            f"the schema {plain} cannot be used: the schema is not an envelope of Debezium: it has no struct named "
+            "after or before"
         )
         assert topic.deep().problems == ()

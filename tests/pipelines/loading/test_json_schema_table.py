@@ -108,6 +108,6 @@ def test_schemas_of_a_registry_are_columns_and_a_new_one_lands_with_its_first_ro
         ]  # fmt: skip
         assert rows[3]["_error"] == "the registry main has no schema with the id 7"
         assert rows[6]["_error"] == (
-            f"the schema {avro} cannot be used: the schema {avro} is no JSON schema, but one of the type AVRO"
+            f"the schema {avro} cannot be used: the schema {avro} has the type AVRO, but the format needs JSON"
         )
         assert topic.deep().problems == ()

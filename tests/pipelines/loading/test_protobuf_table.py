@@ -101,7 +101,7 @@ def test_a_schema_that_has_no_such_message_or_is_in_another_language_makes_its_v
     assert (load.error, load.bad_records) == (None, 3)
     assert [row["_error"] for row in topic.rows("_error")] == [
         f"the schema {click} cannot be used: the Protobuf schema has no message shop.Order",
-        f"the schema {avro} cannot be used: the schema {avro} is no Protobuf schema, but one of the type AVRO",
+        f"the schema {avro} cannot be used: the schema {avro} has the type AVRO, but the format needs Protobuf",
         "the registry main has no schema with the id 77",
     ]
 

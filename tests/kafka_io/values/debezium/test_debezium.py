@@ -71,7 +71,7 @@ def test_a_value_that_is_no_event_is_a_failure_of_its_row() -> None:
     decoded = DebeziumDecoder(columns, JsonDecoder).decode(values)
     assert decoded.rows["id"].to_pylist() == [1, None, None, None, None]
     assert [failure.row for failure in decoded.failures] == [1, 2, 4]
-    assert decoded.failures[0].reason == "the value is no change event of Debezium: it has no op"
+    assert decoded.failures[0].reason == "the value is not a change event of Debezium: it has no op"
     assert decoded.failures[1].reason.startswith("after.id: the value has another type")
 
 
@@ -149,9 +149,9 @@ def test_avro_values_give_the_same_rows() -> None:
 
 
 def test_a_schema_without_a_row_is_refused() -> None:
-    with pytest.raises(ValueError, match="no envelope of Debezium"):
+    with pytest.raises(ValueError, match="not an envelope of Debezium"):
         columns_of_debezium(pa.schema({"op": pa.string()}))
-    with pytest.raises(ValueError, match="no envelope of Debezium"):
+    with pytest.raises(ValueError, match="not an envelope of Debezium"):
         columns_of_debezium_json([b'{"id": 1}'])
 
 
