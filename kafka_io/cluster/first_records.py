@@ -44,7 +44,7 @@ class FirstRecordSearch(Generic[T]):
     read_settings: ReadSettings
     pending: dict[TopicPartition, int]
     columns: Sequence[str]
-    answer_of: Callable[[TopicPartition, pa.RecordBatch], T]
+    found: Callable[[TopicPartition, pa.RecordBatch], T]
     answers: PartitionAnswers[T | None] = field(default_factory=dict)
 
     def run(self) -> PartitionAnswers[T | None]:
@@ -84,7 +84,7 @@ class FirstRecordSearch(Generic[T]):
             data = answer.records or b""
             for decoded in decode(data, requested, columns=self.columns, aborted=aborted, limits=limits):
                 if decoded.batch.num_rows:
-                    self._settle(partition, self.answer_of(partition, decoded.batch))
+                    self._settle(partition, self.found(partition, decoded.batch))
                     return
                 self.pending[partition] = decoded.next_offset
         if self.pending[partition] >= end:
