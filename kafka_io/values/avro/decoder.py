@@ -1,4 +1,4 @@
-"""Framed Avro values to rows. Writers' schemas may alternate from value to value; all fill the same lanes."""
+"""Framed Avro values to rows. Writers' schemas may alternate from value to value; all fill the same buffers."""
 
 from collections.abc import Iterator, Mapping
 
@@ -12,11 +12,11 @@ from kafka_io.values.avro.columns import type_node
 from kafka_io.values.avro.json_text import json_text
 from kafka_io.values.avro.program import Programs
 from kafka_io.values.avro.schema import AvroType
+from kafka_io.values.column_buffers import ColumnBuffers
 from kafka_io.values.decoding import DecodedValues, FailedValue, in_order
 from kafka_io.values.framing import SchemaFrames, read_frames
 from kafka_io.values.kernels import avro_program, avro_rows
-from kafka_io.values.kernels.lanes import BYTES, CELL, CONTENT, TEXT, VALID
-from kafka_io.values.lanes import Lanes
+from kafka_io.values.kernels.column_buffers import BYTES, CELL, CONTENT, TEXT, VALID
 
 _REASONS = {
     avro_program.CUT: "the value ends before this field does",
@@ -59,12 +59,12 @@ class AvroDecoder:
 
     def __init__(self, columns: pa.Schema, schemas: Mapping[int, AvroType]) -> None:
         self._schemas = schemas
-        self._lanes = Lanes(columns)
-        self._programs = Programs(self._lanes.nodes)
+        self._buffers = ColumnBuffers(columns)
+        self._programs = Programs(self._buffers.nodes)
         self._arrays = self._programs.arrays()
         self._entries: dict[int, int] = {}
-        self._saved = np.zeros_like(self._lanes.counts)
-        self._inner = self._lanes.inside_lists()
+        self._saved = np.zeros_like(self._buffers.counts)
+        self._inner = self._buffers.inside_lists()
         self._work = np.zeros(avro_program.WORK_SIZE, np.int64)
         self._bits = np.zeros(1, np.int32)
         self._scratch = np.zeros(16, np.uint8)
@@ -72,7 +72,7 @@ class AvroDecoder:
     @property
     def columns(self) -> pa.Schema:
         """The columns that the decoder fills."""
-        return self._lanes.columns
+        return self._buffers.columns
 
     def decode(self, values: pa.BinaryArray) -> DecodedValues:
         """The rows of these values. See DecodedValues."""
@@ -83,7 +83,7 @@ class AvroDecoder:
             missing, failures = self._run(values, frames)
         self._write_json()
         failed = in_order(frames.failures, self._failures(failures))
-        return DecodedValues(rows=self._lanes.take(), failures=failed, unknown_schemas=frozenset(missing))
+        return DecodedValues(rows=self._buffers.take(), failures=failed, unknown_schemas=frozenset(missing))
 
     def _add(self, ids: set[int]) -> None:
         """Add the programs of schemas that occur for the first time."""
@@ -92,10 +92,10 @@ class AvroDecoder:
         self._arrays = self._programs.arrays()
 
     def _run(self, values: pa.BinaryArray, frames: SchemaFrames) -> tuple[set[int], npt.NDArray[np.int64]]:
-        """Fill the lanes; returns the ids without a program, and the failures as rows of the kernel's table."""
+        """Fill the buffers; returns the ids without a program, and the failures as rows of the kernel's table."""
         data, ends = bytes_of(values)
-        rows, lanes = len(values), self._lanes
-        lanes.start(rows)
+        rows, buffers = len(values), self._buffers
+        buffers.start(rows)
         known = sorted(self._entries)
         ids, entries = np.array(known, np.int64), np.array([self._entries[id_] for id_ in known], np.int64)
         missing, failures = np.empty(rows, np.int32), np.empty(4 * rows, np.int64)
@@ -103,14 +103,14 @@ class AvroDecoder:
         row = 0
         while True:
             status, row = avro_rows.decode_rows(
-                data, ends, frames.starts, frames.ids, row, ids, entries, *self._arrays, lanes.table, lanes.cells,
-                lanes.reals, lanes.valid, lanes.content, lanes.counts, self._saved, self._inner, self._work, self._bits,
-                self._bits.view(np.float32), self._scratch, missing, failures, done,
+                data, ends, frames.starts, frames.ids, row, ids, entries, *self._arrays, buffers.table, buffers.cells,
+                buffers.reals, buffers.valid, buffers.content, buffers.counts, self._saved, self._inner, self._work,
+                self._bits, self._bits.view(np.float32), self._scratch, missing, failures, done,
             )  # fmt: skip
             if status == avro_program.OK:
                 return set(missing[: done[1]].tolist()), failures[: 4 * done[0]].reshape(-1, 4)
             node, size_bytes, items = self._work[avro_program.FULL_NODE :].tolist()
-            lanes.grow(node, size_bytes, items - int(lanes.counts[node]))
+            buffers.grow(node, size_bytes, items - int(buffers.counts[node]))
 
     def _failures(self, failures: npt.NDArray[np.int64]) -> Iterator[FailedValue]:
         for row, status, place, position in failures.tolist():
@@ -123,19 +123,19 @@ class AvroDecoder:
         """Replace the values that the kernel kept as bytes by JSON."""
         if not self._programs.raw_types:
             return
-        for node, lane in enumerate(self._lanes.nodes):
-            if lane.lane == TEXT:
-                count = int(self._lanes.counts[node])
-                valid = self._lanes.valid[self._lanes.table[node, VALID] :][:count]
+        for node, buffer in enumerate(self._buffers.nodes):
+            if buffer.buffer_kind == TEXT:
+                count = int(self._buffers.counts[node])
+                valid = self._buffers.valid[self._buffers.table[node, VALID] :][:count]
                 raw = np.flatnonzero(valid == avro_program.RAW_VALUE).tolist()
                 if raw:
                     self._rewrite(node, self._texts(node, count, set(raw)))
 
     def _texts(self, node: int, count: int, raw: set[int]) -> Iterator[bytes]:
-        """All texts of a lane, with JSON for the items of `raw`."""
-        table, prefix = self._lanes.table, avro_program.RAW_PREFIX
-        ends = self._lanes.cells[table[node, CELL] :][: count + 1].tolist()
-        content = self._lanes.content[table[node, CONTENT] :][: ends[-1]].tobytes()
+        """All texts of a buffer, with JSON for the items of `raw`."""
+        table, prefix = self._buffers.table, avro_program.RAW_PREFIX
+        ends = self._buffers.cells[table[node, CELL] :][: count + 1].tolist()
+        content = self._buffers.content[table[node, CONTENT] :][: ends[-1]].tobytes()
         for item in range(count):
             text = content[ends[item] : ends[item + 1]]
             if item in raw:
@@ -144,12 +144,12 @@ class AvroDecoder:
             yield text
 
     def _rewrite(self, node: int, new_texts: Iterator[bytes]) -> None:
-        texts, lanes = list(new_texts), self._lanes
+        texts, buffers = list(new_texts), self._buffers
         size = sum(map(len, texts))
-        if size > lanes.table[node, BYTES]:
-            lanes.grow(node, size)
-        lanes.cells[lanes.table[node, CELL] :][: len(texts) + 1] = np.cumsum([0, *map(len, texts)])
-        lanes.content[lanes.table[node, CONTENT] :][:size] = np.frombuffer(b"".join(texts), np.uint8)
+        if size > buffers.table[node, BYTES]:
+            buffers.grow(node, size)
+        buffers.cells[buffers.table[node, CELL] :][: len(texts) + 1] = np.cumsum([0, *map(len, texts)])
+        buffers.content[buffers.table[node, CONTENT] :][:size] = np.frombuffer(b"".join(texts), np.uint8)
 
 
 def warm() -> None:

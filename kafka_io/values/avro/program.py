@@ -26,10 +26,10 @@ from kafka_io.values.avro.schema import (
     RecordType,
     Union,
 )
+from kafka_io.values.column_buffers import Node
 from kafka_io.values.columns import assign, field_name, is_union, member_of
 from kafka_io.values.kernels import avro_program as op
-from kafka_io.values.kernels.lanes import ROOT
-from kafka_io.values.lanes import Node
+from kafka_io.values.kernels.column_buffers import ROOT
 
 _MAX_OPS = 1_000_000
 _INT64_MAX = (1 << 63) - 1
@@ -56,14 +56,14 @@ _FEWEST_BYTES = {"null": 0, "float": 4, "double": 8}
 
 
 class Programs:
-    """The programs of all writers' schemas for the same lanes, as the arrays that the kernel takes.
+    """The programs of all writers' schemas for the same buffers, as the arrays that the kernel takes.
 
     Attributes:
         reasons: why values are refused, by the number that REFUSE has.
         raw_types: the types of values that are kept as bytes, by the number that RAW_END has.
 
     Args:
-        nodes: the lanes.
+        nodes: the buffers.
     """
 
     def __init__(self, nodes: Sequence[Node]) -> None:
@@ -100,7 +100,7 @@ class Programs:
         return program, np.frombuffer(b"".join(self._symbols), np.uint8), ends
 
     def path_of(self, place: int) -> str:
-        """Name of the lane that an op fills, for messages; empty if it fills none."""
+        """Name of the buffer that an op fills, for messages; empty if it fills none."""
         node = self._ops[place][op.NODE]
         return self._nodes[node].path if node >= 0 else ""
 
@@ -121,7 +121,7 @@ class Programs:
         self._ops[place] = (code, node, target, b, c)
 
     def _value(self, kind: TypeNode, node: int) -> None:
-        """Ops that read a value of a type into a lane."""
+        """Ops that read a value of a type into a buffer."""
         column = self._nodes[node].field.type
         avro = kind.avro
         if isinstance(avro, Union):
@@ -144,9 +144,9 @@ class Programs:
             self._leaf(kind, node)
 
     def _refuse(self, kind: TypeNode, node: int) -> None:
-        lane = self._nodes[node]
+        buffer = self._nodes[node]
         self._emit(op.REFUSE, node, len(self.reasons))
-        self.reasons.append(f"the column has type {lane.field.type}, and the value {_name_of(kind.avro)}")
+        self.reasons.append(f"the column has type {buffer.field.type}, and the value {_name_of(kind.avro)}")
 
     def _members(self, node: int, fields: Sequence[pa.Field], inside: Sequence[TypeNode]) -> None:
         """Ops for the fields of a record in their order, and nulls for the columns that it lacks."""

@@ -29,11 +29,13 @@ import pyarrow as pa
 
 from kafka_io.jit.scalars import read_only
 from kafka_io.values.arrays import bodies_of
+from kafka_io.values.column_buffers import ColumnBuffers, Node
 from kafka_io.values.columns import aliases, field_name
 from kafka_io.values.decoding import DecodedValues, FailedValue, in_order
 from kafka_io.values.framing import read_frames
 from kafka_io.values.json.reading import JsonReading, reading_of
 from kafka_io.values.kernels import json_rows
+from kafka_io.values.kernels.column_buffers import LIST, MAP, STRUCT
 from kafka_io.values.kernels.json_program import (
     EXTRA,
     EXTRA2,
@@ -90,8 +92,6 @@ from kafka_io.values.kernels.json_statuses import (
     WRONG_TYPE,
     WRONG_ZONE,
 )
-from kafka_io.values.kernels.lanes import LIST, MAP, STRUCT
-from kafka_io.values.lanes import Lanes, Node
 
 _READINGS: Mapping[JsonReading, tuple[int, int]] = {
     JsonReading.TEXT: (READ_JSON, 0),
@@ -101,7 +101,7 @@ _READINGS: Mapping[JsonReading, tuple[int, int]] = {
     JsonReading.EPOCH_NANOS: (READ_EPOCH, -1_000),
     JsonReading.EPOCH_DAYS: (READ_EPOCH_DAYS, 1),
 }
-_BY_LANE = {STRUCT: READ_STRUCT, LIST: READ_LIST, MAP: READ_MAP}
+_BY_BUFFER_KIND = {STRUCT: READ_STRUCT, LIST: READ_LIST, MAP: READ_MAP}
 _BY_TYPE = {
     pa.bool_(): READ_BOOL,
     pa.int64(): READ_LONG,
@@ -160,19 +160,19 @@ class JsonDecoder:
     """
 
     def __init__(self, columns: pa.Schema, unwatched: Collection[str] = ()) -> None:
-        self._lanes = Lanes(columns)
-        self._program, self._keys, self._slots, self._names = _program_of(self._lanes.nodes)
-        self._program[:, WATCHED] = [node.path not in unwatched for node in self._lanes.nodes]
+        self._buffers = ColumnBuffers(columns)
+        self._program, self._keys, self._slots, self._names = _program_of(self._buffers.nodes)
+        self._program[:, WATCHED] = [node.path not in unwatched for node in self._buffers.nodes]
         longest = int(self._keys[:, NAME_SIZE].max())
         # A code point that takes up to four bytes can be written as two escapes of six.
         self._scratch = np.empty(6 * longest, np.uint8)
-        self._saved = np.zeros_like(self._lanes.counts)
+        self._saved = np.zeros_like(self._buffers.counts)
         self._work = np.zeros(WORK_SIZE, np.int64)
 
     @property
     def columns(self) -> pa.Schema:
         """The columns that the decoder fills."""
-        return self._lanes.columns
+        return self._buffers.columns
 
     def decode(self, values: pa.BinaryArray, starts: npt.NDArray[np.int32] | None = None) -> DecodedValues:
         """The rows of these documents.
@@ -183,8 +183,8 @@ class JsonDecoder:
         """
         data, begins, ends = bodies_of(values)
         begins = begins if starts is None else starts
-        lanes = self._lanes
-        lanes.start(len(values))
+        buffers = self._buffers
+        buffers.start(len(values))
         failures, new_keys = np.empty((len(values), 4), np.int64), np.zeros(len(values), np.uint8)
         row = failed = 0
         while True:
@@ -193,17 +193,17 @@ class JsonDecoder:
                 begins,
                 ends,
                 row,
-                lanes.table,
+                buffers.table,
                 self._program,
                 self._keys,
                 self._slots,
                 self._names,
                 self._scratch,
-                lanes.cells,
-                lanes.reals,
-                lanes.valid,
-                lanes.content,
-                lanes.counts,
+                buffers.cells,
+                buffers.reals,
+                buffers.valid,
+                buffers.content,
+                buffers.counts,
                 self._saved,
                 self._work,
                 new_keys,
@@ -213,9 +213,9 @@ class JsonDecoder:
             if status != FULL:
                 break
             node, items = self._work[FAULT_NODE : FAULT_POSITION + 1].tolist()
-            lanes.grow(node, int(ends[row] - begins[row]), items - int(lanes.counts[node]) + 1)
+            buffers.grow(node, int(ends[row] - begins[row]), items - int(buffers.counts[node]) + 1)
         return DecodedValues(
-            rows=lanes.take(),
+            rows=buffers.take(),
             failures=self._failures(failures[:failed].tolist()),
             new_keys=np.flatnonzero(new_keys),
         )
@@ -224,7 +224,7 @@ class JsonDecoder:
         return [FailedValue(row=row, reason=self._reason(*why)) for row, *why in failures]
 
     def _reason(self, status: int, node: int, position: int) -> str:
-        path = self._lanes.nodes[node].path if node < len(self._lanes.nodes) else ""
+        path = self._buffers.nodes[node].path if node < len(self._buffers.nodes) else ""
         return f"{path}: {REASONS[status]} (byte {position})" if path else f"{REASONS[status]} (byte {position})"
 
 
@@ -283,7 +283,7 @@ def _program_of(nodes: list[Node]) -> _Program:
     names = bytearray()
     for index, node in enumerate(nodes):
         program[index, OP], program[index, EXTRA], program[index, EXTRA2] = _reading_of(node)
-        if node.lane != STRUCT:
+        if node.buffer_kind != STRUCT:
             continue
         members = _members_by_key({member: nodes[member].field for member in node.members})
         numbers: dict[int, bytes] = {}
@@ -316,13 +316,13 @@ def _members_by_key(members: Mapping[int, pa.Field]) -> dict[bytes, list[int]]:
 
 
 def _reading_of(node: Node) -> tuple[int, int, int]:
-    """The op that reads a lane, and its two parameters."""
+    """The op that reads a buffer, and its two parameters."""
     reading = reading_of(node.field)
     if reading is not None:
         return (*_READINGS[reading], 0)
     if pa.types.is_decimal128(node.field.type):
         return READ_DECIMAL, node.field.type.scale, node.field.type.precision
-    read: int = _BY_LANE[node.lane] if node.lane in _BY_LANE else _BY_TYPE[node.field.type]
+    read: int = _BY_BUFFER_KIND[node.buffer_kind] if node.buffer_kind in _BY_BUFFER_KIND else _BY_TYPE[node.field.type]
     return read, 0, 0
 
 

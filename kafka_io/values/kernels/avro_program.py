@@ -1,6 +1,6 @@
 """The program that the kernel `avro_rows` runs: its columns, ops and results.
 
-Each row of a program is an op, the node of its lane, and parameters. What an op up to LAST_WITH_NUMBER reads begins
+Each row of a program is an op, the node of its buffer, and parameters. What an op up to LAST_WITH_NUMBER reads begins
 with a varint, which is called the number here.
 """
 
@@ -9,9 +9,9 @@ OP, NODE, A, B, C = range(5)
 PROGRAM_COLUMNS = 5
 
 # Ops that begin with a varint.
-LONG = 0  # to a lane of longs; B: 1 if it is an int
+LONG = 0  # to a buffer of longs; B: 1 if it is an int
 SCALED = 1  # as LONG, multiplied by A if it is at most C, or divided by -A and rounded down
-LONG_TO_DOUBLE = 2  # to a lane of doubles, multiplied by A; B as for LONG
+LONG_TO_DOUBLE = 2  # to a buffer of doubles, multiplied by A; B as for LONG
 TEXT = 3  # a length and a text in UTF-8
 BYTES_OP = 4  # a length and bytes
 ENUM = 5  # index of a symbol; A: the first symbol, B: their number
@@ -19,7 +19,7 @@ DECIMAL = 6  # a length and a number in big-endian two's complement
 OPTION = 7  # union of null (branch B) and another type: the next op reads the value, op A comes after it
 UNION = 8  # of A branches; A rows follow, and each has the op of its branch in its own A
 BLOCK = (
-    9  # number of items; NODE: the lane or -1, A: the op after the array, B: fewest bytes of an item, C: second node
+    9  # number of items; NODE: the buffer or -1, A: the op after the array, B: fewest bytes of an item, C: second node
 )
 SKIP_LONG = 10  # B as for LONG
 SKIP_TEXT = 11

@@ -1,7 +1,7 @@
-"""Avro values to rows in lanes: one kernel that runs a program, so no schema is ever compiled.
+"""Avro values to rows in buffers: one kernel that runs a program, so no schema is ever compiled.
 
-A program reads the fields of one writer's schema in their order, and puts each into a lane of the table's columns, or
-skips it. All programs fill the same lanes, so the writer's schema may change from value to value.
+A program reads the fields of one writer's schema in their order, and puts each into a buffer of the table's columns, or
+skips it. All programs fill the same buffers, so the writer's schema may change from value to value.
 """
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy as np
 from kafka_io.jit.compiling import device_function, kernel
 from kafka_io.jit.scalars import BAD_POSITION, ByteArray, Int32s, Int64s, little_int32, little_int64, varlong
 from kafka_io.jit.utf8 import is_utf8
-from kafka_io.values.kernels.avro_lanes import full, put_bytes, put_decimal, put_raw, put_uuid
+from kafka_io.values.kernels.avro_buffers import full, put_bytes, put_decimal, put_raw, put_uuid
 from kafka_io.values.kernels.avro_program import (
     BAD_BOOLEAN,
     BAD_BRANCH,
@@ -68,7 +68,7 @@ from kafka_io.values.kernels.avro_program import (
     B,
     C,
 )
-from kafka_io.values.kernels.lanes import (
+from kafka_io.values.kernels.column_buffers import (
     ITEMS,
     ROOT,
     VALID,
@@ -111,7 +111,7 @@ def decode_rows(
     failures: Int64s,
     done: Int64s,
 ) -> tuple[int, int]:
-    """Append rows until the end, or until a lane is full: (OK or FULL, the next row).
+    """Append rows until the end, or until a buffer is full: (OK or FULL, the next row).
 
     Args:
         data: all values.
@@ -124,14 +124,14 @@ def decode_rows(
         program: all programs, one after the other.
         symbols: all symbols of enums, one after the other.
         symbol_ends: the end of each symbol, after a 0.
-        nodes: see `lanes`.
-        cells: see `lanes`.
+        nodes: see `column_buffers`.
+        cells: see `column_buffers`.
         reals: the same memory as `cells`, as doubles.
-        valid: see `lanes`; RAW_VALUE marks a value that is kept as its bytes.
-        content: see `lanes`.
-        counts: items of each lane.
+        valid: see `column_buffers`; RAW_VALUE marks a value that is kept as its bytes.
+        content: see `column_buffers`.
+        counts: items of each buffer.
         saved: room for a copy of `counts`.
-        inner: the lanes inside lists and maps; all others have as many items as there are rows.
+        inner: the buffers inside lists and maps; all others have as many items as there are rows.
         work: see above.
         bits: one int32.
         float_of_bits: the same memory, as a float.

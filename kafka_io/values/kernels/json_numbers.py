@@ -1,4 +1,4 @@
-"""Numbers in JSON to integers, decimals, doubles and times of lanes.
+"""Numbers in JSON to integers, decimals, doubles and times of buffers.
 
 A number that needs more than 18 digits is kept as text: Arrow turns all of them into numbers after the kernel.
 """
@@ -7,10 +7,20 @@ import numpy as np
 
 from kafka_io.jit.compiling import device_function, merged, subroutine
 from kafka_io.jit.scalars import ByteArray, Int64s, copy
+from kafka_io.values.kernels.column_buffers import (
+    BYTES,
+    CELL,
+    CONTENT,
+    ITEMS,
+    Float64s,
+    put_end,
+    put_number,
+    put_pair,
+    put_real,
+)
 from kafka_io.values.kernels.json_program import EXTRA, EXTRA2, OP, READ_DECIMAL, READ_EPOCH_DAYS, READ_LONG
 from kafka_io.values.kernels.json_statuses import CUT, FULL, INEXACT, NOT_AN_INTEGER, OK, OUT_OF_RANGE, WRONG_TYPE
 from kafka_io.values.kernels.json_texts import MANTISSA_DIGITS, MINUS, NINE, POINT, QUOTE, ZERO, scan_number
-from kafka_io.values.kernels.lanes import BYTES, CELL, CONTENT, ITEMS, Float64s, put_end, put_number, put_pair, put_real
 from kafka_io.values.kernels.times import DAY_US, FIRST_DAY, LAST_DAY
 
 # Powers of ten that a double holds exactly, and the largest integer up to which it holds all.
@@ -242,12 +252,12 @@ def _put_late(
         stop: its end.
         digits: for a decimal its significant digits; 0 for a double, whose text is kept as it is.
         shift: zeros to append to the digits of a decimal, or minus the number of digits to cut.
-        node: the lane that gets the number.
-        nodes: see `lanes`, as the other arrays.
-        cells: see `lanes`.
-        valid: see `lanes`.
-        content: see `lanes`.
-        counts: see `lanes`.
+        node: the buffer that gets the number.
+        nodes: see `column_buffers`, as the other arrays.
+        cells: see `column_buffers`.
+        valid: see `column_buffers`.
+        content: see `column_buffers`.
+        counts: see `column_buffers`.
     """
     text = len(counts) - 3
     used = cells[nodes[text, CELL] + counts[text]]

@@ -1,13 +1,21 @@
-"""JSON documents to rows in lanes, in one pass over their bytes.
+"""JSON documents to rows in buffers, in one pass over their bytes.
 
-A program says for each lane how a value is read, and for structs which key leads to which member. A row
-that cannot be decoded is undone by setting the counts of all lanes back, and becomes a null row.
+A program says for each buffer how a value is read, and for structs which key leads to which member. A row
+that cannot be decoded is undone by setting the counts of all buffers back, and becomes a null row.
 """
 
 import numpy as np
 
 from kafka_io.jit.compiling import device_function, kernel, merged, subroutine
 from kafka_io.jit.scalars import ByteArray, Int32s, Int64s
+from kafka_io.values.kernels.column_buffers import (
+    ITEMS,
+    ROOT,
+    Float64s,
+    close_struct,
+    put_end,
+    put_null,
+)
 from kafka_io.values.kernels.json_program import (
     BRACKETS,
     FAULT_NODE,
@@ -59,14 +67,6 @@ from kafka_io.values.kernels.json_texts import (
     unescape,
     value_end,
 )
-from kafka_io.values.kernels.lanes import (
-    ITEMS,
-    ROOT,
-    Float64s,
-    close_struct,
-    put_end,
-    put_null,
-)
 
 # Phases of a document.
 _VALUE, _KEY, _ITEM, _MAP_KEY, _AFTER, _CLOSE = range(6)
@@ -96,24 +96,24 @@ def decode_rows(
     failures: Int64s,
     failed: int,
 ) -> tuple[int, int, int]:
-    """Append rows until the end, or until a lane is full: (OK or FULL, the next row, number of failures).
+    """Append rows until the end, or until a buffer is full: (OK or FULL, the next row, number of failures).
 
     Args:
         data: all documents.
         starts: start of each document; negative if there is none, which gives a null row.
         ends: end of each document.
         row: the first row.
-        nodes: see `lanes`; the last three nodes are those of late numbers: text, node, item.
+        nodes: see `column_buffers`; the last three nodes are those of late numbers: text, node, item.
         program: see above.
         keys: see above.
         slots: hash tables of keys: the key, or 0.
         names: the bytes of all keys.
         scratch: room for a key with escapes; a longer key is not a key of any member.
-        cells: see `lanes`.
+        cells: see `column_buffers`.
         reals: the same memory as `cells`, as doubles.
-        valid: see `lanes`.
-        content: see `lanes`.
-        counts: items of each lane.
+        valid: see `column_buffers`.
+        content: see `column_buffers`.
+        counts: items of each buffer.
         saved: room for a copy of `counts`.
         work: WORK_SIZE numbers; FAULT_NODE is the node that is full, FAULT_POSITION its items with those of the row.
         new_keys: gets 1 for each document that has a key without a column in a watched struct, and there another value

@@ -1,9 +1,10 @@
-"""Values in JSON without values inside them to items of lanes."""
+"""Values in JSON without values inside them to items of buffers."""
 
 import numpy as np
 
 from kafka_io.jit.compiling import device_function, merged, subroutine
 from kafka_io.jit.scalars import ByteArray, Int64s, copy
+from kafka_io.values.kernels.column_buffers import BYTES, CELL, CONTENT, ITEMS, Float64s, put_end, put_number
 from kafka_io.values.kernels.json_numbers import put_epoch, put_parsed_number
 from kafka_io.values.kernels.json_program import (
     BRACKETS,
@@ -42,7 +43,6 @@ from kafka_io.values.kernels.json_texts import (
     unescape,
     value_end,
 )
-from kafka_io.values.kernels.lanes import BYTES, CELL, CONTENT, ITEMS, Float64s, put_end, put_number
 from kafka_io.values.kernels.times import HAS_ZONE, NO_ZONE, scan_date, scan_timestamp
 
 _BASE64 = np.full(256, -1, np.int64)
@@ -92,9 +92,9 @@ def put_scalar(
     work: Int64s,
     depth: int,
 ) -> tuple[int, int]:
-    """Append the value of a lane without lanes inside it: (status, position after it).
+    """Append the value of a buffer without buffers inside it: (status, position after it).
 
-    If the status is FULL, the position is 0 for the lane itself, and 1 for those of late numbers.
+    If the status is FULL, the position is 0 for the buffer itself, and 1 for those of late numbers.
     """
     read = program[node, OP]
     byte = data[position]

@@ -1,7 +1,7 @@
 """The statuses that kernels of JSON return: OK, FULL, or a reason (the decoder of JSON has the sentences)."""
 
 OK = 0
-FULL = 1  # a lane is full: the row is undone, and decoded again once there is room
+FULL = 1  # a buffer is full: the row is undone, and decoded again once there is room
 
 EMPTY, CUT, SECOND_DOCUMENT, TOO_DEEP = range(2, 6)
 NOT_A_VALUE, NOT_A_KEY, BAD_SEPARATOR, BAD_LITERAL, BAD_NUMBER = range(6, 11)

@@ -12,18 +12,18 @@ MAX_DEPTH = 100
 OPEN_MESSAGE, OPEN_END, OPEN_GROUP, OPEN_ITEM, SKIPPED_GROUP = range(5)
 STACK_COLUMNS = 5
 # Parts of `work`: the field and the position of an error, and the end of the content of a group that was skipped. The
-# parts for a lane that is full are those of `avro_program`.
+# parts for a buffer that is full are those of `avro_program`.
 FAULT_FIELD, FAULT_POSITION, CONTENT_END = range(3)
 
-# Columns of the table of messages: its fields, what happens at its end, its lane and what it is.
+# Columns of the table of messages: its fields, what happens at its end, its buffer and what it is.
 FIRST, LAST, CLOSE_FIRST, CLOSE_LAST, MESSAGE_NODE, KIND = range(6)
 MESSAGE_COLUMNS = 6
-# STRUCT: a struct. FLAT: fills a lane of another kind, MESSAGE_NODE. ENTRY: of a map; MESSAGE_NODE is the lane of keys.
-# SKIPPED: is only checked.
+# STRUCT: a struct. FLAT: fills a buffer of another kind, MESSAGE_NODE. ENTRY: of a map; MESSAGE_NODE is the buffer of
+# keys. SKIPPED: is only checked.
 STRUCT, FLAT, ENTRY, SKIPPED = range(4)
 
-# Columns of the table of fields. NODE: the lane of the value or of the item of a list, or -1; RING: the next member of
-# a oneof, the last one has the first one, or -1.
+# Columns of the table of fields. NODE: the buffer of the value or of the item of a list, or -1; RING: the next member
+# of a oneof, the last one has the first one, or -1.
 NUMBER, WIRE, OP, NODE, A, B, FLAGS, RING = range(8)
 FIELD_COLUMNS = 8
 REPEATED, PACKABLE, MERGED, CLOSED, TO_DOUBLE = 1, 2, 4, 8, 16
@@ -35,19 +35,19 @@ UINT32 = 2
 SINT32 = 3
 SINT64 = 4
 BOOL = 5
-UINT64 = 6  # to a lane of decimals
+UINT64 = 6  # to a buffer of decimals
 FLOAT = 7
 LAST_NUMBER = 7
 ENUM = 8  # A: its first number in `enum_numbers`, B: how many there are
 STRING = 9
 BYTES_OP = 10
-MESSAGE = 11  # A: the message; in a map, B: the lane of values, or -1
+MESSAGE = 11  # A: the message; in a map, B: the buffer of values, or -1
 TIMESTAMP = 12
 DURATION = 13
 JSON = 14  # kept as its bytes; A: number of its type
 REFUSE = 15  # the column has another type; A: number of the reason
 
-# Columns of the table of what happens at the end of a message, if the lane CLOSE_NODE has no value.
+# Columns of the table of what happens at the end of a message, if the buffer CLOSE_NODE has no value.
 CLOSE_OP, CLOSE_NODE, CLOSE_VALUE = range(3)
 CLOSE_COLUMNS = 3
 PUT_NULL, PUT_NUMBER, PUT_PAIR, PUT_TEXT, PUT_LIST, PUT_MESSAGE, PUT_JSON = range(7)

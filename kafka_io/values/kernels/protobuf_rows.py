@@ -1,10 +1,10 @@
-"""Protobuf messages to rows in lanes: one kernel that runs a program, so no schema is ever compiled.
+"""Protobuf messages to rows in buffers: one kernel that runs a program, so no schema is ever compiled.
 
 A program has a table of message types, with a row for each place where a type is used. The row leads to the fields of
-the type, in ascending order of their numbers, and to what happens at the end of a message to lanes without a value. The
-fields of a value may come in any order. If a scalar comes twice, the last one counts. A lane can only be appended to,
-so these values have the result UNUSUAL: a message in several parts, a oneof with two members, a map with the same key
-twice. The caller writes such a value again in the usual form, and decodes that.
+the type, in ascending order of their numbers, and to what happens at the end of a message to buffers without a value.
+The fields of a value may come in any order. If a scalar comes twice, the last one counts. A buffer can only be appended
+to, so these values have the result UNUSUAL: a message in several parts, a oneof with two members, a map with the same
+key twice. The caller writes such a value again in the usual form, and decodes that.
 """
 
 import numpy as np
@@ -12,9 +12,9 @@ import numpy as np
 from kafka_io.jit.compiling import device_function, kernel
 from kafka_io.jit.scalars import BAD_POSITION, ByteArray, Int32s, Int64s, little_int32, little_int64
 from kafka_io.jit.utf8 import is_utf8
-from kafka_io.values.kernels.avro_lanes import put_bytes
-from kafka_io.values.kernels.lanes import ROOT, Float32s, Float64s, put_null, put_number
-from kafka_io.values.kernels.protobuf_lanes import (
+from kafka_io.values.kernels.avro_buffers import put_bytes
+from kafka_io.values.kernels.column_buffers import ROOT, Float32s, Float64s, put_null, put_number
+from kafka_io.values.kernels.protobuf_buffers import (
     close_message,
     field_of,
     make_room,
@@ -117,7 +117,7 @@ def decode_rows(
     failures: Int64s,
     done: Int64s,
 ) -> tuple[int, int]:
-    """Append rows until the end, or until a lane is full: (OK or FULL, the next row).
+    """Append rows until the end, or until a buffer is full: (OK or FULL, the next row).
 
     Args:
         data: all values.
@@ -133,14 +133,14 @@ def decode_rows(
         text_ends: the end of each text, after a 0.
         enum_numbers: the numbers of each enum in ascending order.
         enum_texts: the text of each number.
-        nodes: see `lanes`.
-        cells: see `lanes`.
+        nodes: see `column_buffers`.
+        cells: see `column_buffers`.
         reals: the same memory as `cells`, as doubles.
-        valid: see `lanes`; RAW_VALUE marks a value that is kept as its bytes.
-        content: see `lanes`.
-        counts: items of each lane.
+        valid: see `column_buffers`; RAW_VALUE marks a value that is kept as its bytes.
+        content: see `column_buffers`.
+        counts: items of each buffer.
         saved: room for a copy of `counts`.
-        inner: the lanes inside lists and maps; all others have as many items as there are rows.
+        inner: the buffers inside lists and maps; all others have as many items as there are rows.
         work: see above.
         stack: MAX_DEPTH + 1 rows.
         bits: one int32.

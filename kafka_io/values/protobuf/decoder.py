@@ -1,4 +1,4 @@
-"""Protobuf values to rows. Schemas and message types may alternate from value to value; all fill the same lanes."""
+"""Protobuf values to rows. Schemas and message types may alternate from value to value; all fill the same buffers."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -14,11 +14,11 @@ from google.protobuf.message import DecodeError
 from kafka_io.errors import InvalidSchema, printable
 from kafka_io.jit.scalars import ByteArray, Int32s, read_only
 from kafka_io.values.arrays import bodies_of, bytes_of
+from kafka_io.values.column_buffers import ColumnBuffers
 from kafka_io.values.decoding import DecodedValues, FailedValue, in_order
 from kafka_io.values.framing import MessagePaths, SchemaFrames, read_frames, read_message_paths
 from kafka_io.values.kernels import avro_program, protobuf_program, protobuf_rows
-from kafka_io.values.kernels.lanes import BYTES, CELL, CONTENT, TEXT, VALID
-from kafka_io.values.lanes import Lanes
+from kafka_io.values.kernels.column_buffers import BYTES, CELL, CONTENT, TEXT, VALID
 from kafka_io.values.protobuf.columns import type_node
 from kafka_io.values.protobuf.descriptors import ProtobufSchema, message_class
 from kafka_io.values.protobuf.program import MessagePrograms
@@ -104,13 +104,13 @@ class ProtobufDecoder:
     ) -> None:
         self._schemas = schemas
         self._message = message
-        self._lanes = Lanes(columns)
-        self._programs = MessagePrograms(self._lanes.nodes)
+        self._buffers = ColumnBuffers(columns)
+        self._programs = MessagePrograms(self._buffers.nodes)
         self._arrays = self._programs.arrays()
         self._types: list[_MessageType] = []
         self._known: dict[tuple[int, tuple[int, ...]], _MessageType | str] = {}
-        self._saved = np.zeros_like(self._lanes.counts)
-        self._inner = self._lanes.inside_lists()
+        self._saved = np.zeros_like(self._buffers.counts)
+        self._inner = self._buffers.inside_lists()
         self._work = np.zeros(avro_program.WORK_SIZE, np.int64)
         self._stack = np.zeros((protobuf_program.MAX_DEPTH + 1, protobuf_program.STACK_COLUMNS), np.int64)
         self._bits = np.zeros(1, np.int32)
@@ -120,7 +120,7 @@ class ProtobufDecoder:
     @property
     def columns(self) -> pa.Schema:
         """The columns that the decoder fills."""
-        return self._lanes.columns
+        return self._buffers.columns
 
     def decode(self, values: pa.BinaryArray) -> DecodedValues:
         """The rows of these values. See DecodedValues."""
@@ -139,7 +139,7 @@ class ProtobufDecoder:
             entries = self._entries(frames, paths, failures)
         bodies = _Bodies(data, starts, ends, entries, np.zeros(len(values), np.uint8))
         failures += self._fill(bodies)
-        rows = self._lanes.take()
+        rows = self._buffers.take()
         return DecodedValues(rows=rows, failures=in_order(failures), unknown_schemas=unknown)
 
     # Message types
@@ -206,7 +206,7 @@ class ProtobufDecoder:
     # Rows
 
     def _fill(self, bodies: _Bodies) -> list[FailedValue]:
-        """Fill the lanes with all rows; returns the values that do not decode.
+        """Fill the buffers with all rows; returns the values that do not decode.
 
         Values of an unusual form, and values that have no JSON, are rare: all rows are decoded again after these were
         replaced or taken out.
@@ -228,20 +228,20 @@ class ProtobufDecoder:
 
     def _run(self, bodies: _Bodies) -> npt.NDArray[np.int64]:
         """Decode all rows; returns row, status, field and position of each failure."""
-        lanes, rows = self._lanes, len(bodies.entries)
-        lanes.start(rows)
+        buffers, rows = self._buffers, len(bodies.entries)
+        buffers.start(rows)
         failures, done, row = np.empty(4 * rows, np.int64), np.zeros(1, np.int64), 0
         while True:
             status, row = protobuf_rows.decode_rows(
                 bodies.data, bodies.starts, bodies.ends, bodies.entries, bodies.canonical, row, *self._arrays,
-                lanes.table, lanes.cells, lanes.reals, lanes.valid, lanes.content, lanes.counts, self._saved,
-                self._inner, self._work, self._stack, self._bits, self._bits.view(np.float32), self._scratch, failures,
-                done,
+                buffers.table, buffers.cells, buffers.reals, buffers.valid, buffers.content, buffers.counts,
+                self._saved, self._inner, self._work, self._stack, self._bits, self._bits.view(np.float32),
+                self._scratch, failures, done,
             )  # fmt: skip
             if status == protobuf_program.OK:
                 return failures[: 4 * done[0]].reshape(-1, 4)
             node, size_bytes, items = self._work[avro_program.FULL_NODE :].tolist()
-            lanes.grow(node, size_bytes, items - int(lanes.counts[node]))
+            buffers.grow(node, size_bytes, items - int(buffers.counts[node]))
 
     def _failures(self, failures: npt.NDArray[np.int64]) -> Iterator[FailedValue]:
         for row, status, field, position in failures.tolist():
@@ -276,20 +276,20 @@ class ProtobufDecoder:
         refused: dict[int, str] = {}
         if not self._programs.json_types:
             return refused
-        for node, lane in enumerate(self._lanes.nodes):
-            if lane.lane == TEXT:
-                count = int(self._lanes.counts[node])
-                valid = self._lanes.valid[self._lanes.table[node, VALID] :][:count]
+        for node, buffer in enumerate(self._buffers.nodes):
+            if buffer.buffer_kind == TEXT:
+                count = int(self._buffers.counts[node])
+                valid = self._buffers.valid[self._buffers.table[node, VALID] :][:count]
                 raw = np.flatnonzero(valid == protobuf_program.RAW_VALUE).tolist()
                 if raw:
                     self._rewrite(node, list(self._texts(node, count, set(raw), refused)))
         return refused
 
     def _texts(self, node: int, count: int, raw: set[int], refused: dict[int, str]) -> Iterator[bytes]:
-        """All texts of a lane, with JSON for the items of `raw`."""
-        table, prefix = self._lanes.table, protobuf_program.RAW_PREFIX
-        ends = self._lanes.cells[table[node, CELL] :][: count + 1].tolist()
-        content = self._lanes.content[table[node, CONTENT] :][: ends[-1]].tobytes()
+        """All texts of a buffer, with JSON for the items of `raw`."""
+        table, prefix = self._buffers.table, protobuf_program.RAW_PREFIX
+        ends = self._buffers.cells[table[node, CELL] :][: count + 1].tolist()
+        content = self._buffers.content[table[node, CONTENT] :][: ends[-1]].tobytes()
         for item in range(count):
             text = content[ends[item] : ends[item + 1]]
             if item in raw:
@@ -297,15 +297,15 @@ class ProtobufDecoder:
                 try:
                     text = _json_text(self._programs.json_types[number], text[prefix:])
                 except _NoJson as error:
-                    refused[row] = f"{printable(self._lanes.nodes[node].path)}: {error}"
+                    refused[row] = f"{printable(self._buffers.nodes[node].path)}: {error}"
             yield text
 
     def _rewrite(self, node: int, texts: list[bytes]) -> None:
-        lanes, size = self._lanes, sum(map(len, texts))
-        if size > lanes.table[node, BYTES]:
-            lanes.grow(node, size)
-        lanes.cells[lanes.table[node, CELL] :][: len(texts) + 1] = np.cumsum([0, *map(len, texts)])
-        lanes.content[lanes.table[node, CONTENT] :][:size] = np.frombuffer(b"".join(texts), np.uint8)
+        buffers, size = self._buffers, sum(map(len, texts))
+        if size > buffers.table[node, BYTES]:
+            buffers.grow(node, size)
+        buffers.cells[buffers.table[node, CELL] :][: len(texts) + 1] = np.cumsum([0, *map(len, texts)])
+        buffers.content[buffers.table[node, CONTENT] :][:size] = np.frombuffer(b"".join(texts), np.uint8)
 
 
 def _json_text(message: Any, data: bytes) -> bytes:

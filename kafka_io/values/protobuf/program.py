@@ -13,10 +13,10 @@ from pyarrow import types
 
 from kafka_io.errors import InvalidSchema
 from kafka_io.jit.scalars import ByteArray, Int64s
+from kafka_io.values.column_buffers import Node
 from kafka_io.values.columns import assign, field_name, is_union
 from kafka_io.values.kernels import protobuf_program as op
-from kafka_io.values.kernels.lanes import ROOT
-from kafka_io.values.lanes import Node
+from kafka_io.values.kernels.column_buffers import ROOT
 from kafka_io.values.protobuf.columns import DURATION, ProtobufNode, is_google, is_repeated
 
 _MAX_FIELDS = 1_000_000
@@ -44,14 +44,14 @@ _SCALARS = {
 
 
 class MessagePrograms:
-    """The programs of all writers' message types for the same lanes, as the arrays that the kernel takes.
+    """The programs of all writers' message types for the same buffers, as the arrays that the kernel takes.
 
     Attributes:
         reasons: why values are refused, by the number that REFUSE has.
         json_types: the classes of messages that become JSON, by the number that JSON has.
 
     Args:
-        nodes: the lanes.
+        nodes: the buffers.
     """
 
     def __init__(self, nodes: Sequence[Node]) -> None:
@@ -148,7 +148,7 @@ class MessagePrograms:
         return self._finish(message, fields, [(code, place, value) for place, (code, value) in closes.values()])
 
     def _absent(self, kind: ProtobufNode, node: int) -> tuple[int, int]:
-        """What a lane gets if its field is not set."""
+        """What a buffer gets if its field is not set."""
         descriptor = kind.descriptor
         if kind.kind in {"list", "map"}:
             return op.PUT_LIST, 0
@@ -178,7 +178,7 @@ class MessagePrograms:
     # Fields
 
     def _field(self, kind: ProtobufNode, node: int) -> tuple[int, ...]:
-        """A field whose value goes into a lane, or is skipped if that is -1."""
+        """A field whose value goes into a buffer, or is skipped if that is -1."""
         if node < 0:
             return self._skipped_field(kind.descriptor)
         column = self._nodes[node].field.type
@@ -240,7 +240,7 @@ class MessagePrograms:
         return self.json_types.index(message)
 
     def _wrapper(self, kind: ProtobufNode, node: int) -> int:
-        """A message with one field, whose value is that of the lane; its index."""
+        """A message with one field, whose value is that of the buffer; its index."""
         [value] = kind.inside
         message = self._open(op.FLAT, node)
         code, default = self._default(value, node)
@@ -274,11 +274,11 @@ class MessagePrograms:
 
     def _refused(self, kind: ProtobufNode, node: int) -> tuple[int, ...]:
         """A field that makes its values fail."""
-        lane = self._nodes[node]
-        self.reasons.append(f"the column has type {lane.field.type}, and the value {kind.column}")
+        buffer = self._nodes[node]
+        self.reasons.append(f"the column has type {buffer.field.type}, and the value {kind.column}")
         return (kind.descriptor.number, op.LENGTH, op.REFUSE, _NO_NODE, len(self.reasons) - 1, _NO_NODE, 0)
 
-    # Fields without a lane
+    # Fields without a buffer
 
     def _skipped_field(self, descriptor: Any) -> tuple[int, ...]:
         """A field whose value is checked and put nowhere."""

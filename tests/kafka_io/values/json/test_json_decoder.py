@@ -240,7 +240,7 @@ def test_a_column_is_found_by_its_aliases() -> None:
     assert decoded.rows["price"].to_pylist() == [1, 2, 3, None]
 
 
-def test_lanes_grow_as_far_as_the_values_need() -> None:
+def test_column_buffers_grow_as_far_as_the_values_need() -> None:
     columns = pa.schema(
         {"text": pa.string(), "items": pa.list_(pa.struct({"a": pa.string(), "b": pa.list_(pa.float64())}))}
     )

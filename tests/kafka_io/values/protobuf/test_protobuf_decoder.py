@@ -306,7 +306,7 @@ def test_values_that_are_refused_late_leave_no_trace_in_lists() -> None:
     assert rows(decoded) == [expected, nothing, expected, nothing, nothing, expected]
 
 
-def test_lanes_grow_while_values_are_decoded() -> None:
+def test_column_buffers_grow_while_values_are_decoded() -> None:
     schema = proto3(
         "message A { repeated int64 a = 1; string b = 2; map<int32, string> c = 3; repeated B d = 4;"
         "A e = 5; } message B { int32 f = 1; }"

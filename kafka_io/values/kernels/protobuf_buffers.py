@@ -1,14 +1,14 @@
-"""Values of Protobuf fields into lanes, and the ends of messages."""
+"""Values of Protobuf fields into buffers, and the ends of messages."""
 
 from kafka_io.jit.compiling import device_function
 from kafka_io.jit.scalars import ByteArray, Int32s, Int64s, copy
-from kafka_io.values.kernels.avro_lanes import full, put_bytes
-from kafka_io.values.kernels.lanes import (
+from kafka_io.values.kernels.avro_buffers import full, put_bytes
+from kafka_io.values.kernels.column_buffers import (
+    BUFFER_KIND,
     BYTES,
     CELL,
     CONTENT,
     ITEMS,
-    LANE,
     PAIR,
     TEXT,
     VALID,
@@ -97,12 +97,12 @@ def symbol_of(enum_numbers: Int64s, first: int, count: int, number: int) -> int:
 
 @device_function
 def make_room(field: int, item: int, flags: int, fields: Int64s, nodes: Int64s, counts: Int64s, work: Int64s) -> int:
-    """Prepare the lane of a field for a value: OK, FULL, or UNUSUAL."""
+    """Prepare the buffer of a field for a value: OK, FULL, or UNUSUAL."""
     node = fields[field, NODE]
     if flags & REPEATED:
-        for lane in (node, fields[field, B] if fields[field, OP] == MESSAGE else -1):
-            if lane >= 0 and counts[lane] + 1 > nodes[lane, ITEMS]:
-                return full(lane, 0, counts[lane] + 1, work)
+        for buffer in (node, fields[field, B] if fields[field, OP] == MESSAGE else -1):
+            if buffer >= 0 and counts[buffer] + 1 > nodes[buffer, ITEMS]:
+                return full(buffer, 0, counts[buffer] + 1, work)
         return OK
     other = fields[field, RING]
     while other >= 0 and other != field:
@@ -130,7 +130,7 @@ def put_value(
     bits: Int32s,
     float_of_bits: Float32s,
 ) -> None:
-    """Append a number to its lane."""
+    """Append a number to its buffer."""
     if op == FLOAT:
         bits[0] = value
         put_real(node, float(float_of_bits[0]), nodes, reals, valid, counts)
@@ -205,7 +205,7 @@ def put_raw(
     counts: Int64s,
     work: Int64s,
 ) -> int:
-    """Append the number of a type, the row and the bytes of a value to a lane of texts: OK or FULL."""
+    """Append the number of a type, the row and the bytes of a value to a buffer of texts: OK or FULL."""
     item = counts[node]
     used = cells[nodes[node, CELL] + item]
     if used + RAW_PREFIX + size > nodes[node, BYTES]:
@@ -280,10 +280,10 @@ def _has_key(node: int, item: int, nodes: Int64s, cells: Int64s, content: ByteAr
     first = cells[nodes[node - 1, CELL] + counts[node - 1]]
     if item - first > MAX_COMPARED_KEYS:
         return True
-    lane = nodes[node, LANE]
+    buffer_kind = nodes[node, BUFFER_KIND]
     cell = nodes[node, CELL]
     for other in range(first, item):
-        if lane == TEXT:
+        if buffer_kind == TEXT:
             size = cells[cell + item + 1] - cells[cell + item]
             if cells[cell + other + 1] - cells[cell + other] == size:
                 start = nodes[node, CONTENT] + cells[cell + item]
@@ -294,7 +294,7 @@ def _has_key(node: int, item: int, nodes: Int64s, cells: Int64s, content: ByteAr
                 if place == size:
                     return True
         else:
-            width = 2 if lane == PAIR else 1
+            width = 2 if buffer_kind == PAIR else 1
             if cells[cell + width * item] == cells[cell + width * other]:
                 return True
     return False

@@ -1,4 +1,4 @@
-"""Values of Avro into lanes, and the note about a lane that is full."""
+"""Values of Avro into buffers, and the note about a buffer that is full."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from kafka_io.values.kernels.avro_program import (
     RAW_PREFIX,
     RAW_VALUE,
 )
-from kafka_io.values.kernels.lanes import BYTES, CELL, CONTENT, VALID, put_end, put_pair
+from kafka_io.values.kernels.column_buffers import BYTES, CELL, CONTENT, VALID, put_end, put_pair
 
 # 10^38 as two halves.
 _TOP_HIGH, _TOP_LOW = 10**38 >> 64, 10**38 & 0xFFFFFFFFFFFFFFFF
@@ -25,7 +25,7 @@ _UUID_BYTES, _UUID_TEXT_BYTES = 16, 36
 
 @device_function
 def full(node: int, needed_bytes: int, needed_items: int, work: Int64s) -> int:
-    """Note which lane is full, and what it needs: FULL."""
+    """Note which buffer is full, and what it needs: FULL."""
     work[FULL_NODE] = node
     work[NEEDED_BYTES] = needed_bytes
     work[NEEDED_ITEMS] = needed_items
@@ -45,7 +45,7 @@ def put_bytes(
     counts: Int64s,
     work: Int64s,
 ) -> int:
-    """Append a text or bytes to a lane: OK or FULL."""
+    """Append a text or bytes to a buffer: OK or FULL."""
     used = cells[nodes[node, CELL] + counts[node]]
     if used + size > nodes[node, BYTES]:
         return full(node, size, 0, work)
@@ -68,7 +68,7 @@ def put_raw(
     counts: Int64s,
     work: Int64s,
 ) -> int:
-    """Append the number of a type, and after it the bytes of its value, to a lane of texts: OK or FULL."""
+    """Append the number of a type, and after it the bytes of its value, to a buffer of texts: OK or FULL."""
     item = counts[node]
     used = cells[nodes[node, CELL] + item]
     if used + RAW_PREFIX + end - start > nodes[node, BYTES]:
@@ -94,7 +94,7 @@ def put_uuid(
     counts: Int64s,
     work: Int64s,
 ) -> int:
-    """Append 16 bytes to a lane of texts in the form 8-4-4-4-12: OK or FULL."""
+    """Append 16 bytes to a buffer of texts in the form 8-4-4-4-12: OK or FULL."""
     used = cells[nodes[node, CELL] + counts[node]]
     if used + _UUID_TEXT_BYTES > nodes[node, BYTES]:
         return full(node, _UUID_TEXT_BYTES, 0, work)
@@ -122,7 +122,7 @@ def put_decimal(
     counts: Int64s,
     scratch: ByteArray,
 ) -> int:
-    """Append a big-endian number of any size to a lane of decimals: OK, or BIG_DECIMAL from 39 digits on."""
+    """Append a big-endian number of any size to a buffer of decimals: OK, or BIG_DECIMAL from 39 digits on."""
     sign = 0xFF if size > 0 and data[position] >= 0x80 else 0
     for i in range(size - 16):
         if data[position + i] != sign:

@@ -1,7 +1,7 @@
-"""Lanes as Arrow columns: their memory, which is kept between calls, and the batch that is made from them.
+"""Column buffers as Arrow columns: their memory, which is kept between calls, and the batch that is made from them.
 
-The lanes of a schema are numbered in preorder, see `kernels/lanes`. Three more lanes follow them: numbers that a kernel
-leaves to Arrow, each with the node and the item that it belongs to.
+The buffers of a schema are numbered in preorder, see `kernels/column_buffers`. Three more buffers follow them: numbers
+that a kernel leaves to Arrow, each with the node and the item that it belongs to.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,13 +12,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from kafka_io.errors import TooLarge
-from kafka_io.values.kernels.lanes import (
+from kafka_io.values.kernels.column_buffers import (
+    BUFFER_KIND,
     BYTES,
     CELL,
     CONTENT,
     END,
     ITEMS,
-    LANE,
     LIST,
     MAP,
     NODE_COLUMNS,
@@ -33,7 +33,7 @@ from kafka_io.values.kernels.lanes import (
 _FIRST_ITEMS, _FIRST_BYTES = 256, 4096
 _KEPT_BYTES = 128 << 20
 _MAX_INT32 = (1 << 31) - 1
-_LATE_LANES = (TEXT, NUMBER, NUMBER)
+_LATE_BUFFERS = (TEXT, NUMBER, NUMBER)
 _EXACT_TYPES = {
     pa.int64(): NUMBER,
     pa.float64(): NUMBER,
@@ -47,23 +47,23 @@ _EXACT_TYPES = {
 
 
 class Node(NamedTuple):
-    """One lane of a schema.
+    """The column buffer of one node of a schema.
 
     Args:
-        path: its name for people: `order.lines[].price`.
+        path: its name in messages: `order.lines[].price`.
         field: its field. That of node 0 is a struct of all columns.
-        lane: its kind, see `kernels/lanes`.
+        buffer_kind: the kind of the buffer, see `kernels/column_buffers`.
         members: the nodes directly inside it.
     """
 
     path: str
     field: pa.Field
-    lane: int
+    buffer_kind: int
     members: Sequence[int]
 
 
 def nodes_of(columns: pa.Schema) -> list[Node]:
-    """The lanes of a schema in preorder.
+    """The buffers of a schema in preorder.
 
     Raises:
         TypeError: a column has a type that no decoder fills.
@@ -74,16 +74,16 @@ def nodes_of(columns: pa.Schema) -> list[Node]:
 
 
 def _add(nodes: list[Node], path: str, field: pa.Field) -> None:
-    lane = _lane_of(path, field.type)
+    buffer_kind = _buffer_kind_of(path, field.type)
     place, members = len(nodes), list[int]()
-    nodes.append(Node(path, field, lane, members))
+    nodes.append(Node(path, field, buffer_kind, members))
     for suffix, inner in _inside(field.type):
         members.append(len(nodes))
         _add(nodes, f"{path}{suffix}" if path else suffix.lstrip("."), inner)
-    nodes[place] = Node(path, field, lane, members)
+    nodes[place] = Node(path, field, buffer_kind, members)
 
 
-def _lane_of(path: str, kind: pa.DataType) -> int:
+def _buffer_kind_of(path: str, kind: pa.DataType) -> int:
     if pa.types.is_struct(kind):
         return STRUCT
     if pa.types.is_list(kind):
@@ -92,10 +92,10 @@ def _lane_of(path: str, kind: pa.DataType) -> int:
         return MAP
     if pa.types.is_decimal128(kind):
         return PAIR
-    lane = _EXACT_TYPES.get(kind)
-    if lane is None:
+    buffer_kind = _EXACT_TYPES.get(kind)
+    if buffer_kind is None:
         raise TypeError(f"column {path} has type {kind}, which no decoder of values fills")
-    return lane
+    return buffer_kind
 
 
 def _inside(kind: pa.DataType) -> Iterator[tuple[str, pa.Field]]:
@@ -108,23 +108,23 @@ def _inside(kind: pa.DataType) -> Iterator[tuple[str, pa.Field]]:
         yield from ((".key", kind.key_field), (".value", kind.item_field))
 
 
-class Lanes:
-    """The lanes of one schema while kernels fill them.
+class ColumnBuffers:
+    """The buffers of one schema while kernels fill them.
 
     Attributes:
-        nodes: the schema's lanes.
-        table: what kernels know of the nodes, see `kernels/lanes`.
+        nodes: the schema's buffers.
+        table: what kernels know of the nodes, see `kernels/column_buffers`.
         cells, reals, valid, content: the memory; `reals` is that of `cells` as doubles. `grow` replaces them.
-        counts: items of each lane.
+        counts: items of each buffer.
     """
 
     def __init__(self, columns: pa.Schema) -> None:
         self.columns = columns
         self.nodes = nodes_of(columns)
-        kinds = [node.lane for node in self.nodes]
+        kinds = [node.buffer_kind for node in self.nodes]
         self._late = len(kinds)
-        self.table = np.zeros((self._late + len(_LATE_LANES), NODE_COLUMNS), np.int64)
-        self.table[:, LANE] = [*kinds, *_LATE_LANES]
+        self.table = np.zeros((self._late + len(_LATE_BUFFERS), NODE_COLUMNS), np.int64)
+        self.table[:, BUFFER_KIND] = [*kinds, *_LATE_BUFFERS]
         self.table[self._late :, END] = range(self._late + 1, len(self.table) + 1)
         for index in reversed(range(self._late)):
             members = self.nodes[index].members
@@ -137,25 +137,25 @@ class Lanes:
         self._allocate()
 
     def start(self, rows: int) -> None:
-        """Empty all lanes and make room for `rows` rows."""
+        """Empty all buffers and make room for `rows` rows."""
         self.counts[:] = 0
-        row_lanes = list(self._with_items_of(ROOT))
+        row_buffers = list(self._with_items_of(ROOT))
         items = self.table[:, ITEMS]
-        texts = self.table[:, LANE] == TEXT
+        texts = self.table[:, BUFFER_KIND] == TEXT
         if items[ROOT] < rows or not items[ROOT]:
             items[:] = np.maximum(items, _FIRST_ITEMS)
-            items[row_lanes] = np.maximum(items[row_lanes], rows)
+            items[row_buffers] = np.maximum(items[row_buffers], rows)
             self.table[texts, BYTES] = np.maximum(self.table[texts, BYTES], _FIRST_BYTES)
             self._allocate()
-        self.cells[self.table[self.table[:, LANE] >= TEXT, CELL]] = 0
+        self.cells[self.table[self.table[:, BUFFER_KIND] >= TEXT, CELL]] = 0
 
     def grow(self, node: int, needed_bytes: int, needed_items: int = 1) -> None:
-        """Make room in a lane that a kernel found full, for so many more bytes and items."""
+        """Make room in a buffer that a kernel found full, for so many more bytes and items."""
         used, items = self._used(), self.counts[node] + needed_items
         if node >= self._late or items > self.table[node, ITEMS]:
-            lanes = list(range(self._late, len(self.table))) if node >= self._late else list(self._with_items_of(node))
-            self.table[lanes, ITEMS] = np.maximum(2 * self.table[lanes, ITEMS], items)
-        if self.table[node, LANE] == TEXT and needed_bytes:
+            grown = list(range(self._late, len(self.table)) if node >= self._late else self._with_items_of(node))
+            self.table[grown, ITEMS] = np.maximum(2 * self.table[grown, ITEMS], items)
+        if self.table[node, BUFFER_KIND] == TEXT and needed_bytes:
             self.table[node, BYTES] = 2 * self.table[node, BYTES] + needed_bytes
         before = (self.table.copy(), self.cells, self.valid, self.content)
         self._allocate()
@@ -169,14 +169,14 @@ class Lanes:
     def _with_items_of(self, node: int) -> Iterator[int]:
         """The node and all inside it that have as many items: those up to the next list or map, without its items."""
         yield node
-        if self.table[node, LANE] == STRUCT:
+        if self.table[node, BUFFER_KIND] == STRUCT:
             for member in self.nodes[node].members:
                 yield from self._with_items_of(member)
 
     def _cells_of(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Cells that so many items of each lane need."""
-        lanes = self.table[:, LANE]
-        return np.where(lanes == STRUCT, 0, np.where(lanes == PAIR, 2 * counts, counts + (lanes >= TEXT)))
+        """Cells that so many items of each buffer need."""
+        kinds = self.table[:, BUFFER_KIND]
+        return np.where(kinds == STRUCT, 0, np.where(kinds == PAIR, 2 * counts, counts + (kinds >= TEXT)))
 
     def _allocate(self) -> None:
         """New memory for the room that the table states."""
@@ -189,9 +189,9 @@ class Lanes:
         self.content = np.empty(int(self.table[:, BYTES].sum()), np.uint8)
 
     def _used(self) -> npt.NDArray[np.int64]:
-        """Bytes of content in each lane."""
+        """Bytes of content in each buffer."""
         used = np.zeros(len(self.table), np.int64)
-        texts = np.flatnonzero(self.table[:, LANE] == TEXT)
+        texts = np.flatnonzero(self.table[:, BUFFER_KIND] == TEXT)
         used[texts] = self.cells[self.table[texts, CELL] + self.counts[texts]]
         return used
 
@@ -203,7 +203,7 @@ class Lanes:
         valid: npt.NDArray[np.uint8],
         content: npt.NDArray[np.uint8],
     ) -> None:
-        """Copy what the lanes held before `_allocate`."""
+        """Copy what the buffers held before `_allocate`."""
         sizes = self._cells_of(self.counts)
         for old, new, size, count, size_bytes in zip(table, self.table, sizes, self.counts, used, strict=True):
             self.cells[new[CELL] :][:size] = cells[old[CELL] :][:size]
@@ -235,7 +235,7 @@ class Lanes:
         for node in np.unique(nodes):
             is_of_node = nodes == node
             numbers = texts.filter(pa.array(is_of_node))
-            if self.table[node, LANE] == PAIR:
+            if self.table[node, BUFFER_KIND] == PAIR:
                 # A decimal is two cells, the lower half first.
                 halves = np.frombuffer(numbers.cast(pa.decimal128(38, 0)).buffers()[1], np.int64)
                 cells = self.table[node, CELL] + 2 * items[is_of_node]
@@ -244,17 +244,17 @@ class Lanes:
                 self.reals[self.table[node, CELL] + items[is_of_node]] = numbers.cast(pa.float64()).to_numpy()
 
     def _array(self, index: int) -> pa.Array:
-        """A lane as an Arrow array."""
+        """A buffer as an Arrow array."""
         node, count = self.nodes[index], int(self.counts[index])
         kind, valid = node.field.type, self._bitmap(index, count)
-        if node.lane == STRUCT:
+        if node.buffer_kind == STRUCT:
             members = [self._array(member) for member in node.members]
             return pa.Array.from_buffers(kind, count, [valid], children=members)
-        if node.lane == LIST:
+        if node.buffer_kind == LIST:
             return pa.Array.from_buffers(
                 kind, count, [valid, self._ends(index, count)], children=[self._array(index + 1)]
             )
-        if node.lane == MAP:
+        if node.buffer_kind == MAP:
             entry = pa.struct([kind.key_field, kind.item_field])
             pairs = [self._array(member) for member in node.members]
             entries = pa.Array.from_buffers(entry, len(pairs[0]), [None], children=pairs)
@@ -262,7 +262,7 @@ class Lanes:
         return self._column(index, kind, count)
 
     def _column(self, index: int, kind: pa.DataType, count: int) -> pa.Array:
-        """A lane without lanes inside it as an Arrow array."""
+        """A buffer without buffers inside it as an Arrow array."""
         valid, cells = self._bitmap(index, count), self.cells[self.table[index, CELL] :]
         if pa.types.is_decimal128(kind):
             return pa.Array.from_buffers(kind, count, [valid, _copied(cells[: 2 * count])])
