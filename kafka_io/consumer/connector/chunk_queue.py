@@ -5,16 +5,16 @@ import time
 from collections import deque
 from dataclasses import dataclass
 
-from kafka_io.consumer.connector.claim import PartitionClaim
+from kafka_io.consumer.connector.stream_partition import StreamPartition
 from kafka_io.consumer.fetched import FetchResult
 from kafka_io.errors import KafkaIOError
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """The result of a fetch for a claim, in one of its epochs, or the error."""
+    """The result of a fetch for a partition, in one of its epochs, or the error."""
 
-    claim: PartitionClaim
+    partition: StreamPartition
     epoch: int
     result: FetchResult | KafkaIOError
 
@@ -47,12 +47,12 @@ class ChunkQueue:
             return self._chunks.popleft()
 
     def drop_revoked(self) -> None:
-        """Drop the chunks of revoked claims, so that the fetcher does not wait for their room.
+        """Drop the chunks of revoked partitions, so that the fetcher does not wait for their room.
 
         A stream may not be read for a long time. Its queue would then stay full of chunks that nobody may deliver.
         """
         with self._changed:
-            self._chunks = deque(chunk for chunk in self._chunks if not chunk.claim.revoked)
+            self._chunks = deque(chunk for chunk in self._chunks if not chunk.partition.revoked)
             self._changed.notify_all()
 
     def close(self) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from kafka_io.brokers.retry import MIN_PAUSE_S
 from kafka_io.consumer.connector.chunk_queue import Chunk, ChunkQueue
-from kafka_io.consumer.connector.claim import PartitionClaim
 from kafka_io.consumer.connector.options import ConnectorOptions
+from kafka_io.consumer.connector.stream_partition import StreamPartition
 from kafka_io.consumer.fetched import FetchPosition, FetchResult
 from kafka_io.consumer.simple import SimpleConsumer
 from kafka_io.errors import (
@@ -34,28 +34,28 @@ class ConnectorFetcher:
     Args:
         open_consumer: called by the fetcher's thread, because a consumer belongs to one thread.
         options: the settings of the connector.
-        on_reset: called when a claim continues at another offset than the group had committed.
+        on_reset: called when a partition continues at another offset than the group had committed.
     """
 
     def __init__(
         self,
         open_consumer: Callable[[], SimpleConsumer],
         options: ConnectorOptions,
-        on_reset: Callable[[PartitionClaim], None],
+        on_reset: Callable[[StreamPartition], None],
     ) -> None:
         self.queue = ChunkQueue(options.queued_max_chunks)
         self._open_consumer = open_consumer
         self._options = options
         self._on_reset = on_reset
-        self._claims: tuple[PartitionClaim, ...] = ()
+        self._owned: tuple[StreamPartition, ...] = ()
         self._wake = threading.Event()
         self._stopping = False
         # A daemon thread: it may wait for a broker when the process ends.
         self.thread = threading.Thread(target=self._run, name="penstock-fetcher", daemon=True)
 
-    def assign(self, claims: Iterable[PartitionClaim]) -> None:
-        """Fetch for these claims from now on, and for no others."""
-        self._claims = tuple(claims)
+    def assign(self, owned_partitions: Iterable[StreamPartition]) -> None:
+        """Fetch for these partitions from now on, and for no others."""
+        self._owned = tuple(owned_partitions)
         self.queue.drop_revoked()
         self._wake.set()
 
@@ -68,73 +68,74 @@ class ConnectorFetcher:
     def _run(self) -> None:
         with self._open_consumer() as consumer:
             while not self._stopping:
-                # Cleared before the claims are read: an `assign` from here on sets it again and ends the wait below.
+                # Cleared before the partitions are read: an `assign` from here on sets it again and ends the wait
+                # below.
                 self._wake.clear()
-                due = [claim for claim in self._claims if claim.is_due]
+                due = [owned for owned in self._owned if owned.is_due]
                 self._fetch(consumer, due)
                 if not due:
                     self._wake.wait(self._options.fetch_backoff_ms / 1000)
 
-    def _fetch(self, consumer: SimpleConsumer, due: Sequence[PartitionClaim]) -> None:
-        fetches: list[tuple[PartitionClaim, int, FetchPosition]] = []
-        for claim in due:
-            epoch, offset = claim.fetch_offset()
+    def _fetch(self, consumer: SimpleConsumer, due: Sequence[StreamPartition]) -> None:
+        fetches: list[tuple[StreamPartition, int, FetchPosition]] = []
+        for owned in due:
+            epoch, offset = owned.fetch_offset()
             if offset is None:
-                self._reset(consumer, claim)
+                self._reset(consumer, owned)
             else:
-                max_bytes = claim.fetch_bytes or self._options.fetch_bytes
-                fetches.append((claim, epoch, FetchPosition.of(claim.topic_partition, offset, max_bytes)))
+                max_bytes = owned.fetch_bytes or self._options.fetch_bytes
+                fetches.append((owned, epoch, FetchPosition.of(owned.topic_partition, offset, max_bytes)))
         results = consumer.multifetch(position for _, _, position in fetches)
-        for (claim, epoch, _), result in zip(fetches, results, strict=True):
+        for (owned, epoch, _), result in zip(fetches, results, strict=True):
             if isinstance(result, OffsetOutOfRange):
                 _LOG.warning("the group's offset is not in the log: %s", result)
-                self._reset(consumer, claim)
+                self._reset(consumer, owned)
             elif isinstance(result, KafkaIOError):
-                self._handle_error(claim, epoch, result)
+                self._handle_error(owned, epoch, result)
             else:
-                self._handle_result(claim, epoch, result)
+                self._handle_result(owned, epoch, result)
 
-    def _reset(self, consumer: SimpleConsumer, claim: PartitionClaim) -> None:
+    def _reset(self, consumer: SimpleConsumer, owned: StreamPartition) -> None:
         """Continue at the smallest or largest offset.
 
         The new offset is committed at once, as genuine consumers do [kafka-0.7: Consumer registry].
         """
-        reset, partition = self._options.auto_offset_reset, claim.topic_partition
+        reset, partition = self._options.auto_offset_reset, owned.topic_partition
         try:
             offsets = consumer.get_offsets_before(partition.topic, partition.within_topic, _RESETS[reset])
             if not offsets:
                 raise Corrupt(f"the broker did not answer with the {reset} offset")
         except KafkaIOError as error:
-            self._handle_error(claim, claim.fetch_offset()[0], error)
+            self._handle_error(owned, owned.fetch_offset()[0], error)
             return
         _LOG.info("partition %s starts at its %s offset %d", partition, reset, offsets[0])
-        claim.reset(offsets[0])
+        owned.reset(offsets[0])
         # If the log does not hold even that offset, the next fetch resets again: the pause bounds the rate of requests.
-        claim.pause(MIN_PAUSE_S)
-        self._on_reset(claim)
+        owned.pause(MIN_PAUSE_S)
+        self._on_reset(owned)
 
-    def _handle_result(self, claim: PartitionClaim, epoch: int, result: FetchResult) -> None:
-        claim.last_error = None
+    def _handle_result(self, owned: StreamPartition, epoch: int, result: FetchResult) -> None:
+        owned.last_error = None
         if result.next_offset > result.position.offset:
-            claim.fetch_bytes = None
-            if claim.advance_fetched(epoch, result.next_offset):
-                self.queue.put(Chunk(claim, epoch, result))
+            owned.fetch_bytes = None
+            if owned.advance_fetched(epoch, result.next_offset):
+                self.queue.put(Chunk(owned, epoch, result))
         elif not result.needed_bytes:
-            claim.pause(self._options.fetch_backoff_ms / 1000)
+            owned.pause(self._options.fetch_backoff_ms / 1000)
         else:
             try:
                 sizes, position = self._options.read_settings.sizes, result.position
-                claim.fetch_bytes = sizes.next_larger(position.max_bytes, result.needed_bytes, position.where)
+                owned.fetch_bytes = sizes.next_larger(position.max_bytes, result.needed_bytes, position.where)
             except WireError as error:
-                self._handle_error(claim, epoch, error)
+                self._handle_error(owned, epoch, error)
 
-    def _handle_error(self, claim: PartitionClaim, epoch: int, error: KafkaIOError) -> None:
-        """Pause the claim; an error that is not temporary is also raised by the stream."""
+    def _handle_error(self, owned: StreamPartition, epoch: int, error: KafkaIOError) -> None:
+        """Pause the partition; an error that is not temporary is also raised by the stream."""
         if isinstance(error, _TEMPORARY) and not isinstance(error, AuthorizationFailed):
-            claim.pause(self._options.fetch_backoff_ms / 1000)
-            if claim.last_error != error.reason:  # each error is logged once, however often it is repeated
+            owned.pause(self._options.fetch_backoff_ms / 1000)
+            if owned.last_error != error.reason:  # each error is logged once, however often it is repeated
                 _LOG.warning("a fetch failed and is retried: %s", error)
-            claim.last_error = error.reason
+            owned.last_error = error.reason
         else:
-            claim.pause(float("inf"))  # until the stream has raised the error
-            self.queue.put(Chunk(claim, epoch, error))
+            owned.pause(float("inf"))  # until the stream has raised the error
+            self.queue.put(Chunk(owned, epoch, error))

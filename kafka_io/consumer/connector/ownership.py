@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from kafka_io.consumer.connector.claim import PartitionClaim
+from kafka_io.consumer.connector.stream_partition import StreamPartition
 from kafka_io.errors import KafkaIOError, RegistryUnavailable
 from kafka_io.model import TopicPartition
 from kafka_io.registry.listing import NodeVanished
@@ -22,7 +22,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class PartitionOwnership:
-    """The claims of one member. Any thread may use it."""
+    """The partitions of one member. Any thread may use it."""
 
     def __init__(
         self, registration: ConsumerRegistration, subscription: ConsumerSubscription, registry_format: RegistryFormat
@@ -32,13 +32,13 @@ class PartitionOwnership:
         self._value = subscription.value(registry_format, timestamp_ms=time.time_ns() // 1_000_000)
         self._lock = threading.RLock()
         self._session_id: int | None = None
-        self._claims: dict[TopicPartition, PartitionClaim] = {}
+        self._owned: dict[TopicPartition, StreamPartition] = {}
 
     @property
-    def claims(self) -> tuple[PartitionClaim, ...]:
+    def owned_partitions(self) -> tuple[StreamPartition, ...]:
         """The partitions that this member owns now."""
         with self._lock:
-            return tuple(self._claims.values())
+            return tuple(self._owned.values())
 
     def rebalance(self, on_change: Callable[[], None]) -> bool:
         """Take this member's share of the group's partitions; False while others still own some of it.
@@ -61,25 +61,25 @@ class PartitionOwnership:
                 _LOG.warning("the session with ZooKeeper was replaced by a new one: the group is joined again")
             self._session_id = session_id
             share = self._share(view)
-            # A revoked claim was not released in time: it is released now, and may be taken again.
+            # A revoked partition was not released in time: it is released now, and may be taken again.
             self._release(
                 [
-                    claim
-                    for partition, claim in self._claims.items()
-                    if claim.revoked or share.get(partition) != claim.stream
+                    owned
+                    for partition, owned in self._owned.items()
+                    if owned.revoked or share.get(partition) != owned.stream
                 ]
             )
             return self._take(share)
 
-    def commit_processed(self, claim: PartitionClaim | None = None) -> None:
-        """Commit the processed offset of one claim, unless it is revoked, or of all claims.
+    def commit_processed(self, owned: StreamPartition | None = None) -> None:
+        """Commit the processed offset of one partition, unless it is revoked, or of all partitions.
 
         Errors are logged: the offsets are committed later, or their messages are read again.
         """
         with self._lock:
             try:
-                if claim is None or not claim.revoked:
-                    self._commit([claim] if claim else self.claims)
+                if owned is None or not owned.revoked:
+                    self._commit([owned] if owned else self.owned_partitions)
             except KafkaIOError as error:
                 _LOG.warning("offsets cannot be committed now: %s", error)
 
@@ -92,14 +92,14 @@ class PartitionOwnership:
             RegistryUnavailable: no answer, or the session is lost and the ownership with it.
         """
         with self._lock:
-            for claim in self.claims:
-                claim.mark_processed()
-            self._commit(self.claims)
+            for owned in self.owned_partitions:
+                owned.mark_processed()
+            self._commit(self.owned_partitions)
 
     def revoke_all(self) -> None:
         """Deliver no more messages."""
-        for claim in self.claims:
-            claim.revoke()
+        for owned in self.owned_partitions:
+            owned.revoke()
 
     def _share(self, view: ConsumerGroupView) -> dict[TopicPartition, int]:
         """This member's partitions, each with the number of the stream that reads it."""
@@ -111,19 +111,19 @@ class PartitionOwnership:
                     share[TopicPartition.of(topic, partition)] = stream
         return share
 
-    def _release(self, claims: Sequence[PartitionClaim]) -> None:
+    def _release(self, owned_partitions: Sequence[StreamPartition]) -> None:
         """Release partitions; those of a lost session are only dropped.
 
         The order matters: nothing more is delivered, then the offsets are committed, then the owner nodes are deleted.
         The next owner starts at the committed offsets.
         """
-        for claim in claims:
-            claim.revoke()
-        current = [claim for claim in claims if claim.session_id == self._session_id]
+        for owned in owned_partitions:
+            owned.revoke()
+        current = [owned for owned in owned_partitions if owned.session_id == self._session_id]
         self._commit(current)
-        self._registration.release([claim.topic_partition for claim in current], self._session_id)
-        for claim in claims:
-            del self._claims[claim.topic_partition]
+        self._registration.release([owned.topic_partition for owned in current], self._session_id)
+        for owned in owned_partitions:
+            del self._owned[owned.topic_partition]
 
     def _take(self, share: Mapping[TopicPartition, int]) -> bool:
         """Take the partitions of the share that are not owned in this session; False if others still own some.
@@ -133,21 +133,21 @@ class PartitionOwnership:
         missing = {
             partition: thread_id(self._registration.member, stream)
             for partition, stream in share.items()
-            if partition not in self._claims or self._claims[partition].session_id != self._session_id
+            if partition not in self._owned or self._owned[partition].session_id != self._session_id
         }
         taken = self._registration.take(missing, self._session_id)
         offsets = self._registration.offsets({partition.topic for partition in taken})
         for partition in missing:
-            previous, offset = self._claims.pop(partition, None), offsets.get(partition)
+            previous, offset = self._owned.pop(partition, None), offsets.get(partition)
             if previous and partition in taken and previous.committed == offset:
                 # The committed offset did not change, so nobody else read the partition: it is read on without a break.
                 previous.session_id = self._session_id
-                self._claims[partition] = previous
+                self._owned[partition] = previous
                 continue
             if previous:
                 previous.revoke()
             if partition in taken:
-                self._claims[partition] = PartitionClaim(partition, self._session_id, offset, stream=share[partition])
+                self._owned[partition] = StreamPartition(partition, self._session_id, offset, stream=share[partition])
         not_taken = missing.keys() - taken
         if not_taken:
             _LOG.info(
@@ -155,18 +155,18 @@ class PartitionOwnership:
             )
         return not not_taken
 
-    def _commit(self, claims: Iterable[PartitionClaim]) -> None:
+    def _commit(self, owned_partitions: Iterable[StreamPartition]) -> None:
         """Commit the processed offsets that differ from those in ZooKeeper."""
-        offsets = {claim: claim.processed for claim in claims}
-        moved = {claim: offset for claim, offset in offsets.items() if offset is not None and offset != claim.committed}
-        lost = any(claim.session_id != self._session_id for claim in moved)
-        by_partition = {claim.topic_partition: offset for claim, offset in moved.items()}
+        offsets = {owned: owned.processed for owned in owned_partitions}
+        moved = {owned: offset for owned, offset in offsets.items() if offset is not None and offset != owned.committed}
+        lost = any(owned.session_id != self._session_id for owned in moved)
+        by_partition = {owned.topic_partition: offset for owned, offset in moved.items()}
         if lost or not self._registration.commit(by_partition, self._session_id):
             raise RegistryUnavailable(
                 "the session with ZooKeeper was lost, and the ownership of partitions with it: no offset is committed"
             )
-        for claim, offset in moved.items():
-            claim.committed = offset
+        for owned, offset in moved.items():
+            owned.committed = offset
 
 
 def _skip(path: str, error: KafkaIOError) -> None:

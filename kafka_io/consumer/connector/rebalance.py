@@ -103,12 +103,12 @@ class RebalanceLoop:
     def _take_share(self) -> bool:
         """Take this member's share, and give each stream its part; False while others still own some of the share."""
         complete = self.ownership.rebalance(self._wake.set)
-        claims = self.ownership.claims
+        owned_partitions = self.ownership.owned_partitions
         for (topic, stream), fetcher in self._fetchers.items():
             fetcher.assign(
-                claim
-                for claim in claims
-                if claim.stream == stream and topic in {claim.topic_partition.topic, EVERY_TOPIC}
+                owned
+                for owned in owned_partitions
+                if owned.stream == stream and topic in {owned.topic_partition.topic, EVERY_TOPIC}
             )
         return complete
 

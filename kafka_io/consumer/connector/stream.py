@@ -53,21 +53,21 @@ class MessageStream(Iterator[ConsumedMessage]):
 
         This generator continues when the next message is requested: at that moment the last one is processed.
         """
-        claim = chunk.claim
+        owned = chunk.partition
         try:
             if isinstance(chunk.result, KafkaIOError):
                 raise chunk.result
             for message in chunk.result:
-                if not claim.deliver(chunk.epoch, message.next_offset):
+                if not owned.deliver(chunk.epoch, message.next_offset):
                     return
                 yield message
-                claim.mark_processed()
+                owned.mark_processed()
         except KafkaIOError:
-            if claim.revoked:  # the partition belongs to another consumer now
+            if owned.revoked:  # the partition belongs to another consumer now
                 return
-            claim.rewind()
-            claim.pause(self._options.fetch_backoff_ms / 1000)
+            owned.rewind()
+            owned.pause(self._options.fetch_backoff_ms / 1000)
             raise
         # The last offsets of a chunk may have no message, for example in a compacted log: they are processed too.
-        if claim.deliver(chunk.epoch, chunk.result.next_offset):
-            claim.mark_processed()
+        if owned.deliver(chunk.epoch, chunk.result.next_offset):
+            owned.mark_processed()

@@ -6,7 +6,7 @@ import time
 from kafka_io.model import TopicPartition
 
 
-class PartitionClaim:
+class StreamPartition:
     """A partition owned in one session of ZooKeeper, until it is revoked. Any thread may use it.
 
     Three offsets advance with the messages: up to `fetched` the messages are in the queue, up to `delivered` the stream
@@ -48,7 +48,7 @@ class PartitionClaim:
         return not self.revoked and time.monotonic() >= self._paused_until_s
 
     def fetch_offset(self) -> tuple[int, int | None]:
-        """The claim's epoch, and the offset to fetch from; None before the first offset is known."""
+        """The partition's epoch, and the offset to fetch from; None before the first offset is known."""
         with self._lock:
             return self._epoch, self._fetched
 
@@ -65,7 +65,7 @@ class PartitionClaim:
             self._fetched = self.delivered
 
     def advance_fetched(self, epoch: int, offset: int) -> bool:
-        """Record that everything before `offset` is fetched; False if the epoch is over or the claim is revoked."""
+        """Record that everything before `offset` is fetched; False if the epoch is over or the partition is revoked."""
         with self._lock:
             if self.revoked or epoch != self._epoch:
                 return False
