@@ -3,19 +3,54 @@
 import numpy as np
 
 from kafka_io.jit.compiling import device_function
-from kafka_io.jit.scalars import ByteArray, Int64s, copy, int64
+from kafka_io.jit.scalars import ByteArray, Int32s, Int64s, copy, int64, little_int32, little_int64
+from kafka_io.jit.utf8 import is_utf8
 from kafka_io.values.kernels.avro_program import (
+    BAD_BOOLEAN,
+    BAD_NUMBER,
+    BAD_SYMBOL,
+    BAD_TEXT,
     BIG_DECIMAL,
+    BOOLEAN,
+    BYTES_OP,
+    CUT,
+    DECIMAL,
+    DECIMAL_FIXED,
+    DOUBLE,
+    FIXED,
+    FLOAT,
     FULL,
     FULL_NODE,
+    LITTLE_UINT32,
+    LONG,
+    LONG_TO_DOUBLE,
     NEEDED_BYTES,
     NEEDED_ITEMS,
     OK,
+    OUT_OF_RANGE,
     RAW_PREFIX,
     RAW_VALUE,
+    SCALED,
+    SKIP_BOOLEAN,
+    SKIP_ENUM,
+    SKIP_TEXT,
+    TEXT,
+    UUID,
 )
-from kafka_io.values.kernels.column_buffers import BYTES, CELL, CONTENT, VALID, put_end, put_pair
+from kafka_io.values.kernels.column_buffers import (
+    BYTES,
+    CELL,
+    CONTENT,
+    VALID,
+    Float32s,
+    Float64s,
+    put_end,
+    put_number,
+    put_pair,
+    put_real,
+)
 
+_INT32_MIN, _INT32_MAX = -(1 << 31), (1 << 31) - 1
 # 10^38 as two halves.
 _TOP_HIGH, _TOP_LOW = 10**38 >> 64, 10**38 & 0xFFFFFFFFFFFFFFFF
 _DIGITS = np.frombuffer(b"0123456789abcdef", np.uint8)
@@ -142,3 +177,136 @@ def put_decimal(
         return BIG_DECIMAL
     put_pair(node, low, high, nodes, cells, valid, counts)
     return OK
+
+
+@device_function
+def put_long(
+    op: int,
+    number: int,
+    factor: int,
+    is_int: bool,
+    max_number: int,
+    node: int,
+    nodes: Int64s,
+    cells: Int64s,
+    reals: Float64s,
+    valid: ByteArray,
+    counts: Int64s,
+) -> int:
+    """Append an int or long, unless it is skipped: the status. A negative factor of SCALED divides and rounds down."""
+    if is_int and (number < _INT32_MIN or number > _INT32_MAX):
+        return BAD_NUMBER
+    if op == LONG:
+        put_number(node, number, nodes, cells, valid, counts)
+    elif op == SCALED:
+        if factor <= 0:
+            put_number(node, number // -factor, nodes, cells, valid, counts)
+        elif number > max_number or number < -max_number:
+            return OUT_OF_RANGE
+        else:
+            put_number(node, number * factor, nodes, cells, valid, counts)
+    elif op == LONG_TO_DOUBLE:
+        put_real(node, float(number) * float(factor), nodes, reals, valid, counts)
+    return OK
+
+
+@device_function
+def put_symbol(
+    op: int,
+    number: int,
+    first_symbol: int,
+    symbol_count: int,
+    node: int,
+    symbols: ByteArray,
+    symbol_ends: Int64s,
+    nodes: Int64s,
+    cells: Int64s,
+    valid: ByteArray,
+    content: ByteArray,
+    counts: Int64s,
+    work: Int64s,
+) -> int:
+    """Append the symbol of an enum, unless it is skipped: the status."""
+    if number < 0 or number >= symbol_count:
+        return BAD_SYMBOL
+    if op == SKIP_ENUM:
+        return OK
+    symbol = first_symbol + number
+    first = symbol_ends[symbol]
+    size = symbol_ends[symbol + 1] - first
+    return put_bytes(symbols, first, size, node, nodes, cells, valid, content, counts, work)
+
+
+@device_function
+def put_sized(
+    op: int,
+    data: ByteArray,
+    position: int,
+    size: int,
+    node: int,
+    nodes: Int64s,
+    cells: Int64s,
+    valid: ByteArray,
+    content: ByteArray,
+    counts: Int64s,
+    work: Int64s,
+    scratch: ByteArray,
+) -> int:
+    """Append a text, bytes or a decimal whose length precedes it, unless it is skipped: the status."""
+    if op in (TEXT, SKIP_TEXT) and not is_utf8(data, position, position + size):
+        return BAD_TEXT
+    if op in (TEXT, BYTES_OP):
+        return put_bytes(data, position, size, node, nodes, cells, valid, content, counts, work)
+    if op == DECIMAL:
+        return put_decimal(data, position, size, node, nodes, cells, valid, counts, scratch)
+    return OK
+
+
+@device_function
+def put_fixed(  # noqa: PLR0912 - one branch for each op
+    op: int,
+    data: ByteArray,
+    position: int,
+    end: int,
+    size: int,
+    node: int,
+    nodes: Int64s,
+    cells: Int64s,
+    reals: Float64s,
+    valid: ByteArray,
+    content: ByteArray,
+    counts: Int64s,
+    work: Int64s,
+    bits: Int32s,
+    float_of_bits: Float32s,
+    scratch: ByteArray,
+) -> tuple[int, int]:
+    """Run an op that reads a fixed number of bytes, which is `size` for some ops: (status, position after them)."""
+    if op == DOUBLE:
+        size = 8
+    elif op in (FLOAT, LITTLE_UINT32):
+        size = 4
+    elif op in (BOOLEAN, SKIP_BOOLEAN):
+        size = 1
+    if size > end - position:
+        return CUT, position
+    status = OK
+    if op == DOUBLE:
+        put_number(node, little_int64(data, position), nodes, cells, valid, counts)
+    elif op == FLOAT:
+        bits[0] = little_int32(data, position)
+        put_real(node, float_of_bits[0], nodes, reals, valid, counts)
+    elif op == LITTLE_UINT32:
+        put_number(node, little_int32(data, position) & 0xFFFFFFFF, nodes, cells, valid, counts)
+    elif op in (BOOLEAN, SKIP_BOOLEAN):
+        if data[position] > 1:
+            return BAD_BOOLEAN, position
+        if op == BOOLEAN:
+            put_number(node, int(data[position]), nodes, cells, valid, counts)
+    elif op == FIXED:
+        status = put_bytes(data, position, size, node, nodes, cells, valid, content, counts, work)
+    elif op == DECIMAL_FIXED:
+        status = put_decimal(data, position, size, node, nodes, cells, valid, counts, scratch)
+    elif op == UUID:
+        status = put_uuid(data, position, node, nodes, cells, valid, content, counts, work)
+    return status, position + size

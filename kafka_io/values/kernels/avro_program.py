@@ -35,6 +35,7 @@ FIXED = 17  # A: size
 UUID = 18  # 16 bytes, as text
 DECIMAL_FIXED = 19  # A: size
 LITTLE_UINT32 = 20  # part of a duration
+LAST_FIXED = 20  # up to here, they read a fixed number of bytes
 NULL = 21  # reads nothing
 STRUCT = 22  # begins a struct; the ops of its members follow
 JUMP = 23  # continues at op A

@@ -7,38 +7,25 @@ skips it. All programs fill the same buffers, so the writer's schema may change 
 import numpy as np
 
 from kafka_io.jit.compiling import device_function, kernel
-from kafka_io.jit.scalars import BAD_POSITION, ByteArray, Int32s, Int64s, little_int32, little_int64, varlong
-from kafka_io.jit.utf8 import is_utf8
-from kafka_io.values.kernels.avro_buffers import full, put_bytes, put_decimal, put_raw, put_uuid
+from kafka_io.jit.scalars import BAD_POSITION, ByteArray, Int32s, Int64s, varlong
+from kafka_io.values.kernels.avro_buffers import full, put_fixed, put_long, put_raw, put_sized, put_symbol
 from kafka_io.values.kernels.avro_program import (
-    BAD_BOOLEAN,
     BAD_BRANCH,
     BAD_COUNT,
     BAD_LENGTH,
     BAD_NUMBER,
-    BAD_SYMBOL,
-    BAD_TEXT,
     BLOCK,
-    BOOLEAN,
-    BYTES_OP,
     CALL,
-    CUT,
-    DECIMAL,
-    DECIMAL_FIXED,
-    DOUBLE,
     END,
     ENUM,
     FAULT_OP,
     FAULT_POSITION,
-    FIXED,
-    FLOAT,
     FREE_ITEMS,
     FULL,
     ITEM_END,
     JUMP,
+    LAST_FIXED,
     LAST_WITH_NUMBER,
-    LITTLE_UINT32,
-    LONG,
     LONG_TO_DOUBLE,
     MAX_DEPTH,
     NODE,
@@ -46,41 +33,26 @@ from kafka_io.values.kernels.avro_program import (
     OK,
     OP,
     OPTION,
-    OUT_OF_RANGE,
     RAW_END,
     REFUSE,
     REFUSED,
     RETURN,
-    SCALED,
     SKIP_BOOLEAN,
     SKIP_ENUM,
     SKIP_FIXED,
     SKIP_LONG,
-    SKIP_TEXT,
     STRUCT,
-    TEXT,
     TOO_DEEP,
     TOO_LONG,
     TOO_MANY,
     UNION,
-    UUID,
     A,
     B,
     C,
 )
-from kafka_io.values.kernels.column_buffers import (
-    ITEMS,
-    ROOT,
-    VALID,
-    Float32s,
-    Float64s,
-    put_end,
-    put_null,
-    put_number,
-    put_real,
-)
+from kafka_io.values.kernels.column_buffers import ITEMS, ROOT, VALID, Float32s, Float64s, put_end, put_null
 
-_INT32_MIN, _INT32_MAX, _INT64_MAX = -(1 << 31), (1 << 31) - 1, (1 << 63) - 1
+_INT64_MAX = (1 << 63) - 1
 
 
 @kernel
@@ -200,7 +172,7 @@ def _entry(schema_id: int, known_ids: Int64s, entries: Int64s) -> int:
 
 
 @device_function
-def _value(  # noqa: PLR0912, PLR0915 - one branch for each op
+def _value(  # noqa: PLR0912 - one branch for each kind of op
     data: ByteArray,
     position: int,
     end: int,
@@ -222,7 +194,6 @@ def _value(  # noqa: PLR0912, PLR0915 - one branch for each op
     """Run the program at op `pc` over one value; the status, with FAULT_OP and FAULT_POSITION if it is not OK."""
     depth = 0
     free_items = FREE_ITEMS + end - position
-    number = 0
     while True:
         # numba checks a signed index for being negative.
         place = np.uint64(pc)
@@ -232,145 +203,127 @@ def _value(  # noqa: PLR0912, PLR0915 - one branch for each op
         status = OK
         following = pc + 1
         if op <= LAST_WITH_NUMBER:
-            # Most numbers have one byte.
-            if position < end and data[position] < 0x80:
-                zigzag = np.int64(data[position])
-                number = int((zigzag >> 1) ^ -(zigzag & 1))
-                position += 1
-            else:
-                number, position = varlong(data, position, end)
-                if position == BAD_POSITION:
-                    work[FAULT_OP] = pc
-                    work[FAULT_POSITION] = before
-                    return BAD_NUMBER
-            if op <= LONG_TO_DOUBLE or op == SKIP_LONG:
-                if program[place, B] and (number < _INT32_MIN or number > _INT32_MAX):
-                    status = BAD_NUMBER
-                elif op == LONG:
-                    put_number(node, number, nodes, cells, valid, counts)
-                elif op == SCALED:
-                    factor = program[place, A]
-                    if factor > 0:
-                        if number > program[place, C] or number < -program[place, C]:
-                            status = OUT_OF_RANGE
-                        else:
-                            put_number(node, number * factor, nodes, cells, valid, counts)
-                    else:
-                        put_number(node, number // -factor, nodes, cells, valid, counts)
-                elif op == LONG_TO_DOUBLE:
-                    put_real(node, float(number) * float(program[place, A]), nodes, reals, valid, counts)
-            elif op == OPTION:
-                if number == program[place, B]:
-                    put_null(node, nodes, cells, valid, counts)
-                    following = program[place, A]
-                elif number != 1 - program[place, B]:
-                    status = BAD_BRANCH
-            elif op == UNION:
-                if number < 0 or number >= program[place, A]:
-                    status = BAD_BRANCH
-                else:
-                    following = program[pc + 1 + number, A]
-            elif op == ENUM:
-                if number < 0 or number >= program[place, B]:
-                    status = BAD_SYMBOL
-                else:
-                    symbol = program[place, A] + number
-                    first = symbol_ends[symbol]
-                    status = put_bytes(
-                        symbols, first, symbol_ends[symbol + 1] - first, node, nodes, cells, valid, content, counts,
-                        work,
-                    )  # fmt: skip
-            elif op == SKIP_ENUM:
-                if number < 0 or number >= program[place, B]:
-                    status = BAD_SYMBOL
+            number, position = _number(data, position, end)
+            if position == BAD_POSITION:
+                status = BAD_NUMBER
+            elif op <= LONG_TO_DOUBLE or op == SKIP_LONG:
+                status = put_long(
+                    op, number, program[place, A], program[place, B] != 0, program[place, C], node, nodes, cells, reals,
+                    valid, counts,
+                )  # fmt: skip
+            elif op in (OPTION, UNION):
+                status, following = _branch(op, number, pc, node, program, nodes, cells, valid, counts)
             elif op == BLOCK:
                 status, following, depth, free_items = _block(
                     number, end - position, pc, depth, free_items, program, nodes, cells, valid, counts, work
                 )
+            elif op in (ENUM, SKIP_ENUM):
+                status = put_symbol(
+                    op, number, program[place, A], program[place, B], node, symbols, symbol_ends, nodes, cells, valid,
+                    content, counts, work,
+                )  # fmt: skip
             elif number < 0 or number > end - position:
                 status = BAD_LENGTH
             else:
-                if op in (TEXT, SKIP_TEXT):
-                    if not is_utf8(data, position, position + number):
-                        status = BAD_TEXT
-                    elif op == TEXT:
-                        status = put_bytes(data, position, number, node, nodes, cells, valid, content, counts, work)
-                elif op == BYTES_OP:
-                    status = put_bytes(data, position, number, node, nodes, cells, valid, content, counts, work)
-                elif op == DECIMAL:
-                    status = put_decimal(data, position, number, node, nodes, cells, valid, counts, scratch)
+                status = put_sized(
+                    op, data, position, number, node, nodes, cells, valid, content, counts, work, scratch
+                )
                 position += number
-        elif op == STRUCT:
-            valid[nodes[node, VALID] + counts[node]] = 1
-            counts[node] += 1
-        elif op == NULL:
-            put_null(node, nodes, cells, valid, counts)
-        elif op == JUMP:
-            following = program[place, A]
-        elif op == DOUBLE:
-            if end - position < 8:
-                status = CUT
-            else:
-                put_number(node, little_int64(data, position), nodes, cells, valid, counts)
-                position += 8
-        elif op in (BOOLEAN, SKIP_BOOLEAN):
-            if position >= end:
-                status = CUT
-            elif data[position] > 1:
-                status = BAD_BOOLEAN
-            else:
-                if op == BOOLEAN:
-                    put_number(node, int(data[position]), nodes, cells, valid, counts)
-                position += 1
-        elif op == ITEM_END:
-            work[depth - 1] -= 1
-            following = program[place, A] + (2 if work[depth - 1] > 0 else 0)
+        elif op <= LAST_FIXED or op in (SKIP_FIXED, SKIP_BOOLEAN):
+            status, position = put_fixed(
+                op, data, position, end, program[place, A], node, nodes, cells, reals, valid, content, counts, work,
+                bits, float_of_bits, scratch,
+            )  # fmt: skip
         elif op == END:
             if position == end:
                 return OK
             status = TOO_LONG
-        elif op in (FLOAT, LITTLE_UINT32):
-            if end - position < 4:
-                status = CUT
-            elif op == FLOAT:
-                bits[0] = little_int32(data, position)
-                put_real(node, float_of_bits[0], nodes, reals, valid, counts)
-            else:
-                put_number(node, little_int32(data, position) & 0xFFFFFFFF, nodes, cells, valid, counts)
-            position += 4
-        elif op in (FIXED, SKIP_FIXED, DECIMAL_FIXED, UUID):
-            size = program[place, A]
-            if size > end - position:
-                status = CUT
-            elif op == FIXED:
-                status = put_bytes(data, position, size, node, nodes, cells, valid, content, counts, work)
-            elif op == DECIMAL_FIXED:
-                status = put_decimal(data, position, size, node, nodes, cells, valid, counts, scratch)
-            elif op == UUID:
-                status = put_uuid(data, position, node, nodes, cells, valid, content, counts, work)
-            position += size
-        elif op == REFUSE:
-            status = REFUSED
-        elif op == RETURN:
-            depth -= 1
-            following = work[depth]
-        elif op == RAW_END:
-            depth -= 1
-            status = put_raw(
-                data, work[depth], position, program[place, A], node, nodes, cells, valid, content, counts, work
-            )
-        elif depth >= MAX_DEPTH:
-            status = TOO_DEEP
         else:
-            # LIST, CALL or RAW: something begins. Of a list, the stack contains how many items are left in the block.
-            work[depth] = pc + 1 if op == CALL else position
-            following = program[place, A] if op == CALL else pc + 1
-            depth += 1
+            status, following, depth = _structure(
+                op, data, position, pc, depth, node, program, nodes, cells, valid, content, counts, work
+            )
         if status != OK:
             work[FAULT_OP] = pc
             work[FAULT_POSITION] = before
             return status
         pc = following
+
+
+@device_function
+def _number(data: ByteArray, position: int, end: int) -> tuple[int, int]:
+    """A varint before `end`: (number, position after it), or a value and BAD_POSITION."""
+    # Most numbers have one byte.
+    if position < end and data[position] < 0x80:
+        zigzag = np.int64(data[position])
+        return int((zigzag >> 1) ^ -(zigzag & 1)), position + 1
+    return varlong(data, position, end)
+
+
+@device_function
+def _branch(
+    op: int,
+    number: int,
+    pc: int,
+    node: int,
+    program: Int64s,
+    nodes: Int64s,
+    cells: Int64s,
+    valid: ByteArray,
+    counts: Int64s,
+) -> tuple[int, int]:
+    """Choose a branch of a union: (status, next op)."""
+    if op == UNION:
+        if number < 0 or number >= program[pc, A]:
+            return BAD_BRANCH, pc
+        return OK, program[pc + 1 + number, A]
+    if number == program[pc, B]:
+        put_null(node, nodes, cells, valid, counts)
+        return OK, program[pc, A]
+    return OK if number == 1 - program[pc, B] else BAD_BRANCH, pc + 1
+
+
+@device_function
+def _structure(
+    op: int,
+    data: ByteArray,
+    position: int,
+    pc: int,
+    depth: int,
+    node: int,
+    program: Int64s,
+    nodes: Int64s,
+    cells: Int64s,
+    valid: ByteArray,
+    content: ByteArray,
+    counts: Int64s,
+    work: Int64s,
+) -> tuple[int, int, int]:
+    """Run an op that reads nothing: (status, next op, depth)."""
+    if op == STRUCT:
+        valid[nodes[node, VALID] + counts[node]] = 1
+        counts[node] += 1
+        return OK, pc + 1, depth
+    if op == NULL:
+        put_null(node, nodes, cells, valid, counts)
+        return OK, pc + 1, depth
+    if op == JUMP:
+        return OK, program[pc, A], depth
+    if op == ITEM_END:
+        work[depth - 1] -= 1
+        return OK, program[pc, A] + (2 if work[depth - 1] > 0 else 0), depth
+    if op == REFUSE:
+        return REFUSED, pc, depth
+    if op == RETURN:
+        return OK, work[depth - 1], depth - 1
+    if op == RAW_END:
+        begin, number = work[depth - 1], program[pc, A]
+        status = put_raw(data, begin, position, number, node, nodes, cells, valid, content, counts, work)
+        return status, pc + 1, depth - 1
+    if depth >= MAX_DEPTH:
+        return TOO_DEEP, pc, depth
+    # LIST, CALL or RAW: something begins. Of a list, the stack contains how many items are left in the block.
+    work[depth] = pc + 1 if op == CALL else position
+    return OK, program[pc, A] if op == CALL else pc + 1, depth + 1
 
 
 @device_function
