@@ -69,7 +69,7 @@ from kafka_io.values.kernels.json_texts import (
 )
 
 # Phases of a document.
-_VALUE, _KEY, _ITEM, _MAP_KEY, _AFTER, _CLOSE = range(6)
+_VALUE, _KEY, _ITEM, _MAP_KEY, _AFTER, _CLOSE, _END = range(7)
 _FNV, _FNV_PRIME, _UINT32 = 0x811C9DC5, 0x01000193, 0xFFFFFFFF
 
 
@@ -165,7 +165,7 @@ def decode_rows(
 
 
 @merged
-def _document(  # noqa: PLR0912, PLR0915 - the phases of one loop
+def _document(
     data: ByteArray,
     position: int,
     end: int,
@@ -186,70 +186,21 @@ def _document(  # noqa: PLR0912, PLR0915 - the phases of one loop
     depth = 0
     node = ROOT
     phase = _VALUE
+    status = OK
     work[FAULT_NODE] = ROOT
     position = after_blanks(data, position, end)
     work[FAULT_POSITION] = position
     if position >= end:
         return EMPTY
-    while True:
+    while status == OK and phase != _END:
         work[FAULT_POSITION] = position
         work[FAULT_NODE] = node
         if phase == _VALUE:
-            if position >= end:
-                return CUT
-            read = program[node, OP]
-            byte = data[position]
-            if byte == LOWER_N and node != ROOT:
-                position = literal_end(data, position, end)
-                if position < 0:
-                    return -position
-                put_null(node, nodes, cells, valid, counts)
-                phase = _AFTER
-                continue
-            status = WRONG_TYPE
-            after = position
-            if read <= READ_MAP:
-                if byte == (OPEN_LIST if read == READ_LIST else OPEN_OBJECT):
-                    if depth >= MAX_DEPTH:
-                        return TOO_DEEP
-                    work[OPEN_NODES + depth] = node
-                    work[LAST_KEYS + depth] = NO_KEY
-                    depth += 1
-                    position = after_blanks(data, position + 1, end)
-                    is_empty = position < end and data[position] == (CLOSE_LIST if read == READ_LIST else CLOSE_OBJECT)
-                    phase = _CLOSE if is_empty else _KEY + read
-                    continue
-            else:
-                status, after = put_scalar(
-                    data, position, end, node, nodes, program, cells, reals, valid, content, counts, work, depth
-                )
-            if status == OK:
-                position = after
-                phase = _AFTER
-            elif status == FULL:
-                work[FAULT_NODE] = node if after == 0 else len(counts) - 3
-                return FULL
-            elif status < WRONG_TYPE:
-                return status
-            elif program[node, OTHER] != ROOT:
-                node = program[node, OTHER]
-            else:
-                return _refusal(data, position, end, status, work, depth)
+            status, position, node, depth, phase = _value(
+                data, position, end, node, depth, nodes, program, cells, reals, valid, content, counts, work
+            )
         elif phase == _AFTER:
-            position = after_blanks(data, position, end)
-            if depth == 0:
-                return OK if position >= end else SECOND_DOCUMENT
-            if position >= end:
-                return CUT
-            node = work[OPEN_NODES + depth - 1]
-            read = program[node, OP]
-            if data[position] == COMMA:
-                position = after_blanks(data, position + 1, end)
-                phase = _KEY + read
-            elif data[position] == (CLOSE_LIST if read == READ_LIST else CLOSE_OBJECT):
-                phase = _CLOSE
-            else:
-                return BAD_SEPARATOR
+            status, position, node, phase = _after_value(data, position, end, node, depth, program, work)
         elif phase == _CLOSE:
             if program[node, OP] == READ_STRUCT:
                 close_struct(node, nodes, cells, valid, counts)
@@ -273,8 +224,82 @@ def _document(  # noqa: PLR0912, PLR0915 - the phases of one loop
                 node += 1 if status == OK else 0
             if status != OK:
                 work[FAULT_NODE] = node
-                return status
             phase = _AFTER if node == container else _VALUE
+    return status
+
+
+@merged
+def _value(
+    data: ByteArray,
+    position: int,
+    end: int,
+    node: int,
+    depth: int,
+    nodes: Int64s,
+    program: Int64s,
+    cells: Int64s,
+    reals: Float64s,
+    valid: ByteArray,
+    content: ByteArray,
+    counts: Int64s,
+    work: Int64s,
+) -> tuple[int, int, int, int, int]:
+    """Append the value at `position`, or begin its members or items: (status, position, node, depth, phase).
+
+    The phase is again _VALUE if another column of the same key takes the value.
+    """
+    if position >= end:
+        return CUT, position, node, depth, _VALUE
+    read = program[node, OP]
+    byte = data[position]
+    status = WRONG_TYPE
+    after = position
+    if byte == LOWER_N and node != ROOT:
+        after = literal_end(data, position, end)
+        if after < 0:
+            return -after, position, node, depth, _VALUE
+        put_null(node, nodes, cells, valid, counts)
+        status = OK
+    elif read > READ_MAP:
+        status, after = put_scalar(
+            data, position, end, node, nodes, program, cells, reals, valid, content, counts, work, depth
+        )
+    elif byte == (OPEN_LIST if read == READ_LIST else OPEN_OBJECT):
+        if depth >= MAX_DEPTH:
+            return TOO_DEEP, position, node, depth, _VALUE
+        work[OPEN_NODES + depth] = node
+        work[LAST_KEYS + depth] = NO_KEY
+        after = after_blanks(data, position + 1, end)
+        is_empty = after < end and data[after] == (CLOSE_LIST if read == READ_LIST else CLOSE_OBJECT)
+        return OK, after, node, depth + 1, _CLOSE if is_empty else _KEY + read
+    if status == OK:
+        return OK, after, node, depth, _AFTER
+    if status == FULL:
+        work[FAULT_NODE] = node if after == 0 else len(counts) - 3
+    elif status >= WRONG_TYPE and program[node, OTHER] != ROOT:
+        return OK, position, program[node, OTHER], depth, _VALUE
+    elif status >= WRONG_TYPE:
+        status = _refusal(data, position, end, status, work, depth)
+    return status, position, node, depth, _VALUE
+
+
+@merged
+def _after_value(
+    data: ByteArray, position: int, end: int, node: int, depth: int, program: Int64s, work: Int64s
+) -> tuple[int, int, int, int]:
+    """Read what follows a value: (status, position, node of the struct, list or map around it, phase)."""
+    position = after_blanks(data, position, end)
+    if depth == 0:
+        return OK if position >= end else SECOND_DOCUMENT, position, node, _END
+    if position >= end:
+        return CUT, position, node, _AFTER
+    node = work[OPEN_NODES + depth - 1]
+    read = program[node, OP]
+    if data[position] == COMMA:
+        return OK, after_blanks(data, position + 1, end), node, _KEY + read
+    if data[position] == (CLOSE_LIST if read == READ_LIST else CLOSE_OBJECT):
+        return OK, position, node, _CLOSE
+    return BAD_SEPARATOR, position, node, _AFTER
 
 
 @merged
