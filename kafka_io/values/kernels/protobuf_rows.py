@@ -85,6 +85,9 @@ from kafka_io.values.kernels.protobuf_wire import (
     skip_value,
 )
 
+# What a step of a message comes to: a field with a known type, an unknown field, an end, or nothing to do.
+_FIELD, _UNKNOWN, _GROUP_END, _MESSAGE_END, _NOTHING = range(5)
+
 
 @kernel
 def decode_rows(
@@ -183,7 +186,7 @@ def decode_rows(
 
 
 @device_function
-def _value(  # noqa: PLR0912, PLR0915 - one branch for each kind of field
+def _value(  # noqa: PLR0912 - messages begin, continue and end in one loop
     data: ByteArray,
     position: int,
     end: int,
@@ -215,199 +218,275 @@ def _value(  # noqa: PLR0912, PLR0915 - one branch for each kind of field
     item = counts[ROOT]
     first = messages[message, FIRST]
     last = messages[message, LAST]
-    packed_end = -1  # end of the packed list that is being read
-    field = -1
+    field, packed_end = -1, -1  # packed_end is the end of the packed list that is being read
     while True:
-        before = position
-        status = OK
+        before, limit = position, end
         child = -1  # the message that begins
-        child_end = end
-        child_group = 0
-        limit = end
-        wire = 0
-        is_closing = False
-        is_unknown = False
+        status, event, wire, size = OK, _FIELD, 0, 0
         if position < packed_end:
             wire = fields[field, WIRE]
             limit = packed_end
-        elif position >= end:
-            field = -1
-            if group:
-                status = CUT
-            else:
-                is_closing = True
-                status, child = close_message(
-                    message, item, canonical, row, messages, closes, texts, text_ends, nodes, cells, valid, content,
-                    counts, work,
-                )  # fmt: skip
-                child_end = end
+        elif position < end:
+            status, event, position, field, wire, packed_end = _next_field(
+                data, position, end, group, first, last, messages[message, KIND], fields, depth, stack, work
+            )
+            if event == _GROUP_END:
+                # The next step closes the message. `end` is that of the message around it after that.
+                group, end = 0, position
+        elif group:
+            status, field = CUT, -1
         else:
-            packed_end = -1
-            tag = int(np.int64(data[position]))
-            if tag < 0x80:
-                position += 1
-            else:
-                tag, position = read_tag(data, position, end)
-            wire = tag & 7
-            number = tag >> 3
-            field = -1
-            if position == BAD_POSITION or number == 0:
-                status = BAD_TAG
-            elif wire == GROUP_END:
-                if number != group:
-                    status = BAD_GROUP
-                else:
-                    # The next step closes the message. `end` is that of the message around it after that.
-                    group = 0
-                    end = position
-                    continue
-            else:
-                # The fields of most messages are numbered from 1.
-                guess = first + number - 1
-                field = (
-                    guess if guess < last and fields[guess, NUMBER] == number else field_of(fields, first, last, number)
-                )
-                if field < 0:
-                    position = skip_value(data, position, end, number, wire, depth, stack, work)
-                    if position < 0:
-                        status = -position
-                    elif messages[message, KIND] != ENTRY:
-                        continue
-                    else:
-                        is_unknown = True
-                elif wire != fields[field, WIRE] and fields[field, OP] != REFUSE:
-                    if wire == LENGTH and fields[field, FLAGS] & PACKABLE:
-                        size, position = read_size(data, position, end)
-                        if position != BAD_POSITION:
-                            packed_end = position + size
-                            continue
-                        status = BAD_LENGTH
-                    else:
-                        status = WRONG_WIRE
-        if status == OK and not is_closing and not is_unknown:
-            op = fields[field, OP]
-            node = fields[field, NODE]
-            flags = fields[field, FLAGS]
-            value = 0
-            size = 0
-            if op == REFUSE:
-                status = REFUSED
-            elif wire == VARINT:
-                if position < limit and data[position] < 0x80:
-                    value = int(np.int64(data[position]))
-                    position += 1
-                else:
-                    value, position = read_varint(data, position, limit)
-                    if position == BAD_POSITION:
-                        status = BAD_NUMBER
-            elif wire == FIXED64:
-                if limit - position < 8:
-                    status = CUT
-                else:
-                    value = little_int64(data, position)
-                    position += 8
-            elif wire == FIXED32:
-                if limit - position < 4:
-                    status = CUT
-                else:
-                    value = little_int32(data, position)
-                    position += 4
-            elif wire == LENGTH:
-                size, position = read_size(data, position, limit)
-                if position == BAD_POSITION:
-                    status = BAD_LENGTH
-            elif op != MESSAGE:
-                # A group that is not taken apart.
-                after = skip_value(data, position, limit, fields[field, NUMBER], wire, depth, stack, work)
-                status = -after if after < 0 else OK
-                size = work[CONTENT_END] - position
-            symbol = -1
-            if status == OK and op == ENUM:
-                value = ((value & LOW_32) ^ SIGN_32) - SIGN_32
-                symbol = symbol_of(enum_numbers, fields[field, A], fields[field, B], value)
-                is_unknown = symbol < 0 and flags & CLOSED != 0
-            if status == OK and not is_unknown:
-                status = make_room(field, item, flags, fields, nodes, counts, work)
-            if status == OK and not is_unknown:
-                if op <= LAST_NUMBER:
-                    if node >= 0:
-                        put_value(
-                            op, node, value, flags, nodes, cells, reals, valid, counts, bits, float_of_bits
-                        )  # fmt: skip
-                elif op == ENUM:
-                    if node >= 0:
-                        status = put_symbol(
-                            symbol, value, node, enum_texts, texts, text_ends, nodes, cells, valid, content, counts,
-                            work, scratch,
-                        )  # fmt: skip
-                elif op == MESSAGE:
-                    child = fields[field, A]
-                    child_group = fields[field, NUMBER] if wire == GROUP else 0
-                    child_end = end if wire == GROUP else position + size
-                else:
-                    if op == STRING and not is_utf8(data, position, position + size):
-                        status = BAD_TEXT
-                    elif op in (STRING, BYTES_OP):
-                        if node >= 0:
-                            status = put_bytes(data, position, size, node, nodes, cells, valid, content, counts, work)
-                    elif op == JSON:
-                        if node >= 0:
-                            status = put_raw(
-                                data, position, size, fields[field, A], row, node, nodes, cells, valid, content, counts,
-                                work,
-                            )  # fmt: skip
-                    else:
-                        status, value = read_time(data, position, position + size, op == DURATION, depth, stack, work)
-                        if status == BAD_TIME and not canonical:
-                            # Another part of it may follow.
-                            status = UNUSUAL
-                        if status == OK and node >= 0:
-                            put_number(node, value, nodes, cells, valid, counts)
-                    position += size
-                    if wire == GROUP:
-                        _, position = read_tag(data, position, limit)
-        if is_unknown:
-            # google.protobuf keeps a number that a closed enum lacks as an unknown field, and an entry of a map as a
-            # whole if a part of it is unknown.
-            if canonical and messages[message, KIND] == ENTRY:
-                counts[messages[message, MESSAGE_NODE]] = item
-                if fields[last - 1, NODE] >= 0:
-                    counts[fields[last - 1, NODE]] = item
-                position = end
-                is_closing = True
-            elif canonical:
-                continue
-            else:
-                status = UNUSUAL
-        if status == OK and child >= 0:
-            if depth + 1 > MAX_DEPTH:
-                status = TOO_DEEP
-            else:
-                stack[depth, OPEN_MESSAGE] = message
-                stack[depth, OPEN_END] = limit
-                stack[depth, OPEN_GROUP] = group
-                stack[depth, OPEN_ITEM] = item
-                depth += 1
-                message = child
-                end = child_end
-                group = child_group
-                if messages[message, KIND] != SKIPPED:
-                    item = counts[messages[message, MESSAGE_NODE]]
-                first = messages[message, FIRST]
-                last = messages[message, LAST]
-                packed_end = -1
-                continue
-        if status != OK:
+            event, field = _MESSAGE_END, -1
+            status, child = close_message(
+                message, item, canonical, row, messages, closes, texts, text_ends, nodes, cells, valid, content, counts,
+                work,
+            )  # fmt: skip
+        if status == OK and event == _FIELD:
+            status, event, position, size = _put_field(
+                data, position, limit, field, wire, item, row, canonical, fields, texts, text_ends, enum_numbers,
+                enum_texts, nodes, cells, reals, valid, content, counts, depth, work, stack, bits, float_of_bits,
+                scratch,
+            )  # fmt: skip
+            if event == _FIELD and fields[field, OP] == MESSAGE:
+                child = fields[field, A]
+        if status == OK and event == _UNKNOWN:
+            status, event, position = _skip_unknown(position, end, item, canonical, message, messages, fields, counts)
+        if status != OK or (child >= 0 and depth == MAX_DEPTH):
             work[FAULT_FIELD] = field
             work[FAULT_POSITION] = before
-            return status
-        if is_closing:
+            return status if status != OK else TOO_DEEP
+        if child >= 0:
+            _push(stack, depth, message, limit, group, item)
+            depth += 1
+            message, packed_end = child, -1
+            if event == _FIELD:  # otherwise the message has no bytes
+                end = end if wire == GROUP else position + size
+                group = fields[field, NUMBER] if wire == GROUP else 0
+            if messages[message, KIND] != SKIPPED:
+                item = counts[messages[message, MESSAGE_NODE]]
+        elif event == _MESSAGE_END:
             if depth == 0:
                 return OK
             depth -= 1
-            message = stack[depth, OPEN_MESSAGE]
-            end = stack[depth, OPEN_END]
-            group = stack[depth, OPEN_GROUP]
-            item = stack[depth, OPEN_ITEM]
-            first = messages[message, FIRST]
-            last = messages[message, LAST]
+            message, end = stack[depth, OPEN_MESSAGE], stack[depth, OPEN_END]
+            group, item = stack[depth, OPEN_GROUP], stack[depth, OPEN_ITEM]
+        else:
+            continue
+        first, last = messages[message, FIRST], messages[message, LAST]
+
+
+@device_function
+def _push(stack: Int64s, depth: int, message: int, end: int, group: int, item: int) -> None:
+    """Keep the state of the message around the one that begins."""
+    stack[depth, OPEN_MESSAGE] = message
+    stack[depth, OPEN_END] = end
+    stack[depth, OPEN_GROUP] = group
+    stack[depth, OPEN_ITEM] = item
+
+
+@device_function
+def _next_field(
+    data: ByteArray,
+    position: int,
+    end: int,
+    group: int,
+    first: int,
+    last: int,
+    kind: int,
+    fields: Int64s,
+    depth: int,
+    stack: Int64s,
+    work: Int64s,
+) -> tuple[int, int, int, int, int, int]:
+    """Read the tag at `position`: (status, event, position after it, field, wire type, end of a packed list or -1)."""
+    tag = int(np.int64(data[position]))
+    if tag < 0x80:
+        position += 1
+    else:
+        tag, position = read_tag(data, position, end)
+    wire = tag & 7
+    number = tag >> 3
+    if position == BAD_POSITION or number == 0:
+        return BAD_TAG, _FIELD, position, -1, wire, -1
+    if wire == GROUP_END:
+        return OK if number == group else BAD_GROUP, _GROUP_END, position, -1, wire, -1
+    # The fields of most messages are numbered from 1.
+    guess = first + number - 1
+    field = guess if guess < last and fields[guess, NUMBER] == number else field_of(fields, first, last, number)
+    if field < 0:
+        position = skip_value(data, position, end, number, wire, depth, stack, work)
+        event = _UNKNOWN if kind == ENTRY else _NOTHING
+        return -position if position < 0 else OK, event, position, -1, wire, -1
+    if wire == fields[field, WIRE] or fields[field, OP] == REFUSE:
+        return OK, _FIELD, position, field, wire, -1
+    if wire != LENGTH or not fields[field, FLAGS] & PACKABLE:
+        return WRONG_WIRE, _FIELD, position, field, wire, -1
+    size, position = read_size(data, position, end)
+    if position == BAD_POSITION:
+        return BAD_LENGTH, _FIELD, position, field, wire, -1
+    return OK, _NOTHING, position, field, wire, position + size
+
+
+@device_function
+def _read_field(
+    data: ByteArray,
+    position: int,
+    limit: int,
+    field: int,
+    wire: int,
+    fields: Int64s,
+    depth: int,
+    stack: Int64s,
+    work: Int64s,
+) -> tuple[int, int, int, int]:
+    """Read a number or a length: (status, position after it, number, length)."""
+    if fields[field, OP] == REFUSE:
+        return REFUSED, position, 0, 0
+    if wire == VARINT:
+        if position < limit and data[position] < 0x80:
+            return OK, position + 1, int(np.int64(data[position])), 0
+        value, position = read_varint(data, position, limit)
+        return BAD_NUMBER if position == BAD_POSITION else OK, position, value, 0
+    if wire == FIXED64:
+        if limit - position < 8:
+            return CUT, position, 0, 0
+        return OK, position + 8, little_int64(data, position), 0
+    if wire == FIXED32:
+        if limit - position < 4:
+            return CUT, position, 0, 0
+        return OK, position + 4, little_int32(data, position), 0
+    if wire == LENGTH:
+        size, position = read_size(data, position, limit)
+        return BAD_LENGTH if position == BAD_POSITION else OK, position, 0, size
+    if fields[field, OP] == MESSAGE:
+        return OK, position, 0, 0
+    # A group that is not taken apart.
+    after = skip_value(data, position, limit, fields[field, NUMBER], wire, depth, stack, work)
+    return -after if after < 0 else OK, position, 0, work[CONTENT_END] - position
+
+
+@device_function
+def _put_field(
+    data: ByteArray,
+    position: int,
+    limit: int,
+    field: int,
+    wire: int,
+    item: int,
+    row: int,
+    canonical: bool,
+    fields: Int64s,
+    texts: ByteArray,
+    text_ends: Int64s,
+    enum_numbers: Int64s,
+    enum_texts: Int64s,
+    nodes: Int64s,
+    cells: Int64s,
+    reals: Float64s,
+    valid: ByteArray,
+    content: ByteArray,
+    counts: Int64s,
+    depth: int,
+    work: Int64s,
+    stack: Int64s,
+    bits: Int32s,
+    float_of_bits: Float32s,
+    scratch: ByteArray,
+) -> tuple[int, int, int, int]:
+    """Append the value of a field: (status, event, position after it, length). Of a message only its length is read."""
+    op = fields[field, OP]
+    node = fields[field, NODE]
+    flags = fields[field, FLAGS]
+    status, position, value, size = _read_field(data, position, limit, field, wire, fields, depth, stack, work)
+    symbol = -1
+    if status == OK and op == ENUM:
+        value = ((value & LOW_32) ^ SIGN_32) - SIGN_32
+        symbol = symbol_of(enum_numbers, fields[field, A], fields[field, B], value)
+        if symbol < 0 and flags & CLOSED != 0:
+            return OK, _UNKNOWN, position, 0
+    if status == OK:
+        status = make_room(field, item, flags, fields, nodes, counts, work)
+    if status != OK or op == MESSAGE:
+        return status, _FIELD, position, size
+    if op <= LAST_NUMBER:
+        if node >= 0:
+            put_value(op, node, value, flags, nodes, cells, reals, valid, counts, bits, float_of_bits)
+    elif op == ENUM:
+        if node >= 0:
+            status = put_symbol(
+                symbol, value, node, enum_texts, texts, text_ends, nodes, cells, valid, content, counts, work, scratch
+            )
+    else:
+        status = _put_content(
+            op, data, position, size, fields[field, A], row, canonical, node, nodes, cells, valid, content, counts,
+            depth, work, stack,
+        )  # fmt: skip
+        position += size
+        if wire == GROUP:
+            _, position = read_tag(data, position, limit)
+    return status, _FIELD, position, size
+
+
+@device_function
+def _put_content(
+    op: int,
+    data: ByteArray,
+    position: int,
+    size: int,
+    number: int,
+    row: int,
+    canonical: bool,
+    node: int,
+    nodes: Int64s,
+    cells: Int64s,
+    valid: ByteArray,
+    content: ByteArray,
+    counts: Int64s,
+    depth: int,
+    work: Int64s,
+    stack: Int64s,
+) -> int:
+    """Append `size` bytes as a text, bytes, a time, or a value that becomes JSON of the type `number`: the status."""
+    if op in (STRING, BYTES_OP):
+        if op == STRING and not is_utf8(data, position, position + size):
+            return BAD_TEXT
+        if node < 0:
+            return OK
+        return put_bytes(data, position, size, node, nodes, cells, valid, content, counts, work)
+    if op == JSON:
+        if node < 0:
+            return OK
+        return put_raw(data, position, size, number, row, node, nodes, cells, valid, content, counts, work)
+    status, value = read_time(data, position, position + size, op == DURATION, depth, stack, work)
+    if status == BAD_TIME and not canonical:
+        # Another part of it may follow.
+        return UNUSUAL
+    if status == OK and node >= 0:
+        put_number(node, value, nodes, cells, valid, counts)
+    return status
+
+
+@device_function
+def _skip_unknown(
+    position: int,
+    end: int,
+    item: int,
+    canonical: bool,
+    message: int,
+    messages: Int64s,
+    fields: Int64s,
+    counts: Int64s,
+) -> tuple[int, int, int]:
+    """Skip what google.protobuf keeps as an unknown field: (status, event, position).
+
+    That is a number that a closed enum lacks, and an entry of a map as a whole if a part of it is unknown.
+    """
+    if not canonical:
+        return UNUSUAL, _NOTHING, position
+    if messages[message, KIND] != ENTRY:
+        return OK, _NOTHING, position
+    counts[messages[message, MESSAGE_NODE]] = item
+    value_node = fields[messages[message, LAST] - 1, NODE]
+    if value_node >= 0:
+        counts[value_node] = item
+    return OK, _MESSAGE_END, end
