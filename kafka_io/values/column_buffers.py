@@ -150,7 +150,7 @@ class ColumnBuffers:
         self.cells[self.table[self.table[:, BUFFER_KIND] >= TEXT, CELL]] = 0
 
     def grow(self, node: int, needed_bytes: int, needed_items: int = 1) -> None:
-        """Make room in a buffer that a kernel found full, for so many more bytes and items."""
+        """Make room for more bytes and items in a buffer that a kernel found full."""
         used, items = self._used(), self.counts[node] + needed_items
         if node >= self._late or items > self.table[node, ITEMS]:
             grown = list(range(self._late, len(self.table)) if node >= self._late else self._with_items_of(node))
@@ -174,7 +174,7 @@ class ColumnBuffers:
                 yield from self._with_items_of(member)
 
     def _cells_of(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Cells that so many items of each buffer need."""
+        """The number of cells that each buffer needs for its number of items."""
         kinds = self.table[:, BUFFER_KIND]
         return np.where(kinds == STRUCT, 0, np.where(kinds == PAIR, 2 * counts, counts + (kinds >= TEXT)))
 

@@ -15,7 +15,7 @@ from pipelines.defs.topic_group import TopicGroup, cluster_named, pool_of
 from resources.penstock import PenstockResource
 
 _MAX_WAIT_S = 10.0
-"""How long a tick without news waits for a change in ZooKeeper. All clusters share it, as their ticks run in turn."""
+"""How long a tick without new topics waits for one. All clusters share this time, as their ticks run in turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

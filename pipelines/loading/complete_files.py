@@ -32,7 +32,7 @@ class CompleteFiles:
 
     Attributes:
         damaged: the files that are missing, or have another size than the log says.
-        unreadable: other files that turned out to be damaged when they were read.
+        unreadable: further files that were found to be damaged when they were read.
     """
 
     def __init__(self, table: LakeTable, handle: DeltaTable) -> None:

@@ -11,8 +11,8 @@ if TYPE_CHECKING:  # the command line imports this module at each start, and rea
     from kafka_io.cluster.open_transactions import OpenTransaction
 
 HANGING_AFTER_MS = 15 * 60_000
-"""A transaction that is open for longer hangs: brokers abort a transaction after its timeout, and by default accept no
-longer timeout (transaction.max.timeout.ms)."""
+"""A transaction that is open for longer hangs: brokers abort a transaction after its timeout, and by default they
+accept no timeout above this (transaction.max.timeout.ms)."""
 
 
 def hangs(transaction: "OpenTransaction", now_ms: int) -> bool:

@@ -141,7 +141,7 @@ def incarnations(entries: Iterable[tuple[int, LedgerEntry]]) -> list[Incarnation
 
 
 def _problem_of(newer: _PartitionExtents, older: CommittedRange) -> str | None:
-    """Why an older range contradicts newer ones; empty if they replace all of it, and None if it still counts."""
+    """Why an older range contradicts newer ones; empty if they replace the whole range, and None if it still counts."""
     if older.offsets.size < 0:
         return f"{older} ends before it begins"
     overlapping = newer.overlapping(older.offsets)

@@ -209,7 +209,7 @@ class RunRecord:
         return (facts for slices in self.slices.values() for facts in slices)
 
     def outcome(self, *, seconds: float) -> TopicLoad:
-        """The result of the run, which took so many seconds."""
+        """The result of the run, which took this time."""
         partitions = tuple(self._partition_load(id_, self.slices[id_]) for id_ in sorted(self.slices))
         fetched = [facts for facts in self.committed if facts.source]
         others = f" (and {len(self.failures) - 1} more)" if self.failures[1:] else ""

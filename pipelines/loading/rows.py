@@ -82,7 +82,7 @@ def without_empty_lists(lists: pa.ListArray) -> pa.ListArray:
 
 
 def _table_times(times: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """The columns `timestamp` and `timestampRaw` for times in milliseconds, of which -1 means that there is none."""
+    """The columns `timestamp` and `timestampRaw` for times in milliseconds; -1 means that there is no time."""
     numbers = times.cast(pa.int64())
     bounds = pc.min_max(numbers).as_py()
     if bounds["min"] is None or (bounds["min"] >= 0 and bounds["max"] <= _MAX_MS):

@@ -1,4 +1,4 @@
-"""The files of replays and redecodes: no reader of the table finds them before their rows are in the table."""
+"""The files that replays and redecodes write before their commit; no reader of the table finds them."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress

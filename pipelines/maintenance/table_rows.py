@@ -48,7 +48,7 @@ class TableRows:
         self._uri = log.uri
 
     def of(self, partition: BrokerPartition) -> "LiveRows":
-        """The rows of one partition. Only the files that may have some are looked at: partitions can be many."""
+        """The rows of one partition. Only the files that may have some are read, because partitions can be many."""
         own, of_several = self._by_number.get(partition.partition, ()), self._by_number.get(None, ())
         files = pads.FileSystemDataset(
             [*own, *of_several], self._files.schema, self._files.format, self._files.filesystem

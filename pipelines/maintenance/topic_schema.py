@@ -117,7 +117,7 @@ def _with_registry(
     registry = open_registry(str(format_.registry))
     met = frozenset(snapshot.entry.schemas if snapshot.entry else ())
     newest = None
-    with suppress(SchemaNotFound):  # the subject of the most common strategy of names; others are not guessed
+    with suppress(SchemaNotFound):  # the subject of the default naming strategy; those of others are not guessed
         newest = registry.newest(f"{topic}-value").schema
     ids = met if newest is None else met | {newest.id}
     decoding.learn(ids)
@@ -135,7 +135,7 @@ def _with_registry(
 
 
 def _subjects(registry: SchemaRegistry, schema_id: int) -> Iterator[str]:
-    with suppress(SchemaNotFound):  # Apicurio and others may not have this call
+    with suppress(SchemaNotFound):  # Apicurio and others may not have this request
         for item in registry.versions(schema_id):
             yield f"{item.subject} version {item.version}"
 

@@ -374,7 +374,7 @@ def _key_end(data: ByteArray, position: int, end: int) -> int:
 
 @device_function
 def after_colon(data: ByteArray, position: int, end: int) -> int:
-    """Start of the value after the colon, which is the next byte but for white space."""
+    """Start of the value after the colon, which must be the next byte that is not white space."""
     position = after_blanks(data, position, end)
     if position >= end:
         return -CUT

@@ -18,8 +18,8 @@
     a message that contains itself            string: JSON
 
 Nanoseconds are cut to microseconds, towards the past. A message without fields has no column. A field that is not set
-is null if Protobuf tells it from its default, as for `optional`, messages and members of a oneof; otherwise it has the
-default. A field of proto2 that declares a default has that one.
+is null if Protobuf can distinguish this from its default, as for `optional`, messages and members of a oneof; otherwise
+it has the default. A field of proto2 that declares a default has that default.
 """
 
 from dataclasses import dataclass, field

@@ -75,7 +75,7 @@ class ProtobufDecoder:
 
     `columns.py` of this package says which column each type has. A value is refused, with its reason, if
     google.protobuf refuses it, and also if a field has another wire type than in the schema, a text is not UTF-8, or a
-    time is none.
+    time is out of range.
 
     >>> import pyarrow as pa
     >>> from kafka_io import columns_of_protobuf, parse_protobuf
