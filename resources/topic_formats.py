@@ -50,8 +50,8 @@ def _is_path(json_schema: str) -> bool:
 class TopicFormat(Section):
     """Settings that say how the records of topics become rows.
 
-    NAME is the name of a topic, or a regular expression that matches whole names: a text with another character than
-    letters, digits, `.`, `_` and `-` is an expression. The first section that matches a topic applies to it.
+    NAME is the name of a topic, or a regular expression that matches whole names. It is an expression if it has other
+    characters than letters, digits, `.`, `_` and `-`. The first section that matches a topic applies to it.
     """
 
     format: Format = "raw"
@@ -64,12 +64,12 @@ class TopicFormat(Section):
 
     key_format: KeyFormat = "raw"
     """Typed tables: format of the keys. With "raw" they are only in the column `_kafka_key`, as bytes. "text", "json",
-    "avro" and "debezium", which stands for its keys in JSON, add columns for the fields of the keys, whose names begin
-    with `_kafka_key_`."""
+    "avro" and "debezium" (Debezium's keys in JSON) add columns for the fields of the keys; their names begin with
+    `_kafka_key_`."""
 
     key_registry: str | None = None
-    """NAME of the section `[registries.NAME]` with the schemas of keys in Avro. It is `registry` by default, or the
-    only registry."""
+    """NAME of the section `[registries.NAME]` with the schemas of keys in Avro. By default it is the value of
+    `registry`, or the only registry."""
 
     columns: dict[str, str] = Field(default={})
     """The columns of the format "json": keys of the objects, with their types. Types are `long`, `double`, `string`,
@@ -95,9 +95,9 @@ class TopicFormat(Section):
 
     registry: str | None = None
     """NAME of the section `[registries.NAME]` with the registry that has the schemas. The formats "avro" and "protobuf"
-    need one, unless `proto_file` is set; it can be omitted if there is only one. With the format "json" it says that
-    values have the frame of Confluent's serializers, and that their schemas are JSON Schemas; with the format
-    "debezium" that the events are in Avro."""
+    need one, unless `proto_file` is set; it can be omitted if there is only one. With the format "json" it also means
+    that values have the frame of Confluent's serializers, and that their schemas are JSON Schemas. With the format
+    "debezium" it means that the events are in Avro."""
 
     bad_records: OnBadRecords = "keep"
     """Typed tables: what happens to records that do not decode. "keep" loads them as rows with `_error` and `_raw`, up

@@ -48,16 +48,16 @@ def schema_command(options: GlobalOptions, topic: str, cluster: str | None) -> C
 def redecode_command(
     options: GlobalOptions, topic: str, every: bool, dry_run: bool, cluster: str | None
 ) -> CommandResult:
-    """Decode records of the table of TOPIC again that did not decode.
+    """Decode the bad records of the table of TOPIC again.
 
-    A typed table keeps the bytes of such records. After you have corrected the format in the settings, or the schema in
-    the registry, this command decodes them, without a broker. Offsets and all other rows stay the same. It shows how
-    many records decode now, and why others do not.
+    A bad record is one that did not decode; a typed table keeps its bytes. After you have corrected the format in the
+    settings, or the schema in the registry, this command decodes these bytes, without a broker. Offsets and all other
+    rows stay the same. It shows how many records decode now, and why others do not.
 
     With --all it decodes all records of a raw table, after you have set a format for the topic. One commit replaces the
     raw rows and columns by the typed ones. Above the limits for records that do not decode, nothing is changed.
 
-    Loads of the topic can run at the same time. A run that was interrupted is continued by the next one.
+    Loads of the topic can run at the same time. After an interruption, run the command again: it continues.
 
     \b
     Examples:
