@@ -15,7 +15,7 @@ UNKNOWN_WORDS = set(
         r"\w+",
         """
         mending asked beside looking glimpse hasty lives standing parting partings strayed declaring declared dialling
-        dialled keeper participation bearings intake handover parcel enrolment arrivals filling
+        dialled keeper participation bearings intake handover parcel enrolment arrivals filling lane lanes claim claims
         """,
     )
 )

@@ -121,7 +121,7 @@ def check_events(data: bytes, _rng: random.Random) -> str:
 
 
 def _expected(kind: bytes, value: bytes) -> dict[str, Any] | None:
-    """The row of an event; None if it is refused, or is no event."""
+    """The row of an event; None if it is refused, or is not an event."""
     try:
         envelope = avro_oracle.parse(_AVRO).row(value) if kind == _AVRO_INPUT else json_values.row(value, _ENVELOPE)
     except (avro_oracle.Refused, json_values.Refused):

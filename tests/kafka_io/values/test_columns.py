@@ -1,4 +1,4 @@
-"""Columns keep their types for ever: a field goes into a column that holds it, or into a new one."""
+"""A column never changes its type: a field goes into a column that holds it, or into a new one."""
 
 import pyarrow as pa
 import pytest

@@ -1,4 +1,4 @@
-"""SchemaFrames of schema registries: what is read, and what is refused by name."""
+"""Frames of schema registries: which are read, and which are refused with their name."""
 
 import numpy as np
 import pyarrow as pa

@@ -1,4 +1,4 @@
-"""Newer ranges replace an older one only if they contain all of it that no later cut took back."""
+"""Newer ranges replace an older range only if they contain all of it, except what a later cut took back."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The columns of JSON that nothing describes come from its values, and grow with them; no key is lost."""
+"""The columns of JSON without a declared schema come from its values, and grow with them; no key is lost."""
 
 import json
 from collections.abc import Iterator, Sequence

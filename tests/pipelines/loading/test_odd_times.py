@@ -186,7 +186,7 @@ def test_a_table_of_an_older_version_gets_the_column_with_its_next_load(fake: Fa
 
 
 # fault N02
-def test_a_replay_mends_the_rows_of_an_older_version_that_lack_the_number(fake: FakeCluster, tmp_path: Path) -> None:
+def test_a_replay_repairs_the_rows_of_an_older_version_that_lack_the_number(fake: FakeCluster, tmp_path: Path) -> None:
     fake.logs = {0: timed([USUAL_MS, ODD["nanoseconds"], USUAL_MS])}
     with fake:
         with older_version():

@@ -1,4 +1,4 @@
-"""Windows give each range once, and hold few of them however long the history is."""
+"""Windows give each range once, and each window has few ranges, even if the history is long."""
 
 from collections.abc import Iterable
 

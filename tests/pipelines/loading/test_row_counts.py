@@ -1,4 +1,4 @@
-"""Rows are counted for their ranges, and rows that are there again are found, as a plain count finds them."""
+"""Rows are counted for their ranges, and duplicate rows are found, with the result of a simple count."""
 
 from collections import Counter
 from collections.abc import Iterator

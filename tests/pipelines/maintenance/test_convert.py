@@ -56,7 +56,7 @@ def files_of(topic: TypedTopic) -> set[Path]:
 
 @pytest.fixture
 def topic(tmp_path: Path) -> Iterator[TypedTopic]:
-    """A raw table with three files: of two partitions, and of a second load; offset 3 of partition 0 is no text."""
+    """A raw table with three files: of two partitions, and of a second load; offset 3 of partition 0 is not text."""
     offered = {**EVERYTHING, OffsetForLeaderEpochRequest.API.key: OffsetForLeaderEpochRequest.API.versions}
     logs = {0: log_of([b"a", None]), 1: log_of([b"p"])}
     with FakeCluster(logs=logs, offered=offered, topic_id=UUID(int=7)) as fake:

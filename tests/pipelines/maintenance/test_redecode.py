@@ -1,4 +1,4 @@
-"""Records that did not decode are decoded again from what the table keeps of them; nothing else changes."""
+"""Bad records are decoded again from the bytes that the table keeps; nothing else changes."""
 
 import json
 from collections import Counter
@@ -66,7 +66,7 @@ def entry(topic: TypedTopic, version: int) -> dict[str, list[Any]]:
 
 @pytest.fixture
 def topic(tmp_path: Path) -> Iterator[TypedTopic]:
-    """Records 0 to 5 of two partitions, loaded by two runs: the ids of 1 and 4 are texts, and 3 is no JSON."""
+    """Records 0 to 5 of two partitions, loaded by two runs: the ids of 1 and 4 are texts, and 3 is not JSON."""
     logs = {number: log_of([value(0), b'{"id": "1"}', value(2)]) for number in (0, 1)}
     offered = {**EVERYTHING, OffsetForLeaderEpochRequest.API.key: OffsetForLeaderEpochRequest.API.versions}
     with FakeCluster(logs=logs, offered=offered, topic_id=UUID(int=7)) as fake:

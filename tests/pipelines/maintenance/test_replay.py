@@ -408,7 +408,7 @@ def test_the_progress_of_a_replay_counts_offsets(tmp_path: Path) -> None:
     assert reported == [(15, 30), (30, 30)]
 
 
-def test_a_replay_of_several_partitions_mends_damaged_files(tmp_path: Path) -> None:  # fault N09
+def test_a_replay_of_several_partitions_repairs_damaged_files(tmp_path: Path) -> None:  # fault N09
     with FakeCluster(logs={0: holding(0, 20), 1: holding(0, 10)}, topic_id=UUID(int=7)) as cluster:
         topic = loaded_from(cluster, tmp_path)
         for file in Path(topic.table.uri).glob("date=*/*.parquet"):
@@ -434,7 +434,7 @@ HARMS = {"lost": Path.unlink, "cut": lambda file: file.write_bytes(file.read_byt
 
 
 @pytest.mark.parametrize("harm", HARMS.values(), ids=HARMS)
-def test_a_replay_mends_a_table_with_a_damaged_data_file(harm: Callable[[Path], object], modern: Modern) -> None:
+def test_a_replay_repairs_a_table_with_a_damaged_data_file(harm: Callable[[Path], object], modern: Modern) -> None:
     """See fault N09."""
     modern.publish(100)
     topic = modern.topic

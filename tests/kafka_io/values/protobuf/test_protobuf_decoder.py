@@ -47,7 +47,7 @@ def row(schema: ProtobufSchema, body: bytes) -> dict[str, Any]:
 
 
 def reason(schema: ProtobufSchema, body: bytes) -> str:
-    """Why a value is refused; the values beside it are not harmed."""
+    """Why a value is refused; the values before and after it decode."""
     decoded = decode(schema, b"", body, b"")
     [failure] = decoded.failures
     good, bad, _ = rows(decoded)
@@ -83,7 +83,7 @@ def test_each_scalar_has_its_column_and_its_extremes() -> None:
     assert {columns_of_protobuf(schema).field(f"{name}_").type for name in NUMBERS[:3]} == {pa.int64()}
 
 
-def test_a_field_that_is_not_set_is_null_only_if_protobuf_tells_it_from_its_default() -> None:
+def test_a_field_that_is_not_set_is_null_only_if_protobuf_can_distinguish_it_from_its_default() -> None:
     schema = proto3(
         "message A { int32 a = 1; optional int32 b = 2; string c = 3; E d = 4; repeated int32 e = 5; A f = 6;"
         "map<string, int32> g = 7; oneof h { int32 i = 8; string j = 9; } } enum E { NONE = 0; }"
