@@ -1,4 +1,4 @@
-"""The sizes of the product: no function and no file is too long to read, and no small file serves a single other one."""
+"""The sizes of the product: functions and files are short enough to read, and no small file serves only one other."""
 
 import ast
 from collections import defaultdict

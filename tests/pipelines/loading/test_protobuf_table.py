@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -154,7 +155,7 @@ def test_a_descriptor_set_gives_the_columns_of_the_message_type_that_the_setting
 
 def test_a_proto_file_that_cannot_be_used_fails_the_load_with_its_place(local: TypedTopic) -> None:
     file = Path(local.format_["proto_file"])
-    wrong = [
+    wrong: list[tuple[dict[str, Any], str]] = [
         ({"proto_path": ()}, f"{file}: the import shop/place.proto is in none of the folders {file.parent}"),
         ({"proto_file": str(file.with_name("lost.proto"))}, "lost.proto: no such file or directory"),
         ({"message": "shop.Order"}, "the Protobuf schema has no message shop.Order"),
