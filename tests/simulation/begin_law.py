@@ -7,7 +7,7 @@ from kafka_io.model import BrokerPartition
 from pipelines.loading.ledger import CommitKind, Coverage, LedgerEntry
 from pipelines.loading.positions import NamedPosition, TimePosition, WindowEdge
 from tests.simulation.broken import require
-from tests.simulation.brokers import Asked, SimCluster
+from tests.simulation.brokers import SimCluster, TrueBounds
 from tests.simulation.identity_law import IdentityLaw
 from tests.simulation.sim_log import SimLog
 from tests.simulation.store import SimStore
@@ -33,7 +33,7 @@ class RunStart:
     version: int
     since: WindowEdge | None
     has_window: bool
-    asked: Mapping[BrokerPartition, Asked]
+    asked: Mapping[BrokerPartition, TrueBounds]
 
     def allows(self, start: int, id_: BrokerPartition, log: SimLog) -> bool:
         """Whether a table that this run began leaves out no record that a log held or got later, up to `start`."""

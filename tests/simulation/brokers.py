@@ -33,7 +33,7 @@ from tests.simulation.values import SimRegistry, SimValues
 TOPIC = "clicks"
 
 
-class Asked(NamedTuple):
+class TrueBounds(NamedTuple):
     """The true bounds of a log when a run asked for them, and the time in milliseconds since 1970."""
 
     time_ms: int
@@ -69,7 +69,7 @@ class Answers:
 
     topics: list[tuple[str, TopicIds]] = field(default_factory=list)
     bounds: list[AnsweredBounds] = field(default_factory=list)
-    asked: dict[BrokerPartition, Asked] = field(default_factory=dict)
+    asked: dict[BrokerPartition, TrueBounds] = field(default_factory=dict)
     lied: set[BrokerPartition] = field(default_factory=set)
     silent: set[BrokerPartition] = field(default_factory=set)
     schemas: dict[int, bool] = field(default_factory=dict)
@@ -222,7 +222,7 @@ class SimCluster(Cluster):
                 result[id_] = NetworkError("no answer")
             else:
                 log = self.logs[id_]
-                asked = Asked(self.scheduler.now_ms, self.scheduler.tick, log.earliest, log.latest)
+                asked = TrueBounds(self.scheduler.now_ms, self.scheduler.tick, log.earliest, log.latest)
                 self.answers.asked.setdefault(id_, asked)
                 result[id_] = self._answered_bounds(id_, log)
         bounds = {id_: answer for id_, answer in result.items() if isinstance(answer, Bounds)}
