@@ -90,7 +90,7 @@ class _Shown(Enum):
     """What the log shows at the offset of a message of the table."""
 
     SAME = "the same message"
-    OTHER = "another message, or its end"
+    OTHER = "another message"
     NOTHING = "nothing: the message was compacted or cannot be read"
 
 
@@ -118,7 +118,7 @@ class DivergenceSearch:
         has another message than the last one of the table.
 
         Raises:
-            KafkaIOError: a broker does not answer.
+            KafkaIOError: a broker does not answer, or the log has changed since its bounds were read.
             LakeUnavailable: the table cannot be read.
         """
         if self.snapshot.layout.is_typed:
@@ -162,15 +162,13 @@ class _Comparison:
     _offsets: Sequence[int] = ()
 
     def first_shown(self, start: int, stop: int) -> tuple[int, _Shown]:
-        """The first row of `[start, stop)` at whose offset the log shows a message or its end, and which one it shows.
+        """The first row of `[start, stop)` at whose offset the log shows a message, and which one it shows.
 
         Where messages cannot be read, rows are left out, more and more of them.
         """
         step = 1
         while (row := self._row(start)) and row.offsets.start < stop:
             answer = self._answer(row.offsets)
-            if isinstance(answer, OffsetOutOfRange):
-                return row.offsets.start, _Shown.OTHER  # the log ends before the message
             if isinstance(answer, LastMessage) and not _is_later(answer, row.offsets):
                 stored = self.search.log.message(self.search.snapshot, row.committed, row.offsets.start)
                 return row.offsets.start, _Shown.SAME if answer == stored else _Shown.OTHER
@@ -184,7 +182,8 @@ class _Comparison:
     def _answer(self, offsets: OffsetRange) -> LastMessage | KafkaIOError | None:
         topic = self.search.state.topic.name
         answer = self.search.cluster.last_messages(topic, {offsets.partition: offsets})[offsets.partition]
-        if isinstance(answer, KafkaIOError) and not isinstance(answer, OffsetOutOfRange) and not is_unreadable(answer):
+        # An offset out of range was in the log when its bounds were read, so it has expired or was truncated since.
+        if isinstance(answer, KafkaIOError) and not is_unreadable(answer):
             raise answer
         return answer
 

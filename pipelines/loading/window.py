@@ -192,6 +192,9 @@ def _time_of(since: WindowEdge | None, now_ms: int) -> int | None:
     return None
 
 
+_ANY_TIME = TimePosition(0)
+
+
 def _chosen_starts(
     cluster: Cluster, state: TableState, bounds: AllBounds
 ) -> tuple[dict[BrokerPartition, int], dict[BrokerPartition, KafkaIOError]]:
@@ -208,13 +211,12 @@ def _chosen_starts(
         of_time = {id_: bound for id_, bound in waiting.items() if state.start_times[id_] == time_ms}
         offsets, of_errors = _offsets(TimePosition(time_ms), cluster.offsets_at, state, of_time)
         errors.update(of_errors)
-        # The logs may lose records while they are asked for the time. So only bounds that are read after the answer
-        # show that an older record was still there.
-        for id_, bound in (cluster.bounds(state.topic.name, offsets) if offsets else {}).items():
-            if isinstance(bound, KafkaIOError):
-                errors[id_] = bound
-            elif bound.earliest < offsets[id_]:
-                chosen[id_] = offsets[id_]
+        # The logs may lose records while they are asked for the time. So only an older record that is found after the
+        # answer shows that no newer one has expired. The first offset of the log does not: compaction may have removed
+        # its record.
+        oldest, of_errors = _offsets(_ANY_TIME, cluster.offsets_at, state, {id_: waiting[id_] for id_ in offsets})
+        errors.update(of_errors)
+        chosen.update((id_, offsets[id_]) for id_ in oldest if oldest[id_] < offsets[id_])
     return chosen, errors
 
 

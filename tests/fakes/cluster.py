@@ -125,7 +125,8 @@ class FakeCluster:
             log = self.logs[partition.partition_index]
             stable = log.end if log.stable is None else log.stable
             latest = stable if request.isolation_level else log.end
-            offset = log.start if partition.timestamp == EARLIEST_TIME else latest
+            # All records count as written in the first millisecond of 1970: each later time is after them.
+            offset = log.start if partition.timestamp in {EARLIEST_TIME, 0} else latest
             error = 0 if log.leader == broker else NOT_LEADER
             offsets: dict[str, Any] = (
                 {"old_style_offsets": (offset,)} if received_request.version == 0 else {"offset": offset}

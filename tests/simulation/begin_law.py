@@ -22,7 +22,6 @@ class RunStart:
     Args:
         tick: when the run began.
         time_ms: the same, in milliseconds since 1970.
-        version: the newest version of the table then.
         since: where a new table begins.
         has_window: whether the user gave `since` for this run.
         asked: the true bounds of each partition when a broker first answered the run.
@@ -30,7 +29,6 @@ class RunStart:
 
     tick: int
     time_ms: int
-    version: int
     since: WindowEdge | None
     has_window: bool
     asked: Mapping[BrokerPartition, TrueBounds]
@@ -95,7 +93,7 @@ class BeginLaw:
         start, log = entry.covered[id_][0], self.cluster.logs[id_]
         run = self.runs[entry.run]
         # A run that saw no commit may begin partitions as if it were the first one.
-        seen = next(self.store.logged_entries(min(run.version, newest)), None)
+        seen = self._seen_by(entry.run, newest)
         has_begun = seen is not None and bool(seen[1].covered)
         if origin is None and (has_begun or (seen is not None and seen[1].topic != entry.topic)):
             require(start == 0, f"partition {id_} of a recreated topic begins at {start}")
@@ -112,11 +110,16 @@ class BeginLaw:
         )
         # A run that saw a table begins new partitions at 0, although a rewind may have emptied the table since. The
         # table that it then begins has no other start for later partitions.
-        saw = next(self.store.logged_entries(min(first.version, newest)), None)
-        was_emptied = origin is not None and saw is not None and bool(saw[1].covered)
+        saw = self._seen_by(origin, newest) if origin else None
+        was_emptied = saw is not None and bool(saw[1].covered)
         # In 0.7 the partitions of a broker that is down are not registered, so they look like added ones.
         was_down = log.era.in_bytes and id_ not in first.asked
         require(
             run.has_window or was_emptied or was_down or any(run_start.wants(start, log) for run_start in starts),
             f"partition {id_} begins at {start}, before the user's start: {starts}",
         )
+
+    def _seen_by(self, run: str, newest: int) -> tuple[int, LedgerEntry] | None:
+        """The newest commit, with its version, that a run saw when it asked for the bounds of the logs."""
+        version = self.identity.answers[run].bounds[0].version
+        return next(self.store.logged_entries(min(version, newest)), None)

@@ -247,7 +247,6 @@ class World:
             self.begins.runs[run] = RunStart(
                 tick=tick,
                 time_ms=time_ms,
-                version=since,
                 since=NamedPosition.LATEST if window.since is None and self.start == "latest" else window.since,
                 has_window=window.since is not None,
                 asked=self.cluster.answers.asked,

@@ -75,19 +75,19 @@ def reach(
     covered: Coverage,
     bounds: dict[BrokerPartition, Bounds],
     answers: dict[BrokerPartition, int | KafkaIOError] | None = None,
-    then: dict[BrokerPartition, Bounds] | None = None,
+    oldest: dict[BrokerPartition, int] | None = None,
     **standing: Any,
 ) -> tuple[OffsetWindow, set[BrokerPartition]]:
-    """The window in offsets, and the partitions whose times were asked for; `then` are the bounds after that."""
+    """The window in offsets, and the partitions whose times were asked for; `oldest` are the oldest records then."""
     asked: set[BrokerPartition] = set()
 
-    def offsets_at(_topic: str, of: Iterable[BrokerPartition], _time: int) -> dict[BrokerPartition, int | KafkaIOError]:
+    def offsets_at(_topic: str, of: Iterable[BrokerPartition], time: int) -> dict[BrokerPartition, int | KafkaIOError]:
+        if time == 0:
+            return {id_: (oldest or {}).get(id_, bounds[id_].earliest) for id_ in of}
         asked.update(of)
         return {id_: (answers or {})[id_] for id_ in of}
 
-    later = {**bounds, **(then or {})}
-    asked_again = lambda _topic, of: {id_: later[id_] for id_ in of}  # noqa: E731
-    cluster = cast("Cluster", Mock(spec=Cluster, offsets_at=offsets_at, ends_at=offsets_at, bounds=asked_again))
+    cluster = cast("Cluster", Mock(spec=Cluster, offsets_at=offsets_at, ends_at=offsets_at))
     stands = TableState(topic=TOPIC, covered=covered, **standing)
     return window.in_offsets(cluster, stands, bounds, start="latest", now_ms=NOON_MS), asked
 
@@ -105,20 +105,21 @@ def test_a_partition_that_appears_later_begins_at_offset_0(since: NamedPosition 
     assert (window.begins, window.start_times([B])) == ({B: 0}, {})
 
 
-@pytest.mark.parametrize(("answer", "earliest_then", "begin"), [(30, 10, 30), (10, 10, 0), (30, 30, 0), (99, 10, 50)])
+@pytest.mark.parametrize(("answer", "oldest", "begin"), [(30, 10, 30), (10, 10, 0), (30, 30, 0), (99, 10, 50)])
 def test_a_partition_that_could_not_be_asked_begins_at_the_chosen_time_unless_records_may_have_expired(
-    answer: int, earliest_then: int, begin: int
+    answer: int, oldest: int, begin: int
 ) -> None:
-    """An older record before the answer, in bounds that are read after it, shows that no newer one expired (fault P02).
+    """An older record before the answer, which is asked for after it, shows that no newer one expired (fault P02).
 
-    Without this record the partition begins at offset 0, so that the plan reports what expired.
+    Without this record the partition begins at offset 0, so that the plan reports what expired. In the third case
+    compaction has removed the records from the first offset of the log, which is 10, up to the answer.
     """
     window, asked = reach(
         LoadWindow(),
         {A: (20, 30)},
         {A: LOG, B: LOG},
         {B: answer},
-        then={B: Bounds(earliest=earliest_then, latest=50)},
+        oldest={B: oldest},
         start_times={B: 7},
     )
     assert (window.begins, asked) == ({B: begin}, {B})
