@@ -5,6 +5,8 @@ from collections.abc import Mapping
 _ALL_ALIKE = "either all partitions of a topic have a broker or none has, and without partitions nothing is cut"
 _CLOCK = "it decides about a file or commit whose age is exactly the limit, and both decisions are right"
 
+_DELTALAKE_READS = "deltalake reads the log before it writes, and creates none; the check does not depend on that"
+
 EQUIVALENT: Mapping[tuple[str, str, str], str] = {
     (
         "pipelines/loading/commit.py",
@@ -50,6 +52,30 @@ EQUIVALENT: Mapping[tuple[str, str, str], str] = {
             "bounds[partition].earliest <= bounds[partition].latest < state.covered[partition][1]"
         ),
     ): "an empty log shows no message, so the search ends at the log's end, as lost_offsets does without a search",
+    (
+        "pipelines/loading/table.py",
+        "LakeTable._check_log_is_there",
+        (
+            "files.get_file_info(_log_entry(snapshot.version)).type != pafs.FileType.File -> "
+            "files.get_file_info(_log_entry(snapshot.version)).type == pafs.FileType.File"
+        ),
+    ): _DELTALAKE_READS,
+    (
+        "pipelines/loading/table.py",
+        "LakeTable._check_log_is_there",
+        "self.newer(snapshot) -> pass",
+    ): _DELTALAKE_READS,
+    ("pipelines/loading/table.py", "LakeTable.write", "self._check_log_is_there(snapshot) -> pass"): _DELTALAKE_READS,
+    (
+        "pipelines/loading/table.py",
+        "LakeTable._check_last_entry",
+        "True -> False",
+    ): "without a folder of the log, the table cannot be opened, and both ends are LakeUnavailable",
+    (
+        "pipelines/loading/table.py",
+        "LakeTable.drop",
+        "True -> False",
+    ): "the folder is inside of the table's, which exists",
     (
         "pipelines/maintenance/table_rows.py",
         "LiveRows.__init__",

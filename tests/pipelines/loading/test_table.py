@@ -1,6 +1,7 @@
 """LakeTable refuses damaged and foreign tables, with messages that say what to do."""
 
 import os
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -100,6 +101,27 @@ def test_a_disk_that_cannot_keep_a_commit_leaves_it_unknown(small: "SmallTable")
     ):
         small.commit(facts, snapshot=snapshot)
     assert small.covered() == {A: (0, 50)}
+
+
+def synced(table: LakeTable, change: Callable[[], object]) -> list[str]:
+    """The names of the files in the table's log that the change forces to disk."""
+    with patch.object(durable, "sync") as sync:
+        change()
+    log = Path(table.uri) / "_delta_log"
+    return sorted(path.name for call in sync.call_args_list for path in call.args if path.parent == log)
+
+
+def test_a_new_table_survives_a_loss_of_power(small: "SmallTable") -> None:  # fault L10
+    table = LakeTable.of(small.table.lake, "main", "views")
+    assert synced(table, table.snapshot) == [f"{0:020d}.json"]
+
+
+def test_the_new_entries_and_checkpoints_of_the_log_are_forced_to_disk(twice: "SmallTable") -> None:  # fault L10
+    checkpoint = f"{2:020d}.checkpoint.parquet"
+    for name in (checkpoint, "_last_checkpoint", f"{2:020d}.json#1", "notes.json", f"{2:020d}.txt"):
+        (Path(twice.uri) / "_delta_log" / name).touch()
+    forced = synced(twice.table, lambda: twice.table.sync(after=1))
+    assert forced == sorted([checkpoint, "_last_checkpoint", f"{2:020d}.json"])
 
 
 def put_aside(small: "SmallTable") -> Path:

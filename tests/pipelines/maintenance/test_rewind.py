@@ -4,11 +4,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from deltalake import CommitProperties, Transaction
 
 from kafka_io.model import BrokerPartition, OffsetRange
+from pipelines.loading import table as table_module
 from pipelines.loading.commit import LoadChange, commit
 from pipelines.loading.identity import table_state
 from pipelines.loading.ledger import CommitKind
@@ -303,6 +305,19 @@ def test_files_that_were_vacuumed_are_named_and_nothing_changes(small: SmallTabl
     with pytest.raises(RewindRefused, match=r"date=2026-01-02/0-.*parquet \(and 2 more\) of version 2 was deleted"):
         back(small, 2)
     assert (small.handle().version(), small.rows()) == (before, 13)
+
+
+def test_a_lost_file_of_the_version_from_which_on_a_clean_keeps_files_is_named(small: SmallTable) -> None:
+    small.commit(small.write(0, 50))
+    lost = small.write(50, 80)
+    small.commit(lost)
+    back(small, 1)
+    Path(small.uri, str(lost.path)).unlink()
+    with (
+        patch.object(table_module, "cleaned_before", return_value=2),
+        pytest.raises(RewindRefused, match=rf"the data file {lost.path} of version 2 was deleted, for example"),
+    ):
+        back(small, 2)
 
 
 def test_a_load_since_a_rewind_was_planned_refuses_it(small: SmallTable) -> None:  # faults L05, L06
