@@ -166,7 +166,8 @@ class ProtobufDecoder:
             (keys[:1], np.zeros(len(keys), np.int64)) if is_single else np.unique(keys, return_inverse=True)
         )
         types = [
-            self._found(int(key) // len(paths.paths), paths.paths[int(key) % len(paths.paths)]) for key in distinct
+            self._type_or_reason(int(key) // len(paths.paths), paths.paths[int(key) % len(paths.paths)])
+            for key in distinct
         ]
         of_keys = np.array([_NO_ENTRY if isinstance(type_, str) else type_.entry for type_ in types], np.int32)
         entries[rows] = of_keys[places]
@@ -175,7 +176,7 @@ class ProtobufDecoder:
             failures.append(FailedValue(row=row, reason=str(types[place])))
         return entries
 
-    def _found(self, schema_id: int, path: tuple[int, ...]) -> _MessageType | str:
+    def _type_or_reason(self, schema_id: int, path: tuple[int, ...]) -> _MessageType | str:
         """The message type that a frame names, or the reason why its values are refused."""
         assert isinstance(self._schemas, Mapping)
         type_or_reason = self._known.get((schema_id, path))
