@@ -105,7 +105,7 @@ class GroupRun:
         return {key: load.error for key, load in self.loads.items() if load.error}
 
     def load(self, config: LoadConfig) -> None:
-        """Load the run's topics. Those come first whose records are lost first.
+        """Load the run's topics; first those whose records will be lost first.
 
         An error that concerns the whole group, such as a cluster that does not answer, is the result of each topic.
         """

@@ -284,7 +284,7 @@ class LoadChange(Change):
     def complete(
         self, entry: LedgerEntry, log: TableLog, snapshot: TableSnapshot
     ) -> tuple[LedgerEntry, Sequence[CommittedRange]]:
-        """See Change. The data files are checked first. What columns the table lacks is seen in the snapshot."""
+        """See Change. The data files are checked first. The snapshot shows which columns the table lacks."""
         columns = columns_to_add(self.state, snapshot, self.columns)
         log.check(self.facts)
         failpoint("files checked")

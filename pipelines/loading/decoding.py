@@ -47,7 +47,7 @@ class Decoding:
 
     Attributes:
         plan: the plan with all schemas that are known so far; None for a raw table.
-        warnings: what a person should know about the plan.
+        warnings: sentences for the user about the plan.
     """
 
     def __init__(self, format_: "TopicFormat", snapshot: TableSnapshot, open_registry: OpenRegistry) -> None:

@@ -1,4 +1,4 @@
-"""Evidence that a topic without a table was loaded before: the lake is another one, or the cluster has another name.
+"""Evidence that a topic without a table was loaded before, into another lake or under another name of the cluster.
 
 A lake on a disk that is not mounted looks like a new one, and so does a cluster that was renamed in the settings. A
 load would then begin every topic again (fault N17).

@@ -1,7 +1,7 @@
 """Fetch slices: how large they are, which of them share a Spark task, and where the tasks run. Only facts come back.
 
 The tasks are the only DataFrame of a load. If all slices fit into one Spark task, they are fetched in the process that
-planned them: there is nothing to distribute, and to start a JVM and its workers takes longer than to fetch one slice.
+planned them: there is nothing to distribute, and starting a JVM and its workers takes longer than fetching one slice.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -81,8 +81,8 @@ class Loader(SliceFetcher):
         run_id: the run's id in the ledger.
         on_progress: gives, for a topic, the callback that is called with how many of how many offsets are fetched.
         mirror: copies a topic's cursors after each commit, and returns warnings.
-        evidence: what can show that a topic without a table was loaded before.
-        new_lake: what a person should know if this run is the first one that uses the lake; empty otherwise.
+        evidence: functions that can show that a topic without a table was loaded before.
+        new_lake: a warning if this run is the first one that uses the lake; empty otherwise.
         remember: keeps why the load of a topic failed, until one succeeds, and returns warnings.
         now: the time, in UTC.
     """

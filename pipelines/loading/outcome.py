@@ -77,7 +77,7 @@ class TopicLoad:
         retriable: whether another attempt may succeed, at least in part.
         partitions: what the load did to each partition.
         slowest: the slice that took the longest.
-        warnings: what a person should know, for example of partitions that could not be loaded yet.
+        warnings: sentences for the user, for example about partitions that could not be loaded yet.
         seconds: how long the load took.
         trace: the stack trace of the error, if it is known.
     """

@@ -1,4 +1,4 @@
-"""Filters that match the rows of a committed range: those with its partition, its offsets and its loading time."""
+"""Filters for the rows of a committed range: the rows with its partition, its offsets and its loading time."""
 
 import pyarrow as pa
 import pyarrow.dataset as pads

@@ -116,8 +116,7 @@ class LakeTable:
             LakeUnavailable: the store does not answer.
             LogTorn: an entry of the log cannot be read.
             TableForeign: the table has commits, but none of Penstock; or it uses a feature that changes what its files
-                mean; or its `txn` entries expire, so that a cursor
-                could vanish (fault L15).
+                mean; or its `txn` entries expire, so that a cursor could be lost (fault L15).
             CursorMismatch: the `txn` cursor is not where the newest entry left it, or somebody restored an old
                 version (fault L14).
         """

@@ -117,8 +117,8 @@ def take_back(log: TableLog, snapshot: TableSnapshot, change: CutChange) -> tupl
 def check_incarnation(cluster: Cluster, topic: TopicEntry) -> None:
     """Check that the topic is still the one that was planned for.
 
-    Answers of brokers before 3.1 do not contain the incarnation. So what was read before this check
-    belongs to `topic` only if the topic is still the same after it (faults B05, B06).
+    Answers of brokers before 3.1 do not contain the incarnation. So records that were read before this check belong to
+    `topic` only if the topic is still the same after it (faults B05, B06).
 
     Raises:
         TopicRecreated: what was read may belong to another incarnation.

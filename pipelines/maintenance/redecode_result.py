@@ -49,7 +49,7 @@ class TopicRedecode:
         bad_records: the number of records that do not.
         reasons: why they do not, with the number of records for each reason.
         columns: the names of the columns that the table got.
-        warnings: what a person should know about the columns.
+        warnings: sentences for the user about the columns.
         failure: what failed. What was committed before stays, and a repeated run continues after it.
         seconds: how long it took.
     """

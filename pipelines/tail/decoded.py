@@ -1,6 +1,6 @@
 """Decodes the values of records as a load does, to show them: without a table, and without keeping anything.
 
-The plan begins without columns. It gets those of each schema, or of the values' own keys, when a record needs them.
+The plan begins without columns. It gets the columns of a schema, or of the keys of a value, when a record needs them.
 """
 
 from collections.abc import Sequence
