@@ -29,7 +29,7 @@ _Kernel = TypeVar("_Kernel", bound=Callable[..., Any])
 # Kernels allocate no arrays, so numba's reference counting (NRT) is not needed: without it they are 2 to 3 times
 # faster.
 _njit: Any = partial(njit, nogil=True, _nrt=False)
-# The functions with which Python calls machine code; to compile them takes as long as a short function.
+# The functions with which Python calls machine code; compiling them takes as long as compiling a short function.
 _WITHOUT_WRAPPERS = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 

@@ -197,7 +197,7 @@ _OF_MESSAGES: Mapping[str, Callable[[str], ValueEncoding]] = {
     "local protobuf ": _protobuf_file,
     "protobuf ": _protobuf,
 }
-"""The encodings whose names end with a message type, by what precedes it."""
+"""The encodings whose names end with a message type, by the first part of the name."""
 
 
 def encoding_of(name: str) -> ValueEncoding:

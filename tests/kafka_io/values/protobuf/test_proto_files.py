@@ -65,7 +65,7 @@ def test_a_file_that_is_not_valid_is_named(tmp_path: Path, files: dict[str, str]
 
 
 def test_bytes_that_are_neither_a_text_nor_a_descriptor_set_are_refused(tmp_path: Path) -> None:
-    for name, reason in (("a.proto", "the text is not valid UTF-8"), ("a.desc", "the file is no descriptor set")):
+    for name, reason in (("a.proto", "the text is not valid UTF-8"), ("a.desc", "the file is not a descriptor set")):
         file = tmp_path / name
         file.write_bytes(b"\xff\xff")
         with pytest.raises(InvalidSchema, match=rf"{re.escape(str(file))}: {reason}"):
