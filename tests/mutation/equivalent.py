@@ -89,7 +89,7 @@ EQUIVALENT: Mapping[tuple[str, str, str], str] = {
     (
         "pipelines/loading/slices.py",
         "_equal_share",
-        "size * count > left -> size * count >= left",
+        "size * count > remaining -> size * count >= remaining",
     ): "if the rest is exactly enough for sizes like this one, both maxima leave every size as it is",
     (
         "pipelines/loading/slices.py",
