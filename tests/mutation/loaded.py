@@ -30,6 +30,7 @@ class LoadedModules:
     def __init__(self, root: Path, files: Iterable[str]) -> None:
         self._root = root
         self._modules = {file: importlib.import_module(file.removesuffix(".py").replace("/", ".")) for file in files}
+        gc.unfreeze()  # the collection of tests has frozen what it imported
         gc.collect()
         self._functions = {file: _functions(module) for file, module in self._modules.items()}
         # From now on gc.get_objects() lists new objects alone, and no collection touches the memory that forks share.

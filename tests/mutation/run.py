@@ -23,7 +23,7 @@ import pytest
 from coverage import Coverage
 
 from tests.mutation.forks import forked
-from tests.mutation.loaded import LoadedModules
+from tests.mutation.loaded import LoadedModules, NoDifference
 from tests.mutation.mutants import Mutant
 
 _CPU_S, _WAIT_S = 2.0, 20.0
@@ -148,6 +148,8 @@ def _noticed_by(
     def work(report: BinaryIO) -> int:
         try:
             loaded.mutate(mutant)
+        except NoDifference:
+            return 0  # nothing was tried, so nobody has noticed anything
         except Exception as error:  # noqa: BLE001 - whatever the mutated module raises at import
             report.write(repr(error).encode())
             return _NOTICED

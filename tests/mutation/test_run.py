@@ -94,6 +94,13 @@ def test_a_run_names_the_test_that_notices_each_mutant(tmp_path: Path) -> None:
     }
 
 
+def test_mutants_are_tried_although_the_collection_of_tests_freezes_what_it_imports(tmp_path: Path) -> None:
+    (tmp_path / "module.py").write_text("def small(number):\n    return number < 5\n")
+    (tmp_path / "test_module.py").write_text("from module import small\ndef test_5(): assert not small(5)\n")
+    (tmp_path / "conftest.py").write_text("import gc\ndef pytest_collection_finish(): gc.freeze()\n")
+    assert results(tmp_path) == {"number < 5 -> number <= 5": "test_module.py::test_5"}
+
+
 def test_a_run_ends_if_tests_fail_without_a_mutant(tmp_path: Path) -> None:
     (tmp_path / "module.py").write_text(MODULE)
     (tmp_path / "test_module.py").write_text("import module\ndef test_nothing(): assert not module.LIMIT\n")
