@@ -93,6 +93,12 @@ def test_a_rewind_is_described_before_it_is_done(small: SmallTable) -> None:
     }
 
 
+def test_a_rewind_over_a_compaction_takes_no_rows_back(small: SmallTable) -> None:
+    three_loads(small)
+    small.handle().optimize.compact()
+    assert str(plan_rewind(small.table, 3, run="rewinder")).endswith("UTC), 0 rows fewer")
+
+
 def test_a_rewind_is_one_entry_of_the_ledger(small: SmallTable) -> None:
     three_loads(small)
     back(small, 2)
@@ -303,7 +309,7 @@ def test_files_that_were_vacuumed_are_named_and_nothing_changes(small: SmallTabl
     small.handle().vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
     before = small.handle().version()
     with pytest.raises(RewindRefused, match=r"date=2026-01-02/0-.*parquet \(and 2 more\) of version 2 was deleted"):
-        back(small, 2)
+        plan_rewind(small.table, 2, run="rewinder")
     assert (small.handle().version(), small.rows()) == (before, 13)
 
 
