@@ -206,6 +206,6 @@ def _rows_since(table: LakeTable, version: int, snapshot: TableSnapshot) -> int:
 
 
 def _rows_by_file(handle: DeltaTable) -> dict[str, int]:
-    files = pa.table(handle.get_add_actions(flatten=True)).select(["path", "num_records"])
+    files = pa.table(handle.get_add_actions()).select(["path", "num_records"])
     # Files of other writers may have no count.
     return {file["path"]: file["num_records"] or 0 for file in files.to_pylist()}
