@@ -58,6 +58,7 @@ class Answers:
     """The answers of the registry and the brokers to one run.
 
     Args:
+        through_zookeeper: whether the settings of the run name ZooKeeper. A run reads its settings once.
         topics: the topic's incarnation and the ids that it showed, at each question.
         bounds: the answers about bounds.
         asked: the true bounds at the first answer about each partition.
@@ -67,6 +68,7 @@ class Answers:
         contradicting, ids_after_read: see `IdentityLaw.note_read`.
     """
 
+    through_zookeeper: bool = True
     topics: list[tuple[str, TopicIds]] = field(default_factory=list)
     bounds: list[AnsweredBounds] = field(default_factory=list)
     asked: dict[BrokerPartition, TrueBounds] = field(default_factory=dict)
@@ -96,7 +98,7 @@ class SimCluster(Cluster):
         incarnation_number: how often the topic was created.
         created_zxid: the zxid of the topic's node in ZooKeeper.
         upgraded: whether the brokers were upgraded, so that old commits may lack epochs.
-        through_zookeeper: whether the settings name ZooKeeper, or only bootstrap brokers.
+        through_zookeeper: whether the settings of the next run name ZooKeeper, or only bootstrap brokers.
         away: the partitions of 0.7 brokers that are down.
         leaderless: the partitions of later brokers that have no leader.
         answers: the answers to the run that asks now.
@@ -208,7 +210,7 @@ class SimCluster(Cluster):
     def _entry(self) -> TopicEntry:
         available = tuple(sorted(self.logs.keys() - self.away))
         ids = [self.topic_id] if self.era.has_ids else []
-        ids += [str(self.created_zxid)] if self.through_zookeeper else []
+        ids += [str(self.created_zxid)] if self.answers.through_zookeeper else []
         first, *also = ids or [UNKNOWN_INCARNATION]
         return TopicEntry(name=TOPIC, incarnation=first, also=tuple(also), partitions=available)
 

@@ -322,7 +322,8 @@ class World:
     def _separate_answers(self, run: str) -> Iterator[None]:
         """Keep the brokers' and the store's answers to the run in this block apart from those to other runs."""
         answers, shown = self.cluster.answers, self.store.shown
-        self.cluster.answers = self.identity.answers[run] = Answers()
+        own = Answers(through_zookeeper=self.cluster.through_zookeeper)
+        self.cluster.answers = self.identity.answers[run] = own
         try:
             yield
         finally:
