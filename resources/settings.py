@@ -380,7 +380,7 @@ class Settings(Section):
         needed = {}
         if format_.has_schemas and not format_.registry:
             needed["registry"] = only
-        if format_.key_format == "avro" and not format_.key_registry:
+        if format_.needs_key_registry and not format_.key_registry:
             needed["key_registry"] = format_.registry or only
         return format_.model_copy(update=needed) if needed else format_
 
@@ -393,8 +393,9 @@ class Settings(Section):
                 if registry is not None and registry not in self.registries:
                     raise ValueError(f"topics.{name}.{key}: there is no registry {registry!r} in the settings")
             has_registry = format_.key_registry or format_.registry or len(self.registries) == 1
-            if format_.key_format == "avro" and not has_registry:
-                raise ValueError(f'topics.{name}.key_registry: keys in "avro" need the name of a registry')
+            if format_.needs_key_registry and not has_registry:
+                key_format = format_.key_format
+                raise ValueError(f'topics.{name}.key_registry: keys in "{key_format}" need the name of a registry')
             if format_.has_schemas and format_.registry is None and len(self.registries) != 1:
                 raise ValueError(f'{place}: the format "{format_.format}" needs the name of a registry in [registries]')
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kafka_io.values.protobuf.descriptors import ProtobufSchema
 
 Format = Literal["raw", "text", "json", "avro", "protobuf", "debezium"]
-KeyFormat = Literal["raw", "text", "json", "avro", "debezium"]
+KeyFormat = Literal["raw", "text", "json", "avro", "protobuf", "debezium"]
 OnBadRecords = Literal["keep", "fail"]
 _WITH_SCHEMAS: Mapping[Format, str] = {
     "avro": "avro",
@@ -31,8 +31,11 @@ _KEY_ENCODINGS: Mapping[KeyFormat, str] = {
     "text": "text",
     "json": "inferred json",
     "avro": "avro",
+    "protobuf": "protobuf",
     "debezium": "debezium key",
 }
+_KEYS_WITH_SCHEMAS: Mapping[KeyFormat, str] = {"json": "framed json"}
+"""The encodings of keys whose schemas are in a registry only if the settings name one."""
 _ALWAYS_WITH_SCHEMAS = frozenset({"avro", "protobuf"})
 _MESSAGE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9._-]+")
@@ -64,12 +67,12 @@ class TopicFormat(Section):
 
     key_format: KeyFormat = "raw"
     """Typed tables: format of the keys. With "raw" they are only in the column `_kafka_key`, as bytes. "text", "json",
-    "avro" and "debezium" (Debezium's keys in JSON) add columns for the fields of the keys; their names begin with
-    `_kafka_key_`."""
+    "avro", "protobuf" and "debezium", which stands for its keys in JSON, add columns for the fields of the keys, whose
+    names begin with `_kafka_key_`."""
 
     key_registry: str | None = None
-    """NAME of the section `[registries.NAME]` with the schemas of keys in Avro. By default it is the value of
-    `registry`, or the only registry."""
+    """NAME of the section `[registries.NAME]` with the schemas of keys. Keys in Avro and Protobuf need one: by default
+    it is `registry`, or the only registry. Keys in JSON have the frame of Confluent's serializers if it is set."""
 
     columns: dict[str, str] = Field(default={})
     """The columns of the format "json": keys of the objects, with their types. Types are `long`, `double`, `string`,
@@ -190,8 +193,20 @@ class TopicFormat(Section):
         return "inferred json" if is_inferred else self.format
 
     @property
+    def needs_key_registry(self) -> bool:
+        """Whether keys of this format always have schemas in a registry."""
+        return self.key_format in _ALWAYS_WITH_SCHEMAS
+
+    @property
+    def has_key_schemas(self) -> bool:
+        """Whether the schemas of the keys are in a registry."""
+        return self.needs_key_registry or (self.key_registry is not None and self.key_format in _KEYS_WITH_SCHEMAS)
+
+    @property
     def key_encoding(self) -> str:
         """How the keys are encoded, as `encoding`; empty if they stay bytes."""
+        if self.has_key_schemas and self.key_format in _KEYS_WITH_SCHEMAS:
+            return _KEYS_WITH_SCHEMAS[self.key_format]
         return _KEY_ENCODINGS[self.key_format]
 
     @property

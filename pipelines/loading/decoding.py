@@ -60,7 +60,7 @@ class Decoding:
         entry = snapshot.entry
         self.learn(
             entry.schemas if entry and format_.has_schemas else (),
-            key_ids=entry.key_schemas if entry and format_.key_format == "avro" else (),
+            key_ids=entry.key_schemas if entry and format_.has_key_schemas else (),
         )
 
     @property

@@ -160,6 +160,53 @@ def test_keys_in_avro_have_their_own_schemas_which_the_table_remembers(topic: Ty
         assert topic.deep().problems == ()
 
 
+def framed(schema_id: int, body: bytes) -> bytes:
+    return b"\0" + schema_id.to_bytes(4, "big") + body
+
+
+NEW_FIELD = {"json": (b'{"id": 5, "shop": "x"}', b'{"id": 6}'), "protobuf": (b"\0\x08\5\x12\1x", b"\0\x08\6")}
+SCHEMAS = {
+    "json": [
+        json.dumps({"properties": {"id": {"type": "integer"}, **more}}) for more in ({}, {"shop": {"type": "string"}})
+    ],
+    "protobuf": [f'syntax = "proto3"; message Key {{ int32 id = 1; {more} }}' for more in ("", "string shop = 2;")],
+}
+
+
+@pytest.mark.parametrize("key_format", ["json", "protobuf"])
+def test_keys_in_json_and_protobuf_have_schemas_in_a_registry_and_grow_with_them(
+    topic: TypedTopic, key_format: str
+) -> None:
+    with_shop, without = NEW_FIELD[key_format]
+    with EmbeddedSchemaRegistry() as registry:
+        topic.registries = {"main": {"url": registry.url}}
+        topic.format_ = {"format": "json", "key_format": key_format, "key_registry": "main", "max_bad_share": 1}
+        first, second = (
+            registry.register("clicks-key", text, schema_type=key_format.upper()) for text in SCHEMAS[key_format]
+        )
+        append(topic.fake.logs[0], (framed(first, without), b'{"a": 1}'), (None, b"{}"), (without, b"{}"))
+        append(topic.fake.logs[0], (framed(99, without), b"{}"))
+        load = topic.load()
+        assert (load.error, load.rows, load.bad_records) == (None, 4, 2)
+        append(topic.fake.logs[0], (framed(second, with_shop), None), (framed(first, without), b"{}"))
+        load = topic.load()
+        assert (load.error, load.rows, load.bad_records, load.files) == (None, 2, 0, 1)
+        rows = [tuple(row.values()) for row in topic.rows(f"{KEY}id", f"{KEY}shop", "_tombstone")]
+        assert topic.deep().problems == ()
+        errors = [row["_error"] for row in topic.rows("_error")]
+    assert [row[::2] for row in rows] == [
+        (6, False),
+        (None, False),
+        (None, False),
+        (None, False),
+        (5, True),
+        (6, False),
+    ]
+    assert (rows[0][1], rows[4][1], rows[5][1]) == (None, "x", None)
+    assert errors[2].startswith("key: the value has ")
+    assert errors[3] == "key: the registry main has no schema with the id 99"
+
+
 def test_keys_that_did_not_decode_are_decoded_again_from_the_table(topic: TypedTopic) -> None:
     append(topic.fake.logs[0], (b'{"id": 1}', b'{"a": 1}'), (b"abc", b'{"a": 2}'), (b"def", None))
     assert topic.load().bad_records == 2
@@ -179,6 +226,7 @@ def test_keys_that_did_not_decode_are_decoded_again_from_the_table(topic: TypedT
     [
         ({"key_format": "text"}, '`key_format` needs a `format` other than "raw"'),
         ({"format": "text", "key_format": "avro"}, 'topics.orders.key_registry: keys in "avro" need the name of'),
+        ({"format": "text", "key_format": "protobuf"}, 'topics.orders.key_registry: keys in "protobuf" need the'),
         ({"format": "text", "key_registry": "x"}, "topics.orders.key_registry: there is no registry 'x'"),
     ],
 )
@@ -202,3 +250,5 @@ def test_the_registry_of_keys_is_that_of_the_values_or_the_only_one() -> None:
     assert registries({**keys, "format": "json"}, main=urls["main"]) == (None, "main")
     assert registries({**keys, "format": "avro"}, main=urls["main"]) == ("main", "main")
     assert registries({**keys, "format": "text", "key_registry": "other"}, **urls) == (None, "other")
+    assert registries({"key_format": "protobuf", "format": "text"}, main=urls["main"]) == (None, "main")
+    assert registries({"key_format": "json", "format": "avro"}, main=urls["main"]) == ("main", None)
