@@ -23,9 +23,9 @@ READ_STRING, READ_BASE64, READ_DATE, READ_TIMESTAMP, READ_LOCAL_TIMESTAMP = rang
 READ_JSON, READ_EPOCH, READ_EPOCH_DAYS = range(12, 15)
 
 MAX_DEPTH = 128
-# Parts of `work`: a stack of open nodes, a stack of the last keys, a stack of brackets; then the place of an error, and
-# 1 if the document has a key without a column.
-OPEN_NODES, LAST_KEYS, BRACKETS = 0, MAX_DEPTH, 2 * MAX_DEPTH
-FAULT_NODE, FAULT_POSITION = 3 * MAX_DEPTH, 3 * MAX_DEPTH + 1
-HAS_NEW_KEY = 3 * MAX_DEPTH + 2
-WORK_SIZE = 3 * MAX_DEPTH + 3
+# Parts of `work`: stacks of the open nodes, of the last keys, of the positions at which the open values begin, of the
+# late numbers before them, and of brackets; then the place of an error, and 1 if the document has a key without a
+# column.
+OPEN_NODES, LAST_KEYS, BEGINS, LATE_COUNTS, BRACKETS = range(0, 5 * MAX_DEPTH, MAX_DEPTH)
+FAULT_NODE, FAULT_POSITION, HAS_NEW_KEY = range(5 * MAX_DEPTH, 5 * MAX_DEPTH + 3)
+WORK_SIZE = 5 * MAX_DEPTH + 3

@@ -9,14 +9,20 @@ import numpy as np
 from kafka_io.jit.compiling import device_function, kernel, merged, subroutine
 from kafka_io.jit.scalars import ByteArray, Int32s, Int64s
 from kafka_io.values.kernels.column_buffers import (
+    BUFFER_KIND,
+    CELL,
+    END,
     ITEMS,
+    LIST,
     ROOT,
+    STRUCT,
     Float64s,
     close_struct,
     put_end,
     put_null,
 )
 from kafka_io.values.kernels.json_program import (
+    BEGINS,
     BRACKETS,
     FAULT_NODE,
     FAULT_POSITION,
@@ -24,6 +30,7 @@ from kafka_io.values.kernels.json_program import (
     FIRST_SLOT,
     HAS_NEW_KEY,
     LAST_KEYS,
+    LATE_COUNTS,
     MAX_DEPTH,
     MEMBER,
     NAME,
@@ -246,7 +253,7 @@ def _value(
 ) -> tuple[int, int, int, int, int]:
     """Append the value at `position`, or begin its members or items: (status, position, node, depth, phase).
 
-    The phase is again _VALUE if another column of the same key takes the value.
+    The phase is again _VALUE if another column takes the value, or the value around it.
     """
     if position >= end:
         return CUT, position, node, depth, _VALUE
@@ -269,6 +276,8 @@ def _value(
             return TOO_DEEP, position, node, depth, _VALUE
         work[OPEN_NODES + depth] = node
         work[LAST_KEYS + depth] = NO_KEY
+        work[BEGINS + depth] = position
+        work[LATE_COUNTS + depth] = counts[len(counts) - 3]
         after = after_blanks(data, position + 1, end)
         is_empty = after < end and data[after] == (CLOSE_LIST if read == READ_LIST else CLOSE_OBJECT)
         return OK, after, node, depth + 1, _CLOSE if is_empty else _KEY + read
@@ -276,9 +285,14 @@ def _value(
         return OK, after, node, depth, _AFTER
     if status == FULL:
         work[FAULT_NODE] = node if after == 0 else len(counts) - 3
-    elif status >= WRONG_TYPE and program[node, OTHER] != ROOT:
-        return OK, position, program[node, OTHER], depth, _VALUE
     elif status >= WRONG_TYPE:
+        outside = _with_other(node, program, work, depth)
+        if outside == depth:
+            return OK, position, program[node, OTHER], depth, _VALUE
+        if outside >= 0:
+            node = work[OPEN_NODES + outside]
+            _undo(node, work[LATE_COUNTS + outside], nodes, cells, counts)
+            return OK, work[BEGINS + outside], program[node, OTHER], outside, _VALUE
         status = _refusal(data, position, end, status, work, depth)
     return status, position, node, depth, _VALUE
 
@@ -300,6 +314,32 @@ def _after_value(
     if data[position] == (CLOSE_LIST if read == READ_LIST else CLOSE_OBJECT):
         return OK, position, node, _CLOSE
     return BAD_SEPARATOR, position, node, _AFTER
+
+
+@device_function
+def _with_other(node: int, program: Int64s, work: Int64s, depth: int) -> int:
+    """The depth of the innermost value around a refused one, or of that itself, whose key has another column; or -1."""
+    while program[node, OTHER] == ROOT:
+        depth -= 1
+        if depth < 0:
+            return -1
+        node = work[OPEN_NODES + depth]
+    return depth
+
+
+@subroutine
+def _undo(opened: int, late_count: int, nodes: Int64s, cells: Int64s, counts: Int64s) -> None:
+    """Take out what an open struct, list or map has got so far: its buffers have as many items as before it began."""
+    for node in range(opened, nodes[opened, END]):
+        kind = nodes[node, BUFFER_KIND]
+        if kind == STRUCT or kind >= LIST:
+            count = counts[node] if kind == STRUCT else cells[nodes[node, CELL] + counts[node]]
+            member = node + 1
+            while member < nodes[node, END]:
+                counts[member] = count
+                member = nodes[member, END]
+    for late in range(3):
+        counts[len(counts) - 3 + late] = late_count
 
 
 @merged

@@ -107,6 +107,28 @@ def test_a_value_of_another_type_gets_another_column_with_a_warning(topic: Typed
     assert topic.deep().problems == ()
 
 
+def test_an_array_with_items_of_another_type_goes_into_a_column_of_its_own(topic: TypedTopic) -> None:
+    append(topic.fake.logs[0], documents({"sizes": [1, 2]}))
+    assert topic.load().error is None
+    append(topic.fake.logs[0], documents({"sizes": [3]}, {"sizes": ["x"]}, {"sizes": [4, "y"]}, {"sizes": []}))
+    load = topic.load()
+    assert (load.error, load.bad_records) == (None, 0)
+    names = ("sizes", "sizes_2")
+    first = len(topic.rows("sizes")) - 4
+    assert [tuple(row.values()) for row in topic.rows(*names)[first:]] == [
+        ([3], None), (None, '["x"]'), (None, '[4, "y"]'), ([], None),
+    ]  # fmt: skip
+    assert topic.deep().problems == ()
+
+
+def test_an_empty_array_is_not_null(topic: TypedTopic) -> None:
+    append(topic.fake.logs[0], documents({"tags": []}, {"tags": None}, {"tags": ["b"]}))
+    assert topic.load().error is None
+    assert [row["tags"] for row in topic.rows("tags")][2:] == [[], None, ["b"]]
+    assert topic.rows("_kafka_headers")[0] == {"_kafka_headers": None}
+    assert topic.deep().problems == ()
+
+
 def test_what_a_column_of_json_text_holds_is_read_alike_by_later_loads(topic: TypedTopic) -> None:
     """Delta has no such type: the metadata of the column says it, also inside of structs."""
     mixed = documents({"any": 1, "deep": {"any": [1]}, "list": [1, "a"]}, {"any": "x", "deep": {"any": 2}})

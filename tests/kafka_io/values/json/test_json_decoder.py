@@ -234,6 +234,39 @@ def test_a_second_column_takes_the_values_that_the_first_cannot_hold() -> None:
     assert [failure.row for failure in decoded.failures] == [3]
 
 
+def test_an_array_whose_items_the_first_column_cannot_hold_goes_into_a_second_one() -> None:
+    item = pa.struct({"n": pa.decimal128(38, 2), "inner": pa.list_(pa.float64())})
+    columns = pa.schema(
+        [
+            pa.field("tags", pa.list_(pa.list_(pa.int64()))),
+            pa.field("tags_2", pa.list_(item), metadata={"field": "tags"}),
+            pa.field("tags_3", pa.string(), metadata={JSON_READING: "text", "field": "tags"}),
+            pa.field("after", pa.int64()),
+        ]
+    )
+    late = 0.30000000000000004  # Arrow computes it after the kernel
+    values = [
+        {"tags": [[1, 2], [], [3]], "after": 1},
+        {"tags": [[4], ["x"]], "after": 2},
+        {"tags": [{"n": 12345678901234567890.25, "inner": [late]}, {"n": 1, "inner": [late, "x"]}], "after": 3},
+        {"tags": [{"n": 1, "inner": [late, 2.0]}], "after": 4},
+        {"tags": [[5]], "after": 5},
+        {"after": 6, "tags": "text"},
+    ]
+    decoded = decode(columns, *(json.dumps(value).encode() for value in values), b'{"tags": [[1], ["x]}')
+    rows = [tuple(row.values()) for row in decoded.rows.to_pylist()]
+    assert rows == [
+        ([[1, 2], [], [3]], None, None, 1),
+        (None, None, '[[4], ["x"]]', 2),
+        (None, None, json.dumps(values[2]["tags"]), 3),
+        (None, [{"n": Decimal("1.00"), "inner": [late, 2.0]}], None, 4),
+        ([[5]], None, None, 5),
+        (None, None, '"text"', 6),
+        (None, None, None, None),
+    ]
+    assert [failure.reason for failure in decoded.failures] == ["tags_3: the document is not complete (byte 9)"]
+
+
 def test_a_column_is_found_by_its_aliases() -> None:
     columns = pa.schema([pa.field("price", pa.int64(), metadata={"aliases": "cost,sum"})])
     decoded = decode(columns, b'{"price": 1}', b'{"cost": 2}', b'{"sum": 3}', b'{"cost": 4, "sum": 4}')
