@@ -59,7 +59,7 @@ def table_rows(decoded: pa.RecordBatch, constants: dict[str, object]) -> pa.Reco
 
 
 def cast(wanted: pa.DataType, column: pa.Array) -> pa.Array:
-    """The column with the wanted type; a list column has null instead of each empty list."""
+    """A column of FILE_SCHEMA with the wanted type; headers are null instead of each empty list."""
     column = column if column.type == wanted else column.cast(wanted)
     return without_empty_lists(column) if pa.types.is_list(wanted) else column
 

@@ -17,7 +17,7 @@ from kafka_io.values.json.inference import grow_by_fields, split_sample
 from pipelines.loading.columns import ERROR_COLUMN, KEY_PREFIX, RAW_COLUMN, TOMBSTONE_COLUMN
 from pipelines.loading.decode_plan import DecodePlan, PartPlan
 from pipelines.loading.formats import encoding_of
-from pipelines.loading.rows import FILE_SCHEMA, cast, table_rows
+from pipelines.loading.rows import FILE_SCHEMA, table_rows
 from pipelines.loading.work import BadRecord
 
 _MAX_EXAMPLES = 3
@@ -97,7 +97,8 @@ class TypedRows:
         arrays = []
         for field in self._layout.file_schema:
             if field.name in columns:
-                arrays.append(cast(field.type, columns[field.name]))
+                column = columns[field.name]
+                arrays.append(column if column.type == field.type else column.cast(field.type))
             elif field.name in self._own_names:
                 arrays.append(kafka.column(self._own_names[field.name]))
             else:

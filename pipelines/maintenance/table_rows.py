@@ -140,7 +140,8 @@ class LiveRows:
             ):
                 live = self._live(batch).select(names)
                 if live.num_rows:
-                    yield _as_written_now(live.cast(schema))  # Delta names the elements of lists differently
+                    # Delta names the elements of lists differently.
+                    yield _as_written_now(live.cast(schema), self.layout.name("headers"))
 
     def counts(self, start: int, stop: int) -> list[tuple[CommittedRange, int]]:
         """The ranges that overlap `[start, stop)`, and the number of rows in all of each range."""
@@ -181,9 +182,12 @@ class LiveRows:
         return batch if live.all() else batch.filter(pa.array(live))
 
 
-def _as_written_now(rows: pa.RecordBatch) -> pa.RecordBatch:
-    columns = [without_empty_lists(column) if pa.types.is_list(column.type) else column for column in rows.columns]
-    return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
+def _as_written_now(rows: pa.RecordBatch, headers: str) -> pa.RecordBatch:
+    """The rows with the column of this name as later versions write it; other lists may be empty."""
+    place = rows.schema.get_field_index(headers)
+    if place < 0:
+        return rows
+    return rows.set_column(place, rows.schema.field(place), without_empty_lists(rows.column(place)))
 
 
 def numbers(column: pa.Array) -> OffsetArray:

@@ -134,7 +134,7 @@ def test_messages_without_a_frame_become_the_columns_of_a_proto_file_and_grow_wi
     assert (load.error, load.rows, load.bad_records, load.files) == (None, 2, 0, 1)
     rows = local.rows("id", "place", "tags", "_raw", "_tombstone")
     assert [(row["id"], row["place"], row["tags"]) for row in rows] == [
-        (1, {"city": "x"}, None), (None, None, None), (None, None, None), (2, None, ["t"]), (3, None, None),
+        (1, {"city": "x"}, None), (None, None, None), (None, None, None), (2, None, ["t"]), (3, None, []),
     ]  # fmt: skip
     assert (rows[1]["_tombstone"], rows[2]["_raw"]) == (True, b"\x08")
     shown = topic_schema(local.table, local.settings.format_of("clicks"))
