@@ -28,7 +28,7 @@ from kafka_io.records.last_message import LastMessage
 from kafka_io.registry.listing import Listing
 from tests.simulation.scheduler import Scheduler
 from tests.simulation.sim_log import ERAS, Era, SimLog
-from tests.simulation.values import SimRegistry, SimValues
+from tests.simulation.values import ENCODINGS, SimRegistry, SimValues
 
 TOPIC = "clicks"
 
@@ -178,7 +178,9 @@ class SimCluster(Cluster):
         def note(schema_id: int, is_known: bool) -> None:
             self.answers.schemas[schema_id] = is_known
 
-        self.values = SimValues(scheduler=self.scheduler, registry=SimRegistry(self.scheduler, note))
+        [encoding] = self.scheduler.rng.choices(ENCODINGS, weights=(5, 3, 1))
+        registry = SimRegistry(self.scheduler, note)
+        self.values = SimValues(scheduler=self.scheduler, registry=registry, encoding=encoding)
         return self.values
 
     def close(self) -> None:

@@ -4,9 +4,10 @@ The law knows what each record was sent with. It does not know how Penstock name
 field have its name, or its name and a number.
 """
 
+import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +15,7 @@ import pyarrow as pa
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from kafka_io.values.columns import field_name
+from kafka_io.values.json.reading import JsonReading, reading_of
 from pipelines.loading.fetch_task import FetchTask
 from pipelines.loading.ledger import LedgerEntry
 from pipelines.loading.outcome import TopicLoad
@@ -22,7 +24,7 @@ from resources.topic_formats import TopicFormat
 from tests.simulation.broken import require
 from tests.simulation.brokers import Answers, SimCluster
 from tests.simulation.store import Row, SimStore
-from tests.simulation.values import KINDS, SimValue
+from tests.simulation.values import KINDS, Encoding, SimValue
 
 _TYPES = {"long": pa.int64(), "string": pa.string(), "boolean": pa.bool_()}
 _CONFLICT = re.compile(r"the table has a column (\S+) (of type|for the field) (\S+), not (?:for )?(\S+)\)")
@@ -63,7 +65,7 @@ class ColumnsLaw:
             self.unresolved[key] = False
         for slice_facts in facts:
             key = (run, works[0].loaded_at_us, slice_facts.offsets)
-            self.unresolved[key] = bool(slice_facts.unknown_schemas)
+            self.unresolved[key] = bool(slice_facts.unknown_schemas or slice_facts.new_fields)
             self.fetched_rows[run] += slice_facts.rows
 
     def check(self, version: int) -> None:
@@ -126,12 +128,15 @@ class ColumnsLaw:
         value, cells = self.cluster.values.by_payload[row.payload], dict(row.cells)
         error = cells.get("_error")
         if error is None:
-            require(cells == _cells(value, row.payload, columns), f"{row} should hold {value}")
+            cells_of = _CELLS[self.cluster.values.encoding]
+            require(cells == cells_of(value, row.payload, columns), f"{row} should hold {value}")
         else:
             self.bad_rows[entry.run] += 1
             require(cells == {"_error": error, "_raw": value.data}, f"{row} should keep the bytes of {value}")
             require(bool(str(error).strip()) and str(error).isprintable(), f"{row} has no reason")
-        if value.schema is not None:
+        if value.schema is not None and self.cluster.values.encoding != "avro":
+            require(error is None, f"{row} should hold {value}, and has the error {error}")
+        elif value.schema is not None:
             self._check_resolved(row, value.schema.id, error, entry)
 
     def _check_resolved(self, row: Row, schema_id: int, error: object, entry: LedgerEntry) -> None:
@@ -199,3 +204,33 @@ def _named(columns: pa.Schema, name: str, kind: str) -> Iterator[str]:
     ]
     require(len(of_field) == 1, f"the field {name} of type {kind} has the columns {of_field} of {columns.names}")
     yield from of_field
+
+
+def _json_cells(value: SimValue, payload: int, columns: pa.Schema) -> dict[str, Any]:
+    """As `_cells`: each key is in the first of its columns that has its type, or holds any value as JSON text."""
+    if value.data is None:
+        return {"_tombstone": True}
+    cells = {}
+    for name, kind in (value.schema.fields if value.schema else {}).items():
+        of_key = [column for column in columns if field_name(column) == name]
+        column = next(column for column in of_key if _is_json_text(column) or column.type == _TYPES[kind])
+        cell = KINDS[kind].value(payload)
+        cells[column.name] = json.dumps(cell) if _is_json_text(column) else cell
+    return cells
+
+
+def _text_cells(value: SimValue, payload: int, _columns: pa.Schema) -> dict[str, Any]:
+    return {"_tombstone": True} if value.data is None else {"value": str(payload)}
+
+
+def _is_json_text(column: pa.Field) -> bool:
+    """Whether a column holds any value as its JSON text."""
+    return reading_of(column) is JsonReading.TEXT
+
+
+_CELLS: Mapping[Encoding, Callable[[SimValue, int, pa.Schema], dict[str, Any]]] = {
+    "avro": _cells,
+    "json": _json_cells,
+    "text": _text_cells,
+}
+"""The cells that a value must have, by the encoding."""

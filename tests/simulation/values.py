@@ -1,4 +1,4 @@
-"""The values of a simulated topic with a typed table: Avro whose schema changes, and values that do not decode.
+"""The values of a simulated topic with a typed table: Avro or JSON whose fields change, texts, and broken values.
 
 Which value a record has is decided when it is sent; the payload of the record, which is a number of its own, is in each
 field. The registry fails by chance, and gets some schemas later than the topic gets values that have them.
@@ -7,7 +7,7 @@ field. The registry fails by chance, and gets some schemas later than the topic 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from kafka_io.errors import NetworkError, SchemaRegistryUnavailable
 from kafka_io.schema_registry.client import SchemaRegistry
@@ -16,6 +16,8 @@ from kafka_io.schema_registry.settings import SchemaRegistrySettings
 from resources.topic_formats import TopicFormat
 from tests.simulation.scheduler import Scheduler
 
+Encoding = Literal["avro", "json", "text"]
+ENCODINGS: Sequence[Encoding] = ("avro", "json", "text")
 _NAMES = ("a", "b", "c", "A")
 _MAX_SCHEMAS = 8
 _NEVER_REGISTERED = 99
@@ -67,8 +69,12 @@ class SimSchema:
         text = json.dumps({"type": "record", "name": "Click", "fields": fields})
         return RegisteredSchema(id=self.id, schema_type=SchemaType.AVRO, text=text)
 
-    def encode(self, payload: int) -> bytes:
-        """The value of a record, in a frame with the id."""
+    def encode(self, payload: int, encoding: str) -> bytes:
+        """The value of a record: Avro in a frame with the id, a JSON object, or a text."""
+        if encoding == "json":
+            return json.dumps({name: KINDS[kind].value(payload) for name, kind in self.fields.items()}).encode()
+        if encoding == "text":
+            return str(payload).encode()
         body = b"".join(KINDS[kind].encode(payload) for kind in self.fields.values())
         return b"\0" + self.id.to_bytes(4, "big") + body
 
@@ -108,12 +114,14 @@ class SimValues:
     """The values of all records by payload, and the schemas of the topic.
 
     Args:
+        encoding: how all values of the topic are encoded.
         schemas: all schemas so far; values have the newest one, or by chance an older one.
         late: the schemas that the registry does not have yet.
     """
 
     scheduler: Scheduler
     registry: SimRegistry
+    encoding: Encoding
     by_payload: dict[int, SimValue] = field(default_factory=dict)
     schemas: list[SimSchema] = field(default_factory=lambda: [SimSchema(id=1, fields={"a": "long"})])
     late: list[SimSchema] = field(default_factory=list)
@@ -129,9 +137,12 @@ class SimValues:
     def _value(self, payload: int) -> SimValue:
         rng = self.scheduler.rng
         schema = self.schemas[-1] if rng.random() < 0.7 else rng.choice(self.schemas)
-        data = schema.encode(payload)
+        data = schema.encode(payload, self.encoding)
         if rng.random() < 0.9:
             return SimValue(data=data, schema=schema)
+        if self.encoding != "avro":
+            is_json = self.encoding == "json"
+            return SimValue(data=rng.choice((None, b"\xff", data[:-1] if is_json else b"\xc3", data + b"\xff")))
         unknown = data[:1] + _NEVER_REGISTERED.to_bytes(4, "big") + data[5:]
         return SimValue(data=rng.choice((None, None, b"", b"\1" + data[1:], data[:-1], data + b"\0", unknown)))
 
@@ -161,4 +172,5 @@ class SimValues:
     def format(self, *, lenient: bool) -> TopicFormat:
         """The format of the topic for one run. Its limits for records that do not decode are random."""
         limits = _NO_LIMIT if lenient else self.scheduler.rng.choice(_LIMITS)
-        return TopicFormat.model_validate({"format": "avro", "registry": "main", **limits})
+        registry = {"registry": "main"} if self.encoding == "avro" else {}
+        return TopicFormat.model_validate({"format": self.encoding, **registry, **limits})

@@ -216,7 +216,9 @@ class SimWorkers:
         try:
             return [self._facts(work, offsets, reads, skip), *failed], reads
         except IncompletePlan as missing:
-            return [SliceFacts(offsets=work.offsets, unknown_schemas=tuple(sorted(missing.ids)))], reads
+            new = pa.schema(missing.fields).serialize().to_pybytes() if missing.fields else b""
+            ids = tuple(sorted(missing.ids))
+            return [SliceFacts(offsets=work.offsets, unknown_schemas=ids, new_fields=new)], reads
 
     def _facts(self, work: FetchTask, offsets: OffsetRange, reads: Sequence[Read], skip: SkipByChoice) -> SliceFacts:
         payloads = {offset: payload for read in reads for offset, payload in read.payloads.items()}
