@@ -92,6 +92,7 @@ mutate: $(RUN)
 bench: $(RUN)
 	$(BIN)/python -m tests.bench $(if $(QUICK),--quick)
 	$(BIN)/python -m tests.bench.avro_values
+	$(BIN)/python -m tests.bench.message_values
 
 docs: $(RUN)
 	$(BIN)/python -m tests.docs

@@ -19,3 +19,10 @@ def test_only_a_bound_that_does_not_hold_is_named() -> None:
     assert avro_values.missed_bounds(measured) == [
         "one bad value in 1,000 takes 1.1333 of the CPU of one schema, and not 1.1000 at most"
     ]
+
+
+def test_a_value_that_takes_too_long_is_named() -> None:
+    measured = dict.fromkeys(("two schemas that alternate", "one bad value in 1,000", "one schema"), 301.0)
+    assert avro_values.missed_bounds({**measured, "fastavro and pyarrow": 15_000.0}) == [
+        "one schema takes 301 ns per value, and not 300 at most"
+    ]
