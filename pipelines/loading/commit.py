@@ -39,7 +39,7 @@ from pipelines.loading.ledger import (
 )
 from pipelines.loading.table_log import CommitConflict, CommitOutcomeUnknown, TableLog, TableSnapshot
 from pipelines.loading.work import CommittedRange, SliceFacts
-from resources.errors import CommitRefused, CommitUnknown, LakeUnavailable, LoadError
+from resources.errors import CommitRefused, CommitUnknown, LakeUnavailable, LoadError, TableReplaced
 
 _MAX_CONFLICTS = 20
 _MAX_UNKNOWN_OUTCOMES = 3
@@ -226,7 +226,7 @@ def _write_until_known(
             if not unknown_outcomes:
                 raise
             # An earlier write may have landed after the table was searched for it.
-            raise _unknown(failure) from unreadable
+            raise _unknown(failure, unreadable) from unreadable
         # Also after a conflict: the store's client may have repeated a write whose answer was lost, and the conflict
         # is then with our own entry (fault L03).
         snapshot, version = _find_commit(log, planned_on, change.commit, failure)
@@ -253,17 +253,27 @@ def _write_until_known(
 def _find_commit(
     log: TableLog, planned_on: TableSnapshot, commit_id: str, failure: Exception
 ) -> tuple[TableSnapshot, int | None]:
-    """The newest snapshot of the table, and the version of the commit if it is newer than `planned_on`."""
+    """The newest snapshot of the table, and the version of the commit if it is newer than `planned_on`.
+
+    Raises:
+        TableReplaced: the table is gone, and so is a commit that landed in it.
+        CommitUnknown: the table does not answer, or another program has made it one that Penstock refuses.
+    """
     try:
         newest = log.newer(planned_on)
         entries = log.entries(newest, after=planned_on.version)
         return newest, next((version for version, entry in entries if entry.commit == commit_id), None)
-    except LakeUnavailable as unreadable:
-        raise _unknown(failure) from unreadable
+    except TableReplaced:
+        raise
+    except LoadError as unreadable:
+        raise _unknown(failure, unreadable) from unreadable
 
 
-def _unknown(failure: Exception) -> CommitUnknown:
-    return CommitUnknown(f"the commit failed ({failure}), and the table cannot be read to see whether it landed")
+def _unknown(failure: Exception, unreadable: LoadError) -> CommitUnknown:
+    return CommitUnknown(
+        f"the commit failed ({failure}), and the table cannot be read to see whether it landed: {unreadable.reason}",
+        unreadable.where,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from pipelines.loading.load import Loader
 from pipelines.loading.offset_ranges import with_counts
 from pipelines.loading.outcome import TopicLoad
 from pipelines.loading.replacement import CutChange
-from pipelines.loading.table_log import TableSnapshot
+from pipelines.loading.table_log import CommitOutcomeUnknown, TableSnapshot
 from pipelines.loading.work import CommittedRange, SliceFacts
 from pipelines.maintenance.replay import ReplayChange
 from pipelines.maintenance.rewind import RewindChange
@@ -133,6 +133,22 @@ def test_a_commit_that_may_still_land_is_not_reported_as_failed() -> None:  # fa
         land(store, store.snapshot(), [fact(0, 50)], 5)
     store.arrive()
     assert store.snapshot().entry is not None
+
+
+class RefusedStore(SimStore):
+    """A store whose first write lands without an answer. Then another program makes the table one that we refuse."""
+
+    def _write(self, build: Callable[[], Version]) -> int:
+        super()._write(build)
+        self.foreign.add("deletion vectors")
+        raise CommitOutcomeUnknown("the connection was closed")
+
+
+def test_a_commit_in_a_table_that_became_unusable_is_not_reported_as_failed() -> None:  # fault L03
+    store = RefusedStore(scheduler=calm())
+    with pytest.raises(CommitUnknown, match="to see whether it landed: the table uses deletion vectors"):
+        land(store, store.snapshot(), [fact(0, 50)], 5)
+    assert store.peek().entry is not None
 
 
 @dataclass
