@@ -48,8 +48,11 @@ def subroutine(function: _Kernel) -> _Kernel:
 
 
 def device_function(function: _Kernel) -> _Kernel:
-    """Inline `function` into every kernel that calls it, because passing its arrays takes longer than filling a row."""
-    return cast("_Kernel", _njit(forceinline=True, **_WITHOUT_WRAPPERS)(function))
+    """Inline `function` into every kernel that calls it, because passing its arrays takes longer than filling a row.
+
+    Python can call it too, as tests of single functions do. Without the wrapper for Python such a call would crash.
+    """
+    return cast("_Kernel", _njit(forceinline=True)(function))
 
 
 def merged(function: _Kernel) -> _Kernel:
