@@ -199,11 +199,12 @@ class ClusterSettings(Section):
     mirror_group: Annotated[str, AfterValidator(_group)] | None = None
     """A consumer group to which every load commits its cursors, for tools that monitor lag. None by default. No
     table continues at these offsets. Up to 0.9 they are stored in ZooKeeper, if `zookeeper` is set; otherwise the
-    group's coordinator stores them. Use a group that has no members: a group with members refuses offsets of others."""
+    group's coordinator stores them. Use a group without members, because a group accepts offsets only from its members
+    if it has any."""
 
     retention_hours: Annotated[float, Field(gt=0, le=24 * MAX_DAYS, allow_inf_nan=False)] | None = None
-    """Hours that the brokers keep records, for brokers that do not report it: 0.7 never does, versions before 0.11 do
-    so only for topics with their own retention. The check `retention_race` needs this value."""
+    """Hours that the brokers keep records, for brokers that do not report it. Brokers of 0.7 never report it, and later
+    brokers before 0.11 only for topics with their own retention. The check `retention_race` needs this value."""
 
     @model_validator(mode="after")
     def _has_address(self) -> Self:
@@ -221,8 +222,8 @@ class Caps(Section):
     """
 
     bytes_per_run: Size | None = None
-    """Kafka 0.7: maximum bytes of a topic's log that a run loads; a partition is loaded to the end of the message that
-    reaches its share. Unlimited by default."""
+    """Kafka 0.7: maximum bytes of a topic's log that a run loads. Each partition has a share of them, and is loaded to
+    the end of the message that reaches its share. Unlimited by default."""
 
     slice_bytes: Size = 256 * MIB
     """Kafka 0.7: bytes of the log that one task loads, cut at the starts of segments. A load of at most this size runs
@@ -252,7 +253,7 @@ class Caps(Section):
 
     attempts: Count = Backoff().attempts
     """How often a request is sent, with growing waits between attempts, before the partition fails. 12 attempts wait
-    for 27 seconds in all, which is longer than the default election of a leader takes."""
+    for 27 seconds in all. By default the election of a leader takes less time."""
 
 
 class HousekeepingSettings(Section):
@@ -260,7 +261,7 @@ class HousekeepingSettings(Section):
 
     keep_days: Annotated[float, Field(gt=0, le=MAX_DAYS, allow_inf_nan=False)] = 7.0
     """Days that `penstock clean` keeps files that no commit names, or that were removed from a table. Choose more days
-    than the longest run takes, and as many as you may want to rewind."""
+    than the longest run takes, and at least as many as you may want to go back with `penstock rewind`."""
 
     file_bytes: Size = 256 * MIB
     """Size in bytes up to which small files are merged."""

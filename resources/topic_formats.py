@@ -58,21 +58,21 @@ class TopicFormat(Section):
     """
 
     format: Format = "raw"
-    """Format of the values. With "raw" the table has keys and values as bytes. With every other format it is typed:
-    "text" decodes a value as UTF-8 into the column `value`; "json" decodes JSON objects into the columns that
-    `columns`, `json_schema` or the schemas of a `registry` declare, and otherwise into columns for the keys that occur;
-    "avro" and "protobuf" decode values of Confluent's serializers, whose schemas are in a registry, and "protobuf" also
-    messages of a `proto_file`; "debezium" decodes Debezium's change events in JSON, or in Avro if there is a
-    `registry`, into the row after the change."""
+    """Format of the values. With "raw" the table has keys and values as bytes. With every other format it is typed.
+    "text" decodes a value as UTF-8 into the column `value`. "json" decodes JSON objects: `columns`, `json_schema` or
+    the schemas of a `registry` declare the columns, and without them every key that occurs gets a column. "avro" and
+    "protobuf" decode values that Confluent's serializers wrote and whose schemas are in a registry. "protobuf" also
+    decodes the messages of a `proto_file`. "debezium" decodes Debezium's change events into the row after the change;
+    the events are in JSON, or in Avro if there is a `registry`."""
 
     key_format: KeyFormat = "raw"
-    """Typed tables: format of the keys. With "raw" they are only in the column `_kafka_key`, as bytes. "text", "json",
-    "avro", "protobuf" and "debezium", which stands for its keys in JSON, add columns for the fields of the keys, whose
-    names begin with `_kafka_key_`."""
+    """Typed tables: format of the keys. With "raw" they are only in the column `_kafka_key`, as bytes. Every other
+    format adds columns for the fields of the keys; the names of these columns begin with `_kafka_key_`. "debezium" is
+    for Debezium's keys in JSON."""
 
     key_registry: str | None = None
     """NAME of the section `[registries.NAME]` with the schemas of keys. Keys in Avro and Protobuf need one: by default
-    it is `registry`, or the only registry. Keys in JSON have the frame of Confluent's serializers if it is set."""
+    it is `registry`, or the only registry. If it is set, keys in JSON have the frame of Confluent's serializers."""
 
     columns: dict[str, str] = Field(default={})
     """The columns of the format "json": keys of the objects, with their types. Types are `long`, `double`, `string`,
@@ -89,8 +89,8 @@ class TopicFormat(Section):
 
     proto_file: Annotated[str, BeforeValidator(absolute_path), Field(**FILE)] | None = None
     """The format "protobuf" without a registry: path of a `.proto` file, or of a descriptor set that
-    `protoc --descriptor_set_out --include_imports` wrote, relative to this file. Its message types are those of the
-    values, which have no frame then."""
+    `protoc --descriptor_set_out --include_imports` wrote, relative to this file. The values are messages of its
+    types, without a frame."""
 
     proto_path: tuple[Annotated[str, BeforeValidator(absolute_path)], ...] = ()
     """The folders in which a `.proto` file finds its imports, relative to this file. By default that is the folder of

@@ -41,10 +41,10 @@ def load_command(
 ) -> CommandResult:
     """Load the new records of topics into their tables.
 
-    A load continues at the table's cursor and ends at the newest record. With --from it also loads older records that
-    the brokers still hold from before the table's first offsets; a new table begins there. A POINT is earliest,
-    latest, a time (ISO 8601, UTC if it has no zone) or a duration before now: -15m, -2h, -1d. Times are compared with
-    record timestamps; brokers before 0.10 only know when a segment of the log was written.
+    A load continues at the table's cursor and ends at the newest record. With --from it also loads the records
+    before the table's first offsets, as far as the brokers still have them, back to a POINT. A new table begins at this
+    POINT. A POINT is earliest, latest, a time (ISO 8601, UTC if it has no zone) or a duration before now: -15m, -2h,
+    -1d. Times are compared with record timestamps; brokers before 0.10 only know when a segment of the log was written.
 
     If a load is interrupted, everything that was committed stays and the next load continues there.
 

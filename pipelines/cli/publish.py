@@ -23,7 +23,7 @@ _MAX_LINES_PER_BATCH = 100_000
 @click.option(
     "--batch", type=click.IntRange(1, _MAX_LINES_PER_BATCH), default=_LINES_PER_BATCH, help="Lines per request."
 )
-@click.option("--registry", metavar="NAME", help="Encode each line, which is JSON, with a schema of this registry.")
+@click.option("--registry", metavar="NAME", help="Encode each line, a JSON value, with a schema of this registry.")
 @click.option(
     "--subject", help="The subject whose newest schema encodes the lines. [default with --registry: TOPIC-value]"
 )
@@ -41,10 +41,11 @@ def publish_command(
 ) -> CommandResult:
     """Publish the lines of FILE (- for stdin) as messages of TOPIC. Old brokers do not know every codec.
 
-    With --registry or --subject each line is a JSON value and is published as Confluent's serializers do it: as Avro,
-    or as JSON if the schema is a JSON schema. In Avro, dates and times are texts in ISO 8601 or numbers, decimals are
-    numbers or texts, and the characters of a text are bytes where the schema has bytes. A missing field gets its
-    default. The first line that does not fit the schema ends the command; lines before it may have been published.
+    With --registry or --subject each line is a JSON value. The command encodes it as Confluent's serializers do: as
+    Avro, or as JSON if the schema is a JSON schema. For Avro, write a date or time as a text in ISO 8601 or as a
+    number, and a decimal as a number or a text. Where the schema has bytes, each character of a text is one byte. A
+    missing field gets its default. The first line that does not fit the schema ends the command; lines before it may
+    have been published.
 
     \b
     Examples:

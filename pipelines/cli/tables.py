@@ -87,9 +87,9 @@ def clean_command(options: GlobalOptions, selection: Selection, delete: bool, ke
     """Delete files that no table needs, and merge small files.
 
     The command deletes files that no commit names (left by failed or killed runs) and files that were removed from
-    a table, if they are older than keep_days. Choose more days than the longest run takes, and as many as you may
-    want to rewind. With --delete it also merges small files into large ones and writes a checkpoint of the table's
-    log. Rows, cursors and history do not change. Loads can run at the same time.
+    a table, if they are older than keep_days. Choose more days than the longest run takes, and at least as many as you
+    may want to go back with `penstock rewind`. With --delete it also merges small files into large ones and writes a
+    checkpoint of the table's log. Rows, cursors and history do not change. Loads can run at the same time.
 
     \b
     Examples:

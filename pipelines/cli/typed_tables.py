@@ -55,7 +55,8 @@ def redecode_command(
     rows stay the same. It shows how many records decode now, and why others do not.
 
     With --all it decodes all records of a raw table, after you have set a format for the topic. One commit replaces the
-    raw rows and columns by the typed ones. Above the limits for records that do not decode, nothing is changed.
+    raw rows and columns by the typed ones. If more records do not decode than the limits of the format allow, nothing
+    is changed.
 
     Loads of the topic can run at the same time. After an interruption, run the command again: it continues.
 
