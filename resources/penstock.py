@@ -69,7 +69,7 @@ class PenstockResource(dg.ConfigurableResource["PenstockResource"]):
         """
         rules = self.settings().rules(name)
         with self.cluster(name) as cluster:
-            topics = cluster.topics().found
+            topics = cluster.topics().entries
         return sorted((topic for topic in topics if rules.allows(topic.name)), key=lambda topic: topic.name)
 
     @contextmanager

@@ -34,9 +34,9 @@ _FIRST_BYTES, _GROWTH, _ROUNDS = 16 * 1024, 4, 6  # 16 KiB, then up to 16 MiB
 class FirstRecordSearch(Generic[T]):
     """The search in the partitions of one leader. `pending` are those without an answer, with the offset reached.
 
-    `found` turns the rows that begin with the record into the answer. A partition that six fetches of growing size do
-    not settle is left unknown: it has a batch above 16 MiB, or that much of its log contains only aborted records and
-    markers.
+    `to_answer` turns the rows that begin with the record into the answer. Each partition gets up to six fetches of
+    growing size. If they do not reach a record, the answer is unknown: the partition has a batch above 16 MiB, or so
+    much of its log contains only aborted records and markers.
     """
 
     connection: ModernBrokerConnection
@@ -44,7 +44,7 @@ class FirstRecordSearch(Generic[T]):
     read_settings: ReadSettings
     pending: dict[TopicPartition, int]
     columns: Sequence[str]
-    found: Callable[[TopicPartition, pa.RecordBatch], T]
+    to_answer: Callable[[TopicPartition, pa.RecordBatch], T]
     answers: PartitionAnswers[T | None] = field(default_factory=dict)
 
     def run(self) -> PartitionAnswers[T | None]:
@@ -84,7 +84,7 @@ class FirstRecordSearch(Generic[T]):
             data = answer.records or b""
             for decoded in decode(data, requested, columns=self.columns, aborted=aborted, limits=limits):
                 if decoded.batch.num_rows:
-                    self._settle(partition, self.found(partition, decoded.batch))
+                    self._settle(partition, self.to_answer(partition, decoded.batch))
                     return
                 self.pending[partition] = decoded.next_offset
         if self.pending[partition] >= end:

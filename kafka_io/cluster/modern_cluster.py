@@ -102,7 +102,7 @@ class ModernCluster(Cluster):
             for topic in self.metadata().all_topics().topics
             if not topic.is_internal and (entry := _entry(topic, skipped))
         ]
-        return Listing(found=tuple(sorted(entries, key=lambda entry: entry.name)), skipped=tuple(skipped))
+        return Listing(entries=tuple(sorted(entries, key=lambda entry: entry.name)), skipped=tuple(skipped))
 
     def topic(self, name: str) -> TopicEntry | None:
         """See Cluster."""
@@ -254,10 +254,10 @@ class ModernCluster(Cluster):
         assert self.registry is not None, "a cluster has bootstrap brokers or a ZooKeeper"
         with error_context(self.where):
             listing = self.registry.brokers(self._security.protocol)
-            if not listing.found:
+            if not listing.entries:
                 skipped = "".join(f"; {node.path}: {node.reason}" for node in listing.skipped)
                 raise RegistryError(f"no usable broker is registered in ZooKeeper{skipped}")
-        return listing.found
+        return listing.entries
 
     def close(self) -> None:
         """Close all connections; safe to call again."""

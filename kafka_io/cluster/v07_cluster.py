@@ -60,7 +60,7 @@ class Cluster07(Cluster):
         """
         if self._brokers is None:
             with error_context(self.where):
-                self._brokers = {broker.id: broker for broker in self.registry.brokers().found}
+                self._brokers = {broker.id: broker for broker in self.registry.brokers().entries}
         return self._brokers
 
     def partition(self, topic: str, partition: BrokerPartition) -> Partition07:

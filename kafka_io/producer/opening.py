@@ -124,7 +124,7 @@ def _transport(
             closing.pop_all()
             return Transport07(brokers_07, settings, sleep=pause)
         if registry and not brokers:
-            brokers = registry.brokers(security.protocol).found
+            brokers = registry.brokers(security.protocol).entries
     if not brokers:
         raise RegistryError("no broker is registered in ZooKeeper")
     source = Source(

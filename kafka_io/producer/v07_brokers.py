@@ -105,7 +105,7 @@ class RegisteredBrokers(Closing):
 
     def _list(self, topic: str) -> tuple[tuple[BrokerPartition, ...], AbstractSet[int]]:
         try:
-            self._brokers = {broker.id: broker for broker in self._registry.brokers().found}
+            self._brokers = {broker.id: broker for broker in self._registry.brokers().entries}
             entry = self._registry.topic(topic)
         except RegistryError:
             self._changed = True

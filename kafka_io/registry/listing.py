@@ -30,7 +30,7 @@ class SkippedNode:
 class Listing(Generic[T]):
     """What the registry contains, in order, and the nodes that were skipped."""
 
-    found: tuple[T, ...]
+    entries: tuple[T, ...]
     skipped: tuple[SkippedNode, ...] = ()
 
 
@@ -41,8 +41,8 @@ class NodeVanished(RegistryError):
 def collect(read: Callable[[Skip], Iterable[T]]) -> Listing[T]:
     """Everything that `read` yields, and the nodes that it skips."""
     skipped: list[SkippedNode] = []
-    found = tuple(read(lambda path, error: skipped.append(SkippedNode(path=path, reason=str(error)))))
-    return Listing(found=found, skipped=tuple(skipped))
+    entries = tuple(read(lambda path, error: skipped.append(SkippedNode(path=path, reason=str(error)))))
+    return Listing(entries=entries, skipped=tuple(skipped))
 
 
 def names_under(queries: ZooKeeperQueries, path: str) -> tuple[str, ...]:

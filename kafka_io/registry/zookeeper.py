@@ -38,7 +38,7 @@ class Registry(Closing):
 
     >>> with Registry.open(zookeeper) as registry:
     ...     registry.register_broker(Broker(id=0, host="b", port=9092), creator="b-0")
-    ...     [broker.address for broker in registry.brokers().found]
+    ...     [broker.address for broker in registry.brokers().entries]
     ['b:9092']
     """
 

@@ -186,8 +186,8 @@ def _check_cluster(settings: Settings, name: str) -> Iterator[CheckResult]:
     try:
         with open_cluster(settings, name) as cluster:
             listing = cluster.topics()
-            topics = [topic for topic in listing.found if settings.rules(name).allows(topic.name)]
-            facts = [*_ask_brokers(cluster, topics), f"topics allowed: {len(topics)} of {len(listing.found)}"]
+            topics = [topic for topic in listing.entries if settings.rules(name).allows(topic.name)]
+            facts = [*_ask_brokers(cluster, topics), f"topics allowed: {len(topics)} of {len(listing.entries)}"]
             facts += [f"unreadable topics: {len(listing.skipped)}"] if listing.skipped else []
             facts += [f"topics have no ids, {WITHOUT_IDS}"] if lack_ids(topics) else []
     except Exception as error:  # noqa: BLE001 - as in `_check`

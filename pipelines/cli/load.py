@@ -93,8 +93,8 @@ def _allowed(settings: Settings, cluster: "Cluster") -> list[str]:
     """All topics that the settings allow; a warning if there are none."""
     listing = cluster.topics()
     console.skipped_topics(listing.skipped)
-    allowed = sorted(topic.name for topic in listing.found if settings.rules(cluster.name).allows(topic.name))
+    allowed = sorted(topic.name for topic in listing.entries if settings.rules(cluster.name).allows(topic.name))
     if not allowed:
-        count = len(listing.found)
+        count = len(listing.entries)
         console.warning(f"nothing to load: the settings allow none of the {count} topics of the cluster {cluster.name}")
     return allowed

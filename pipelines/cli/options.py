@@ -157,7 +157,7 @@ def check_topics(settings: Settings, cluster: "Cluster", topics: Sequence[str]) 
                 f"the settings do not allow the topic {topic!r}; change `allow` or `deny` of [topics]"
             )
         if cluster.topic(topic) is None:
-            known = (entry.name for entry in cluster.topics().found)
+            known = (entry.name for entry in cluster.topics().entries)
             raise click.UsageError(f"the cluster {cluster.name} has no topic {topic!r}{did_you_mean(topic, known)}")
     return topics
 

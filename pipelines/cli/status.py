@@ -99,12 +99,12 @@ def _cluster_statuses(settings: Settings, name: str, topics: Sequence[str], *, n
             entries = {topic: cluster.topic(topic) for topic in topics}
             for topic in (topic for topic, entry in entries.items() if entry is None):
                 if not lake.has_table(name, topic):
-                    known = {*lake.topics(name), *(entry.name for entry in cluster.topics().found)}
+                    known = {*lake.topics(name), *(entry.name for entry in cluster.topics().entries)}
                     raise click.UsageError(
                         f"neither the cluster {name} nor the lake has a topic {topic!r}{did_you_mean(topic, known)}"
                     )
         else:
             listing = cluster.topics()
             console.skipped_topics(listing.skipped)
-            entries = watched(listing.found, lake.topics(name), settings.rules(name))
+            entries = watched(listing.entries, lake.topics(name), settings.rules(name))
         return statuses_of(cluster, settings, entries, now_ms=now_ms)

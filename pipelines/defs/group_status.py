@@ -39,7 +39,7 @@ def group_status(
     tables = Lake.of(settings).topics(cluster.name)
     topics = {
         topic: entry
-        for topic, entry in watched(cluster.topics().found, tables, settings.rules(cluster.name)).items()
+        for topic, entry in watched(cluster.topics().entries, tables, settings.rules(cluster.name)).items()
         if settings.group_of(cluster.name, topic) == group.name and (only is None or topic in only)
     }
     now = now_ms()

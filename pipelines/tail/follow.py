@@ -116,7 +116,7 @@ class Tail(Closing):
     def _first_entry(self) -> TopicEntry:
         topic = self._connected().topic(self._query.topic)
         if topic is None:
-            known = [entry.name for entry in self._connected().topics().found]
+            known = [entry.name for entry in self._connected().topics().entries]
             raise TailRefused(f"the cluster has no topic {self._query.topic!r}{did_you_mean(self._query.topic, known)}")
         partitions = ", ".join(map(str, topic.partitions)) or "none"
         missing = sorted(self._query.partitions - set(topic.partitions))

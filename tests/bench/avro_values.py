@@ -71,8 +71,8 @@ def main() -> None:
 
 def missed_bounds(measured: Mapping[str, float]) -> Sequence[str]:
     """The bounds that do not hold, as sentences."""
-    one = measured["one schema"]
-    absolute = [f"one schema takes {one:.0f} ns per value, and not {MOST_NS} at most"] if one > MOST_NS else []
+    one_ns = measured["one schema"]
+    absolute = [f"one schema takes {one_ns:.0f} ns per value, and not {MOST_NS} at most"] if one_ns > MOST_NS else []
     ratios = ((name, other, measured[name] / measured[other], most) for name, other, most in BOUNDS)
     return absolute + [
         f"{name} takes {ratio:.4f} of the CPU of {other}, and not {most:.4f} at most"
@@ -106,7 +106,7 @@ def measure(values: int, slow_values: int, rounds: int) -> dict[str, float]:
             start = time.process_time()
             run()
             times[name].append((time.process_time() - start) / count * 1e9)
-    return {name: statistics.median(each[1:]) for name, each in times.items()}
+    return {name: statistics.median(nanoseconds[1:]) for name, nanoseconds in times.items()}
 
 
 def _by_fastavro(schema: Any, values: Sequence[bytes]) -> pa.Table:

@@ -85,8 +85,8 @@ def measure(values: int, rounds: int) -> dict[str, dict[str, float]]:
             decoder.decode(array)
             times[name].append((time.process_time() - start) / values * 1e9)
     medians: dict[str, dict[str, float]] = {}
-    for (format_, variant), each in times.items():
-        medians.setdefault(format_, {})[variant] = statistics.median(each[1:])
+    for (format_, variant), nanoseconds in times.items():
+        medians.setdefault(format_, {})[variant] = statistics.median(nanoseconds[1:])
     return medians
 
 
@@ -98,7 +98,7 @@ def _protobuf(rng: random.Random, values: int) -> dict[str, tuple[ValueDecoder, 
     first = [_message(classes[1], 1, record) for record in records]
     second = [_message(classes[2], 2, {**record, "score": None, "extra": "more"}) for record in records]
     arrays = {ONE: first, BAD: _with_bad(first), TWO: [(first, second)[row % 2][row] for row in range(values)]}
-    return {name: (ProtobufDecoder(columns, schemas), pa.array(each, pa.binary())) for name, each in arrays.items()}
+    return {name: (ProtobufDecoder(columns, schemas), pa.array(bodies, pa.binary())) for name, bodies in arrays.items()}
 
 
 def _message(kind: Any, schema_id: int, record: Mapping[str, Any]) -> bytes:
@@ -112,7 +112,7 @@ def _json(rng: random.Random, values: int) -> dict[str, tuple[ValueDecoder, pa.B
     documents = [json.dumps({**_record(rng), **names}).encode() for _ in range(values)]
     columns = columns_of_settings(_COLUMNS)
     arrays = {ONE: documents, BAD: _with_bad(documents)}
-    return {name: (JsonDecoder(columns), pa.array(each, pa.binary())) for name, each in arrays.items()}
+    return {name: (JsonDecoder(columns), pa.array(bodies, pa.binary())) for name, bodies in arrays.items()}
 
 
 def _with_bad(values: Sequence[bytes]) -> list[bytes]:

@@ -35,14 +35,14 @@ def test_the_registry_contains_the_brokers_and_topics_of_a_real_cluster(
         Registry.open(chroot) as registry,
     ):
         assert registry.is_v07() is False
-        assert registry.brokers().found == (Broker(7, "127.0.0.1", broker.port),)
-        (endpoints,) = registered_endpoints(registry).found
+        assert registry.brokers().entries == (Broker(7, "127.0.0.1", broker.port),)
+        (endpoints,) = registered_endpoints(registry).entries
         assert {endpoint.listener: endpoint.broker.port for endpoint in endpoints} == broker.ports
         assert (registry.cluster_id() is not None) == (version != "0.8.2.2")
-        assert registry.topics().found == ()
+        assert registry.topics().entries == ()
 
         broker.create_topic("clicks", 3)
-        (topic,) = registry.topics().found
+        (topic,) = registry.topics().entries
         assert topic.name == "clicks"
         assert topic.partitions == tuple(BrokerPartition(None, number) for number in range(3))
         states = partition_states(registry, "clicks")
@@ -63,9 +63,11 @@ def test_the_registry_contains_the_brokers_and_topics_of_a_real_cluster(
         assert recreated is not None
         assert not {recreated.incarnation, *recreated.also} & {topic.incarnation, *topic.also}
     with Registry.open(chroot) as registry:
-        assert registry.brokers().found == ()
+        assert registry.brokers().entries == ()
         assert registry.is_v07() is False
-        assert [registered_topic.incarnation for registered_topic in registry.topics().found] == [recreated.incarnation]
+        assert [registered_topic.incarnation for registered_topic in registry.topics().entries] == [
+            recreated.incarnation
+        ]
 
 
 def test_a_topic_that_is_only_marked_for_deletion_is_skipped_but_can_be_looked_up(chroot: str, tmp_path: Path) -> None:

@@ -27,9 +27,9 @@ PAGE = (Path(__file__).parents[2] / "docs" / "typed-tables.md").read_text(encodi
 
 def example(language: str) -> str:
     """The first block of the page in this language."""
-    found = re.search(rf"^```{language}\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
-    assert found
-    return found[1]
+    block = re.search(rf"^```{language}\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+    assert block
+    return block[1]
 
 
 def test_the_query_of_the_page_reads_what_the_settings_of_the_page_load(tmp_path: Path) -> None:
@@ -49,8 +49,8 @@ def test_the_query_of_the_page_reads_what_the_settings_of_the_page_load(tmp_path
 
 def test_the_query_for_debezium_gives_the_present_rows(tmp_path: Path) -> None:
     change = '{{"op": "{}", "before": {}, "after": {}, "ts_ms": 1}}'
-    one, two, other = '{"id": 1, "note": "a"}', '{"id": 1, "note": "b"}', '{"id": 2, "note": "c"}'
-    events = [change.format("c", "null", one), change.format("u", one, two), change.format("c", "null", other)]
+    before, after, other = '{"id": 1, "note": "a"}', '{"id": 1, "note": "b"}', '{"id": 2, "note": "c"}'
+    events = [change.format("c", "null", before), change.format("u", before, after), change.format("c", "null", other)]
     values = [event.encode() for event in (*events, change.format("d", other, "null"))]
     with FakeCluster(logs={0: log_of([*values, None])}) as fake:
         topic = TypedTopic(fake=fake, folder=tmp_path / "lake", format_={"format": "debezium"})

@@ -50,11 +50,11 @@ def check_rows(schema: Any, bodies: list[bytes]) -> str:
     for row, body in enumerate(bodies):
         expected = expected_row(judge, decoded.rows.schema.names, body)
         try:
-            found = None if row in failed else row_of(decoded, row)
+            actual = None if row in failed else row_of(decoded, row)
         except OverflowError:  # Python has no such date
             assert expected is not None
             continue
-        assert same(found, expected), f"row {row} is {found}, and not {expected}"
+        assert same(actual, expected), f"row {row} is {actual}, and not {expected}"
     return "refused" if failed else "read"
 
 
@@ -75,8 +75,8 @@ def row_of(decoded: DecodedValues, row: int) -> dict[str, Any]:
     """A row by column."""
     if not decoded.rows.num_columns:
         return {}
-    [found] = decoded.rows.slice(row, 1).to_pylist()
-    return dict(found)
+    [cells] = decoded.rows.slice(row, 1).to_pylist()
+    return dict(cells)
 
 
 def expected_row(schema: oracle.Schema, names: list[str], body: bytes) -> dict[str, Any] | None:
@@ -101,5 +101,5 @@ def same(left: Any, right: Any) -> bool:
 
 def _parts(data: bytes) -> tuple[Any, list[bytes]]:
     """The schema and the bodies."""
-    line, _, rest = data.partition(b"\n")
-    return json.loads(line), parted(rest)
+    line, _, joined_bodies = data.partition(b"\n")
+    return json.loads(line), parted(joined_bodies)

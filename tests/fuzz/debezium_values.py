@@ -66,8 +66,8 @@ def _decoder(kind: bytes) -> DebeziumDecoder:
 def mutated_events(rng: random.Random) -> bytes:
     """The kind of the events, and a few events; most have bytes changed."""
     kind = rng.choice((_JSON_INPUT, _AVRO_INPUT))
-    one = _json_event if kind == _JSON_INPUT else _avro_event
-    return kind + joined(_damaged(one(rng), rng) for _ in range(rng.randrange(1, _MOST_VALUES)))
+    make_event = _json_event if kind == _JSON_INPUT else _avro_event
+    return kind + joined(_damaged(make_event(rng), rng) for _ in range(rng.randrange(1, _MOST_VALUES)))
 
 
 def _damaged(value: bytes, rng: random.Random) -> bytes:

@@ -52,13 +52,13 @@ def signed(number: int, bits: int) -> int:
 
 def varint(number: int, more: int = 0) -> bytes:
     """Encode a zigzag varint, with `more` bytes more than it needs."""
-    rest = 2 * number if number >= 0 else -2 * number - 1
+    remaining = 2 * number if number >= 0 else -2 * number - 1
     out = bytearray()
-    while rest > 0x7F or more:
-        more -= rest <= 0x7F
-        out.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    out.append(rest)
+    while remaining > 0x7F or more:
+        more -= remaining <= 0x7F
+        out.append(remaining & 0x7F | 0x80)
+        remaining >>= 7
+    out.append(remaining)
     return bytes(out)
 
 

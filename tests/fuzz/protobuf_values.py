@@ -76,16 +76,16 @@ def check_rows(schema: ProtobufSchema, bodies: list[bytes], decoded: DecodedValu
             if row in failed:
                 continue
         assert row not in failed, f"row {row} is refused: {failed[row]}: {body.hex()}"
-        found = decoded.rows.slice(row, 1).to_pylist()[0] if decoded.rows.num_columns else {}
-        assert oracle.same(found, expected, json.loads), f"row {row} is {found}, and not {expected}: {body.hex()}"
+        actual = decoded.rows.slice(row, 1).to_pylist()[0] if decoded.rows.num_columns else {}
+        assert oracle.same(actual, expected, json.loads), f"row {row} is {actual}, and not {expected}: {body.hex()}"
 
 
 def _parts(data: bytes) -> tuple[ProtobufSchema, list[bytes]]:
     """The schema and the bodies."""
-    line, _, rest = data.partition(b"\n")
+    line, _, remaining = data.partition(b"\n")
     bodies = []
-    while rest:
-        size = int.from_bytes(rest[:_SIZE_BYTES], "big")
-        bodies.append(rest[_SIZE_BYTES : _SIZE_BYTES + size])
-        rest = rest[_SIZE_BYTES + size :]
+    while remaining:
+        size = int.from_bytes(remaining[:_SIZE_BYTES], "big")
+        bodies.append(remaining[_SIZE_BYTES : _SIZE_BYTES + size])
+        remaining = remaining[_SIZE_BYTES + size :]
     return parse_protobuf(line.decode()), bodies

@@ -51,7 +51,7 @@ class Schema:
             return len(values) > 1 or any(self.has_column(branch, inside) for branch in values)
         if schema["type"] == "record":
             inner = (*inside, schema["name"])
-            return schema["name"] in inside or any(self.has_column(each["type"], inner) for each in schema["fields"])
+            return schema["name"] in inside or any(self.has_column(field["type"], inner) for field in schema["fields"])
         return bool(schema["type"] != "null")
 
     def row(self, data: bytes) -> dict[str, Any] | None:
@@ -115,15 +115,15 @@ class _Reader:
     def _record(self, schema: Any, inside: tuple[str, ...], depth: int, as_json: bool) -> Any:
         if as_json:
             depth = self._deeper(depth)
-            return {each["name"]: self.read(each["type"], (), depth, as_json=True) for each in schema["fields"]}
+            return {field["name"]: self.read(field["type"], (), depth, as_json=True) for field in schema["fields"]}
         if schema["name"] in inside:
             value = self.read(schema, (), self._deeper(depth), as_json=True)
             return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
         inner, row = (*inside, schema["name"]), _Struct()
-        for each in schema["fields"]:
-            value = self.read(each["type"], inner, depth)
-            if self._schema.has_column(each["type"], inner):
-                row[each["name"]] = value
+        for field in schema["fields"]:
+            value = self.read(field["type"], inner, depth)
+            if self._schema.has_column(field["type"], inner):
+                row[field["name"]] = value
         return row or None
 
     def _items(self, schema: Any, inside: tuple[str, ...], depth: int, as_json: bool) -> Any:

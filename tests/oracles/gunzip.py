@@ -13,9 +13,9 @@ def gunzip(data: bytes) -> bytes:
     Raises:
         zlib.error, EOFError, OSError: a member is damaged or incomplete.
     """
-    out, rest = _member(data)
-    while len(rest) > _HEADER_AND_TRAILER and _starts_member(rest):
-        content, rest = _member(rest)
+    out, remaining = _member(data)
+    while len(remaining) > _HEADER_AND_TRAILER and _starts_member(remaining):
+        content, remaining = _member(remaining)
         out += content
     return out
 

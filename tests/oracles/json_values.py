@@ -72,11 +72,11 @@ def _check_texts(value: Any) -> None:
 
 def struct(value: Object, fields: Any) -> dict[str, Any]:
     """The members of a struct."""
-    found = Counter(key for key, _ in value)
+    counts = Counter(key for key, _ in value)
     known = dict(value)
     members = {}
     for field in fields:
-        if found[field.name] > 1:
+        if counts[field.name] > 1:
             raise Refused("duplicate key")
         members[field.name] = typed(known.get(field.name), field)
     return members

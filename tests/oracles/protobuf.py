@@ -105,7 +105,7 @@ def _field(value: Any, field: Any, names: tuple[str, ...]) -> Any:
         has_column = _has_column(item.message_type, names)
         return {key: _single(content[key], item, names) if has_column else None for key in content}
     if field.is_repeated:
-        return [_single(each, field, names) for each in content]
+        return [_single(element, field, names) for element in content]
     if field.has_presence and not value.HasField(field.name) and not field.has_default_value:
         return None
     return _single(content, field, names)
@@ -206,22 +206,22 @@ def _check(field: Any, content: bytes, names: tuple[str, ...]) -> None:
         _walk(field.message_type, content, 0, 0, names)
 
 
-def same(found: Any, expected: Any, parse_json: Any) -> bool:
+def same(actual: Any, expected: Any, parse_json: Any) -> bool:
     """Whether a cell has what is expected; NaN equals NaN, and 0.0 does not equal -0.0."""
     if isinstance(expected, Json):
-        return isinstance(found, str) and bool(parse_json(found) == expected.value)
-    if isinstance(expected, float) and isinstance(found, float):
-        return repr(found) == repr(expected) or (math.isnan(found) and math.isnan(expected))
-    if isinstance(expected, Mapping) and isinstance(found, list):  # a map
-        pairs = dict(found)
-        return len(found) == len(expected) and _same_members(pairs, expected, parse_json)
-    if isinstance(expected, Mapping) and isinstance(found, Mapping):
-        return _same_members(found, expected, parse_json)
-    if isinstance(expected, list) and isinstance(found, list):
-        pairs_of = zip(found, expected, strict=False)
-        return len(found) == len(expected) and all(same(left, right, parse_json) for left, right in pairs_of)
-    return bool(found == expected and type(found) is type(expected))
+        return isinstance(actual, str) and bool(parse_json(actual) == expected.value)
+    if isinstance(expected, float) and isinstance(actual, float):
+        return repr(actual) == repr(expected) or (math.isnan(actual) and math.isnan(expected))
+    if isinstance(expected, Mapping) and isinstance(actual, list):  # a map
+        pairs = dict(actual)
+        return len(actual) == len(expected) and _same_members(pairs, expected, parse_json)
+    if isinstance(expected, Mapping) and isinstance(actual, Mapping):
+        return _same_members(actual, expected, parse_json)
+    if isinstance(expected, list) and isinstance(actual, list):
+        pairs_of = zip(actual, expected, strict=False)
+        return len(actual) == len(expected) and all(same(item, wanted, parse_json) for item, wanted in pairs_of)
+    return bool(actual == expected and type(actual) is type(expected))
 
 
-def _same_members(found: Mapping[Any, Any], expected: Mapping[Any, Any], parse_json: Any) -> bool:
-    return found.keys() == expected.keys() and all(same(found[key], expected[key], parse_json) for key in found)
+def _same_members(actual: Mapping[Any, Any], expected: Mapping[Any, Any], parse_json: Any) -> bool:
+    return actual.keys() == expected.keys() and all(same(actual[key], expected[key], parse_json) for key in actual)

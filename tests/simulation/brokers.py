@@ -192,7 +192,7 @@ class SimCluster(Cluster):
 
     def topics(self) -> Listing[TopicEntry]:
         """See Cluster."""
-        return Listing(found=(self._entry(),))
+        return Listing(entries=(self._entry(),))
 
     def topic(self, name: str) -> TopicEntry | None:
         """The topic; by chance the registry does not answer."""
@@ -332,7 +332,7 @@ class SimCluster(Cluster):
         return result
 
     def times_at(
-        self, at: Mapping[str, Mapping[BrokerPartition, int]]
+        self, offsets: Mapping[str, Mapping[BrokerPartition, int]]
     ) -> dict[str, dict[BrokerPartition, int | KafkaIOError | None]]:
         """See Cluster. The simulation does not need it."""
         raise NotImplementedError

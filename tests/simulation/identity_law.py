@@ -234,7 +234,7 @@ def shows_other_ids(answers: Answers, entry: LedgerEntry) -> bool:
 
 def _are_of_two_topics(known: TopicIds, shown: TopicIds) -> bool:
     """Whether ids contradict each other. The topic id decides, if both have one."""
-    for one, other in ((known.topic_id, shown.topic_id), (known.created_zxid, shown.created_zxid)):
-        if one and other:
-            return one != other
+    for known_id, shown_id in ((known.topic_id, shown.topic_id), (known.created_zxid, shown.created_zxid)):
+        if known_id and shown_id:
+            return known_id != shown_id
     return False

@@ -107,8 +107,8 @@ class Oracle:
         for committed in entry.ranges:
             if committed.loaded_at_us not in old:
                 reads[committed.partition] += self._reads(committed)
-        held = self.reads.get(entry.topic.incarnation, {})
-        lives = {id_: _newest(part).incarnation for id_, part in held.items() if part}
+        reads_of_topic = self.reads.get(entry.topic.incarnation, {})
+        lives = {id_: _newest(part).incarnation for id_, part in reads_of_topic.items() if part}
         self.identity.check(entry, before, reads, lives)
         if before and before.topic != entry.topic and entry.kind is CommitKind.LOAD:
             self._check_other_topic(entry, self.identity.answers[entry.run])
@@ -124,8 +124,8 @@ class Oracle:
         planned_on = next((planned for _, planned in self.store.logged_entries(version)), None)
         if planned_on is None or planned_on.topic == entry.topic:
             return
-        held = self.reads_of[version].get(planned_on.topic.incarnation, {})
-        lives = {read.incarnation for reads in held.values() for read in reads}
+        reads_of_topic = self.reads_of[version].get(planned_on.topic.incarnation, {})
+        lives = {read.incarnation for reads in reads_of_topic.values() for read in reads}
         is_same = bool(lives) and lives == answers.incarnations == {self.cluster.incarnation}
         by_loading = self._by_loading(self.store.versions[version].files)
         rows: dict[BrokerPartition, dict[int, int]] = defaultdict(dict)

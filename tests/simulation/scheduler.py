@@ -101,7 +101,7 @@ class Scheduler:
         if self.rng.random() < self.odds.kill:
             raise Killed(name)
 
-    def rest(self, _seconds: float) -> None:
+    def pause(self, _seconds: float) -> None:
         """A pause between attempts: it takes no time, but other actors may do something."""
         self.seam()
 
@@ -113,5 +113,5 @@ def hooked(scheduler: Scheduler) -> Iterator[None]:
         for name, module in sorted(sys.modules.items()):
             if name.startswith("pipelines.") and getattr(module, failpoint.__name__, None) is failpoint:
                 stack.enter_context(patch.object(module, failpoint.__name__, scheduler.step))
-        stack.enter_context(patch.dict(commit.commit.__kwdefaults__, {"sleep": scheduler.rest}))
+        stack.enter_context(patch.dict(commit.commit.__kwdefaults__, {"sleep": scheduler.pause}))
         yield

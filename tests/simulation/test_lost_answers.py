@@ -136,7 +136,7 @@ def commit_with_lost_answers(seed: int, lost: Kinds, verdicts: Kinds) -> None:
     """Commit many times to one table in memory. Snapshots may be stale, and rivals commit in between."""
     scheduler = Scheduler(rng=random.Random(seed), odds=Odds.calm())
     rng = scheduler.rng
-    small = SmallStore(scheduler, store=lambda **rest: LossyStore(lost=lost, **rest))
+    small = SmallStore(scheduler, store=lambda **options: LossyStore(lost=lost, **options))
     store = small.table
     assert isinstance(store, LossyStore)
 

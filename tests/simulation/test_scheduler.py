@@ -21,7 +21,7 @@ def test_every_failpoint_and_every_pause_of_the_product_is_the_schedulers() -> N
     scheduler = Scheduler(rng=random.Random(0), odds=Odds.calm())
     with hooked(scheduler):
         assert [module.__name__ for module in hooks if module.failpoint != scheduler.step] == []
-        assert commit.commit.__kwdefaults__ == {"sleep": scheduler.rest}
+        assert commit.commit.__kwdefaults__ == {"sleep": scheduler.pause}
     assert all(module.failpoint is failpoint for module in hooks)
 
 

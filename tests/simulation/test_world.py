@@ -74,15 +74,15 @@ def _from_its_earliest(_state: TableState, bound: Bounds, chosen: int | None, si
     return next((offset for offset in (chosen, since) if offset is not None), bound.earliest)
 
 
-def _stopping_the_topic(*args: Any, **rest: Any) -> Plan:
-    planned = plan(*args, **rest)
+def _stopping_the_topic(*args: Any, **options: Any) -> Plan:
+    planned = plan(*args, **options)
     for error in planned.errors.values():
         raise error
     return planned
 
 
-def _skipping_unreadable(self: SliceFetcher, *args: Any, **rest: Any) -> list[SliceFacts]:
-    return FETCH_SLICES(self, *args, **{**rest, "skip": tuple(GAPS)})
+def _skipping_unreadable(self: SliceFetcher, *args: Any, **options: Any) -> list[SliceFacts]:
+    return FETCH_SLICES(self, *args, **{**options, "skip": tuple(GAPS)})
 
 
 def _never_nothing(self: _Comparison, start: int, stop: int) -> tuple[int, _Shown]:
@@ -122,7 +122,7 @@ BROKEN: Mapping[str, tuple[object, str, object]] = {
     "expired offsets are skipped without the choice": (
         load,
         "plan",
-        lambda *args, **rest: plan(*args, **{**rest, "skip_expired": True}),
+        lambda *args, **options: plan(*args, **{**options, "skip_expired": True}),
     ),
     "a partition that appears later begins where its log begins": (window, "first_offset", _from_its_earliest),
     "where partitions begin is not recorded": (planning, "_begins", lambda *_: ()),

@@ -46,7 +46,7 @@ class BrokerDirectory:
 
     def _list(self) -> tuple[Broker, ...]:
         try:
-            self._known = self._registration.brokers().found
+            self._known = self._registration.brokers().entries
         except RegistryUnavailable:
             if not self._known:
                 raise

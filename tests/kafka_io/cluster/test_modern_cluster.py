@@ -36,7 +36,7 @@ def test_the_incarnation_of_a_topic_is_its_id() -> None:
         open_cluster("main", bootstrap=address(fake), read_settings=READ_SETTINGS) as cluster,
     ):
         entry = TopicEntry(name="clicks", incarnation="AAAAAAAAAAAAAAAAAAAABw", partitions=(P0,))
-        assert cluster.topics().found == (entry,)
+        assert cluster.topics().entries == (entry,)
         assert cluster.topic("clicks") == entry
         assert cluster.topic("nothing") is None
         assert cluster.bounds("clicks", [P0]) == {P0: Bounds(earliest=0, latest=2, epoch=5)}
@@ -47,7 +47,7 @@ def test_without_ids_the_incarnation_is_unknown() -> None:
         FakeCluster(logs={0: LOG}, offered={**EVERYTHING, METADATA: (0, 9)}) as fake,
         open_cluster("main", bootstrap=address(fake), read_settings=READ_SETTINGS) as cluster,
     ):
-        assert [topic.incarnation for topic in cluster.topics().found] == ["unknown"]
+        assert [topic.incarnation for topic in cluster.topics().entries] == ["unknown"]
 
 
 def test_internal_and_unauthorized_topics_are_not_listed() -> None:
@@ -64,7 +64,7 @@ def test_internal_and_unauthorized_topics_are_not_listed() -> None:
         fake.brokers[0].handlers[METADATA] = more
         with open_cluster("main", bootstrap=address(fake), read_settings=READ_SETTINGS) as cluster:
             listing = cluster.topics()
-            assert [topic.name for topic in listing.found] == ["clicks"]
+            assert [topic.name for topic in listing.entries] == ["clicks"]
             assert [(skipped.path, "29" in skipped.reason) for skipped in listing.skipped] == [("secret", True)]
 
 
@@ -82,7 +82,7 @@ def test_a_topic_with_a_name_that_kafka_does_not_accept_is_not_listed(name: str 
         fake.brokers[0].handlers[METADATA] = more
         with open_cluster("main", bootstrap=address(fake), read_settings=READ_SETTINGS) as cluster:
             listing = cluster.topics()
-            assert [topic.name for topic in listing.found] == ["clicks"]
+            assert [topic.name for topic in listing.entries] == ["clicks"]
             [skipped] = listing.skipped
             assert "which Kafka does not accept" in skipped.reason
             assert (skipped.path + skipped.reason).isprintable()

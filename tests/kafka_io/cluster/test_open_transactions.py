@@ -57,14 +57,14 @@ def test_the_oldest_open_transaction_has_its_offset_time_and_producer(
 ) -> None:
     with FakeCluster(logs={0: hanging()}, offered=OFFERED) as cluster:
         cluster.brokers[0].handlers[PRODUCERS.key] = lambda _: answer
-        found = find_open_transactions(open_brokers(cluster), {CLICKS: 1}, ReadSettings(), now_ms=NOW_MS)
-        assert found == {CLICKS: OpenTransaction(first_offset=1, began_ms=BEGAN_MS, producer_id=producer_id)}
+        transactions = find_open_transactions(open_brokers(cluster), {CLICKS: 1}, ReadSettings(), now_ms=NOW_MS)
+        assert transactions == {CLICKS: OpenTransaction(first_offset=1, began_ms=BEGAN_MS, producer_id=producer_id)}
 
 
 def test_brokers_before_2_8_report_no_producer(open_brokers: OpenBrokers) -> None:
     with FakeCluster(logs={0: hanging()}) as cluster:
-        found = find_open_transactions(open_brokers(cluster), {CLICKS: 1}, ReadSettings(), now_ms=NOW_MS)
-        assert found == {CLICKS: OpenTransaction(first_offset=1, began_ms=BEGAN_MS)}
+        transactions = find_open_transactions(open_brokers(cluster), {CLICKS: 1}, ReadSettings(), now_ms=NOW_MS)
+        assert transactions == {CLICKS: OpenTransaction(first_offset=1, began_ms=BEGAN_MS)}
 
 
 def test_an_unreachable_broker_leaves_all_but_the_offset_unknown(open_brokers: OpenBrokers) -> None:
@@ -73,5 +73,5 @@ def test_an_unreachable_broker_leaves_all_but_the_offset_unknown(open_brokers: O
         metadata.all_topics()
         for broker in cluster.brokers:
             broker.close()
-        found = find_open_transactions(metadata, {CLICKS: 1}, ReadSettings(), now_ms=NOW_MS)
-        assert found == {CLICKS: OpenTransaction(first_offset=1)}
+        transactions = find_open_transactions(metadata, {CLICKS: 1}, ReadSettings(), now_ms=NOW_MS)
+        assert transactions == {CLICKS: OpenTransaction(first_offset=1)}

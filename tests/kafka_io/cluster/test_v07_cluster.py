@@ -38,7 +38,7 @@ def brokers(chroot: str, start_broker: StartBroker) -> list[BrokerServer07]:
 
 def test_topics_and_brokers_are_those_of_the_registry(chroot: str, brokers: list[BrokerServer07]) -> None:
     with Cluster07("main", Registry.open(chroot), read_settings=READ_SETTINGS) as cluster:
-        (topic,) = cluster.topics().found
+        (topic,) = cluster.topics().entries
         assert (topic.name, topic.partitions) == ("clicks", PARTITIONS)
         assert cluster.topic("clicks") == topic
         assert cluster.topic("nothing") is None

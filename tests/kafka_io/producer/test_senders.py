@@ -350,7 +350,7 @@ def test_a_synchronous_sender_returns_the_result_or_raises_the_error() -> None:
     with pytest.raises(Undelivered) as raised:
         sender.send_many([message(1), message(2), message(3)])
     assert [failure.message.value for failure in raised.value.failures] == [b"1", b"3"]
-    assert [one.offset for one in sender.send_many([message(4), message(6)])] == [4, 6]
+    assert [result.offset for result in sender.send_many([message(4), message(6)])] == [4, 6]
     sender.flush(None)
     sender.close(None)
     sender.close(None)

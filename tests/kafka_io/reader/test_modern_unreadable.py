@@ -36,8 +36,8 @@ def fetch_sizes(cluster: FakeCluster) -> list[int]:
 def test_a_damaged_batch_is_unreadable_up_to_the_next(open_brokers: OpenBrokers) -> None:
     broken = damaged()
     with FakeCluster(logs={0: broken}) as cluster:
-        found = partition(cluster, open_brokers).unreadable(20)
-        assert (found.start, found.stop, found.data) == (20, 30, broken.entries[2][1])
+        unreadable = partition(cluster, open_brokers).unreadable(20)
+        assert (unreadable.start, unreadable.stop, unreadable.data) == (20, 30, broken.entries[2][1])
         assert partition(cluster, open_brokers).unreadable(30).stop == 30
 
 
@@ -52,16 +52,16 @@ def test_a_look_grows_until_the_batch_fits(open_brokers: OpenBrokers) -> None:
     broken = damaged()
     with FakeCluster(logs={0: broken}, offered={**EVERYTHING, FETCH: (2, 2)}) as cluster:
         cut_at_size(cluster)
-        found = partition(cluster, open_brokers, size=20).unreadable(20)
-        assert (found.start, found.stop, found.data) == (20, 30, broken.entries[2][1])
-        assert fetch_sizes(cluster)[:2] == [20, len(found.data)]
+        unreadable = partition(cluster, open_brokers, size=20).unreadable(20)
+        assert (unreadable.start, unreadable.stop, unreadable.data) == (20, 30, broken.entries[2][1])
+        assert fetch_sizes(cluster)[:2] == [20, len(unreadable.data)]
 
 
 def test_a_batch_above_the_cap_is_unreadable_up_to_the_next(open_brokers: OpenBrokers) -> None:
     with FakeCluster(logs={0: log()}, offered={**EVERYTHING, FETCH: (2, 2)}) as cluster:
         cut_at_size(cluster)
-        found = partition(cluster, open_brokers, (0, 10), size=70, most=BATCH_BYTES - 1).unreadable(0)
-        assert (found.start, found.stop) == (0, 10)
+        unreadable = partition(cluster, open_brokers, (0, 10), size=70, most=BATCH_BYTES - 1).unreadable(0)
+        assert (unreadable.start, unreadable.stop) == (0, 10)
 
 
 def failing_at(cluster: FakeCluster, offset: int, code: int) -> None:

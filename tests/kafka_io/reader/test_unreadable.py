@@ -48,9 +48,9 @@ def test_the_range_ends_at_the_next_batch_that_can_be_read(
     start: int, stop: int, damaged: set[int], claims: dict[int, Span], end: int
 ) -> None:
     log = DamagedLog(BATCHES, damaged, claims)
-    found = unreadable_range(start, stop, log.look)
-    assert (found.start, found.stop) == (start, end or start)
-    assert bool(found.data) == (found.start < found.stop)
+    unreadable = unreadable_range(start, stop, log.look)
+    assert (unreadable.start, unreadable.stop) == (start, end or start)
+    assert bool(unreadable.data) == (unreadable.start < unreadable.stop)
     assert log.looks <= 25
 
 

@@ -92,12 +92,14 @@ def test_an_answer_that_always_breaks_off_is_an_error_after_all_attempts(
         assert caught.value.where.offset == 0
 
 
-@pytest.mark.parametrize("rest", [[stall], [drip(bytes(100), every_s=0.05)]], ids=["silence", "a byte now and then"])
+@pytest.mark.parametrize(
+    "last_acts", [[stall], [drip(bytes(100), every_s=0.05)]], ids=["silence", "a byte now and then"]
+)
 def test_an_answer_that_stops_ends_with_the_deadline(  # faults W04, W05
-    open_connection: OpenConnection, rest: Sequence[Act]
+    open_connection: OpenConnection, last_acts: Sequence[Act]
 ) -> None:
     half = FetchAnswer07(0, LOG[:100]).encode()[:7]
-    with HostileServer([hear, send(half), *rest]) as server:
+    with HostileServer([hear, send(half), *last_acts]) as server:
         with pytest.raises(DeadlineExceeded):
             rows(partition(server, open_connection, timeout_s=SHORT).read(0, 200))
         assert fetches(server) == [(0, 100)] * ATTEMPTS
@@ -190,8 +192,8 @@ def test_an_error_code_says_nothing_about_the_messages(open_connection: OpenConn
 def test_a_message_without_a_payload_may_follow_a_damaged_one(open_connection: OpenConnection) -> None:
     broken, empty = message(b"x")[:-1] + b"y", message(b"", magic=0)
     with HostileServer([*answers(broken[:9], broken[:9], broken, empty, empty, broken), stall]) as server:
-        found = partition(server, open_connection).unreadable(0, 200)
-        assert (found.stop, found.data) == (len(broken), broken)
+        unreadable = partition(server, open_connection).unreadable(0, 200)
+        assert (unreadable.stop, unreadable.data) == (len(broken), broken)
 
 
 @pytest.mark.parametrize("parts", [0, 1, 3])

@@ -122,9 +122,9 @@ def test_a_last_message_that_is_larger_than_the_fetch_is_read(connection: Broker
 
 
 def test_a_first_answer_that_ends_inside_the_last_message_is_continued(connection: BrokerConnection07) -> None:
-    one = partition(connection)
-    [first] = fetch_firsts(connection, [(one, 0, 30)])
-    assert rows(one.read(0, 30, first=first, to_message=True)) == expected(0, 40)
+    reader = partition(connection)
+    [first] = fetch_firsts(connection, [(reader, 0, 30)])
+    assert rows(reader.read(0, 30, first=first, to_message=True)) == expected(0, 40)
 
 
 def test_an_answer_that_continues_after_the_slice_is_cut_at_its_end(connection: BrokerConnection07) -> None:
@@ -379,9 +379,14 @@ def test_a_message_with_a_wrong_checksum_ends_where_its_length_says(
     broker: BrokerServer07, connection: BrokerConnection07, tmp_path: Path, start: int
 ) -> None:
     damage(tmp_path, start // PER_SEGMENT * PER_SEGMENT, start % PER_SEGMENT + SIZE - 1)
-    found = partition(connection).unreadable(start, END)
-    assert (found.start, found.stop, len(found.data), found.data[-1:]) == (start, start + SIZE, SIZE, b"!")
-    assert rows(partition(connection).read(found.stop, END)) == expected(found.stop)
+    unreadable = partition(connection).unreadable(start, END)
+    assert (unreadable.start, unreadable.stop, len(unreadable.data), unreadable.data[-1:]) == (
+        start,
+        start + SIZE,
+        SIZE,
+        b"!",
+    )
+    assert rows(partition(connection).read(unreadable.stop, END)) == expected(unreadable.stop)
 
 
 # fault N03
@@ -392,8 +397,8 @@ def test_a_message_with_a_wrong_length_hides_the_rest_of_its_segment(
 ) -> None:
     segment = start // PER_SEGMENT * PER_SEGMENT
     damage(tmp_path, segment, start - segment, length.to_bytes(4, "big", signed=True))
-    found = partition(connection).unreadable(start, END)
-    assert (found.start, found.stop, len(found.data)) == (start, end, end - start)
+    unreadable = partition(connection).unreadable(start, END)
+    assert (unreadable.start, unreadable.stop, len(unreadable.data)) == (start, end, end - start)
 
 
 def test_the_range_ends_at_the_first_segment_after_it(
@@ -410,8 +415,8 @@ def test_a_damaged_message_of_the_size_of_the_largest_fetch_is_kept(
 ) -> None:
     damage(tmp_path, 0, 2 * SIZE - 1)
     largest = partition(connection, most=SIZE, size=SIZE)
-    found = largest.unreadable(SIZE, END)
-    assert (found.start, found.stop, len(found.data)) == (SIZE, 2 * SIZE, SIZE)
+    unreadable = largest.unreadable(SIZE, END)
+    assert (unreadable.start, unreadable.stop, len(unreadable.data)) == (SIZE, 2 * SIZE, SIZE)
     assert largest.unreadable(2 * SIZE, END).stop == 2 * SIZE
 
 
@@ -431,11 +436,11 @@ def test_no_look_is_larger_than_the_largest_fetch(
 
 
 def test_a_message_that_can_be_read_is_not_unreadable(broker: BrokerServer07, connection: BrokerConnection07) -> None:
-    found = partition(connection).unreadable(20, END)
-    assert (found.start, found.stop) == (20, 20)
+    unreadable = partition(connection).unreadable(20, END)
+    assert (unreadable.start, unreadable.stop) == (20, 20)
 
 
 # fault N04
 def test_a_message_above_the_largest_fetch_is_left_out_up_to_the_next(connection: BrokerConnection07) -> None:
-    found = partition(connection, most=SIZE - 1, size=SIZE - 1).unreadable(40, END)
-    assert (found.start, found.stop, found.data) == (40, 60, b"")
+    unreadable = partition(connection, most=SIZE - 1, size=SIZE - 1).unreadable(40, END)
+    assert (unreadable.start, unreadable.stop, unreadable.data) == (40, 60, b"")

@@ -217,13 +217,15 @@ def test_gaps_do_not_depend_on_the_edges_of_slices() -> None:
     data = batch(2, 5, 6) + marker(7, 1, commit=True) + emptied(8, 11) + batch(14, 15, codec=4)
     whole = gaps(data)
     for cut in range(1, 16):
-        (left,) = read(data, RequestedOffsets(start=0, stop=cut))
-        assert left.next_offset == cut
+        (before_cut,) = read(data, RequestedOffsets(start=0, stop=cut))
+        assert before_cut.next_offset == cut
         ends = (2 + 4, 7, 11, 15)
         skipped = sum(end < cut for end in ends)
         parts = [batch(2, 5, 6), marker(7, 1, commit=True), emptied(8, 11), batch(14, 15, codec=4)]
-        (right,) = read(b"".join(parts[skipped:]), RequestedOffsets(start=cut))
-        assert {cause: left.gaps[cause] + right.gaps[cause] for cause in ("compacted", "control", "hole")} == whole
+        (after_cut,) = read(b"".join(parts[skipped:]), RequestedOffsets(start=cut))
+        assert {
+            cause: before_cut.gaps[cause] + after_cut.gaps[cause] for cause in ("compacted", "control", "hole")
+        } == whole
 
 
 def test_entries_after_the_slice_are_not_verified() -> None:

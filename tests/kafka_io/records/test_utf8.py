@@ -46,5 +46,5 @@ def test_bytes_that_are_not_utf_8_are_written_in_hexadecimal(keys: list[bytes]) 
 # fault R25
 def test_every_pair_of_first_bytes_is_accepted_or_refused_as_in_python() -> None:
     pairs = [bytes((first, second)) for first in range(0x80, 256) for second in range(0, 256, 3)]
-    keys = [pair + rest for pair in pairs for rest in (b"", b"\x80\xbf")]
+    keys = [pair + ending for pair in pairs for ending in (b"", b"\x80\xbf")]
     assert escaped(keys) == list(map(in_python, keys))

@@ -51,9 +51,9 @@ def test_any_buffer_can_be_measured(kind: type[bytes]) -> None:
 
 # fault R04
 @pytest.mark.parametrize("length", [-1, -(2**31), 0, 4])
-@pytest.mark.parametrize("rest", [b"", b"\x01", b"\x00" * 20])
-def test_a_length_below_any_header_is_corrupt_at_its_offset(length: int, rest: bytes) -> None:
-    data = PLAIN + length.to_bytes(4, "big", signed=True) + rest
+@pytest.mark.parametrize("tail", [b"", b"\x01", b"\x00" * 20])
+def test_a_length_below_any_header_is_corrupt_at_its_offset(length: int, tail: bytes) -> None:
+    data = PLAIN + length.to_bytes(4, "big", signed=True) + tail
     with pytest.raises(Corrupt, match=f"a message length of {length} ") as raised:
         whole_bytes(data, base=1000, where=WHERE)
     assert raised.value.where == WHERE.at_offset(1000 + len(PLAIN))

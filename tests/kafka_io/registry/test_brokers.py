@@ -27,29 +27,29 @@ def test_brokers_that_real_releases_registered_are_listed(
 ) -> None:
     load_release(release)
     listing = registry.brokers()
-    assert listing.found == (Broker(1, "127.0.0.1", port),)
+    assert listing.entries == (Broker(1, "127.0.0.1", port),)
     assert listing.skipped == ()
-    (endpoints,) = registered_endpoints(registry).found
+    (endpoints,) = registered_endpoints(registry).entries
     assert endpoints[0].broker.port == port
 
 
 def test_a_broker_of_0_7_has_one_endpoint(kafka: Any, registry: Registry) -> None:
     kafka.create("/brokers/ids/4", V07)
-    assert registered_endpoints(registry).found == ((Endpoint("PLAINTEXT", "PLAINTEXT", Broker(4, "a", 9092)),),)
+    assert registered_endpoints(registry).entries == ((Endpoint("PLAINTEXT", "PLAINTEXT", Broker(4, "a", 9092)),),)
 
 
 def test_a_broker_without_a_listener_for_the_protocol_is_skipped(kafka: Any, registry: Registry) -> None:
     kafka.create("/brokers/ids/10", V08)
     kafka.create("/brokers/ids/9", ONLY_SSL)
     plain, secure = registry.brokers(), registry.brokers("SASL_SSL")
-    assert plain.found == (Broker(10, "b", 9092),)
+    assert plain.entries == (Broker(10, "b", 9092),)
     assert [(node.path, "SSL (SSL), INSIDE (SASL_SSL)" in node.reason) for node in plain.skipped] == [
         ("/brokers/ids/9", True)
     ]
-    assert secure.found == (Broker(9, "d", 9094),)
+    assert secure.entries == (Broker(9, "d", 9094),)
     assert [node.path for node in secure.skipped] == ["/brokers/ids/10"]
-    assert [endpoints[0].broker.id for endpoints in registered_endpoints(registry).found] == [9, 10]
-    assert registry.brokers("INSIDE").found == ()  # a listener's name is not its protocol
+    assert [endpoints[0].broker.id for endpoints in registered_endpoints(registry).entries] == [9, 10]
+    assert registry.brokers("INSIDE").entries == ()  # a listener's name is not its protocol
 
 
 # fault Z04
@@ -60,7 +60,7 @@ def test_a_malformed_broker_is_skipped_with_its_reason(kafka: Any, registry: Reg
     kafka.create("/brokers/ids/4", b'{"version":1,"x":"' + b"x" * 900_000 + b'"}')
     kafka.create("/brokers/ids/5", b"\xff")
     listing = registry.brokers()
-    assert [broker.id for broker in listing.found] == [1]
+    assert [broker.id for broker in listing.entries] == [1]
     assert sorted(node.path[-1] for node in listing.skipped) == ["2", "3", "4", "5"]
 
 

@@ -45,7 +45,7 @@ def test_a_cluster_whose_nodes_show_no_generation_counts_as_0_7(kafka: Any, regi
 def test_a_stopped_cluster_of_0_7_still_lists_its_topics(load_dump: Callable[[str], None], registry: Registry) -> None:
     load_dump("40-broker-stopped.json")
     assert registry.is_v07() is True
-    assert len(registry.topics().found) == 29
+    assert len(registry.topics().entries) == 29
 
 
 # fault Z06

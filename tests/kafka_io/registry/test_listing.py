@@ -20,34 +20,34 @@ def both(broker: int) -> tuple[BrokerPartition, ...]:
 
 def test_brokers_that_a_genuine_0_7_registered_are_listed(load_dump: Callable[[str], None], registry: Registry) -> None:
     load_dump("00-brokers-and-topics.json")
-    assert registry.brokers().found == (Broker(0, "127.0.0.1", 19072),)
+    assert registry.brokers().entries == (Broker(0, "127.0.0.1", 19072),)
     topics = registry.topics()
-    assert len(topics.found) == 29
+    assert len(topics.entries) == 29
     assert topics.skipped == ()
-    assert [topic.name for topic in topics.found] == sorted(topic.name for topic in topics.found)
-    by_name = {topic.name: topic.partitions for topic in topics.found}
+    assert [topic.name for topic in topics.entries] == sorted(topic.name for topic in topics.entries)
+    by_name = {topic.name: topic.partitions for topic in topics.entries}
     assert by_name["caf\xe9"] == by_name["a b:c"] == both(0)
     assert len(by_name["three"]) == 3
 
 
 def test_topics_remain_when_their_brokers_stop(load_dump: Callable[[str], None], registry: Registry) -> None:
     load_dump("40-broker-stopped.json")
-    assert registry.brokers().found == ()
+    assert registry.brokers().entries == ()
     topics = registry.topics()
-    assert len(topics.found) == 29
-    assert {topic.partitions for topic in topics.found} == {()}
+    assert len(topics.entries) == 29
+    assert {topic.partitions for topic in topics.entries} == {()}
     assert topics.skipped == ()
 
 
 def test_a_registry_without_topics_is_empty(kafka: Any, registry: Registry) -> None:
-    assert registry.topics().found == ()
-    assert registry.brokers().found == ()
+    assert registry.topics().entries == ()
+    assert registry.brokers().entries == ()
     assert registry.topic("clicks") is None
 
 
 def test_a_cluster_that_never_had_a_topic_is_empty(kafka: Any, registry: Registry) -> None:
     kafka.delete("/brokers/topics")
-    assert registry.topics().found == ()
+    assert registry.topics().entries == ()
     assert registry.topic("clicks") is None
 
 
@@ -85,21 +85,21 @@ def test_a_node_without_read_access_is_an_error(denied: str, kafka: Any, registr
 def test_partitions_are_in_numeric_order(kafka: Any, registry: Registry) -> None:
     for broker, count in (("10", b"1"), ("2", b"12")):
         kafka.create(f"/brokers/topics/clicks/{broker}", count, makepath=True)
-    (topic,) = registry.topics().found
+    (topic,) = registry.topics().entries
     assert topic.partitions == (*(BrokerPartition(2, partition) for partition in range(12)), BrokerPartition(10, 0))
     assert registry.topic("clicks") == topic
 
 
 def test_a_recreated_topic_has_another_incarnation(kafka: Any, registry: Registry) -> None:
     kafka.create("/brokers/topics/clicks")
-    (before,) = registry.topics().found
+    (before,) = registry.topics().entries
     kafka.create("/brokers/topics/clicks/0", b"1")
     kafka.set("/brokers/topics/clicks", b"touched")
-    assert registry.topics().found[0].incarnation == before.incarnation
+    assert registry.topics().entries[0].incarnation == before.incarnation
     assert before.incarnation == str(kafka.exists("/brokers/topics/clicks").czxid)
     kafka.delete("/brokers/topics/clicks", recursive=True)
     kafka.create("/brokers/topics/clicks")
-    assert registry.topics().found[0].incarnation != before.incarnation
+    assert registry.topics().entries[0].incarnation != before.incarnation
 
 
 # fault Z04
@@ -110,7 +110,7 @@ def test_a_malformed_broker_is_skipped_with_its_reason(kafka: Any, registry: Reg
     kafka.create("/brokers/ids/4", None)
     kafka.create("/brokers/ids/five", b"a-1:a:9092")
     listing = registry.brokers()
-    assert listing.found == (Broker(1, "a", 9092),)
+    assert listing.entries == (Broker(1, "a", 9092),)
     reasons = {node.path: node.reason for node in listing.skipped}
     assert sorted(reasons) == ["/brokers/ids/2", "/brokers/ids/3", "/brokers/ids/4", "/brokers/ids/five"]
     assert "1000000 bytes" in reasons["/brokers/ids/3"]
@@ -122,7 +122,7 @@ def test_a_malformed_share_hides_only_itself(kafka: Any, registry: Registry) -> 
     kafka.create("/brokers/topics/clicks/1", b"2")
     kafka.create("/brokers/topics/views/0", b"2", makepath=True)
     listing = registry.topics()
-    assert [(topic.name, topic.partitions) for topic in listing.found] == [("clicks", both(1)), ("views", both(0))]
+    assert [(topic.name, topic.partitions) for topic in listing.entries] == [("clicks", both(1)), ("views", both(0))]
     assert [node.path for node in listing.skipped] == ["/brokers/topics/clicks/0"]
     with pytest.raises(NodeMalformed, match="/brokers/topics/clicks/0"):
         registry.topic("clicks")
@@ -133,7 +133,7 @@ def test_a_topic_name_that_no_broker_accepts_is_skipped(kafka: Any, registry: Re
     kafka.create(f"/brokers/topics/{'t' * 10_000}")
     kafka.create("/brokers/topics/clicks")
     listing = registry.topics()
-    assert [topic.name for topic in listing.found] == ["clicks"]
+    assert [topic.name for topic in listing.entries] == ["clicks"]
     assert [len(node.path) for node in listing.skipped] == [10_000 + len("/brokers/topics/")]
     with pytest.raises(NodeMalformed):
         registry.topic("../ids")
@@ -147,7 +147,7 @@ def test_a_topic_that_is_deleted_during_the_listing_is_skipped(
     kafka.create("/brokers/topics/views/0", b"2", makepath=True)
     vanishing("nodes", "/brokers/topics/clicks")
     listing = registry.topics()
-    assert [topic.name for topic in listing.found] == ["views"]
+    assert [topic.name for topic in listing.entries] == ["views"]
     assert [(node.path, "was deleted" in node.reason) for node in listing.skipped] == [("/brokers/topics/clicks", True)]
 
 
@@ -159,7 +159,7 @@ def test_a_broker_that_is_deleted_during_the_listing_hides_only_its_partitions(
     kafka.create("/brokers/topics/clicks/1", b"2")
     vanishing("contents", "/brokers/topics/clicks/0")
     listing = registry.topics()
-    assert [topic.partitions for topic in listing.found] == [both(1)]
+    assert [topic.partitions for topic in listing.entries] == [both(1)]
     assert [node.path for node in listing.skipped] == ["/brokers/topics/clicks/0"]
     topic = registry.topic("clicks")
     assert topic is not None
@@ -173,7 +173,7 @@ def test_a_broker_that_is_deleted_during_the_listing_is_skipped(
     kafka.create("/brokers/ids/0", b"a-1:a:9092")
     vanishing("contents", "/brokers/ids/0")
     listing = registry.brokers()
-    assert listing.found == ()
+    assert listing.entries == ()
     assert [node.path for node in listing.skipped] == ["/brokers/ids/0"]
 
 
@@ -204,4 +204,4 @@ def test_a_list_of_more_than_a_megabyte_is_read_whole(kafka: Any, registry: Regi
         requests = [kafka.create_async(f"/brokers/topics/{name}") for name in names[start : start + 400]]
         for request in requests:
             request.get(timeout=30)
-    assert [topic.name for topic in registry.topics().found] == names
+    assert [topic.name for topic in registry.topics().entries] == names

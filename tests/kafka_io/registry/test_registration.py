@@ -53,7 +53,7 @@ def test_a_missing_chroot_is_not_created(zookeeper_server: str) -> None:
 def test_registering_twice_has_the_effect_of_once(registry: Registry) -> None:
     registry.register_broker(BROKER, CREATOR)
     registry.register_broker(BROKER, CREATOR)
-    assert registry.brokers().found == (BROKER,)
+    assert registry.brokers().entries == (BROKER,)
 
 
 def test_waits_for_the_node_of_a_killed_broker(kafka: Any, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +68,7 @@ def test_waits_for_the_node_of_a_killed_broker(kafka: Any, registry: Registry, m
     monkeypatch.setattr(registry._registration, "_sleep", gone_after_three)
     registry.register_broker(BROKER, CREATOR)
     assert len(waits) == 3
-    assert registry.brokers().found == (BROKER,)
+    assert registry.brokers().entries == (BROKER,)
 
 
 def test_an_id_of_another_running_broker_is_an_error(
@@ -83,7 +83,7 @@ def test_an_id_of_another_running_broker_is_an_error(
         session = registry._session.id
         expire(registry)
         until(lambda: registry._session.id not in (session, None))
-        assert registry.brokers().found == ()  # a failed registration is not repeated later
+        assert registry.brokers().entries == ()  # a failed registration is not repeated later
 
 
 # fault Z01
@@ -115,7 +115,7 @@ def test_a_registration_that_fails_to_be_repeated_is_kept(
             registry.register_broker(BROKER, CREATOR)
     expire(registry)
     until(lambda: getattr(nodes.exists("/brokers/ids/4"), "ephemeralOwner", session) != session)
-    assert registry.brokers().found == (BROKER,)
+    assert registry.brokers().entries == (BROKER,)
 
 
 def test_a_registration_that_another_session_takes_over_is_logged(
@@ -136,4 +136,4 @@ def test_a_registration_that_another_session_takes_over_is_logged(
     with caplog.at_level(logging.ERROR, logger="kafka_io"):
         expire(registry)
         until(lambda: any("another session has registered it" in record.getMessage() for record in caplog.records))
-    assert registry.brokers().found == (Broker(4, "other", 1),)
+    assert registry.brokers().entries == (Broker(4, "other", 1),)

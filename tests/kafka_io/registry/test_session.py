@@ -70,7 +70,7 @@ def test_a_scan_that_loses_its_session_starts_again(
         return original(self, listed)
 
     monkeypatch.setattr(ZooKeeperQueries, "contents", contents)
-    topics = registry.topics().found
+    topics = registry.topics().entries
     assert [(topic.name, len(topic.partitions)) for topic in topics] == [("clicks", 2), ("views", 1)]
     assert len(set(scans)) == 2
 
@@ -124,7 +124,7 @@ def test_a_session_is_refused_after_a_fork(registry: Registry, kafka: Any) -> No
     child.join(30)
     with closing(answers):
         assert "open another after a fork" in answers.get()
-    assert registry.topics().found == ()
+    assert registry.topics().entries == ()
 
 
 def test_a_closed_session_is_refused(chroot: str) -> None:
@@ -149,7 +149,7 @@ def test_a_lost_connection_is_not_logged_as_a_warning(
 ) -> None:
     with caplog.at_level(logging.DEBUG, logger="kafka_io"):
         expire(registry)
-        assert registry.topics().found == ()
+        assert registry.topics().entries == ()
     ours = [record for record in caplog.records if record.name.startswith("kafka_io")]
     assert any("expired" in record.getMessage() for record in ours)
     assert {record.levelno for record in ours} <= {logging.DEBUG, logging.INFO, 5}

@@ -37,7 +37,7 @@ def test_before_2_8_the_incarnation_is_the_creation_of_the_topic(
     release: str, load_release: Callable[[str], object], nodes: Any, registry: Registry
 ) -> None:
     load_release(release)
-    (topic,) = registry.topics().found
+    (topic,) = registry.topics().entries
     assert (topic.name, topic.partitions) == ("clicks", numbered(3))
     assert (topic.incarnation, topic.also) == (str(nodes.exists(CLICKS).czxid), ())
     assert registry.topic("clicks") == topic
@@ -48,7 +48,7 @@ def test_from_2_8_on_the_incarnation_is_the_topic_id(
     release: str, topic_id: str, load_release: Callable[[str], object], nodes: Any, registry: Registry
 ) -> None:
     load_release(release)
-    (topic,) = registry.topics().found
+    (topic,) = registry.topics().entries
     assert (topic.name, topic.partitions) == ("clicks", numbered(3))
     assert (topic.incarnation, topic.also) == (topic_id, (str(nodes.exists(CLICKS).czxid),))
 
@@ -56,25 +56,25 @@ def test_from_2_8_on_the_incarnation_is_the_topic_id(
 # fault B06
 def test_a_topic_that_gets_an_id_keeps_its_creation_as_another_identity(kafka: Any, registry: Registry) -> None:
     make(kafka, "clicks")
-    (before,) = registry.topics().found
+    (before,) = registry.topics().entries
     kafka.set(CLICKS, WITH_ID)
-    (upgraded,) = registry.topics().found
+    (upgraded,) = registry.topics().entries
     assert upgraded.incarnation == ID
     assert before.incarnation in upgraded.also
     kafka.delete(CLICKS, recursive=True)
     make(kafka, "clicks")
-    (recreated,) = registry.topics().found
+    (recreated,) = registry.topics().entries
     assert recreated.incarnation not in (before.incarnation, ID)
 
 
 # fault Z07
 def test_a_topic_has_no_partitions_before_the_first_has_a_state(kafka: Any, registry: Registry) -> None:
     kafka.create(CLICKS, ONE)
-    (pending,) = registry.topics().found
+    (pending,) = registry.topics().entries
     assert pending.partitions == ()
     assert partition_states(registry, "clicks") == {}
     kafka.create(f"{CLICKS}/partitions/0/state", STATE % 1, makepath=True)
-    (topic,) = registry.topics().found
+    (topic,) = registry.topics().entries
     assert topic.partitions == numbered(1)
     assert topic.incarnation == pending.incarnation
 
@@ -84,7 +84,7 @@ def test_a_topic_that_is_marked_for_deletion_is_skipped_but_can_be_read(kafka: A
     make(kafka, "views")
     kafka.create("/admin/delete_topics/clicks", makepath=True)
     listing = registry.topics()
-    assert [topic.name for topic in listing.found] == ["views"]
+    assert [topic.name for topic in listing.entries] == ["views"]
     assert [(node.path, "marked for deletion" in node.reason) for node in listing.skipped] == [(CLICKS, True)]
     topic = registry.topic("clicks")
     assert topic is not None
@@ -95,7 +95,7 @@ def test_internal_topics_are_not_listed_but_can_be_read(kafka: Any, registry: Re
     for name in ("__consumer_offsets", "__transaction_state", "__mine"):
         make(kafka, name)
     listing = registry.topics()
-    assert [topic.name for topic in listing.found] == ["__mine"]
+    assert [topic.name for topic in listing.entries] == ["__mine"]
     assert listing.skipped == ()
     topic = registry.topic("__consumer_offsets")
     assert topic is not None
@@ -104,7 +104,7 @@ def test_internal_topics_are_not_listed_but_can_be_read(kafka: Any, registry: Re
 
 def test_0_7_has_no_internal_topics(kafka: Any, registry: Registry) -> None:
     kafka.create("/brokers/topics/__consumer_offsets/3", b"1", makepath=True)
-    assert [topic.partitions for topic in registry.topics().found] == [(BrokerPartition(3, 0),)]
+    assert [topic.partitions for topic in registry.topics().entries] == [(BrokerPartition(3, 0),)]
 
 
 # faults Z04, Z11
@@ -116,7 +116,7 @@ def test_a_malformed_topic_hides_only_itself(kafka: Any, registry: Registry) -> 
     make(kafka, "plain", b"text")
     kafka.create("/brokers/topics/empty", None)  # as 0.7 leaves them behind
     listing = registry.topics()
-    assert [topic.name for topic in listing.found] == ["clicks"]
+    assert [topic.name for topic in listing.entries] == ["clicks"]
     assert sorted(node.path.rpartition("/")[2] for node in listing.skipped) == ["a b", "cut", "empty", "plain", "views"]
     for name in ("views", "a b", "cut", "plain"):
         with pytest.raises(NodeMalformed, match=f"/brokers/topics/{name}"):
@@ -132,7 +132,7 @@ def test_a_topic_that_is_deleted_during_the_listing_is_skipped(
     kafka.create(CLICKS, ONE)
     vanishing("contents", CLICKS)
     listing = registry.topics()
-    assert [topic.name for topic in listing.found] == ["views"]
+    assert [topic.name for topic in listing.entries] == ["views"]
     assert [(node.path, "was deleted" in node.reason) for node in listing.skipped] == [(CLICKS, True)]
 
 
@@ -178,7 +178,7 @@ def test_a_listing_reads_each_topic_once(kafka: Any, registry: Registry, monkeyp
         return original(self, ask, listed)
 
     monkeypatch.setattr(ZooKeeperQueries, "_each", counted)
-    assert [len(topic.partitions) for topic in registry.topics().found] == [1] * 20
+    assert [len(topic.partitions) for topic in registry.topics().entries] == [1] * 20
     assert [path for path in requested if "clicks" in path] == [f"{CLICKS}-{number:02}" for number in range(20)]
 
 

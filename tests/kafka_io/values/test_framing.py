@@ -91,11 +91,11 @@ def test_the_path_of_a_protobuf_message_is_read_after_the_frame() -> None:
         b"",
     )
     frames = read_frames(values)
-    found = read_message_paths(values, frames)
-    assert [found.paths[number] if number >= 0 else None for number in found.numbers] == [
+    message_paths = read_message_paths(values, frames)
+    assert [message_paths.paths[number] if number >= 0 else None for number in message_paths.numbers] == [
         (0,), (1, 300), None, (0,), (1, 300), None, None, None, None, None,
     ]  # fmt: skip
     data = values.buffers()[2].to_pybytes()
-    assert [data[start : start + 4] for start in found.starts[[0, 1, 3]]] == [b"body"] * 3
-    assert list(reasons(found)) == [5, 6, 7, 8]
-    assert np.array_equal(found.starts < 0, found.numbers < 0)
+    assert [data[start : start + 4] for start in message_paths.starts[[0, 1, 3]]] == [b"body"] * 3
+    assert list(reasons(message_paths)) == [5, 6, 7, 8]
+    assert np.array_equal(message_paths.starts < 0, message_paths.numbers < 0)

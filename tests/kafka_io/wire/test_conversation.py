@@ -66,10 +66,10 @@ def test_answers_are_complete_however_the_stream_is_cut() -> None:
 
 def test_an_incomplete_answer_waits_for_its_rest() -> None:
     client = client_after(PLAIN, PLAIN)
-    whole, rest = framed(int32(0), int16(0)), framed(int32(1), int16(27))
-    assert list(receive(client, whole + rest[:5])) == ANSWERS[:1]
+    first, second = framed(int32(0), int16(0)), framed(int32(1), int16(27))
+    assert list(receive(client, first + second[:5])) == ANSWERS[:1]
     assert client.waiting == 1
-    assert list(receive(client, rest[5:])) == ANSWERS[1:2]
+    assert list(receive(client, second[5:])) == ANSWERS[1:2]
     assert client.waiting == 0
 
 

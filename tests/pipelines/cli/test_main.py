@@ -200,7 +200,7 @@ def test_the_embedded_servers_run_in_the_foreground_and_end_on_sigterm(tmp_path:
             assert process.stdout is not None
             assert ready in process.stdout.readline()
         with Registry.open(chroot) as registry:
-            assert [broker_entry.id for broker_entry in registry.brokers().found] == [3]
+            assert [broker_entry.id for broker_entry in registry.brokers().entries] == [3]
     finally:
         for process in (broker, zookeeper):
             process.send_signal(signal.SIGTERM)
@@ -209,4 +209,4 @@ def test_the_embedded_servers_run_in_the_foreground_and_end_on_sigterm(tmp_path:
         assert process.stdout is not None
         process.stdout.close()
     with Registry.open(chroot) as registry:
-        assert registry.brokers().found == ()
+        assert registry.brokers().entries == ()

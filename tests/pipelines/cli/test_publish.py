@@ -55,13 +55,13 @@ def publish(home: Path, lines: str, *arguments: str) -> Result:
 def values_of(bootstrap: str, topic: str) -> list[bytes]:
     """The values of the only partition of a topic."""
     with open_cluster("main", bootstrap=bootstrap) as cluster:
-        found = cluster.topic(topic)
-        assert found is not None
-        (bound,) = cluster.bounds(topic, found.partitions).values()
+        entry = cluster.topic(topic)
+        assert entry is not None
+        (bound,) = cluster.bounds(topic, entry.partitions).values()
         assert not isinstance(bound, Exception)
-        offsets = OffsetRange(found.partitions[0], bound.earliest, bound.latest)
-        reader = cluster.source(found.partitions[0]).open()
-        planned = [PlannedRange(topic=topic, offsets=offsets, incarnation=found.incarnation)]
+        offsets = OffsetRange(entry.partitions[0], bound.earliest, bound.latest)
+        reader = cluster.source(entry.partitions[0]).open()
+        planned = [PlannedRange(topic=topic, offsets=offsets, incarnation=entry.incarnation)]
         try:
             return [
                 value
@@ -105,4 +105,4 @@ def test_what_cannot_be_encoded_is_not_published(
     assert result.exit_code == code
     assert message in result.output
     with open_cluster("main", bootstrap=bootstrap) as cluster:
-        assert "bad" not in [topic.name for topic in cluster.topics().found]
+        assert "bad" not in [topic.name for topic in cluster.topics().entries]

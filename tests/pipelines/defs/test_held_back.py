@@ -10,7 +10,7 @@ from resources.groups import GroupLimits
 NOW_MS = 1_800_000_000_000
 
 
-def held(*, minutes: int, cursor: int = 10) -> TopicStatus:
+def held_back_topic(*, minutes: int, cursor: int = 10) -> TopicStatus:
     """A topic with a transaction that began some minutes ago at offset 10, and 1,000 offsets after it."""
     transaction = OpenTransaction(first_offset=10, began_ms=NOW_MS - 60_000 * minutes, producer_id=4711)
     partition = PartitionStatus(
@@ -23,8 +23,8 @@ def held(*, minutes: int, cursor: int = 10) -> TopicStatus:
 
 def test_the_check_warns_of_a_transaction_that_is_open_for_too_long() -> None:
     check = _CHECKS["held_back"][1]
-    assert check(held(minutes=14), GroupLimits(), NOW_MS) is None
-    violation = check(held(minutes=90), GroupLimits(), NOW_MS)
+    assert check(held_back_topic(minutes=14), GroupLimits(), NOW_MS) is None
+    violation = check(held_back_topic(minutes=90), GroupLimits(), NOW_MS)
     assert violation is not None
     severity, sentence = violation
     assert severity is _Severity.WARN
@@ -33,9 +33,9 @@ def test_the_check_warns_of_a_transaction_that_is_open_for_too_long() -> None:
 
 def test_the_check_of_the_lag_counts_what_is_held_back() -> None:
     check = _CHECKS["lag"][1]
-    assert check(held(minutes=1), GroupLimits(lag=999), NOW_MS) is not None
+    assert check(held_back_topic(minutes=1), GroupLimits(lag=999), NOW_MS) is not None
 
 
 def test_a_schedule_starts_no_run_for_records_that_cannot_be_loaded() -> None:
-    assert not _has_work(held(minutes=90))
-    assert _has_work(held(minutes=90, cursor=9))
+    assert not _has_work(held_back_topic(minutes=90))
+    assert _has_work(held_back_topic(minutes=90, cursor=9))

@@ -29,7 +29,9 @@ def no_spark() -> NoReturn:
     pytest.fail("these loads fetch by themselves")
 
 
-def load(fake: FakeCluster, folder: Path, *, slice_records: int = 5, run: int | None = None, **rest: Any) -> TopicLoad:
+def load(
+    fake: FakeCluster, folder: Path, *, slice_records: int = 5, run: int | None = None, **overrides: Any
+) -> TopicLoad:
     """Load with slices of a few records, two of them in a step."""
     settings = Settings(
         lake=str(folder),
@@ -37,7 +39,7 @@ def load(fake: FakeCluster, folder: Path, *, slice_records: int = 5, run: int | 
         caps=Caps(attempts=1, request_timeout_s=5, slice_records=slice_records, records_per_run=run),
     )
     with open_cluster(settings, "main") as cluster, patch.object(loading, "_STEP_SLICES", 2):
-        return Loader.of(settings, cluster, no_spark, **{"fetch": fetch_here, **rest}).load("clicks")
+        return Loader.of(settings, cluster, no_spark, **{"fetch": fetch_here, **overrides}).load("clicks")
 
 
 def newest(folder: Path) -> LedgerEntry:

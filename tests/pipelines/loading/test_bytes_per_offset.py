@@ -35,8 +35,8 @@ def wanted(id_: BrokerPartition, size: int) -> OffsetRange:
     return OffsetRange(id_, 0, size)
 
 
-def never(one: OffsetRange) -> float | None:
-    pytest.fail(f"{one} is not to be looked at")
+def never(offsets: OffsetRange) -> float | None:
+    pytest.fail(f"{offsets} is not to be looked at")
 
 
 def of(*ranges: tuple[BrokerPartition, int, int, int]) -> LedgerEntry:
@@ -77,8 +77,8 @@ def test_an_unknown_partition_gets_the_mean_of_the_others() -> None:
 def test_only_a_few_of_the_largest_ranges_are_sampled() -> None:
     seen: list[BrokerPartition] = []
 
-    def sample(one: OffsetRange) -> float | None:
-        seen.append(one.partition)
+    def sample(offsets: OffsetRange) -> float | None:
+        seen.append(offsets.partition)
         return 50.0
 
     many = [wanted(BrokerPartition(None, number), number) for number in range(50_000)]

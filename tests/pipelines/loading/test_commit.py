@@ -239,13 +239,13 @@ def with_last(facts: SliceFacts, offset: int, digest: str) -> SliceFacts:
 
 
 def test_slices_of_another_log_than_that_of_a_concurrent_run_are_refused(small: "SmallTable") -> None:  # fault P11
-    snapshot, rest = small.table.snapshot(), small.write(50, 80)
+    snapshot, last_slice = small.table.snapshot(), small.write(50, 80)
     small.commit(with_last(small.write(0, 50), 40, "theirs"))
     with pytest.raises(CommitRefused, match="partition 0-0 has another log since"):
-        small.commit(with_last(small.write(0, 50), 40, "ours"), rest, snapshot=snapshot)
+        small.commit(with_last(small.write(0, 50), 40, "ours"), last_slice, snapshot=snapshot)
     assert small.covered() == {A: (0, 50)}
     same = with_last(small.write(0, 20), 10, "before"), with_last(small.write(20, 50), 40, "theirs")
-    small.commit(*same, rest, snapshot=snapshot)
+    small.commit(*same, last_slice, snapshot=snapshot)
     assert small.covered() == {A: (0, 80)}
 
 

@@ -102,7 +102,7 @@ def test_the_schema_in_the_values_gives_the_types_and_later_loads_read_them_alik
     load = topic.load()
     assert (load.error, load.bad_records, load.warnings) == (None, 0, ())
     rows = topic.rows("id", "day", "at", "seen", "days", "born")
-    assert [[str(value) for value in each.values()] for each in rows] == [
+    assert [[str(value) for value in table_row.values()] for table_row in rows] == [
         [str(number), "2013-01-01", "2013-01-01 06:00:00.000001+00:00", "2013-01-01 06:00:00+00:00", "[15706]", born]
         for number, born in ((1, "None"), (2, "None"), (3, "2013-01-01"))
     ]
@@ -142,7 +142,7 @@ def test_an_envelope_in_avro_gives_the_same_rows(topic: TypedTopic) -> None:
         }
         load = topic.load()
         assert (load.error, load.rows, load.bad_records) == (None, 5, 1)
-        assert [tuple(each.values()) for each in topic.rows(*COLUMNS)][:4] == ROWS
+        assert [tuple(table_row.values()) for table_row in topic.rows(*COLUMNS)][:4] == ROWS
         assert topic.rows("__source")[0] == {"__source": {"lsn": 7}}
         [*_, bad] = topic.rows("_error")
         assert bad["_error"] == (

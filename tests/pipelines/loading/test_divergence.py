@@ -166,5 +166,5 @@ def test_a_broker_that_does_not_answer_ends_the_search() -> None:
 
 
 def test_a_table_of_decoded_values_has_no_messages_to_compare() -> None:
-    found = search_in({}, is_typed=True).run(A, Bounds(earliest=3, latest=20))
-    assert found == Divergence(offset=3, common=False)
+    divergence = search_in({}, is_typed=True).run(A, Bounds(earliest=3, latest=20))
+    assert divergence == Divergence(offset=3, common=False)

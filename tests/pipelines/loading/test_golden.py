@@ -55,7 +55,7 @@ def test_genuine_logs_become_the_rows_their_own_client_read(genuine: LiveCluster
     for log in EXPECTED:
         expected.setdefault(log["topic"], []).extend(rows_of(log))
     with genuine.open() as cluster:
-        topics = {entry.name for entry in cluster.topics().found}
+        topics = {entry.name for entry in cluster.topics().entries}
         loader = Loader.of(settings, cluster, lambda: spark)
         loads = {topic: loader.load(topic) for topic in sorted(topics)}
     assert topics == set(expected)

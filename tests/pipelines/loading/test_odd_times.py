@@ -143,8 +143,8 @@ def older_version() -> Iterator[None]:
 
 def _times_alone(times: pa.Array) -> tuple[pa.Array, pa.Array]:
     is_usual = pc.equal(times.cast(pa.int64()), USUAL_MS)
-    held = pc.if_else(is_usual, times, pa.scalar(None, times.type))
-    return held.cast(TABLE_SCHEMA.field("timestamp").type), pa.nulls(len(times), pa.int64())
+    usual_times = pc.if_else(is_usual, times, pa.scalar(None, times.type))
+    return usual_times.cast(TABLE_SCHEMA.field("timestamp").type), pa.nulls(len(times), pa.int64())
 
 
 def _appended(snapshot: TableSnapshot, entry: LedgerEntry, files: Sequence[SliceFacts]) -> None:

@@ -27,9 +27,9 @@ def test_a_range_is_split_at_the_selected_offsets(
     selected: list[tuple[int, int]], inside: list[tuple[int, int]], outside: list[tuple[int, int]]
 ) -> None:
     whole = CommittedRange(offsets=OffsetRange(MODERN, 0, 100))
-    parts, rest = split_ranges([whole], [OffsetRange(MODERN, *edges) for edges in selected])
+    parts, remaining = split_ranges([whole], [OffsetRange(MODERN, *edges) for edges in selected])
     assert [(part.offsets.start, part.offsets.stop) for part in parts] == inside
-    assert [(part.offsets.start, part.offsets.stop) for part, owner in rest if owner == whole] == outside
+    assert [(part.offsets.start, part.offsets.stop) for part, owner in remaining if owner == whole] == outside
 
 
 @pytest.mark.parametrize(

@@ -43,8 +43,8 @@ def plan_of(
     return plan(TableState(topic=CLICKS, covered=covered), bounds, window, sizes, **options)
 
 
-def planned(covered: Coverage, bounds: Mapping[BrokerPartition, Bounds], **rest: Any) -> Ranges:
-    result = plan_of(covered, bounds, **rest)
+def planned(covered: Coverage, bounds: Mapping[BrokerPartition, Bounds], **options: Any) -> Ranges:
+    result = plan_of(covered, bounds, **options)
     assert not result.errors
     return ranges(result.slices)
 

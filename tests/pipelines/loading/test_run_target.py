@@ -29,7 +29,7 @@ def no_spark() -> NoReturn:
     pytest.fail("these loads fetch by themselves")
 
 
-def load(fake: FakeCluster, folder: Path, *, run: int | None = None, **rest: Any) -> TopicLoad:
+def load(fake: FakeCluster, folder: Path, *, run: int | None = None, **overrides: Any) -> TopicLoad:
     """Load with slices of 5 records, two of them in a step."""
     settings = Settings(
         lake=str(folder),
@@ -37,7 +37,7 @@ def load(fake: FakeCluster, folder: Path, *, run: int | None = None, **rest: Any
         caps=Caps(attempts=1, request_timeout_s=5, slice_records=5, records_per_run=run),
     )
     with open_cluster(settings, "main") as cluster, patch.object(loading, "_STEP_SLICES", 2):
-        return Loader.of(settings, cluster, no_spark, **{"fetch": fetch_here, **rest}).load("clicks")
+        return Loader.of(settings, cluster, no_spark, **{"fetch": fetch_here, **overrides}).load("clicks")
 
 
 def entries(folder: Path) -> list[LedgerEntry]:
@@ -78,12 +78,12 @@ class Stopped(BaseException):
 
 
 def test_the_run_after_an_interrupted_one_continues_at_its_last_commit(fake: FakeCluster, tmp_path: Path) -> None:
-    left = [1, 1]
+    fetches_left = [1, 1]
 
     def stopping(*args: Any) -> Any:
-        if not left:
+        if not fetches_left:
             raise Stopped
-        left.pop()
+        fetches_left.pop()
         return fetch_here(*args)
 
     with fake:

@@ -112,8 +112,8 @@ def test_a_deleted_file_is_named_with_its_range(small: "SmallTable") -> None:
     result = proof(small)
     assert not result.proven
     repair = "`penstock replay clicks --from earliest --to latest` fetches the rows again"
-    held = "partition 0-0 [50, 80)"
-    assert f"the data file {lost.path} is missing or truncated: it held {held}; {repair}" in result.problems
+    lost_range = "partition 0-0 [50, 80)"
+    assert f"the data file {lost.path} is missing or truncated: it held {lost_range}; {repair}" in result.problems
     assert [(partition.rows, partition.missing) for partition in result.partitions] == [(5, 3)]
 
 

@@ -212,14 +212,14 @@ def modern(tmp_path: Path) -> Iterator[Modern]:
         yield Modern(server.port, Loaded(settings))
 
 
-def at(number: int) -> TimePosition:
+def time_of(number: int) -> TimePosition:
     """When the record of that number was made."""
     return TimePosition(START_MS + 1000 * number)
 
 
 def test_a_new_table_begins_where_the_window_does(modern: Modern) -> None:
     modern.publish(0, 30)
-    assert modern.topic.load(window=LoadWindow(since=at(12))).rows == 36
+    assert modern.topic.load(window=LoadWindow(since=time_of(12))).rows == 36
     assert modern.offsets() == [list(range(12, 30))] * 2
     modern.publish(30, 40)
     modern.topic.load()
@@ -232,9 +232,9 @@ def test_an_existing_table_is_backfilled_down_to_the_window(modern: Modern) -> N
     modern.topic.load(window=LoadWindow(since=NamedPosition.LATEST))
     modern.publish(20, 30)
     assert modern.topic.load().rows == 20
-    assert modern.topic.load(window=LoadWindow(since=at(8))).rows == 24
+    assert modern.topic.load(window=LoadWindow(since=time_of(8))).rows == 24
     assert modern.topic.covered(A) == (8, 30)
-    assert modern.topic.load(window=LoadWindow(since=at(25))).rows == 0
+    assert modern.topic.load(window=LoadWindow(since=time_of(25))).rows == 0
     assert modern.topic.load(window=LoadWindow(since=NamedPosition.EARLIEST)).rows == 16
     assert modern.offsets() == [list(range(30))] * 2
     assert modern.topic.problems() == ()
@@ -242,9 +242,9 @@ def test_an_existing_table_is_backfilled_down_to_the_window(modern: Modern) -> N
 
 def test_the_run_stops_at_the_end_of_the_window_and_the_next_run_continues_there(modern: Modern) -> None:
     modern.publish(0, 30)
-    result = modern.topic.load(window=LoadWindow(until=at(11)))
+    result = modern.topic.load(window=LoadWindow(until=time_of(11)))
     assert (result.rows, result.lag_before, result.lag) == (22, 60, 38)
-    assert modern.topic.load(window=LoadWindow(until=at(5))).rows == 0
+    assert modern.topic.load(window=LoadWindow(until=time_of(5))).rows == 0
     assert modern.topic.covered(B) == (0, 11)
     modern.topic.load()
     assert modern.offsets() == [list(range(30))] * 2
@@ -253,14 +253,14 @@ def test_the_run_stops_at_the_end_of_the_window_and_the_next_run_continues_there
 
 def test_a_new_table_contains_only_the_window(modern: Modern) -> None:
     modern.publish(0, 30)
-    assert modern.topic.load(window=LoadWindow(since=at(8), until=at(19))).rows == 22
+    assert modern.topic.load(window=LoadWindow(since=time_of(8), until=time_of(19))).rows == 22
     assert modern.offsets() == [list(range(8, 19))] * 2
 
 
 def test_a_backfill_reaches_a_table_that_begins_after_the_window_without_a_hole(modern: Modern) -> None:
     modern.publish(0, 30)
-    modern.topic.load(window=LoadWindow(since=at(20)))
-    result = modern.topic.load(window=LoadWindow(since=at(5), until=at(10)))
+    modern.topic.load(window=LoadWindow(since=time_of(20)))
+    result = modern.topic.load(window=LoadWindow(since=time_of(5), until=time_of(10)))
     assert modern.offsets() == [list(range(5, 30))] * 2
     [warning] = result.warnings
     assert warning.startswith("the backfill reaches up to the table's first offset: partition 0 up to 20, beyond")
@@ -270,7 +270,7 @@ def test_a_backfill_reaches_a_table_that_begins_after_the_window_without_a_hole(
 
 def test_an_empty_window_lets_the_next_run_begin_there(modern: Modern) -> None:
     modern.publish(0, 10)
-    result = modern.topic.load(window=LoadWindow(since=at(100)))
+    result = modern.topic.load(window=LoadWindow(since=time_of(100)))
     assert (result.rows, len(result.warnings)) == (0, 1)
     assert result.warnings[0].startswith("nothing is loaded, because the brokers have no records")  # fault U10
     modern.publish(10, 15)
@@ -287,7 +287,7 @@ def test_a_partition_whose_time_is_not_found_fails_the_run_but_the_others_are_lo
 
     with (
         patch.object(ModernCluster, "ends_at", offsets_at),
-        modern.topic.loader(window=LoadWindow(until=at(12))) as loader,
+        modern.topic.loader(window=LoadWindow(until=time_of(12))) as loader,
     ):
         result = loader.load("clicks")
     assert (result.error, result.retriable) == ("NetworkError: no answer [cluster=main topic=clicks partition=0]", True)

@@ -19,9 +19,9 @@ def rows(answer: object) -> BrokerRows:
     return BrokerRows(Mock(bounds=lambda _, partitions: dict.fromkeys(partitions, answer)), Mock())
 
 
-@pytest.mark.parametrize(("earliest", "latest", "held"), [(0, 20, (0, 20)), (5, 30, (5, 20)), (25, 30, (20, 20))])
-def test_expired_offsets_are_not_held(earliest: int, latest: int, held: tuple[int, int]) -> None:
-    assert rows(Bounds(earliest=earliest, latest=latest)).held(RANGES) == OffsetRange(A, *held)
+@pytest.mark.parametrize(("earliest", "latest", "expected"), [(0, 20, (0, 20)), (5, 30, (5, 20)), (25, 30, (20, 20))])
+def test_expired_offsets_are_not_held(earliest: int, latest: int, expected: tuple[int, int]) -> None:
+    assert rows(Bounds(earliest=earliest, latest=latest)).held(RANGES) == OffsetRange(A, *expected)
 
 
 def test_the_error_of_a_broker_is_raised() -> None:

@@ -129,7 +129,7 @@ def test_the_job_replays_and_reports_what_it_did(
     monkeypatch.setenv(PATH_VARIABLE, str(topic.settings))
     result = run(instance, topic="clicks", since="0", until="10", partitions=["0"], on_compacted="drop")
     assert result.success
-    [event] = [one for one in result.all_events if one.event_type == dg.DagsterEventType.ASSET_OBSERVATION]
+    [event] = [event for event in result.all_events if event.event_type == dg.DagsterEventType.ASSET_OBSERVATION]
     observation = event.asset_observation_data.asset_observation
     assert (observation.partition, observation.metadata["rows"].value, observation.metadata["changed"].value) == (
         "clicks",

@@ -24,9 +24,9 @@ LOADED_US = 7
 WHOLE = OffsetRange(BrokerPartition(None, 0), 0, 1000)
 
 
-def record(offset: int, value: bytes | None = b"v", *, inner: int | None = None, **rest: Any) -> Record:
+def record(offset: int, value: bytes | None = b"v", *, inner: int | None = None, **columns: Any) -> Record:
     """A row of a table, or of a broker."""
-    row = {"partition": 0, "offset": offset, "inner": inner, "value": value, "loaded_at": LOADED_US, **rest}
+    row = {"partition": 0, "offset": offset, "inner": inner, "value": value, "loaded_at": LOADED_US, **columns}
     return {field.name: row.get(field.name) for field in FILE_SCHEMA}
 
 

@@ -93,7 +93,7 @@ def test_a_raw_table_becomes_typed_in_one_entry_with_the_same_offsets_and_loads_
     for column in ("key", "timestamp", "loaded_at", "topic"):
         assert [row[f"_kafka_{column}"] for row in topic.rows(f"_kafka_{column}")] == raw.column(column).to_pylist()
     actions = entry(topic, 3)
-    assert {kind: len(found) for kind, found in actions.items()} == {
+    assert {kind: len(of_kind) for kind, of_kind in actions.items()} == {
         "commitInfo": 1, "add": 3, "remove": 3, "metaData": 1, "txn": 1
     }  # fmt: skip
     ledger = json.loads(actions["commitInfo"][0]["penstock"])

@@ -38,8 +38,8 @@ def fake() -> FakeCluster:
     ],
 )
 def test_skipped_offsets_are_left_out(skipped: list[tuple[int, int]], parts: list[tuple[int, int]]) -> None:
-    left = _without(OffsetRange(MODERN, 0, 10), [OffsetRange(MODERN, *edges) for edges in skipped])
-    assert [(offsets.start, offsets.stop) for offsets in left] == parts
+    remaining = _without(OffsetRange(MODERN, 0, 10), [OffsetRange(MODERN, *edges) for edges in skipped])
+    assert [(offsets.start, offsets.stop) for offsets in remaining] == parts
 
 
 @pytest.mark.parametrize(

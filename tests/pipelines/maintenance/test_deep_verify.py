@@ -115,9 +115,9 @@ def test_a_difference_that_another_isolation_may_explain_names_the_setting(
     monkeypatch.setattr(fetch, "_isolation", lambda _: "")
     modern.topic.load()
     set_isolation(modern, now)
-    [found] = modern.topic.deep().problems
-    assert found.startswith(f"partition 0 {problem}")
-    assert "`isolation`" in found
+    [reported] = modern.topic.deep().problems
+    assert reported.startswith(f"partition 0 {problem}")
+    assert "`isolation`" in reported
 
 
 # fault U19

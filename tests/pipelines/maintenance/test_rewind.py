@@ -39,7 +39,7 @@ def back(small: SmallTable, version: int) -> int:
     return rewind(plan_rewind(small.table, version, run="rewinder"))
 
 
-def held(small: SmallTable) -> list[tuple[int, int]]:
+def stored_rows(small: SmallTable) -> list[tuple[int, int]]:
     """Partition and offset of each row, as any reader of Delta sees them."""
     rows = small.handle().to_pyarrow_dataset().to_table(["partition", "offset"]).to_pylist()
     return sorted((row["partition"], row["offset"]) for row in rows)
@@ -64,13 +64,13 @@ def check_proven(small: SmallTable) -> None:
 @pytest.mark.parametrize("target", [0, 1, 2])
 def test_the_next_load_fills_exactly_what_was_taken_back(target: int, small: SmallTable) -> None:  # fault L14
     three_loads(small)
-    full = held(small)
+    full = stored_rows(small)
     assert back(small, target) == 4
     assert small.covered() == [{}, {A: (0, 50)}, {A: (0, 80), B: (0, 20)}][target]
     check_proven(small)
     ends = {id_: cursor for id_, (_, cursor) in small.covered().items()}
     small.commit(small.write(ends.get(A, 0), 90), small.write(ends.get(B, 0), 40, partition=1))
-    assert held(small) == full
+    assert stored_rows(small) == full
     check_proven(small)
 
 
@@ -122,12 +122,12 @@ def test_a_rewind_is_one_entry_of_the_ledger(small: SmallTable) -> None:
 
 def test_a_rewind_can_be_taken_back(small: SmallTable) -> None:
     three_loads(small)
-    full = held(small)
+    full = stored_rows(small)
     back(small, 1)
     planned = plan_rewind(small.table, 3, run="rewinder")
     assert (planned.rows, str(planned).endswith("8 rows more")) == (-8, True)
     rewind(planned)
-    assert (held(small), small.covered()) == (full, {A: (0, 90), B: (0, 40)})
+    assert (stored_rows(small), small.covered()) == (full, {A: (0, 90), B: (0, 40)})
     check_proven(small)
 
 
@@ -375,16 +375,20 @@ def test_a_rewind_that_never_lands_says_so(small: SmallTable) -> None:  # fault 
     assert small.rows() == 13
 
 
-def load_more(small: SmallTable, at: TableSnapshot) -> None:
-    small.commit(small.write(80, 90), snapshot=at)
+def load_more(small: SmallTable, snapshot: TableSnapshot) -> None:
+    small.commit(small.write(80, 90), snapshot=snapshot)
 
 
-def load_other(small: SmallTable, at: TableSnapshot) -> None:
-    small.commit(small.write(20, 40, partition=1), snapshot=at)
+def load_other(small: SmallTable, snapshot: TableSnapshot) -> None:
+    small.commit(small.write(20, 40, partition=1), snapshot=snapshot)
 
 
-def cut_other(small: SmallTable, at: TableSnapshot) -> None:
-    commit(small.table, at, CutChange(state=table_state(at, small.topic), ranges=(OffsetRange(B, 10, 20),), run="run"))
+def cut_other(small: SmallTable, snapshot: TableSnapshot) -> None:
+    commit(
+        small.table,
+        snapshot,
+        CutChange(state=table_state(snapshot, small.topic), ranges=(OffsetRange(B, 10, 20),), run="run"),
+    )
 
 
 @pytest.mark.parametrize("change", [load_more, load_other, cut_other])

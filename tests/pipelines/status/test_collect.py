@@ -33,7 +33,7 @@ P0, P1 = BrokerPartition(None, 0), BrokerPartition(None, 1)
 class Brokers(ModernCluster):
     """A cluster with the answers that the test gives. It counts its calls."""
 
-    held: dict[str, dict[BrokerPartition, Bounds | KafkaIOError]] = field(default_factory=dict)
+    bounds_by_topic: dict[str, dict[BrokerPartition, Bounds | KafkaIOError]] = field(default_factory=dict)
     times: dict[tuple[str, int, int], int | KafkaIOError | None] = field(default_factory=dict)
     kept: dict[str, Retention | KafkaIOError] = field(default_factory=dict)
     id: str | None = "the-cluster"
@@ -58,16 +58,18 @@ class Brokers(ModernCluster):
     ) -> dict[str, dict[BrokerPartition, Bounds | KafkaIOError]]:
         """See Cluster."""
         self._ask("bounds")
-        return {topic: {id_: self.held[topic][id_] for id_ in partitions} for topic, partitions in topics.items()}
+        return {
+            topic: {id_: self.bounds_by_topic[topic][id_] for id_ in partitions} for topic, partitions in topics.items()
+        }
 
     def times_at(
-        self, at: Mapping[str, Mapping[BrokerPartition, int]]
+        self, offsets: Mapping[str, Mapping[BrokerPartition, int]]
     ) -> dict[str, dict[BrokerPartition, int | KafkaIOError | None]]:
         """See Cluster."""
         self._ask("times")
         return {
-            topic: {id_: self.times.get((topic, id_.partition, offset)) for id_, offset in offsets.items()}
-            for topic, offsets in at.items()
+            topic: {id_: self.times.get((topic, id_.partition, offset)) for id_, offset in partitions.items()}
+            for topic, partitions in offsets.items()
         }
 
     def open_transactions(
@@ -144,7 +146,7 @@ def status_of(cluster: Brokers, table: Table, topic_entry: TopicEntry | None = N
 def behind(**more: Any) -> Brokers:
     """A log `[0, 10)` whose record 4 is two hours old; records are kept for a day."""
     defaults: dict[str, Any] = {
-        "held": {"clicks": {P0: Bounds(earliest=0, latest=10)}},
+        "bounds_by_topic": {"clicks": {P0: Bounds(earliest=0, latest=10)}},
         "times": {("clicks", 0, 4): NOW_MS - 2 * HOUR_MS},
         "kept": {"clicks": Retention(ms=24 * HOUR_MS, bytes=FOREVER)},
     }
@@ -179,7 +181,7 @@ def test_a_loaded_topic_needs_no_request_for_times() -> None:
 
 def test_all_topics_share_their_requests() -> None:
     names = [f"topic-{number}" for number in range(50)]
-    cluster = Brokers(held={name: {P0: Bounds(earliest=0, latest=10)} for name in names})
+    cluster = Brokers(bounds_by_topic={name: {P0: Bounds(earliest=0, latest=10)} for name in names})
     all_statuses = statuses(cluster, always(Table()), {name: entry(name=name) for name in names}, now_ms=NOW_MS)
     assert [status.topic for status in all_statuses] == names
     assert cluster.asked == ["id", "bounds", "retention", "times"]
@@ -219,17 +221,19 @@ def test_a_topic_without_cluster_and_table_is_an_error() -> None:
 )
 def test_a_table_that_cannot_be_read_is_an_error_of_its_topic(trouble: Exception, sentence: str) -> None:
     tables = {"clicks": Table(trouble=trouble), "views": Table()}
-    held: Any = {name: {P0: Bounds(earliest=0, latest=10)} for name in tables}
+    bounds_by_topic: Any = {name: {P0: Bounds(earliest=0, latest=10)} for name in tables}
     topics = {name: entry(name=name) for name in tables}
-    clicks, views = statuses(Brokers(held=held), lambda topic: always(tables[topic])(topic), topics, now_ms=NOW_MS)
+    clicks, views = statuses(
+        Brokers(bounds_by_topic=bounds_by_topic), lambda topic: always(tables[topic])(topic), topics, now_ms=NOW_MS
+    )
     assert (clicks.error or "").startswith(f"{type(trouble).__name__}: {sentence}")
     assert clicks.lag is None
     assert (views.error, views.lag) == (None, 10)
 
 
 def test_a_silent_broker_is_an_error_of_its_partitions() -> None:
-    held: Any = {"clicks": {P0: Bounds(earliest=0, latest=10), P1: ConnectFailed("nobody there")}}
-    status = status_of(behind(held=held), Table(commits=[commit({P0: 4, P1: 6})]), entry(P0, P1))
+    bounds_by_topic: Any = {"clicks": {P0: Bounds(earliest=0, latest=10), P1: ConnectFailed("nobody there")}}
+    status = status_of(behind(bounds_by_topic=bounds_by_topic), Table(commits=[commit({P0: 4, P1: 6})]), entry(P0, P1))
     assert (status.error, status.lag) == ("ConnectFailed: nobody there", None)
     assert [(part.latest, part.cursor) for part in status.partitions] == [(10, 4), (None, 6)]
     assert status.left_s(NOW_MS) == 22 * 3600
@@ -272,8 +276,8 @@ def test_a_log_that_ends_before_the_cursor_is_an_error() -> None:
 
 # fault B07
 def test_records_that_expired_before_their_load_are_lost() -> None:
-    held: Any = {"clicks": {P0: Bounds(earliest=7, latest=10)}}
-    status = status_of(behind(held=held), at_four())
+    bounds_by_topic: Any = {"clicks": {P0: Bounds(earliest=7, latest=10)}}
+    status = status_of(behind(bounds_by_topic=bounds_by_topic), at_four())
     assert (status.lag, status.lost, status.state(NOW_MS)) == (3, 3, TopicState.LOSING)
 
 
@@ -314,9 +318,9 @@ def test_a_failed_request_for_the_retention_is_a_warning() -> None:
 
 
 def test_the_retention_is_estimated_from_a_trimmed_log() -> None:
-    held: Any = {"clicks": {P0: Bounds(earliest=2, latest=10)}}
+    bounds_by_topic: Any = {"clicks": {P0: Bounds(earliest=2, latest=10)}}
     times = {("clicks", 0, 2): NOW_MS - 30 * HOUR_MS, ("clicks", 0, 4): NOW_MS - 29 * HOUR_MS}
-    status = status_of(behind(held=held, times=times, kept={}), at_four())
+    status = status_of(behind(bounds_by_topic=bounds_by_topic, times=times, kept={}), at_four())
     assert (status.kept, status.left_s(NOW_MS)) == (RetentionPeriod(ms=30 * HOUR_MS, by=RetentionSource.ESTIMATE), 3600)
 
 
@@ -324,9 +328,9 @@ def test_the_retention_is_estimated_from_a_trimmed_log() -> None:
     ("earliest", "oldest_ms"), [(0, NOW_MS - 30 * HOUR_MS), (2, None), (2, NOW_MS), (2, NOW_MS + HOUR_MS)]
 )
 def test_a_log_that_was_not_trimmed_gives_no_estimate(earliest: int, oldest_ms: int | None) -> None:
-    held: Any = {"clicks": {P0: Bounds(earliest=earliest, latest=10)}}
+    bounds_by_topic: Any = {"clicks": {P0: Bounds(earliest=earliest, latest=10)}}
     times: Any = {("clicks", 0, earliest): oldest_ms, ("clicks", 0, 4): NOW_MS - HOUR_MS}
-    status = status_of(behind(held=held, times=times, kept={}), at_four())
+    status = status_of(behind(bounds_by_topic=bounds_by_topic, times=times, kept={}), at_four())
     assert (status.kept.by, status.left_s(NOW_MS), status.late_s(NOW_MS)) == (RetentionSource.NOBODY, None, 3600)
 
 
@@ -352,7 +356,7 @@ def test_a_table_whose_last_commit_is_a_load_is_read_once() -> None:
 def test_a_real_table_gives_the_same_status(small: SmallTable) -> None:
     id_ = BrokerPartition(0, 0)
     small.commit(small.write(0, 50))
-    cluster = Brokers(id=None, held={"clicks": {id_: Bounds(earliest=0, latest=80)}})
+    cluster = Brokers(id=None, bounds_by_topic={"clicks": {id_: Bounds(earliest=0, latest=80)}})
     [status] = statuses(cluster, lambda _: small.table, {"clicks": entry(id_)}, now_ms=NOW_MS)
     assert (status.version, status.lag, status.loaded_at_ms, status.error) == (1, 30, 0, None)
 
@@ -366,7 +370,7 @@ def test_the_watched_topics_are_those_of_the_cluster_and_those_with_a_table() ->
 
 def held_back(**more: Any) -> Brokers:
     """A log with 1,000 records after the last stable offset, which is 10."""
-    return Brokers(held={"clicks": {P0: Bounds(earliest=0, latest=10, held_back=1000)}}, **more)
+    return Brokers(bounds_by_topic={"clicks": {P0: Bounds(earliest=0, latest=10, held_back=1000)}}, **more)
 
 
 def test_the_transaction_that_holds_records_back_is_described(  # fault N06
@@ -393,6 +397,6 @@ def test_a_transaction_that_no_broker_describes_still_counts_as_lag() -> None:  
 
 
 def test_brokers_are_not_asked_for_transactions_where_nothing_is_held_back() -> None:
-    cluster = Brokers(held={"clicks": {P0: Bounds(earliest=0, latest=10)}})
+    cluster = Brokers(bounds_by_topic={"clicks": {P0: Bounds(earliest=0, latest=10)}})
     status_of(cluster, Table(commits=[commit({P0: 10})]))
     assert "transactions" not in cluster.asked

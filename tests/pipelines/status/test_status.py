@@ -143,7 +143,7 @@ def test_the_state_of_a_topic(status: TopicStatus, state: TopicState) -> None:
     assert status.state(NOW_MS) is state
 
 
-def held(*, began_h: float | None, cursor: int = 10, producer_id: int | None = 4711) -> PartitionStatus:
+def held_back_partition(*, began_h: float | None, cursor: int = 10, producer_id: int | None = 4711) -> PartitionStatus:
     """A partition with a transaction that began some hours ago at offset 10, and 1,000 offsets after it."""
     began_ms = None if began_h is None else NOW_MS - int(began_h * HOUR_MS)
     transaction = OpenTransaction(first_offset=10, began_ms=began_ms, producer_id=producer_id)
@@ -151,7 +151,7 @@ def held(*, began_h: float | None, cursor: int = 10, producer_id: int | None = 4
 
 
 def test_the_lag_counts_what_an_open_transaction_holds_back() -> None:  # fault N06
-    status = topic(held(began_h=0), held(began_h=0, cursor=4))
+    status = topic(held_back_partition(began_h=0), held_back_partition(began_h=0, cursor=4))
     assert (status.lag, status.loadable) == (2006, 6)
     assert [partition.lag for partition in status.partitions] == [1000, 1006]
 
@@ -163,7 +163,7 @@ def test_the_lag_counts_what_an_open_transaction_holds_back() -> None:  # fault 
 def test_a_topic_is_held_back_if_a_transaction_is_open_for_too_long(
     began_h: float | None, cursor: int, state: str
 ) -> None:  # fault N06
-    assert topic(held(began_h=began_h, cursor=cursor)).state(NOW_MS) == state
+    assert topic(held_back_partition(began_h=began_h, cursor=cursor)).state(NOW_MS) == state
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_a_topic_is_held_back_if_a_transaction_is_open_for_too_long(
 def test_the_warning_of_a_hanging_transaction_names_the_command_that_ends_it(
     began_h: float | None, producer_id: int | None, sentence: str
 ) -> None:  # fault N06
-    status = topic(LOADED, held(began_h=began_h, producer_id=producer_id), warnings=("mind",))
+    status = topic(LOADED, held_back_partition(began_h=began_h, producer_id=producer_id), warnings=("mind",))
     mind, warning = status.as_dict(NOW_MS)["warnings"]
     assert (mind, sentence in warning, "holds back 1000 offsets" in warning) == ("mind", True, True)
     assert "kafka-transactions.sh abort --topic clicks --partition 0 --start-offset 10" in warning
@@ -189,7 +189,7 @@ def test_the_most_urgent_comes_first() -> None:
         topic(part(0, 10, 4), failure=SliceFailure(kind="LogTorn", reason="no")),
         topic(part(0, 10, 4, age_h=22, left_h=2)),
         topic(part(0, 10, 4, age_h=20, left_h=4)),
-        topic(held(began_h=1)),
+        topic(held_back_partition(began_h=1)),
         topic(part(0, 10, 4, age_h=2, left_h=22)),
         topic(part(0, 99, 4)),
         topic(part(0, 10, 4)),

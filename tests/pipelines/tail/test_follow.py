@@ -93,8 +93,8 @@ def closing() -> Iterator[ExitStack]:
 def watch(closing: ExitStack) -> Callable[..., Watch]:
     """`watch({0: log})`: a cluster with these partitions."""
 
-    def open_(logs: dict[int, Log], **rest: Any) -> Watch:
-        return Watch(closing.enter_context(FakeCluster(logs=logs, topic_id=LIFE, **rest)), closing)
+    def open_(logs: dict[int, Log], **options: Any) -> Watch:
+        return Watch(closing.enter_context(FakeCluster(logs=logs, topic_id=LIFE, **options)), closing)
 
     return open_
 

@@ -141,9 +141,9 @@ def test_ctrl_c_ends_the_command_without_output(settings: Path) -> None:
         assert process.stdout is not None
         lines = [process.stdout.readline() for _ in range(3)]
         process.send_signal(signal.SIGINT)
-        rest, message = process.communicate(timeout=30)
+        remaining, message = process.communicate(timeout=30)
     assert [line.split("\t")[-1] for line in lines] == ["a\n", "b\n", "c\n"]
-    assert (process.returncode, rest, message) == (0, "", "")
+    assert (process.returncode, remaining, message) == (0, "", "")
 
 
 def test_a_closed_pipe_ends_the_command_without_output(fake: FakeCluster, settings: Path) -> None:
@@ -197,8 +197,8 @@ def test_messages_that_come_later_are_followed(live: LiveCluster) -> None:
         assert process.stdout is not None
         first = process.stdout.readline()
         live.publish("clicks", [b"one", b"two", b"three"], codecs=("gzip",))
-        rest, trouble = process.communicate(timeout=60)
-    values = [json.loads(line)["value"] for line in (first, *rest.splitlines())]
+        remaining, trouble = process.communicate(timeout=60)
+    values = [json.loads(line)["value"] for line in (first, *remaining.splitlines())]
     assert values == ["before", "one", "two", "three"]
     assert (process.returncode, trouble) == (0, "")
 

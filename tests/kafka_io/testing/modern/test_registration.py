@@ -41,7 +41,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 def topics(registry: Registry) -> dict[str, int]:
-    return {topic.name: len(topic.partitions) for topic in registry.topics().found}
+    return {topic.name: len(topic.partitions) for topic in registry.topics().entries}
 
 
 @pytest.mark.parametrize(("generation", "version"), [(Generation.V08, 1), (Generation.MODERN, 4)])
@@ -50,11 +50,11 @@ def test_a_broker_is_registered_while_it_runs(
 ) -> None:
     broker = start_modern(zookeeper=chroot, broker_id=3, generation=generation)
     assert json.loads(nodes.get("/brokers/ids/3")[0])["version"] == version
-    assert list(registry.brokers().found) == [Broker(3, "127.0.0.1", broker.port)]
+    assert list(registry.brokers().entries) == [Broker(3, "127.0.0.1", broker.port)]
     assert (registry.cluster_id() is None) == (generation is Generation.V08)
     assert registry.is_v07() is False
     broker.stop()
-    assert list(registry.brokers().found) == []
+    assert list(registry.brokers().entries) == []
 
 
 def test_created_and_deleted_topics_appear_and_disappear_in_zookeeper(
@@ -80,12 +80,12 @@ def test_a_restart_registers_the_topics_of_the_data_directory(
     client.create("clicks", 2)
     client.create("views", 1)
     until(lambda: topics(registry) == {"clicks": 2, "views": 1})
-    before = registry.topics().found
+    before = registry.topics().entries
     broker.stop()
     nodes.set("/brokers/topics/clicks", json.dumps({"version": 1, "partitions": {"0": [9]}}).encode())
     nodes.delete("/brokers/topics/views", recursive=True)
     start_modern(zookeeper=chroot)
-    after = registry.topics().found
+    after = registry.topics().entries
     assert [(topic.name, topic.incarnation, topic.partitions) for topic in after] == [
         (topic.name, topic.incarnation, topic.partitions) for topic in before
     ]

@@ -27,7 +27,7 @@ def registry(chroot: str) -> Iterator[Registry]:
 
 
 def partitions(registry: Registry) -> dict[str, tuple[BrokerPartition, ...]]:
-    return {topic.name: topic.partitions for topic in registry.topics().found}
+    return {topic.name: topic.partitions for topic in registry.topics().entries}
 
 
 def share(count: int, *, broker: int = 0) -> tuple[BrokerPartition, ...]:
@@ -37,9 +37,9 @@ def share(count: int, *, broker: int = 0) -> tuple[BrokerPartition, ...]:
 @pytest.mark.zookeeper
 def test_a_broker_is_registered_while_it_runs(start_broker: StartBroker, chroot: str, registry: Registry) -> None:
     broker = start_broker(zookeeper=chroot, broker_id=3)
-    assert list(registry.brokers().found) == [Broker(3, "127.0.0.1", broker.port)]
+    assert list(registry.brokers().entries) == [Broker(3, "127.0.0.1", broker.port)]
     broker.stop()
-    assert list(registry.brokers().found) == []
+    assert list(registry.brokers().entries) == []
 
 
 @pytest.mark.zookeeper

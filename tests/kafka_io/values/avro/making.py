@@ -124,7 +124,7 @@ class ValueMaker:
             case "array" | "map":
                 return self._blocks(schema, depth)
             case _:
-                return b"".join(self.value(each["type"], depth - 1) for each in schema["fields"])
+                return b"".join(self.value(field["type"], depth - 1) for field in schema["fields"])
 
     def _number(self, schema: Any, limit: int) -> int:
         low, high = _RANGES.get(schema.get("logicalType", "").removeprefix("local-"), (-limit, limit - 1))

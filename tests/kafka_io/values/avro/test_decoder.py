@@ -28,11 +28,11 @@ LONG, DOUBLE, TEXT = pa.int64(), pa.float64(), pa.string()
 
 def record(**fields: Any) -> dict[str, Any]:
     """A record; a field is a type, or a whole declaration with `type`, `doc` or `aliases` beside a type."""
-    declared = [each if isinstance(each, dict) and "of" in each else {"of": each} for each in fields.values()]
+    declared = [field if isinstance(field, dict) and "of" in field else {"of": field} for field in fields.values()]
     return {
         "type": "record",
         "name": "R",
-        "fields": [{"name": name, "type": each["of"], **each} for name, each in zip(fields, declared, strict=True)],
+        "fields": [{"name": name, "type": field["of"], **field} for name, field in zip(fields, declared, strict=True)],
     }
 
 

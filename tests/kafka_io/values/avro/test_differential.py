@@ -29,9 +29,9 @@ RANDOM = st.integers(0, 2**32).map(random.Random)
 def without_logical_types(schema: Any) -> Any:
     """A schema whose values fastavro reads as they are written."""
     if isinstance(schema, list):
-        return [without_logical_types(each) for each in schema]
+        return [without_logical_types(branch) for branch in schema]
     if isinstance(schema, dict):
-        return {key: without_logical_types(each) for key, each in schema.items() if key != "logicalType"}
+        return {key: without_logical_types(value) for key, value in schema.items() if key != "logicalType"}
     return schema
 
 
@@ -131,7 +131,7 @@ def test_columns_of_another_schema_get_what_fastavro_resolves(rng: random.Random
     named = oracle.parse(writer).named
     body = ValueMaker(rng, dict(named)).value(writer)
     optional = {"type": ["null", "string"], "default": None}
-    wanted = [f for f in ORDER["fields"] if f["name"] in {each["name"] for each in fields} and rng.randrange(3)]
+    wanted = [f for f in ORDER["fields"] if f["name"] in {field["name"] for field in fields} and rng.randrange(3)]
     reader = {**ORDER, "fields": [*wanted, {"name": "extra", **optional}]}
     avro, columns = parse_avro(json.dumps(writer)), columns_of_avro(parse_avro(json.dumps(reader)))
     value = pa.array([b"\0\0\0\0\1" + body], pa.binary())

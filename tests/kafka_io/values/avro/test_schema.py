@@ -32,7 +32,7 @@ def record(*fields: Any, name: str = "R") -> dict[str, Any]:
     return {
         "type": "record",
         "name": name,
-        "fields": [{"name": f"f{i}", "type": each} for i, each in enumerate(fields)],
+        "fields": [{"name": f"f{i}", "type": type_} for i, type_ in enumerate(fields)],
     }
 
 
@@ -75,7 +75,7 @@ def test_a_name_means_the_type_of_its_namespace() -> None:
     root = parsed({**schema, "namespace": "a"})
     assert isinstance(root, RecordType)
     assert root.name == "a.R"
-    assert [each.type for each in root.fields] == [
+    assert [field.type for field in root.fields] == [
         FixedBytes(1),
         FixedBytes(1),
         FixedBytes(1),

@@ -213,8 +213,8 @@ def test_columns_only_grow_and_a_type_that_does_not_fit_gets_a_column_of_its_own
             pa.field("counts", pa.map_(pa.string(), pa.int64())),
         ]
     )
-    held = {"id": 1, "day": "x", "price": 1.5, "any": [], "at": 0, "lines": [{"sku": "a"}], "counts": {"a": 1}}
-    assert grow_by_sample(columns, sample(held)).equals(columns, check_metadata=True)
+    fitting = {"id": 1, "day": "x", "price": 1.5, "any": [], "at": 0, "lines": [{"sku": "a"}], "counts": {"a": 1}}
+    assert grow_by_sample(columns, sample(fitting)).equals(columns, check_metadata=True)
     grown = grow_by_sample(columns, sample({"id": "x", "lines": [{"sku": "a", "count": 1}], "new": 1}))
     assert grown.names == [*columns.names, "id_2", "new"]
     assert grown.field("lines").type == pa.list_(pa.struct({"sku": pa.string(), "count": pa.int64()}))

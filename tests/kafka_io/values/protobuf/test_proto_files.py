@@ -30,8 +30,8 @@ def test_imports_are_found_beside_the_file_or_in_the_first_folder_that_has_them(
     place = pa.struct({"b": pa.struct({"beside": pa.int64()})})
     assert columns_of_protobuf(read_protobuf(order)) == pa.schema({"place": place})
     write(tmp_path, "first/b.proto", "message B { int32 first = 1; }")
-    found = columns_of_protobuf(read_protobuf(order, [tmp_path / "first", tmp_path]))
-    assert found.field("place").type.field("b").type == pa.struct({"first": pa.int64()})
+    columns = columns_of_protobuf(read_protobuf(order, [tmp_path / "first", tmp_path]))
+    assert columns.field("place").type.field("b").type == pa.struct({"first": pa.int64()})
 
 
 def test_a_descriptor_set_contains_the_imports_and_the_comments(tmp_path: Path) -> None:

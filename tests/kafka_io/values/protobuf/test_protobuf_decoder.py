@@ -75,9 +75,9 @@ def test_each_scalar_has_its_column_and_its_extremes() -> None:
         {"string_": "M\u00fcnchen \U0001f600", "bytes_": b"\0\xff"},
     ]
     message = message_class(schema.message("A"))
-    found = rows(decode(schema, *(message(**value).SerializeToString() for value in values)))
+    decoded_rows = rows(decode(schema, *(message(**value).SerializeToString() for value in values)))
     zeros = {f"{name}_": 0 for name in NUMBERS} | {"bool_": False, "string_": "", "bytes_": b""}
-    for value, expected in zip(found, values, strict=True):
+    for value, expected in zip(decoded_rows, values, strict=True):
         assert value == zeros | expected | ({"float_": pytest.approx(0.1, abs=1e-8)} if "float_" in expected else {})
     assert columns_of_protobuf(schema).field("uint64_").type == pa.decimal128(38, 0)
     assert {columns_of_protobuf(schema).field(f"{name}_").type for name in NUMBERS[:3]} == {pa.int64()}
@@ -99,9 +99,9 @@ def test_a_default_that_proto2_declares_stands_for_a_field_that_is_not_set() -> 
         "optional double d = 4 [default = nan]; optional E e = 5 [default = TWO]; required bool f = 6;"
         "optional uint64 g = 7 [default = 0xffffffffffffffff]; } enum E { ONE = 1; TWO = 2; }"
     )
-    found = row(schema, b"")
-    assert found.pop("d") != found.get("d")  # NaN
-    assert found == {"a": None, "b": -7, "c": "x", "e": "TWO", "f": None, "g": Decimal((1 << 64) - 1)}
+    decoded_row = row(schema, b"")
+    assert decoded_row.pop("d") != decoded_row.get("d")  # NaN
+    assert decoded_row == {"a": None, "b": -7, "c": "x", "e": "TWO", "f": None, "g": Decimal((1 << 64) - 1)}
 
 
 def test_well_known_types_have_columns_of_their_own() -> None:
@@ -131,8 +131,8 @@ def test_a_message_inside_itself_is_json() -> None:
     message = message_class(schema.message("A"))(id=1)
     message.next.next.id = 3
     message.others.add(id=4)
-    found = row(schema, message.SerializeToString())
-    assert found == {"id": 1, "next": '{"next":{"id":"3"}}', "others": ['{"id":"4"}']}
+    decoded_row = row(schema, message.SerializeToString())
+    assert decoded_row == {"id": 1, "next": '{"next":{"id":"3"}}', "others": ['{"id":"4"}']}
 
 
 def test_a_message_without_fields_has_no_column() -> None:
@@ -208,9 +208,9 @@ def test_of_a_oneof_the_last_member_counts_even_without_a_column() -> None:
 def test_of_a_key_that_a_map_has_twice_the_last_value_counts() -> None:
     schema = proto3("message A { map<string, int32> a = 1; map<int64, B> b = 2; } message B { int32 c = 1; }")
     body = b"\x0a\5\x0a\1x\x10\1" + b"\x0a\5\x0a\1y\x10\2" + b"\x0a\5\x0a\1x\x10\3" + b"\x12\0"
-    found = row(schema, body)
-    assert sorted(found["a"]) == [("x", 3), ("y", 2)]
-    assert found["b"] == [(0, {"c": 0})]
+    decoded_row = row(schema, body)
+    assert sorted(decoded_row["a"]) == [("x", 3), ("y", 2)]
+    assert decoded_row["b"] == [(0, {"c": 0})]
 
 
 def test_a_large_map_has_all_its_keys() -> None:
@@ -320,12 +320,12 @@ def test_column_buffers_grow_while_values_are_decoded() -> None:
     for bodies in ([b"\x12\1x"], [body, b"\x12\1x", body]):
         decoded = decoder.decode(pa.array(bodies, pa.binary()))
         assert decoded.failures == []
-        for found, expected in zip(rows(decoded), bodies, strict=True):
+        for decoded_row, expected in zip(rows(decoded), bodies, strict=True):
             message.ParseFromString(expected)
-            assert found["a"] == list(message.a)
-            assert (found["b"], found["c"]) == (message.b, list(message.c.items()))
-            assert [each["f"] for each in found["d"]] == [each.f for each in message.d]
-            assert (found["e"] is None) != message.HasField("e")
+            assert decoded_row["a"] == list(message.a)
+            assert (decoded_row["b"], decoded_row["c"]) == (message.b, list(message.c.items()))
+            assert [item["f"] for item in decoded_row["d"]] == [item.f for item in message.d]
+            assert (decoded_row["e"] is None) != message.HasField("e")
 
 
 def test_nothing_is_decoded_without_columns() -> None:

@@ -15,7 +15,7 @@ def read(broker: ModernBrokerServer) -> tuple[Generation, list[Row]]:
     """The generation of the broker, and all its records."""
     rows: list[Row] = []
     with open_cluster("main", bootstrap=address(broker), read_settings=ReadSettings()) as cluster:
-        [topic] = cluster.topics().found
+        [topic] = cluster.topics().entries
         source = cluster.source(topic.partitions[0])
         reader = source.open()
         for partition, bounds in cluster.bounds(topic.name, topic.partitions).items():
@@ -53,9 +53,9 @@ def test_topics_are_found_through_zookeeper(start_modern: StartModern, chroot: s
     broker = start_modern(zookeeper=chroot, generation=generation, partitions=2)
     write(broker, "none", 10, client=OLD if generation is Generation.V08 else {})
     with open_cluster("main", zookeeper=chroot) as cluster:
-        topics = cluster.topics().found
+        topics = cluster.topics().entries
         while not (topics and topics[0].partitions):  # a topic is listed before the state of its partitions (fault Z07)
-            topics = cluster.topics().found
+            topics = cluster.topics().entries
         [topic] = topics
         assert [partition.partition for partition in topic.partitions] == [0, 1]
         bounds = cluster.bounds(topic.name, topic.partitions)

@@ -28,22 +28,22 @@ def starts(directory: Path) -> list[int]:
     return sorted(int(path.stem) for path in directory.iterdir())
 
 
-@pytest.mark.parametrize(("age_ms", "left"), [(3000, [0, 20, 40]), (2999, [20, 40]), (1500, [40]), (999, [60])])
+@pytest.mark.parametrize(("age_ms", "remaining"), [(3000, [0, 20, 40]), (2999, [20, 40]), (1500, [40]), (999, [60])])
 def test_segments_whose_last_write_is_too_old_are_deleted(
-    open_log: OpenLog, clock: ManualClock, directory: Path, age_ms: int, left: list[int]
+    open_log: OpenLog, clock: ManualClock, directory: Path, age_ms: int, remaining: list[int]
 ) -> None:
     log = three_segments(open_log, clock, retention_ms=age_ms)
     log.clean()
-    assert starts(directory) == [segment.start for segment in log.segments] == left
+    assert starts(directory) == [segment.start for segment in log.segments] == remaining
 
 
-@pytest.mark.parametrize(("size_bytes", "left"), [(60, [0, 20, 40]), (41, [0, 20, 40]), (40, [20, 40]), (0, [60])])
+@pytest.mark.parametrize(("size_bytes", "remaining"), [(60, [0, 20, 40]), (41, [0, 20, 40]), (40, [20, 40]), (0, [60])])
 def test_segments_are_deleted_while_the_rest_is_large_enough(
-    open_log: OpenLog, clock: ManualClock, directory: Path, size_bytes: int, left: list[int]
+    open_log: OpenLog, clock: ManualClock, directory: Path, size_bytes: int, remaining: list[int]
 ) -> None:
     log = three_segments(open_log, clock, retention_bytes=size_bytes)
     log.clean()
-    assert starts(directory) == left
+    assert starts(directory) == remaining
 
 
 def test_a_segment_that_is_not_expired_keeps_the_segments_after_it(open_log: OpenLog, clock: ManualClock) -> None:
