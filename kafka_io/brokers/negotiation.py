@@ -42,8 +42,9 @@ _OLD_VERSIONS = ApiVersionRanges(
 _SILENCE_S = 2.0  # how long to wait for the answer to ApiVersions before Metadata is tried
 # How much later than the answer to Metadata the one to an earlier ApiVersions may come.
 _DELAY_S = 0.2
-# Detecting an old broker of 0.9 takes two silences. The result is kept, so that its next connections need not wait. It
-# expires, because a broker can be upgraded; until then the old versions are used, which brokers before 4.0 support too.
+# To detect a broker of 0.9, the client waits twice for an answer that does not come. The result is kept, so that the
+# next connections need not wait. It expires, because a broker can be upgraded; until then the old versions are used,
+# which brokers before 4.0 support too.
 _KNOWN_AS_OLD_S = 600.0
 _API_VERSIONS = VersionedRequest(ApiVersionsRequest(), 0)  # every broker that has this API supports this version
 _METADATA = VersionedRequest(MetadataRequest(topics=()), 0)
@@ -113,7 +114,7 @@ class Connector:
         if time.monotonic() < old_since + _KNOWN_AS_OLD_S:
             return self._old(broker)
         if self._generation is Generation.V08:
-            # The login says that no old broker supports SASL.
+            # With SASL no check is needed: the login raises an error, because no old broker supports SASL.
             return self._old_as_given(broker) if self._refuses_newer and not self._sasl else self._old(broker)
         try:
             return self._modern(self._open(broker))

@@ -39,7 +39,7 @@ class Transport(Closing):
         """Send one batch to each of these partitions. An error is the outcome of only the batches it concerns."""
 
     def stored_at(self, target: TopicPartition) -> BrokerPartition:
-        """The partition of the topic as a result names it."""
+        """The partition as `Delivered` names it."""
         return target.within_topic
 
     def wait_until_registered(self, topic: str, partitions: Iterable[BrokerPartition], *, timeout_s: float) -> None:

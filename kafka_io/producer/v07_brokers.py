@@ -30,7 +30,7 @@ class FixedBrokers:
         self._brokers = {broker.id: broker for broker in (brokers if self._has_ids else by_place)}
 
     def stored_at(self, partition: BrokerPartition) -> BrokerPartition:
-        """The partition as a result names it: a place in the list is no id, so its broker is None."""
+        """The partition as `Delivered` names it: a place in the list is no id, so its broker is None."""
         return partition if self._has_ids else replace(partition, broker=None)
 
     def partitions_for(self, topic: str) -> Sequence[BrokerPartition]:  # noqa: ARG002 - the same for all topics
@@ -118,7 +118,7 @@ class RegisteredBrokers(Closing):
         return partitions, unregistered
 
     def stored_at(self, partition: BrokerPartition) -> BrokerPartition:
-        """The partition as a result names it: brokers are registered with their ids."""
+        """The partition as `Delivered` names it: brokers are registered with their ids."""
         return partition
 
     def broker(self, broker_id: int) -> Broker | None:

@@ -244,7 +244,7 @@ class ModernPartition:
         )
 
     def _decoded(self, scan: HeaderScan, batches: Iterator[DecodedBatch]) -> Iterator[DecodedBatch]:
-        """The batches of an answer. Its records are counted only now: not every answer is used."""
+        """The batches of an answer. Its records are counted only here, because not every answer is decoded."""
         self._min_records += scan.min_records
         self._max_records += scan.max_records
         yield from batches

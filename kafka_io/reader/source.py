@@ -1,4 +1,4 @@
-"""The place from which the partitions of a plan are read: small enough to travel to a worker, and complete."""
+"""Where the partitions of a plan are read from: all that a worker needs to know, small enough to be sent to it."""
 
 import time
 from collections.abc import Callable
@@ -27,8 +27,8 @@ class Source:
     `cluster_id` is the id of the cluster, if it is known: answers of another cluster behind the same addresses are
     refused. `security` refers to secrets but does not contain them: each process reads them where it runs.
 
-    `refuses_newer` says that the user gave `generation`, so that newer brokers are refused (fault P15). Other sources
-    have the generation that was detected, and in a rolling upgrade some brokers are newer.
+    `refuses_newer` says that the user gave `generation`, so that newer brokers are refused (fault P15). If it
+    was detected, newer brokers are not refused, because in a rolling upgrade some brokers are newer.
 
     >>> import msgspec
     >>> with open_cluster("local", bootstrap=bootstrap) as cluster:

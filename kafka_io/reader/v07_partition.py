@@ -135,7 +135,7 @@ class Partition07:
             return UnreadableRange(start=start, stop=next_offset, data=data)
 
     def _starts_message(self, offset: int, stop: int) -> bool:
-        """Whether a valid message is at `offset`. Of one that is too large to be fetched only the header is checked."""
+        """Whether a valid message is at `offset`. If it is too large to be fetched, only its header is checked."""
         header = self._bytes(offset, min(stop - offset, _HEADER_BYTES))
         length = first_length(header) or 0
         if not _HEADER_BYTES <= length <= stop - offset or header[LENGTH_BYTES] > LARGEST_MAGIC:

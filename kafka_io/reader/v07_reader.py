@@ -35,7 +35,7 @@ class Reader07(Closing):
     def unreadable(self, planned: PlannedRange, offset: int) -> UnreadableRange:
         """See `Reader`."""
         partition = self._partition(planned)
-        # A range that ends with a message can end inside of the one that cannot be read.
+        # With `to_message` the range may end inside the message that cannot be read, so it ends with the log here.
         stop = partition.bounds().latest if planned.to_message else planned.offsets.stop
         return partition.unreadable(offset, stop)
 

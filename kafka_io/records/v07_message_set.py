@@ -101,7 +101,7 @@ class MessageSetReader07:
 
 
 def first_length(data: BytesLike) -> int | None:
-    """Size of the first message, with its length field, as it says; None when the field is incomplete."""
+    """Size of the first message in bytes, as its length field says, including this field; None if it is incomplete."""
     if len(data) < LENGTH_BYTES:
         return None
     return LENGTH_BYTES + int.from_bytes(data[:LENGTH_BYTES], "big", signed=True)

@@ -134,7 +134,7 @@ class FetchRequest07(Request07):
     max_size: Int32
 
     def largest_answer(self) -> int:
-        """The most bytes that can follow the size of its answer."""
+        """The maximum size of its answer in bytes, without the size field itself."""
         return _ERROR_BYTES + max(0, self.max_size)
 
     def decode_answer(self, body: memoryview) -> FetchAnswer07:
@@ -150,7 +150,7 @@ class MultiFetchRequest07(Request07):
     fetches: Annotated[tuple[FetchRequest07, ...], SHORT]
 
     def largest_answer(self) -> int:
-        """The most bytes that can follow the size of its answer."""
+        """The maximum size of its answer in bytes, without the size field itself."""
         return _ERROR_BYTES + sum(_SIZE_BYTES + fetch.largest_answer() for fetch in self.fetches)
 
     def decode_answer(self, body: memoryview) -> MultiFetchAnswer07:
@@ -180,7 +180,7 @@ class OffsetsRequest07(Request07):
     max_offsets: Int32
 
     def largest_answer(self) -> int:
-        """The most bytes that can follow the size of its answer."""
+        """The maximum size of its answer in bytes, without the size field itself."""
         return _ERROR_BYTES + _COUNT_BYTES + _OFFSET_BYTES * max(1, self.max_offsets)
 
     def decode_answer(self, body: memoryview) -> OffsetsAnswer07:

@@ -62,7 +62,10 @@ class AssignmentMessage(Struct):
 
 
 class StickyData(Struct):
-    """The user data of the eager sticky assignor: the last assignment. It has no version field; v0 no generation."""
+    """The user data of the eager sticky assignor: the last assignment, without a version field.
+
+    Version 0 has no generation.
+    """
 
     partitions: tuple[TopicPartitionsMessage, ...]
     generation: Int32 = wire(since=1, default=NO_GENERATION)
