@@ -1,6 +1,6 @@
 """Small immutable values that all packages share."""
 
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from enum import StrEnum
 from functools import lru_cache, total_ordering
 from typing import NamedTuple, Self
@@ -267,3 +267,13 @@ class TopicEntry:
     def ids(self) -> TopicIds:
         """The ids of the incarnation."""
         return TopicIds.parse(self.incarnation, *self.also)
+
+    def with_ids(self, ids: TopicIds) -> Self:
+        """The same topic with these ids, of which the registry may not have shown all.
+
+        >>> entry = TopicEntry(name="clicks", incarnation=UNKNOWN_INCARNATION, partitions=())
+        >>> entry.with_ids(TopicIds.parse("7")).incarnation
+        '7'
+        """
+        first, *also = [name for name in (ids.topic_id, ids.created_zxid) if name] or [UNKNOWN_INCARNATION]
+        return replace(self, incarnation=first, also=tuple(also))

@@ -171,6 +171,7 @@ class Loader(SliceFetcher):
         bounds, errors = self.bounds(topic, wanted)
         failpoint("bounds known")
         state, divergences = self.check_logs(log, snapshot, state, bounds, errors)
+        topic = topic.with_ids(state.ids)
         if state.replaced:  # the topic was asked for before the table was read: another run may have begun a newer one
             check_incarnation(self.cluster, topic)
         warnings = vanished_partitions(state.covered, topic, self.choices)

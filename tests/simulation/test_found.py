@@ -198,6 +198,26 @@ def test_rows_of_a_topic_that_is_recreated_during_a_load_are_not_committed(era: 
     assert sim.store.snapshot().entry is None
 
 
+def test_a_recreated_topic_is_recognised_by_an_id_that_only_the_table_knew_at_the_plan() -> None:  # fault B06
+    """While brokers are upgraded, some of them do not show the id of a topic."""
+    sim = SimTopic(ERAS[2])
+    sim.cluster.answers.through_zookeeper = False
+    sim.cluster.send(sim.id, 10)
+    assert sim.load(Choices()).error is None
+    rows = sim.store.rows
+    sim.cluster.send(sim.id, 10)
+    sim.cluster.era = ERAS[1]
+
+    def recreated() -> None:
+        sim.cluster.era = ERAS[2]
+        sim.cluster.recreate(1)
+        sim.cluster.send(sim.id, 200)
+
+    error = sim.load(Choices(), planned=recreated).error or ""
+    assert error.startswith("TopicRecreated: the topic was deleted and created again while it was read")
+    assert sim.store.rows == rows
+
+
 def test_impossible_bounds_remove_no_rows(monkeypatch: pytest.MonkeyPatch) -> None:  # fault B14
     sim = SimTopic(ERAS[-1])
     sim.cluster.send(sim.id, 100)

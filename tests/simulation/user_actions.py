@@ -119,7 +119,7 @@ class UserActions:
         sizes = loader.slice_sizes(result, [interval], None)
         decoding = Decoding(loader.formats(TOPIC), planned_on, loader.registries)
         fetching = {"began": start_time, "on_progress": lambda _done, _total: None, "sizes": sizes}
-        facts = loader.fetch_decoded(result, self.store.uri, [interval], decoding, **fetching)
+        facts = loader.fetch_decoded(result.with_ids(state.ids), self.store.uri, [interval], decoding, **fetching)
         for failure in (slice_facts.failure for slice_facts in facts if slice_facts.failure):
             return str(failure)
         same_logs = {partition: bound for partition, bound in bounds.items() if partition not in truncated}

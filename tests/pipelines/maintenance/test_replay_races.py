@@ -7,10 +7,14 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
+from kafka_io.messages.list_offsets import ListOffsetsRequest
 from kafka_io.model import BrokerPartition, OffsetRange
+from kafka_io.wire.conversation import ReceivedRequest
+from kafka_io.wire.types import NULL_UUID
 from pipelines.loading.commit import commit
 from pipelines.loading.execute import fetch_here
 from pipelines.loading.failpoints import KILL_AT
@@ -22,6 +26,10 @@ from pipelines.loading.table_log import CommitOutcomeUnknown, TableSnapshot
 from pipelines.loading.work import CommittedRange, SliceFacts
 from pipelines.maintenance.rewind import plan_rewind, rewind
 from resources.spark import Progress
+from tests.fakes.cluster import FakeCluster
+from tests.fakes.records import holding, numbered
+from tests.fakes.records import values as values_in
+from tests.fakes.typed import TypedTopic
 from tests.pipelines.maintenance.conftest import Modern
 from tests.pipelines.maintenance.loaded import Loaded
 
@@ -202,6 +210,24 @@ def test_a_rewind_before_a_replay_brings_back_the_replaced_rows(modern: Modern) 
     assert topic.deep().compared[0].comparison.differing.first == (5,)
     assert topic.replay("earliest", "latest").changed
     assert_whole(topic, 100)
+
+
+def test_a_replay_does_not_read_a_topic_whose_id_contradicts_that_of_the_table(tmp_path: Path) -> None:  # fault B06
+    """While brokers are upgraded, some of them do not show the id of a topic."""
+    fake = FakeCluster(logs={0: holding(0, 10)}, topic_id=UUID(int=7))
+    topic = TypedTopic(fake=fake, folder=tmp_path, format_={})
+    with fake:
+        assert topic.load().error is None
+        fake.topic_id = NULL_UUID
+        bounds = fake.brokers[0].handlers[ListOffsetsRequest.API.key]
+
+        def recreated(received: ReceivedRequest) -> object:
+            fake.topic_id, fake.logs[0] = UUID(int=8), holding(0, 10, incarnation="second")
+            return bounds(received)
+
+        fake.brokers[0].handlers[ListOffsetsRequest.API.key] = recreated
+        assert (topic.replay().error or "").startswith(("TopicReplaced: ", "TopicRecreated: "))
+    assert values_in(tmp_path) == numbered(0, 10)
 
 
 STEPS = ("replay planned", "replay staged", "replay compared", "before replay entry", "after replay entry")
