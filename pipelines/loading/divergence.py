@@ -16,7 +16,7 @@ from kafka_io.model import Bounds, BrokerPartition, OffsetRange
 from kafka_io.reader.unreadable import is_unreadable
 from kafka_io.records.last_message import LastMessage
 from pipelines.loading.incarnations import incarnations
-from pipelines.loading.ledger import TableState
+from pipelines.loading.ledger import CommitKind, TableState
 from pipelines.loading.table_log import TableLog, TableSnapshot
 from pipelines.loading.work import CommittedRange
 from resources.errors import TopicRecreated
@@ -113,16 +113,15 @@ class DivergenceSearch:
     def run(self, partition: BrokerPartition, bound: Bounds, *, differs: bool = False) -> Divergence:
         """Find the offset at which the log diverged from the table.
 
-        Offsets before the log's earliest one cannot be compared. A typed table lacks the bytes of its messages, so
-        nothing of it is found in the log: the user decides as about a log that was created again. If `differs`, the log
-        has another message than the last one of the table.
+        Offsets before the log's earliest one cannot be compared. If `differs`, the log has another message than the
+        last one of the table.
 
         Raises:
             KafkaIOError: a broker does not answer, or the log has changed since its bounds were read.
             LakeUnavailable: the table cannot be read.
         """
         if self.snapshot.layout.is_typed:
-            return Divergence(offset=bound.earliest, common=False)
+            return self._after_last_common_commit(partition, bound)
         by_topic = {
             incarnation.topic: incarnation.ranges for incarnation in incarnations(self.log.entries(self.snapshot))
         }
@@ -147,6 +146,56 @@ class DivergenceSearch:
                 diverged = diverged if answer is _Shown.NOTHING else offset
         # A log that has only become shorter shows no other message: it was truncated, and not created again.
         return Divergence(offset=diverged, common=_Shown.SAME in shown or _Shown.OTHER not in shown)
+
+    def _after_last_common_commit(self, partition: BrokerPartition, bound: Bounds) -> Divergence:
+        """Where the log may have diverged from a typed table, which lacks the bytes of its messages.
+
+        The ledger has the digest of the last message of each commit. The log has some of them up to one commit, and
+        none of the later ones. What is in the table after this commit is loaded again. Compaction may have removed
+        some of it from the log, so nothing of a compacted topic is found: the user decides as about another log.
+        """
+        if self._may_be_compacted():
+            return Divergence(offset=bound.earliest, common=False)
+        comparable = [
+            (message, cursor)
+            for message, cursor in self._committed_messages(partition)
+            if bound.earliest <= message.offset < bound.latest
+        ]
+        count = bisect_left(comparable, True, key=lambda committed: not self._is_in_log(partition, *committed))
+        if not count:
+            return Divergence(offset=bound.earliest, common=False)
+        return Divergence(offset=min(comparable[count - 1][1], bound.latest), common=True)
+
+    def _may_be_compacted(self) -> bool:
+        try:
+            policies = self.cluster.cleanup_policies(self.state.topic.name)
+        except KafkaIOError as error:
+            if error.retriable:
+                raise
+            policies = None
+        return policies is None or "compact" in policies
+
+    def _committed_messages(self, partition: BrokerPartition) -> Sequence[tuple[LastMessage, int]]:
+        """The last message of each commit and the cursor after it, in order, as far as the table still has them."""
+        messages: dict[int, tuple[LastMessage, int]] = {}
+        end = self.state.covered[partition][1]
+        for _, entry in self.log.entries(self.snapshot):
+            if entry.topic != self.state.topic or partition not in entry.covered:
+                break
+            end = min(end, entry.covered[partition][1])  # what is after it was taken back since
+            message = entry.last_messages.get(partition)
+            if message and message.offset < end:
+                messages[message.offset] = (message, end)
+            if entry.kind is CommitKind.REWIND:
+                break  # the commits before it may have rows that the table does not have
+        return [messages[offset] for offset in sorted(messages)]
+
+    def _is_in_log(self, partition: BrokerPartition, message: LastMessage, cursor: int) -> bool:
+        offsets = OffsetRange(partition, message.offset, cursor)
+        answer = self.cluster.last_messages(self.state.topic.name, {partition: offsets})[partition]
+        if isinstance(answer, KafkaIOError) and not is_unreadable(answer):
+            raise answer
+        return answer == message
 
 
 @dataclass(slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """A log is compared with the table by single messages: the last one, or those of a binary search."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from unittest.mock import Mock, patch
@@ -165,6 +165,88 @@ def test_a_broker_that_does_not_answer_ends_the_search() -> None:
         search_in({}, error=ConnectFailed("away")).run(A, Bounds(earliest=0, latest=20))
 
 
-def test_a_table_of_decoded_values_has_no_messages_to_compare() -> None:
-    divergence = search_in({}, is_typed=True).run(A, Bounds(earliest=3, latest=20))
-    assert divergence == Divergence(offset=3, common=False)
+def commit(cursor: int, offset: int, digest: str, *, kind: CommitKind = CommitKind.LOAD) -> LedgerEntry:
+    """A commit after which the table ends at the cursor, with the last message before it."""
+    messages = {A: LastMessage(offset=offset, digest=digest)}
+    entry = LedgerEntry(commit="c", run="r", kind=kind, sequence=1, topic=CLICKS, ranges=(), covered={A: (0, cursor)})
+    return replace(entry, last_messages=messages)
+
+
+FOUR_COMMITS = [commit(cursor, cursor - 1, "table") for cursor in (20, 15, 10, 5)]
+
+
+def search_in_typed(
+    log_of: Mapping[str, int],
+    entries: Sequence[LedgerEntry] = FOUR_COMMITS,
+    policies: frozenset[str] | KafkaIOError | None = frozenset({"delete"}),
+    **more: Collection[int],
+) -> DivergenceSearch:
+    """A search in a typed table with these commits, the newest one first."""
+    search = search_in(log_of, is_typed=True, **more)  # type: ignore[arg-type]
+    asked = Mock(side_effect=policies) if isinstance(policies, KafkaIOError) else Mock(return_value=policies)
+    return replace(
+        search,
+        cluster=Mock(last_messages=search.cluster.last_messages, cleanup_policies=asked),
+        log=Mock(entries=lambda _: list(enumerate(entries))),
+    )
+
+
+@pytest.mark.parametrize(
+    ("log_of", "bound", "divergence"),
+    [
+        ({"other": 12}, (0, 30), Divergence(offset=10, common=True)),
+        ({"other": 19}, (0, 30), Divergence(offset=15, common=True)),
+        ({"other": 5}, (0, 30), Divergence(offset=5, common=True)),
+        ({"other": 4}, (0, 30), Divergence(offset=0, common=False)),
+        ({"end": 17}, (0, 17), Divergence(offset=15, common=True)),
+        ({"end": 14}, (0, 14), Divergence(offset=10, common=True)),
+        ({"other": 12, "end": 17}, (4, 17), Divergence(offset=10, common=True)),
+        ({"other": 12, "end": 17}, (10, 17), Divergence(offset=10, common=False)),
+        ({"end": 17}, (15, 17), Divergence(offset=15, common=False)),
+    ],
+)
+def test_a_typed_table_diverges_after_the_last_commit_whose_message_the_log_has(
+    log_of: Mapping[str, int], bound: tuple[int, int], divergence: Divergence
+) -> None:  # fault P11
+    assert search_in_typed(log_of).run(A, Bounds(earliest=bound[0], latest=bound[1])) == divergence
+
+
+@pytest.mark.parametrize(
+    "policies", [frozenset({"compact"}), frozenset({"compact", "delete"}), None, KafkaIOError("not authorized")]
+)
+def test_nothing_is_found_in_a_typed_table_if_the_topic_may_be_compacted(
+    policies: frozenset[str] | KafkaIOError | None,
+) -> None:  # fault P12
+    divergence = search_in_typed({"other": 12}, policies=policies).run(A, Bounds(earliest=0, latest=30))
+    assert divergence == Divergence(offset=0, common=False)
+
+
+def test_a_broker_that_does_not_answer_ends_the_search_of_a_typed_table() -> None:
+    with pytest.raises(ConnectFailed):
+        search_in_typed({}, policies=ConnectFailed("away")).run(A, Bounds(earliest=0, latest=30))
+    search = search_in_typed({})
+    search = replace(
+        search, cluster=Mock(wraps=search.cluster, last_messages=answering(ConnectFailed("away")).last_messages)
+    )
+    with pytest.raises(ConnectFailed):
+        search.run(A, Bounds(earliest=0, latest=30))
+
+
+def test_a_message_that_cannot_be_read_does_not_show_that_the_log_is_the_same() -> None:
+    divergence = search_in_typed({}, corrupt=[14, 19]).run(A, Bounds(earliest=0, latest=30))
+    assert divergence == Divergence(offset=10, common=True)
+
+
+@pytest.mark.parametrize(
+    "earlier",
+    [
+        [commit(10, 9, "table", kind=CommitKind.CUT), commit(20, 14, "log")],
+        [commit(20, 9, "table", kind=CommitKind.REWIND), commit(20, 14, "log")],
+        [commit(10, 9, "table"), replace(commit(20, 4, "log"), topic=replace(CLICKS, incarnation="6"))],
+        [commit(10, 9, "table"), replace(commit(20, 4, "log"), covered={B: (0, 20)}), commit(20, 4, "log")],
+    ],
+)
+def test_only_messages_that_a_typed_table_still_has_are_compared(earlier: list[LedgerEntry]) -> None:  # fault P12
+    """A message that was taken back says nothing, although the log has it: here from offset 0 on."""
+    search = search_in_typed({"other": 0}, [commit(20, 19, "table"), *earlier])
+    assert search.run(A, Bounds(earliest=0, latest=30)) == Divergence(offset=0, common=False)

@@ -16,7 +16,9 @@ from resources.choices import Choices
 from resources.spark import Progress
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.records import holding, numbered, table, values
+from tests.fakes.typed import TypedTopic
 from tests.pipelines.loading.test_choices import load
+from tests.pipelines.loading.test_holes import answers_policy
 from tests.pipelines.loading.test_run_target import load as load_fetching
 from tests.simulation.sim_log import ERAS, SimLog
 from tests.simulation.test_found import SimTopic
@@ -100,6 +102,26 @@ def test_a_log_that_was_truncated_and_written_again_is_taken_back_to_where_it_di
         assert refused.startswith("LogTruncated: offsets [10, 20) are in the table")
         assert load(fake, tmp_path, on_truncated="rewind").error is None
         assert values(tmp_path) == [*numbered(0, 10), *numbered(10, 30, "second")]
+
+
+@pytest.mark.parametrize("new", [0, 20])
+def test_a_truncated_log_of_a_typed_table_is_taken_back_to_the_last_commit_that_it_has(
+    new: int, fake: FakeCluster, tmp_path: Path
+) -> None:  # faults P11, P12
+    """A typed table lacks the bytes of its messages, but each commit has the digest of one."""
+    topic = TypedTopic(fake=fake, folder=tmp_path, format_={"format": "text"})
+    with fake:
+        answers_policy(fake, "delete")
+        for end in (5, 10, 20):
+            fake.logs[0] = holding(0, end, epoch=-1)
+            assert topic.load().error is None
+        kept, later = holding(0, 15, epoch=-1), holding(15, 15 + new, incarnation="second", epoch=-1)
+        fake.logs[0] = replace(later, entries=kept.entries + later.entries if new else kept.entries, start=0)
+        refused = topic.load().error or ""
+        assert refused.startswith("LogTruncated: offsets [10, 20)" if new else "CursorAheadOfLog: ")
+        assert topic.load(choices=Choices(on_truncated="rewind")).error is None
+        assert [row["value"] for row in topic.rows("value")] == [*numbered(0, 15), *numbered(15, 15 + new, "second")]
+        assert topic.deep().proven
 
 
 def test_rows_of_a_log_that_was_created_again_during_the_fetch_are_not_committed(
