@@ -7,11 +7,19 @@ The payload of each record is a number that no other record has, so it shows fro
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.cluster.retention import Retention
-from kafka_io.errors import Corrupt, KafkaIOError, NetworkError, OffsetOutOfRange, RegistryUnavailable, Where
+from kafka_io.errors import (
+    Corrupt,
+    KafkaIOError,
+    NetworkError,
+    OffsetOutOfRange,
+    RegistryUnavailable,
+    TopicReplaced,
+    Where,
+)
 from kafka_io.model import (
     UNKNOWN_INCARNATION,
     Bounds,
@@ -66,6 +74,7 @@ class Answers:
         silent: the partitions whose last message the run could not read.
         schemas: whether the schema registry knew the id of a schema, when it was asked last.
         contradicting, ids_after_read: see `IdentityLaw.note_read`.
+        cluster_id: the id of the cluster, which a run asks for once.
     """
 
     through_zookeeper: bool = True
@@ -77,6 +86,7 @@ class Answers:
     schemas: dict[int, bool] = field(default_factory=dict)
     contradicting: dict[BrokerPartition, SimLog] = field(default_factory=dict)
     ids_after_read: TopicIds = field(default_factory=TopicIds)
+    cluster_id: str = ""
 
     @property
     def topics_of_step(self) -> list[tuple[str, TopicIds]]:
@@ -105,7 +115,13 @@ class SimCluster(Cluster):
         table_version: the version of the table that this run saw last.
         payloads: the number of records so far; the next record has this number as its payload.
         values: the values of the records, if the table of the topic is typed.
+        cluster_number: how often the cluster was built.
+
+    `refuses_others` lets a run refuse the answers of another cluster behind the same address, as Penstock's connections
+    do. A test switches it off.
     """
+
+    refuses_others: ClassVar[bool] = True
 
     scheduler: Scheduler
     era: Era
@@ -122,6 +138,7 @@ class SimCluster(Cluster):
     table_version: Callable[[], int] = lambda: 0
     payloads: int = 0
     values: SimValues | None = None
+    cluster_number: int = 1
 
     @property
     def incarnation(self) -> str:
@@ -187,8 +204,23 @@ class SimCluster(Cluster):
         """Do nothing: there are no connections."""
 
     def cluster_id(self) -> str | None:
-        """See Cluster."""
-        return None if self.era.in_bytes else "the-cluster"
+        """See Cluster. A run that knows the id keeps it."""
+        self.answers.cluster_id = self.answers.cluster_id or self.present_id
+        return self.answers.cluster_id or None
+
+    @property
+    def present_id(self) -> str:
+        """The id of the cluster that is behind the address now; empty in 0.7."""
+        return "" if self.era.in_bytes else f"cluster-{self.cluster_number}"
+
+    def check_id(self, known: str) -> None:
+        """Check that the cluster behind the address is the one that a client knows.
+
+        Raises:
+            TopicReplaced: it is another one.
+        """
+        if self.refuses_others and known not in {"", self.present_id}:
+            raise TopicReplaced(f"the address leads to the cluster {self.present_id} now, and not to {known}")
 
     def topics(self) -> Listing[TopicEntry]:
         """See Cluster."""
@@ -200,6 +232,8 @@ class SimCluster(Cluster):
         self.scheduler.seam()
         if self.scheduler.harmed(0.3):
             raise RegistryUnavailable("no answer")
+        if not self.answers.through_zookeeper:  # a registry in ZooKeeper does not compare the id
+            self.check_id(self.answers.cluster_id)
         entry = self._entry()
         self.answers.topics.append((self.incarnation, entry.ids))
         return entry
@@ -224,6 +258,8 @@ class SimCluster(Cluster):
             self.scheduler.seam()
             if self._is_silent(id_):
                 result[id_] = NetworkError("no answer")
+            elif error := self._refusal():
+                result[id_] = error
             else:
                 log = self.logs[id_]
                 asked = TrueBounds(self.scheduler.now_ms, self.scheduler.tick, log.earliest, log.latest)
@@ -238,6 +274,14 @@ class SimCluster(Cluster):
     ) -> dict[str, dict[BrokerPartition, Bounds | KafkaIOError]]:
         """See Cluster."""
         return {topic: self.bounds(topic, partitions) for topic, partitions in topics.items()}
+
+    def _refusal(self) -> TopicReplaced | None:
+        """Why the present run refuses all answers of the brokers."""
+        try:
+            self.check_id(self.answers.cluster_id)
+        except TopicReplaced as error:
+            return error
+        return None
 
     def _is_silent(self, id_: BrokerPartition) -> bool:
         return id_ not in self.logs or id_ in self.leaderless or self.scheduler.harmed(0.5)
@@ -272,6 +316,7 @@ class SimCluster(Cluster):
         self.scheduler.seam()
         if self.scheduler.harmed(0.3):
             raise NetworkError("no answer")
+        self.check_id(self.answers.cluster_id)
         return self.true_truncations(read)
 
     def true_truncations(self, read: Mapping[BrokerPartition, tuple[int, int]]) -> dict[BrokerPartition, int]:
@@ -294,6 +339,10 @@ class SimCluster(Cluster):
             self.scheduler.seam()
             if id_ not in self.logs or id_ in self.away or self.scheduler.harmed(0.3):
                 result[id_] = NetworkError("no answer")
+                self.answers.silent.add(id_)
+                continue
+            if error := self._refusal():
+                result[id_] = error
                 self.answers.silent.add(id_)
                 continue
             result[id_] = self._last_message(self.logs[id_], offsets.start)
@@ -324,6 +373,8 @@ class SimCluster(Cluster):
             self.scheduler.seam()
             if self._is_silent(id_):
                 result[id_] = NetworkError("no answer")
+            elif error := self._refusal():
+                result[id_] = error
             else:
                 result[id_] = self.logs[id_].at_time(timestamp_ms)
                 if id_ in self.answers.asked:
@@ -347,6 +398,7 @@ class SimCluster(Cluster):
         self.scheduler.seam()
         if self.scheduler.harmed(0.3):
             raise NetworkError("no answer")
+        self.check_id(self.answers.cluster_id)
         return frozenset({"compact" if self.compacts else "delete"})
 
     @property
@@ -358,5 +410,9 @@ class SimCluster(Cluster):
         """See Cluster."""
         del partition
         return Source(
-            cluster=self.name, generation=self.generation, brokers=(Broker(0, "sim", 1),), read_settings=ReadSettings()
+            cluster=self.name,
+            generation=self.generation,
+            brokers=(Broker(0, "sim", 1),),
+            read_settings=ReadSettings(),
+            cluster_id=self.answers.cluster_id,
         )

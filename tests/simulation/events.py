@@ -14,12 +14,16 @@ _MAX_PARTITIONS = 6
 
 @dataclass(slots=True, kw_only=True)
 class Events:
-    """Chooses events by chance. `cleaners` are suspended runs of housekeeping; the next step of each deletes a file."""
+    """Chooses events by chance. `cleaners` are suspended runs of housekeeping; the next step of each deletes a file.
+
+    If `rebuilds`, another cluster can take the place of the present one.
+    """
 
     cluster: SimCluster
     store: SimStore
     scheduler: Scheduler
     cleaners: list[Iterator[str]]
+    rebuilds: bool = False
 
     def happen(self) -> None:
         """Let one random event happen."""
@@ -50,6 +54,7 @@ class Events:
             self._resume_cleaner: 1 if self.cleaners else 0,
             self._change_schema: 2 if self.cluster.values else 0,
             self._publish_schemas: 2 if self.cluster.values and self.cluster.values.late else 0,
+            self._rebuild: (1.5 if self.scheduler.depth else 0.5) if self.rebuilds else 0,
         }
         [event] = self.scheduler.rng.choices(list(odds), weights=list(odds.values()))
         event()
@@ -148,6 +153,13 @@ class Events:
         self.cluster.recreate(self.scheduler.rng.randint(1, 4))
         self._fill_again(lengths)
         self.scheduler.note(f"the topic is created again as {self.cluster.incarnation}")
+
+    def _rebuild(self) -> None:
+        """Another cluster takes the place of this one: a new one, or one that was restored with its topics."""
+        self.cluster.cluster_number += 1
+        if self.scheduler.rng.random() < 0.5:
+            self._recreate()
+        self.scheduler.note(f"the address leads to the cluster {self.cluster.present_id}")
 
     def _replace_logs(self) -> None:
         lengths = self._lengths()

@@ -92,6 +92,7 @@ class IdentityLaw:
         """
         answers = self.answers.get(entry.run)
         planned_on = self._planned_on(entry, answers) if answers else None
+        self._check_cluster(entry, planned_on, reads)
         if answers and any(reads.values()):
             self._check_read(entry, answers)
         if answers and planned_on and planned_on.topic == entry.topic and any(reads.values()):
@@ -101,6 +102,21 @@ class IdentityLaw:
                 others = {id_ for id_, life in lives.items() if life != self.cluster.incarnation}
                 self._check_logs(entry, planned_on, answers, reads.keys(), others)
         self.last[entry.commit] = dict(self._last_messages(entry, before, reads))
+
+    def _check_cluster(self, entry: LedgerEntry, planned_on: LedgerEntry | None, reads: Reads) -> None:
+        """Check that the rows are of the cluster whose id the commit records, and that it is the table's (fault P09).
+
+        The user can choose to continue the table with another cluster (fault N17).
+        """
+        known = entry.ids.cluster_id if entry.ids else ""
+        for read in (read for part in reads.values() for read in part):
+            require(read.cluster_id == known, f"{entry.run} read {read.cluster_id}, and committed it as {known}")
+        before = planned_on.ids.cluster_id if planned_on and planned_on.ids else ""
+        chosen = any(choice.setting == "on_cluster_changed" for choice in entry.choices)
+        require(
+            chosen or not reads or entry.kind is not CommitKind.LOAD or before in {"", known},
+            f"{entry.run} continued a table of {before} with {known}",
+        )
 
     def _check_read(self, entry: LedgerEntry, answers: Answers) -> None:
         """Check that the topic which was read is the one whose ids the commit records."""

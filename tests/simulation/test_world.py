@@ -8,7 +8,7 @@ from unittest.mock import patch
 import pytest
 
 from kafka_io.model import Bounds, BrokerPartition, TopicIds
-from pipelines.loading import commit, execute, holes, load, window
+from pipelines.loading import commit, execute, holes, identity, load, window
 from pipelines.loading import plan as planning
 from pipelines.loading import replacement as replacing
 from pipelines.loading import unreadable as readable
@@ -22,6 +22,7 @@ from pipelines.loading.table_log import TableLog, TableSnapshot
 from pipelines.loading.unreadable import GAPS
 from pipelines.loading.work import CommittedRange, SliceFacts
 from tests.simulation.__main__ import run
+from tests.simulation.brokers import SimCluster
 from tests.simulation.store import SimStore
 from tests.simulation.world import DAYS, Failed, World
 
@@ -32,7 +33,8 @@ _WORLDS_TO_FAIL = 300
 
 
 # faults L01, L02, L03, L04, L05, L06, L09, L16, O03, O04, O05, S04, S05, S06, S07,
-# B03, B04, B05, B06, B07, B08, B10, B14, P01, P02, P04, P05, P06, P07, P08, P11, P12, P14, N03, N04, N05, N07, L13, U05
+# B03, B04, B05, B06, B07, B08, B10, B14, P01, P02, P04, P05, P06, P07, P08, P09, P11, P12, P14, N03, N04, N05, N07,
+# N17, L13, U05
 @pytest.mark.parametrize("seed", _SEEDS)
 def test_no_law_is_broken_on_any_simulated_day(seed: int) -> None:
     assert run(_DAYS, seed) == _DAYS // DAYS
@@ -119,6 +121,8 @@ BROKEN: Mapping[str, tuple[object, str, object]] = {
         lambda ids, other: None if ids == other else "other ids",
     ),
     "a topic that is recreated during a fetch is not detected": (execute, "check_incarnation", lambda *_: None),
+    "another cluster behind the same address is read": (SimCluster, "refuses_others", False),
+    "the table of another cluster is continued": (identity, "_check_cluster", lambda *_: {}),
     "expired offsets are skipped without the choice": (
         load,
         "plan",
@@ -174,6 +178,8 @@ _SEEDS_OF_FAULTS: Mapping[str, int] = {
     "a log is not recognised by its last messages": 10,
     "a topic that shows other ids is another topic": 3,
     "a topic that is recreated during a fetch is not detected": 21,
+    "another cluster behind the same address is read": 102,
+    "the table of another cluster is continued": 12,
     "a partition that appears later begins where its log begins": 4,
     "where partitions begin is not recorded": 5,
     "the chosen start of partitions that cannot be asked is forgotten": 15,

@@ -49,6 +49,8 @@ _ERRORS = {"on_corrupt": Corrupt, "on_too_large": TooLarge}
 class Read:
     """The records and markers of `[start, stop)` that a broker answered at `tick`, in one incarnation of the topic.
 
+    `cluster_id` is the id of the cluster that the broker belonged to; empty in 0.7.
+
     `skipped` is the choice by which the offsets were skipped, because they cannot be read.
     """
 
@@ -60,6 +62,7 @@ class Read:
     markers: frozenset[int] = frozenset()
     has_epoch: bool = True
     skipped: str = ""
+    cluster_id: str = ""
 
     @property
     def lost(self) -> set[int]:
@@ -120,6 +123,7 @@ class SimReader:
         away = self.cluster.away | self.cluster.leaderless
         if self.scheduler.harmed(0.3) or id_ in away or id_ not in self.cluster.logs:
             raise NetworkError("connection reset by peer")
+        self.cluster.check_id(self.work.source.cluster_id)
         if self.cluster.era.knows_ids and self.work.planned.incarnation not in {"unknown", self.cluster.topic_id}:
             raise TopicReplaced("the topic was created again")
         return self.cluster.logs[id_]
@@ -135,6 +139,7 @@ class SimReader:
             stop=stop,
             tick=self.scheduler.tick,
             incarnation=self.cluster.incarnation,
+            cluster_id=self.cluster.present_id,
             has_epoch=self.cluster.era.has_epochs,
             payloads={offset: payload for offset, payload in log.records.items() if start <= offset < stop},
             markers=frozenset(log.markers & set(range(start, stop))),

@@ -37,6 +37,8 @@ DAYS = 20
 _CALM_LOADS = 5
 _TYPED_EVERY = 5
 """Of so many worlds, one has a typed table."""
+_REBUILT_EVERY = 6
+"""Of so many worlds, one has an address behind which the cluster changes."""
 _TAIL = 60
 _ALL = Choices(
     on_expired="skip",
@@ -45,6 +47,7 @@ _ALL = Choices(
     on_too_large="skip",
     on_truncated="rewind",
     on_recreated="restart",
+    on_cluster_changed="adopt",
     on_vanished="wait",
 )
 
@@ -127,7 +130,8 @@ class World:
         self.store.removed, self.workers.on_read = self.oracle.begin_table, self.identity.note_read
         actors: dict[str, Any] = {"cluster": self.cluster, "store": self.store, "scheduler": self.scheduler}
         cleaners: list[Iterator[str]] = []
-        self.events = Events(**actors, cleaners=cleaners)
+        self.rebuilds = seed % _REBUILT_EVERY == 0 and not self.cluster.era.in_bytes
+        self.events = Events(**actors, cleaners=cleaners, rebuilds=self.rebuilds)
         self.user_actions = UserActions(**actors, cleaners=cleaners)
         self.choices = Choices()
         self.start: Start = self.rng.choice(("earliest", "earliest", "latest"))
@@ -180,6 +184,7 @@ class World:
             on_truncated=pick(("fail", "rewind")),
             on_recreated=pick(("fail", "restart")),
             on_vanished=pick(("fail", "wait")),
+            on_cluster_changed=pick(("fail", "adopt")) if self.rebuilds else "fail",
         )
 
     def _event(self) -> None:
