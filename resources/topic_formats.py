@@ -74,6 +74,10 @@ class TopicFormat(Section):
     """NAME of the section `[registries.NAME]` with the schemas of keys. Keys in Avro and Protobuf need one: by default
     it is `registry`, or the only registry. If it is set, keys in JSON have the frame of Confluent's serializers."""
 
+    key_message: str | None = None
+    """The key format "protobuf": full name of the message type of the keys, such as `shop.OrderKey`. By default it is
+    the first one of each `.proto` file. A key of another message type does not decode."""
+
     columns: dict[str, str] = Field(default={})
     """The columns of the format "json": keys of the objects, with their types. Types are `long`, `double`, `string`,
     `boolean`, `binary`, `date`, `timestamp`, `decimal(38, SCALE)`, `array<TYPE>`, `map<string, TYPE>`,
@@ -127,17 +131,25 @@ class TopicFormat(Section):
         return self
 
     @model_validator(mode="after")
-    def _checked_protobuf(self) -> Self:
-        if self.message is not None and self.format != "protobuf":
-            raise ValueError('`message` belongs to the format "protobuf"')
+    def _checked_proto_files(self) -> Self:
         if (self.proto_file or self.proto_path) and self.format != "protobuf":
             raise ValueError('`proto_file` and `proto_path` belong to the format "protobuf"')
         if self.proto_path and not self.proto_file:
             raise ValueError("`proto_path` needs a `proto_file`")
         if self.proto_file and self.registry:
             raise ValueError("set `proto_file` or `registry`, not both")
-        if self.message is not None and not _MESSAGE_NAME.fullmatch(self.message):
-            raise ValueError("message: write the full name of a message type, such as `shop.Order`")
+        return self
+
+    @model_validator(mode="after")
+    def _checked_messages(self) -> Self:
+        if self.message is not None and self.format != "protobuf":
+            raise ValueError('`message` belongs to the format "protobuf"')
+        if self.key_message is not None and self.key_format != "protobuf":
+            raise ValueError('`key_message` belongs to the key format "protobuf"')
+        for name in ("message", "key_message"):
+            message = getattr(self, name)
+            if message is not None and not _MESSAGE_NAME.fullmatch(message):
+                raise ValueError(f"{name}: write the full name of a message type, such as `shop.Order`")
         return self
 
     @property
@@ -204,10 +216,11 @@ class TopicFormat(Section):
 
     @property
     def key_encoding(self) -> str:
-        """How the keys are encoded, as `encoding`; empty if they stay bytes."""
+        """How the keys are encoded, as `encoding` says it; empty if they stay bytes."""
         if self.has_key_schemas and self.key_format in _KEYS_WITH_SCHEMAS:
             return _KEYS_WITH_SCHEMAS[self.key_format]
-        return _KEY_ENCODINGS[self.key_format]
+        encoding = _KEY_ENCODINGS[self.key_format]
+        return f"{encoding} {self.key_message}" if encoding == "protobuf" and self.key_message else encoding
 
     @property
     def is_typed(self) -> bool:

@@ -207,6 +207,36 @@ def test_keys_in_json_and_protobuf_have_schemas_in_a_registry_and_grow_with_them
     assert errors[3] == "key: the registry main has no schema with the id 99"
 
 
+KEY_TYPES = """syntax = "proto3"; package shop;
+message Store { string name = 1; }
+message OrderKey { int64 id = 1; message Part { int64 number = 1; } }"""
+
+
+@pytest.mark.parametrize(
+    ("message", "column", "decoded"),
+    [(None, "name", [None, "x", None]), ("shop.OrderKey", "id", [7, None, None]),
+     ("shop.OrderKey.Part", "number", [None, None, 9])],
+)  # fmt: skip
+def test_keys_in_protobuf_have_the_message_type_of_the_settings(
+    topic: TypedTopic, message: str | None, column: str, decoded: list[Any]
+) -> None:
+    with EmbeddedSchemaRegistry() as registry:
+        topic.registries = {"main": {"url": registry.url}}
+        topic.format_ = {"format": "text", "key_format": "protobuf", "key_message": message, "max_bad_share": 1}
+        id_ = registry.register("clicks-key", KEY_TYPES, schema_type="PROTOBUF")
+        keys = (
+            b"\2\2\x08\7",
+            b"\0\x0a\1x",
+            b"\4\2\0\x08\x09",
+        )  # the paths [1], [0] and [1, 0], each before its message
+        append(topic.fake.logs[0], *((framed(id_, key), b"v") for key in keys))
+        load = topic.load()
+        assert (load.error, load.rows, load.bad_records) == (None, 3, 2)
+        assert [row[f"{KEY}{column}"] for row in topic.rows(f"{KEY}{column}")] == decoded
+        assert topic.deep().problems == ()
+    assert [row["_error"] is None for row in topic.rows("_error")] == [value is not None for value in decoded]
+
+
 def test_keys_that_did_not_decode_are_decoded_again_from_the_table(topic: TypedTopic) -> None:
     append(topic.fake.logs[0], (b'{"id": 1}', b'{"a": 1}'), (b"abc", b'{"a": 2}'), (b"def", None))
     assert topic.load().bad_records == 2
@@ -227,6 +257,8 @@ def test_keys_that_did_not_decode_are_decoded_again_from_the_table(topic: TypedT
         ({"key_format": "text"}, '`key_format` needs a `format` other than "raw"'),
         ({"format": "text", "key_format": "avro"}, 'topics.orders.key_registry: keys in "avro" need the name of'),
         ({"format": "text", "key_format": "protobuf"}, 'topics.orders.key_registry: keys in "protobuf" need the'),
+        ({"format": "text", "key_format": "json", "key_message": "a.B"}, "`key_message` belongs to the key format"),
+        ({"format": "text", "key_format": "protobuf", "key_message": "a b"}, "key_message: write the full name of"),
         ({"format": "text", "key_registry": "x"}, "topics.orders.key_registry: there is no registry 'x'"),
     ],
 )

@@ -82,6 +82,13 @@ def test_keys_are_shown_as_they_are_also_if_they_do_not_decode(tmp_path: Path) -
     assert [json.loads(line)["key"] for line in lines] == ["0", "1"]
 
 
+def test_message_types_of_keys_do_not_matter(tmp_path: Path) -> None:
+    format_ = (
+        'format = "json"\nkey_format = "protobuf"\nkey_message = "a.B"\n[registries.main]\nurl = "http://127.0.0.1:1"'
+    )
+    assert values_and_errors(tail(tmp_path, [b'{"a": 1}'], format_, "--json")) == [({"a": 1}, None)]
+
+
 def test_schemas_are_asked_for_when_a_record_needs_them(tmp_path: Path) -> None:
     with EmbeddedSchemaRegistry() as registry:
         first, second = registry.register("clicks-value", schema(V1)), registry.register("clicks-value", schema(V2))
