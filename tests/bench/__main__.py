@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
 from tests.bench import bounds, chart, report, scale
 from tests.bench.cases import ALL, QUICK, Case
 from tests.bench.results import Results, Round
@@ -31,8 +32,9 @@ def main(quick: bool, names: tuple[str, ...], rounds: int | None) -> None:
     with (
         tempfile.TemporaryDirectory(prefix="penstock-bench-") as home,
         RealBroker(BROKER, Path(home) / "broker", heap="1g") as broker,
+        EmbeddedSchemaRegistry() as registry,
     ):
-        bench = Bench(broker=broker, folder=Path(home), jars=jars, say=click.echo)
+        bench = Bench(broker=broker, registry=registry, folder=Path(home), jars=jars, say=click.echo)
         for case in cases:
             results[case.name] = bench.run(case, count)
             report.write(_RESULTS, results, count)

@@ -11,8 +11,6 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal
 from typing import Any
 
 import fastavro
@@ -21,32 +19,10 @@ import pyarrow as pa
 from kafka_io.values.avro.columns import columns_of_avro
 from kafka_io.values.avro.decoder import AvroDecoder
 from kafka_io.values.avro.schema import parse_avro
+from tests.bench.orders import FIELDS, framed, order, schema_of
 
 _VALUES, _SLOW_VALUES, _ROUNDS = 60_000, 3_000, 7
 _BAD_EVERY = 1000
-_FIELDS: Mapping[str, Any] = {
-    "id": "long",
-    "customer": "string",
-    "sku": "string",
-    "note": "string",
-    "status": {"type": "enum", "name": "Status", "symbols": ["NEW", "PAID", "SHIPPED", "RETURNED"]},
-    "quantity": "int",
-    "price": "double",
-    "latitude": "double",
-    "longitude": "double",
-    "at": {"type": "long", "logicalType": "timestamp-millis"},
-    "coupon": ["null", "string"],
-    "score": ["null", "double"],
-    "gift": "boolean",
-    "address": {
-        "type": "record",
-        "name": "Address",
-        "fields": [{"name": "street", "type": "string"}, {"name": "zip", "type": ["null", "int"]}],
-    },
-    "tags": {"type": "array", "items": "string"},
-    "day": {"type": "int", "logicalType": "date"},
-    "total": {"type": "bytes", "logicalType": "decimal", "precision": 12, "scale": 2},
-}
 
 BOUNDS = (
     ("one schema", "fastavro and pyarrow", 1 / 40),
@@ -83,11 +59,11 @@ def missed_bounds(measured: Mapping[str, float]) -> Sequence[str]:
 
 def measure(values: int, slow_values: int, rounds: int) -> dict[str, float]:
     """CPU nanoseconds per value, by variant: the median of the rounds after a first one."""
-    old, new = _schema(_FIELDS), _schema({**_without("score"), "price": "int", "extra": ["null", "string"]})
+    old, new = schema_of(FIELDS), schema_of({**_without("score"), "price": "int", "extra": ["null", "string"]})
     rng = random.Random(7)
-    records = [_record(rng) for _ in range(values)]
-    first = [_framed(1, old, record) for record in records]
-    second = [_framed(2, new, {**record, "price": 3, "extra": "more"}) for record in records]
+    records = [order(rng) for _ in range(values)]
+    first = [framed(1, old, record) for record in records]
+    second = [framed(2, new, {**record, "price": 3, "extra": "more"}) for record in records]
     arrays = {
         "one schema": first,
         "two schemas that alternate": [(first, second)[row % 2][row] for row in range(values)],
@@ -115,43 +91,7 @@ def _by_fastavro(schema: Any, values: Sequence[bytes]) -> pa.Table:
 
 
 def _without(name: str) -> dict[str, Any]:
-    return {key: kind for key, kind in _FIELDS.items() if key != name}
-
-
-def _schema(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "record",
-        "name": "Order",
-        "fields": [{"name": name, "type": kind} for name, kind in fields.items()],
-    }
-
-
-def _record(rng: random.Random) -> dict[str, Any]:
-    return {
-        "id": rng.getrandbits(50),
-        "customer": f"customer-{rng.randrange(10**9)}",
-        "sku": f"SKU{rng.randrange(10**12):012d}",
-        "note": "please deliver it to the neighbours next door",
-        "status": rng.choice(("NEW", "PAID")),
-        "quantity": rng.randrange(100),
-        "price": rng.random() * 100,
-        "latitude": rng.random(),
-        "longitude": rng.random(),
-        "at": datetime(2024, 1, 1, tzinfo=UTC) + timedelta(seconds=rng.randrange(10**6)),
-        "coupon": rng.choice((None, "SUMMER")),
-        "score": rng.choice((None, 0.5)),
-        "gift": True,
-        "address": {"street": f"Main street {rng.randrange(1000)}", "zip": rng.choice((None, 12345))},
-        "tags": ["a-tag", "another", "third"][: rng.randrange(4)],
-        "day": date(2024, 1, 2),
-        "total": Decimal(rng.randrange(10**8)).scaleb(-2),
-    }
-
-
-def _framed(schema_id: int, schema: Any, record: Any) -> bytes:
-    stream = io.BytesIO()
-    fastavro.schemaless_writer(stream, fastavro.parse_schema(schema), record)
-    return b"\0" + schema_id.to_bytes(4, "big") + stream.getvalue()
+    return {key: kind for key, kind in FIELDS.items() if key != name}
 
 
 def _say(line: str) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tests.bench import loaders as by
-from tests.bench.cases import COLD, GZIP, JSON, MANY, NONE, SMALL, ZSTD, Case
+from tests.bench.cases import AVRO, COLD, GZIP, JSON, MANY, NONE, SMALL, ZSTD, Case
 from tests.bench.results import Results, Round, ratios
 
 OURS_BY_LIMIT = "ours / limit"
@@ -37,6 +37,8 @@ class Bound:
 BOUNDS = (
     Bound(case=MANY, ratio=by.SPARK, min=4),
     Bound(case=JSON, ratio=by.SPARK_TYPED, min=8),
+    Bound(case=AVRO, ratio=by.SPARK_AVRO, min=8),
+    Bound(case=AVRO, ratio=by.CONFLUENT_AVRO, min=6),
     Bound(case=COLD, ratio=by.COLD_SPARK, min=5),
     Bound(case=NONE, ratio=by.CONFLUENT, min=3.3),
     Bound(case=ZSTD, ratio=by.CONFLUENT, min=3),

@@ -24,6 +24,7 @@ class Case:
     Args:
         like: the case whose topic is loaded; None if this case has its own topic.
         warm_up: the case whose topic Spark sessions load before the clock starts; None for this case's topic.
+        format: the format of the values. Avro values are orders of orders.py; their schema is in a registry.
         steady: whether nearly all time is spent per record, so that the table shows costs per record.
     """
 
@@ -33,6 +34,7 @@ class Case:
     value_bytes: int
     codec: str
     loaders: Sequence[str]
+    format: Literal["json", "avro"] = "json"
     like: Self | None = None
     warm_up: Self | None = None
     steady: bool = True
@@ -45,7 +47,7 @@ class Case:
     @property
     def compares_limit(self) -> bool:
         """Whether the case also compares ours with the limit (see limit.py)."""
-        return by.OURS in self.loaders and self.like is None
+        return by.OURS in self.loaders and self.like is None and self.format == "json"
 
 
 def _of_200_bytes(codec: str, title: str, loaders: Sequence[str]) -> Case:
@@ -88,6 +90,15 @@ JSON = Case(
     loaders=(by.OURS, by.OURS_TYPED, by.SPARK_TYPED),
     like=ZSTD,
 )
+AVRO = Case(
+    name="avro",
+    title="200 B, zstd, Avro to columns",
+    records=500_000,
+    value_bytes=200,
+    codec="zstd",
+    loaders=(by.OURS, by.OURS_AVRO, by.CONFLUENT_AVRO, by.SPARK_AVRO),
+    format="avro",
+)
 FIRST = Case(
     name="first",
     title="first task, 1000 records",
@@ -97,7 +108,7 @@ FIRST = Case(
     loaders=(by.FIRST_TASK, by.FIRST_TASK_EVER),
     steady=False,
 )
-ALL = (ZSTD, NONE, LZ4, SNAPPY, GZIP, SMALL, LARGE, MANY, JSON, COLD, FIRST)
+ALL = (ZSTD, NONE, LZ4, SNAPPY, GZIP, SMALL, LARGE, MANY, JSON, AVRO, COLD, FIRST)
 QUICK = (ZSTD,)
 
 
@@ -105,7 +116,8 @@ QUICK = (ZSTD,)
 class Job:
     """The task of one process: load `topic` into the empty `folder`. Before the clock starts, load `warm_up`.
 
-    `jars` are the jars of Spark's own Kafka source, separated by commas.
+    `jars` are the jars of Spark's own Kafka source, separated by commas. `registry` is the URL of the registry with the
+    schemas of Avro values; None if the values are JSON.
     """
 
     bootstrap: str
@@ -114,6 +126,7 @@ class Job:
     folder: Path
     warm_up: str
     jars: str
+    registry: str | None = None
 
     def warming(self) -> Self:
         """The same load into another folder, to run first: a first load also pays for imports and new memory."""

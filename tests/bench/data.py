@@ -1,13 +1,16 @@
-"""Fills topics with records that look like events. They are the same in every run.
+"""Fills topics with records that look like events or orders. They are the same in every run.
 
 The producer fills a batch for up to 50 ms, with up to 128 KiB before compression.
 """
 
+import random
 from collections.abc import Iterator
 
+import fastavro
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from tests.bench.cases import PARTITIONS, Case
+from tests.bench.orders import FIELDS, framed, order, schema_of
 
 _FIRST_MS = 1_700_000_000_000
 _EVENT = (
@@ -27,6 +30,8 @@ EVENT_COLUMNS = {
     "ok": "boolean",
 }
 """The keys of an event with their types, as Spark and the settings write them."""
+SCHEMA_ID = 1
+"""The id of the schema of orders: the first one of a new registry."""
 _TYPES = (b"view_item", b"view_item", b"add_to_cart", b"purchase")
 _COUNTRIES = (b"DE", b"FR", b"US", b"BR", b"IN", b"JP", b"PL")
 _MIXER = 0x9E3779B97F4A7C15  # odd: multiplication by it scatters neighbouring numbers over 64 bits
@@ -81,6 +86,9 @@ def _send(producer: Producer, topic: str, number: int, value: bytes) -> None:
 
 def values(case: Case) -> Iterator[bytes]:
     """The values of a topic, in order."""
+    if case.format == "avro":
+        yield from _orders(case.records)
+        return
     if case.value_bytes < len(event(0)) // 2:
         for number in range(case.records):
             yield b'{"id":%d}' % (1000 * _FIRST_ID + number)
@@ -91,6 +99,11 @@ def values(case: Case) -> Iterator[bytes]:
             yield event(number)
         else:
             yield b"[" + b",".join(event(number * events + index) for index in range(events)) + b"]"
+
+
+def _orders(count: int) -> Iterator[bytes]:
+    schema, rng = fastavro.parse_schema(schema_of(FIELDS)), random.Random(7)
+    return (framed(SCHEMA_ID, schema, {**order(rng), "id": _FIRST_ID + number}) for number in range(count))
 
 
 def event(number: int) -> bytes:

@@ -20,6 +20,8 @@ from tests.bench.cases import PARQUET_CODEC, PARTITIONS
 _ROW_GROUP_BYTES = 64 * 1024 * 1024
 _HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
 _TIME = pa.timestamp("ms", tz="UTC")
+_PREFIX = "_kafka_"
+"""The prefix of the columns of typed files that are not fields of values."""
 SCHEMA = pa.schema(
     [
         pa.field("key", pa.binary()),
@@ -50,7 +52,7 @@ class OutputFile(Closing):
         self._buffered: list[pa.RecordBatch] = []
         self._buffered_bytes = 0
         self._closing = ExitStack()
-        names = [name for name in DICTIONARY if name in schema.names]
+        names = [name for name in schema.names if name.removeprefix(_PREFIX) in DICTIONARY]
         writer = pq.ParquetWriter(
             path,
             schema,
@@ -77,20 +79,25 @@ class OutputFile(Closing):
 
 
 class PartitionFiles(Closing):
-    """One file per partition of `topic`, for loaders that return Python objects."""
+    """One file per partition of `topic`, for loaders that return Python objects.
 
-    def __init__(self, folder: Path, topic: str) -> None:
+    `columns` are those of decoded values, which are dicts; None means that values are bytes.
+    """
+
+    def __init__(self, folder: Path, topic: str, columns: pa.Schema | None = None) -> None:
         self._topic = pa.scalar(topic)
+        self._columns = columns
+        self._schema = SCHEMA if columns is None else _typed(columns)
         self._closing = ExitStack()
         paths = [folder / f"{partition}.parquet" for partition in range(PARTITIONS)]
-        self._files = [self._closing.enter_context(OutputFile(path)) for path in paths]
+        self._files = [self._closing.enter_context(OutputFile(path, self._schema)) for path in paths]
 
     def write(self, partition: int, rows: "Rows") -> None:
         """Add rows of one partition."""
         count = len(rows.offsets)
         arrays = [
             pa.array(rows.keys, pa.binary()),
-            pa.array(rows.values, pa.binary()),
+            *self._decoded(rows.values),
             pa.repeat(self._topic, count),
             pa.repeat(pa.scalar(partition, pa.int32()), count),
             pa.array(rows.offsets, pa.int64()),
@@ -98,7 +105,12 @@ class PartitionFiles(Closing):
             pa.array(rows.types, pa.int32()),
             _headers(rows.headers),
         ]
-        self._files[partition].write(pa.RecordBatch.from_arrays(arrays, schema=SCHEMA))
+        self._files[partition].write(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+
+    def _decoded(self, values: Sequence[Any]) -> Sequence[pa.Array]:
+        if self._columns is None:
+            return [pa.array(values, pa.binary())]
+        return list(pa.array(values, pa.struct(list(self._columns))).flatten())
 
     def close(self) -> None:
         """Finish all files."""
@@ -107,14 +119,24 @@ class PartitionFiles(Closing):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """Columns of Python objects. `types` has Spark's timestamp types: 0 for create time, 1 for append time."""
+    """Columns of Python objects. `values` are bytes, or dicts if they were decoded.
+
+    `types` has Spark's timestamp types: 0 for create time, 1 for append time.
+    """
 
     keys: Sequence[bytes | None]
-    values: Sequence[bytes | None]
+    values: Sequence[Any]
     offsets: Sequence[int]
     timestamps: Sequence[int]
     types: Sequence[int]
     headers: Sequence[Sequence[tuple[str, bytes]] | None]
+
+
+def _typed(columns: pa.Schema) -> pa.Schema:
+    """The columns of typed files: those of decoded values are where other files have the bytes."""
+    key, _, *others = SCHEMA
+    metadata = [field.with_name(_PREFIX + field.name) for field in (key, *others)]
+    return pa.schema([metadata[0], *columns, *metadata[1:]])
 
 
 def _headers(rows: Sequence[Sequence[tuple[str, bytes]] | None]) -> pa.Array:

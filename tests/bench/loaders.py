@@ -12,6 +12,9 @@ OURS = "ours"
 OURS_IN_SPARK = "ours in Spark"
 OURS_TYPED = "ours, JSON to columns"
 SPARK_TYPED = "Spark's Kafka source, from_json"
+OURS_AVRO = "ours, Avro to columns"
+SPARK_AVRO = "Spark's Kafka source, from_avro"
+CONFLUENT_AVRO = "confluent-kafka, AvroDeserializer"
 COLD_SPARK = "cold job: Spark's Kafka source"
 COLD_OURS = "cold job: ours"
 COLD_OURS_FIRST = "cold job: ours, first on this machine"
@@ -50,6 +53,9 @@ LOADERS: Mapping[str, Loader] = {
     OURS_IN_SPARK: Loader(module="ours_in_spark"),
     OURS_TYPED: Loader(module="ours_typed", typed=True),
     SPARK_TYPED: Loader(module="spark_typed", typed=True),
+    OURS_AVRO: Loader(module="ours_typed", typed=True),
+    SPARK_AVRO: Loader(module="spark_typed", typed=True),
+    CONFLUENT_AVRO: Loader(module="confluent_avro", typed=True),
     COLD_SPARK: Loader(module="cold_spark", whole_process=True),
     COLD_OURS: Loader(module="cold_ours", whole_process=True),
     COLD_OURS_FIRST: Loader(module="cold_ours", whole_process=True, new_cache=True),

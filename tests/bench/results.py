@@ -11,7 +11,12 @@ from tests.bench.comparison import Comparison
 from tests.bench.last_messages import LastMessageCost
 from tests.bench.measure import Usage
 
-_COUNTERPARTS = {by.SPARK: by.OURS_IN_SPARK, by.SPARK_TYPED: by.OURS_TYPED}
+_COUNTERPARTS = {
+    by.SPARK: by.OURS_IN_SPARK,
+    by.SPARK_TYPED: by.OURS_TYPED,
+    by.CONFLUENT_AVRO: by.OURS_AVRO,
+    by.SPARK_AVRO: by.OURS_AVRO,
+}
 """The loader of ours that does the same as another loader; for all others it is `ours`."""
 _MIN_BEYOND_EMPTY_S = 1.0
 
@@ -69,8 +74,8 @@ def share_of_last_messages(rounds: Iterable[Round]) -> float | None:
 def ratios(usages: Mapping[str, Usage]) -> dict[str, Ratio]:
     """The ratio of each other loader to ours, by loader.
 
-    Spark's own Kafka source is compared with ours in Spark, or if it decodes JSON, with ours that decodes it. The time
-    of a cold job counts minus that of an empty Spark job, but at least as one second.
+    Spark's own Kafka source is compared with ours in Spark. A loader that decodes values is compared with ours that
+    decodes them. The time of a cold job counts minus that of an empty Spark job, but at least as one second.
     """
     result: dict[str, Ratio] = {}
     for name, other in usages.items():

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
 from resources.processes import dying_with_parent
 from tests.bench import limit
 from tests.bench.cases import PARTITIONS, Case, Job
@@ -19,6 +20,7 @@ from tests.bench.files import Content, WrongRows, check, check_typed
 from tests.bench.last_messages import LastMessageCost
 from tests.bench.loaders import LOADERS, Loader
 from tests.bench.measure import Usage
+from tests.bench.orders import FIELDS, schema_of
 from tests.bench.results import Round
 from tests.brokers.real import RealBroker
 
@@ -35,12 +37,15 @@ class LoaderFailed(RuntimeError):
 
 @dataclass(slots=True, kw_only=True)
 class Bench:
-    """A broker with the topics of the cases. Each loader starts with an empty folder in `folder`.
+    """A broker with the topics of the cases, and a registry with the schema of Avro values.
+
+    Each loader starts with an empty folder in `folder`.
 
     `failures` collects the errors of loaders; the other loaders still run.
     """
 
     broker: RealBroker
+    registry: EmbeddedSchemaRegistry
     folder: Path
     jars: str
     say: Callable[[str], None]
@@ -87,6 +92,8 @@ class Bench:
 
     def _fill(self, case: Case) -> None:
         self.say(f"{case.title}: producing {case.records:,} records")
+        if case.format == "avro":
+            self.registry.register(f"{case.topic}-value", json.dumps(schema_of(FIELDS)))
         self.broker.create_topic(case.topic, PARTITIONS, _TOPIC)
         self._values_bytes[case.topic] = produce(case, self.broker.bootstrap, case.topic)
 
@@ -129,6 +136,7 @@ class Bench:
             folder=folder,
             warm_up=(case.warm_up or case).topic,
             jars=self.jars,
+            registry=self.registry.url if case.format == "avro" else None,
         )
 
     def _check(self, case: Case, folder: Path) -> None:

@@ -33,5 +33,7 @@ def test_every_ratio_with_a_bound_is_measured() -> None:
 
 
 def test_a_job_reaches_its_process_unchanged() -> None:
-    job = Job(bootstrap="127.0.0.1:1", topic="t", records=4, folder=Path("/x"), warm_up="w", jars="a.jar,b.jar")
+    job = Job(
+        bootstrap="127.0.0.1:1", topic="t", records=4, folder=Path("/x"), warm_up="w", jars="a.jar,b.jar", registry="u"
+    )
     assert Job.of(job.as_dict()) == job

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -71,6 +72,19 @@ def test_rows_arrive_with_all_their_columns(tmp_path: Path) -> None:
     assert read[0]["headers"] == [{"key": "trace", "value": b"1"}]
     assert (read[0]["topic"], read[0]["partition"], read[0]["key"], read[0]["value"]) == ("events", 2, b"key", b"value")
     assert (read[2]["key"], read[2]["headers"], read[2]["timestampType"]) == (None, [], 1)
+
+
+def test_decoded_values_become_columns_beside_those_of_the_record(tmp_path: Path) -> None:
+    columns = pa.schema({"id": pa.int64(), "tags": pa.list_(pa.string())})
+    with PartitionFiles(tmp_path, "events", columns) as files:
+        for partition in range(4):
+            decoded = [{"id": partition * 2 + offset, "tags": ["a"]} for offset in range(2)]
+            files.write(partition, replace(rows([0, 1]), values=decoded))
+    check_typed(tmp_path, 8)
+    [row, _] = pq.read_table(tmp_path / "3.parquet").to_pylist()
+    shown = ("id", "tags", "_kafka_key", "_kafka_partition", "_kafka_offset", "_kafka_topic")
+    assert [row[name] for name in shown] == [6, ["a"], b"key", 3, 0, "events"]
+    assert "value" not in row
 
 
 @pytest.mark.parametrize(

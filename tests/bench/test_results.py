@@ -35,6 +35,15 @@ def test_sparks_source_with_from_json_is_compared_with_ours_that_decodes_json() 
     assert {name: ratio.cpu for name, ratio in result.items()} == {by.OURS_TYPED: 2.0, by.SPARK_TYPED: 8.0}
 
 
+def test_loaders_that_decode_avro_are_compared_with_ours_that_decodes_it() -> None:
+    result = ratios({by.OURS: usage(1), by.OURS_AVRO: usage(2), by.CONFLUENT_AVRO: usage(12), by.SPARK_AVRO: usage(16)})
+    assert {name: ratio.cpu for name, ratio in result.items()} == {
+        by.OURS_AVRO: 2.0,
+        by.CONFLUENT_AVRO: 6.0,
+        by.SPARK_AVRO: 8.0,
+    }
+
+
 def test_the_ratio_of_cold_jobs_subtracts_the_cost_of_an_empty_job() -> None:
     result = ratios(
         {

@@ -36,21 +36,32 @@ def ready(job: Job) -> Iterator[Callable[[], None]]:
 
 
 def _load(job: Job) -> None:
+    with PartitionFiles(job.folder, job.topic) as files:
+        for partition, messages in consumed(job):
+            files.write(partition, rows(messages))
+
+
+def consumed(job: Job) -> Iterator[tuple[int, Sequence[Any]]]:
+    """All messages of the topic: a partition, and some of its messages.
+
+    Raises:
+        TimeoutError: records are missing.
+    """
     consumer = Consumer({"bootstrap.servers": job.bootstrap, "group.id": "bench", **SETTINGS})
     consumer.assign([TopicPartition(job.topic, partition, 0) for partition in range(PARTITIONS)])
     missing = job.records
-    with PartitionFiles(job.folder, job.topic) as files:
-        while missing:
-            messages: list[Any] = consumer.consume(min(missing, _CONSUME_MESSAGES), _WAIT_S)
-            if not messages:
-                raise TimeoutError(f"{missing} records are missing")
-            missing -= len(messages)
-            for partition, group in groupby(messages, methodcaller("partition")):
-                files.write(partition, _rows(list(group)))
+    while missing:
+        messages: list[Any] = consumer.consume(min(missing, _CONSUME_MESSAGES), _WAIT_S)
+        if not messages:
+            raise TimeoutError(f"{missing} records are missing")
+        missing -= len(messages)
+        for partition, group in groupby(messages, methodcaller("partition")):
+            yield partition, list(group)
     consumer.close()
 
 
-def _rows(messages: Sequence[Any]) -> Rows:
+def rows(messages: Sequence[Any]) -> Rows:
+    """The columns of messages, with their values as bytes."""
     times = [message.timestamp() for message in messages]
     return Rows(
         keys=[message.key() for message in messages],

@@ -1,9 +1,10 @@
-"""Penstock in one process: plan, fetch, decode JSON to columns, and commit."""
+"""Penstock in one process: plan, fetch, decode JSON or Avro to columns, and commit."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from kafka_io.records import decoder
+from kafka_io.schema_registry.settings import SchemaRegistrySettings
 from pipelines.loading.execute import fetch_here
 from resources.settings import Settings, TopicSections
 from tests.bench.cases import Job
@@ -20,6 +21,7 @@ def ready(job: Job) -> Iterator[Callable[[], None]]:
 
 
 def _settings(job: Job) -> Settings:
-    format_ = {"format": "json", "columns": EVENT_COLUMNS, "bad_records": "fail"}
-    topics = TopicSections.model_validate({job.topic: format_})
-    return ours.settings(job).model_copy(update={"topics": topics})
+    values = {"format": "avro"} if job.registry else {"format": "json", "columns": EVENT_COLUMNS}
+    topics = TopicSections.model_validate({job.topic: {**values, "bad_records": "fail"}})
+    registries = {"main": SchemaRegistrySettings(url=job.registry)} if job.registry else {}
+    return ours.settings(job).model_copy(update={"topics": topics, "registries": registries})

@@ -1,14 +1,17 @@
-"""Spark's own Kafka source and `from_json` to Parquet in a running session: a column for each field of the events."""
+"""Spark's own Kafka source to Parquet in a running session, with a column for each field of JSON or Avro values."""
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pyspark.sql import SparkSession, functions
+from pyspark.sql import Column, SparkSession, functions
+from pyspark.sql.avro.functions import from_avro
 
 from resources.spark import close_session, open_session
 from tests.bench.cases import PARQUET_CODEC, Job
 from tests.bench.data import EVENT_COLUMNS
+from tests.bench.orders import FIELDS, schema_of
 from tests.bench.peers import spark
 from tests.bench.peers.spark_job import SOURCE_SETTINGS
 
@@ -29,7 +32,13 @@ def ready(job: Job) -> Iterator[Callable[[], None]]:
 
 def _load(session: SparkSession, job: Job, topic: str, folder: Path) -> None:
     """Write all records of the topic. Each partition is one task and one file."""
-    event = functions.from_json(functions.col("value").cast("string"), _SCHEMA)
     kafka = [functions.col(name).alias(f"_kafka_{name}") for name in _KAFKA]
-    rows = spark.read(session, job.bootstrap, topic).withColumn("event", event).select("event.*", *kafka)
+    rows = spark.read(session, job.bootstrap, topic).withColumn("decoded", _decoded(job)).select("decoded.*", *kafka)
     rows.write.mode("overwrite").option("compression", PARQUET_CODEC).parquet(str(folder))
+
+
+def _decoded(job: Job) -> Column:
+    if job.registry is None:
+        return functions.from_json(functions.col("value").cast("string"), _SCHEMA)
+    # Spark knows neither registries nor frames: it gets the schema, and the value behind the 5 bytes of its frame.
+    return from_avro(functions.expr("substring(value, 6)"), json.dumps(schema_of(FIELDS)))
