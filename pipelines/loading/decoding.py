@@ -7,8 +7,9 @@ registry has got the schema.
 
 Values without a declared schema are treated in the same way: a worker that meets keys without columns, or values that
 their columns cannot hold, reports their fields, and the slice is fetched again with columns for them. So no key is
-lost, and a load without new keys fetches everything once. Only the first load reads a sample first, because otherwise
-it would fetch everything twice.
+lost, and a load without new keys fetches everything once.
+
+The first load reads a sample first, also to find ids of schemas, because otherwise it would fetch everything twice.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -21,7 +22,7 @@ import pyarrow.ipc
 from kafka_io.errors import InvalidSchema
 from kafka_io.schema_registry.client import SchemaRegistry
 from kafka_io.values.json.inference import merged_fields
-from pipelines.loading.decode_plan import DecodePlan, Learned, WriterSchemas, plan_decoding
+from pipelines.loading.decode_plan import DecodePlan, Learned, PartPlan, WriterSchemas, plan_decoding
 from pipelines.loading.formats import encoding_of
 from pipelines.loading.table_log import TableSnapshot
 from pipelines.loading.typed_rows import IncompletePlan
@@ -80,9 +81,11 @@ class Decoding:
 
     @property
     def needs_sample(self) -> bool:
-        """Whether the table has no columns for fields yet, and only a sample can say which ones it needs."""
-        parts = (self.plan, self.plan.keys) if self.plan else ()
-        return any(part and encoding_of(part.encoding).of_sample is not None and not part.values for part in parts)
+        """Whether only a sample can say which columns the table needs, or which schemas its first records have."""
+        if self.plan is None:
+            return False
+        parts = ((self.plan, self._format.has_schemas), (self.plan.keys, self._format.has_key_schemas))
+        return any(part and _is_unknown(part, has_schemas=has_schemas) for part, has_schemas in parts)
 
     def learn_from(self, undecoded: Iterable[SliceFacts]) -> None:
         """Learn the ids and fields that these slices have and the plan lacks; see `learn`."""
@@ -171,6 +174,13 @@ class _Part:
             else:
                 known[id_] = registered[id_]
         return WriterSchemas(known=known, refused=refused)
+
+
+def _is_unknown(part: PartPlan, *, has_schemas: bool) -> bool:
+    """Whether no column of this part is known, or no schema if it has schemas in a registry."""
+    if has_schemas:
+        return not part.schemas.ids
+    return encoding_of(part.encoding).of_sample is not None and not part.values
 
 
 def _merged(samples: Iterable[bytes]) -> Sequence[pa.Field]:

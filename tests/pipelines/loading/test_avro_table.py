@@ -107,6 +107,13 @@ def test_schemas_that_alternate_fill_the_columns_of_their_types_without_another_
     assert (topic.replay().error, topic.replay().changed) == (None, False)
 
 
+def test_the_first_load_finds_ids_in_a_sample_and_fetches_large_slices_once(topic: TypedTopic) -> None:
+    topic.fake.logs = {0: log_of([framed(1, V1, id=row, price=5) for row in range(1_001)])}
+    fetches: list[int] = []
+    load = topic.load(on_progress=lambda _topic: lambda done, _total: fetches.append(done))
+    assert (load.error, load.rows, load.files, len(fetches)) == (None, 1_001, 1, 1)
+
+
 def test_ids_that_the_table_has_seen_are_asked_for_before_the_fetch_and_each_is_asked_once(
     topic: TypedTopic, registry: EmbeddedSchemaRegistry
 ) -> None:
