@@ -44,8 +44,8 @@ class CallbackHandler:
     def before_send(self, messages: Sequence[Message]) -> None:
         """The background thread is about to send these messages."""
 
-    def on_close(self, rest: Sequence[Message]) -> None:
-        """The producer closes. `rest` was not sent before the deadline, and is returned as failed."""
+    def on_close(self, unsent: Sequence[Message]) -> None:
+        """The producer closes. The `unsent` messages were not sent before the deadline, and are returned as failed."""
 
 
 class EventHandler(Protocol):

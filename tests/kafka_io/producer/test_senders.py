@@ -279,9 +279,9 @@ class RecordingCallbacks(CallbackHandler):
         """Record the call, and fail."""
         self._record(f"before send {len(messages)}")
 
-    def on_close(self, rest: Sequence[Message]) -> None:
+    def on_close(self, unsent: Sequence[Message]) -> None:
         """Record the call, and fail."""
-        self._record(f"on close {len(rest)}")
+        self._record(f"on close {len(unsent)}")
 
     def _record(self, call: str) -> None:
         self.calls.append(call)
