@@ -187,7 +187,7 @@ def test_a_table_with_deletion_vectors_is_refused_and_no_commit_lands_after_them
     small.add_deletion_vectors()
     with pytest.raises(TableForeign, match="deletionVectors"):
         small.table.snapshot()
-    with pytest.raises(CommitUnknown, match="to see whether it landed: .*deletionVectors"):
+    with pytest.raises(CommitUnknown, match=r"to see whether it landed: .*deletionVectors"):
         small.commit(facts, snapshot=snapshot)
 
 
@@ -197,7 +197,7 @@ def test_a_table_whose_log_is_cleaned_up_is_refused_until_the_property_is_set_ba
     small.allow_log_cleanup()
     with pytest.raises(TableForeign, match="enableExpiredLogCleanup"):
         small.table.snapshot()
-    with pytest.raises(CommitUnknown, match="to see whether it landed: .*enableExpiredLogCleanup"):
+    with pytest.raises(CommitUnknown, match=r"to see whether it landed: .*enableExpiredLogCleanup"):
         small.commit(facts, snapshot=snapshot)
     small.repair()
     small.commit(facts)
