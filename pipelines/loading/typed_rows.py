@@ -28,7 +28,6 @@ class IncompletePlan(Exception):
     """Records of a batch have schemas with these ids, or these fields, which the plan does not have."""
 
     def __init__(self, values: "DecodedPart", keys: "DecodedPart | None" = None) -> None:
-        super().__init__(f"the plan lacks schemas {sorted(values.unknown)} or fields {values.fields}")
         self.ids, self.fields = values.unknown, values.fields
         self.key_ids, self.key_fields = (keys.unknown, keys.fields) if keys else (frozenset[int](), ())
 

@@ -1,7 +1,8 @@
-"""The statistics of a file's columns in the log: no reader's filter loses rows because of them."""
+"""The file of a slice is written in row groups and forced to disk; no filter loses rows by its statistics."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest.mock import Mock
 
 import duckdb
 import pyarrow as pa
@@ -9,8 +10,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from pipelines.loading import slice_file
 from pipelines.loading.file_statistics import file_stats
+from pipelines.loading.layout import RAW
 from pipelines.loading.rows import FILE_SCHEMA, table_rows
+from pipelines.loading.slice_file import SliceFile
+from resources import durable
 
 if TYPE_CHECKING:
     from tests.small_table import SmallTable
@@ -89,3 +94,32 @@ def test_statistics_cover_all_row_groups_and_count_nulls(tmp_path: Path) -> None
             "loaded_at": 0,
         },
     }
+
+
+def written(folder: Path, batches: int) -> SliceFile:
+    """The file of a slice with so many batches of one row."""
+    task = Mock(table_uri=str(folder), folder="date=2026-01-02", file_name="part", options={}, layout=RAW)
+    task.parquet_codec = "zstd"
+    file = SliceFile(task)
+    with file:
+        for offset in range(batches):
+            decoded = pa.RecordBatch.from_pydict({"offset": pa.array([offset], pa.int64())})
+            file.write(table_rows(decoded, {"topic": "clicks", "partition": 0, "loaded_at": 0}))
+    return file
+
+
+@pytest.mark.parametrize(("group_bytes", "groups"), [(1, 3), (1_000_000, 1)])
+def test_batches_share_a_row_group_until_it_is_large_enough(
+    group_bytes: int, groups: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slice_file, "_ROW_GROUP_BYTES", group_bytes)
+    file = written(tmp_path, 3)
+    metadata = pq.read_metadata(tmp_path / file.path)
+    assert (metadata.num_rows, metadata.num_row_groups) == (3, groups)
+
+
+def test_a_file_is_forced_to_disk_before_it_can_be_committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[tuple[Path, Path]] = []
+    monkeypatch.setattr(durable, "sync_below", lambda root, path: synced.append((root, path)))
+    file = written(tmp_path, 1)
+    assert synced == [(tmp_path, tmp_path / file.path)]

@@ -184,3 +184,9 @@ def test_a_row_without_a_time_matches_every_time(tmp_path: Path) -> None:
     assert rows(tmp_path, timed).first_since(5, below=100) == 5
     assert rows(tmp_path, timed).first_since(50, below=100) is None
     assert rows(tmp_path, [*timed, record(3)]).first_since(5, below=100) == 3
+
+
+def test_the_first_row_of_a_time_may_be_in_any_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_rows, "_BATCH_ROWS", 2)
+    timed = [record(offset, timestamp=offset * 1000) for offset in range(10)]
+    assert rows(tmp_path, timed).first_since(3, below=100) == 3
