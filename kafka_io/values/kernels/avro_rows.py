@@ -50,7 +50,17 @@ from kafka_io.values.kernels.avro_program import (
     B,
     C,
 )
-from kafka_io.values.kernels.column_buffers import ITEMS, ROOT, VALID, Float32s, Float64s, put_end, put_null
+from kafka_io.values.kernels.column_buffers import (
+    ITEMS,
+    ROOT,
+    VALID,
+    Float32s,
+    Float64s,
+    put_end,
+    put_failure,
+    put_null,
+    undo_row,
+)
 
 _INT64_MAX = (1 << 63) - 1
 
@@ -138,19 +148,11 @@ def decode_rows(
             counts, work, bits, float_of_bits, scratch,
         )  # fmt: skip
         if status != OK:
-            for node in range(len(counts)):
-                counts[node] = row_count
-            for node in inner:
-                counts[node] = saved[node]
+            undo_row(row_count, saved, inner, counts)
             if status == FULL:
                 return FULL, row
             put_null(ROOT, nodes, cells, valid, counts)
-            failed = done[0]
-            failures[4 * failed] = row
-            failures[4 * failed + 1] = status
-            failures[4 * failed + 2] = work[FAULT_OP]
-            failures[4 * failed + 3] = work[FAULT_POSITION] - start
-            done[0] = failed + 1
+            put_failure(row, status, int(work[FAULT_OP]), int(work[FAULT_POSITION] - start), failures, done)
         row += 1
     return OK, row
 

@@ -110,3 +110,23 @@ def put_end(node: int, end: int, nodes: Int64s, cells: Int64s, valid: ByteArray,
     cells[nodes[node, CELL] + item + 1] = end
     valid[nodes[node, VALID] + item] = 1
     counts[node] = item + 1
+
+
+@device_function
+def undo_row(row_count: int, saved: Int64s, inner: Int64s, counts: Int64s) -> None:
+    """Remove what a row has appended. `saved` has the former counts of `inner`; all others had `row_count` items."""
+    for node in range(len(counts)):
+        counts[node] = row_count
+    for node in inner:
+        counts[node] = saved[node]
+
+
+@device_function
+def put_failure(row: int, status: int, place: int, position: int, failures: Int64s, done: Int64s) -> None:
+    """Note a value that does not decode: its row, the status, the op or field, and the position within the value."""
+    failed = done[0]
+    failures[4 * failed] = row
+    failures[4 * failed + 1] = status
+    failures[4 * failed + 2] = place
+    failures[4 * failed + 3] = position
+    done[0] = failed + 1

@@ -13,7 +13,15 @@ from kafka_io.jit.compiling import device_function, kernel
 from kafka_io.jit.scalars import BAD_POSITION, ByteArray, Int32s, Int64s, little_int32, little_int64
 from kafka_io.jit.utf8 import is_utf8
 from kafka_io.values.kernels.avro_buffers import put_bytes
-from kafka_io.values.kernels.column_buffers import ROOT, Float32s, Float64s, put_null, put_number
+from kafka_io.values.kernels.column_buffers import (
+    ROOT,
+    Float32s,
+    Float64s,
+    put_failure,
+    put_null,
+    put_number,
+    undo_row,
+)
 from kafka_io.values.kernels.protobuf_buffers import (
     close_message,
     field_of,
@@ -168,19 +176,11 @@ def decode_rows(
             scratch,
         )  # fmt: skip
         if status != OK:
-            for node in range(len(counts)):
-                counts[node] = row_count
-            for node in inner:
-                counts[node] = saved[node]
+            undo_row(row_count, saved, inner, counts)
             if status == FULL:
                 return FULL, row
             put_null(ROOT, nodes, cells, valid, counts)
-            failed = done[0]
-            failures[4 * failed] = row
-            failures[4 * failed + 1] = status
-            failures[4 * failed + 2] = work[FAULT_FIELD]
-            failures[4 * failed + 3] = work[FAULT_POSITION] - start
-            done[0] = failed + 1
+            put_failure(row, status, int(work[FAULT_FIELD]), int(work[FAULT_POSITION] - start), failures, done)
         row += 1
     return OK, row
 
