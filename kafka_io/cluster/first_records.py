@@ -100,7 +100,7 @@ class FirstRecordSearch(Generic[T]):
 def last_messages(
     metadata: ClusterMetadata, offsets: Mapping[TopicPartition, int], read_settings: ReadSettings
 ) -> PartitionAnswers[LastMessage | None]:
-    """The first message at each offset or after it; None if there is none."""
+    """The first message at or after each offset. It is None if the log has no such message."""
 
     def ask(connection: ModernBrokerConnection, leaders: PartitionLeaders) -> PartitionAnswers[LastMessage | None]:
         pending = {partition: offsets[partition] for partition in leaders}

@@ -1,4 +1,4 @@
-"""Where the partitions of a plan are read from: all that a worker needs to know, small enough to be sent to it."""
+"""The source of a plan's partitions: a small value that a worker receives, with all that it needs to read them."""
 
 import time
 from collections.abc import Callable

@@ -85,7 +85,7 @@ def tail_command(
 
 
 def _decoding(settings: Settings, topic: str) -> "ShowValues | None":
-    """What decodes the values of the topic; None if they are shown as they are."""
+    """The decoder of the topic's values; None if the topic has no format, so that values are shown as bytes."""
     format_ = settings.format_of(topic)
     if not format_.is_typed:
         return None

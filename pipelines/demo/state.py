@@ -130,7 +130,7 @@ def free_port(*, preferred: int = 0) -> int:
 
 
 def free_ports(count: int) -> list[int]:
-    """As many different free ports on loopback."""
+    """`count` different free ports on loopback."""
     with ExitStack() as opened:
         probes = [opened.enter_context(socket.socket()) for _ in range(count)]
         for probe in probes:

@@ -41,7 +41,7 @@ def check_bad_records(
 
 
 def _exceeded(format_: TopicFormat, bad: int, rows: int) -> str:
-    """The limit that is exceeded by some bad records, as the end of a sentence; empty if there is none."""
+    """The limit that is exceeded by some bad records, as the end of a sentence. It is empty if no limit is exceeded."""
     if format_.bad_records == "fail":
         return 'bad_records = "fail" allows none'
     if format_.max_bad_records is not None and bad > format_.max_bad_records:

@@ -66,7 +66,7 @@ _LOGICAL = {
     **{f"local-timestamp-{unit}": pa.timestamp("us") for unit in ("millis", "micros", "nanos")},
     "uuid": pa.string(),
 }
-# As Spark's from_avro.
+# Spark's from_avro merges the same types.
 _MERGED = (frozenset({Primitive("int"), Primitive("long")}), frozenset({Primitive("float"), Primitive("double")}))
 
 

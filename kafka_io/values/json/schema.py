@@ -137,7 +137,7 @@ class _SchemaReader:
 
 
 def _at_pointer(document: Any, pointer: str) -> Any:
-    """The part of a document that a JSON Pointer (RFC 6901) in a URL leads to; None if there is none."""
+    """The part of a document that a JSON Pointer (RFC 6901) in a URL leads to. None if it leads nowhere."""
     for part in unquote(pointer).split("/")[1:]:
         key = part.replace("~1", "/").replace("~0", "~")
         if isinstance(document, list) and key.isdecimal() and int(key) < len(document):

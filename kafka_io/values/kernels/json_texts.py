@@ -174,7 +174,7 @@ def _simple_escape(byte: int) -> int:
 
 @device_function
 def _code_unit(data: ByteArray, position: int, end: int) -> int:
-    r"""The code unit of an escape \uXXXX at `position`; -1 if there is none."""
+    r"""The code unit of an escape \uXXXX at `position`; -1 if no such escape is there."""
     if position + 6 > end or data[position] != BACKSLASH or data[position + 1] != LOWER_U:
         return -1
     unit = 0

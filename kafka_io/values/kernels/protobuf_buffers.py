@@ -66,7 +66,7 @@ _MAX_DIGITS = 11
 
 @device_function
 def field_of(fields: Int64s, first: int, last: int, number: int) -> int:
-    """The field of a number; -1 if there is none."""
+    """The index of the field with this number; -1 if the message has no such field."""
     low = first
     high = last
     while low < high:

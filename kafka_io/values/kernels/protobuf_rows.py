@@ -93,7 +93,7 @@ from kafka_io.values.kernels.protobuf_wire import (
     skip_value,
 )
 
-# What a step of a message comes to: a field with a known type, an unknown field, an end, or nothing to do.
+# The result of one step through a message: a field with a known type, an unknown field, an end, or nothing to do.
 _FIELD, _UNKNOWN, _GROUP_END, _MESSAGE_END, _NOTHING = range(5)
 
 

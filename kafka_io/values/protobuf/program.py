@@ -93,7 +93,7 @@ class MessagePrograms:
         )
 
     def path_of(self, field: int) -> str:
-        """Name of a field, for messages; empty if there is none."""
+        """The name of a field, for error messages. It is empty if no field is known."""
         if field < 0:
             return ""
         node = self._fields[field][op.NODE]
@@ -148,7 +148,7 @@ class MessagePrograms:
         return self._finish(message, fields, [(code, place, value) for place, (code, value) in closes.values()])
 
     def _absent(self, kind: ProtobufNode, node: int) -> tuple[int, int]:
-        """What a buffer gets if its field is not set."""
+        """The value that a buffer gets if the message does not set its field."""
         descriptor = kind.descriptor
         if kind.kind in {"list", "map"}:
             return op.PUT_LIST, 0
@@ -265,7 +265,7 @@ class MessagePrograms:
         return (kind.descriptor.number, op.LENGTH, op.MESSAGE, key_node, entry, value_node, op.REPEATED)
 
     def _absent_value(self, kind: ProtobufNode, node: int, field: tuple[int, ...]) -> tuple[int, int]:
-        """What the value of a map is if an entry has none: a scalar's default, or a message without fields."""
+        """The value of a map entry that has only a key: the default of a scalar, or a message without fields."""
         if kind.kind == "scalar":
             return self._default(kind, node)
         if kind.kind == "time":

@@ -134,7 +134,7 @@ class _Parser:
 
     @contextmanager
     def _block(self) -> Iterator[None]:
-        """From `{` to `}`; the block reads what is between them."""
+        """Read `{`, then let the `with` block read the content, then read `}`."""
         self._expect("{")
         self._depth += 1
         if self._depth > _MAX_DEPTH:
