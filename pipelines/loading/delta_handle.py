@@ -1,12 +1,10 @@
-"""What a handle of deltalake says about a version of a table: its data files, features, properties and cursors."""
+"""What a handle of deltalake says about a version of a table: its data files, features and properties."""
 
-from collections.abc import Iterator
 from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from pipelines.loading.ledger import SEQUENCE, LedgerEntry
 from pipelines.loading.table_log import TableSnapshot
 
 CLEANED = "penstock.cleanedBefore"
@@ -47,14 +45,3 @@ def unreadable_features(handle: DeltaTable) -> str:
         f"the table uses the Delta feature {' and '.join(foreign)}, so its files do not show which rows readers see; "
         f"in Spark, ALTER TABLE delta.`{handle.table_uri}` DROP FEATURE {foreign[0]} writes its files again without it"
     )
-
-
-def mismatched_cursors(handle: DeltaTable, newest: LedgerEntry) -> Iterator[str]:
-    """A problem for each `txn` of the table that is not where the newest entry left it."""
-    expected = {SEQUENCE: ("the number of the newest commit", newest.sequence)}
-    for partition, (_, cursor) in newest.covered.items():
-        expected[newest.topic.app_id(partition)] = (f"partition {partition}: the cursor", cursor)
-    for app_id, (name, value) in expected.items():
-        stored = handle.transaction_version(app_id)
-        if stored != value:
-            yield f"{name} is {stored}, but the newest commit left it at {value}"

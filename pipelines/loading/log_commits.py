@@ -1,7 +1,7 @@
 """One commit of a table's log, made by Penstock or by anybody else, as its commit info describes it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Self
 from urllib.parse import unquote
@@ -23,6 +23,7 @@ class LogCommit:
         restored: the version whose files a RESTORE without an entry brought back, if it says.
         added: the paths of the data files that the commit added to the table.
         changed_rows: whether the commit took rows out of the table or replaced some. A compaction does neither.
+        transactions: the versions that the commit gives to `txn` entries, by their application id.
     """
 
     version: int
@@ -32,6 +33,7 @@ class LogCommit:
     restored: int | None = None
     added: tuple[str, ...] = ()
     changed_rows: bool = False
+    transactions: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, version: int, actions: Sequence[Mapping[str, Any]]) -> Self:
@@ -48,6 +50,7 @@ class LogCommit:
             restored=int(restored) if operation == _RESTORE and entry is None and restored.isdecimal() else None,
             added=tuple(unquote(action["add"]["path"]) for action in actions if "add" in action),
             changed_rows=any(action["remove"].get("dataChange", True) for action in actions if "remove" in action),
+            transactions={action["txn"]["appId"]: action["txn"]["version"] for action in actions if "txn" in action},
         )
 
     def restore_mismatch(self, topic: str | None) -> str:

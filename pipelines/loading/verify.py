@@ -6,7 +6,7 @@ on, where offsets count records, the rows and the gaps of a range add up to its 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -15,14 +15,14 @@ import numpy as np
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.loading.complete_files import CompleteFiles
-from pipelines.loading.delta_handle import mismatched_cursors, unreadable_features
+from pipelines.loading.delta_handle import unreadable_features
 from pipelines.loading.incarnations import MAX_PROBLEMS, Extent, RangeFold
-from pipelines.loading.ledger import Coverage, TopicIdentity
+from pipelines.loading.ledger import SEQUENCE, Coverage, LedgerEntry, TopicIdentity
+from pipelines.loading.log_commits import LogCommit
 from pipelines.loading.outcome import printed_fields
 from pipelines.loading.range_file import RangeColumns, RangeFile, Window
 from pipelines.loading.row_counts import count_rows, partition_code
 from pipelines.loading.table import LakeTable
-from pipelines.loading.table_log import TableSnapshot
 from pipelines.loading.work import CommittedRange, SliceFailure
 from resources.errors import LakeRefused, LakeUnavailable, LoadError
 
@@ -105,12 +105,11 @@ def verify(table: LakeTable) -> Proof:
     features = unreadable_features(handle)
     if features:
         return Proof(topic=topic, table=table.uri, problems=(features,))
-    snapshot = TableSnapshot(version=handle.version(), entry=None, handle=handle)
-    fold, newest = RangeFold(), next(iter(table.entries(snapshot)), None)
+    fold, cursors = RangeFold(), _StoredCursors()
     files, counts = CompleteFiles(table, handle), _Counts()
     ranges_of_damaged: dict[str, list[str]] = {path: [] for path in files.damaged}
     with RangeFile() as ranges:
-        for incarnation, committed in fold.effective(table.entries(snapshot)):
+        for incarnation, committed in fold.effective(cursors.collect(table.commits(handle.version()))):
             counts.add(incarnation, committed, ranges)
             if committed.path in ranges_of_damaged:
                 ranges_of_damaged[committed.path].append(str(committed))
@@ -118,9 +117,9 @@ def verify(table: LakeTable) -> Proof:
             counts.count(window, columns, files)
     problems = [problem for incarnation in fold.topics for problem in _range_problems(fold, incarnation)]
     problems += _why_not_loadable(table)
-    if newest is not None:
-        problems += mismatched_cursors(handle, newest[1])
-        problems += _short_of_cursor(fold.extents(newest[1].topic), newest[1].covered)
+    if cursors.newest is not None:
+        problems += cursors.mismatched(cursors.newest)
+        problems += _short_of_cursor(fold.extents(cursors.newest.topic), cursors.newest.covered)
     problems += _file_problems(topic, ranges_of_damaged, files.unreadable)
     if counts.outside:
         problems.append(f"{counts.outside} rows are outside of every committed range")
@@ -131,6 +130,39 @@ def verify(table: LakeTable) -> Proof:
         problems=tuple(dict.fromkeys(problems[:MAX_PROBLEMS])),
         partitions=tuple(counts.proofs(fold)),
     )
+
+
+class _StoredCursors:
+    """Remembers the newest `txn` entries of a log while its commits are read once.
+
+    deltalake reads the whole log for each `txn`, so asking it for every partition takes quadratic time.
+
+    Attributes:
+        newest: Penstock's newest entry; None if there is none.
+    """
+
+    def __init__(self) -> None:
+        self.newest: LedgerEntry | None = None
+        self._stored: dict[str, int] = {}
+
+    def collect(self, commits: Iterable[LogCommit]) -> Iterator[tuple[int, LedgerEntry]]:
+        """Version and entry of Penstock's commits; `commits` are all of the log, newest first."""
+        for commit in commits:
+            for app_id, version in commit.transactions.items():
+                self._stored.setdefault(app_id, version)
+            if commit.entry is not None:
+                self.newest = self.newest or commit.entry
+                yield commit.version, commit.entry
+
+    def mismatched(self, newest: LedgerEntry) -> Iterator[str]:
+        """A problem for each `txn` that is not where the newest entry left it."""
+        expected = {SEQUENCE: ("the number of the newest commit", newest.sequence)}
+        for partition, (_, cursor) in newest.covered.items():
+            expected[newest.topic.app_id(partition)] = (f"partition {partition}: the cursor", cursor)
+        for app_id, (name, value) in expected.items():
+            stored = self._stored.get(app_id)
+            if stored != value:
+                yield f"{name} is {stored}, but the newest commit left it at {value}"
 
 
 def _file_problems(

@@ -48,6 +48,7 @@ class LongHistory(LakeTable):
     """The table of a topic, to which each commit added one row of every partition."""
 
     template: bytes
+    app_ids: tuple[str, ...]
 
     @classmethod
     def create(cls, root: Path, *, partitions: int, commits: int) -> Self:
@@ -66,7 +67,8 @@ class LongHistory(LakeTable):
     def open(cls, root: Path, *, partitions: int) -> Self:
         """The table that `create` has written."""
         table = LakeTable.of(Lake(root=str(root)), "main", "clicks")
-        return cls(lake=table.lake, uri=table.uri, where=table.where, template=_entry(partitions).to_json().encode())
+        template = _entry(partitions).to_json().encode()
+        return cls(lake=table.lake, uri=table.uri, where=table.where, template=template, app_ids=_app_ids(partitions))
 
     def commits(self, newest: int, *, after: int = -1) -> Iterator[LogCommit]:
         """See LakeTable."""
@@ -76,7 +78,12 @@ class LongHistory(LakeTable):
             for placeholder, number in numbers.items():
                 entry = entry.replace(b"%d" % placeholder, b"%d" % number)
             line = msgspec.json.encode({"commitInfo": {"operation": "WRITE", KEY: entry.decode()}})
-            yield LogCommit.of(version, [msgspec.json.decode(line)])
+            cursors = [{"txn": {"appId": app_id, "version": version}} for app_id in self.app_ids]
+            yield LogCommit.of(version, [msgspec.json.decode(line), *cursors])
+
+
+def _app_ids(partitions: int) -> tuple[str, ...]:
+    return (SEQUENCE, *(_TOPIC.app_id(BrokerPartition(None, number)) for number in range(partitions)))
 
 
 def _entry(partitions: int) -> LedgerEntry:
@@ -146,9 +153,8 @@ def _names_and_types() -> list[tuple[str, pa.DataType]]:
 def _write_checkpoint(folder: Path, adds: list[dict[str, object]], partitions: int, commits: int) -> None:
     """Make the newest version of the table `commits`, whose log begins with a checkpoint."""
     log = folder / "_delta_log"
-    names = [SEQUENCE, *(_TOPIC.app_id(BrokerPartition(None, number)) for number in range(partitions))]
     actions: list[dict[str, object]] = [{"commitInfo": {"operation": "WRITE"}}]
-    actions += [{"txn": {"appId": name, "version": commits}} for name in names]
+    actions += [{"txn": {"appId": name, "version": commits}} for name in _app_ids(partitions)]
     actions += [{"add": add} for add in adds]
     text = "".join(json.dumps(action) + "\n" for action in actions)
     (log / f"{1:020d}.json").write_text(text)

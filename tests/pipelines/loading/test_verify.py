@@ -3,20 +3,22 @@
 import gc
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 import pyarrow.parquet as pq
 import pytest
-from deltalake import CommitProperties, Transaction
+from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.transaction import AddAction
 
 from kafka_io.model import BrokerPartition, OffsetRange
 from pipelines.loading import range_file
 from pipelines.loading.commit import LoadChange, commit
 from pipelines.loading.complete_files import CompleteFiles
-from pipelines.loading.ledger import CommitKind, LedgerEntry, TableState, TopicIdentity
+from pipelines.loading.ledger import SEQUENCE, CommitKind, LedgerEntry, TableState, TopicIdentity
+from pipelines.loading.log_commits import LogCommit
 from pipelines.loading.table import LakeTable
 from pipelines.loading.verify import Proof, proof_of, verify
 from pipelines.loading.work import CommittedRange, SliceFacts
@@ -247,7 +249,7 @@ def test_the_memory_for_a_history_does_not_grow_with_its_commits(small: "SmallTa
     """While the entries of 300 commits are read, one after the other, the ranges of earlier ones are not in memory."""
     partitions, alive = [BrokerPartition(0, number) for number in range(20)], []
 
-    def entries(*_: object, **__: object) -> Iterator[tuple[int, LedgerEntry]]:
+    def commits(*_: object, **__: object) -> Iterator[LogCommit]:
         for sequence in range(300, 0, -1):
             ranges = tuple(
                 CommittedRange(offsets=OffsetRange(partition, 10 * sequence - 10, 10 * sequence), gaps={"empty": 1})
@@ -257,20 +259,18 @@ def test_the_memory_for_a_history_does_not_grow_with_its_commits(small: "SmallTa
             commit = f"commit {sequence}"
             if sequence % 50 == 0:
                 alive.append(sum(isinstance(item, CommittedRange) for item in gc.get_objects()))
-            yield (
-                sequence,
-                LedgerEntry(
-                    commit=commit,
-                    run="run",
-                    kind=CommitKind.LOAD,
-                    sequence=sequence,
-                    topic=small.topic,
-                    ranges=ranges,
-                    covered=covered,
-                ),
+            entry = LedgerEntry(
+                commit=commit,
+                run="run",
+                kind=CommitKind.LOAD,
+                sequence=sequence,
+                topic=small.topic,
+                ranges=ranges,
+                covered=covered,
             )
+            yield LogCommit(version=sequence, time=datetime.now(UTC), operation="WRITE", entry=entry)
 
-    with patch.object(LakeTable, "entries", entries):
+    with patch.object(LakeTable, "commits", commits):
         result = proof(small)
     assert [(partition.offsets.start, partition.offsets.stop) for partition in result.partitions] == [(0, 3000)] * 20
     assert [partition.gaps for partition in result.partitions] == [{"empty": 300}] * 20
@@ -311,3 +311,41 @@ def test_a_cursor_that_is_not_where_the_ranges_end_is_named(small: "SmallTable")
         [], mode="append", schema=small.handle().schema(), commit_properties=properties
     )
     assert "partition 0-0: the cursor is 40, but the newest commit left it at 50" in proof(small).problems
+
+
+# fault U19
+def test_the_cursors_of_all_partitions_are_read_in_one_pass_over_the_log(
+    small: "SmallTable", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The library deltalake reads the log for each `txn` that it is asked for."""
+    small.commit(*(small.write(0, 10, partition=number) for number in range(6)))
+    small.commit(*(small.write(10, 20, partition=number) for number in range(6)))
+    asked: list[str] = []
+    read: list[int] = []
+    transaction_version, entry_text = DeltaTable.transaction_version, LakeTable._entry_text
+
+    def counted_version(handle: DeltaTable, app_id: str) -> int | None:
+        asked.append(app_id)
+        return transaction_version(handle, app_id)
+
+    def counted_text(table: LakeTable, files: Any, version: int) -> bytes:
+        read.append(version)
+        return entry_text(table, files, version)
+
+    monkeypatch.setattr(DeltaTable, "transaction_version", counted_version)
+    monkeypatch.setattr(LakeTable, "_entry_text", counted_text)
+    assert proof(small).problems == ()
+    assert asked == [SEQUENCE]
+    assert read == [2, 1, 0, 2], "one pass, and the newest entry to see whether a load could continue"
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_cursor_that_only_an_earlier_commit_moved_is_still_compared(small: "SmallTable", number: int) -> None:
+    small.commit(small.write(0, 10), small.write(0, 10, partition=1))
+    small.commit(small.write(10, 20, partition=1 - number))
+    assert proof(small).problems == ()
+    entry = Path(small.uri) / "_delta_log" / f"{1:020d}.json"
+    app_id = small.topic.app_id(BrokerPartition(0, number))
+    lines = [line for line in entry.read_text().splitlines(keepends=True) if app_id not in line or "txn" not in line]
+    entry.write_text("".join(lines))
+    assert proof(small).problems == (f"partition 0-{number}: the cursor is None, but the newest commit left it at 10",)
