@@ -5,7 +5,7 @@ metadata of the topic is dropped and requested again, as often as the retry poli
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import TypeVar
@@ -178,14 +178,34 @@ class ClusterMetadata(Closing):
             Corrupt: the broker lists partitions that no topic can have.
         """
         if name not in self._topics:
-            answer = self._request_metadata(name)
-            topic = next((topic for topic in answer.topics if topic.name == name), None)
-            if topic is None or topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            topic = _described(self._request_metadata(name), name)
+            if topic is None:
                 return None
-            ErrorCode.check(topic.error_code, Where(topic=name))
-            check_topic(topic)
             self._topics[name] = topic
         return self._topics[name]
+
+    def topic_at_leaders(self, name: str, partitions: Collection[int]) -> MetadataTopic | None:
+        """The same as `topic`, or the answer of a leader of these partitions that contradicts it.
+
+        The broker that describes the topic may not know yet that it was deleted or created again, for example because
+        it lost the controller. A leader of the present topic knows it. Without topic ids no leader is asked.
+
+        Raises:
+            NetworkError: a leader cannot be reached.
+            KafkaIOError: see `topic`.
+        """
+        topic = self.topic(name)
+        if topic is None or topic.topic_id == NULL_UUID:
+            return topic
+        leaders = {row.leader_id for row in topic.partitions if row.partition_index in partitions}
+        for broker in [self._brokers[number] for number in sorted(leaders & self._brokers.keys())]:
+            connection = self.connection(broker)
+            with error_context(connection.where):
+                answer = connection.request(_metadata_request(connection, (name,), auto_create=False))
+                leaders_topic = _described(answer, name)
+            if leaders_topic is None or leaders_topic.topic_id not in {NULL_UUID, topic.topic_id}:
+                return leaders_topic
+        return topic
 
     def learn(self, names: Iterable[str]) -> None:
         """Request the topics that are not known yet, in one request.
@@ -278,6 +298,21 @@ class ClusterMetadata(Closing):
     def close(self) -> None:
         """Close all connections; safe to call again."""
         self._closing.close()
+
+
+def _described(answer: MetadataResponse, name: str) -> MetadataTopic | None:
+    """The topic in the answer of a broker; None if the broker does not know it.
+
+    Raises:
+        BrokerError: the broker refuses to describe the topic.
+        Corrupt: the broker lists partitions that no topic can have.
+    """
+    topic = next((topic for topic in answer.topics if topic.name == name), None)
+    if topic is None or topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        return None
+    ErrorCode.check(topic.error_code, Where(topic=name))
+    check_topic(topic)
+    return topic
 
 
 def _metadata_request(

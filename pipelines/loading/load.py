@@ -173,12 +173,13 @@ class Loader(SliceFetcher):
         state, divergences = self.check_logs(log, snapshot, state, bounds, errors)
         topic = topic.with_ids(state.ids)
         if state.replaced:  # the topic was asked for before the table was read: another run may have begun a newer one
-            check_incarnation(self.cluster, topic)
+            check_incarnation(self.cluster, topic, bounds)
         warnings = vanished_partitions(state.covered, topic, self.choices)
         lost, truncated = lost_offsets(self.cluster, state, bounds, self.choices, divergences)
         cut_choices = tuple(RecordedChoice.of("on_truncated", self.choices.on_truncated, offsets) for offsets in lost)
         if lost:
-            check_incarnation(self.cluster, topic)  # the logs of another incarnation are no reason to take rows back
+            # The logs of another incarnation are no reason to take rows back.
+            check_incarnation(self.cluster, topic, [offsets.partition for offsets in lost])
             cut = CutChange(state=state, ranges=lost, run=self.run_id, choices=cut_choices)
             snapshot, state = take_back(log, snapshot, cut)
         record.begin_step(wanted, bounds, state)

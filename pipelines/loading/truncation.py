@@ -1,6 +1,6 @@
 """Checks whether the topic and its table agree: truncated logs, vanished partitions, another incarnation."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from kafka_io.cluster.cluster import Cluster
@@ -114,16 +114,17 @@ def take_back(log: TableLog, snapshot: TableSnapshot, change: CutChange) -> tupl
     )
 
 
-def check_incarnation(cluster: Cluster, topic: TopicEntry) -> None:
+def check_incarnation(cluster: Cluster, topic: TopicEntry, read: Iterable[BrokerPartition]) -> None:
     """Check that the topic is still the one that was planned for.
 
     Answers of brokers before 3.1 do not contain the incarnation. So records that were read before this check belong to
-    `topic` only if the topic is still the same after it (faults B05, B06).
+    `topic` only if the topic is still the same after it (faults B05, B06). The leaders of the partitions
+    that were `read` are asked, because another broker may still describe the former topic (fault B17).
 
     Raises:
         TopicRecreated: what was read may belong to another incarnation.
     """
-    now = cluster.topic(topic.name)
+    now = cluster.topic_at_leaders(topic.name, read)
     if now is None:
         raise TopicRecreated(f"the topic {topic.incarnation} was deleted while it was read; load again")
     difference = topic.ids.difference(now.ids)

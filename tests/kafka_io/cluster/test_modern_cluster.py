@@ -2,6 +2,7 @@
 
 from contextlib import closing
 from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -18,7 +19,8 @@ from kafka_io.reader.reader import PlannedRange, ReadSettings
 from kafka_io.reader.source import Source
 from kafka_io.records.build import Record, record_batch
 from kafka_io.wire.conversation import ReceivedRequest
-from tests.fakes.cluster import EVERYTHING, FakeCluster, Log
+from kafka_io.wire.types import NULL_UUID
+from tests.fakes.cluster import CLOSE, EVERYTHING, UNKNOWN_TOPIC, FakeCluster, Log
 
 METADATA = MetadataRequest.API.key
 READ_SETTINGS = ReadSettings(retry_policy=RetryPolicy(timeout_s=5.0, backoff=Backoff(attempts=1)))
@@ -167,3 +169,57 @@ def test_another_cluster_behind_the_same_address_is_not_read() -> None:  # fault
                 [batches] = reader.read([planned])
                 with pytest.raises(TopicReplaced):
                     next(batches)
+
+
+# fault B17
+@pytest.mark.parametrize(
+    ("of_leader", "incarnation"),
+    [
+        ({"topic_id": UUID(int=7)}, "AAAAAAAAAAAAAAAAAAAABw"),
+        ({"topic_id": UUID(int=8)}, "AAAAAAAAAAAAAAAAAAAACA"),
+        ({"topic_id": NULL_UUID}, "AAAAAAAAAAAAAAAAAAAABw"),
+        ({"error_code": UNKNOWN_TOPIC}, None),
+    ],
+    ids=["the same topic", "another topic", "a broker before 2.8", "no topic"],
+)
+def test_a_leader_knows_the_present_topic(of_leader: dict[str, Any], incarnation: str | None) -> None:
+    """Broker 0 describes the topic, broker 1 leads partition 1."""
+    with FakeCluster(logs={0: LOG, 1: replace(LOG, leader=1)}, topic_id=UUID(int=7)) as fake:
+
+        def answer(received: ReceivedRequest) -> object:
+            response = fake.metadata(received)
+            return replace(response, topics=tuple(replace(topic, **of_leader) for topic in response.topics))
+
+        fake.brokers[1].handlers[METADATA] = answer
+        with open_cluster("main", bootstrap=address(fake), read_settings=READ_SETTINGS) as cluster:
+            entry = cluster.topic_at_leaders("clicks", [BrokerPartition(None, 1)])
+            assert (entry and entry.incarnation) == incarnation
+            unasked = cluster.topic_at_leaders("clicks", [P0])
+            assert unasked is not None
+            assert unasked.incarnation == "AAAAAAAAAAAAAAAAAAAABw"
+        assert len([received for received in fake.brokers[1].heard if received.api.key == METADATA]) == 1
+
+
+# fault B17
+def test_the_successor_of_a_leader_that_is_down_is_asked_for_the_topic() -> None:
+    with FakeCluster(logs={0: replace(LOG, leader=1)}, topic_id=UUID(int=7)) as fake:
+
+        def elect(_: ReceivedRequest) -> object:
+            fake.logs[0].leader = 0
+            return CLOSE
+
+        fake.brokers[1].handlers[METADATA] = elect
+        twice = replace(READ_SETTINGS, retry_policy=RetryPolicy(timeout_s=5.0, backoff=Backoff(attempts=2)))
+        with open_cluster("main", bootstrap=address(fake), read_settings=twice) as cluster:
+            entry = cluster.topic_at_leaders("clicks", [P0])
+        assert entry is not None
+        assert entry.incarnation == "AAAAAAAAAAAAAAAAAAAABw"
+
+
+def test_without_topic_ids_no_leader_is_asked_for_the_topic() -> None:
+    with (
+        FakeCluster(logs={0: replace(LOG, leader=1)}, offered={**EVERYTHING, METADATA: (0, 9)}) as fake,
+        open_cluster("main", bootstrap=address(fake), read_settings=READ_SETTINGS) as cluster,
+    ):
+        assert cluster.topic_at_leaders("clicks", [P0]) == cluster.topic("clicks")
+        assert fake.brokers[1].heard == []

@@ -33,8 +33,8 @@ def test_the_table_has_more_than_a_log_that_became_shorter_also_if_the_log_is_em
 
 def test_rows_of_another_incarnation_are_refused() -> None:
     planned = Mock(ids=TopicIds(topic_id="one"))
-    check_incarnation(Mock(topic=lambda _: Mock(ids=TopicIds(topic_id="one"))), planned)
+    check_incarnation(Mock(topic_at_leaders=lambda *_: Mock(ids=TopicIds(topic_id="one"))), planned, ())
     with pytest.raises(TopicRecreated, match="was deleted and created again while it was read"):
-        check_incarnation(Mock(topic=lambda _: Mock(ids=TopicIds(topic_id="two"))), planned)
+        check_incarnation(Mock(topic_at_leaders=lambda *_: Mock(ids=TopicIds(topic_id="two"))), planned, ())
     with pytest.raises(TopicRecreated, match="was deleted while it was read"):
-        check_incarnation(Mock(topic=lambda _: None), planned)
+        check_incarnation(Mock(topic_at_leaders=lambda *_: None), planned, ())

@@ -1,0 +1,111 @@
+"""A broker that answers old metadata does not hide that the topic was deleted and created again (fault B17).
+
+Brokers from 2.8 to 3.0 know topic ids, but a Fetch names the topic. A broker that lost its controller goes on answering
+with the metadata that it had.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from kafka_io.messages.fetch import FetchRequest
+from kafka_io.messages.list_offsets import ListOffsetsRequest
+from kafka_io.messages.metadata import MetadataRequest
+from pipelines.loading.positions import NamedPosition
+from pipelines.loading.verify import verify
+from tests.fakes.cluster import CLOSE, EVERYTHING, FakeCluster
+from tests.fakes.records import holding, numbered, table, values
+from tests.pipelines.loading.test_choices import load
+
+METADATA = MetadataRequest.API.key
+STALE, LEADER = 0, 1
+"""The broker that is asked first, and the one that leads the partition."""
+RECREATED = "TopicRecreated: the topic was deleted and created again while it was read: it has topic id "
+REFUSED = "LeaderMoved: the broker has no topic with this id"
+"""The error of a leader from 3.1 on."""
+
+
+def create(fake: FakeCluster, number: int, stop: int) -> None:
+    """Create the topic, or delete it and create it again, with these records."""
+    fake.topic_id = UUID(int=number)
+    fake.logs = {0: holding(0, stop, incarnation=f"topic {number}")}
+    fake.logs[0].leader = LEADER
+
+
+@pytest.fixture(params=[12, 13], ids=["3.0", "3.1"])
+def fake(request: pytest.FixtureRequest) -> Iterator[FakeCluster]:
+    """A cluster of these brokers."""
+    offered = {**EVERYTHING, FetchRequest.API.key: (0, request.param)}
+    with FakeCluster(logs={}, offered=offered) as cluster:
+        create(cluster, 1, 20)
+        yield cluster
+
+
+def recreate(fake: FakeCluster, stop: int) -> None:
+    """Create the topic again; the stale broker knows only the former one."""
+    create(fake, 2, stop)
+    metadata = fake.brokers[STALE].handlers[METADATA]
+
+    def stale(received: object) -> object:
+        fake.topic_id = UUID(int=1)
+        try:
+            return metadata(received)  # type: ignore[arg-type]
+        finally:
+            fake.topic_id = UUID(int=2)
+
+    fake.brokers[STALE].handlers[METADATA] = stale
+
+
+def recover(fake: FakeCluster) -> None:
+    """Let the stale broker hear of its controller again."""
+    fake.brokers[STALE].handlers[METADATA] = fake.metadata
+
+
+def test_records_of_a_new_topic_are_not_committed_behind_those_of_the_former_one(
+    fake: FakeCluster, tmp_path: Path
+) -> None:
+    assert load(fake, tmp_path).rows == 20
+    recreate(fake, 50)
+    assert (load(fake, tmp_path).error or "").startswith((RECREATED, REFUSED))
+    assert values(tmp_path) == numbered(0, 20, "topic 1")
+    recover(fake)
+    assert load(fake, tmp_path, on_recreated="restart").rows == 50
+    assert values(tmp_path) == [*numbered(0, 20, "topic 1"), *numbered(0, 50, "topic 2")]
+    assert verify(table(tmp_path)).problems == ()
+
+
+def test_rows_of_the_former_topic_are_not_taken_back(fake: FakeCluster, tmp_path: Path) -> None:
+    assert load(fake, tmp_path).rows == 20
+    recreate(fake, 10)
+    assert (load(fake, tmp_path, on_truncated="rewind").error or "").startswith(RECREATED)
+    assert values(tmp_path) == numbered(0, 20, "topic 1")
+
+
+def test_a_new_table_does_not_begin_under_the_id_of_the_former_topic(fake: FakeCluster, tmp_path: Path) -> None:
+    recreate(fake, 30)
+    assert (load(fake, tmp_path).error or "").startswith(RECREATED)
+    assert values(tmp_path) == []
+    recover(fake)
+    assert load(fake, tmp_path).rows == 30
+    assert values(tmp_path) == numbered(0, 30, "topic 2")
+
+
+def test_partitions_begin_under_the_id_of_the_present_topic(fake: FakeCluster, tmp_path: Path) -> None:
+    recreate(fake, 30)
+    assert (load(fake, tmp_path, since=NamedPosition.LATEST).error or "").startswith(RECREATED)
+    assert table(tmp_path).snapshot().entry is None
+
+
+def test_a_leader_that_cannot_be_reached_does_not_keep_other_partitions_from_loading(
+    fake: FakeCluster, tmp_path: Path
+) -> None:
+    fake.logs[1] = holding(0, 10)
+    fake.logs[1].leader = STALE
+    listing = ListOffsetsRequest.API.key
+    fake.brokers[LEADER].handlers[listing] = lambda _: CLOSE
+    result = load(fake, tmp_path)
+    assert (result.error or "").startswith("ConnectionLost")
+    assert (values(tmp_path), values(tmp_path, 1)) == ([], numbered(0, 10))
+    assert METADATA not in {request.api.key for request in fake.brokers[LEADER].heard}
