@@ -93,15 +93,10 @@ class TypedRows:
         self._count(kafka, failures)
         columns[ERROR_COLUMN], columns[RAW_COLUMN] = _failed_columns(raw, failures)
         columns[TOMBSTONE_COLUMN] = raw.is_null()
-        arrays = []
-        for field in self._layout.file_schema:
-            if field.name in columns:
-                column = columns[field.name]
-                arrays.append(column if column.type == field.type else column.cast(field.type))
-            elif field.name in self._own_names:
-                arrays.append(kafka.column(self._own_names[field.name]))
-            else:
-                arrays.append(pa.nulls(kafka.num_rows, field.type))
+        arrays = [
+            columns[field.name].cast(field.type) if field.name in columns else kafka.column(self._own_names[field.name])
+            for field in self._layout.file_schema
+        ]
         return pa.RecordBatch.from_arrays(arrays, schema=self._layout.file_schema)
 
     def _count(self, rows: pa.RecordBatch, failures: Sequence[FailedValue]) -> None:
