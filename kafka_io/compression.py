@@ -166,10 +166,10 @@ def _snappy_decompress(data: BytesLike, cap: int) -> BytesLike:
             if size > cap:
                 raise _too_large(cap)
         out = bytearray(size)
-        rest = memoryview(out)
+        unfilled = memoryview(out)
         for block in _snappy_blocks(view):
-            if filled := cramjam.snappy.decompress_raw_into(block, rest):
-                rest = rest[filled:]
+            if filled := cramjam.snappy.decompress_raw_into(block, unfilled):
+                unfilled = unfilled[filled:]
     except cramjam.DecompressionError as error:
         raise Corrupt("cannot decompress a snappy block") from error
     return out

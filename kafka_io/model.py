@@ -225,18 +225,18 @@ class TopicIds:
         The strongest id that both know decides. Topic ids are random, so equal ones belong to one topic, even if a
         rebuilt ZooKeeper has created its node again.
         """
-        for name, own, its in (
+        for name, own_id, other_id in (
             ("topic id", self.topic_id, other.topic_id),
             ("creation zxid", self.created_zxid, other.created_zxid),
         ):
-            if own and its:
-                return None if own == its else f"{name} {its} instead of {own}"
+            if own_id and other_id:
+                return None if own_id == other_id else f"{name} {other_id} instead of {own_id}"
         return None
 
     def shares_one(self, other: "TopicIds") -> bool:
         """Whether both know an id, of the topic or of its cluster, that is the same."""
         pairs = zip(astuple(self), astuple(other), strict=True)
-        return any(own and own == its for own, its in pairs)
+        return any(own_id and own_id == other_id for own_id, other_id in pairs)
 
     def learned(self, other: "TopicIds") -> "TopicIds":
         """These ids and those of `other`, which is newer, for the same topic."""

@@ -101,9 +101,9 @@ def _page(schema: _Schema, model: _Schema, places: Sequence[str]) -> SectionPage
 
 def _section_of(field: _Schema) -> tuple[str, str]:
     """The model of a field that is a section, and `NAME` if there is a section per name. Empty for other fields."""
-    rest = field.get("additionalProperties")
-    if isinstance(rest, Mapping):
-        return _section_of(rest)[0], _PER_NAME
+    per_name = field.get("additionalProperties")
+    if isinstance(per_name, Mapping):
+        return _section_of(per_name)[0], _PER_NAME
     return _without_null(field).get("$ref", "").rpartition("/")[2], ""
 
 

@@ -271,7 +271,7 @@ def _watched_classic(session: SparkSession, group: str, monitor: _JobMonitor) ->
 def _watched_remote(session: SparkSession, monitor: _JobMonitor) -> Iterator[None]:
     """Watch a job of a Connect server, which reports progress itself. No report proves nothing."""
 
-    def handler(stages: Any, inflight_tasks: int, **_rest: Any) -> None:
+    def handler(stages: Any, inflight_tasks: int, **_unused: Any) -> None:
         if stages:
             last = max(stages, key=lambda stage: stage.stage_id)  # the stage that fetches
             monitor.update(inflight_tasks, last.num_completed_tasks, last.num_tasks)

@@ -1,4 +1,4 @@
-"""The names of the product: no two public classes share a name, and no name uses a word unknown in the field."""
+"""The names of the product: each is unique, known in the field, and says what it stands for."""
 
 import ast
 import re
@@ -20,6 +20,24 @@ UNKNOWN_WORDS = set(
     )
 )
 """Words that mean nothing to someone who knows Kafka, Delta and Dagster, as a review found."""
+
+EMPTY_NAMES = {
+    "one",
+    "found",
+    "told",
+    "mine",
+    "rest",
+    "held",
+    "got",
+    "it",
+    "its",
+    "them",
+    "thing",
+    "things",
+    "gone",
+    "said",
+}
+"""Names that do not say what a variable holds."""
 
 
 def public_types(tree: ast.Module) -> Iterator[str]:
@@ -51,3 +69,24 @@ def test_no_name_of_a_room_file_or_class_uses_an_unknown_word() -> None:
     names = {part for path in FILES for part in path.relative_to(ROOT).with_suffix("").parts}
     names |= {name for path in FILES for name in public_types(ast.parse(path.read_text()))}
     assert {name for name in names if words_of(name) & UNKNOWN_WORDS} == set()
+
+
+def variables(tree: ast.Module) -> Iterator[str]:
+    """The variables, parameters, attributes and functions that a module defines."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.id if isinstance(node, ast.Name) else node.attr
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.FunctionDef):
+            yield node.name
+
+
+def test_variables_say_what_they_hold() -> None:
+    unclear = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in FILES
+        for name in variables(ast.parse(path.read_text()))
+        if name.strip("_") in EMPTY_NAMES
+    }
+    assert unclear == set()

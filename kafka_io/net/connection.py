@@ -131,6 +131,6 @@ class Connection(Generic[RequestT_contra, AnswerT_co]):
     def _answer(self, deadline: Deadline) -> AnswerT_co:
         while True:
             count = self._stream.receive_into(self._conversation.space(), deadline)
-            answer = self._conversation.filled(count, deadline.left)
+            answer = self._conversation.filled(count, deadline.remaining_s)
             if answer is not None:
                 return answer

@@ -18,13 +18,13 @@ class Deadline:
         """The deadline `seconds` from now."""
         return cls(time.monotonic() + seconds)
 
-    def left(self) -> float:
+    def remaining_s(self) -> float:
         """The seconds until the deadline, always more than 0.
 
         Raises:
             DeadlineExceeded: the deadline has passed.
         """
-        remaining_s = self.monotonic_s - time.monotonic()
-        if remaining_s <= 0:
+        seconds = self.monotonic_s - time.monotonic()
+        if seconds <= 0:
             raise DeadlineExceeded("the answer was not complete before its deadline")
-        return remaining_s
+        return seconds

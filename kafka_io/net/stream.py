@@ -49,7 +49,7 @@ class Stream:
         reasons = []
         for tried, (family, _, _, _, address) in enumerate(addresses):
             try:
-                share = Deadline.after(deadline.left() / (len(addresses) - tried))
+                share = Deadline.after(deadline.remaining_s() / (len(addresses) - tried))
                 connected = _connected(family, address, share)
                 return cls(connected if tls is None else handshake(connected, host, tls, share))
             except (OSError, NetworkError) as error:
@@ -66,7 +66,7 @@ class Stream:
         """
         unsent = memoryview(data)
         while unsent:  # `sendall` is not used: with TLS it gives each 16 KiB the whole timeout
-            with self._mapped(deadline.left()):
+            with self._mapped(deadline.remaining_s()):
                 unsent = unsent[self._socket.send(unsent) :]
 
     def receive_into(self, space: memoryview, deadline: Deadline) -> int:
@@ -80,7 +80,7 @@ class Stream:
         if self._kept_byte:
             space[:1], self._kept_byte = self._kept_byte, b""
             return 1
-        with self._mapped(deadline.left()):
+        with self._mapped(deadline.remaining_s()):
             count = self._socket.recv_into(space)
         if not self._first_checked:
             _check_first(space[:count])
@@ -149,6 +149,6 @@ def _connected(family: int, address: Any, deadline: Deadline) -> socket.socket:
     with closed_on_error(connection):
         # SO_RCVBUF is not set: that would end the tuning by the kernel, and most kernels limit it to 208 KiB.
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connection.settimeout(deadline.left())
+        connection.settimeout(deadline.remaining_s())
         connection.connect(address)
     return connection

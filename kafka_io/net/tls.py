@@ -57,7 +57,7 @@ def handshake(connected: socket.socket, host: str, context: ssl.SSLContext, dead
     """
     try:
         with closed_on_error(connected):
-            connected.settimeout(deadline.left())
+            connected.settimeout(deadline.remaining_s())
             wrapped = context.wrap_socket(connected, server_hostname=host, do_handshake_on_connect=False)
         with closed_on_error(wrapped):
             wrapped.do_handshake()

@@ -146,10 +146,10 @@ def _counted(content: bytes | None) -> bytes:
 
 def _varint(number: int) -> bytes:
     """A zigzag varint: seven bits per byte, the lowest first. See `kafka_io.jit.scalars.varint`."""
-    rest = 2 * number if number >= 0 else -2 * number - 1
+    remaining_bits = 2 * number if number >= 0 else -2 * number - 1
     out = bytearray()
-    while rest > 0x7F:
-        out.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    out.append(rest)
+    while remaining_bits > 0x7F:
+        out.append(remaining_bits & 0x7F | 0x80)
+        remaining_bits >>= 7
+    out.append(remaining_bits)
     return bytes(out)

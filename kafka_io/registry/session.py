@@ -90,12 +90,12 @@ class ZooKeeperSession:
         queries = ZooKeeperQueries(self._client, time.monotonic() + (timeout_s or self._timeout_s))
         broken: RegistryUnavailable | None = None
         for _ in range(_MAX_ATTEMPTS):
-            self._wait_until_live(queries.left())
+            self._wait_until_live(queries.remaining_s())
             session_id = self.id
             try:
                 result = action(queries)
             except RegistryUnavailable as error:
-                if not queries.left():
+                if not queries.remaining_s():
                     raise
                 broken = error
                 continue
@@ -185,7 +185,7 @@ class ZooKeeperQueries:
         self._client = client
         self._deadline = deadline
 
-    def left(self) -> float:
+    def remaining_s(self) -> float:
         """The seconds until the deadline, at least 0."""
         return max(0.0, self._deadline - time.monotonic())
 
@@ -226,7 +226,7 @@ class ZooKeeperQueries:
         """Create a node. Returns False if it exists already, None if its parent does not exist."""
         with _mapped(path):
             try:
-                self._client.create_async(path, value, ephemeral=ephemeral).get(timeout=self.left())
+                self._client.create_async(path, value, ephemeral=ephemeral).get(timeout=self.remaining_s())
             except NodeExistsError:
                 return False
             except NoNodeError:
@@ -251,7 +251,7 @@ class ZooKeeperQueries:
     def _answer(self, path: str, request: Any) -> Any:
         with _mapped(path):
             try:
-                return request.get(timeout=self.left())
+                return request.get(timeout=self.remaining_s())
             except NoNodeError:
                 return None
 

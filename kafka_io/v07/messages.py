@@ -27,7 +27,7 @@ _MAX_FETCHES = 2**15 - 1  # in a MULTIFETCH, which counts them in 16 bits
 _ERROR_BYTES, _SIZE_BYTES, _COUNT_BYTES, _OFFSET_BYTES = 2, 4, 4, 8
 _OFFSETS = Items(LONG, nullable=False, item=Fixed(_OFFSET_BYTES, int64, WireReader.int64), max_items=MAX_OFFSETS)
 
-Rest = Annotated[Octets, Fixed(0, bytes, WireReader.rest)]
+Unread = Annotated[Octets, Fixed(0, bytes, WireReader.unread)]
 """All bytes up to the end of the frame."""
 
 
@@ -80,7 +80,7 @@ class FetchAnswer07(Answer07):
     """An error code and a message set, whose last message can be incomplete."""
 
     error: Int16
-    message_set: Rest = b""
+    message_set: Unread = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class MultiFetchAnswer07(Answer07):
         if error:
             return cls((FetchAnswer07(error),))
         answers: list[FetchAnswer07] = []
-        while reader.left:
+        while reader.unread_bytes:
             if len(answers) == _MAX_FETCHES:
                 raise Corrupt(f"the broker sent more than {_MAX_FETCHES} answers to fetches")
             answers.append(FetchAnswer07.decode_body(WireReader(reader.view(reader.int32()))))
@@ -118,7 +118,7 @@ class OffsetsAnswer07(Answer07):
     def decode_body(cls, reader: WireReader) -> Self:
         """The inverse of `encode_body`. An answer can end after an error code."""
         error = reader.int16()
-        offsets = () if error and not reader.left else _OFFSETS.read(reader)
+        offsets = () if error and not reader.unread_bytes else _OFFSETS.read(reader)
         reader.end()
         return cls(error, offsets)
 

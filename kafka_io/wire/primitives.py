@@ -32,13 +32,13 @@ class WireReader:
         self._check_time = check_time
 
     @property
-    def left(self) -> int:
+    def unread_bytes(self) -> int:
         """The number of bytes that are not read yet."""
         return len(self._data) - self._position
 
     def _take(self, layout: Struct) -> int:
-        if self.left < layout.size:
-            raise Truncated(f"{layout.size} bytes needed at byte {self._position}, {self.left} left")
+        if self.unread_bytes < layout.size:
+            raise Truncated(f"{layout.size} bytes needed at byte {self._position}, {self.unread_bytes} left")
         (value,) = layout.unpack_from(self._data, self._position)
         self._position += layout.size
         return int(value)
@@ -97,8 +97,8 @@ class WireReader:
                 `item_bytes` each.
         """
         self._check_time()
-        if count < 0 or count * item_bytes > self.left:
-            raise Corrupt(f"a count of {count} with {self.left} bytes left")
+        if count < 0 or count * item_bytes > self.unread_bytes:
+            raise Corrupt(f"a count of {count} with {self.unread_bytes} bytes left")
         if count > max_items:
             raise Corrupt(f"a count of {count} is above the maximum of {max_items}")
         return count
@@ -116,20 +116,20 @@ class WireReader:
         """The next `length` bytes, not copied."""
         if length < 0:
             raise Corrupt(f"a length of {length}")
-        if self.left < length:
-            raise Truncated(f"{length} bytes needed at byte {self._position}, {self.left} left")
+        if self.unread_bytes < length:
+            raise Truncated(f"{length} bytes needed at byte {self._position}, {self.unread_bytes} left")
         start = self._position
         self._position += length
         return self._data[start : self._position]
 
-    def rest(self) -> memoryview:
+    def unread(self) -> memoryview:
         """All bytes that are not read yet, not copied."""
-        return self.view(self.left)
+        return self.view(self.unread_bytes)
 
     def end(self) -> None:
         """Check that all bytes were read (fault W12)."""
-        if self.left:
-            raise Corrupt(f"{self.left} bytes left over after the last field")
+        if self.unread_bytes:
+            raise Corrupt(f"{self.unread_bytes} bytes left over after the last field")
 
 
 int8: Callable[[int], bytes] = _INT8.pack

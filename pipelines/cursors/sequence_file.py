@@ -55,7 +55,7 @@ class SequenceFile:
 
 
 def _records(reader: WireReader, sync: memoryview) -> Iterator[tuple[bytes, bytes]]:
-    while reader.left:
+    while reader.unread_bytes:
         length = reader.int32()
         if length == _SYNC_MARK:
             if reader.view(_SYNC_BYTES) != sync:

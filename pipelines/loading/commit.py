@@ -237,14 +237,14 @@ def _write_until_known(
                 f"the table became {'typed' if snapshot.layout.is_typed else 'raw'} meanwhile; run again",
                 change.state.topic.where,
             )
-        rest = change.rebased(snapshot)
-        if rest is None:
+        rebased = change.rebased(snapshot)
+        if rebased is None:
             assert snapshot.entry is not None
             newest = snapshot.entry
             return CommitResult(version=snapshot.version, overtaken_by=newest.run, covered=newest.covered)
         if conflicts == _MAX_CONFLICTS or unknown_outcomes == _MAX_UNKNOWN_OUTCOMES:
             raise LakeUnavailable(f"the commit did not land: {failure}") from failure
-        change = rest
+        change = rebased
         failpoint("rebased")
         # Waits of different lengths keep runs that write to one table from colliding again.
         sleep(min(_MAX_WAIT_S, _FIRST_WAIT_S * 2 ** (conflicts + unknown_outcomes)) * random.uniform(0.5, 1))  # noqa: S311 - jitter, not a secret
@@ -341,21 +341,21 @@ class LoadChange(Change):
         # below them, if they adjoin what the table covers now, and if no log was truncated between the fetches of this
         # run and of the other. Brokers report no truncation directly: another leader epoch stands for a possible one.
         state = self._state_in(newest)
-        rest = self._remaining(state.covered)
-        if not rest and not state.adopted:
+        remaining = self._remaining(state.covered)
+        if not remaining and not state.adopted:
             return None
-        partitions = {facts.offsets.partition for facts in rest}
+        partitions = {facts.offsets.partition for facts in remaining}
         for partition in sorted(partitions & (self.state.covered.keys() - state.covered.keys())):
             # A rewind went to a version before the partition's first load. The partition must not begin at the cursor
             # of this load, with a hole before it.
             raise self._refused(newest, f"partition {partition} was taken back")
-        self._check_epochs(state, newest, [facts.offsets for facts in rest])
+        self._check_epochs(state, newest, [facts.offsets for facts in remaining])
         self._check_last_messages(state, newest)
         try:
-            extended(state.covered, rest)
+            extended(state.covered, remaining)
         except NotAdjoining as error:
             raise self._refused(newest, str(error)) from error
-        return replace(self, state=state, facts=rest)
+        return replace(self, state=state, facts=remaining)
 
     def _check_last_messages(self, state: TableState, newest: TableSnapshot) -> None:
         """Check that other runs, which committed a part of the slices, have read the same messages (fault P11)."""

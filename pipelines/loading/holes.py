@@ -70,21 +70,21 @@ class Refusal:
     @classmethod
     def of(cls, facts: Sequence[SliceFacts], covered: Coverage, where: Where) -> "Refusal":
         """The refusal of the slices with missing offsets; `facts` are in order of partition and offset."""
-        kept: list[SliceFacts] = []
-        intact: dict[object, OffsetRange] = {}
+        all_facts: list[SliceFacts] = []
+        intact_parts: dict[object, OffsetRange] = {}
         for slice_facts in facts:
             if slice_facts.holes is None:
-                kept.append(slice_facts)
+                all_facts.append(slice_facts)
                 continue
             offsets, holes = slice_facts.offsets, slice_facts.holes
-            failed, rest = replace(offsets, start=holes.start), replace(offsets, stop=holes.start)
+            failed, intact_part = replace(offsets, start=holes.start), replace(offsets, stop=holes.start)
             if is_backfill(offsets, covered):  # it is committed from its end
-                failed, rest = replace(offsets, stop=holes.stop), replace(offsets, start=holes.stop)
-                intact.pop((offsets.partition, True), None)
+                failed, intact_part = replace(offsets, stop=holes.stop), replace(offsets, start=holes.stop)
+                intact_parts.pop((offsets.partition, True), None)
             # Only the first failed slice of a partition adjoins what can be committed; of a backfill, the last one.
-            intact.setdefault((offsets.partition, is_backfill(offsets, covered)), rest)
-            kept.append(SliceFacts(offsets=failed, failure=_failure(slice_facts, where)))
-        return cls(facts=kept, intact=[offsets for offsets in intact.values() if offsets.size > 0])
+            intact_parts.setdefault((offsets.partition, is_backfill(offsets, covered)), intact_part)
+            all_facts.append(SliceFacts(offsets=failed, failure=_failure(slice_facts, where)))
+        return cls(facts=all_facts, intact=[offsets for offsets in intact_parts.values() if offsets.size > 0])
 
 
 def _failure(facts: SliceFacts, where: Where) -> SliceFailure:

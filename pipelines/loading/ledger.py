@@ -102,9 +102,11 @@ class RecordedChoice:
     path: str | None = None
 
     def __str__(self) -> str:
-        kept = f" (its bytes are in {self.path})" if self.path else ""
+        where_kept = f" (its bytes are in {self.path})" if self.path else ""
         reason = f", {self.reason}" if self.reason else ""
-        return f"{self.setting} = {self.value}: partition {self.partition} [{self.start}, {self.stop}){reason}{kept}"
+        return (
+            f"{self.setting} = {self.value}: partition {self.partition} [{self.start}, {self.stop}){reason}{where_kept}"
+        )
 
     @classmethod
     def of(cls, setting: str, value: str, offsets: OffsetRange) -> Self:

@@ -322,7 +322,7 @@ class Loader(SliceFetcher):
         """The next step of the run, and the sizes of its slices."""
         wanted = [offsets for offsets in self._plan(state, bounds, target.window, _UNCUT).slices if offsets.size]
         sizes = self.slice_sizes(topic, wanted, entry)
-        sizes = replace(sizes, run=target.left, step=_STEP_SLICES)
+        sizes = replace(sizes, run=target.remaining, step=_STEP_SLICES)
         return self._plan(state, bounds, target.window, sizes), sizes
 
     def _plan(self, state: TableState, bounds: AllBounds, window: OffsetWindow, sizes: SliceSizes) -> Plan:
@@ -375,8 +375,8 @@ class Loader(SliceFetcher):
         if self.choices.on_missing == "skip":
             return fetched
         refusal = Refusal.of(fetched, state.covered, state.topic.where)
-        again = Refusal.of(fetch(refusal.intact), state.covered, state.topic.where)
-        return [*refusal.facts, *again.facts]
+        refetched = Refusal.of(fetch(refusal.intact), state.covered, state.topic.where)
+        return [*refusal.facts, *refetched.facts]
 
     @staticmethod
     def _commit(log: TableLog, snapshot: TableSnapshot, change: LoadChange) -> CommitResult:

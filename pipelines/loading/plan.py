@@ -63,7 +63,7 @@ class RunTarget:
     cap: int | None = None
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         """The number of offsets that the run still has to load; at least 1, because a cap of 0 would be no cap."""
         return max(1, self.total - self.taken)
 

@@ -72,8 +72,8 @@ class ReplaceChange(Change):
             if rows == whole.rows:
                 continue
             inside, _ = split_ranges([whole], self.ranges)
-            kept = log.count_rows(snapshot, [part for part, owner in outside if owner.offsets == offsets])
-            if sum(kept) + sum(map(self.rows_again, inside)) != whole.rows:
+            rows_outside = log.count_rows(snapshot, [part for part, owner in outside if owner.offsets == offsets])
+            if sum(rows_outside) + sum(map(self.rows_again, inside)) != whole.rows:
                 raise self.shortfall(
                     f"{whole} holds {rows} rows, but its commit counted {whole.rows}, and rows are missing outside of "
                     f"{', '.join(map(str, inside))}: replay all of it first, or `penstock rewind` to a version that "

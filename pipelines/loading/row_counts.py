@@ -201,5 +201,5 @@ def _add_copies(
     numbers, row_offsets, inner = np.concatenate(parts, axis=1)
     order = np.lexsort((inner, row_offsets, numbers))
     key = np.stack((numbers, row_offsets, inner))[:, order]
-    again = (key[:, 1:] == key[:, :-1]).all(axis=0)
-    np.add.at(copies, key[0, 1:][again], 1)
+    is_copy = (key[:, 1:] == key[:, :-1]).all(axis=0)
+    np.add.at(copies, key[0, 1:][is_copy], 1)

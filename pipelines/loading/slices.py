@@ -48,9 +48,9 @@ class SliceSizes:
             return wanted
         max_offsets = _equal_share(wanted.values(), self.run)
         shares = {partition: min(size, max_offsets) for partition, size in wanted.items()}
-        rest = min(self.run, sum(wanted.values())) - sum(shares.values())
+        undivided = min(self.run, sum(wanted.values())) - sum(shares.values())
         largest = sorted(wanted, key=lambda partition: (-wanted[partition], partition))
-        return shares | {partition: shares[partition] + 1 for partition in largest[:rest]}
+        return shares | {partition: shares[partition] + 1 for partition in largest[:undivided]}
 
     def step_shares(self, wanted: Mapping[BrokerPartition, int]) -> Mapping[BrokerPartition, int]:
         """The number of offsets of each partition after which a step takes no further slice; shared as in a run.

@@ -299,8 +299,8 @@ class LakeTable:
         missing = sorted(self.paths(target) - file_paths(snapshot.handle))
         cleaned = cleaned_before(snapshot.handle)
         if cleaned > target:
-            kept = self.paths(cleaned)
-            lost = [path for path in missing if path not in kept]
+            paths_kept = self.paths(cleaned)
+            lost = [path for path in missing if path not in paths_kept]
             reason = f"may be deleted at any time, because `penstock clean` cleaned up before version {cleaned}"
         else:
             with lake_errors(self.uri):

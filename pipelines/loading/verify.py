@@ -198,8 +198,8 @@ def _range_problems(fold: RangeFold, topic: TopicIdentity) -> Iterator[str]:
 def _short_of_cursor(extents: Mapping[BrokerPartition, Sequence[Extent]], covered: Coverage) -> Iterator[str]:
     """Problems of partitions whose ranges do not lead from their start to their cursor."""
     for partition, (start, cursor) in sorted(covered.items()):
-        own = extents.get(partition)
-        extent = (own[0].start, own[-1].stop) if own else None
+        own_extents = extents.get(partition)
+        extent = (own_extents[0].start, own_extents[-1].stop) if own_extents else None
         if (extent or (start, start)) != (start, cursor):
             actual = f"[{extent[0]}, {extent[1]})" if extent else "nothing"
             yield f"partition {partition}: the ledger covers [{start}, {cursor}), but its ranges cover {actual}"
@@ -247,8 +247,10 @@ class _Counts:
 
     def count(self, window: Window, ranges: RangeColumns, files: CompleteFiles) -> None:
         """Count the rows of the ranges of a window. Files that turn out to be damaged are left out."""
-        own = (partition.order[1] for partition in self._partitions)
-        codes = np.array([partition_code(partition.broker, partition.partition) for partition in own], np.int64)
+        partition_ids = (partition.order[1] for partition in self._partitions)
+        codes = np.array(
+            [partition_code(partition.broker, partition.partition) for partition in partition_ids], np.int64
+        )
         try:
             rows, copies, outside = count_rows(ranges, codes[ranges.slots], window, files.rows)
         except LakeRefused:
@@ -287,10 +289,10 @@ class _Counts:
         for topic, by_partition in self._slots.items():
             extents = fold.extents(topic)
             for number, slot in sorted(by_partition.items()):
-                partition, own = self._partitions[slot], extents[number]
+                partition, own_extents = self._partitions[slot], extents[number]
                 yield PartitionProof(
                     incarnation=topic.incarnation,
-                    offsets=OffsetRange(number, own[0].start, own[-1].stop),
+                    offsets=OffsetRange(number, own_extents[0].start, own_extents[-1].stop),
                     rows=partition.rows,
                     gaps=dict(partition.gaps),
                     missing=partition.missing,

@@ -38,7 +38,7 @@ class BrokerRows(ExitStack):
         self._readers: dict[tuple[tuple[Broker, ...], bool], Reader] = {}
         self.gaps: Counter[str] = Counter()
 
-    def held(self, ranges: Sequence[CommittedRange]) -> OffsetRange:
+    def retained(self, ranges: Sequence[CommittedRange]) -> OffsetRange:
         """The offsets of a partition's ranges that its broker still holds.
 
         Raises:

@@ -90,20 +90,20 @@ class _Unneeded:
 
     @classmethod
     def find(cls, table: LakeTable, snapshot: TableSnapshot, keep: timedelta) -> "_Unneeded":
-        """The files that can be deleted if all that was needed less than `keep` ago is kept."""
+        """The files that can be deleted if all that was needed less than `keep` ago is needed."""
         since = datetime.now(UTC) - keep
-        before, named, kept = 0, set[str](), set[str]()
+        before, named, needed = 0, set[str](), set[str]()
         for commit in table.commits(snapshot.version):
             named.update(commit.added)
             if not before:
-                kept.update(commit.added)
+                needed.update(commit.added)
                 before = commit.version if commit.time <= since else 0
-        kept |= table.paths(before)
+        needed |= table.paths(before)
         files = list(_data_files(table))
         staged = list(_staged_files(table))
         unnamed = [*(info for info in files if info.path not in named), *staged]
         old = [info for info in unnamed if info.mtime < since]
-        removed = [info for info in files if info.path in named and info.path not in kept]
+        removed = [info for info in files if info.path in named and info.path not in needed]
         return cls(
             unnamed={info.path: info.size for info in old},
             removed={info.path: info.size for info in removed},
@@ -176,10 +176,10 @@ def _delete_removed(table: LakeTable, snapshot: TableSnapshot, unneeded: _Unneed
         return unneeded
     # A rewind may have brought back files between the snapshot and the announcement. None can do so after it.
     newest = table.newer(snapshot)
-    kept = table.paths(unneeded.before).union(
+    needed = table.paths(unneeded.before).union(
         *(commit.added for commit in table.commits(newest.version, after=unneeded.before))
     )
-    removed = {path: size for path, size in unneeded.removed.items() if path not in kept}
+    removed = {path: size for path, size in unneeded.removed.items() if path not in needed}
     _delete(table, removed)
     return replace(unneeded, removed=removed)
 

@@ -111,8 +111,8 @@ def _converted(run: Redecode, files: ConvertedFiles, snapshot: TableSnapshot) ->
     for file in files.of(snapshot):
         converted.append(file)
         rows += file.facts.rows
-        rest = SliceFacts(offsets=OffsetRange(BrokerPartition(None, 0), 0, 0), rows=max(0, total - rows))
-        check_bad_records(request.format, [*(done.facts for done in converted), rest], request.table.where)
+        not_converted = SliceFacts(offsets=OffsetRange(BrokerPartition(None, 0), 0, 0), rows=max(0, total - rows))
+        check_bad_records(request.format, [*(done.facts for done in converted), not_converted], request.table.where)
         request.on_progress(rows, total)
     return converted
 

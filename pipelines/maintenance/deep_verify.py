@@ -172,7 +172,7 @@ def _compare(
         KafkaIOError: it cannot be read.
         LogTruncated: the log ends before the table does.
     """
-    first, on_broker = ranges[0].offsets.start, broker_rows.held(ranges)
+    first, on_broker = ranges[0].offsets.start, broker_rows.retained(ranges)
     comparison, aborted, left_out = Comparison(), 0, 0
     filled = (committed for committed in ranges if committed.offsets.size)
     for isolation, group in groupby(filled, key=lambda committed: committed.isolation):

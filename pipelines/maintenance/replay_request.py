@@ -151,7 +151,7 @@ class ReplayResolver:
                 start, stop = self.rows(partition).start_before(start), self.rows(partition).start_after(stop)
             if start < stop:
                 offsets = OffsetRange(partition, start, stop)
-                self._check_held(offsets)
+                self._check_retained(offsets)
                 end = self.truncated.get(partition, stop)
                 if end < stop:
                     raise ReplayRefused(
@@ -195,7 +195,7 @@ class ReplayResolver:
         older = self.rows(partition).first_since(time_ms, below=earliest)
         return offset if older is None else older
 
-    def _check_held(self, offsets: OffsetRange) -> None:
+    def _check_retained(self, offsets: OffsetRange) -> None:
         bounds = self.bounds[offsets.partition]
         if offsets.start < bounds.earliest:
             start, stop, reason = offsets.start, min(offsets.stop, bounds.earliest), f"begins at {bounds.earliest}"

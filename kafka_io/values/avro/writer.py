@@ -90,9 +90,9 @@ def _write(schema: AvroType, value: Any, out: bytearray) -> None:
             _write_record(schema, value, out)
 
 
-def _expected(what: str, value: Any) -> _Misfit:
+def _expected(wanted: str, value: Any) -> _Misfit:
     shown = json.dumps(value, default=str)
-    return _Misfit(f"expected {what}, not {printable(shown)}")
+    return _Misfit(f"expected {wanted}, not {printable(shown)}")
 
 
 def _within(place: str, schema: AvroType, value: Any, out: bytearray) -> None:
@@ -149,11 +149,11 @@ def _from_text(logical: str, text: str) -> int:
             elapsed = datetime.fromisoformat(text) - _EPOCH
         else:
             elapsed = datetime.fromisoformat(text) - _EPOCH.replace(tzinfo=None)
-    except (ValueError, TypeError):  # TypeError: with a time zone where there is none, or without
+    except (ValueError, TypeError):  # a TypeError: only one of the two times has a time zone
         raise _expected(f"{logical} in ISO 8601", text) from None
     factor, divisor = _PER_MICROSECOND[unit]
-    number, rest = divmod(elapsed // timedelta(microseconds=1) * factor, divisor)
-    if rest:
+    number, remainder = divmod(elapsed // timedelta(microseconds=1) * factor, divisor)
+    if remainder:
         raise _Misfit(f"{printable(text)} is more precise than {logical}")
     return number
 
@@ -251,8 +251,10 @@ def _write_union(schema: Union, value: Any, out: bytearray) -> None:
         else:
             return
     # With one type besides null, only its error is of interest.
-    others = [error for error, branch in zip(reasons, schema.branches, strict=True) if branch != Primitive("null")]
-    raise others[0] if len(others) == 1 else _expected("a value of one of the union's types", value)
+    value_errors = [
+        error for error, branch in zip(reasons, schema.branches, strict=True) if branch != Primitive("null")
+    ]
+    raise value_errors[0] if len(value_errors) == 1 else _expected("a value of one of the union's types", value)
 
 
 def _write_record(schema: RecordType, value: Any, out: bytearray) -> None:

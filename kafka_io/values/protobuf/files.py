@@ -45,11 +45,11 @@ def _imports(main: Any, folders: Sequence[Path]) -> list[Any]:
             continue
         if len(files) >= _MAX_FILES:
             raise InvalidSchema(f"it imports more than {_MAX_FILES} files")
-        found = next((folder / name for folder in folders if (folder / name).is_file()), None)
-        if found is None:
+        file = next((folder / name for folder in folders if (folder / name).is_file()), None)
+        if file is None:
             searched = ", ".join(map(str, folders))
             raise InvalidSchema(f"the import {printable(name)} is in none of the folders {searched}")
-        files[name] = _read_text(found, name)
+        files[name] = _read_text(file, name)
         missing += files[name].dependency
     return list(files.values())
 

@@ -27,7 +27,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def test_the_time_left_shrinks_with_the_clock(clock: Clock) -> None:
     deadline = Deadline.after(5)
     clock.now_s = 103.0
-    assert deadline.left() == 2.0
+    assert deadline.remaining_s() == 2.0
 
 
 @pytest.mark.parametrize("late_s", [0.0, 0.5, 1e9])
@@ -36,5 +36,5 @@ def test_a_deadline_that_has_passed_is_an_error_and_never_a_timeout_of_zero(late
     deadline = Deadline.after(5)
     clock.now_s = 105.0 + late_s
     with pytest.raises(DeadlineExceeded) as raised:
-        deadline.left()
+        deadline.remaining_s()
     assert raised.value.retriable

@@ -23,7 +23,7 @@ from kafka_io.wire.primitives import (
 def test_numbers_and_text_are_read_as_written(small: int, middle: int, large: int, text: str) -> None:
     reader = WireReader(int16(small) + int32(middle) + int64(large) + text.encode())
     assert (reader.int16(), reader.int32(), reader.int64()) == (small, middle, large)
-    assert reader.text(reader.left) == text
+    assert reader.text(reader.unread_bytes) == text
     reader.end()
 
 

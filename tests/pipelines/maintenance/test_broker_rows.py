@@ -21,17 +21,17 @@ def rows(answer: object) -> BrokerRows:
 
 @pytest.mark.parametrize(("earliest", "latest", "expected"), [(0, 20, (0, 20)), (5, 30, (5, 20)), (25, 30, (20, 20))])
 def test_expired_offsets_are_not_held(earliest: int, latest: int, expected: tuple[int, int]) -> None:
-    assert rows(Bounds(earliest=earliest, latest=latest)).held(RANGES) == OffsetRange(A, *expected)
+    assert rows(Bounds(earliest=earliest, latest=latest)).retained(RANGES) == OffsetRange(A, *expected)
 
 
 def test_the_error_of_a_broker_is_raised() -> None:
     with pytest.raises(ConnectFailed, match="away"):
-        rows(ConnectFailed("away")).held(RANGES)
+        rows(ConnectFailed("away")).retained(RANGES)
 
 
 def test_a_log_that_ends_before_the_table_is_truncated() -> None:
     with pytest.raises(LogTruncated, match="the log ends at 19, but the table at 20"):
-        rows(Bounds(earliest=0, latest=19)).held(RANGES)
+        rows(Bounds(earliest=0, latest=19)).retained(RANGES)
 
 
 def test_dropped_readers_are_closed_and_opened_again() -> None:
