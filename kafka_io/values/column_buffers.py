@@ -162,12 +162,12 @@ class ColumnBuffers:
         self._restore(used, *before)
 
     def inside_lists(self) -> npt.NDArray[np.int64]:
-        """The nodes inside lists and maps, which have not exactly one item per row; in ascending order."""
+        """The nodes inside lists and maps, in ascending order. A row can have any number of their items."""
         with_rows = set(self._with_items_of(ROOT))
         return np.array([node for node in range(len(self.table)) if node not in with_rows], np.int64)
 
     def _with_items_of(self, node: int) -> Iterator[int]:
-        """The node and all inside it that have as many items: those up to the next list or map, without its items."""
+        """The node and the nodes inside it that have as many items; the items of a list or map inside are others."""
         yield node
         if self.table[node, BUFFER_KIND] == STRUCT:
             for member in self.nodes[node].members:

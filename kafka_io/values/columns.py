@@ -1,4 +1,4 @@
-"""Which field of a value goes into which column, and how columns grow when a schema has new fields.
+"""Decides which column each field of a value goes into, and which columns are added for new fields.
 
 A decoder states the fields of a schema as Arrow fields of the types that `decoding.py` lists. The columns are those of
 the table. A field goes into the column of its own name. Three entries in the metadata of fields say more:

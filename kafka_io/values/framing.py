@@ -1,4 +1,4 @@
-"""The frame that serializers of a schema registry write before a value: it names the value's schema."""
+"""Reads the frame before a value, in which serializers of a schema registry write the id of the schema."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

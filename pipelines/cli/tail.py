@@ -48,7 +48,7 @@ def tail_command(
 
     Each line is a record: partition, offset, time, key, value and headers. If the topic has a format in the settings,
     its values are decoded, and shown as JSON without the fields that are null. A value that does not decode is shown as
-    it is, with the reason. --raw shows all values as they are.
+    it is, with the reason. With --raw no value is decoded.
 
     A POINT is earliest, latest, committed (the cursor of the topic's table; not for --until), an offset of one
     partition, a time (ISO 8601, UTC if it has no zone) or a duration before now: -15m, -2h, -1d. Times are compared

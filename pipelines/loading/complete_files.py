@@ -1,4 +1,4 @@
-"""The data files of a table that are complete, and the columns that identify their rows."""
+"""Reads the columns that identify rows from the data files of a table that are not damaged."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""The plan by which workers decode values. It is made before the fetch, because a file keeps its columns to the end."""
+"""The plan by which workers decode values. It is made before the fetch: all rows of a file have the same columns."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The driver's part of decoding: it plans the columns, and resolves the ids of schemas that workers meet.
+"""Plans, in the driver, how workers decode values, and asks registries for the schemas that workers need.
 
 An id never gets another schema, so a run asks for each id once. The table's ledger keeps the ids of all values that
 were loaded, and a run asks for them before it plans. A worker that meets a new id reports it, and the slice is fetched

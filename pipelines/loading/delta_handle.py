@@ -1,4 +1,4 @@
-"""What a handle of deltalake says about a version of a table: its data files, features and properties."""
+"""Reads the data files, features and properties of one version of a table through deltalake."""
 
 from urllib.parse import unquote
 

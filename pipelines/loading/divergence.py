@@ -1,4 +1,4 @@
-"""Finds where a log without epochs and ids diverged from the rows of its table.
+"""Finds the first offset at which a log and its table differ, where neither epochs nor a topic id show it.
 
 A log that was truncated has the same messages as the table up to some offset, and others from there on. So a binary
 search needs only a few messages of both. A log that was created again has no message in common with the table.

@@ -168,7 +168,7 @@ class _StoredCursors:
 def _file_problems(
     topic: str, ranges_of_damaged: Mapping[str, Sequence[str]], unreadable: Sequence[str]
 ) -> Iterator[str]:
-    """The problems of damaged files. Those that are missing or truncated `held` ranges, the newest first."""
+    """The problems of damaged files. The values of `ranges_of_damaged` are the ranges of a file, the newest first."""
     repair = f"`penstock replay {topic} --from earliest --to latest`"
     for path, contents in ranges_of_damaged.items():
         listed = ", ".join(reversed(contents)) or "compacted rows"

@@ -90,7 +90,7 @@ class _Unneeded:
 
     @classmethod
     def find(cls, table: LakeTable, snapshot: TableSnapshot, keep: timedelta) -> "_Unneeded":
-        """The files that can be deleted if all that was needed less than `keep` ago is needed."""
+        """The files that can be deleted if all that was needed less than `keep` ago is kept."""
         since = datetime.now(UTC) - keep
         before, named, needed = 0, set[str](), set[str]()
         for commit in table.commits(snapshot.version):

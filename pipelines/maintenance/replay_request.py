@@ -76,7 +76,7 @@ class ReplayRequest:
 
 
 def _is_empty(since: TopicPosition, until: TopicPosition) -> bool:
-    """Whether it is certain, before any broker is asked, that nothing is between the two."""
+    """Whether the positions show, before any broker is asked, that no offset is between them."""
     match since, until:
         case (NamedPosition.LATEST | TableCursor.COMMITTED, _) | (_, NamedPosition.EARLIEST):
             return True

@@ -59,7 +59,7 @@ class TableRows:
 def _by_partition_number(
     snapshot: TableSnapshot, fragments: Sequence[pads.Fragment]
 ) -> Mapping[int | None, Sequence[pads.Fragment]]:
-    """The files of the table by the partition number of all their rows; None for those that may have several."""
+    """The files of the table by partition number; under None, those that may have rows of several partitions."""
     adds, name = pa.table(snapshot.handle.get_add_actions(flatten=True)), snapshot.layout.name("partition")
     bounds = [
         adds.column(name).to_pylist() if name in adds.column_names else [None] * adds.num_rows

@@ -134,7 +134,7 @@ def type_node(schema: AvroType) -> TypeNode:
 
 
 class _Unfolding:
-    """Unfolds types that are used in several places, within a limit, as nested use multiplies them."""
+    """Copies a type to each place that uses it, within a limit, because nested types multiply the copies."""
 
     def __init__(self) -> None:
         self._nodes = 0
@@ -203,5 +203,5 @@ def _is_merged(values: list[TypeNode]) -> bool:
 
 
 def _or_text(node: TypeNode) -> pa.DataType:
-    """The type of a column inside another one; what is always null is a text there, because Delta has no null type."""
+    """The type of a member. One that is always null is a text, because Delta has no type for null."""
     return node.column if node.column is not None else pa.string()

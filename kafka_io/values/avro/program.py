@@ -184,7 +184,7 @@ class Programs:
                 self._branch(kind, value, index, node)
 
     def _branches(self, count: int) -> Iterator[int]:
-        """Emit UNION and the table of its branches. The caller emits the ops of a branch when it gets its number."""
+        """Emit UNION and the table of its branches. The caller gets the number of each branch, and emits its ops."""
         table = self._emit(op.UNION, _NO_NODE, count) + 1
         for _ in range(count):
             self._emit(op.JUMP)
@@ -227,7 +227,7 @@ class Programs:
 
     @contextmanager
     def _items(self, fewest_bytes: int, node: int = _NO_NODE, inner: int = 0) -> Iterator[None]:
-        """Emit the ops around those of one item of an array or a map. An item takes at least `fewest_bytes`."""
+        """Emit the loop over the items; the caller emits the ops of one item. An item takes at least `fewest_bytes`."""
         self._emit(op.LIST, node)
         block = self._emit(op.BLOCK, node, 0, fewest_bytes, inner)
         self._emit(op.SKIP_LONG)

@@ -1,4 +1,4 @@
-"""Encodes JSON values as Avro, for publishing: the inverse of the decoder, one value at a time.
+"""Encodes JSON values as Avro, one at a time, so that they can be published.
 
 JSON has fewer types than Avro. Bytes are a text whose characters are the bytes, as in Avro's JSON encoding. Dates and
 times are texts in ISO 8601 or the number that Avro stores, decimals are numbers or texts. A value of a union does not
@@ -149,7 +149,7 @@ def _from_text(logical: str, text: str) -> int:
             elapsed = datetime.fromisoformat(text) - _EPOCH
         else:
             elapsed = datetime.fromisoformat(text) - _EPOCH.replace(tzinfo=None)
-    except (ValueError, TypeError):  # a TypeError: only one of the two times has a time zone
+    except (ValueError, TypeError):  # a TypeError: only one of the two has a time zone
         raise _expected(f"{logical} in ISO 8601", text) from None
     factor, divisor = _PER_MICROSECOND[unit]
     number, remainder = divmod(elapsed // timedelta(microseconds=1) * factor, divisor)

@@ -46,12 +46,12 @@ def columns_of_sample(values: Iterable[bytes | None]) -> pa.Schema:
 
 
 def grow_by_sample(columns: pa.Schema, values: Iterable[bytes | None]) -> pa.Schema:
-    """The columns with new ones for what a sample has and they do not hold; no column changes its type."""
+    """The columns, and new ones for what a sample has and no column holds. No column changes its type."""
     return grow_by_fields(columns, columns_of_sample(values))
 
 
 def grow_by_fields(columns: pa.Schema, fields: Iterable[pa.Field]) -> pa.Schema:
-    """The columns with new ones for fields of a sample that they do not hold; no column changes its type.
+    """The columns, and new ones for fields of a sample that no column holds. No column changes its type.
 
     A field whose key has a column that cannot hold it gets another column.
 

@@ -112,7 +112,7 @@ def is_google(message: Any, name: str) -> bool:
 
 
 class _Unfolding:
-    """Unfolds types that are used in several places, within a limit, as nested use multiplies them."""
+    """Copies a type to each place that uses it, within a limit, because nested types multiply the copies."""
 
     def __init__(self, schema: ProtobufSchema) -> None:
         self._schema = schema

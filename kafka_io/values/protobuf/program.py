@@ -157,7 +157,7 @@ class MessagePrograms:
         return self._default(kind, node)
 
     def _default(self, kind: ProtobufNode, node: int) -> tuple[int, int]:
-        """The default of a scalar, as what happens at the end of a message."""
+        """What happens at the end of a message that does not set a scalar: its buffer gets the default."""
         descriptor, column = kind.descriptor, self._nodes[node].field.type
         value = descriptor.default_value
         if descriptor.type == Field.TYPE_ENUM:
