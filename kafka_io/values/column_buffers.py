@@ -32,6 +32,7 @@ from kafka_io.values.kernels.column_buffers import (
 
 _FIRST_ITEMS, _FIRST_BYTES = 256, 4096
 _KEPT_BYTES = 128 << 20
+_FORECAST = 1.125  # a little more room than the rows so far suggest
 _MAX_INT32 = (1 << 31) - 1
 _LATE_BUFFERS = (TEXT, NUMBER, NUMBER)
 _EXACT_TYPES = {
@@ -130,6 +131,7 @@ class ColumnBuffers:
             members = self.nodes[index].members
             self.table[index, END] = self.table[members[-1], END] if members else index + 1
         self.counts = np.zeros(len(self.table), np.int64)
+        self._rows = 0
         self._forget()
 
     def _forget(self) -> None:
@@ -138,6 +140,7 @@ class ColumnBuffers:
 
     def start(self, rows: int) -> None:
         """Empty all buffers and make room for `rows` rows."""
+        self._rows = rows
         self.counts[:] = 0
         row_buffers = list(self._with_items_of(ROOT))
         items = self.table[:, ITEMS]
@@ -150,16 +153,32 @@ class ColumnBuffers:
         self.cells[self.table[self.table[:, BUFFER_KIND] >= TEXT, CELL]] = 0
 
     def grow(self, node: int, needed_bytes: int, needed_items: int = 1) -> None:
-        """Make room for more bytes and items in a buffer that a kernel found full."""
+        """Make room for more bytes and items in a buffer that a kernel found full.
+
+        All buffers grow to what the whole batch will need if its other rows are like those so far. Otherwise each
+        buffer would be found full many times by itself, and all of them would be copied each time.
+        """
         used, items = self._used(), self.counts[node] + needed_items
+        enough_bytes = self.table[node, BYTES] + needed_bytes
+        self._make_room_for_batch(used)
         if node >= self._late or items > self.table[node, ITEMS]:
             grown = list(range(self._late, len(self.table)) if node >= self._late else self._with_items_of(node))
             self.table[grown, ITEMS] = np.maximum(2 * self.table[grown, ITEMS], items)
-        if self.table[node, BUFFER_KIND] == TEXT and needed_bytes:
-            self.table[node, BYTES] = 2 * self.table[node, BYTES] + needed_bytes
+        if self.table[node, BUFFER_KIND] == TEXT and self.table[node, BYTES] < enough_bytes:
+            self.table[node, BYTES] = self.table[node, BYTES] + enough_bytes
         before = (self.table.copy(), self.cells, self.valid, self.content)
         self._allocate()
         self._restore(used, *before)
+
+    def _make_room_for_batch(self, used: npt.NDArray[np.int64]) -> None:
+        """Plan room for all rows, unless that is very much memory: the first rows may be the only large ones."""
+        done = int(self.counts[ROOT])
+        scale = _FORECAST * self._rows / done if done else 0.0
+        forecast_bytes, forecast_items = used * scale, self.counts * scale
+        forecast_items[list(self._with_items_of(ROOT))] = 0  # `start` has made room for all rows
+        if forecast_bytes.sum() + 8 * forecast_items.sum() <= _KEPT_BYTES:
+            for column, forecast in ((BYTES, forecast_bytes), (ITEMS, forecast_items)):
+                self.table[:, column] = np.maximum(self.table[:, column], forecast.astype(np.int64))
 
     def inside_lists(self) -> npt.NDArray[np.int64]:
         """The nodes inside lists and maps, in ascending order. A row can have any number of their items."""
@@ -183,7 +202,7 @@ class ColumnBuffers:
         cells, items = self._cells_of(self.table[:, ITEMS]), self.table[:, ITEMS]
         for column, sizes in ((CELL, cells), (VALID, items), (CONTENT, self.table[:, BYTES])):
             self.table[1:, column] = np.cumsum(sizes)[:-1]
-        self.cells = np.zeros(int(cells.sum()), np.int64)
+        self.cells = np.empty(int(cells.sum()), np.int64)
         self.reals = self.cells.view(np.float64)
         self.valid = np.empty(int(items.sum()), np.uint8)
         self.content = np.empty(int(self.table[:, BYTES].sum()), np.uint8)
