@@ -43,15 +43,17 @@ class PrintedError(Shape):
     """Whether the same command can succeed later without a change."""
 
 
-class Output(Shape, Generic[NameT, ResultsT]):
-    """The one object that a command prints."""
+class Output(BaseModel, Generic[NameT, ResultsT]):
+    """The one object that a command prints.
 
-    command: NameT
-    """The name of the command; empty if the command line names none."""
-    exit_code: int
-    """0: success; 1: failure, or a table is not proven; 2: wrong use; 130: interrupted."""
-    errors: list[PrintedError]
-    """All errors of the command, including those of its results."""
+    Its descriptions are no docstrings: pydantic would search for the source of each type that is made from this one.
+    """
+
+    command: NameT = Field(description="The name of the command; empty if the command line names none.")
+    exit_code: int = Field(
+        description="0: success; 1: failure, or a table is not proven; 2: wrong use; 130: interrupted."
+    )
+    errors: list[PrintedError] = Field(description="All errors of the command, including those of its results.")
     results: ResultsT
 
     @classmethod
