@@ -16,7 +16,6 @@ from urllib.parse import unquote
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
@@ -411,7 +410,7 @@ class LakeTable:
 
     def message(self, snapshot: TableSnapshot, committed: CommittedRange, offset: int) -> LastMessage:
         """The last message of the range's rows with this offset, as it was read from the log."""
-        wanted = arrow_filter(committed, snapshot.layout) & (pads.field("offset") == offset)
+        wanted = arrow_filter(committed, snapshot.layout) & (pc.field("offset") == offset)
         with lake_errors(self.uri):
             rows = snapshot.handle.to_pyarrow_dataset().to_table(filter=wanted)
         return LastMessage.of(decoded_rows(rows.sort_by("inner").combine_chunks()))

@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
-import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 from deltalake import CommitProperties, PostCommitHookProperties, Schema, Transaction, WriterProperties, write_deltalake
 from deltalake.transaction import AddAction
@@ -103,6 +102,8 @@ def _staged(
 
     `others` are columns of the table that Penstock did not add. Fetched rows do not have them; they are null.
     """
+    import pyarrow.dataset as pads  # noqa: PLC0415 - it imports pandas, which a load does not need
+
     paths = [str(facts.path) for facts in files]
     schema = pa.schema([*layout.file_schema, *others])
     batches = pads.dataset(paths, schema=schema, filesystem=store, format="parquet").to_batches()

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 import pyarrow as pa
-import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
 from kafka_io.model import OffsetRange
@@ -50,6 +49,8 @@ class StagedFiles:
         paths = [facts.path for facts in self.facts if facts.offsets.partition == part.partition and facts.path]
         if not paths:
             return 0
+        import pyarrow.dataset as pads  # noqa: PLC0415 - it imports pandas, which most processes do not need
+
         offset = pads.field(self._offset)
         files = pads.dataset(paths, filesystem=self._store, format="parquet")
         return int(files.count_rows(filter=(offset >= part.offsets.start) & (offset < part.offsets.stop)))

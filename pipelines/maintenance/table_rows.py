@@ -4,12 +4,12 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as pads
 
 from kafka_io.model import BrokerPartition
 from pipelines.loading.incarnations import incarnations
@@ -19,6 +19,9 @@ from pipelines.loading.rows import FILE_SCHEMA, RAW_TIME_COLUMN, without_empty_l
 from pipelines.loading.table_log import TableLog, TableSnapshot
 from pipelines.loading.work import CommittedRange
 from resources.lake import lake_errors
+
+if TYPE_CHECKING:  # it imports pandas, which takes half a second of each run of Dagster
+    import pyarrow.dataset as pads
 
 _BATCH_ROWS = 65_536
 _BATCHES_AHEAD = 2
@@ -50,15 +53,20 @@ class TableRows:
     def of(self, partition: BrokerPartition) -> "LiveRows":
         """The rows of one partition. Only the files that may have some are read, because partitions can be many."""
         own, of_several = self._by_number.get(partition.partition, ()), self._by_number.get(None, ())
-        files = pads.FileSystemDataset(
-            [*own, *of_several], self._files.schema, self._files.format, self._files.filesystem
-        )
+        files = _with_files(self._files, [*own, *of_several], self._files.schema)
         return LiveRows(files, self.ranges.get(partition, ()), uri=self._uri, layout=self._layout)
 
 
+def _with_files(
+    table: "pads.FileSystemDataset", files: "Sequence[pads.Fragment]", schema: pa.Schema
+) -> "pads.FileSystemDataset":
+    """The rows of these files of a table, with the columns of `schema`."""
+    return type(table)(files, schema, table.format, table.filesystem)
+
+
 def _by_partition_number(
-    snapshot: TableSnapshot, fragments: Sequence[pads.Fragment]
-) -> Mapping[int | None, Sequence[pads.Fragment]]:
+    snapshot: TableSnapshot, fragments: "Sequence[pads.Fragment]"
+) -> "Mapping[int | None, Sequence[pads.Fragment]]":
     """The files of the table by partition number; under None, those that may have rows of several partitions."""
     adds, name = pa.table(snapshot.handle.get_add_actions(flatten=True)), snapshot.layout.name("partition")
     bounds = [
@@ -80,7 +88,7 @@ class LiveRows:
     """
 
     def __init__(
-        self, table: pads.FileSystemDataset, ranges: Sequence[CommittedRange], *, uri: str, layout: TableLayout = RAW
+        self, table: "pads.FileSystemDataset", ranges: Sequence[CommittedRange], *, uri: str, layout: TableLayout = RAW
     ) -> None:
         self.layout = layout
         self._offset = layout.name("offset")
@@ -93,26 +101,26 @@ class LiveRows:
         # Tables of older versions may lack columns; the dataset gives null for a column that a file lacks.
         schema = table.schema if layout.is_typed else pa.unify_schemas([table.schema, _LATER_COLUMNS])
         fragments = list(table.get_fragments(filter=self._filter))
-        self._files = pads.FileSystemDataset(fragments, schema, table.format, table.filesystem)
+        self._files = _with_files(table, fragments, schema)
 
-    def _filter_of_ranges(self) -> pads.Expression:
+    def _filter_of_ranges(self) -> pc.Expression:
         """Matches the rows of the partition from the first range's start to the last one's stop."""
         if not self._ranges:
-            return pads.scalar(value=False)
+            return pc.scalar(value=False)
         partition = self._ranges[0].partition
         offsets = self._between(self._ranges[0].offsets.start, self._ranges[-1].offsets.stop)
         matches = (self._field("partition") == partition.partition) & offsets
         return matches if partition.broker is None else matches & (self._field("broker") == partition.broker)
 
-    def _field(self, name: str) -> pads.Expression:
-        return pads.field(self.layout.name(name))
+    def _field(self, name: str) -> pc.Expression:
+        return pc.field(self.layout.name(name))
 
-    def _between(self, start: int, stop: int) -> pads.Expression:
+    def _between(self, start: int, stop: int) -> pc.Expression:
         offset = self._field("offset")
         return (offset >= start) & (offset < stop)
 
     def between(
-        self, start: int, stop: int, columns: Sequence[str] = (), also: pads.Expression | None = None
+        self, start: int, stop: int, columns: Sequence[str] = (), also: pc.Expression | None = None
     ) -> Iterator[pa.RecordBatch]:
         """The rows with offsets `[start, stop)`, in no particular order, with `offset`, `inner` and the `columns`.
 

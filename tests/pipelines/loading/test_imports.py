@@ -1,19 +1,24 @@
-"""The modules that each Spark worker and each verify import."""
+"""The modules that each Spark worker, each verify and each process of Dagster import."""
 
 import subprocess
 import sys
 
+import pytest
 
-def test_a_worker_imports_nothing_that_only_the_driver_needs() -> None:
-    heavy = {"dagster", "duckdb", "pydantic", "kazoo", "rich", "resources.settings"}
-    code = f"import sys, pipelines.loading.fetch; sys.exit(str({heavy} & set(sys.modules)))"
-    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert process.stderr.strip() == "set()"
+WORKER = {"dagster", "duckdb", "pandas", "pydantic", "kazoo", "rich", "resources.settings"}
+# Decoders, compilers and Spark would take more memory than the proof of a long history.
+VERIFY = {"dagster", "llvmlite", "numba", "pandas", "pydantic", "pyspark", "kazoo", "rich", "kafka_io.records.decoder"}
 
 
-def test_a_verify_imports_nothing_that_only_loads_need() -> None:  # fault U19
-    """Decoders, compilers and Spark would take more memory than the proof of a long history."""
-    heavy = {"dagster", "llvmlite", "numba", "pydantic", "pyspark", "kazoo", "rich", "kafka_io.records.decoder"}
-    code = f"import sys, pipelines.loading.verify; sys.exit(str({heavy} & set(sys.modules)))"
-    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+@pytest.mark.parametrize(
+    ("module", "unneeded"),
+    [
+        ("pipelines.loading.fetch", WORKER),
+        ("pipelines.loading.verify", VERIFY),  # fault U19
+        ("pipelines.defs.build", {"duckdb", "pandas", "pyarrow.dataset"}),
+    ],
+)
+def test_a_process_imports_nothing_that_only_other_processes_need(module: str, unneeded: set[str]) -> None:
+    code = f"import sys, {module}; sys.exit(str({unneeded} & set(sys.modules)))"
+    process = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False)
     assert process.stderr.strip() == "set()"
