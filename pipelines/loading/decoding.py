@@ -58,6 +58,8 @@ class Decoding:
         self._keys = _Part(format_.key_encoding, format_.key_registry, open_registry)
         self.plan: DecodePlan | None = None
         self.warnings: Sequence[str] = ()
+        self._earlier_warnings: Sequence[str] = ()
+        self._columns_of_files: pa.Schema | None = None
         entry = snapshot.entry
         self.learn(
             entry.schemas if entry and format_.has_schemas else (),
@@ -76,8 +78,16 @@ class Decoding:
 
     def fix_columns(self, columns: pa.Schema) -> None:
         """Plan from now on as if the table had these columns already, because files with them were written."""
-        self._snapshot = replace(self._snapshot, layout=replace(self._snapshot.layout, values=columns))
+        self._columns_of_files = columns
         self.learn(())
+
+    def keep_columns(self, facts: Iterable[SliceFacts]) -> None:
+        """Keep the plan's columns in later plans, if a slice has a file with them (fault L18).
+
+        Without that, an older schema that a later fetch finds could give a column of this file another type.
+        """
+        if self.plan and any(slice_facts.path for slice_facts in facts):
+            self._columns_of_files = self.plan.stored
 
     @property
     def needs_sample(self) -> bool:
@@ -122,8 +132,13 @@ class Decoding:
         """
         self._values.learn(ids, fields)
         self._keys.learn(key_ids, key_fields)
+        if self._columns_of_files is not None:
+            layout = replace(self._snapshot.layout, values=self._columns_of_files)
+            self._snapshot, self._columns_of_files = replace(self._snapshot, layout=layout), None
+            self._earlier_warnings = self.warnings
         layout = self._snapshot.layout
-        self.plan, self.warnings = plan_decoding(self._format, layout, self._values.learned, self._keys.learned)
+        self.plan, warnings = plan_decoding(self._format, layout, self._values.learned, self._keys.learned)
+        self.warnings = [*self._earlier_warnings, *warnings]
         columns = len(self.plan.stored) if self.plan else 0
         if (fields or key_fields) and columns > _MAX_COLUMNS:
             raise TooManyColumns(

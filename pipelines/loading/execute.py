@@ -130,11 +130,13 @@ class SliceFetcher:
             facts = self.fetch_slices(topic, table_uri, sample, decode=decoding.plan, **unseen)
             decoding.learn_from(facts)
         facts = self.fetch_slices(topic, table_uri, slices, decode=decoding.plan, **options)
+        decoding.keep_columns(facts)
         while undecoded := [slice_facts for slice_facts in facts if slice_facts.is_undecoded]:
             decoding.learn_from(undecoded)
             facts = [slice_facts for slice_facts in facts if not slice_facts.is_undecoded]
             ranges = [slice_facts.offsets for slice_facts in undecoded]
             facts += self.fetch_slices(topic, table_uri, ranges, decode=decoding.plan, **options)
+            decoding.keep_columns(facts)
         return sorted(facts, key=lambda slice_facts: slice_facts.offsets)
 
 

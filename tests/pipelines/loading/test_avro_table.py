@@ -12,11 +12,16 @@ import fastavro
 import pytest
 from deltalake import DeltaTable
 
+from kafka_io.model import BrokerPartition, OffsetRange
 from kafka_io.testing.schema_registry.server import EmbeddedSchemaRegistry
+from pipelines.loading import execute
 from pipelines.loading.commit import CommitResult, LoadChange
+from pipelines.loading.decoding import Decoding
+from pipelines.loading.layout import TYPED
 from pipelines.loading.ledger import LedgerEntry
 from pipelines.loading.load import Loader
 from pipelines.loading.table_log import TableLog, TableSnapshot
+from pipelines.loading.work import SliceFacts
 from pipelines.maintenance.topic_schema import topic_schema
 from resources.kafka import open_schema_registry
 from tests.fakes.cluster import FakeCluster
@@ -112,6 +117,66 @@ def test_the_first_load_finds_ids_in_a_sample_and_fetches_large_slices_once(topi
     fetches: list[int] = []
     load = topic.load(on_progress=lambda _topic: lambda done, _total: fetches.append(done))
     assert (load.error, load.rows, load.files, len(fetches)) == (None, 1_001, 1, 1)
+
+
+# fault L18
+def test_files_keep_their_columns_if_a_later_fetch_of_the_load_finds_an_older_schema(
+    topic: TypedTopic, registry: EmbeddedSchemaRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sample shows schema 2. The file of partition 0 is complete before partition 1 shows schema 1."""
+    second = registry.register("clicks-value", schema(V2))
+    new = [framed(second, V2, id=row, price="6 EUR", note="x") for row in range(3)]
+    topic.fake.logs = {0: log_of(new[:2]), 1: log_of([new[2], framed(1, V1, id=3, price=7)])}
+    monkeypatch.setattr(execute, "MAX_VALUES", 1)
+    load = topic.load()
+    assert (load.error, load.rows, load.files) == (None, 4, 2)
+    assert load.warnings == (
+        "the field 'price' had the type string before: the new column price_2 holds it, with the type int64",
+    )
+    assert [tuple(row.values()) for row in topic.rows("id", "price", "price_2", "note")] == [
+        (0, "6 EUR", None, "x"),
+        (1, "6 EUR", None, "x"),
+        (2, "6 EUR", None, "x"),
+        (3, None, 7, None),
+    ]
+    assert topic.deep().problems == ()
+
+
+# fault L18
+def test_columns_of_files_and_earlier_warnings_stay_when_the_plan_grows(
+    topic: TypedTopic, registry: EmbeddedSchemaRegistry
+) -> None:
+    for fields in (V2, V4):
+        registry.register("clicks-value", schema(fields))
+    snapshot, offsets = TableSnapshot(version=0, entry=None, layout=TYPED), OffsetRange(BrokerPartition(None, 0), 0, 5)
+    settings = topic.settings
+    decoding = Decoding(settings.format_of("clicks"), snapshot, partial(open_schema_registry, settings))
+    decoding.learn([2, 3])
+    assert decoding.plan is not None
+    columns, warnings = list(decoding.plan.stored), list(decoding.warnings)
+    assert ([column.name for column in columns], len(warnings)) == (["id", "price", "note", "price_2"], 1)
+    decoding.keep_columns([SliceFacts(offsets=offsets, path="a.parquet")])
+    decoding.learn([1])
+    assert list(decoding.plan.stored)[:4] == columns
+    assert (decoding.plan.stored.names[4:], list(decoding.warnings)[:1], len(decoding.warnings)) == (
+        ["price_3"],
+        warnings,
+        2,
+    )
+
+
+def test_a_plan_without_files_follows_the_order_of_the_schemas(
+    topic: TypedTopic, registry: EmbeddedSchemaRegistry
+) -> None:
+    registry.register("clicks-value", schema(V2))
+    snapshot, offsets = TableSnapshot(version=0, entry=None, layout=TYPED), OffsetRange(BrokerPartition(None, 0), 0, 5)
+    settings = topic.settings
+    decoding = Decoding(settings.format_of("clicks"), snapshot, partial(open_schema_registry, settings))
+    decoding.learn([2])
+    decoding.keep_columns([SliceFacts(offsets=offsets)])
+    decoding.learn([1])
+    assert decoding.plan is not None
+    assert [str(column.type) for column in decoding.plan.stored] == ["int64", "int64", "string", "string"]
 
 
 def test_ids_that_the_table_has_seen_are_asked_for_before_the_fetch_and_each_is_asked_once(
