@@ -68,6 +68,8 @@ class BrokerPartition:
         return str(self.partition) if self.broker is None else f"{self.broker}-{self.partition}"
 
     def __lt__(self, other: Self) -> bool:
+        if self.broker == other.broker:  # of the same broker, or of a modern topic, which can have 50,000
+            return self.partition < other.partition
         return self._order < other._order
 
     @property

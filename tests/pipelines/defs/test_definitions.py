@@ -1,12 +1,16 @@
 """The Dagster definitions per cluster and group, and the errors for wrong settings."""
 
 import os
-import subprocess
 import sys
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 
+import click
 import dagster as dg
 import pytest
+from click.testing import CliRunner, Result
+from dagster._cli import create_dagster_cli
 
 from pipelines.defs.build import build_definitions
 from resources.groups import TopicGroupSettings
@@ -79,30 +83,37 @@ def test_a_wrong_cron_is_refused() -> None:
         build_definitions(TWO.model_copy(update={"cron": "every day"}))
 
 
-def validated(folder: Path, settings: str | None) -> subprocess.CompletedProcess[str]:
-    """Validate the workspace with the command of Dagster."""
-    file = folder / "penstock.toml"
-    if settings is not None:
-        file.write_text(settings)
-    (folder / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
-    return subprocess.run(
-        [sys.executable, "-m", "dagster", "definitions", "validate", "-w", str(ROOT / "workspace.yaml")],
-        env={**os.environ, PATH_VARIABLE: str(file), "DAGSTER_HOME": str(folder)},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+@pytest.fixture
+def validated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str | None], Result]:
+    """A function that validates the workspace with the command of Dagster, for the text of a settings file."""
+    (tmp_path / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
+    file = tmp_path / "penstock.toml"
+
+    def validate(settings: str | None) -> Result:
+        if settings is not None:
+            file.write_text(settings)
+        monkeypatch.delitem(sys.modules, "pipelines.definitions", raising=False)  # it reads the settings at its import
+        command = ["definitions", "validate", "-w", str(ROOT / "workspace.yaml")]
+        dagster_cli: click.Group = create_dagster_cli()  # type: ignore[no-untyped-call] # Dagster gives it no types
+        environment = {PATH_VARIABLE: str(file), "DAGSTER_HOME": str(tmp_path)}
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # Dagster warns of its own command
+                return CliRunner().invoke(dagster_cli, command, env=environment)
+        finally:
+            os.environ.pop("DAGSTER_IS_DEFS_VALIDATION_CLI", None)  # the command sets it
+            sys.modules.pop("pipelines.definitions", None)
+
+    return validate
 
 
-def test_the_workspace_loads_while_no_cluster_answers(tmp_path: Path) -> None:
-    loading = validated(tmp_path, 'lake = "lake"\n[clusters.main]\nzookeeper = "127.0.0.1:1"\n')
-    assert loading.returncode == 0, loading.stderr
-    assert "Validation successful for code location penstock" in loading.stderr + loading.stdout
+def test_the_workspace_loads_while_no_cluster_answers(validated: Callable[[str | None], Result]) -> None:
+    loading = validated('lake = "lake"\n[clusters.main]\nzookeeper = "127.0.0.1:1"\n')
+    assert loading.exit_code == 0, loading.output
+    assert "Validation successful for code location penstock" in loading.output
 
 
-def test_missing_settings_fail_the_code_location_with_a_sentence(tmp_path: Path) -> None:
-    loading = validated(tmp_path, None)
-    assert loading.returncode != 0
-    assert "there is no settings file" in loading.stderr + loading.stdout
+def test_missing_settings_fail_the_code_location_with_a_sentence(validated: Callable[[str | None], Result]) -> None:
+    loading = validated(None)
+    assert loading.exit_code != 0
+    assert "there is no settings file" in loading.output
