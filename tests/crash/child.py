@@ -11,15 +11,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
 
-import resources.kafka  # noqa: F401 - imported by the command that opens a cluster
+import pyarrow.dataset  # noqa: F401 - imported by commands, like the next one and those marked below
+
+import resources.kafka  # noqa: F401
 from kafka_io.model import Generation
 from kafka_io.reader.source import warm
 from pipelines.cli.main import main
 from pipelines.loading import failpoints as steps
-from pipelines.loading import load, verify  # noqa: F401 - verify: as above
+from pipelines.loading import load, verify  # noqa: F401
 from pipelines.loading.execute import fetch_here
 from pipelines.loading.fetch_task import FetchTask
 from pipelines.loading.work import SliceFacts
+from pipelines.maintenance import clean, convert, redecode, replay, rewind  # noqa: F401
 from resources.spark import Progress
 
 for generation in (Generation.V07, Generation.MODERN):

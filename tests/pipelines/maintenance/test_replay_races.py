@@ -1,9 +1,6 @@
 """Replays at the same time as loads, rewinds and other replays: each row is there once, whoever commits first."""
 
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +14,6 @@ from kafka_io.wire.conversation import ReceivedRequest
 from kafka_io.wire.types import NULL_UUID
 from pipelines.loading.commit import commit
 from pipelines.loading.execute import fetch_here
-from pipelines.loading.failpoints import KILL_AT
 from pipelines.loading.fetch_task import FetchTask
 from pipelines.loading.ledger import LedgerEntry, TableState
 from pipelines.loading.replacement import CutChange
@@ -26,6 +22,8 @@ from pipelines.loading.table_log import CommitOutcomeUnknown, TableSnapshot
 from pipelines.loading.work import CommittedRange, SliceFacts
 from pipelines.maintenance.rewind import plan_rewind, rewind
 from resources.spark import Progress
+from tests.crash.child import DriverOptions
+from tests.crash.drivers import Driver
 from tests.fakes.cluster import FakeCluster
 from tests.fakes.records import holding, numbered
 from tests.fakes.records import values as values_in
@@ -235,14 +233,13 @@ STEPS = ("replay planned", "replay staged", "replay compared", "before replay en
 
 @pytest.mark.crash
 @pytest.mark.parametrize("step", STEPS)
-def test_a_replay_that_is_killed_is_done_by_the_next_one(modern: Modern, step: str) -> None:
+def test_a_replay_that_is_killed_is_done_by_the_next_one(modern: Modern, step: str, tmp_path: Path) -> None:
     topic = loaded(modern, 20)  # one slice, so that no Spark is started
-    command = [sys.executable, "-m", "pipelines", "--settings", str(topic.settings), "replay", "clicks"]
-    points = ["--from", "earliest", "--to", "latest"]
-    killed = subprocess.run(
-        [*command, *points], env={**os.environ, KILL_AT: step}, capture_output=True, timeout=120, check=False
-    )
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    home = tmp_path / "driver"
+    home.mkdir()
+    command = ["--settings", str(topic.settings), "replay", "clicks", "--from", "earliest", "--to", "latest"]
+    killed = Driver.start(home, command, DriverOptions(), kill_at=step).wait()
+    assert killed.code == -signal.SIGKILL, killed.errors
     assert topic.load().rows == 0
     assert topic.replay("earliest", "latest").changed == (step != "after replay entry")
     assert_whole(topic, 20)
