@@ -111,6 +111,16 @@ EQUIVALENT: Mapping[tuple[str, str, str], str] = {
         "Partition07.unreadable",
         "start < next_offset < stop -> start <= next_offset < stop",
     ): "next_offset is start only if the message has the length 0, and such a message is not valid",
+    (
+        "pipelines/loading/verify.py",
+        "_Counts._add_problem",
+        "len(self._miscounts) > 2 * MAX_PROBLEMS -> len(self._miscounts) >= 2 * MAX_PROBLEMS",
+    ): "the first problems in order stay the same, whenever the others are dropped",
+    (
+        "pipelines/loading/log_commits.py",
+        "LogCommit",
+        "False -> True",
+    ): "`of` gives each commit of a log this value, and needs no default",
     ("pipelines/maintenance/clean.py", "_Unneeded.find", "commit.time <= since -> commit.time < since"): _CLOCK,
     ("pipelines/maintenance/clean.py", "_Unneeded.find", "info.mtime < since -> info.mtime <= since"): _CLOCK,
 }

@@ -50,8 +50,8 @@ class RunStart:
             return True
         time_ms = self.since.ms if isinstance(self.since, TimePosition) else self.time_ms
         first = log.first_written(time_ms)
-        # If the log begins at the first record of that time, newer ones than the run could see may have expired.
-        return start >= log.sliceable(first) or first <= log.earliest
+        # If the log shows no record before that time, newer ones than the run could see may have expired.
+        return start >= log.sliceable(first) or first <= min(log.records, default=log.latest)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -8,6 +8,7 @@ import pytest
 from kafka_io.model import Broker, BrokerPartition, Generation, OffsetRange
 from kafka_io.reader.reader import PlannedRange, ReadSettings
 from kafka_io.reader.source import Source
+from kafka_io.values.json.inference import MAX_VALUES
 from pipelines.loading import execute as executing
 from pipelines.loading.execute import execute
 from pipelines.loading.fetch_task import FetchTask, decode_task, to_json
@@ -86,3 +87,8 @@ def test_the_kernels_are_compiled_once_before_tasks_need_them(
     facts = execute(lambda: spark, tasks, lambda _done, _total: None)
     assert steps == [Generation.MODERN, where]
     assert facts == sorted(facts_of(tasks), key=lambda slice_facts: slice_facts.offsets)
+
+
+def test_only_slices_that_are_larger_than_a_sample_are_sampled() -> None:
+    slices = [OffsetRange(BrokerPartition(None, number), 0, MAX_VALUES + number) for number in range(2)]
+    assert executing.sample_of(slices) == [OffsetRange(BrokerPartition(None, 1), 0, MAX_VALUES)]

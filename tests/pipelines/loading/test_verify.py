@@ -349,3 +349,19 @@ def test_a_cursor_that_only_an_earlier_commit_moved_is_still_compared(small: "Sm
     lines = [line for line in entry.read_text().splitlines(keepends=True) if app_id not in line or "txn" not in line]
     entry.write_text("".join(lines))
     assert proof(small).problems == (f"partition 0-{number}: the cursor is None, but the newest commit left it at 10",)
+
+
+def test_ranges_without_a_problem_do_not_count_toward_the_maximum_of_problems(
+    small: "SmallTable", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small.commit(small.write(0, 50))
+    lacking = small.write(50, 80)
+    small.commit(lacking)
+    file = Path(small.uri) / str(lacking.path)
+    rows = pq.read_table(file, partitioning=None)
+    size = file.stat().st_size
+    pq.write_table(rows.slice(0, 1), file)
+    entry = Path(small.uri) / "_delta_log" / f"{2:020d}.json"
+    entry.write_text(entry.read_text().replace(f'"size":{size}', f'"size":{file.stat().st_size}'))
+    monkeypatch.setattr("pipelines.loading.verify.MAX_PROBLEMS", 1)
+    assert proof(small).problems == ("partition 0-0 [50, 80) holds 1 rows, but its commit counted 3",)

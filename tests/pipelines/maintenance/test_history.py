@@ -174,3 +174,8 @@ def test_the_log_is_read_only_as_far_as_the_caller_reads_on(small: SmallTable, m
 def test_a_topic_without_a_table_has_no_history(small: SmallTable, tmp_path: Path) -> None:
     with pytest.raises(TableMissing):
         history(replace(small.table, uri=str(tmp_path / "nowhere")))
+
+
+def test_a_commit_that_does_not_say_so_changed_the_rows_of_the_files_that_it_removed() -> None:
+    removed = [{}, {"dataChange": True}, {"dataChange": False}]
+    assert [LogCommit.of(1, [{"remove": remove}]).changed_rows for remove in removed] == [True, True, False]
