@@ -4,7 +4,7 @@ The settings are read here, for clusters and groups are what is declared: a chan
 location, in Dagster's UI under Deployment.
 """
 
-from pipelines.defs.build import build_definitions
+from pipelines.defs.build import build_defs
 from resources.settings import Settings
 
-defs = build_definitions(Settings.load())
+defs = build_defs(Settings.path())

@@ -13,7 +13,8 @@ REST = "topics"
 NAME = re.compile(r"[a-z0-9]+([-_][a-z0-9]+)*")
 """The form of cluster and group names. Dagster names cannot contain a dash, so `a-b` and `a_b` would collide there."""
 _MAX_NAME_LENGTH = 100
-_MAX_MINUTES = 50_000_000  # almost a century
+MAX_MINUTES = 50_000_000  # almost a century
+"""The longest time in minutes that settings take."""
 
 
 def _as_list(value: object) -> object:
@@ -44,7 +45,7 @@ class GroupLimits(Section):
     lag: Annotated[int, Field(ge=0, le=10**15)] | None = None
     """Maximum lag of a topic in offsets: records, or bytes of the log in 0.7. Unlimited by default."""
 
-    late_minutes: Annotated[float, Field(gt=0, le=_MAX_MINUTES, allow_inf_nan=False)] = 60
+    late_minutes: Annotated[float, Field(gt=0, le=MAX_MINUTES, allow_inf_nan=False)] = 60
     """Maximum minutes that a record waits until it is loaded."""
 
     retention_left: Share = 0.5

@@ -1,12 +1,15 @@
-"""The one Dagster resource: the settings file, and what it opens. Nothing is opened before a method is called."""
+"""What runs and ticks of Dagster work with: the settings, and what they open. Nothing is opened before it is needed.
+
+It is no resource of Dagster's Definitions: assets and sensors hold it themselves, so a project that has a resource with
+any name can be merged with them.
+"""
 
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Self
 
-import dagster as dg
-from pydantic import PrivateAttr
+from pydantic import BaseModel, PrivateAttr
 from pyspark.sql import SparkSession
 
 from kafka_io.cluster.cluster import Cluster
@@ -21,35 +24,36 @@ _SHORT_TIMEOUT_S = 10.0
 _SHORT_ATTEMPTS = 2
 
 
-class PenstockResource(dg.ConfigurableResource["PenstockResource"]):
-    """Clusters, lake and Spark of `penstock.toml`. Tests replace it with a subclass.
+class PenstockResource(BaseModel):
+    """Clusters, lake and Spark of the settings. Tests replace it with a subclass.
 
-    Dagster calls `yield_for_execution` once per run and once per tick. The settings file is read at most once in
-    between, so an edit during a run cannot give one run two different settings.
+    Args:
+        settings_file: the settings file, which each run and each tick reads again.
+        inline: the settings themselves, instead of a file.
     """
 
     settings_file: str | None = None
+    inline: Settings | None = None
     _snapshot: Settings | None = PrivateAttr(default=None)
 
-    @contextmanager
-    def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[Self]:  # noqa: ARG002 - Dagster passes it
-        """A copy of the resource for one run or one tick, which has not read its settings yet.
+    def fresh(self) -> Self:
+        """A copy for one run or one tick, which has not read its settings yet.
 
-        The code server keeps one resource for all ticks and evaluates several at once, so the copy, and not the
-        resource itself, remembers the settings.
+        The code server keeps one object for all ticks and evaluates several at once, so the copy remembers the
+        settings, and the object itself does not.
         """
         copy = self.model_copy()
         copy._snapshot = None  # noqa: SLF001 - it is this class
-        yield copy
+        return copy
 
     def settings(self) -> Settings:
-        """The settings of this run or tick.
+        """The settings of this run or tick. The file is read once, so an edit does not give a run two settings.
 
         Raises:
             SettingsError: the file is missing or wrong.
         """
         if self._snapshot is None:
-            self._snapshot = Settings.load(self.settings_file)
+            self._snapshot = self.inline or Settings.load(self.settings_file)
         return self._snapshot
 
     def cluster(self, name: str) -> AbstractContextManager[Cluster]:

@@ -34,7 +34,8 @@ from resources.choices import Choices
 from resources.groups import REST, GroupLimits, Patterns, Timing, TopicGroupSettings, check_names, matches
 from resources.section import FOLDER, NO_SECTION, UNKNOWN_KEY, Section, first_problem, folder_of
 from resources.suggestion import did_you_mean
-from resources.topic_formats import RAW_FORMAT, TopicFormat, checked_name, names_topic
+from resources.topic_formats import checked_name, names_topic
+from resources.topic_settings import DEFAULT_TOPIC, TopicSettings
 
 PATH_VARIABLE = "PENSTOCK_SETTINGS"
 DEFAULT_PATH = "penstock.toml"
@@ -146,11 +147,11 @@ class TopicRules(Section):
 class TopicSections(TopicRules):
     """Which topics are loaded: those whose name matches an `allow` pattern and no `deny` pattern.
 
-    The sections `[topics.NAME]` contain the formats of topics.
+    The sections `[topics.NAME]` contain the formats of topics, and how they appear in Dagster.
     """
 
     model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[str, TopicFormat] = Field(init=False)
+    __pydantic_extra__: dict[str, TopicSettings] = Field(init=False)
 
     @model_validator(mode="after")
     def _has_topic_names(self) -> Self:
@@ -159,8 +160,8 @@ class TopicSections(TopicRules):
         return self
 
     @property
-    def formats(self) -> Mapping[str, TopicFormat]:
-        """The formats of topics, by the names of their sections, in the order of the file."""
+    def formats(self) -> Mapping[str, TopicSettings]:
+        """The settings of topics, by the names of their sections, in the order of the file."""
         return self.__pydantic_extra__
 
 
@@ -332,6 +333,10 @@ class Settings(Section):
     topics_per_run: Count = 50
     """Maximum number of topics that one Dagster run loads."""
 
+    webserver: str = "http://127.0.0.1:3000"
+    """Address of Dagster's webserver. The sensor for new topics asks it to load their assets, unless Dagster uses a code
+    server, which the sensor reloads itself. Empty: the sensor asks nobody."""
+
     new_topics_per_tick: Count = 500
     """Maximum number of new topics that one tick of the sensor adds. The next tick adds the others."""
 
@@ -373,10 +378,10 @@ class Settings(Section):
         """The topic rules of a cluster: its own, otherwise those of the file."""
         return self.clusters[cluster].topics or self.topics
 
-    def format_of(self, topic: str) -> TopicFormat:
-        """The format of a topic: that of the first section that matches it, otherwise raw."""
+    def format_of(self, topic: str) -> TopicSettings:
+        """The settings of a topic: those of the first section that matches it, otherwise the defaults, which are raw."""
         formats = self.topics.formats.items()
-        format_ = next((format_ for name, format_ in formats if names_topic(name, topic)), RAW_FORMAT)
+        format_ = next((format_ for name, format_ in formats if names_topic(name, topic)), DEFAULT_TOPIC)
         only = next(iter(self.registries), None)
         needed = {}
         if format_.has_schemas and not format_.registry:
@@ -458,13 +463,22 @@ class Settings(Section):
             raise SettingsError(
                 f"{file} has a number that is too long, or lists in lists in too many levels"
             ) from error
+        return cls.of(data, folder=file.parent, place=str(file))
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any], *, folder: Path, place: str = "the settings") -> Self:
+        """Check the content of a settings file. Relative paths in it are relative to `folder`.
+
+        Raises:
+            SettingsError: a setting is missing or wrong. The message names its key and `place`.
+        """
         try:
-            settings = cls.model_validate(data, context={FOLDER: file.parent})
+            settings = cls.model_validate(data, context={FOLDER: folder})
         except ValidationError as error:
-            raise SettingsError(f"{file}: {_sentence(error)}") from error
+            raise SettingsError(f"{place}: {_sentence(error)}") from error
         if "://" in settings.lake:
             return settings
-        return settings.model_copy(update={"lake": str((file.parent / Path(settings.lake).expanduser()).resolve())})
+        return settings.model_copy(update={"lake": str((folder / Path(settings.lake).expanduser()).resolve())})
 
 
 def _sentence(error: ValidationError) -> str:

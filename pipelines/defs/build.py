@@ -1,70 +1,139 @@
-"""Builds all Dagster definitions from the settings."""
+"""Builds the Dagster definitions of Penstock from its settings, for this project's own UI and for everybody else's."""
 
 import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
 from pipelines.defs.alerts import alert_sensors
-from pipelines.defs.assets import table_asset, topics_asset
-from pipelines.defs.checks import COVERAGE_CHECK, coverage_check, keeping_up_checks
+from pipelines.defs.assets import load_assets
+from pipelines.defs.catalog import DEFAULT_NAME, Catalog, TopicGroup, groups, source_specs
+from pipelines.defs.check_definitions import topic_checks, verify_job, watch_job
+from pipelines.defs.known_topics import read_known
 from pipelines.defs.replay_job import replay_job
 from pipelines.defs.run import SINCE_TAG
 from pipelines.defs.run_liveness import lost_runs_sensor
 from pipelines.defs.schedules import group_schedules
 from pipelines.defs.sensors import new_topics_sensor
-from pipelines.defs.topic_group import TopicGroup, groups
+from pipelines.defs.translator import PenstockTranslator
 from resources.penstock import PenstockResource
 from resources.settings import Settings
 
+SettingsSource = str | Path | Mapping[str, Any] | Settings | PenstockResource
 
-def build_definitions(settings: Settings, penstock: PenstockResource | None = None) -> dg.Definitions:
-    """All definitions: assets, checks, jobs and schedules per group; a sensor and a replay job per cluster.
+
+def build_defs(
+    settings: SettingsSource,
+    *,
+    name: str = DEFAULT_NAME,
+    topics: str | Sequence[str] | None = None,
+    key_prefix: str | Sequence[str] | None = None,
+    translator: PenstockTranslator | None = None,
+    automation_condition: dg.AutomationCondition | None = None,
+) -> dg.Definitions:
+    """All definitions of Penstock: one asset per known topic, with checks, jobs, schedules and sensors.
+
+    Args:
+        settings: the path of a settings file, which each run reads again; or the content of one.
+        name: the name of these definitions. Choose different names for several in one code location.
+        topics: regular expressions of whole topic names; only these topics belong to the definitions. All by default.
+        key_prefix: the first parts of the keys of the assets, `lake` by default.
+        translator: makes the spec of each asset.
+        automation_condition: the condition of each asset for which neither the settings nor the translator has one.
 
     Raises:
+        SettingsError: the settings are missing or wrong.
         dagster.DagsterInvalidDefinitionError: a cron expression of the settings is invalid.
     """
-    # Dagster calls single runs over many partitions and observable sources beta.
+    source = _source(settings)
+    bound = source.fresh().settings()
+    catalog = Catalog(
+        name=name,
+        source=source,
+        settings=bound,
+        known=read_known(name, bound.clusters),
+        patterns=None if topics is None else _texts(topics),
+        key_prefix=("lake",) if key_prefix is None else _texts(key_prefix),
+        translator=translator or PenstockTranslator(),
+        automation_condition=automation_condition,
+    )
+    return definitions_of(catalog)
+
+
+def _source(settings: SettingsSource) -> PenstockResource:
+    if isinstance(settings, PenstockResource):
+        return settings
+    if isinstance(settings, Settings):
+        return PenstockResource(inline=settings)
+    if isinstance(settings, Mapping):
+        return PenstockResource(inline=Settings.of(settings, folder=Path.cwd()))
+    return PenstockResource(settings_file=str(Settings.path(settings)))
+
+
+def _texts(value: str | Sequence[str]) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+def definitions_of(catalog: Catalog) -> dg.Definitions:
+    """The definitions of a catalog."""
+    # Dagster calls some of what is used here beta.
     with warnings.catch_warnings(action="ignore", category=dg.BetaWarning):
-        jobs_of = {group: _group_jobs(group) for group in groups(settings)}
-        clusters = {cluster: [group for group in jobs_of if group.cluster == cluster] for cluster in settings.clusters}
-        jobs = [job for group in jobs_of for job in jobs_of[group].values()]
-        jobs += [replay_job(cluster, members) for cluster, members in clusters.items()]
-        loads = {cluster: {group: jobs_of[group]["load"] for group in members} for cluster, members in clusters.items()}
-        sensors = [new_topics_sensor(cluster, jobs_by_group) for cluster, jobs_by_group in loads.items()]
+        members = list(groups(catalog))
+        jobs_of = {(group.cluster, group.name): _group_jobs(group) for group in members}
+        by_cluster = {
+            cluster: [group for group in members if group.cluster == cluster] for cluster in catalog.settings.clusters
+        }
+        sensors = [
+            new_topics_sensor(catalog, cluster, groups_, [jobs_of[cluster, group.name]["load"] for group in groups_])
+            for cluster, groups_ in by_cluster.items()
+        ]
+        jobs = [job for actions in jobs_of.values() for job in actions.values()]
+        jobs += [replay_job(catalog, cluster) for cluster in by_cluster]
+        alerts = alert_sensors(catalog, members, [job.name for job in jobs])
         return dg.Definitions(
-            assets=[*map(topics_asset, jobs_of), *(table_asset(group, settings.retries) for group in jobs_of)],
-            asset_checks=[check for group in jobs_of for check in (coverage_check(group), keeping_up_checks(group))],
+            assets=[asset for group in members for asset in (*load_assets(group), *source_specs(group))],
+            asset_checks=[checks for group in members for checks in topic_checks(group)],
             jobs=jobs,
-            sensors=[*sensors, lost_runs_sensor(), *alert_sensors(settings.alerts.command, jobs)],
-            schedules=[schedule for group in jobs_of for schedule in group_schedules(group, settings)],
-            resources={"penstock": penstock or PenstockResource()},
-            # Runs execute in their own process: one JVM per run, and terminating the run cancels its Spark jobs.
-            executor=dg.in_process_executor,
+            sensors=[*sensors, lost_runs_sensor(f"lost_runs{catalog.suffix}"), *alerts],
+            schedules=[schedule for group in members for schedule in group_schedules(group, catalog.settings)],
         )
 
 
 def _group_jobs(group: TopicGroup) -> dict[str, Any]:
     """The group's jobs by action. Dagster does not export the type of an unresolved asset job."""
-    coverage = dg.AssetSelection.checks(dg.AssetCheckKey(group.tables, COVERAGE_CHECK))
-    tables = dg.AssetSelection.assets(group.tables).without_checks()
-    keeping_up = dg.AssetSelection.checks_for_assets(group.tables) - coverage
-    jobs = {
-        "load": (tables | coverage, {}, "Load what is new in the chosen topics, then verify their tables."),
-        "backfill": (
-            tables | coverage,
-            # A tag, because Dagster passes the config of a partitioned job only to runs of one single partition.
-            {SINCE_TAG: "earliest"},
-            f"Load the chosen topics from the earliest offset of the brokers. Set the tag {SINCE_TAG} to start later.",
-        ),
-        "watch": (
-            dg.AssetSelection.assets(group.topics) | keeping_up,
-            {},
-            "Observe every topic of the group: lag, freshness, and the time until retention removes records.",
-        ),
-        "verify": (coverage, {}, "Verify every table of the group."),
-    }
+    load = "Load what is new in the chosen topics, then verify their tables."
+    backfill = (
+        f"Load the chosen topics from the earliest offset of the brokers. Set the tag {SINCE_TAG} to start later."
+    )
     return {
-        action: dg.define_asset_job(group.named(action), selection=selection, tags=tags, description=description)
-        for action, (selection, tags, description) in jobs.items()
+        "load": _load_job(group, "load", load, {}),
+        # A tag, because a config would have to name the op of each multi-asset.
+        "backfill": _load_job(group, "backfill", backfill, {SINCE_TAG: "earliest"}),
+        "watch": watch_job(group),
+        "verify": verify_job(group),
     }
+
+
+def _load_job(group: TopicGroup, action: str, description: str, tags: Mapping[str, str]) -> Any:
+    """A job over the tables of the group; runs execute in one process, so they have one JVM."""
+    if group.specs:
+        return dg.define_asset_job(
+            group.named(action),
+            selection=dg.AssetSelection.assets(*group.topics).without_checks(),
+            tags=tags,
+            description=description,
+            executor_def=dg.in_process_executor,
+        )
+
+    # Dagster has no job over no asset. The sensor and the schedule name the job before the first topic is known.
+    @dg.op(name=group.op(f"no_{action}"))
+    def no_topics(context: dg.OpExecutionContext) -> None:
+        context.log.warning("no topic of the group %s is known yet; the sensor new_topics adds them", group.name)
+
+    @dg.job(name=group.named(action), description=description, tags=tags, executor_def=dg.in_process_executor)
+    def nothing() -> None:
+        no_topics()
+
+    return nothing

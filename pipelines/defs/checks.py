@@ -1,159 +1,145 @@
-"""The asset checks: the tables hold each committed offset exactly once, and they keep up with their topics."""
+"""What the checks of a topic judge: its table, how far it is behind its topic, and what changed. Each knows one table."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import dagster as dg
 
-from pipelines.defs.group_status import ask_group_status
+from kafka_io.records.gaps import ABORTED, COMPACTED, CONTROL
 from pipelines.defs.metadata import proof_metadata, status_metadata
-from pipelines.defs.partitions import topic_of
-from pipelines.defs.run_liveness import tag_worker
-from pipelines.defs.topic_group import TopicGroup
-from pipelines.loading.table import LakeTable
-from pipelines.loading.verify import proof_of, verify
-from pipelines.status.status import TopicStatus, now_ms
+from pipelines.loading.verify import Proof
+from pipelines.status.status import TopicStatus
 from resources.groups import GroupLimits
-from resources.penstock import PenstockResource
 
-COVERAGE_CHECK = "offsets_covered"
-_Severity = dg.AssetCheckSeverity
-_Violation = tuple[_Severity, str]
+COVERAGE, GAPS, SCHEMA_CHANGES = "coverage", "gaps", "schema_changes"
+_WARN, _ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
+_EMPTY = "empty"  # offsets of 0.7 that belong to no message
+_WITHOUT_LOSS = frozenset({COMPACTED, CONTROL, ABORTED, _EMPTY})
+_Violation = tuple[dg.AssetCheckSeverity, str]
 """How serious it is that a topic exceeds a limit, and a sentence about it."""
+_StatusCheck = Callable[[TopicStatus, GroupLimits, int], _Violation | None]
 
 
-def coverage_check(group: TopicGroup) -> dg.AssetChecksDefinition:
-    """The check that verifies tables: after each load those of its topics, once a day every table."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The result of one check of one topic.
 
-    # It has no partitions of its own: Dagster 1.13 evaluates a partitioned check for one key or for none, so a run
-    # over a range of topics would leave the check of every topic as skipped.
-    @dg.asset_check(
-        asset=group.tables,
-        name=COVERAGE_CHECK,
-        description="Every committed offset is in its table exactly once: the ranges have no hole, the files exist, "
-        "the rows are counted. After a load it verifies the tables of the loaded topics; executed alone, it verifies "
-        "every table of the group.",
-    )
-    def coverage(context: dg.AssetCheckExecutionContext, penstock: PenstockResource) -> dg.AssetCheckResult:
-        tag_worker(context)
-        has_keys = context.has_partition_key or context.has_partition_key_range
-        topics = [topic_of(key) for key in context.partition_keys] if has_keys else _tables_of(penstock, group)
-        return dg.AssetCheckResult(**_verification(penstock, group, topics))
-
-    return coverage
-
-
-def report_coverage(
-    context: dg.AssetExecutionContext, penstock: PenstockResource, group: TopicGroup, keys: Sequence[str]
-) -> None:
-    """Verify the tables of these partition keys and report the check from within a step that is about to fail.
-
-    Dagster skips the check itself after a failed step.
+    Args:
+        violation: what is wrong; None if the check passes.
+        passed: the sentence if nothing is wrong.
+        metadata: the numbers behind it.
     """
-    if not keys:
-        return
-    verification = _verification(penstock, group, [topic_of(key) for key in keys])
-    context.instance.report_runless_asset_event(
-        dg.AssetCheckEvaluation(asset_key=group.tables, check_name=COVERAGE_CHECK, **verification)
-    )
+
+    violation: _Violation | None
+    passed: str
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def state(self) -> str:
+        """What must change before the verdict is worth an event of its own."""
+        return self.violation[0].value if self.violation else "PASSED"
+
+    def fields(self) -> dict[str, Any]:
+        """The fields of a check's result or evaluation."""
+        severity, sentence = self.violation or (_ERROR, self.passed)
+        return {
+            "passed": self.violation is None,
+            "severity": severity,
+            "description": sentence,
+            "metadata": dict(self.metadata),
+        }
 
 
-def _tables_of(penstock: PenstockResource, group: TopicGroup) -> list[str]:
-    settings = penstock.settings()
-    tables = penstock.lake().topics(group.cluster)
-    return [topic for topic in tables if settings.group_of(group.cluster, topic) == group.name]
-
-
-def _verification(penstock: PenstockResource, group: TopicGroup, topics: Iterable[str]) -> dict[str, Any]:
-    """Verify the tables of these topics. Returns the fields of a check result."""
-    lake = penstock.lake()
-    proofs = [proof_of(LakeTable.of(lake, group.cluster, topic), verify) for topic in topics]
-    failed = [proof.topic for proof in proofs if not proof.proven]
-    return {
-        "passed": not failed,
-        "description": f"not proven: {', '.join(failed)}" if failed else f"tables proven: {len(proofs)}",
-        "metadata": proof_metadata(proofs),
-    }
-
-
-def _lag_violation(status: TopicStatus, limits: GroupLimits, _now: int) -> _Violation | None:
+def _lag(status: TopicStatus, limits: GroupLimits, _now: int) -> _Violation | None:
     if limits.lag is None or status.lag is None or status.lag <= limits.lag:
         return None
-    return _Severity.WARN, f"the table is {status.lag} offsets behind, more than the limit of {limits.lag}"
+    return _WARN, f"the table is {status.lag} offsets behind, more than the limit of {limits.lag}"
 
 
-def _freshness_violation(status: TopicStatus, limits: GroupLimits, now: int) -> _Violation | None:
+def _freshness(status: TopicStatus, limits: GroupLimits, now: int) -> _Violation | None:
     if status.error:
-        return _Severity.ERROR, status.error
+        return _ERROR, status.error
     late_s = status.late_s(now)
     if late_s is None or late_s <= 60 * limits.late_minutes:
         return None
-    return _Severity.WARN, f"the oldest record that is not loaded has waited for {late_s / 60:.0f} minutes"
+    return _WARN, f"the oldest record that is not loaded has waited for {late_s / 60:.0f} minutes"
 
 
-def _retention_violation(status: TopicStatus, limits: GroupLimits, now: int) -> _Violation | None:
+def _retention_race(status: TopicStatus, limits: GroupLimits, now: int) -> _Violation | None:
     share, left_s = status.left_share(now), status.left_s(now)
     if share is None or left_s is None or share >= limits.retention_left:
         return None
-    severity = _Severity.ERROR if share < limits.retention_left / 2 else _Severity.WARN
+    severity = _ERROR if share < limits.retention_left / 2 else _WARN
     return severity, f"retention removes records that are not loaded in {left_s / 3600:.1f} hours"
 
 
-def _held_back_violation(status: TopicStatus, _limits: GroupLimits, now: int) -> _Violation | None:
+def _open_transactions(status: TopicStatus, _limits: GroupLimits, now: int) -> _Violation | None:
     sentences = status.hanging_transactions(now)
-    return (_Severity.WARN, sentences[0]) if sentences else None
+    return (_WARN, sentences[0]) if sentences else None
 
 
-def _bad_records_violation(status: TopicStatus, _limits: GroupLimits, _now: int) -> _Violation | None:
+def _bad_records(status: TopicStatus, _limits: GroupLimits, _now: int) -> _Violation | None:
     if not status.bad_records:
         return None
-    return _Severity.WARN, f"{status.bad_records} records of the table do not decode: their rows have `_error`"
+    return _WARN, f"{status.bad_records} records of the table do not decode: their rows have `_error`"
 
 
-_CHECKS: dict[str, tuple[str, Callable[[TopicStatus, GroupLimits, int], _Violation | None]]] = {
-    "lag": ("No table is further behind its topic than the setting limits.lag allows.", _lag_violation),
-    "freshness": ("No record waits longer than limits.late_minutes until it is loaded.", _freshness_violation),
-    "retention_race": (
-        "Records are loaded while at least limits.retention_left of their retention time is left.",
-        _retention_violation,
-    ),
-    "held_back": ("No transaction that is open for more than 15 minutes holds records back.", _held_back_violation),
-    "bad_records": ("No row of a typed table has a value that does not decode.", _bad_records_violation),
+STATUS_CHECKS: Mapping[str, _StatusCheck] = {
+    "lag": _lag,
+    "freshness": _freshness,
+    "retention_race": _retention_race,
+    "open_transactions": _open_transactions,
+    "bad_records": _bad_records,
 }
+"""The checks that compare a topic with its table."""
+DESCRIPTIONS: Mapping[str, str] = {
+    COVERAGE: "Every committed offset is in the table exactly once: the ranges have no hole, the files exist, the rows "
+    "are counted.",
+    GAPS: "No offset was passed over because its record had expired, was lost, or could not be read.",
+    SCHEMA_CHANGES: "The newest load with rows did not change the columns of the table.",
+    "lag": "The table is not further behind its topic than the setting limits.lag allows.",
+    "freshness": "No record waits longer than limits.late_minutes until it is loaded.",
+    "retention_race": "Records are loaded while at least limits.retention_left of their retention time is left.",
+    "open_transactions": "No transaction that is open for more than 15 minutes holds records back.",
+    "bad_records": "No row of a typed table has a value that does not decode.",
+}
+"""All checks of a topic, by name."""
+PROOF_CHECKS = (COVERAGE, GAPS)
 
 
-def keeping_up_checks(group: TopicGroup) -> dg.AssetChecksDefinition:
-    """The checks of every topic of the group, whether loads run or not."""
-
-    @dg.multi_asset_check(
-        name=group.named("keeping_up"),
-        specs=[
-            dg.AssetCheckSpec(name, asset=group.tables, description=description)
-            for name, (description, _) in _CHECKS.items()
-        ],
-        can_subset=True,
-    )
-    def keeping_up(context: dg.AssetCheckExecutionContext, penstock: PenstockResource) -> Iterator[dg.AssetCheckResult]:
-        tag_worker(context)
-        statuses = ask_group_status(penstock, group)
-        for key in sorted(context.selected_asset_check_keys):
-            yield _result(key.name, group, statuses)
-
-    return keeping_up
+def judge_status(name: str, status: TopicStatus, limits: GroupLimits, now: int) -> Verdict:
+    """The verdict of a check that compares a topic with its table."""
+    violation = STATUS_CHECKS[name](status, limits, now)
+    return Verdict(violation=violation, passed="the table keeps up", metadata=status_metadata(status, now))
 
 
-def _result(name: str, group: TopicGroup, statuses: Sequence[TopicStatus]) -> dg.AssetCheckResult:
-    """The result of one check over all topics: the worst topic decides the severity."""
-    now = now_ms()
-    check = _CHECKS[name][1]
-    violations = {status.topic: violation for status in statuses if (violation := check(status, group.limits, now))}
-    is_error = any(severity is _Severity.ERROR for severity, _ in violations.values())
-    first = next((f"{topic}: {sentence}" for topic, (_, sentence) in violations.items()), None)
-    return dg.AssetCheckResult(
-        asset_key=group.tables,
-        check_name=name,
-        passed=not violations,
-        severity=_Severity.ERROR if is_error else _Severity.WARN,
-        description=first or f"topics that keep up: {len(statuses)}",
-        metadata=status_metadata(statuses, now, {topic: sentence for topic, (_, sentence) in violations.items()}),
-    )
+def judge_proof(name: str, proof: Proof) -> Verdict:
+    """The verdict of a check that reads the table."""
+    if name == COVERAGE:
+        violation = None if proof.proven else (_ERROR, f"not proven: {proof.problems[0]}")
+        return Verdict(violation=violation, passed="the table is proven", metadata=proof_metadata(proof))
+    lost: dict[str, int] = {}
+    for partition in proof.partitions:
+        for cause, count in partition.gaps.items():
+            if cause not in _WITHOUT_LOSS and count:
+                lost[cause] = lost.get(cause, 0) + count
+    listed = ", ".join(f"{cause}: {count}" for cause, count in lost.items())
+    sentence = f"{sum(lost.values())} offsets of the topic have no row ({listed})"
+    return Verdict(violation=(_WARN, sentence) if lost else None, passed="no record was passed over", metadata=lost)
+
+
+def judge_schemas(newest: dg.TableSchema | None, before: dg.TableSchema | None) -> Verdict:
+    """The verdict about the columns of the two newest materializations, as far as they have some."""
+    changes: list[str] = []
+    if newest and before:
+        types, earlier = ({column.name: column.type for column in schema.columns} for schema in (newest, before))
+        changes += [f"new column {name} ({type_})" for name, type_ in types.items() if name not in earlier]
+        changes += [f"column {name} is gone" for name in earlier if name not in types]
+        changes += [
+            f"column {name} is {types[name]} instead of {type_}"
+            for name, type_ in earlier.items()
+            if name in types and types[name] != type_
+        ]
+    violation = (_WARN, "; ".join(changes)) if changes else None
+    return Verdict(violation=violation, passed="the columns did not change")

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from kafka_io.cluster.cluster import Cluster
-from pipelines.defs.topic_group import TopicGroup
+from pipelines.defs.catalog import TopicGroup
 from pipelines.status.collect import statuses_of, watched
 from pipelines.status.status import TopicStatus, now_ms
 from resources.lake import Lake
@@ -12,14 +12,14 @@ from resources.settings import Settings
 
 
 def ask_group_status(penstock: PenstockResource, group: TopicGroup) -> list[TopicStatus]:
-    """Open the group's cluster with a short timeout, and return the status of all topics of the group.
+    """Open the group's cluster with a short timeout, and return the status of the known topics of the group.
 
     Raises:
         LocatedError: the cluster does not answer.
         SettingsError: the settings have no such cluster.
     """
     with penstock.cluster_with_short_timeout(group.cluster) as cluster:
-        return group_status(penstock.settings(), cluster, group)
+        return group_status(penstock.settings(), cluster, group, group.specs)
 
 
 def group_status(

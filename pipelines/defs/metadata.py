@@ -6,6 +6,7 @@ from typing import Any
 
 import dagster as dg
 
+from pipelines.defs.table_facts import TableFacts
 from pipelines.loading.outcome import TopicLoad
 from pipelines.loading.verify import Proof
 from pipelines.maintenance.replay_result import TopicReplay
@@ -23,13 +24,20 @@ _COLUMN_TYPES = {
 }
 
 
-def load_metadata(load: TopicLoad, *, late_before_s: float | None = None, after: TopicStatus | None = None) -> Metadata:
+def load_metadata(
+    load: TopicLoad,
+    *,
+    late_before_s: float | None = None,
+    after: TopicStatus | None = None,
+    spark_page: str | None = None,
+) -> Metadata:
     """The metadata of a load: the table of partitions first, then the numbers.
 
     Args:
         load: the result of the load.
         late_before_s: how long the oldest record without a row had waited when the run began, in seconds, if known.
         after: the topic's status after the load, if known.
+        spark_page: the address of Spark's UI, if Spark was used.
     """
     fields, now = load.as_dict(), now_ms()
     columns = "broker partition start end rows lag_before lag seconds source gaps"
@@ -42,6 +50,7 @@ def load_metadata(load: TopicLoad, *, late_before_s: float | None = None, after:
         lag_seconds=_rounded(after.late_s(now), digits=1) if after else None,
         hours_until_lost=_rounded(after.left_s(now), _HOUR_S) if after else None,
         slowest_slice=str(load.slowest) if load.slowest else None,
+        spark_ui=dg.MetadataValue.url(spark_page) if spark_page else None,
         table=dg.MetadataValue.path(load.table) if load.table else None,
         table_version=load.version,
         error=load.error,
@@ -49,28 +58,24 @@ def load_metadata(load: TopicLoad, *, late_before_s: float | None = None, after:
     )
 
 
-def status_metadata(statuses: Sequence[TopicStatus], now: int, problems: Mapping[str, str]) -> Metadata:
-    """The status of topics at a time (ms since 1970), with the problems of some of them by topic."""
-    late = [seconds for status in statuses if (seconds := status.late_s(now)) is not None]
-    seconds_left = [seconds for status in statuses if (seconds := status.left_s(now)) is not None]
-    records: list[dict[str, object]] = [
-        {
-            "topic": status.topic,
-            "state": status.state(now).value,  # Dagster does not accept our enums
-            "lag": status.lag,
-            "late_seconds": _rounded(status.late_s(now)),
-            "hours_until_lost": _rounded(status.left_s(now), _HOUR_S),
-            "problem": problems.get(status.topic, ""),
-        }
-        for status in statuses
-    ]
+def table_metadata(facts: TableFacts) -> Metadata:
+    """What Dagster's catalog shows of a table."""
+    return {
+        "dagster/column_schema": facts.columns,
+        "dagster/row_count": facts.rows,
+        "dagster/uri": facts.uri,
+    }
+
+
+def status_metadata(status: TopicStatus, now: int) -> Metadata:
+    """The status of a topic at a time (ms since 1970)."""
     return _known(
-        topics=_table(records, "topic state lag late_seconds hours_until_lost problem"),
-        count=len(statuses),
-        lag=sum(status.lag or 0 for status in statuses),
-        problems=len(problems),
-        most_late_seconds=_rounded(max(late, default=0.0), digits=1),
-        hours_until_first_loss=_rounded(min(seconds_left, default=None), _HOUR_S),
+        state=status.state(now).value,  # Dagster does not accept our enums
+        lag=status.lag,
+        lag_seconds=_rounded(status.late_s(now), digits=1),
+        hours_until_lost=_rounded(status.left_s(now), _HOUR_S),
+        bad_records=status.bad_records,
+        table_version=status.version,
     )
 
 
@@ -78,13 +83,13 @@ def _rounded(seconds: float | None, unit_s: int = 1, *, digits: int = 2) -> floa
     return None if seconds is None else round(seconds / unit_s, digits)
 
 
-def proof_metadata(proofs: Sequence[Proof]) -> Metadata:
-    """The metadata of verified tables: the numbers of each partition, the totals, and the problems."""
-    records = [{**part.as_dict(), "topic": proof.topic} for proof in proofs for part in proof.partitions]
+def proof_metadata(proof: Proof) -> Metadata:
+    """The metadata of a verified table: the numbers of each partition, the totals, and the problems."""
+    records = [partition.as_dict() for partition in proof.partitions]
     return _known(
-        partitions=_table(records, "topic broker partition start end rows missing duplicates gaps"),
+        partitions=_table(records, "broker partition start end rows missing duplicates gaps"),
         **{name: sum(record[name] for record in records) for name in ("rows", "missing", "duplicates")},
-        problems="\n".join(f"{proof.topic}: {problem}" for proof in proofs for problem in proof.problems) or None,
+        problems="\n".join(proof.problems) or None,
     )
 
 

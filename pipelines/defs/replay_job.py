@@ -1,16 +1,16 @@
 """The replay job: it fetches an interval of one topic again, as `penstock replay` does."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import dagster as dg
 from pydantic import Field
 
 from kafka_io.errors import LocatedError
+from pipelines.defs.catalog import Catalog, cluster_named, pool_of
 from pipelines.defs.metadata import log_progress, replay_metadata
-from pipelines.defs.partitions import key_of
-from pipelines.defs.run_liveness import tag_worker
-from pipelines.defs.topic_group import TopicGroup, cluster_named, pool_of
+from pipelines.defs.run_tags import tag_run
+from pipelines.defs.topic_keys import identifier
 from pipelines.loading.load import Loader
 from pipelines.loading.table import LakeTable
 from pipelines.maintenance.replay import replay
@@ -40,28 +40,28 @@ class ReplayConfig(dg.Config):
         return ReplayRequest.parse(**self.model_dump(), now=datetime.now(UTC))
 
 
-def replay_job(cluster: str, groups: Sequence[TopicGroup]) -> dg.JobDefinition:
-    """The replay job of a cluster with these groups."""
+def replay_job(catalog: Catalog, cluster: str) -> dg.JobDefinition:
+    """The replay job of a cluster."""
 
-    @dg.op(name=cluster_named("replay_interval", cluster), pool=pool_of(cluster))
+    @dg.op(name=f"{identifier(catalog.name)}_replay__{identifier(cluster)}", pool=pool_of(cluster))
     def replay_interval(
-        context: dg.OpExecutionContext, config: ReplayConfig, penstock: PenstockResource
+        context: dg.OpExecutionContext, config: ReplayConfig
     ) -> Iterator[dg.AssetObservation | dg.Output[None]]:
         """Fetch an interval of one topic again. It writes one commit, or none if the rows are the same."""
-        tag_worker(context)
+        tag_run(context, cluster, [config.topic])
         try:
-            result = _replay(context, config.request(), penstock, cluster)
-            group_name = penstock.settings().group_of(cluster, config.topic)
-            (group,) = (group for group in groups if group.name == group_name)
+            result = _replay(context, config.request(), catalog.source.fresh(), cluster)
         except (LocatedError, ValueError) as error:
             raise dg.Failure(f"{type(error).__name__}: {error}", allow_retries=False) from error
         metadata = replay_metadata(result)
         if result.error:
             raise dg.Failure(result.error, metadata=metadata, allow_retries=False)
-        yield dg.AssetObservation(asset_key=group.tables, partition=key_of(config.topic), metadata=metadata)
+        yield dg.AssetObservation(asset_key=catalog.key(cluster, config.topic), metadata=metadata)
         yield dg.Output(None, metadata=metadata)
 
-    @dg.job(name=cluster_named("replay", cluster), description=_DESCRIPTION)
+    @dg.job(
+        name=cluster_named(catalog, "replay", cluster), description=_DESCRIPTION, executor_def=dg.in_process_executor
+    )
     def replay_topic() -> None:
         replay_interval()
 

@@ -1,6 +1,6 @@
 """One run of a group: its config, the order in which its topics load, their results, and how the run ends."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -13,10 +13,10 @@ from pyspark.sql import SparkSession
 
 from kafka_io.cluster.cluster import Cluster
 from kafka_io.errors import LocatedError
+from pipelines.defs.catalog import TopicGroup
 from pipelines.defs.group_status import group_status
 from pipelines.defs.metadata import Metadata, load_metadata, log_progress
-from pipelines.defs.partitions import key_of, topic_of
-from pipelines.defs.topic_group import TopicGroup
+from pipelines.defs.table_facts import TableFacts, table_facts
 from pipelines.loading.ledger import TableState
 from pipelines.loading.load import Loader
 from pipelines.loading.outcome import TopicLoad
@@ -24,10 +24,11 @@ from pipelines.loading.window import LoadWindow
 from pipelines.status.status import TopicStatus, now_ms
 from resources.choices import Choices
 from resources.penstock import PenstockResource
-from resources.settings import Retries
 from resources.spark import ui_of
 
 SINCE_TAG, UNTIL_TAG = "penstock/since", "penstock/until"
+REPEATED = "repeated"
+"""The metadata of a failed run that names the topics whose loads failed before with the same kind of error."""
 _FROM_SETTINGS = "settings"
 """The value of a choice in the run config that keeps the choice of the settings."""
 
@@ -74,16 +75,17 @@ class LoadConfig(dg.Config):
 
 @dataclass(kw_only=True)
 class GroupRun:
-    """A run over topics of a group, and what it has done so far, by partition key.
+    """A run over topics of a group, and what it has done so far, by topic.
 
     Args:
-        context: the context of the asset's step.
+        context: the context of the step.
         penstock: opens the cluster and starts Spark.
         group: the group.
         stack: closes the cluster at the end of the run.
         loads: the results.
-        late_s: how long the oldest record without a row had waited when the run began, in seconds; None if unknown.
+        before: the status of the topics when the run began, as far as it is known.
         after: the status of the topics after their loads, if it is known.
+        spark_page: the address of Spark's UI, if Spark was started.
     """
 
     context: dg.AssetExecutionContext
@@ -91,8 +93,10 @@ class GroupRun:
     group: TopicGroup
     stack: ExitStack
     loads: dict[str, TopicLoad] = field(default_factory=dict)
-    late_s: dict[str, float | None] = field(default_factory=dict)
+    before: dict[str, TopicStatus] = field(default_factory=dict)
     after: dict[str, TopicStatus] = field(default_factory=dict)
+    began_ms: int = field(default_factory=now_ms)
+    spark_page: str | None = None
 
     @cached_property
     def cluster(self) -> Cluster:
@@ -100,34 +104,25 @@ class GroupRun:
         return self.stack.enter_context(self.penstock.cluster(self.group.cluster))
 
     @property
-    def errors(self) -> dict[str, str]:
-        """The errors of the topics that could not be loaded completely."""
-        return {key: load.error for key, load in self.loads.items() if load.error}
+    def failed(self) -> dict[str, TopicLoad]:
+        """The loads of the topics that could not be loaded completely."""
+        return {topic: load for topic, load in self.loads.items() if load.error}
 
-    def load(self, config: LoadConfig) -> None:
-        """Load the run's topics; first those whose records will be lost first.
+    def load(self, config: LoadConfig, topics: Collection[str]) -> None:
+        """Load topics; first those whose records will be lost first.
 
         An error that concerns the whole group, such as a cluster that does not answer, is the result of each topic.
         """
-        topics: dict[str, str] = {}
-        for key in self.context.partition_keys:
-            try:
-                topics[topic_of(key)] = key
-            except ValueError as error:
-                self._add(key, _failed(key, error))
         try:
-            statuses = self._statuses(topics)
-            began_ms = now_ms()
+            self.before = self._statuses(topics)
             loader = self._loader(config)
         except (LocatedError, ValueError) as error:
-            for key in topics.values():
-                self._add(key, _failed(key, error))
+            for topic in topics:
+                self._add(topic, _failed(topic, error))
             return
-        for topic in dict.fromkeys((*statuses, *topics)):
-            status = statuses.get(topic)
-            reason = self._reason_to_skip(topic, status)
-            self.late_s[topics[topic]] = status.late_s(began_ms) if status else None
-            self._add(topics[topic], _skipped(loader, topic, reason) if reason else loader.load(topic))
+        for topic in dict.fromkeys((*self.before, *topics)):
+            reason = self._reason_to_skip(topic, self.before.get(topic))
+            self._add(topic, _skipped(loader, topic, reason) if reason else loader.load(topic))
 
     def _statuses(self, topics: Collection[str]) -> dict[str, TopicStatus]:
         statuses = group_status(self.penstock.settings(), self.cluster, self.group, topics)
@@ -142,7 +137,7 @@ class GroupRun:
             choices=settings.choices_of(self.group.cluster).with_overrides(config.choices()),
             window=config.window(self.context.run.tags),
             run_id=self.context.run.run_id,
-            on_progress=lambda topic: log_progress(self.context.log, key_of(topic)),
+            on_progress=lambda topic: log_progress(self.context.log, topic),
         )
         if loader.new_lake:
             self.context.log.warning(loader.new_lake)
@@ -150,31 +145,28 @@ class GroupRun:
 
     def _materialized(self, state: TableState) -> str | None:
         """See Evidence: Dagster remembers the newest commit to the topic's table."""
-        of_topic = dg.AssetRecordsFilter(asset_key=self.group.tables, asset_partitions=[key_of(state.topic.name)])
-        for record in self.context.instance.fetch_materializations(of_topic, limit=1).records:
-            materialization = record.asset_materialization
-            version = materialization.metadata.get("table_version") if materialization else None
-            if version is not None and version.value:  # version 0 is an empty table
-                return (
-                    f"Dagster has a materialization of this topic, with version {version.value} of its table, but the "
-                    "lake has no rows of it: check `lake` in the settings"
-                )
+        key = self.group.key(state.topic.name)
+        event = self.context.instance.get_latest_materialization_event(key)
+        materialization = event.asset_materialization if event else None
+        version = materialization.metadata.get("table_version") if materialization else None
+        if version is not None and version.value:  # version 0 is an empty table
+            return (
+                f"Dagster has a materialization of this topic, with version {version.value} of its table, but the "
+                "lake has no rows of it: check `lake` in the settings"
+            )
         return None
 
     def _session(self) -> SparkSession:
-        """Start Spark when the first topic needs it, and show the address of its UI.
-
-        The UI ends with the run (decision D13).
-        """
+        """Start Spark when the first topic needs it, and keep the address of its UI, which ends with the run."""
         session = self.penstock.session()
         page = ui_of(session)
-        if page:
+        if page and page != self.spark_page:
+            self.spark_page = page
             self.context.log.info("Spark's UI, while this run lasts: %s", page)
-            self.context.add_output_metadata({"spark_ui": dg.MetadataValue.url(page)})
         return session
 
     def _reason_to_skip(self, topic: str, status: TopicStatus | None) -> str | None:
-        """Why this run must not load a topic that is a partition of its group; None if it may. Its table stays."""
+        """Why this run must not load a topic that belongs to its group; None if it may. The topic's table stays."""
         if status is not None:
             return "the cluster no longer has the topic" if status.incarnation is None else None
         settings, cluster = self.penstock.settings(), self.group.cluster
@@ -183,58 +175,70 @@ class GroupRun:
         current_group = settings.group_of(cluster, topic)
         return None if current_group == self.group.name else f"the topic belongs to the group {current_group} now"
 
-    def _add(self, key: str, load: TopicLoad) -> None:
+    def _add(self, topic: str, load: TopicLoad) -> None:
         """Remember the result of one topic and write it into the run's log."""
-        self.loads[key] = load
-        self.context.log.info("%s: %d rows, version %s, %.1f s", key, load.rows, load.version, load.seconds)
+        self.loads[topic] = load
+        self.context.log.info("%s: %d rows, version %s, %.1f s", topic, load.rows, load.version, load.seconds)
         for warning in load.warnings:
-            self.context.log.warning("%s: %s", key, warning)
+            self.context.log.warning("%s: %s", topic, warning)
         if load.error:
-            self.context.log.error("%s: %s", key, load.error)
+            self.context.log.error("%s: %s", topic, load.error)
         for failure in load.failures:
-            self.context.log.debug("%s: %s", key, failure.trace)
+            self.context.log.debug("%s: %s", topic, failure.trace)
 
     def ask_statuses_after(self) -> None:
         """Ask for the status of the loaded topics. If it cannot be determined, the run's log says why."""
         try:
-            statuses = self._statuses({load.topic for load in self.loads.values()})
+            self.after = self._statuses(self.loads)
         except (LocatedError, ValueError) as error:
             self.context.log.warning("the status of the topics after this run is unknown: %s", error)
-            return
-        self.after = {key_of(topic): status for topic, status in statuses.items()}
 
-    def metadata(self, key: str) -> Metadata:
+    def facts(self, topic: str) -> TableFacts | None:
+        """What the table of a topic holds now; None if it cannot be read."""
+        try:
+            return table_facts(self.penstock.lake(), self.group.cluster, topic)
+        except LocatedError as error:
+            self.context.log.warning("%s: the table cannot be described: %s", topic, error)
+            return None
+
+    def metadata(self, topic: str) -> Metadata:
         """The metadata of the result of one topic."""
-        return load_metadata(self.loads[key], late_before_s=self.late_s.get(key), after=self.after.get(key))
+        load, before = self.loads[topic], self.before.get(topic)
+        late_s = before.late_s(self.began_ms) if before else None
+        # Small loads do not use Spark, also in a run that has started it.
+        with_spark = self.spark_page if load.rows else None
+        return load_metadata(load, late_before_s=late_s, after=self.after.get(topic), spark_page=with_spark)
 
-    def events(self) -> Iterator[dg.AssetMaterialization | dg.AssetObservation]:
-        """The events of a step that fails: a materialization per loaded topic, an observation per failed one.
-
-        The step yields them and does not log them: Dagster drops logged events when the step raises.
-        """
-        for key, load in self.loads.items():
-            event = dg.AssetObservation if load.error else dg.AssetMaterialization
-            yield event(asset_key=self.context.asset_key, partition=key, metadata=self.metadata(key))
-
-    def failure(self, retries: Retries) -> Exception:
+    def failure(self) -> Exception:
         """The exception that ends a run in which a topic failed.
 
         It asks Dagster for a retry if an error is temporary and attempts are left; otherwise it fails the run for good.
         """
-        errors = [f"{key}: {error}" for key, error in self.errors.items()]
-        summary = f"{len(errors)} of {len(self.loads)} topics were not loaded completely: {errors[0]}"
+        retries = self.penstock.settings().retries
+        errors = {topic: str(load.error) for topic, load in self.failed.items()}
+        first, sentence = next(iter(errors.items()))
+        summary = f"{len(errors)} of {len(self.loads)} topics were not loaded completely: {first}: {sentence}"
         retry_number = self.context.retry_number
         if any(load.retriable for load in self.loads.values()) and retry_number < retries.most:
             wait_s = retries.wait_s * 2**retry_number
             self.context.log.warning("%s; the next attempt starts in %.0f s", summary, wait_s)
             return dg.RetryRequested(max_retries=retries.most, seconds_to_wait=wait_s)
-        return dg.Failure(summary, metadata={"errors": dg.MetadataValue.json(errors)}, allow_retries=False)
+        repeated = [topic for topic in errors if self._failed_before(topic)]
+        metadata = {"errors": dg.MetadataValue.json(errors), REPEATED: dg.MetadataValue.json(repeated)}
+        return dg.Failure(summary, metadata=metadata, allow_retries=False)
+
+    def _failed_before(self, topic: str) -> bool:
+        """Whether the load before this one failed with the same kind of error: somebody was told then."""
+        before, load = self.before.get(topic), self.loads[topic]
+        last = before.last_error if before else None
+        kinds = {failure.kind for failure in load.failures}
+        return last is not None and bool(kinds) and kinds <= {failure.kind for failure in last.failures}
 
 
 def _skipped(loader: Loader, topic: str, reason: str) -> TopicLoad:
     return TopicLoad(topic=topic, table=loader.tables(topic).uri, warnings=(f"not loaded: {reason}",))
 
 
-def _failed(key: str, error: Exception) -> TopicLoad:
+def _failed(topic: str, error: Exception) -> TopicLoad:
     is_temporary = isinstance(error, LocatedError) and error.retriable
-    return TopicLoad(topic=key, table="", error=f"{type(error).__name__}: {error}", retriable=is_temporary)
+    return TopicLoad(topic=topic, table="", error=f"{type(error).__name__}: {error}", retriable=is_temporary)

@@ -10,7 +10,8 @@ import socket
 import dagster as dg
 import psutil
 
-WORKER_TAG = "penstock/worker"
+WORKER_TAG = ".dagster/penstock_worker"
+"""Dagster hides tags that begin with a dot."""
 _SAME_PROCESS_S = 2.0
 """Start times of one process may differ by this much, because clocks may be set while it runs. A process with the same
 id that started earlier or later than that is another one, which got the number by chance."""
@@ -34,16 +35,11 @@ def is_gone(tag: str) -> bool:
         return True
 
 
-def tag_worker(context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext | dg.OpExecutionContext) -> None:
-    """Record this process in the tags of its run."""
-    context.instance.add_run_tags(context.run.run_id, {WORKER_TAG: worker()})
-
-
-def lost_runs_sensor() -> dg.SensorDefinition:
+def lost_runs_sensor(name: str) -> dg.SensorDefinition:
     """Marks runs as failed whose process was killed, so that the next run can load their topics. No record is lost."""
 
     @dg.sensor(
-        name="lost_runs",
+        name=name,
         minimum_interval_seconds=30,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=lost_runs_sensor.__doc__,

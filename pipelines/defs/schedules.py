@@ -1,19 +1,19 @@
 """The schedules of a group: load what is new, observe all topics, verify all tables."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 
 import dagster as dg
 
+from pipelines.defs.catalog import TopicGroup
 from pipelines.defs.group_status import ask_group_status
-from pipelines.defs.partitions import RANGE_END, RANGE_START, key_of, known_keys, run_tags
-from pipelines.defs.topic_group import TopicGroup
+from pipelines.defs.run_tags import topic_tags
 from pipelines.status.status import TopicStatus, now_ms
-from resources.penstock import PenstockResource
 from resources.settings import Settings
 
 _PRIORITY = "dagster/priority"
 _PRIORITIES = ((0.1, "20"), (0.3, "10"))
 """Run priorities: a run gets one if a topic of it has less than this share of its retention time left."""
+_MAX_BACKOFF_MS = 6 * 3_600_000
 _UNFINISHED = [
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.NOT_STARTED,
@@ -22,69 +22,68 @@ _UNFINISHED = [
 ]
 
 
-def _load_schedule(group: TopicGroup) -> dg.ScheduleDefinition:
+def load_schedule(group: TopicGroup, cron: str) -> dg.ScheduleDefinition:
     """The schedule that requests runs for the topics with something new; the most urgent ones get priority."""
 
     @dg.schedule(
         name=group.named("load"),
         job_name=group.named("load"),
-        cron_schedule=group.cron,
+        cron_schedule=cron,
         default_status=dg.DefaultScheduleStatus.RUNNING,
         description="Loads what is new in the group's topics. Topics whose records will soon be removed by retention "
-        "come first.",
+        "come first. A topic that fails again and again is tried less often.",
     )
-    def load(context: dg.ScheduleEvaluationContext, penstock: PenstockResource) -> list[dg.RunRequest] | dg.SkipReason:
-        keys = known_keys(context.instance, group)
-        if not keys:
+    def load(context: dg.ScheduleEvaluationContext) -> list[dg.RunRequest] | dg.SkipReason:
+        if not group.specs:
             return dg.SkipReason("no topic is known yet; the sensor new_topics adds them")
-        waiting = {key_of(status.topic): status for status in ask_group_status(penstock, group) if _has_work(status)}
-        busy = _busy(context.instance, group, keys)
-        due = (waiting.keys() & set(keys)) - busy
+        penstock, now = group.catalog.source.fresh(), now_ms()
+        waiting = [status for status in ask_group_status(penstock, group) if has_work(status)]
+        busy = _busy(context.instance, group)
+        resting = {status.topic for status in waiting if rests(status, now)}
+        due = [status for status in waiting if status.topic not in busy | resting]
         if not due:
-            return dg.SkipReason(f"nothing new in {len(keys)} topics; {len(busy & waiting.keys())} are being loaded")
-        max_topics = penstock.settings().topics_per_run
-        tick_time = context.scheduled_execution_time.isoformat()
-        return [_request(run_keys, waiting, tick_time) for run_keys in _key_ranges(keys, due, max_topics)]
+            being_loaded = len(busy & {status.topic for status in waiting})
+            rest = f"; {len(resting)} failed and wait for their next attempt" if resting else ""
+            return dg.SkipReason(f"nothing new in {len(group.specs)} topics; {being_loaded} are being loaded{rest}")
+        most, tick_time = penstock.settings().topics_per_run, context.scheduled_execution_time.isoformat()
+        return [_request(group, due[start : start + most], tick_time) for start in range(0, len(due), most)]
 
     return load
 
 
-def _has_work(status: TopicStatus) -> bool:
+def has_work(status: TopicStatus) -> bool:
     """Whether a load has records to fetch or an error to report. A topic that was deleted has neither."""
     return status.incarnation is not None and (status.error is not None or status.loadable != 0)
 
 
-def _busy(instance: dg.DagsterInstance, group: TopicGroup, keys: Sequence[str]) -> set[str]:
-    """The keys of unfinished runs: a second run of the same topic would only wait for the first."""
+def rests(status: TopicStatus, now: int) -> bool:
+    """Whether a topic that cannot be loaded waits: as long as it has failed already, but at most six hours."""
+    last = status.last_error
+    if last is None or not last.since_ms:
+        return False
+    return now - last.time_ms < min(last.time_ms - last.since_ms, _MAX_BACKOFF_MS)
+
+
+def _busy(instance: dg.DagsterInstance, group: TopicGroup) -> set[str]:
+    """The topics of unfinished runs: a second run of the same topic would only wait for the first."""
     busy: set[str] = set()
-    positions = {key: position for position, key in enumerate(keys)}
-    jobs = {group.named("load"), group.named("backfill")}
+    jobs, topics = {group.named("load"), group.named("backfill")}, group.topics
     for run in instance.get_runs(dg.RunsFilter(statuses=_UNFINISHED)):
         # A run that was launched on the asset's page belongs to a job that Dagster itself defines.
-        if run.job_name in jobs or group.tables in (run.asset_selection or ()):
-            first = positions.get(run.tags.get(RANGE_START, run.tags.get("dagster/partition", "")))
-            last = positions.get(run.tags.get(RANGE_END, ""), first)
-            if first is not None and last is not None:
-                busy.update(keys[first : last + 1])
+        selected: Collection[dg.AssetKey] = run.asset_selection or (topics if run.job_name in jobs else ())
+        busy.update(topics[key] for key in selected if key in topics)
     return busy
 
 
-def _key_ranges(keys: Sequence[str], due: Collection[str], max_keys: int) -> Iterator[list[str]]:
-    """Ranges of at most `max_keys` keys that start and end with a wanted key. A run takes all keys of its range."""
-    positions = [position for position, key in enumerate(keys) if key in due]
-    while positions:
-        in_range = [position for position in positions if position < positions[0] + max_keys]
-        yield list(keys[in_range[0] : in_range[-1] + 1])
-        positions = positions[len(in_range) :]
-
-
-def _request(run_keys: list[str], waiting: dict[str, TopicStatus], tick_time: str) -> dg.RunRequest:
-    now = now_ms()
-    shares = [waiting[key].left_share(now) for key in run_keys if key in waiting]
-    min_share = min((share for share in shares if share is not None), default=1.0)
+def _request(group: TopicGroup, statuses: Sequence[TopicStatus], tick_time: str) -> dg.RunRequest:
+    now, names = now_ms(), [status.topic for status in statuses]
+    min_share = min((share for status in statuses if (share := status.left_share(now)) is not None), default=1.0)
     priority = next((priority for limit, priority in _PRIORITIES if min_share < limit), None)
-    tags = {**run_tags(run_keys), **({_PRIORITY: priority} if priority else {})}
-    return dg.RunRequest(run_key=f"{tick_time}: {run_keys[0]} to {run_keys[-1]}", tags=tags)
+    return dg.RunRequest(
+        run_key=f"{tick_time}: {names[0]} to {names[-1]}",
+        asset_selection=[group.key(name) for name in names],
+        tags={**topic_tags(group.cluster, names), **({_PRIORITY: priority} if priority else {})},
+    )
 
 
 def group_schedules(group: TopicGroup, settings: Settings) -> list[dg.ScheduleDefinition]:
@@ -101,4 +100,4 @@ def group_schedules(group: TopicGroup, settings: Settings) -> list[dg.ScheduleDe
         )
         for action, cron, description in actions
     ]
-    return [_load_schedule(group), *regular]
+    return [load_schedule(group, settings.timing_of(group.name).cron), *regular]

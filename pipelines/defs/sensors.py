@@ -1,8 +1,8 @@
-"""The sensor of a cluster: it adds each new topic as a partition of its group, and requests a run that loads it."""
+"""The sensor of a cluster: it adds each new topic, makes Dagster load the topic's asset, and requests its first run."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Self
 
@@ -10,8 +10,12 @@ import dagster as dg
 import msgspec
 
 from kafka_io.model import TopicEntry
-from pipelines.defs.partitions import key_of, known_keys, run_tags
-from pipelines.defs.topic_group import TopicGroup, cluster_named, pool_of
+from pipelines.defs.catalog import Catalog, TopicGroup, cluster_named, pool_of, watch_pool_of
+from pipelines.defs.known_topics import TopicRegistry, Waiting
+from pipelines.defs.reload import reload_definitions
+from pipelines.defs.run import SINCE_TAG, UNTIL_TAG
+from pipelines.defs.run_tags import topic_tags
+from pipelines.defs.upgrade import upgrade
 from resources.penstock import PenstockResource
 
 _MAX_WAIT_S = 10.0
@@ -19,123 +23,179 @@ _MAX_WAIT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PendingTopics:
-    """The sensor's cursor: the new topics that one tick saw, and that the next tick adds and loads.
+class Requested:
+    """The sensor's cursor: the entries of the registry for which the last tick requested runs.
 
-    Args:
-        at: when they were seen. It is part of the run keys, so a topic whose partition was removed by a user gets a
-            new run when it is added again (fault O02).
-        topics: the incarnation of each topic, by name.
+    The next tick removes them. If the daemon dies before it has stored the cursor, the tick repeats with the same run
+    keys (fault O01).
     """
 
-    at: str = ""
-    topics: Mapping[str, str] = field(default_factory=dict)
+    entries: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, cursor: str | None) -> Self:
-        """Read a cursor, which is JSON. An unreadable cursor is an empty one: this tick finds the new topics again."""
+        """Read a cursor, which is JSON. An unreadable cursor is an empty one: its run keys are used again."""
         try:
             return msgspec.json.decode(cursor or "{}", type=cls)
         except msgspec.DecodeError:
             return cls()
 
 
-def new_topics_sensor(cluster: str, jobs: Mapping[TopicGroup, Any]) -> dg.SensorDefinition:
-    """The sensor that compares the registry with Dagster's partitions at each tick; a missing partition is a new topic.
+def new_topics_sensor(
+    catalog: Catalog, cluster: str, groups: Sequence[TopicGroup], jobs: Sequence[Any]
+) -> dg.SensorDefinition:
+    """The sensor that compares the cluster's topics with those that Dagster knows, at each tick.
 
-    A tick only stores new topics in its cursor. The next tick adds their partitions and requests their runs. If the
-    daemon dies between the two, the cursor remains and the tick repeats with the same run keys (fault O01). If a topic
-    is deleted between the two, nothing is added (fault O07). A topic that is deleted later keeps its partition and its
-    table.
+    A tick that finds new topics adds their names, makes Dagster load their assets, and requests their runs, if Dagster
+    can do so at once; otherwise a later tick requests the runs, when this process has the assets.
 
     Args:
+        catalog: what definitions were built from.
         cluster: the name of the cluster.
-        jobs: the load job of each group of the cluster.
+        groups: the groups of the cluster.
+        jobs: their load jobs.
     """
 
     @dg.sensor(
-        name=cluster_named("new_topics", cluster),
-        jobs=list(jobs.values()),
+        name=cluster_named(catalog, "new_topics", cluster),
+        jobs=jobs,
         minimum_interval_seconds=15,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=f"Adds topics that are new in the cluster {cluster}, and loads them.",
     )
-    def new_topics(context: dg.SensorEvaluationContext, penstock: PenstockResource) -> dg.SensorResult:
-        settings = penstock.settings()
-        known = {group.name: set(known_keys(context.instance, group)) for group in jobs}
-
-        def is_new(topic: TopicEntry) -> bool:
-            return key_of(topic.name) not in known.get(settings.group_of(cluster, topic.name), ())
-
-        pending = PendingTopics.parse(context.cursor)
-        topics = _loadable_topics(penstock, cluster, is_new, wait=not pending.topics)
-        new = [topic for topic in topics if is_new(topic) and topic.name not in pending.topics]
-        next_pending = {topic.name: topic.incarnation for topic in new[: settings.new_topics_per_tick]}
-        cursor = msgspec.json.encode(PendingTopics(at=datetime.now(UTC).isoformat(), topics=next_pending)).decode()
-        confirmed = [topic for topic in topics if topic.name in pending.topics]
-        if not confirmed:
-            return dg.SensorResult(skip_reason=_skip_reason(topics, new, next_pending), cursor=cursor)
-        _create_pool(context.instance, pool_of(cluster))
-        additions: list[dg.AddDynamicPartitionsRequest] = []
-        run_requests: list[dg.RunRequest] = []
-        for group in jobs:
-            members = [topic for topic in confirmed if settings.group_of(cluster, topic.name) == group.name]
-            if members:
-                additions.append(group.partitions.build_add_request([key_of(topic.name) for topic in members]))
-                run_requests += _run_requests(group, members, pending, settings.topics_per_run)
-        return dg.SensorResult(run_requests=run_requests, dynamic_partitions_requests=additions, cursor=cursor)
+    def new_topics(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        registry = TopicRegistry(instance=context.instance, prefix=catalog.name, cluster=cluster)
+        search = _Tick(
+            context=context, catalog=catalog, registry=registry, groups=groups, penstock=catalog.source.fresh()
+        )
+        return search.result()
 
     return new_topics
 
 
-def _create_pool(instance: dg.DagsterInstance, pool: str) -> None:
-    """Create the pool with its default limit before a run needs it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tick:
+    """One tick of the sensor of a cluster."""
 
-    Dagster 1.13 creates a pool only when it sees a queued run of it, and applies the limit only to later runs.
-    """
-    storage = instance.event_log_storage
-    if pool not in storage.get_concurrency_keys():
-        storage.initialize_concurrency_limit_to_default(pool)
+    context: dg.SensorEvaluationContext
+    catalog: Catalog
+    registry: TopicRegistry
+    groups: Sequence[TopicGroup]
+    penstock: PenstockResource
 
+    def result(self) -> dg.SensorResult:
+        """Add what is new, and request the runs that can be requested now."""
+        requested = Requested.parse(self.context.cursor)
+        waiting = [Waiting.parse(entry) for entry in self.registry.waiting() if entry not in requested.entries]
+        self.registry.forget_waiting(requested.entries)
+        sentences = upgrade(self.context.instance, self.registry, self.catalog)
+        topics = self._topics(wait=not waiting and not sentences)
+        new, remaining = self._add_new(topics)
+        is_marked = self._mark_gone(topics)
+        done = False
+        if new or is_marked or sentences:
+            reload = reload_definitions(self.context, self.penstock.settings().webserver)
+            done = reload.done
+            sentences = [*sentences, *_new_sentences(new, remaining), reload.sentence]
+        ready = [entry for entry in (*waiting, *new) if self._is_ready(entry, topics, done=done)]
+        runs = list(self._run_requests(ready, topics))
+        if runs:
+            self._create_pools()
+        cursor = msgspec.json.encode(Requested(entries=tuple(map(str, ready)))).decode()
+        self.context.log.info("; ".join(sentences) or "no new topic")
+        reason = None if runs else "; ".join(sentences) or f"no new topic; topics in the cluster: {len(topics)}"
+        return dg.SensorResult(run_requests=runs, skip_reason=reason, cursor=cursor)
 
-def _loadable_topics(
-    penstock: PenstockResource, cluster: str, is_new: Callable[[TopicEntry], bool], *, wait: bool
-) -> list[TopicEntry]:
-    """The topics that can be loaded. With `wait`, if no topic is new, it waits briefly for a change and lists again."""
+    def _topics(self, *, wait: bool) -> dict[str, TopicEntry]:
+        """The topics of the cluster that can be loaded. With `wait`, if none is new, it waits briefly for a change."""
+        name, known = self.registry.cluster, set(self.registry.known().names)
 
-    def list_topics() -> list[TopicEntry]:
-        # A topic without partitions has no broker that is up, or no partition state yet: nothing to load (fault Z07).
-        return [topic for topic in penstock.topics(cluster) if topic.partitions]
+        def list_topics() -> dict[str, TopicEntry]:
+            return {topic.name: topic for topic in self.penstock.topics(name) if self.catalog.takes(topic.name)}
 
-    if not wait:
-        return list_topics()
-    # The watch is set before the first listing, so a change between listing and waiting is not missed.
-    with penstock.topic_changes(cluster) as wait_for_change:
-        topics = list_topics()
-        if not any(map(is_new, topics)) and wait_for_change(_MAX_WAIT_S / len(penstock.settings().clusters)):
+        if not wait:
+            return list_topics()
+        # The watch is set before the first listing, so a change between listing and waiting is not missed.
+        with self.penstock.topic_changes(name) as wait_for_change:
             topics = list_topics()
-    return topics
+            if not _loadable(topics) - known and wait_for_change(_MAX_WAIT_S / len(self.penstock.settings().clusters)):
+                topics = list_topics()
+        return topics
 
+    def _add_new(self, topics: Mapping[str, TopicEntry]) -> tuple[list[Waiting], int]:
+        """Add topics that are not known, and count those that a later tick adds."""
+        known = set(self.registry.known().names)
+        names = sorted(_loadable(topics) - known)
+        most = self.penstock.settings().new_topics_per_tick
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        new = [Waiting(since=now, topic=name) for name in names[:most]]
+        # A topic waits before it is known: if the daemon dies in between, the next tick finds it again.
+        self.registry.wait([str(entry) for entry in new])
+        self.registry.add([entry.topic for entry in new])
+        return new, len(names) - len(new)
 
-def _run_requests(
-    group: TopicGroup, topics: Sequence[TopicEntry], pending: PendingTopics, max_topics: int
-) -> Iterator[dg.RunRequest]:
-    """Runs over the new topics of a group, `max_topics` each.
+    def _mark_gone(self, topics: Mapping[str, TopicEntry]) -> bool:
+        """Store which known topics the cluster no longer has, and return whether that changed."""
+        settings, cluster = self.penstock.settings(), self.registry.cluster
+        known = self.registry.known()
+        rules = settings.rules(cluster)
+        own = {name for name in known.names if self.catalog.takes(name) and rules.allows(name)}
+        gone = own - topics.keys()
+        if gone == known.gone & own:
+            return False
+        self.registry.mark_gone(gone | (known.gone - own))
+        return True
 
-    The run key identifies what is loaded: the topics, their incarnations, and when they were first seen.
-    """
-    for start in range(0, len(topics), max_topics):
-        run_topics = topics[start : start + max_topics]
-        keys = [key_of(topic.name) for topic in run_topics]
-        identity = repr([(topic.name, topic.incarnation) for topic in run_topics]).encode()
+    def _is_ready(self, entry: Waiting, topics: Mapping[str, TopicEntry], *, done: bool) -> bool:
+        """Whether a run can be requested: the daemon would refuse a whole tick that names an unknown asset."""
+        is_defined = any(entry.topic in group.specs for group in self.groups)
+        return entry.topic in topics and (is_defined or done)
+
+    def _run_requests(self, entries: Sequence[Waiting], topics: Mapping[str, TopicEntry]) -> Iterator[dg.RunRequest]:
+        """Runs over the waiting topics, `topics_per_run` each. Topics that a run left keep the config of that run."""
+        most = self.penstock.settings().topics_per_run
+        together: dict[tuple[str, str, str], list[Waiting]] = {}
+        for entry in entries:
+            group = self.penstock.settings().group_of(self.registry.cluster, entry.topic)
+            together.setdefault((group, entry.run_id, entry.since), []).append(entry)
+        groups = {group.name: group for group in self.groups}
+        for (name, run_id, _), members in together.items():
+            for start in range(0, len(members), most):
+                yield self._run_request(groups[name], run_id, members[start : start + most], topics)
+
+    def _run_request(
+        self, group: TopicGroup, run_id: str, entries: Sequence[Waiting], topics: Mapping[str, TopicEntry]
+    ) -> dg.RunRequest:
+        """A run. Its key identifies what is loaded: the topics, their incarnations, and since when they wait."""
+        identity = repr([(str(entry), topics[entry.topic].incarnation) for entry in entries]).encode()
         digest = hashlib.sha256(identity).hexdigest()[:16]
-        run_key = f"{keys[0]} to {keys[-1]}: {len(keys)} new, {pending.at}, {digest}"
-        yield dg.RunRequest(run_key=run_key, job_name=group.named("load"), tags=run_tags(keys))
+        names = [entry.topic for entry in entries]
+        left_by = self.context.instance.get_run_by_id(run_id) if run_id else None
+        window = {key: text for key, text in (left_by.tags if left_by else {}).items() if key in (SINCE_TAG, UNTIL_TAG)}
+        return dg.RunRequest(
+            run_key=f"{names[0]} to {names[-1]}: {len(names)} topics, {entries[0].since}, {digest}",
+            job_name=group.named("load"),
+            asset_selection=[group.key(name) for name in names],
+            run_config=left_by.run_config if left_by else None,
+            tags={**topic_tags(group.cluster, names), **window},
+        )
+
+    def _create_pools(self) -> None:
+        """Create the pools with their default limit before a run needs them.
+
+        Dagster 1.13 creates a pool only when it sees a queued run of it, and applies the limit only to later runs.
+        """
+        storage = self.context.instance.event_log_storage
+        for pool in (pool_of(self.registry.cluster), watch_pool_of(self.registry.cluster)):
+            if pool not in storage.get_concurrency_keys():
+                storage.initialize_concurrency_limit_to_default(pool)
 
 
-def _skip_reason(topics: Sequence[TopicEntry], new: Sequence[TopicEntry], next_pending: Mapping[str, str]) -> str:
-    if not next_pending:
-        return f"no new topic; topics in the cluster: {len(topics)}"
-    remaining = len(new) - len(next_pending)
+def _loadable(topics: Mapping[str, TopicEntry]) -> set[str]:
+    """The topics with partitions. Without them, no broker is up, or they have no state yet (fault Z07)."""
+    return {name for name, topic in topics.items() if topic.partitions}
+
+
+def _new_sentences(new: Sequence[Waiting], remaining: int) -> list[str]:
     more = f", and {remaining} more after them" if remaining else ""
-    return f"new topics seen: {len(next_pending)}{more}; the next tick adds and loads them"
+    return [f"new topics: {len(new)}{more}"] if new else []

@@ -33,18 +33,20 @@ class LastError:
         time_ms: when it failed, in ms since 1970.
         failures: the first failures, without their stack traces.
         count: the number of all failures.
+        since_ms: when the first of the loads failed that failed one after the other, in ms since 1970.
     """
 
     run: str
     time_ms: int
     failures: tuple[SliceFailure, ...]
     count: int
+    since_ms: int = 0
 
     @classmethod
     def of(cls, failures: Sequence[SliceFailure], *, run: str, time_ms: int) -> Self:
         """The last error of a load with these failures; the file stays small, however many there are."""
         first = tuple(replace(failure, trace="") for failure in failures[:_MAX_FAILURES])
-        return cls(run=run, time_ms=time_ms, failures=first, count=len(failures))
+        return cls(run=run, time_ms=time_ms, failures=first, count=len(failures), since_ms=time_ms)
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON fields of `penstock status --json`."""
@@ -75,7 +77,7 @@ class LastErrors:
         try:
             with lake_errors(self._lake.root):
                 if error is not None:
-                    self._write(self._path(topic), error)
+                    self._write(self._path(topic), self._continued(topic, error))
                 elif self._path(topic) in self._known:
                     self._files.delete_file(self._path(topic))
         except LocatedError as failure:
@@ -111,6 +113,13 @@ class LastErrors:
     def _list(self) -> list[str]:
         infos = self._files.get_file_info(pafs.FileSelector(self._folder, allow_not_found=True, recursive=True))
         return [info.path for info in infos if info.type == pafs.FileType.File]
+
+    def _continued(self, topic: str, error: LastError) -> LastError:
+        """The error, since the time at which the topic began to fail."""
+        if self._path(topic) not in self._known:
+            return error
+        earlier = self._read(self._path(topic))
+        return replace(error, since_ms=earlier.since_ms or earlier.time_ms or error.since_ms)
 
     def _read(self, path: str) -> LastError:
         with self._files.open_input_stream(path) as file:

@@ -1,0 +1,114 @@
+"""Evaluates checks of topics: for the checks that a user executes, for loads, and for the schedules that watch topics."""
+
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import dagster as dg
+
+from pipelines.defs.catalog import TopicGroup
+from pipelines.defs.checks import (
+    PROOF_CHECKS,
+    SCHEMA_CHANGES,
+    STATUS_CHECKS,
+    Verdict,
+    judge_proof,
+    judge_schemas,
+    judge_status,
+)
+from pipelines.defs.group_status import ask_group_status
+from pipelines.loading.table import LakeTable
+from pipelines.loading.verify import proof_of, verify
+from pipelines.status.status import TopicStatus, now_ms
+from resources.penstock import PenstockResource
+
+REPEAT_AFTER_S = 24 * 3600.0
+"""A result that does not change is reported again after this time: each event costs Dagster time and space."""
+_COLUMNS = "dagster/column_schema"
+Results = Mapping[tuple[str, str], Verdict]
+"""Verdicts by topic and name of the check."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckRun:
+    """Evaluates checks of the topics of one group.
+
+    Args:
+        instance: has the columns of earlier loads, and earlier results.
+        penstock: opens the cluster and the lake.
+        group: the group.
+    """
+
+    instance: dg.DagsterInstance
+    penstock: PenstockResource
+    group: TopicGroup
+
+    def results(self, wanted: Collection[tuple[str, str]]) -> dict[tuple[str, str], Verdict]:
+        """The verdicts of these pairs of a topic and a check. The brokers are asked only if a check needs them."""
+        statuses: dict[str, TopicStatus] = {}
+        if any(name in STATUS_CHECKS for _, name in wanted):
+            statuses = {status.topic: status for status in ask_group_status(self.penstock, self.group)}
+        now, limits = now_ms(), self.penstock.settings().timing_of(self.group.name).limits
+        verdicts: dict[tuple[str, str], Verdict] = {}
+        for topic in dict.fromkeys(topic for topic, _ in wanted):
+            names = [name for checked, name in wanted if checked == topic]
+            if topic in statuses:
+                verdicts |= {
+                    (topic, name): judge_status(name, statuses[topic], limits, now)
+                    for name in names
+                    if name in STATUS_CHECKS
+                }
+            verdicts |= self.of_table(topic, names)
+        return verdicts
+
+    def of_table(self, topic: str, names: Collection[str]) -> dict[tuple[str, str], Verdict]:
+        """The verdicts of those of the named checks that need no broker."""
+        verdicts = {}
+        if any(name in PROOF_CHECKS for name in names):
+            lake = self.penstock.lake()
+            if lake.has_table(self.group.cluster, topic):
+                proof = proof_of(LakeTable.of(lake, self.group.cluster, topic), verify)
+                verdicts = {(topic, name): judge_proof(name, proof) for name in PROOF_CHECKS if name in names}
+        if SCHEMA_CHANGES in names:
+            verdicts[topic, SCHEMA_CHANGES] = judge_schemas(*self._columns(topic))
+        return verdicts
+
+    def _columns(self, topic: str) -> tuple[dg.TableSchema | None, dg.TableSchema | None]:
+        """The columns of the two newest materializations."""
+        records = self.instance.fetch_materializations(self.group.key(topic), limit=2).records
+        values = [
+            record.asset_materialization.metadata.get(_COLUMNS) for record in records if record.asset_materialization
+        ]
+        schemas = [value.schema if isinstance(value, dg.TableColumnSchemaMetadataValue) else None for value in values]
+        newest, before, *_ = [*schemas, None, None]
+        return newest, before
+
+    def evaluations(self, verdicts: Results) -> Iterator[dg.AssetCheckEvaluation]:
+        """The verdicts as events about the tables."""
+        for (topic, name), verdict in verdicts.items():
+            yield dg.AssetCheckEvaluation(asset_key=self.group.key(topic), check_name=name, **verdict.fields())
+
+    def changed(self, verdicts: Results) -> dict[tuple[str, str], Verdict]:
+        """The verdicts that differ from the newest result in Dagster, or whose newest result is old."""
+        keys = {dg.AssetCheckKey(self.group.key(topic), name): (topic, name) for topic, name in verdicts}
+        newest = newest_results(self.instance, list(keys))
+        oldest = time.time() - REPEAT_AFTER_S
+        return {
+            pair: verdicts[pair]
+            for key, pair in keys.items()
+            if key not in newest or newest[key][0] != verdicts[pair].state or newest[key][1] < oldest
+        }
+
+
+def newest_results(
+    instance: dg.DagsterInstance, keys: Sequence[dg.AssetCheckKey]
+) -> dict[dg.AssetCheckKey, tuple[str, float]]:
+    """The state and the time of the newest result of each check that has one."""
+    results = {}
+    for key, record in instance.event_log_storage.get_latest_asset_check_execution_by_key(keys).items():
+        event = record.event.dagster_event if record.event else None
+        if event is not None and event.event_type is dg.DagsterEventType.ASSET_CHECK_EVALUATION:
+            evaluation = event.asset_check_evaluation_data
+            state = "PASSED" if evaluation.passed else evaluation.severity.value
+            results[key] = state, record.create_timestamp
+    return results

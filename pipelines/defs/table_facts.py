@@ -1,0 +1,81 @@
+"""What Dagster's catalog shows of a table: its columns with comments, its rows, its version, and its data version."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import dagster as dg
+
+from pipelines.loading.delta_schema import type_text
+from pipelines.loading.table import LakeTable
+from resources.lake import Lake
+
+_MAX_CURSORS = 5  # more cursors than these make a data version that nobody reads
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFacts:
+    """One version of a table.
+
+    Args:
+        uri: the URI of the table.
+        columns: its columns, with their types and comments.
+        rows: how many rows it has.
+        version: the number of the version.
+        data_version: says which records of the topic the table has: it changes with each of the table's cursors.
+    """
+
+    uri: str
+    columns: dg.TableSchema
+    rows: int
+    version: int
+    data_version: str
+
+
+def table_facts(lake: Lake, cluster: str, topic: str) -> TableFacts | None:
+    """What the newest version of a table holds; None if there is no table.
+
+    Raises:
+        LocatedError: the table cannot be read, or is not Penstock's.
+    """
+    table = LakeTable.of(lake, cluster, topic)
+    snapshot = table.newest()
+    if snapshot is None:
+        return None
+    covered = snapshot.entry.covered if snapshot.entry else {}
+    cursors = {str(partition): cursor for partition, (_, cursor) in sorted(covered.items())}
+    incarnation = snapshot.entry.topic.incarnation if snapshot.entry else ""
+    return TableFacts(
+        uri=table.uri,
+        columns=_columns(json.loads(snapshot.handle.schema().to_json())["fields"]),
+        rows=snapshot.count(),
+        version=snapshot.version,
+        data_version=_data_version(incarnation, cursors),
+    )
+
+
+def _columns(fields: list[Mapping[str, object]]) -> dg.TableSchema:
+    return dg.TableSchema(
+        columns=[
+            dg.TableColumn(
+                str(field["name"]),
+                type_text(field["type"]),
+                description=_comment(field["metadata"]),
+                constraints=dg.TableColumnConstraints(nullable=bool(field["nullable"])),
+            )
+            for field in fields
+        ]
+    )
+
+
+def _comment(metadata: object) -> str | None:
+    return metadata.get("comment") if isinstance(metadata, Mapping) else None
+
+
+def _data_version(incarnation: str, cursors: Mapping[str, int]) -> str:
+    """The cursors of all partitions, readable if they are few. Another incarnation of the topic has other records."""
+    digest = hashlib.sha256(json.dumps([incarnation, cursors]).encode()).hexdigest()[:12]
+    if len(cursors) > _MAX_CURSORS:
+        return digest
+    return " ".join([*(f"{partition}:{cursor}" for partition, cursor in cursors.items()), digest])

@@ -1,0 +1,47 @@
+"""Settings of topics: their formats, and how they appear in Dagster's catalog."""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from resources.groups import MAX_MINUTES, Texts
+from resources.topic_formats import TopicFormat
+
+
+def _automation(text: str) -> str:
+    if text not in {"eager", "none"} and not text.startswith("on_cron:"):
+        raise ValueError('write "eager", "none", or "on_cron: " with a cron expression')
+    return text
+
+
+class TopicSettings(TopicFormat):
+    """Settings that say how the records of topics become rows, and how the topics appear in Dagster.
+
+    NAME is the name of a topic, or a regular expression that matches whole names. It is an expression if it has other
+    characters than letters, digits, `.`, `_` and `-`. The first section that matches a topic applies to it.
+    """
+
+    group: str | None = Field(default=None, pattern=r"^[A-Za-z0-9_]+$")
+    """Dagster: the group in which the assets are shown. By default it is the cluster, and the group of the topic."""
+
+    owners: Texts = ()
+    """Dagster: the owners of the assets: email addresses, or names of teams as `team:NAME`."""
+
+    tags: dict[str, str] = Field(default={})
+    """Dagster: tags of the assets."""
+
+    description: str | None = None
+    """Dagster: the description of the assets."""
+
+    automation: Annotated[str, AfterValidator(_automation)] | None = None
+    """Dagster: the automation condition of the assets: "eager", "none", or "on_cron: " with a cron expression. By
+    default no condition starts loads; the schedule of the group and the sensor for new topics do."""
+
+    freshness_minutes: Annotated[float, Field(gt=0, le=MAX_MINUTES, allow_inf_nan=False)] | None = None
+    """Dagster: minutes after which an asset without new rows counts as stale. Without it, no asset does."""
+
+    blocking_checks: bool = False
+    """Dagster: whether a failed check stops the assets downstream that are in the same run."""
+
+
+DEFAULT_TOPIC = TopicSettings()
