@@ -334,8 +334,8 @@ class Settings(Section):
     """Maximum number of topics that one Dagster run loads."""
 
     webserver: str = "http://127.0.0.1:3000"
-    """Address of Dagster's webserver. The sensor for new topics asks it to load their assets, unless Dagster uses a code
-    server, which the sensor reloads itself. Empty: the sensor asks nobody."""
+    """Address of Dagster's webserver. The sensor for new topics asks the webserver to load their assets, unless Dagster
+    uses a code server, which the sensor reloads itself. If it is empty, the sensor asks nobody."""
 
     new_topics_per_tick: Count = 500
     """Maximum number of new topics that one tick of the sensor adds. The next tick adds the others."""
@@ -379,7 +379,7 @@ class Settings(Section):
         return self.clusters[cluster].topics or self.topics
 
     def format_of(self, topic: str) -> TopicSettings:
-        """The settings of a topic: those of the first section that matches it, otherwise the defaults, which are raw."""
+        """The settings of a topic: those of the first section that matches it, otherwise the defaults."""
         formats = self.topics.formats.items()
         format_ = next((format_ for name, format_ in formats if names_topic(name, topic)), DEFAULT_TOPIC)
         only = next(iter(self.registries), None)

@@ -117,4 +117,5 @@ def _evaluations(context: dg.AssetExecutionContext, run: GroupRun) -> Iterator[d
     checks = CheckRun(instance=context.instance, penstock=run.penstock, group=run.group)
     for topic, load in run.loads.items():
         if load.rows:
-            yield from checks.evaluations(checks.of_table(topic, _CHECKS_OF_LOADS))
+            names = set(_CHECKS_OF_LOADS).intersection(run.group.checks(topic))
+            yield from checks.evaluations(checks.of_table(topic, names))

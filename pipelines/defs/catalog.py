@@ -7,6 +7,7 @@ from functools import cached_property
 
 import dagster as dg
 
+from pipelines.defs.checks import checks_of
 from pipelines.defs.known_topics import KnownTopics
 from pipelines.defs.table_io import TableInputs
 from pipelines.defs.topic_keys import identifier, key_name
@@ -131,6 +132,12 @@ class TopicGroup:
     def key(self, topic: str) -> dg.AssetKey:
         """The key of the table of a topic, also of one that is not known yet."""
         return self.specs[topic].key if topic in self.specs else self.catalog.key(self.cluster, topic)
+
+    def checks(self, topic: str) -> list[str]:
+        """The names of the checks of a topic."""
+        settings = self.catalog.settings
+        limits = settings.timing_of(self.name).limits
+        return checks_of(is_typed=settings.format_of(topic).is_typed, limits=limits)
 
     def named(self, action: str) -> str:
         """The name of the group's job or schedule for an action such as `load`."""

@@ -6,7 +6,7 @@ import dagster as dg
 
 from pipelines.defs.catalog import TopicGroup, watch_pool_of
 from pipelines.defs.check_runs import CheckRun
-from pipelines.defs.checks import DESCRIPTIONS, PROOF_CHECKS, SCHEMA_CHANGES, STATUS_CHECKS
+from pipelines.defs.checks import DESCRIPTIONS, PROOF_CHECKS
 from pipelines.defs.run_tags import StepContext, tag_run
 
 
@@ -18,21 +18,25 @@ def topic_checks(group: TopicGroup) -> Iterator[dg.AssetChecksDefinition]:
 
 def _checks_of(group: TopicGroup, op_name: str, topics: Iterable[str]) -> dg.AssetChecksDefinition:
     by_key = {group.key(topic): topic for topic in topics}
-    blocking = group.catalog.settings.format_of
+    settings_of = group.catalog.settings.format_of
 
     @dg.multi_asset_check(
         name=op_name,
         specs=[
-            dg.AssetCheckSpec(name, asset=key, description=text, blocking=blocking(topic).blocking_checks)
+            dg.AssetCheckSpec(
+                name, asset=key, description=DESCRIPTIONS[name], blocking=settings_of(topic).blocking_checks
+            )
             for key, topic in by_key.items()
-            for name, text in DESCRIPTIONS.items()
+            for name in group.checks(topic)
         ],
         can_subset=True,
         pool=watch_pool_of(group.cluster),
     )
     def checks(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
-        wanted = [(by_key[key.asset_key], key.name) for key in sorted(context.selected_asset_check_keys)]
-        tag_run(context, group.cluster, dict.fromkeys(topic for topic, _ in wanted))
+        wanted: dict[str, list[str]] = {}
+        for key in sorted(context.selected_asset_check_keys):
+            wanted.setdefault(by_key[key.asset_key], []).append(key.name)
+        tag_run(context, group.cluster, wanted)
         verdicts = _check_run(context, group).results(wanted)
         for (topic, name), verdict in verdicts.items():
             yield dg.AssetCheckResult(asset_key=group.key(topic), check_name=name, **verdict.fields())
@@ -52,8 +56,8 @@ def watch_job(group: TopicGroup) -> dg.JobDefinition:
         """Compare every topic of the group with its table: lag, freshness, and the time until records are lost."""
         tag_run(context, group.cluster, group.specs)
         run = _check_run(context, group)
-        names = [*STATUS_CHECKS, SCHEMA_CHANGES]
-        verdicts = run.results([(topic, name) for topic in group.specs for name in names])
+        wanted = {topic: set(group.checks(topic)) - set(PROOF_CHECKS) for topic in group.specs}
+        verdicts = run.results(wanted)
         changed = run.changed(verdicts)
         context.log.info("%d results of checks, of which %d are new or changed", len(verdicts), len(changed))
         for evaluation in run.evaluations(changed):

@@ -43,21 +43,17 @@ class CheckRun:
     penstock: PenstockResource
     group: TopicGroup
 
-    def results(self, wanted: Collection[tuple[str, str]]) -> dict[tuple[str, str], Verdict]:
-        """The verdicts of these pairs of a topic and a check. The brokers are asked only if a check needs them."""
+    def results(self, wanted: Mapping[str, Collection[str]]) -> dict[tuple[str, str], Verdict]:
+        """The verdicts of the wanted checks, by topic. The brokers are asked only if a check needs them."""
         statuses: dict[str, TopicStatus] = {}
-        if any(name in STATUS_CHECKS for _, name in wanted):
+        if any(name in STATUS_CHECKS for names in wanted.values() for name in names):
             statuses = {status.topic: status for status in ask_group_status(self.penstock, self.group)}
         now, limits = now_ms(), self.penstock.settings().timing_of(self.group.name).limits
         verdicts: dict[tuple[str, str], Verdict] = {}
-        for topic in dict.fromkeys(topic for topic, _ in wanted):
-            names = [name for checked, name in wanted if checked == topic]
-            if topic in statuses:
-                verdicts |= {
-                    (topic, name): judge_status(name, statuses[topic], limits, now)
-                    for name in names
-                    if name in STATUS_CHECKS
-                }
+        for topic, names in wanted.items():
+            for name in STATUS_CHECKS:
+                if name in names and topic in statuses:
+                    verdicts[topic, name] = judge_status(name, statuses[topic], limits, now)
             verdicts |= self.of_table(topic, names)
         return verdicts
 

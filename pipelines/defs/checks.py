@@ -106,6 +106,14 @@ DESCRIPTIONS: Mapping[str, str] = {
 }
 """All checks of a topic, by name."""
 PROOF_CHECKS = (COVERAGE, GAPS)
+_OF_TYPED_TABLES = frozenset({SCHEMA_CHANGES, "bad_records"})
+
+
+def checks_of(*, is_typed: bool, limits: GroupLimits) -> list[str]:
+    """The names of the checks of a topic. A raw table always has the same columns, and keeps values as bytes."""
+    unneeded = {"lag"} if limits.lag is None else set()
+    unneeded |= set() if is_typed else _OF_TYPED_TABLES
+    return [name for name in DESCRIPTIONS if name not in unneeded]
 
 
 def judge_status(name: str, status: TopicStatus, limits: GroupLimits, now: int) -> Verdict:

@@ -127,7 +127,7 @@ class _Tick:
         known = set(self.registry.known().names)
         names = sorted(_loadable(topics) - known)
         most = self.penstock.settings().new_topics_per_tick
-        now = datetime.now(UTC).isoformat(timespec="seconds")
+        now = now_text()
         new = [Waiting(since=now, topic=name) for name in names[:most]]
         # A topic waits before it is known: if the daemon dies in between, the next tick finds it again.
         self.registry.wait([str(entry) for entry in new])
@@ -189,6 +189,11 @@ class _Tick:
         for pool in (pool_of(self.registry.cluster), watch_pool_of(self.registry.cluster)):
             if pool not in storage.get_concurrency_keys():
                 storage.initialize_concurrency_limit_to_default(pool)
+
+
+def now_text() -> str:
+    """The time of a tick, as run keys contain it."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def _loadable(topics: Mapping[str, TopicEntry]) -> set[str]:

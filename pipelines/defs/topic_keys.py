@@ -1,4 +1,4 @@
-"""Topic names as parts of asset keys: the name itself, if Dagster accepts it, otherwise a readable form of it (fault O06).
+"""Topic names as parts of asset keys: the name itself if Dagster accepts it, otherwise a readable form (fault O06).
 
 Dagster makes the names of an op's outputs from asset keys. So a part of a key has only letters, digits, `.`, `_` and
 `-`. Every other character becomes `_x20_`: its number in hexadecimal digits. A name that has such a form already gets

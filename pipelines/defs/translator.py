@@ -1,4 +1,4 @@
-"""Translates topics into asset specs. Users write a subclass to choose keys, groups, tags or descriptions themselves."""
+"""Translates topics into asset specs. A subclass of a user chooses other keys, groups, tags or descriptions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -11,12 +11,12 @@ from urllib.request import urlopen
 
 import click
 import dagster as dg
+from pipelines.defs.partitions import key_of, run_tags
+from pipelines.defs.topic_group import groups
 from pyspark.sql import SparkSession
 
 from pipelines.cli.main import main as penstock
 from pipelines.defs.build import build_definitions
-from pipelines.defs.partitions import key_of, run_tags
-from pipelines.defs.topic_group import groups
 from pipelines.loading.load import Loader
 from resources.kafka import open_cluster
 from resources.settings import Settings

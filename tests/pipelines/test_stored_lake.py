@@ -8,10 +8,10 @@ from pathlib import Path
 import dagster as dg
 import pyarrow.compute as pc
 import pytest
-
-from pipelines.defs.build import build_definitions
 from pipelines.defs.partitions import key_of, known_keys, run_tags, topic_of
 from pipelines.defs.topic_group import TopicGroup, groups
+
+from pipelines.defs.build import build_definitions
 from resources.penstock import PenstockResource
 from resources.settings import PATH_VARIABLE, Settings
 from tests.golden.write_lake import SHOWN, TABLES, digest, gaps_of

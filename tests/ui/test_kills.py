@@ -9,8 +9,8 @@ from itertools import pairwise
 import dagster as dg
 import psutil
 import pytest
-
 from pipelines.defs.partitions import run_tags
+
 from pipelines.defs.run_liveness import WORKER_TAG, is_gone
 from tests.live import numbered
 from tests.ui.gate import Gate, gate

@@ -8,9 +8,9 @@ from pathlib import Path
 import dagster as dg
 import pytest
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
+from pipelines.defs.partitions import run_tags
 from selenium import webdriver
 
-from pipelines.defs.partitions import run_tags
 from tests.ui.browser import Browser
 from tests.ui.many import CLUSTER, FOREIGN, LOADED_TOPICS, MESSAGES, TOPICS, TOPICS_PER_RUN
 from tests.ui.stand import Stand

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-
 from pipelines.defs.partitions import RANGE_END, RANGE_START
+
 from pipelines.maintenance.history import HistoryEntry, history
 from resources.lake import Lake
 from tests.live import numbered

@@ -9,31 +9,35 @@ from pydantic import Field
 
 from kafka_io.errors import RegistryUnavailable, Where
 from kafka_io.model import BrokerPartition, TopicEntry
-from pipelines.defs.build import build_definitions
-from pipelines.defs.partitions import key_of, run_tags
-from pipelines.defs.topic_group import TopicGroup, groups
+from pipelines.defs.build import definitions_of
+from pipelines.defs.catalog import Catalog
+from pipelines.defs.known_topics import KnownTopics, TopicRegistry, Waiting
+from pipelines.defs.topic_keys import key_name
 from resources.groups import TopicGroupSettings
 from resources.penstock import PenstockResource
 from resources.settings import ClusterSettings, Retries, Settings
 
 CLUSTERS = {"main": ClusterSettings(zookeeper="unused")}
 SETTINGS = Settings(lake="/nowhere", clusters=CLUSTERS, retries=Retries(most=2, wait_s=0.1))
-"""One cluster, one group. Runs read the settings file that the environment names."""
-(GROUP,) = groups(SETTINGS)
-DEFS = build_definitions(SETTINGS)
-ALL = dg.Definitions.merge(
-    DEFS,
-    dg.Definitions(
-        jobs=[
-            dg.define_asset_job(
-                "retrying",
-                selection=dg.AssetSelection.assets(GROUP.tables).without_checks(),
-                op_retry_policy=dg.RetryPolicy(max_retries=2),
-            )
-        ]
-    ),
-)
-"""The definitions of Penstock, and a job that a user may add: a load with a retry policy."""
+"""One cluster, one group."""
+LOAD = "load__main__topics"
+
+
+def key(topic: str, cluster: str = "main") -> dg.AssetKey:
+    """The key of the table of a topic."""
+    return dg.AssetKey(["lake", cluster, key_name(topic)])
+
+
+def catalog(*topics: str, settings: Settings = SETTINGS, gone: Sequence[str] = (), **fields: Any) -> Catalog:
+    """A catalog whose clusters all have these known topics. Runs read the settings file that the environment names."""
+    known = KnownTopics(names=topics, gone=frozenset(gone))
+    fields.setdefault("source", PenstockResource())
+    return Catalog(settings=settings, known=dict.fromkeys(settings.clusters, known), **fields)
+
+
+def defs_of(*topics: str, **fields: Any) -> dg.Definitions:
+    """The definitions for known topics."""
+    return definitions_of(catalog(*topics, **fields))
 
 
 class FixedTopics(PenstockResource):
@@ -46,6 +50,7 @@ class FixedTopics(PenstockResource):
     grouped: dict[str, str] = Field(default_factory=dict)
     later: list[str] = Field(default_factory=list)
     """Topics of the cluster `main` that appear while a tick waits."""
+    denied: str = ""
     per_tick: int = 500
     per_run: int = 50
 
@@ -55,8 +60,10 @@ class FixedTopics(PenstockResource):
             lake="/nowhere",
             clusters=dict.fromkeys(self.clusters, ClusterSettings(zookeeper="unused")),
             groups={name: TopicGroupSettings(topics=(pattern,)) for name, pattern in self.grouped.items()},
+            topics={"deny": (self.denied,)},
             new_topics_per_tick=self.per_tick,
             topics_per_run=self.per_run,
+            webserver="",
         )
 
     def topics(self, name: str) -> list[TopicEntry]:
@@ -70,6 +77,7 @@ class FixedTopics(PenstockResource):
                 partitions=() if topic in self.pending else (BrokerPartition(0, 0),),
             )
             for topic in self.clusters[name]
+            if self.settings().rules(name).allows(topic)
         ]
 
     @contextmanager
@@ -83,60 +91,81 @@ class FixedTopics(PenstockResource):
         yield changed
 
 
+def registry_of(instance: dg.DagsterInstance, cluster: str = "main") -> TopicRegistry:
+    """The names that an instance knows of a cluster."""
+    return TopicRegistry(instance=instance, prefix="penstock", cluster=cluster)
+
+
 def tick(
     instance: dg.DagsterInstance, penstock: PenstockResource, cursor: str | None = None, *, cluster: str = "main"
 ) -> Any:
-    """Evaluate the sensor once, as the daemon does. Its requests are not executed."""
-    defs = build_definitions(penstock.settings(), penstock)
-    with dg.build_sensor_context(
-        instance=instance, definitions=defs, cursor=cursor, resources={"penstock": penstock}
-    ) as context:
+    """Evaluate the sensor once, in a process that has loaded the names which the instance knows now.
+
+    No code server is there to be reloaded, so a new topic is requested by the tick after it.
+    """
+    settings = penstock.settings()
+    known = {name: registry_of(instance, name).known() for name in settings.clusters}
+    defs = definitions_of(Catalog(source=penstock, settings=settings, known=known))
+    with dg.build_sensor_context(instance=instance, definitions=defs, cursor=cursor) as context:
         return defs.resolve_sensor_def(f"new_topics__{cluster}").evaluate_tick(context)
 
 
-def added(tick_data: Any) -> list[str]:
-    """The partitions that a tick requests to add."""
-    return [key for request in tick_data.dynamic_partitions_requests or [] for key in request.partition_keys]
+def known(instance: dg.DagsterInstance, cluster: str = "main") -> list[str]:
+    """The topics that an instance knows."""
+    return list(registry_of(instance, cluster).known().names)
 
 
-def accept(instance: dg.DagsterInstance, tick_data: Any) -> None:
-    """Add the partitions that a tick requests, as the daemon does before it starts runs."""
-    for request in tick_data.dynamic_partitions_requests or []:
-        instance.add_dynamic_partitions(request.partitions_def_name, list(request.partition_keys))
-
-
-def know(instance: dg.DagsterInstance, *topics: str, group: TopicGroup = GROUP) -> list[str]:
-    """Add topics as partitions of a group, and return their keys."""
-    keys = [key_of(topic) for topic in topics]
-    instance.add_dynamic_partitions(group.partitions_name, keys)
-    return keys
+def waiting(instance: dg.DagsterInstance) -> list[str]:
+    """The topics that wait for a run."""
+    return [Waiting.parse(entry).topic for entry in registry_of(instance).waiting()]
 
 
 def run(
-    instance: dg.DagsterInstance, keys: Sequence[str], *, job: str = "load__main__topics", **tags: str
+    instance: dg.DagsterInstance, topics: Sequence[str], *, job: str = LOAD, config: object = None, **tags: str
 ) -> dg.ExecuteInProcessResult:
-    """Run a job over `keys`, which become partitions if they are not yet."""
-    instance.add_dynamic_partitions(GROUP.partitions_name, list(keys))
-    resolved = ALL.resolve_job_def(job)
-    all_tags = {**run_tags(list(keys)), **{f"penstock/{name}": value for name, value in tags.items()}}
-    return resolved.execute_in_process(instance=instance, tags=all_tags, raise_on_error=False)
+    """Run a job that loads these topics, which become known."""
+    registry_of(instance).add(topics)
+    defs = defs_of(*registry_of(instance).known().names)
+    return defs.resolve_job_def(job).execute_in_process(
+        instance=instance,
+        tags={f"penstock/{name}": value for name, value in tags.items()},
+        asset_selection=[key(topic) for topic in topics],
+        run_config=config,
+        raise_on_error=False,
+    )
+
+
+def job(instance: dg.DagsterInstance, action: str) -> dg.ExecuteInProcessResult:
+    """Run the job of the group for an action over all known topics, as a schedule does."""
+    defs = defs_of(*known(instance))
+    return defs.resolve_job_def(f"{action}__main__topics").execute_in_process(instance=instance)
 
 
 def loaded(result: dg.ExecuteInProcessResult) -> dict[str, dict[str, Any]]:
-    """The metadata values of the materializations of a run, by partition key."""
+    """The metadata values of the materializations of a run, by the last part of the key."""
     outcomes = [event.materialization for event in result.get_asset_materialization_events()]
     return {
-        str(outcome.partition): {name: value.value for name, value in outcome.metadata.items()} for outcome in outcomes
+        outcome.asset_key.path[-1]: {name: value.value for name, value in outcome.metadata.items()}
+        for outcome in outcomes
     }
 
 
 def observed(result: dg.ExecuteInProcessResult) -> dict[str, dict[str, Any]]:
-    """The metadata values of the observations of a run (topics that it could not load), by partition key."""
+    """The metadata values of the observations of a run (topics without new rows), by the last part of the key."""
     events = [event for event in result.all_events if event.event_type == dg.DagsterEventType.ASSET_OBSERVATION]
     outcomes = [event.asset_observation_data.asset_observation for event in events]
     return {
-        str(outcome.partition): {name: value.value for name, value in outcome.metadata.items()} for outcome in outcomes
+        outcome.asset_key.path[-1]: {name: value.value for name, value in outcome.metadata.items()}
+        for outcome in outcomes
     }
+
+
+def verdicts(result: dg.ExecuteInProcessResult) -> dict[str, dict[str, dg.AssetCheckEvaluation]]:
+    """The evaluations of checks in a run, by topic and by check."""
+    evaluations: dict[str, dict[str, dg.AssetCheckEvaluation]] = {}
+    for evaluation in result.get_asset_check_evaluations():
+        evaluations.setdefault(evaluation.asset_key.path[-1], {})[evaluation.check_name] = evaluation
+    return evaluations
 
 
 def failure(result: dg.ExecuteInProcessResult) -> Any:

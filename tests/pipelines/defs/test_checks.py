@@ -1,17 +1,16 @@
-"""The checks: in the run of a load, and in runs of their own."""
+"""The checks of a topic: in the run of a load, in runs of their own, and in the runs that watch topics."""
 
 import dagster as dg
 import pytest
 from deltalake import DeltaTable
 
-from pipelines.defs.build import build_definitions
-from pipelines.defs.partitions import key_of
+from kafka_io.model import BrokerPartition, OffsetRange
+from pipelines.defs.checks import judge_proof, judge_schemas
+from pipelines.loading.verify import PartitionProof, Proof
 from resources.groups import GroupLimits
 from resources.settings import Settings
 from tests.live import LiveCluster, numbered
-from tests.pipelines.defs.declared import CLUSTERS, DEFS, GROUP, run
-
-pytestmark = pytest.mark.zookeeper
+from tests.pipelines.defs.declared import CLUSTERS, defs_of, job, key, run, verdicts
 
 
 def lose_a_file(live: LiveCluster, topic: str) -> None:
@@ -20,100 +19,127 @@ def lose_a_file(live: LiveCluster, topic: str) -> None:
     (live.lake / "main" / topic / table.file_uris()[0]).unlink()
 
 
-def evaluation(result: dg.ExecuteInProcessResult) -> dg.AssetCheckEvaluation:
-    (check,) = result.get_asset_check_evaluations()
-    return check
+def state_of(instance: dg.DagsterInstance, topic: str, check: str) -> bool:
+    """Whether the newest evaluation of a check passed, as the page of the asset shows it."""
+    history = instance.event_log_storage.get_asset_check_execution_history(dg.AssetCheckKey(key(topic), check), limit=1)
+    event = history[0].event.dagster_event if history[0].event else None
+    assert event is not None
+    return event.asset_check_evaluation_data.passed
 
 
-def by_itself(instance: dg.DagsterInstance) -> dg.ExecuteInProcessResult:
-    """Run the check alone, without a partition, as the button in the UI and the daily schedule do."""
-    return DEFS.resolve_job_def("verify__main__topics").execute_in_process(instance=instance)
-
-
-@pytest.mark.parametrize("names", [["clicks"], ["clicks", "views"]])
-def test_a_run_verifies_the_tables_it_loaded(
-    instance: dg.DagsterInstance, configured: LiveCluster, names: list[str]
-) -> None:
-    for name in names:
+@pytest.mark.zookeeper
+def test_a_run_verifies_each_table_that_it_loaded(instance: dg.DagsterInstance, configured: LiveCluster) -> None:
+    for name in ("clicks", "views"):
         configured.publish(name, numbered(100))
-    check = evaluation(run(instance, [key_of(name) for name in names]))
-    assert check.passed
-    assert check.description == f"tables proven: {len(names)}"
-    assert check.metadata["rows"].value == 100 * len(names)
+    checks = verdicts(run(instance, ["clicks", "views"]))
+    assert {topic: set(by_name) for topic, by_name in checks.items()} == {
+        "clicks": {"coverage", "gaps"},
+        "views": {"coverage", "gaps"},
+    }
+    coverage = checks["views"]["coverage"]
+    assert (coverage.passed, coverage.description) == (True, "the table is proven")
+    assert coverage.metadata["rows"].value == 100
 
 
-def test_a_missing_file_fails_the_check_and_is_named(instance: dg.DagsterInstance, configured: LiveCluster) -> None:
+@pytest.mark.zookeeper
+def test_a_proof_that_failed_stays_failed_while_other_topics_are_loaded(
+    instance: dg.DagsterInstance, configured: LiveCluster
+) -> None:  # audit E3
     for name in ("clicks", "views"):
         configured.publish(name, numbered(100))
     assert run(instance, ["clicks", "views"]).success
     lose_a_file(configured, "views")
-    second = run(instance, ["clicks", "views"])
-    assert second.success
-    check = evaluation(second)
+    check = verdicts(job(instance, "verify"))["views"]["coverage"]
     assert (check.passed, check.severity) == (False, dg.AssetCheckSeverity.ERROR)
-    assert check.description == "not proven: views"
-    assert "is missing or truncated" in str(check.metadata["problems"].value)
+    assert "is missing or truncated" in str(check.description)
     rows, missing = (check.metadata[name].value for name in ("rows", "missing"))
     assert isinstance(rows, int)
     assert isinstance(missing, int)
-    assert rows + missing == 200
+    assert rows + missing == 100
+    configured.publish("clicks", numbered(10, start=100))
+    assert run(instance, ["clicks"]).success
+    assert state_of(instance, "clicks", "coverage")
+    assert not state_of(instance, "views", "coverage")
 
 
-def test_a_run_of_the_check_alone_verifies_every_table(instance: dg.DagsterInstance, configured: LiveCluster) -> None:
-    assert evaluation(by_itself(instance)).description == "tables proven: 0"
+@pytest.mark.zookeeper
+def test_a_run_of_verify_judges_every_table(instance: dg.DagsterInstance, configured: LiveCluster) -> None:
     for name in ("clicks", "views"):
         configured.publish(name, numbered(10))
     run(instance, ["clicks", "views"])
-    assert evaluation(by_itself(instance)).description == "tables proven: 2"
     lose_a_file(configured, "views")
-    assert evaluation(by_itself(instance)).description == "not proven: views"
     log = configured.lake / "main" / "clicks" / "_delta_log"
     max(log.glob("*.json")).write_text("{")  # this table cannot be read at all, and views is still judged (fault U03)
-    assert evaluation(by_itself(instance)).description == "not proven: clicks, views"
+    checks = verdicts(job(instance, "verify"))
+    assert {topic: by_name["coverage"].passed for topic, by_name in checks.items()} == {"clicks": False, "views": False}
 
 
-def watched(instance: dg.DagsterInstance) -> dict[str, dg.AssetCheckEvaluation]:
-    """Run the status checks of all topics, as their schedule does."""
-    result = DEFS.resolve_job_def("watch__main__topics").execute_in_process(instance=instance)
-    return {check.check_name: check for check in result.get_asset_check_evaluations()}
+@pytest.mark.zookeeper
+def test_a_user_executes_the_checks_of_one_topic(instance: dg.DagsterInstance, configured: LiveCluster) -> None:
+    for name in ("clicks", "views"):
+        configured.publish(name, numbered(10))
+    assert run(instance, ["clicks", "views"]).success
+    defs = defs_of("clicks", "views")
+    keys = [check for check in defs.resolve_asset_graph().asset_check_keys if check.asset_key == key("clicks")]
+    selection = dg.AssetSelection.checks(*keys)
+    asked = dg.Definitions.merge(defs, dg.Definitions(jobs=[dg.define_asset_job("asked", selection=selection)]))
+    checks = verdicts(asked.resolve_job_def("asked").execute_in_process(instance=instance))
+    assert {topic: sorted(by_name) for topic, by_name in checks.items()} == {
+        "clicks": ["coverage", "freshness", "gaps", "open_transactions", "retention_race"]
+    }
+    assert all(check.passed for check in checks["clicks"].values())
 
 
-def test_topics_that_are_loaded_keep_up(instance: dg.DagsterInstance, configured: LiveCluster) -> None:
-    configured.publish("clicks", numbered(10))
-    assert run(instance, ["clicks"]).success
-    checks = watched(instance)
-    assert checks.keys() == {"lag", "freshness", "retention_race", "held_back", "bad_records"}
-    assert all(check.passed for check in checks.values())
-    assert {check.description for check in checks.values()} == {"topics that keep up: 1"}
-    assert checks["lag"].metadata["lag"].value == 0
-
-
-def test_a_topic_further_behind_than_the_limit_is_a_warning_with_its_numbers(
+@pytest.mark.zookeeper
+def test_topics_are_watched_and_only_changes_become_events(
     instance: dg.DagsterInstance, configured: LiveCluster
 ) -> None:
     configured.publish("clicks", numbered(10))
-    configured.publish("views", numbered(10))
     assert run(instance, ["clicks"]).success
-    defs = build_definitions(Settings(lake="/nowhere", clusters=CLUSTERS, limits=GroupLimits(lag=5)))
-    result = defs.resolve_job_def("watch__main__topics").execute_in_process(instance=instance)
-    checks = {check.check_name: check for check in result.get_asset_check_evaluations()}
-    lag = checks["lag"]
+    first = verdicts(job(instance, "watch"))
+    assert first["clicks"].keys() == {"freshness", "retention_race", "open_transactions"}
+    assert all(check.passed for check in first["clicks"].values())
+    assert first["clicks"]["freshness"].metadata["lag"].value == 0
+    assert verdicts(job(instance, "watch")) == {}
+
+
+@pytest.mark.zookeeper
+def test_a_topic_further_behind_than_the_limit_is_a_warning_of_its_own_check(
+    instance: dg.DagsterInstance, configured: LiveCluster
+) -> None:
+    for name in ("clicks", "views"):
+        configured.publish(name, numbered(10))
+    assert run(instance, ["clicks"]).success
+    limits = GroupLimits(lag=5)
+    configured.configure("limits = { lag = 5 }")
+    defs = defs_of("clicks", "views", settings=Settings(lake="/nowhere", clusters=CLUSTERS, limits=limits))
+    checks = verdicts(defs.resolve_job_def("watch__main__topics").execute_in_process(instance=instance))
+    assert checks["clicks"]["lag"].passed
+    lag = checks["views"]["lag"]
     assert (lag.passed, lag.severity) == (False, dg.AssetCheckSeverity.WARN)
-    assert str(lag.description).startswith("views: ")
     assert "offsets behind, more than the limit of 5" in str(lag.description)
-    table = lag.metadata["topics"]
-    assert isinstance(table, dg.TableMetadataValue)
-    assert {record.data["topic"] for record in table.records} == {"clicks", "views"}
+    assert isinstance(lag.metadata["lag"].value, int)
 
 
-def test_the_source_asset_observes_the_status_of_its_topics(
-    instance: dg.DagsterInstance, configured: LiveCluster
-) -> None:
-    configured.publish("clicks", numbered(10))
-    result = DEFS.resolve_job_def("watch__main__topics").execute_in_process(instance=instance)
-    (event,) = [event for event in result.all_events if event.event_type == dg.DagsterEventType.ASSET_OBSERVATION]
-    observation = event.asset_observation_data.asset_observation
-    assert observation.asset_key == GROUP.topics
-    assert observation.metadata["count"].value == 1
-    assert isinstance(observation.metadata["lag"].value, int)
-    assert observation.metadata["lag"].value > 0
+def test_gaps_are_a_warning_only_where_records_were_passed_over() -> None:
+    def proof(**gaps: int) -> Proof:
+        offsets = OffsetRange(BrokerPartition(0, 1), 0, 9)
+        part = PartitionProof(offsets=offsets, incarnation="7", rows=3, gaps=gaps, missing=0, duplicates=0)
+        return Proof(topic="a", table="t", partitions=(part, part))
+
+    assert judge_proof("gaps", proof(compacted=3, control=1, aborted=2, empty=7)).violation is None
+    violation = judge_proof("gaps", proof(expired=3, control=1)).violation
+    assert violation == (dg.AssetCheckSeverity.WARN, "6 offsets of the topic have no row (expired: 6)")
+
+
+def test_a_change_of_columns_is_a_warning_that_names_them() -> None:
+    def schema(**types: str) -> dg.TableSchema:
+        return dg.TableSchema(columns=[dg.TableColumn(name, type_) for name, type_ in types.items()])
+
+    old, new = schema(a="long", b="long", c="long"), schema(a="long", b="double", d="string")
+    assert judge_schemas(old, old).violation is None
+    assert judge_schemas(old, None).violation is None
+    assert judge_schemas(new, old).violation == (
+        dg.AssetCheckSeverity.WARN,
+        "new column d (string); column c is gone; column b is double instead of long",
+    )

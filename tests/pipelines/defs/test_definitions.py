@@ -12,10 +12,13 @@ import pytest
 from click.testing import CliRunner, Result
 from dagster._cli import create_dagster_cli
 
-from pipelines.defs.build import build_definitions
+from pipelines.defs.build import build_defs
+from pipelines.defs.catalog import groups
+from pipelines.defs.translator import PenstockTranslator, TopicProps
 from resources.groups import TopicGroupSettings
+from resources.penstock import PenstockResource
 from resources.settings import PATH_VARIABLE, Alerts, ClusterSettings, Settings
-from tests.pipelines.defs.declared import DEFS
+from tests.pipelines.defs.declared import catalog, defs_of, key
 
 ROOT = Path(__file__).parents[3]
 TWO = Settings(
@@ -27,18 +30,19 @@ TWO = Settings(
 
 
 def test_everything_of_a_cluster_is_declared() -> None:
-    dg.Definitions.validate_loadable(DEFS)
-    graph = DEFS.resolve_asset_graph()
-    assert {key.to_user_string() for key in graph.get_all_asset_keys()} == {"kafka/main/topics", "lake/main/topics"}
-    assert {key.name for key in graph.asset_check_keys} == {
-        "offsets_covered",
-        "lag",
-        "freshness",
-        "retention_race",
-        "held_back",
-        "bad_records",
+    defs = defs_of("clicks", "Order.Events")
+    dg.Definitions.validate_loadable(defs)
+    graph = defs.resolve_asset_graph()
+    assert {asset.to_user_string() for asset in graph.get_all_asset_keys()} == {
+        "kafka/main/clicks",
+        "kafka/main/Order.Events",
+        "lake/main/clicks",
+        "lake/main/Order.Events",
     }
-    repository = DEFS.get_repository_def()
+    checks = {(check.asset_key, check.name) for check in graph.asset_check_keys}
+    names = ("coverage", "gaps", "freshness", "retention_race", "open_transactions")
+    assert checks == {(key(topic), name) for topic in ("clicks", "Order.Events") for name in names}
+    repository = defs.get_repository_def()
     assert {sensor.name for sensor in repository.sensor_defs} == {"new_topics__main", "lost_runs"}
     kinds = ("load", "watch", "verify")
     assert {schedule.name for schedule in repository.schedule_defs} == {f"{kind}__main__topics" for kind in kinds}
@@ -47,11 +51,15 @@ def test_everything_of_a_cluster_is_declared() -> None:
 
 
 def test_each_cluster_and_group_has_its_own_definitions() -> None:
-    defs = build_definitions(TWO)
+    defs = defs_of("bill.a", "clicks", settings=TWO)
     dg.Definitions.validate_loadable(defs)
-    tables = {key.to_user_string() for key in defs.resolve_asset_graph().get_all_asset_keys() if key.path[0] == "lake"}
-    assert tables == {"lake/new-one/billing", "lake/new-one/topics", "lake/old/topics"}
     repository = defs.get_repository_def()
+    ops = {asset.op.name: set(asset.keys) for asset in repository.assets_defs_by_key.values() if asset.is_executable}
+    assert ops == {
+        "penstock_load__new_one__billing": {key("bill.a", "new-one")},
+        "penstock_load__new_one__topics": {key("clicks", "new-one")},
+        "penstock_load__old__topics": {key("bill.a", "old"), key("clicks", "old")},
+    }
     crons = {
         schedule.name: schedule.cron_schedule
         for schedule in repository.schedule_defs
@@ -73,14 +81,137 @@ def test_each_cluster_and_group_has_its_own_definitions() -> None:
 
 
 def test_sensors_and_schedules_run_from_the_start() -> None:
-    repository = build_definitions(TWO).get_repository_def()
+    repository = defs_of("clicks", settings=TWO).get_repository_def()
     assert {definition.default_status for definition in repository.sensor_defs} == {dg.DefaultSensorStatus.RUNNING}
     assert {definition.default_status for definition in repository.schedule_defs} == {dg.DefaultScheduleStatus.RUNNING}
 
 
 def test_a_wrong_cron_is_refused() -> None:
     with pytest.raises(dg.DagsterInvalidDefinitionError, match="'every day'"):
-        build_definitions(TWO.model_copy(update={"cron": "every day"}))
+        defs_of(settings=TWO.model_copy(update={"cron": "every day"}))
+
+
+def test_the_settings_of_a_topic_are_in_its_spec() -> None:
+    sections = {
+        "order.*": {
+            "group": "sales",
+            "owners": ["team:data"],
+            "tags": {"pii": "yes"},
+            "description": "All orders.",
+            "automation": "eager",
+            "freshness_minutes": 90,
+            "blocking_checks": True,
+            "format": "json",
+        }
+    }
+    settings = Settings.model_validate(
+        {"lake": "/lake", "clusters": {"main": {"bootstrap": "b:9"}}, "topics": sections}
+    )
+    graph = defs_of("orders", "clicks", settings=settings).resolve_asset_graph()
+    orders, clicks = graph.get(key("orders")), graph.get(key("clicks"))
+    assert (orders.group_name, clicks.group_name) == ("sales", "main")
+    assert (orders.owners, orders.description) == (["team:data"], "All orders.")
+    assert orders.tags.items() >= {"pii": "yes"}.items()
+    assert (orders.kinds, clicks.kinds) == ({"kafka", "deltalake", "spark"},) * 2
+    assert orders.automation_condition == dg.AutomationCondition.eager()
+    assert clicks.automation_condition is None
+    assert orders.code_version != clicks.code_version
+    assert orders.metadata["dagster/uri"] == "/lake/main/orders"
+    assert (orders.metadata["dagster/table_name"], orders.metadata["penstock/topic"]) == ("main.orders", "orders")
+    blocking = {(check.asset_key, check.name) for check in graph.asset_check_keys if graph.get(check).blocking}
+    assert {asset for asset, _ in blocking} == {key("orders")}
+    assert (key("orders"), "schema_changes") in blocking
+
+
+class InSnowfall(PenstockTranslator):
+    """A translator as a user writes it."""
+
+    def get_asset_spec(self, topic: TopicProps) -> dg.AssetSpec:
+        """Another key and another group."""
+        spec = super().get_asset_spec(topic)
+        return spec.replace_attributes(key=["snow", topic.name.upper()], group_name="snowfall")
+
+
+def test_a_translator_decides_about_the_spec() -> None:
+    graph = defs_of("orders", translator=InSnowfall()).resolve_asset_graph()
+    node = graph.get(dg.AssetKey(["snow", "ORDERS"]))
+    assert node.group_name == "snowfall"
+    assert node.parent_keys == {dg.AssetKey(["kafka", "main", "orders"])}
+
+
+def test_several_definitions_fit_into_a_project_that_has_its_own_of_everything() -> None:
+    @dg.asset
+    def own(spark: dg.ResourceParam[str]) -> None:
+        assert spark
+
+    class Broken(dg.IOManager):
+        """An IO manager that our runs must not use."""
+
+        def load_input(self, context: dg.InputContext) -> object:
+            raise NotImplementedError
+
+        def handle_output(self, context: dg.OutputContext, obj: object) -> None:
+            raise NotImplementedError
+
+    resources = {"spark": "own", "penstock": "own", "kafka": "own", "lake": "own", "io_manager": Broken()}
+    project = dg.Definitions(assets=[own], resources=resources, executor=dg.multiprocess_executor)
+    ours = defs_of("clicks"), defs_of("views", name="second")
+    merged = dg.Definitions.merge(project, *ours)
+    dg.Definitions.validate_loadable(merged)
+    assert {key("clicks"), key("views")} <= merged.resolve_asset_graph().get_all_asset_keys()
+    assert {sensor.name for sensor in merged.get_repository_def().sensor_defs} == {
+        "new_topics__main",
+        "new_topics__main__second",
+        "lost_runs",
+        "lost_runs__second",
+    }
+
+
+def test_the_topics_of_other_definitions_are_not_there() -> None:
+    graph = defs_of("clicks", "views", patterns=("v.*",), key_prefix=("raw", "kafka")).resolve_asset_graph()
+    assert [asset for asset in graph.get_all_asset_keys() if asset.path[0] == "raw"] == [
+        dg.AssetKey(["raw", "kafka", "main", "views"])
+    ]
+
+
+def test_settings_are_bound_when_definitions_are_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # audit E6
+    file = tmp_path / "penstock.toml"
+    file.write_text('lake = "lake"\n[clusters.main]\nbootstrap = "b:9092"\n')
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    monkeypatch.chdir(tmp_path)
+    defs = build_defs("penstock.toml")
+    monkeypatch.chdir("/")
+    monkeypatch.setenv(PATH_VARIABLE, "/nowhere/penstock.toml")
+    schedule = defs.resolve_schedule_def("load__main__topics")
+    assert schedule.name == "load__main__topics"
+    assert catalog(source=PenstockResource(settings_file=str(file))).source.fresh().settings().lake == str(
+        tmp_path / "lake"
+    )
+    inline = {"lake": "lake", "clusters": {"main": {"bootstrap": "b:9092"}}}
+    assert build_defs(inline).executor is None
+    assert build_defs(inline).resources in (None, {})
+
+
+def test_topics_that_the_instance_knows_are_assets(
+    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", instance.root_directory)
+    instance.add_dynamic_partitions("penstock/main", ["clicks"])
+    defs = build_defs({"lake": "/lake", "clusters": {"main": {"zookeeper": "127.0.0.1:1"}}})
+    assert key("clicks") in defs.resolve_asset_graph().get_all_asset_keys()
+
+
+def test_more_topics_than_one_op_takes_are_cut_by_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipelines.defs.catalog.MAX_TOPICS_PER_ASSETS", 10)
+    names = [f"topic-{number:03}" for number in range(25)]
+    first, second = (
+        {end: set(topics) for end, topics in next(groups(catalog(*some))).buckets()} for some in (names, names[::-1])
+    )
+    assert first == second
+    assert first.keys() == {"__0", "__1", "__2"}
+    assert set().union(*first.values()) == set(names)
 
 
 @pytest.fixture

@@ -1,9 +1,11 @@
 """A transaction that never ends is a warning of its own check, and no reason for a load (fault N06)."""
 
+import dagster as dg
+
 from kafka_io.cluster.open_transactions import OpenTransaction
 from kafka_io.model import BrokerPartition
-from pipelines.defs.checks import _CHECKS, _Severity
-from pipelines.defs.schedules import _has_work
+from pipelines.defs.checks import STATUS_CHECKS
+from pipelines.defs.schedules import has_work
 from pipelines.status.status import PartitionStatus, TopicStatus
 from resources.groups import GroupLimits
 
@@ -22,20 +24,20 @@ def held_back_topic(*, minutes: int, cursor: int = 10) -> TopicStatus:
 
 
 def test_the_check_warns_of_a_transaction_that_is_open_for_too_long() -> None:
-    check = _CHECKS["held_back"][1]
+    check = STATUS_CHECKS["open_transactions"]
     assert check(held_back_topic(minutes=14), GroupLimits(), NOW_MS) is None
     violation = check(held_back_topic(minutes=90), GroupLimits(), NOW_MS)
     assert violation is not None
     severity, sentence = violation
-    assert severity is _Severity.WARN
+    assert severity is dg.AssetCheckSeverity.WARN
     assert "partition 3: a transaction of producer 4711 is open since offset 10, for 1.5 hours" in sentence
 
 
 def test_the_check_of_the_lag_counts_what_is_held_back() -> None:
-    check = _CHECKS["lag"][1]
+    check = STATUS_CHECKS["lag"]
     assert check(held_back_topic(minutes=1), GroupLimits(lag=999), NOW_MS) is not None
 
 
 def test_a_schedule_starts_no_run_for_records_that_cannot_be_loaded() -> None:
-    assert not _has_work(held_back_topic(minutes=90))
-    assert _has_work(held_back_topic(minutes=90, cursor=9))
+    assert not has_work(held_back_topic(minutes=90))
+    assert has_work(held_back_topic(minutes=90, cursor=9))

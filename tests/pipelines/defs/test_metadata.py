@@ -120,53 +120,32 @@ def test_a_load_that_failed_before_its_table_has_only_the_error() -> None:
     assert not {"table", "table_version", "warnings", "lag_seconds", "lag_seconds_before"} & metadata.keys()
 
 
-def test_an_observation_has_a_line_per_topic_and_totals_to_plot() -> None:
-    metadata = stored(status_metadata([behind("a"), behind("b")], NOW, {"b": "late"}))
-    numbers = {name: value.value for name, value in metadata.items() if not isinstance(value, dg.TableMetadataValue)}
-    assert numbers == {
-        "count": 2,
-        "lag": 14,
-        "problems": 1,
-        "most_late_seconds": 3600.0,
-        "hours_until_first_loss": 1.0,
-    }
-    table = metadata["topics"]
-    assert isinstance(table, dg.TableMetadataValue)
-    assert [column.name for column in table.schema.columns] == [*table.records[0].data]
-    assert table.records[1].data == {
-        "topic": "b",
+def test_a_status_is_numbers_of_one_topic_to_plot() -> None:
+    metadata = stored(status_metadata(behind("a"), NOW))
+    assert {name: value.value for name, value in metadata.items()} == {
         "state": "new",
         "lag": 7,
-        "late_seconds": 3600.0,
+        "lag_seconds": 3600.0,
         "hours_until_lost": 1.0,
-        "problem": "late",
+        "bad_records": 0,
     }
 
 
-def test_without_topics_nothing_can_be_lost() -> None:
-    metadata = stored(status_metadata([], NOW, {}))
-    assert "hours_until_first_loss" not in metadata
-    assert metadata["most_late_seconds"].value == 0.0
-
-
-def test_proofs_add_up_and_name_their_problems() -> None:
+def test_a_proof_adds_up_its_partitions_and_names_its_problems() -> None:
     partition = PartitionProof(
         offsets=OffsetRange(BrokerPartition(0, 1), 0, 9), incarnation="7", rows=3, gaps={}, missing=2, duplicates=1
     )
-    proofs = [
-        Proof(topic="a", table="t", partitions=(partition, partition), problems=("a file is missing",)),
-        Proof(topic="b", table="t", partitions=(partition,)),
-    ]
-    metadata = stored(proof_metadata(proofs))
+    proof = Proof(topic="a", table="t", partitions=(partition, partition), problems=("a file is missing",))
+    metadata = stored(proof_metadata(proof))
     assert {name: metadata[name].value for name in ("rows", "missing", "duplicates")} == {
-        "rows": 9,
-        "missing": 6,
-        "duplicates": 3,
+        "rows": 6,
+        "missing": 4,
+        "duplicates": 2,
     }
-    assert metadata["problems"].value == "a: a file is missing"
+    assert metadata["problems"].value == "a file is missing"
     table = metadata["partitions"]
     assert isinstance(table, dg.TableMetadataValue)
-    assert [record.data["topic"] for record in table.records] == ["a", "a", "b"]
+    assert len(table.records) == 2
 
 
 def test_the_log_has_at_most_one_line_of_progress_per_five_percent(capsys: pytest.CaptureFixture[str]) -> None:

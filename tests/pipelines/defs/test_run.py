@@ -5,14 +5,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import dagster as dg
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from kafka_io.testing.modern.config import ModernBrokerConfig
 from kafka_io.testing.modern.server import ModernBrokerServer
-from resources.penstock import PenstockResource
+from pipelines.defs.known_topics import Waiting
 from resources.settings import PATH_VARIABLE, Settings
 from tests.live import numbered
-from tests.pipelines.defs.declared import DEFS, failure, know, loaded, observed, run
+from tests.pipelines.defs.declared import LOAD, defs_of, failure, job, key, loaded, observed, registry_of, run, verdicts
 from tests.publishing import publish_by_settings
 
 
@@ -32,10 +34,69 @@ def test_a_run_loads_its_topics_and_shows_their_status(instance: dg.DagsterInsta
     assert result.success
     metadata = loaded(result)["clicks"]
     assert (metadata["rows"], metadata["lag_before"], metadata["lag"], metadata["lag_seconds"]) == (20, 20, 0, 0.0)
-    (check,) = result.get_asset_check_evaluations()
-    assert (check.passed, check.description) == (True, "tables proven: 1")
-    watched = DEFS.resolve_job_def("watch__main__topics").execute_in_process(instance=instance)
-    assert [check.passed for check in watched.get_asset_check_evaluations()] == [True] * 5
+    assert verdicts(result)["clicks"]["coverage"].passed
+    watched = job(instance, "watch").get_asset_check_evaluations()
+    assert [check.passed for check in watched] == [True] * 3
+
+
+def test_a_load_fills_the_catalog(instance: dg.DagsterInstance, settings: Settings) -> None:
+    publish_by_settings(settings, "clicks", numbered(20))
+    first = run(instance, ["clicks"])
+    publish_by_settings(settings, "clicks", numbered(5))
+    second = run(instance, ["clicks"])
+    metadata = loaded(second)["clicks"]
+    assert (metadata["rows"], metadata["dagster/row_count"]) == (5, 25)
+    assert metadata["dagster/uri"] == str(Path(settings.lake) / "main" / "clicks")
+    columns = {column.name: column.type for column in metadata["dagster/column_schema"].columns}
+    assert columns.items() >= {"value": "binary", "offset": "long"}.items()
+    versions = [
+        event.materialization.tags["dagster/data_version"]
+        for result in (first, second)
+        for event in result.get_asset_materialization_events()
+    ]
+    assert [version.rpartition(" ")[0] for version in versions] == ["0:20", "0:25"]
+    tags = second.dagster_run.tags | (instance.get_run_by_id(second.run_id) or second.dagster_run).tags
+    assert (tags["penstock/topics"], tags["penstock/cluster"]) == ("clicks", "main")
+    assert not [name for name in tags if "worker" in name and not name.startswith(".dagster/")]
+
+
+def test_only_a_load_that_brought_rows_is_a_materialization(
+    instance: dg.DagsterInstance, settings: Settings
+) -> None:  # audit E4
+    for name in ("a", "b", "c"):
+        publish_by_settings(settings, name, numbered(5))
+    assert run(instance, ["a", "b", "c"]).success
+    for name in ("a", "c"):
+        publish_by_settings(settings, name, numbered(5))
+    assert loaded(run(instance, ["a", "c"])).keys() == {"a", "c"}
+    result = run(instance, ["a", "b", "c"])
+    assert result.success
+    assert not loaded(result)
+    assert observed(result).keys() == {"a", "b", "c"}
+
+
+def test_a_run_of_all_topics_loads_as_many_as_the_settings_allow(
+    instance: dg.DagsterInstance, settings: Settings, tmp_path: Path
+) -> None:  # audit E7
+    file = tmp_path / "penstock.toml"
+    file.write_text(f"topics_per_run = 2\n{file.read_text()}")
+    for name in ("a", "b", "c", "d", "e"):
+        publish_by_settings(settings, name, numbered(5))
+    result = run(instance, ["a", "b", "c", "d", "e"])
+    assert result.success
+    assert loaded(result).keys() == {"a", "b"}
+    entries = [Waiting.parse(entry) for entry in registry_of(instance).waiting()]
+    assert [(entry.topic, entry.run_id) for entry in entries] == [(name, result.run_id) for name in ("c", "d", "e")]
+
+
+def test_a_topic_that_fails_again_in_the_same_way_is_marked_as_repeated(
+    instance: dg.DagsterInstance, settings: Settings
+) -> None:  # audit E5
+    publish_by_settings(settings, "clicks", numbered(5))
+    (Path(settings.lake) / "main").mkdir(parents=True)
+    write_deltalake(str(Path(settings.lake) / "main" / "clicks"), pa.table({"other": [1]}))
+    first, second = (failure(run(instance, ["clicks"])).metadata for _ in range(2))
+    assert (first["repeated"].value, second["repeated"].value) == ([], ["clicks"])
 
 
 def test_a_topic_that_dagster_has_seen_loaded_does_not_begin_again_in_another_lake(
@@ -56,16 +117,14 @@ def test_a_failed_topic_is_observed_with_its_error_and_the_others_are_loaded(
     result = run(instance, ["clicks", "gone", "Views"])
     assert loaded(result)["clicks"]["rows"] == 20
     errors = {key: metadata["error"].partition(":")[0] for key, metadata in observed(result).items()}
-    assert errors == {"gone": "TopicUnknown", "Views": "ValueError"}
+    assert errors == {"gone": "TopicUnknown", "Views": "TopicUnknown"}
     assert failure(result).description.startswith("2 of 3 topics were not loaded completely: ")
 
 
 def test_the_schedule_requests_topics_with_new_records(instance: dg.DagsterInstance, settings: Settings) -> None:
     publish_by_settings(settings, "clicks", numbered(20))
-    know(instance, "clicks")
-    schedule, resources = DEFS.resolve_schedule_def("load__main__topics"), {"penstock": PenstockResource()}
-    with dg.build_schedule_context(
-        instance=instance, resources=resources, scheduled_execution_time=datetime.now(UTC)
-    ) as context:
+    schedule = defs_of("clicks").resolve_schedule_def(LOAD)
+    with dg.build_schedule_context(instance=instance, scheduled_execution_time=datetime.now(UTC)) as context:
         (request,) = schedule.evaluate_tick(context).run_requests or []
     assert str(request.run_key).endswith(": clicks to clicks")
+    assert request.asset_selection == [key("clicks")]

@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 
 from pipelines.defs.run_liveness import WORKER_TAG, is_gone, lost_runs_sensor, worker
-from tests.pipelines.defs.declared import DEFS
+from tests.pipelines.defs.declared import LOAD, defs_of
 
 
 @pytest.fixture
@@ -52,13 +52,13 @@ def test_a_process_of_another_host_counts_as_alive() -> None:
 
 def evaluate(instance: dg.DagsterInstance) -> Any:
     with dg.build_sensor_context(instance=instance) as context:
-        return lost_runs_sensor().evaluate_tick(context)
+        return lost_runs_sensor("lost_runs").evaluate_tick(context)
 
 
 def test_a_run_whose_process_is_gone_is_marked_as_failed(
     instance: dg.DagsterInstance, process: subprocess.Popen[str]
 ) -> None:
-    job = DEFS.resolve_job_def("load__main__topics")
+    job = defs_of("clicks").resolve_job_def(LOAD)
     running = {
         name: instance.create_run_for_job(job, tags={WORKER_TAG: tag}, status=dg.DagsterRunStatus.STARTED).run_id
         for name, tag in (("killed", tag_of(process)), ("alive", worker()), ("elsewhere", "elsewhere/1/1.0"))
